@@ -1,0 +1,2 @@
+//! The latens command-line program.
+fn main() {}

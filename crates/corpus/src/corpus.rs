@@ -1,0 +1,216 @@
+use crate::encode::{EncodedRecord, Numbering, Sink, encode, settle};
+use crate::error::ReadError;
+use crate::input::Inputs;
+use crate::preprocessing::Preprocessing;
+use crate::sentences::Sentences;
+use crate::strings::StringTable;
+use crate::vocab::{Vocab, VocabLimits};
+use crate::word::WordId;
+
+/// Sentences together with the vocabulary and the preprocessing that made their ids.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    /// What was done to the text before words were looked up.
+    pub preprocessing: Preprocessing,
+    /// The words behind the ids.
+    pub vocab: Vocab,
+    /// The text.
+    pub sentences: Sentences,
+}
+
+impl Corpus {
+    /// Reads a text into memory and learns its vocabulary.
+    pub fn read(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<Corpus, ReadError> {
+        let mut numbering = Numbering::Learned(StringTable::default());
+        let mut flat = FlatSentences::default();
+        encode(inputs, preprocessing, &mut numbering, &mut flat)?;
+        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
+        let mut counts = vec![0u64; seen.len()];
+        for &number in flat.numbers.iter().filter(|&&number| number != END) {
+            counts[number as usize] += 1;
+        }
+        let (vocab, ids) = settle(&seen, &counts, flat.n_sentences(), limits);
+        let sentences = flat.finish(|number| ids[number as usize]);
+        Ok(Corpus { preprocessing: *preprocessing, vocab, sentences })
+    }
+
+    /// Reads a text into memory with a vocabulary that is known already.
+    pub fn read_with(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        vocab: &Vocab,
+    ) -> Result<Corpus, ReadError> {
+        let mut flat = FlatSentences::default();
+        encode(inputs, preprocessing, &mut Numbering::Fixed(vocab), &mut flat)?;
+        let sentences = flat.finish(WordId);
+        Ok(Corpus { preprocessing: *preprocessing, vocab: vocab.clone(), sentences })
+    }
+}
+
+/// Where a sentence ends, among provisional numbers: no word has this number.
+pub(crate) const END: u32 = u32::MAX;
+
+/// Sentences in memory while they are read.
+#[derive(Default)]
+struct FlatSentences {
+    numbers: Vec<u32>,
+    offsets: Vec<u64>,
+    segments: Vec<u64>,
+}
+
+impl Sink for FlatSentences {
+    fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError> {
+        self.offsets.push(self.numbers.len() as u64);
+        self.numbers.extend_from_slice(record.words);
+        self.numbers.push(END);
+        Ok(())
+    }
+
+    fn end_of_file(&mut self) -> Result<(), ReadError> {
+        self.segments.push(self.n_sentences());
+        Ok(())
+    }
+}
+
+impl FlatSentences {
+    fn n_sentences(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
+    fn finish(mut self, id: impl Fn(u32) -> WordId) -> Sentences {
+        self.offsets.push(self.numbers.len() as u64);
+        self.segments.insert(0, 0);
+        for number in &mut self.numbers {
+            *number = if *number == END { WordId::EOS.0 } else { id(*number).0 };
+        }
+        let ids: Vec<WordId> = bytemuck::allocation::cast_vec(self.numbers);
+        Sentences::from_encoded(ids, self.offsets, self.segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocab::{EOS, UNK};
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn file(folder: &tempfile::TempDir, name: &str, text: &[u8]) -> PathBuf {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn read(name: &str, text: &[u8]) -> Result<Corpus, ReadError> {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = Inputs::new([file(&folder, name, text)]);
+        Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
+    }
+
+    /// The corpus as words again, to compare with what was written.
+    fn words(corpus: &Corpus) -> Vec<Vec<&str>> {
+        let sentences = corpus.sentences.iter();
+        sentences.map(|s| s.iter().map(|&id| corpus.vocab.word(id)).collect()).collect()
+    }
+
+    #[test]
+    fn lines_become_sentences_and_blank_lines_empty_ones() {
+        let corpus = read("a.txt", "b a b\n\n <unk> é <eos>\r\nlast".as_bytes()).unwrap();
+        let expected: [&[&str]; 4] =
+            [&["b", "a", "b", EOS], &[EOS], &[UNK, "é", UNK, EOS], &["last", EOS]];
+        assert_eq!(words(&corpus), expected);
+        assert_eq!(corpus.vocab.words().collect::<Vec<_>>(), [UNK, EOS, "b", "a", "last", "é"]);
+        assert_eq!(corpus.vocab.counts(), [2, 4, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn other_formats_give_their_words() {
+        let conll = read("a.conll", b"-DOCSTART- -X-\n\nDogs NNS\nbark VBP\n\n\nNo UH\n").unwrap();
+        assert_eq!(words(&conll), [vec!["Dogs", "bark", EOS], vec!["No", EOS]]);
+        let row = |id: &str, word: &str| format!("{id}\t{word}{}\n", "\t_".repeat(8));
+        let text =
+            format!("# text\n{}{}{}\n", row("1-2", "cannot"), row("1", "can"), row("2", "not"));
+        assert_eq!(words(&read("a.conllu", text.as_bytes()).unwrap()), [vec!["can", "not", EOS]]);
+        let json =
+            read("a.jsonl", b"{\"text\":\"a \\u0062\"}\n{\"text\":[\"c d\"],\"label\":\"x\"}\n");
+        assert_eq!(words(&json.unwrap()), [vec!["a", "b", EOS], vec!["c d", EOS]]);
+        let docs = read("a.tsv", b"sport\tthe ball\n\nfood\ta pan\n").unwrap();
+        assert_eq!(words(&docs), [vec!["the", "ball", EOS], vec!["a", "pan", EOS]]);
+    }
+
+    #[test]
+    fn compressed_files_are_the_files() {
+        use std::io::Write;
+        let folder = tempfile::tempdir().unwrap();
+        let text = "one two\nthree\n".repeat(1000);
+        let plain = read("a.txt", text.as_bytes()).unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let gz = file(&folder, "a.gz", &gzip.finish().unwrap());
+        let zst = file(&folder, "a.txt.zst", &zstd::encode_all(text.as_bytes(), 1).unwrap());
+        for path in [gz, zst] {
+            let inputs = Inputs::new([path]);
+            let corpus =
+                Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default()).unwrap();
+            assert_eq!(corpus.sentences.tokens(), plain.sentences.tokens());
+        }
+    }
+
+    #[test]
+    fn a_text_of_many_blocks_is_read_as_one() {
+        // Lines of very different length, so that blocks end in the middle of some.
+        let lines: Vec<String> = (0..3000)
+            .map(|i| vec![format!("w{}", i % 97); 1 + (i * 7919) % 400].join(" "))
+            .collect();
+        let corpus = read("a.txt", lines.join("\n").as_bytes()).unwrap();
+        assert_eq!(corpus.sentences.len(), lines.len());
+        for (line, sentence) in lines.iter().zip(words(&corpus)) {
+            assert_eq!(format!("{line} {EOS}"), sentence.join(" "));
+        }
+        let conll = lines.iter().map(|l| l.replace(' ', " x\n") + " x\n\n").collect::<String>();
+        let again = read("a.conll", conll.as_bytes()).unwrap();
+        assert_eq!(again.sentences.tokens(), corpus.sentences.tokens());
+    }
+
+    #[test]
+    fn a_vocabulary_known_already_maps_new_words_to_unknown() {
+        let corpus = read("a.txt", b"a b\n").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let inputs =
+            Inputs::new([file(&folder, "b.txt", b"b c\n"), file(&folder, "c.txt", b"a\n")]);
+        let other = Corpus::read_with(&inputs, &Preprocessing::default(), &corpus.vocab).unwrap();
+        assert_eq!(words(&other), [vec!["b", UNK, EOS], vec!["a", EOS]]);
+        assert_eq!(other.sentences.segments().map(<[_]>::len).collect::<Vec<_>>(), [3, 2]);
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_place() {
+        let message = |name: &str, text: &[u8]| read(name, text).unwrap_err().to_string();
+        assert!(message("a.txt", b"").ends_with("is empty"));
+        assert!(message("a.txt", b"\n \n").contains("only blank lines"));
+        assert!(message("a.txt", b"a\nb \xff\n").ends_with("invalid bytes in line 2"));
+        assert!(message("a.txt", b"a\nb\nc\0d\n").ends_with("NUL byte in line 3"));
+        assert!(message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n").contains("line 2: no JSON"));
+        assert!(
+            message("a.jsonl", b"{\"text\":\"a b\",\"tags\":[\"X\"]}\n").contains("1 tags for 2")
+        );
+        assert!(message("a.conllu", b"1\ta\n").contains("line 1: 2 tab-separated"));
+        assert!(message("a.tsv", b"no tab\n").contains("1 tab-separated fields where 2"));
+        assert!(message("a.gz", b"no gzip").contains("cannot read"));
+        assert!(message("a.zst", b"no zstd").contains("cannot read"));
+    }
+
+    #[test]
+    fn invalid_bytes_can_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut inputs = Inputs::new([file(&folder, "a.txt", b"a\xff b\0\n")]);
+        inputs.invalid = crate::Invalid::Replace;
+        let limits = VocabLimits::default();
+        let corpus = Corpus::read(&inputs, &Preprocessing::default(), &limits).unwrap();
+        assert_eq!(words(&corpus), [vec!["a\u{FFFD}", "b\u{FFFD}", EOS]]);
+    }
+}

@@ -1,0 +1,207 @@
+//! Text files, compressed or not, cut into blocks of whole records that threads can share.
+
+use crate::error::ReadError;
+use crate::format::Format;
+use memchr::{memchr, memchr_iter, memrchr};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Files to read, in order, and how. `-` is the standard input; names that end in `.gz` or `.zst`
+/// are decompressed.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// The files.
+    pub paths: Vec<PathBuf>,
+    /// How records are written in them; `None` goes by each file's extension.
+    pub format: Option<Format>,
+    /// What to do with bytes that are no UTF-8.
+    pub invalid: Invalid,
+}
+
+/// What to do with bytes that are no text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Invalid {
+    /// Refuse the file, and say where they are.
+    #[default]
+    Error,
+    /// Read U+FFFD, the replacement character, in their place.
+    Replace,
+}
+
+/// Blocks are about this large: enough that a thread is busy for milliseconds, small enough that
+/// some for every thread fit in the cache.
+const BLOCK_BYTES: usize = 1 << 20;
+
+impl Inputs {
+    /// Files in the default format, chosen by their extensions.
+    pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Inputs {
+        Inputs { paths: paths.into_iter().map(Into::into).collect(), ..Inputs::default() }
+    }
+
+    /// Opens the file number `file_idx`.
+    pub(crate) fn open(&self, file_idx: usize) -> Result<Blocks, ReadError> {
+        let path = &self.paths[file_idx];
+        let file = path.display().to_string();
+        let format = self.format.clone().unwrap_or_else(|| Format::of_path(path));
+        let reader = open(path).map_err(|source| ReadError::Io { file: file.clone(), source })?;
+        Ok(Blocks {
+            reader,
+            format,
+            file,
+            invalid: self.invalid,
+            rest: Vec::new(),
+            line: 1,
+            at_start: true,
+        })
+    }
+
+    /// The files' names in backticks, for messages.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<String> =
+            self.paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        names.join(", ")
+    }
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+    }
+    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))),
+        Some("zst") => Box::new(zstd::stream::read::Decoder::new(file)?),
+        _ => Box::new(file),
+    })
+}
+
+/// The blocks of one file.
+pub(crate) struct Blocks {
+    reader: Box<dyn Read + Send>,
+    format: Format,
+    file: String,
+    invalid: Invalid,
+    /// Bytes read that belong to the next block.
+    rest: Vec<u8>,
+    /// The line the next block begins with.
+    line: u64,
+    at_start: bool,
+}
+
+/// Some whole records of one file.
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    pub(crate) file: String,
+    pub(crate) format: Format,
+    pub(crate) first_line: u64,
+    invalid: Invalid,
+}
+
+impl Blocks {
+    /// The next block, `None` at the end of the file.
+    pub(crate) fn next(&mut self) -> Result<Option<Block>, ReadError> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        let cut = loop {
+            let wanted = BLOCK_BYTES.max(bytes.len());
+            let searched = bytes.len();
+            let read = (&mut self.reader).take(wanted as u64).read_to_end(&mut bytes);
+            let n_read =
+                read.map_err(|source| ReadError::Io { file: self.file.clone(), source })?;
+            if self.at_start {
+                self.start_file(&mut bytes)?;
+            }
+            if n_read < wanted {
+                break bytes.len();
+            }
+            if let Some(end) = self.format.last_record_end(&bytes, searched) {
+                break end;
+            }
+        };
+        self.rest = bytes.split_off(cut);
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let first_line = self.line;
+        self.line += memchr_iter(b'\n', &bytes).count() as u64;
+        let (file, format) = (self.file.clone(), self.format.clone());
+        Ok(Some(Block { bytes, file, format, first_line, invalid: self.invalid }))
+    }
+
+    fn start_file(&mut self, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.at_start = false;
+        if bytes.is_empty() {
+            return Err(ReadError::Empty { file: self.file.clone() });
+        }
+        // The byte-order mark that some editors write says nothing in UTF-8, and is no word.
+        if bytes.starts_with(b"\xEF\xBB\xBF") {
+            bytes.drain(..3);
+        }
+        Ok(())
+    }
+}
+
+impl Block {
+    /// The block's text; an error, or replacement characters, where it is none.
+    pub(crate) fn text(&self) -> Result<Cow<'_, str>, ReadError> {
+        if self.invalid == Invalid::Replace {
+            let text = String::from_utf8_lossy(&self.bytes);
+            return Ok(if memchr(0, &self.bytes).is_some() {
+                Cow::Owned(text.replace('\0', "\u{FFFD}"))
+            } else {
+                text
+            });
+        }
+        if let Some(at) = memchr(0, &self.bytes) {
+            return Err(ReadError::Nul { file: self.file.clone(), line: self.line_at(at) });
+        }
+        std::str::from_utf8(&self.bytes).map(Cow::Borrowed).map_err(|error| ReadError::NotUtf8 {
+            file: self.file.clone(),
+            line: self.line_at(error.valid_up_to()),
+        })
+    }
+
+    fn line_at(&self, byte: usize) -> u64 {
+        self.first_line + memchr_iter(b'\n', &self.bytes[..byte]).count() as u64
+    }
+}
+
+/// Where the last line of `bytes` that is whole ends. `searched` bytes are known to have no end.
+pub(crate) fn last_line_end(bytes: &[u8], searched: usize) -> Option<usize> {
+    memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
+}
+
+/// Where the last blank line of `bytes` ends.
+pub(crate) fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
+    let mut end = last_line_end(bytes, 0)?;
+    loop {
+        let line_start = last_line_end(&bytes[..end - 1], 0).unwrap_or(0);
+        if bytes[line_start..end].iter().all(u8::is_ascii_whitespace) {
+            return Some(end);
+        }
+        if line_start == 0 {
+            return None;
+        }
+        end = line_start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_are_found_from_the_end() {
+        assert_eq!(last_blank_line_end(b"a\n\nb\n"), Some(3));
+        assert_eq!(last_blank_line_end(b"a\n \t\r\nb\nc"), Some(6));
+        assert_eq!(last_blank_line_end(b"\na\n"), Some(1));
+        assert_eq!(last_blank_line_end(b"a\nb\n"), None);
+        assert_eq!(last_blank_line_end(b""), None);
+    }
+}

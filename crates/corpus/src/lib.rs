@@ -1,0 +1,49 @@
+//! From text files to words with numbers.
+//!
+//! [`Inputs`] names text files; [`Corpus`] reads them into [`Sentences`] with a [`Vocab`],
+//! [`Documents`] into labelled documents, [`TaggedSentences`] into tokens with columns of tags. The
+//! crate knows no models.
+//!
+//! ```
+//! use latens_corpus::{Corpus, Inputs, Preprocessing, VocabLimits, WordId};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("cats.txt");
+//! std::fs::write(&path, "the cat saw the dog\nthe dog ran\n")?;
+//! let corpus =
+//!     Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &VocabLimits::default())?;
+//! assert_eq!(corpus.vocab.word(WordId(2)), "the"); // after `<unk>` and `<eos>`, by frequency
+//! assert_eq!(corpus.sentences.len(), 2);
+//! assert_eq!(corpus.sentences.n_tokens(), 10); // one end of sentence a sentence
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod word;
+mod strings;
+mod vocab;
+mod preprocessing;
+mod input;
+mod format;
+mod encode;
+mod sentences;
+mod corpus;
+mod encoded;
+mod documents;
+mod tagged;
+pub mod embedded;
+pub mod container;
+pub mod storage;
+mod error;
+
+pub use corpus::Corpus;
+pub use documents::{Document, Documents};
+pub use encoded::{read_vocab, vocab_arrays, write_vocab};
+pub use error::ReadError;
+pub use format::{Field, Format};
+pub use input::{Inputs, Invalid};
+pub use preprocessing::{Digits, NUM, Preprocessing, Tokenize};
+pub use sentences::Sentences;
+pub use strings::StringTable;
+pub use tagged::{TaggedSentence, TaggedSentences};
+pub use vocab::{EOS, UNK, Vocab, VocabError, VocabLimits};
+pub use word::WordId;

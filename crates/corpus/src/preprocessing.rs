@@ -1,0 +1,122 @@
+//! From the letters of a text to the words that are counted.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What is done to a text before its words are looked up. Stored in every model, and applied again
+/// to every text the model later reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Preprocessing {
+    /// Where a word ends.
+    pub tokenize: Tokenize,
+    /// Whether letters are made small.
+    pub lowercase: bool,
+    /// What becomes of digits.
+    pub digits: Digits,
+}
+
+/// Where a word ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tokenize {
+    /// At ASCII white space: the text is tokenised already.
+    #[default]
+    Blanks,
+    /// At the word boundaries of Unicode (UAX #29), each punctuation mark a word of its own.
+    Words,
+}
+
+/// What becomes of digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Digits {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Every digit becomes `0`.
+    Zero,
+    /// A word of digits, perhaps with `.`, `,` or a sign, becomes `<num>`; other words stay.
+    Num,
+}
+
+/// What [`Digits::Num`] makes of a number.
+pub const NUM: &str = "<num>";
+
+impl Preprocessing {
+    /// Hands each word of `text` to `word`, in order.
+    #[inline]
+    pub fn words<'a>(&self, text: &'a str, mut word: impl FnMut(&str)) {
+        let mut normalized = |token: &'a str| match self.normalize(token) {
+            Cow::Borrowed(token) => word(token),
+            Cow::Owned(token) => word(&token),
+        };
+        match self.tokenize {
+            Tokenize::Blanks => text.split_ascii_whitespace().for_each(&mut normalized),
+            Tokenize::Words => text
+                .split_word_bounds()
+                .filter(|token| !token.trim().is_empty())
+                .for_each(&mut normalized),
+        }
+    }
+
+    /// One word as it is looked up: small letters, digits replaced.
+    #[inline]
+    pub fn normalize<'a>(&self, token: &'a str) -> Cow<'a, str> {
+        let mut token = Cow::Borrowed(token);
+        if self.lowercase && token.chars().any(char::is_uppercase) {
+            token = Cow::Owned(token.to_lowercase());
+        }
+        match self.digits {
+            Digits::Keep => token,
+            Digits::Zero if token.bytes().any(|b| b.is_ascii_digit()) => Cow::Owned(
+                token.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect(),
+            ),
+            Digits::Num if is_number(&token) => Cow::Borrowed(NUM),
+            Digits::Zero | Digits::Num => token,
+        }
+    }
+}
+
+fn is_number(token: &str) -> bool {
+    let body = token.strip_prefix(['-', '+']).unwrap_or(token);
+    body.starts_with(|c: char| c.is_ascii_digit())
+        && body.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(preprocessing: Preprocessing, text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        preprocessing.words(text, |word| words.push(word.to_owned()));
+        words
+    }
+
+    #[test]
+    fn blanks_split_at_white_space_only() {
+        let split = words(Preprocessing::default(), "  Don't\tpanic, ok?\r ");
+        assert_eq!(split, ["Don't", "panic,", "ok?"]);
+    }
+
+    #[test]
+    fn words_split_punctuation_off() {
+        let how = Preprocessing { tokenize: Tokenize::Words, ..Preprocessing::default() };
+        let split = words(how, "\"Don't panic,\" she said: 3.5 well-known naïve 東京.");
+        let expected = [
+            "\"", "Don't", "panic", ",", "\"", "she", "said", ":", "3.5", "well", "-", "known",
+            "naïve", "東", "京", ".",
+        ];
+        assert_eq!(split, expected);
+    }
+
+    #[test]
+    fn case_and_digits_are_normalized() {
+        let how = Preprocessing { lowercase: true, digits: Digits::Zero, ..Default::default() };
+        assert_eq!(words(how, "ÉTÉ 1987 B2B"), ["été", "0000", "b0b"]);
+        let how = Preprocessing { digits: Digits::Num, ..Default::default() };
+        assert_eq!(words(how, "1,987.5 -3 B2B ."), [NUM, NUM, "B2B", "."]);
+    }
+}

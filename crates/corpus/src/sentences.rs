@@ -1,0 +1,151 @@
+use crate::storage::FlatArray;
+use crate::word::WordId;
+
+/// Sentences as word ids in one flat array, in memory or in a mapped file.
+///
+/// Every sentence ends with [`WordId::EOS`], which counts as a token, and a sentence may be nothing
+/// else. Files keep apart: [`Sentences::segments`] says which sentences came from one file.
+#[derive(Clone, Debug)]
+pub struct Sentences {
+    ids: FlatArray<WordId>,
+    /// Where each sentence begins, and where the last one ends.
+    offsets: FlatArray<u64>,
+    /// The first sentence of each file, and the number of sentences.
+    segments: FlatArray<u64>,
+}
+
+impl Sentences {
+    /// Sentences from flat arrays, checked: offsets ascend from 0 to the number of ids, segments
+    /// from 0 to the number of sentences, every sentence ends with [`WordId::EOS`] and has no
+    /// other, and every id is below `n_words`.
+    ///
+    /// Says in words what is wrong otherwise.
+    pub fn from_parts(
+        ids: FlatArray<WordId>,
+        offsets: FlatArray<u64>,
+        segments: FlatArray<u64>,
+        n_words: usize,
+    ) -> Result<Sentences, &'static str> {
+        if !ascends(&offsets, ids.len()) || offsets.windows(2).any(|w| w[0] == w[1]) {
+            return Err("its sentence offsets do not ascend to the number of tokens");
+        }
+        if !ascends(&segments, offsets.len() - 1) {
+            return Err("its file boundaries do not ascend to the number of sentences");
+        }
+        if ids.iter().any(|id| id.index() >= n_words) {
+            return Err("it has word ids outside its vocabulary");
+        }
+        let ends = offsets[1..].iter().all(|&end| ids[end as usize - 1] == WordId::EOS);
+        if !ends || ids.iter().filter(|&&id| id == WordId::EOS).count() != offsets.len() - 1 {
+            return Err("its sentences do not end where their last token is");
+        }
+        Ok(Sentences { ids, offsets, segments })
+    }
+
+    /// Sentences that the encoder made, right by construction.
+    pub(crate) fn from_encoded(ids: Vec<WordId>, offsets: Vec<u64>, segments: Vec<u64>) -> Self {
+        Sentences { ids: ids.into(), offsets: offsets.into(), segments: segments.into() }
+    }
+
+    /// Sentences of one file in memory. [`WordId::EOS`] is added to each.
+    pub fn from_words<S: AsRef<[WordId]>>(sentences: impl IntoIterator<Item = S>) -> Sentences {
+        let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+        for sentence in sentences {
+            ids.extend_from_slice(sentence.as_ref());
+            ids.push(WordId::EOS);
+            offsets.push(ids.len() as u64);
+        }
+        let segments = vec![0, offsets.len() as u64 - 1];
+        Sentences { ids: ids.into(), offsets: offsets.into(), segments: segments.into() }
+    }
+
+    /// How many sentences there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no sentence.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many tokens there are, one end of sentence a sentence among them.
+    pub fn n_tokens(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// A sentence with its end-of-sentence token.
+    ///
+    /// # Panics
+    /// If there is no such sentence.
+    pub fn get(&self, sentence_idx: usize) -> &[WordId] {
+        let (begin, end) = (self.offsets[sentence_idx], self.offsets[sentence_idx + 1]);
+        &self.ids[begin as usize..end as usize]
+    }
+
+    /// All sentences in order, each with its end-of-sentence token.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[WordId]> + Clone {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// The whole text of each file as one run of tokens.
+    pub fn segments(&self) -> impl Iterator<Item = &[WordId]> {
+        self.segments.windows(2).map(|bounds| {
+            let (begin, end) = (self.offsets[bounds[0] as usize], self.offsets[bounds[1] as usize]);
+            &self.ids[begin as usize..end as usize]
+        })
+    }
+
+    /// All tokens in order, sentence after sentence, file after file.
+    pub fn tokens(&self) -> &[WordId] {
+        &self.ids
+    }
+
+    /// Where each sentence begins among [`Sentences::tokens`], and where the last one ends.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The first sentence of each file, and the number of sentences.
+    pub fn segment_bounds(&self) -> &[u64] {
+        &self.segments
+    }
+}
+
+fn ascends(offsets: &[u64], last: usize) -> bool {
+    offsets.first() == Some(&0)
+        && offsets.last() == Some(&(last as u64))
+        && offsets.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(ids: &[u32], offsets: &[u64], segments: &[u64]) -> Result<Sentences, &'static str> {
+        let ids: Vec<WordId> = ids.iter().map(|&id| WordId(id)).collect();
+        Sentences::from_parts(ids.into(), offsets.to_vec().into(), segments.to_vec().into(), 5)
+    }
+
+    #[test]
+    fn sentences_keep_their_words_and_get_an_end() {
+        let sentences = Sentences::from_words([&[WordId(2), WordId(3)][..], &[]]);
+        assert_eq!(sentences.get(0), [WordId(2), WordId(3), WordId::EOS]);
+        assert_eq!(sentences.get(1), [WordId::EOS]);
+        assert_eq!(sentences.n_tokens(), 4);
+        assert_eq!(sentences.segments().count(), 1);
+    }
+
+    #[test]
+    fn parts_that_contradict_each_other_are_refused() {
+        assert!(parts(&[2, 3, 1, 1], &[0, 3, 4], &[0, 1, 2]).is_ok());
+        assert!(parts(&[], &[0], &[0, 0]).is_ok());
+        assert!(parts(&[2, 3, 1, 1], &[0, 3, 5], &[0, 2]).is_err());
+        assert!(parts(&[2, 3, 1, 1], &[0, 4, 4], &[0, 2]).is_err());
+        assert!(parts(&[2, 3, 1, 1], &[0, 3, 4], &[0, 3]).is_err());
+        assert!(parts(&[2, 3, 1, 1], &[], &[0, 0]).is_err());
+        assert!(parts(&[2, 5, 1, 1], &[0, 3, 4], &[0, 2]).is_err());
+        assert!(parts(&[2, 1, 1, 1], &[0, 3, 4], &[0, 2]).is_err());
+        assert!(parts(&[2, 1, 3, 1], &[0, 3, 4], &[0, 2]).is_err());
+    }
+}

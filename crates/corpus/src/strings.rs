@@ -1,0 +1,104 @@
+//! Many short strings in one buffer, each once, numbered in the order of first sight.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// A set of strings with dense numbers. One allocation for all letters, so that a million words
+/// cost their letters plus about 20 bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct StringTable {
+    letters: String,
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+}
+
+/// The hash needs no secret: a table that an adversary slows down harms nobody but himself, and a
+/// fixed state keeps runs alike.
+const HASHER: FixedState = FixedState::with_seed(0x6c61_7465_6e73);
+
+impl StringTable {
+    /// How many different strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether no string has been added.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The string with number `index`.
+    ///
+    /// # Panics
+    /// If there is no such number.
+    pub fn get(&self, index: u32) -> &str {
+        slice(&self.letters, &self.ends, index)
+    }
+
+    /// The number of `string`, if it is here.
+    #[inline]
+    pub fn find(&self, string: &str) -> Option<u32> {
+        let hash = HASHER.hash_one(string.as_bytes());
+        self.table.find(hash, |&i| slice(&self.letters, &self.ends, i) == string).copied()
+    }
+
+    /// The number of `string`, which is added if it is not here yet.
+    ///
+    /// # Panics
+    /// If there are 2^32 − 1 different strings already.
+    #[inline]
+    pub fn intern(&mut self, string: &str) -> u32 {
+        let Self { letters, ends, table } = self;
+        let hash = HASHER.hash_one(string.as_bytes());
+        if let Some(&found) = table.find(hash, |&i| slice(letters, ends, i) == string) {
+            return found;
+        }
+        let index = u32::try_from(ends.len()).expect("fewer than 2^32 different strings");
+        letters.push_str(string);
+        ends.push(letters.len());
+        table.insert_unique(hash, index, |&i| HASHER.hash_one(slice(letters, ends, i).as_bytes()));
+        index
+    }
+
+    /// All strings in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|i| self.get(i as u32))
+    }
+}
+
+fn slice<'a>(letters: &'a str, ends: &[usize], index: u32) -> &'a str {
+    let index = index as usize;
+    let begin = if index == 0 { 0 } else { ends[index - 1] };
+    &letters[begin..ends[index]]
+}
+
+impl<S: AsRef<str>> FromIterator<S> for StringTable {
+    fn from_iter<I: IntoIterator<Item = S>>(strings: I) -> Self {
+        let mut table = StringTable::default();
+        for string in strings {
+            table.intern(string.as_ref());
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_string_gets_one_number_and_comes_back(strings: Vec<String>) {
+            let mut table = StringTable::default();
+            let numbers: Vec<u32> = strings.iter().map(|s| table.intern(s)).collect();
+            for (string, &number) in strings.iter().zip(&numbers) {
+                prop_assert_eq!(table.get(number), string);
+                prop_assert_eq!(table.find(string), Some(number));
+            }
+            let distinct: std::collections::HashSet<_> = strings.iter().collect();
+            prop_assert_eq!(table.len(), distinct.len());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Numeric building blocks. There are no words here: slices and matrices in, numbers out.
+
+mod log_space;
+mod rng;
+mod sampling;
+
+pub use log_space::{log_add, log_sum_exp};
+pub use rng::Rng;
+pub use sampling::{sample_index, sample_log_index};

@@ -1,0 +1,147 @@
+//! The one random generator of the workspace.
+
+use rand::{Rng as _, SeedableRng, TryRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+/// Xoshiro256++ (Blackman and Vigna 2021), seeded from one number.
+///
+/// The generator is named so that a seed keeps its meaning when libraries change their defaults. Its
+/// state can be stored (as four `u64`), and what is drawn afterwards is the same. The traits of
+/// `rand` are implemented; algorithms that must give the same numbers for years use
+/// [`Rng::uniform`], whose values are fixed here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "[u64; 4]", try_from = "[u64; 4]")]
+pub struct Rng(Xoshiro256PlusPlus);
+
+impl Rng {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Rng {
+        Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// The generator of one part of a work (a shard, a document) that is shared out to threads.
+    ///
+    /// Each part draws from its own stream, so the result does not depend on which thread does
+    /// which part, or when. Seed and index are both scrambled: streams of neighbouring seeds or
+    /// indices have nothing in common.
+    pub fn stream(seed: u64, index: u64) -> Rng {
+        Rng::new(scramble(scramble(seed) ^ index))
+    }
+
+    /// A number in [0, 1), a multiple of 2⁻⁵³.
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}
+
+/// One step of SplitMix64: different numbers stay different, and similar ones do not stay similar.
+fn scramble(number: u64) -> u64 {
+    SplitMix64::seed_from_u64(number).next_u64()
+}
+
+impl TryRng for Rng {
+    type Error = Infallible;
+
+    #[inline]
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.0.try_next_u32()
+    }
+
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0.try_next_u64()
+    }
+
+    #[inline]
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        self.0.try_fill_bytes(out)
+    }
+}
+
+impl From<Rng> for [u64; 4] {
+    fn from(rng: Rng) -> Self {
+        let bytes = rng.0.state();
+        std::array::from_fn(|i| {
+            let word = bytes[8 * i..8 * i + 8].try_into().expect("a slice of eight bytes");
+            u64::from_le_bytes(word)
+        })
+    }
+}
+
+impl TryFrom<[u64; 4]> for Rng {
+    type Error = &'static str;
+
+    fn try_from(state: [u64; 4]) -> Result<Self, &'static str> {
+        if state == [0; 4] {
+            return Err("the state of a random generator cannot be all zeros");
+        }
+        let mut bytes = [0; 32];
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(state) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(Rng(Xoshiro256PlusPlus::from_seed(bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn draws_are_those_of_the_reference_program() {
+        // https://prng.di.unimi.it/xoshiro256plusplus.c from the state 1, 2, 3, 4.
+        let mut rng = Rng::try_from([1, 2, 3, 4]).unwrap();
+        let drawn: [u64; 4] = std::array::from_fn(|_| rng.next_u64());
+        assert_eq!(drawn, [41943041, 58720359, 3588806011781223, 3591011842654386]);
+    }
+
+    #[test]
+    fn a_seed_keeps_its_meaning() {
+        let first = |mut rng: Rng| rng.next_u64();
+        assert_eq!(first(Rng::new(1)), 14_971_601_782_005_023_387);
+        assert_eq!(first(Rng::stream(1, 0)), 4_577_072_067_518_496_145);
+    }
+
+    #[test]
+    fn a_stored_state_goes_on_with_the_same_draws() {
+        let mut rng = Rng::new(7);
+        rng.uniform();
+        let mut stored = Rng::try_from(<[u64; 4]>::from(rng.clone())).unwrap();
+        assert_eq!(stored, rng);
+        assert_eq!(stored.next_u64(), rng.next_u64());
+        assert!(Rng::try_from([0; 4]).is_err());
+    }
+
+    #[test]
+    fn streams_of_neighbouring_seeds_and_indices_differ() {
+        let pairs = (0..30).flat_map(|seed| (0..30).map(move |index| (seed, index)));
+        let streams = pairs.map(|(seed, index)| Rng::stream(seed, index).next_u64());
+        let plain = (0..30).map(|seed| Rng::new(seed).next_u64());
+        assert_eq!(streams.chain(plain).collect::<HashSet<_>>().len(), 930);
+    }
+
+    #[test]
+    fn streams_are_not_correlated() {
+        let n = 10_000;
+        let (mut a, mut b) = (Rng::stream(1, 0), Rng::stream(1, 1));
+        let covariance: f64 =
+            (0..n).map(|_| (a.uniform() - 0.5) * (b.uniform() - 0.5)).sum::<f64>() / f64::from(n);
+        // Four standard deviations: that of the product is 1/12.
+        assert!(covariance.abs() < 4.0 / 12.0 / f64::from(n).sqrt(), "{covariance}");
+    }
+
+    #[test]
+    fn uniform_numbers_fill_the_unit_interval_evenly() {
+        let mut rng = Rng::new(3);
+        let mut bins = [0u32; 10];
+        for _ in 0..100_000 {
+            bins[(rng.uniform() * 10.0) as usize] += 1;
+        }
+        // Four standard deviations of a binomial count with mean 10,000.
+        assert!(bins.iter().all(|&n| n.abs_diff(10_000) < 380), "{bins:?}");
+    }
+}

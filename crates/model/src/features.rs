@@ -1,0 +1,117 @@
+//! Rows of features, as encoders make them and tasks use them.
+
+/// Sparse rows, appended one token at a time: the columns and values of all rows in two flat
+/// arrays, and where each row begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeatureRows {
+    offsets: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl Default for FeatureRows {
+    fn default() -> Self {
+        FeatureRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl FeatureRows {
+    /// No rows yet.
+    pub fn new() -> Self {
+        FeatureRows::default()
+    }
+
+    /// Appends a row that has the given columns and zero elsewhere.
+    pub fn push_sparse(&mut self, entries: impl IntoIterator<Item = (u32, f32)>) {
+        for (column, value) in entries {
+            self.columns.push(column);
+            self.values.push(value);
+        }
+        self.offsets.push(self.columns.len());
+    }
+
+    /// Appends a row with a value in every column.
+    ///
+    /// # Panics
+    /// If there are more than 2³² columns.
+    pub fn push_dense(&mut self, values: &[f32]) {
+        let n_columns = u32::try_from(values.len()).expect("fewer than 2^32 columns");
+        self.columns.extend(0..n_columns);
+        self.values.extend_from_slice(values);
+        self.offsets.push(self.columns.len());
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The columns of a row and their values, in the order in which they were given.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&self, row_idx: usize) -> (&[u32], &[f32]) {
+        let range = self.offsets[row_idx]..self.offsets[row_idx + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u32], &[f32])> {
+        (0..self.len()).map(|i| self.row(i))
+    }
+
+    /// Where each row begins among [`FeatureRows::columns`], and where the last one ends.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The columns of all rows, one row after the other.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// The values of all rows, one row after the other.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Forgets all rows and keeps the memory for new ones.
+    pub fn clear(&mut self) {
+        self.offsets.truncate(1);
+        self.columns.clear();
+        self.values.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_as_they_were_appended() {
+        let mut rows = FeatureRows::new();
+        rows.push_sparse([(7, 1.0), (2, -0.5)]);
+        rows.push_sparse([]);
+        rows.push_dense(&[0.0, 3.0]);
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows.row(0), (&[7, 2][..], &[1.0, -0.5][..]));
+        assert_eq!(rows.row(1), (&[][..], &[][..]));
+        assert_eq!(rows.row(2), (&[0, 1][..], &[0.0, 3.0][..]));
+        assert_eq!(rows.offsets(), [0, 2, 2, 4]);
+        assert_eq!(rows.iter().len(), 3);
+    }
+
+    #[test]
+    fn cleared_rows_are_like_new_ones() {
+        let mut rows = FeatureRows::new();
+        rows.push_dense(&[1.0]);
+        rows.clear();
+        assert!(rows.is_empty());
+        assert_eq!(rows, FeatureRows::new());
+    }
+}
