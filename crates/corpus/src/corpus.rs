@@ -7,13 +7,23 @@ use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabLimits};
 use crate::word::WordId;
 
-/// Sentences together with the vocabulary and the preprocessing that made their ids.
+/// How text is read: what is done to it, and the words that are then looked up. Every model carries
+/// its own.
 #[derive(Clone, Debug)]
-pub struct Corpus {
-    /// What was done to the text before words were looked up.
+pub struct Lexicon {
+    /// What is done to the text before words are looked up.
     pub preprocessing: Preprocessing,
+    /// Which of the words seen the vocabulary kept.
+    pub limits: VocabLimits,
     /// The words behind the ids.
     pub vocab: Vocab,
+}
+
+/// Sentences together with the lexicon that made their ids.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    /// The words behind the ids.
+    pub lexicon: Lexicon,
     /// The text.
     pub sentences: Sentences,
 }
@@ -35,19 +45,24 @@ impl Corpus {
         }
         let (vocab, ids) = settle(&seen, &counts, flat.n_sentences(), limits);
         let sentences = flat.finish(|number| ids[number as usize]);
-        Ok(Corpus { preprocessing: *preprocessing, vocab, sentences })
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        Ok(Corpus { lexicon, sentences })
+    }
+}
+
+impl Lexicon {
+    /// Reads a text into memory with these words; all others are unknown.
+    pub fn read(&self, inputs: &Inputs) -> Result<Sentences, ReadError> {
+        let mut flat = FlatSentences::default();
+        encode(inputs, &self.preprocessing, &mut Numbering::Fixed(&self.vocab), &mut flat)?;
+        Ok(flat.finish(WordId))
     }
 
-    /// Reads a text into memory with a vocabulary that is known already.
-    pub fn read_with(
-        inputs: &Inputs,
-        preprocessing: &Preprocessing,
-        vocab: &Vocab,
-    ) -> Result<Corpus, ReadError> {
-        let mut flat = FlatSentences::default();
-        encode(inputs, preprocessing, &mut Numbering::Fixed(vocab), &mut flat)?;
-        let sentences = flat.finish(WordId);
-        Ok(Corpus { preprocessing: *preprocessing, vocab: vocab.clone(), sentences })
+    /// The words of a sentence, without an end-of-sentence token.
+    pub fn ids(&self, sentence: &str) -> Vec<WordId> {
+        let mut ids = Vec::new();
+        self.preprocessing.words(sentence, |word| ids.push(self.vocab.id(word)));
+        ids
     }
 }
 
@@ -114,7 +129,7 @@ mod tests {
     /// The corpus as words again, to compare with what was written.
     fn words(corpus: &Corpus) -> Vec<Vec<&str>> {
         let sentences = corpus.sentences.iter();
-        sentences.map(|s| s.iter().map(|&id| corpus.vocab.word(id)).collect()).collect()
+        sentences.map(|s| s.iter().map(|&id| corpus.lexicon.vocab.word(id)).collect()).collect()
     }
 
     #[test]
@@ -123,8 +138,8 @@ mod tests {
         let expected: [&[&str]; 4] =
             [&["b", "a", "b", EOS], &[EOS], &[UNK, "é", UNK, EOS], &["last", EOS]];
         assert_eq!(words(&corpus), expected);
-        assert_eq!(corpus.vocab.words().collect::<Vec<_>>(), [UNK, EOS, "b", "a", "last", "é"]);
-        assert_eq!(corpus.vocab.counts(), [2, 4, 2, 1, 1, 1]);
+        assert_eq!(corpus.lexicon.vocab.words().collect::<Vec<_>>(), [UNK, EOS, "b", "a", "last", "é"]);
+        assert_eq!(corpus.lexicon.vocab.counts(), [2, 4, 2, 1, 1, 1]);
     }
 
     #[test]
@@ -180,11 +195,12 @@ mod tests {
     fn a_vocabulary_known_already_maps_new_words_to_unknown() {
         let corpus = read("a.txt", b"a b\n").unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let inputs =
-            Inputs::new([file(&folder, "b.txt", b"b c\n"), file(&folder, "c.txt", b"a\n")]);
-        let other = Corpus::read_with(&inputs, &Preprocessing::default(), &corpus.vocab).unwrap();
+        let inputs = Inputs::new([file(&folder, "b.txt", b"b c\n"), file(&folder, "c.txt", b"a\n")]);
+        let sentences = corpus.lexicon.read(&inputs).unwrap();
+        let other = Corpus { sentences, ..corpus };
         assert_eq!(words(&other), [vec!["b", UNK, EOS], vec!["a", EOS]]);
         assert_eq!(other.sentences.segments().map(<[_]>::len).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(other.lexicon.ids("b c"), other.sentences.get(0)[..2]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Encoded texts on disk: made in bounded memory from a text of any size, mapped by later runs.
 
 use crate::container::{ArrayWriter, Container, ContainerError, write_container};
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Lexicon};
 use crate::encode::{EncodedRecord, Numbering, Sink, encode, settle};
 use crate::error::ReadError;
 use crate::input::Inputs;
@@ -34,27 +34,28 @@ impl Corpus {
         let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
         spool.counts.resize(seen.len(), 0);
         let (vocab, ids) = settle(&seen, &spool.counts, spool.n_sentences, limits);
-        spool.write(path, preprocessing, &vocab, |number| ids[number as usize])?;
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        spool.write(path, &lexicon, |number| ids[number as usize])?;
         Corpus::open(path)
     }
 
-    /// Encodes a text into the file `path` with a vocabulary that is known already, and opens it.
+    /// Encodes a text into the file `path` with a lexicon that is known already, and opens it.
     pub fn encode_with(
         path: &Path,
         inputs: &Inputs,
-        preprocessing: &Preprocessing,
-        vocab: &Vocab,
+        lexicon: &Lexicon,
     ) -> Result<Corpus, ReadError> {
         let mut spool = Spool::new(path)?;
-        encode(inputs, preprocessing, &mut Numbering::Fixed(vocab), &mut spool)?;
-        spool.write(path, preprocessing, vocab, WordId)?;
+        let mut numbering = Numbering::Fixed(&lexicon.vocab);
+        encode(inputs, &lexicon.preprocessing, &mut numbering, &mut spool)?;
+        spool.write(path, lexicon, WordId)?;
         Corpus::open(path)
     }
 
     /// Maps an encoded text. Every byte is checked.
     pub fn open(path: &Path) -> Result<Corpus, ReadError> {
         let file = Container::open(path, KIND)?;
-        let preprocessing = file.meta()?;
+        let (preprocessing, limits) = file.meta()?;
         let vocab = read_vocab(&file)?;
         let sentences = Sentences::from_parts(
             file.array("ids")?,
@@ -63,7 +64,7 @@ impl Corpus {
             vocab.len(),
         );
         let sentences = sentences.map_err(|problem| file.problem(problem.to_owned()))?;
-        Ok(Corpus { preprocessing, vocab, sentences })
+        Ok(Corpus { lexicon: Lexicon { preprocessing, limits, vocab }, sentences })
     }
 }
 
@@ -132,8 +133,7 @@ impl Spool {
     fn write(
         self,
         path: &Path,
-        preprocessing: &Preprocessing,
-        vocab: &Vocab,
+        lexicon: &Lexicon,
         id: impl Fn(u32) -> WordId,
     ) -> Result<(), StorageError> {
         let read_again = |file: BufWriter<File>| {
@@ -144,6 +144,7 @@ impl Spool {
         let failed = StorageError::new("write", path);
         let files = read_again(self.numbers).and_then(|n| Ok((n, read_again(self.offsets)?)));
         let (numbers, offsets) = files.map_err(failed)?;
+        let Lexicon { preprocessing, limits, vocab } = lexicon;
         let [ends, counts, letters] = vocab_arrays(vocab);
         let lengths = [
             ("ids", 4 * self.n_tokens),
@@ -153,7 +154,7 @@ impl Spool {
             counts,
             letters,
         ];
-        write_container(path, KIND, preprocessing, &lengths, |arrays| {
+        write_container(path, KIND, &(preprocessing, limits), &lengths, |arrays| {
             each_chunk(numbers, |chunk: &mut [u32]| {
                 for number in &mut *chunk {
                     let end = *number == crate::corpus::END;
@@ -237,15 +238,16 @@ mod tests {
         let path = folder.path().join("encoded");
         let disk = Corpus::encode_to(&path, &inputs, &preprocessing, &limits).unwrap();
         assert_same(&memory, &disk);
-        let again = Corpus::encode_with(&path, &inputs, &preprocessing, &memory.vocab).unwrap();
+        let again = Corpus::encode_with(&path, &inputs, &memory.lexicon).unwrap();
         assert_same(&memory, &again);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing temporary is left");
     }
 
     fn assert_same(a: &Corpus, b: &Corpus) {
-        assert_eq!(a.preprocessing, b.preprocessing);
-        assert_eq!(a.vocab.words().collect::<Vec<_>>(), b.vocab.words().collect::<Vec<_>>());
-        assert_eq!(a.vocab.counts(), b.vocab.counts());
+        let (x, y) = (&a.lexicon, &b.lexicon);
+        assert_eq!((x.preprocessing, x.limits), (y.preprocessing, y.limits));
+        assert_eq!(x.vocab.words().collect::<Vec<_>>(), y.vocab.words().collect::<Vec<_>>());
+        assert_eq!(x.vocab.counts(), y.vocab.counts());
         assert_eq!(a.sentences.tokens(), b.sentences.tokens());
         assert_eq!(a.sentences.offsets(), b.sentences.offsets());
         assert_eq!(a.sentences.segment_bounds(), b.sentences.segment_bounds());

@@ -12,7 +12,7 @@
 //! std::fs::write(&path, "the cat saw the dog\nthe dog ran\n")?;
 //! let corpus =
 //!     Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &VocabLimits::default())?;
-//! assert_eq!(corpus.vocab.word(WordId(2)), "the"); // after `<unk>` and `<eos>`, by frequency
+//! assert_eq!(corpus.lexicon.vocab.word(WordId(2)), "the"); // after `<unk>` and `<eos>`, by frequency
 //! assert_eq!(corpus.sentences.len(), 2);
 //! assert_eq!(corpus.sentences.n_tokens(), 10); // one end of sentence a sentence
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,7 +35,7 @@ pub mod container;
 pub mod storage;
 mod error;
 
-pub use corpus::Corpus;
+pub use corpus::{Corpus, Lexicon};
 pub use documents::{Document, Documents};
 pub use encoded::{read_vocab, vocab_arrays, write_vocab};
 pub use error::ReadError;

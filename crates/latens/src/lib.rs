@@ -1,1 +1,13 @@
-//! Stub.
+//! latens learns latent-variable models of text, and uses them to score, tag and explore text.
+//!
+//! This crate is the front door: it re-exports the others, and has the only list of all models.
+
+mod any_model;
+
+pub use any_model::{AnyModel, open};
+pub use latens_corpus as corpus;
+pub use latens_counts as counts;
+pub use latens_math as math;
+pub use latens_model as model;
+pub use latens_model_ngram as ngram;
+pub use latens_tasks as tasks;

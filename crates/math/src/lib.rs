@@ -3,7 +3,9 @@
 mod log_space;
 mod rng;
 mod sampling;
+mod sparse;
 
 pub use log_space::{log_add, log_sum_exp};
 pub use rng::Rng;
 pub use sampling::{sample_index, sample_log_index};
+pub use sparse::Csr;

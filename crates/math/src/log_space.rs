@@ -24,9 +24,12 @@ pub fn log_sum_exp(values: &[f64]) -> f64 {
 
 /// The largest value, −∞ of nothing, NaN if there is one (`f64::max` would hide it).
 pub(crate) fn max_or_nan(values: &[f64]) -> f64 {
-    values.iter().fold(f64::NEG_INFINITY, |max, &value| {
-        if value > max || value.is_nan() { value } else { max }
-    })
+    values.iter().fold(
+        f64::NEG_INFINITY,
+        |max, &value| {
+            if value > max || value.is_nan() { value } else { max }
+        },
+    )
 }
 
 #[cfg(test)]

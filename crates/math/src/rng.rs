@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 /// Xoshiro256++ (Blackman and Vigna 2021), seeded from one number.
 ///
-/// The generator is named so that a seed keeps its meaning when libraries change their defaults. Its
-/// state can be stored (as four `u64`), and what is drawn afterwards is the same. The traits of
+/// The generator is named so that a seed keeps its meaning when libraries change their defaults.
+/// Its state can be stored (as four `u64`), and what is drawn afterwards is the same. The traits of
 /// `rand` are implemented; algorithms that must give the same numbers for years use
 /// [`Rng::uniform`], whose values are fixed here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -46,7 +46,7 @@ pub trait Params: Sized + Default {
 }
 
 /// Parameters that passed [`Params::check`]: the only kind `fit` accepts. Dereferences to `P`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Valid<P>(P);
 

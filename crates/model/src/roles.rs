@@ -24,6 +24,12 @@ pub trait LanguageModel: Send + Sync {
     /// A scorer that has read nothing yet.
     fn scorer(&self) -> Box<dyn Scorer + '_>;
 
+    /// Whether a scorer that has read the end of a sentence is like a new one, so that sentences
+    /// can be scored apart, by many threads.
+    fn forgets_sentences(&self) -> bool {
+        false
+    }
+
     /// ln p of one sentence from a fresh start; override where a whole sentence is cheaper.
     fn log_prob(&self, sentence: &[WordId]) -> f64 {
         let mut scorer = self.scorer();
@@ -63,8 +69,8 @@ pub trait TopicModel: Send + Sync {
     /// θ_d: one entry a topic, non-negative, sums to one, also for an empty document.
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
-    /// The `n` words that `topic` makes most likely, best first, with their probabilities; fewer
-    /// if the vocabulary has fewer.
+    /// The `n` words that `topic` makes most likely, best first, with how likely it makes them;
+    /// fewer if the vocabulary has fewer.
     ///
     /// # Panics
     /// If there is no such topic.

@@ -1,1 +1,7 @@
-//! Stub.
+//! What models are for. Tasks know roles, not models.
+
+pub mod perplexity;
+pub mod sampling;
+
+pub use perplexity::{Perplexity, perplexity};
+pub use sampling::sample;

@@ -1,1 +1,55 @@
-//! Stub.
+//! What tests of all models share: toy corpora, and the exams that every model must pass.
+//!
+//! A `check_*` function panics with the reason if a model fails. Each model crate calls those of
+//! its roles in `tests/roles.rs`:
+//!
+//! ```
+//! use latens_corpus::{Corpus, WordId};
+//! use latens_model::{FeatureRows, TokenEncoder};
+//! use latens_testkit::{check_token_encoder, two_class_corpus};
+//!
+//! /// Each word is its own feature.
+//! struct OneHot {
+//!     n_words: usize,
+//! }
+//!
+//! impl TokenEncoder for OneHot {
+//!     fn n_features(&self) -> usize {
+//!         self.n_words
+//!     }
+//!
+//!     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
+//!         sentence.iter().for_each(|word| out.push_sparse([(word.0, 1.0)]));
+//!     }
+//! }
+//!
+//! let Corpus { lexicon, sentences } = two_class_corpus(/* n_sentences */ 20, /* seed */ 1);
+//! check_token_encoder(&OneHot { n_words: lexicon.vocab.len() }, &sentences);
+//! ```
+
+mod toy;
+mod language_model;
+mod token_encoder;
+mod topic_model;
+mod files;
+mod resume;
+#[cfg(test)]
+mod trainer;
+
+pub use files::{check_damaged_file, check_file_round_trip};
+pub use language_model::check_language_model;
+pub use resume::check_resume;
+pub use token_encoder::check_token_encoder;
+pub use topic_model::check_topic_model;
+pub use toy::{two_class_corpus, zipfian_corpus};
+
+/// Why a check failed, for the tests that show that it can.
+#[cfg(test)]
+fn complaint(check: impl FnOnce()) -> String {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+    let payload = caught.expect_err("the check passed what it should have failed");
+    match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => (*payload.downcast::<&str>().expect("a panic has a message")).to_owned(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Text for training, encoded once and kept where `--cache` says.
+
+use crate::args::WordArgs;
+use crate::commands::vocab::read_lexicon;
+use anyhow::Context;
+use clap::Args;
+use latens::corpus::{Corpus, Inputs};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Where encoded text is kept.
+#[derive(Args)]
+pub(crate) struct CacheArgs {
+    /// Keep the encoded text in this folder, and use it there the next time; texts larger than
+    /// memory need it
+    #[arg(long, value_name = "DIR", help_heading = "Reading text")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
+/// Reads a text to learn from: with the words of `--vocab` or its own, through the cache if there is
+/// one.
+pub(crate) fn read_corpus(
+    inputs: &Inputs,
+    words: &WordArgs,
+    cache: &CacheArgs,
+) -> anyhow::Result<Corpus> {
+    let lexicon = words.vocab.as_deref().map(read_lexicon).transpose()?;
+    let Some(folder) = &cache.cache else {
+        return Ok(match lexicon {
+            Some(lexicon) => Corpus { sentences: lexicon.read(inputs)?, lexicon },
+            None => Corpus::read(inputs, &words.preprocessing(), &words.limits())?,
+        });
+    };
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    let path = folder.join(cache_name(inputs, words)?);
+    if path.exists()
+        && let Ok(corpus) = Corpus::open(&path)
+    {
+        return Ok(corpus);
+    }
+    Ok(match lexicon {
+        Some(lexicon) => Corpus::encode_with(&path, inputs, &lexicon)?,
+        None => Corpus::encode_to(&path, inputs, &words.preprocessing(), &words.limits())?,
+    })
+}
+
+/// A name that changes with the files (by their names, sizes and times of change, as build tools have
+/// it) and with how they are read.
+fn cache_name(inputs: &Inputs, words: &WordArgs) -> anyhow::Result<String> {
+    let mut hash = DefaultHasher::new();
+    let vocab = words.vocab.iter();
+    for path in inputs.paths.iter().chain(vocab) {
+        anyhow::ensure!(path != Path::new("-"), "the standard input cannot be cached");
+        let found =
+            fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        (fs::canonicalize(path)?, found.len(), found.modified()?).hash(&mut hash);
+    }
+    let how = (&inputs.format, inputs.invalid, words.preprocessing(), words.limits());
+    format!("{how:?}").hash(&mut hash);
+    Ok(format!("{:016x}.corpus", hash.finish()))
+}

@@ -1,0 +1,144 @@
+use crate::args::Common;
+use crate::output::{Output, thousands};
+use anyhow::{Context, Result};
+use clap::Args;
+use latens::corpus::embedded::{self, Split};
+use latens::corpus::storage::write_atomically;
+use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
+use latens::math::Rng;
+use latens::model::{LanguageModel, Params, unwatched};
+use latens::ngram::{Ngram, NgramParams};
+use latens::tasks::{perplexity, sample};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Train one small model of each kind on the embedded corpus, and show what each is good for
+///
+/// Nothing goes in; out comes a short tour. With `-o` the models and the corpus, as text files in the
+/// formats of `--format`, are kept to play with.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the models and the corpus in this folder
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct DemoResult {
+    models: Vec<ModelResult>,
+}
+
+#[derive(Serialize)]
+struct ModelResult {
+    model: &'static str,
+    seconds: f64,
+    metrics: Value,
+    /// What a person sees of it.
+    #[serde(skip)]
+    text: String,
+}
+
+pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<()> {
+    let temporary;
+    let folder = match &args.output {
+        Some(folder) => {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+            folder.as_path()
+        }
+        None => {
+            temporary = tempfile::tempdir().context("cannot make a temporary folder")?;
+            temporary.path()
+        }
+    };
+    write_corpus(folder)?;
+    let result = DemoResult { models: vec![ngram(folder, common.seed)?] };
+    output.result(&result, |out| {
+        writeln!(
+            out,
+            "The embedded corpus: {} short documents on ten subjects, from astronomy to sailing.",
+            embedded::documents().len()
+        )?;
+        result.models.iter().try_for_each(|model| write!(out, "\n{}", model.text))?;
+        match &args.output {
+            Some(folder) => writeln!(
+                out,
+                "\nThe models and the corpus are in `{0}`. Try:\n  latens sample {0}/demo.ngram\n  \
+                 latens perplexity {0}/demo.ngram {0}/valid.txt",
+                folder.display()
+            ),
+            None => writeln!(out, "\n`latens demo -o DIR` keeps the models and the corpus."),
+        }
+    })?;
+    Ok(())
+}
+
+/// The embedded corpus as files.
+fn write_corpus(folder: &Path) -> Result<()> {
+    let write = |name: String, text: String| {
+        write_atomically(&folder.join(name), |out| out.write_all(text.as_bytes()))
+    };
+    for split in Split::ALL {
+        write(format!("{}.txt", split.name()), embedded::text(split))?;
+        write(format!("{}.conll", split.name()), embedded::tagged(split))?;
+    }
+    write("documents.tsv".into(), embedded::docs())?;
+    Ok(())
+}
+
+fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let preprocessing =
+        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+    let inputs = |split: Split| Inputs::new([folder.join(format!("{}.txt", split.name()))]);
+    let corpus = Corpus::read(&inputs(Split::Train), &preprocessing, &limits)?;
+    let test = corpus.lexicon.read(&inputs(Split::Test))?;
+    let fit = |order| -> Result<Ngram> {
+        let params = NgramParams { order, ..NgramParams::default() }.validate()?;
+        Ok(Ngram::fit(&params, &corpus, &mut unwatched)?)
+    };
+    let (single, model) = (fit(1)?, fit(3)?);
+    model.save(&folder.join("demo.ngram"))?;
+    let [single_ppl, ppl] = [&single, &model].map(|model| perplexity(model, &test).perplexity());
+    let vocab = &corpus.lexicon.vocab;
+    let mut rng = Rng::new(seed);
+    let lines = (0..3).map(|_| {
+        let words = sample(&model, 25, &mut rng);
+        let words: Vec<&str> = words.into_iter().map(|word| vocab.word(word)).collect();
+        format!("    {}\n", words.join(" "))
+    });
+    let samples: String = lines.collect();
+    let guesses = guesses(&model, "the train left the");
+    let text = format!(
+        "n-gram: predicts each word from the two before it\n  \
+         learned {} words from {} tokens of training text\n  \
+         perplexity on text it never saw: {ppl:.0}, that is, as unsure as between {ppl:.0} equally likely \
+         words;\n  without looking at the words before: {single_ppl:.0}\n  \
+         after \"the train left the\" it expects: {guesses}\n  \
+         sentences it makes up:\n{samples}",
+        thousands(vocab.len()),
+        thousands(corpus.sentences.n_tokens()),
+    );
+    let metrics = json!({ "test_perplexity": ppl, "unigram_test_perplexity": single_ppl });
+    Ok(ModelResult { model: Ngram::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+/// The five words that are most likely after `words`.
+fn guesses(model: &Ngram, words: &str) -> String {
+    let mut scorer = model.scorer();
+    model.lexicon().ids(words).into_iter().for_each(|word| {
+        scorer.read(word);
+    });
+    let mut log_probs = vec![0.0; model.n_words()];
+    scorer.next_log_probs(&mut log_probs);
+    let mut ids: Vec<usize> =
+        (0..log_probs.len()).filter(|&id| id != WordId::UNK.index()).collect();
+    ids.sort_by(|&a, &b| log_probs[b].total_cmp(&log_probs[a]));
+    let vocab = &model.lexicon().vocab;
+    ids.iter().take(5).map(|&id| vocab.word(WordId::from(id))).collect::<Vec<_>>().join(", ")
+}

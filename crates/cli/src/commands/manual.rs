@@ -1,0 +1,46 @@
+//! Shell completions and manual pages.
+
+use crate::args::Cli;
+use anyhow::{Context, Result};
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// Print completions for a shell
+///
+/// E.g., `latens completions bash > ~/.local/share/bash-completion/completions/latens`.
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Print the manual page, or write the pages of all commands
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// Write `latens.1`, `latens-train.1` … into this folder
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "latens", &mut text);
+    io::Write::write_all(&mut io::stdout().lock(), &text)?;
+    Ok(())
+}
+
+pub(crate) fn man(args: &ManArgs) -> Result<()> {
+    let Some(folder) = &args.output else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        io::Write::write_all(&mut io::stdout().lock(), &page)?;
+        return Ok(());
+    };
+    fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .with_context(|| format!("cannot write manual pages into `{}`", folder.display()))
+}

@@ -1,0 +1,37 @@
+//! One file a command: its arguments, and how its result is shown.
+
+pub(crate) mod convert;
+pub(crate) mod count;
+pub(crate) mod demo;
+pub(crate) mod inspect;
+pub(crate) mod manual;
+pub(crate) mod perplexity;
+pub(crate) mod reproduce;
+pub(crate) mod sample;
+pub(crate) mod vocab;
+
+use crate::errors::hinted;
+use anyhow::Result;
+use latens::AnyModel;
+use latens::model::LanguageModel;
+use std::path::Path;
+
+/// Opens a model that can score text, or says which models can.
+pub(crate) fn open_language_model(path: &Path) -> Result<AnyModel> {
+    let model = latens::open(path)?;
+    language_model(&model, path)?;
+    Ok(model)
+}
+
+/// The model as a language model, or an error that says which models are.
+pub(crate) fn language_model<'a>(
+    model: &'a AnyModel,
+    path: &Path,
+) -> Result<&'a dyn LanguageModel> {
+    model.as_language_model().ok_or_else(|| {
+        hinted(
+            format!("`{}` is {}: it gives no probabilities", path.display(), model.description()),
+            "train a language model, e.g., `latens train ngram news.txt -o news.ngram`",
+        )
+    })
+}

@@ -1,0 +1,52 @@
+use crate::args::TextArgs;
+use crate::commands::{language_model, open_language_model};
+use crate::output::{Output, thousands};
+use anyhow::Result;
+use clap::Args;
+use latens::tasks::perplexity;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Score text with a language model
+///
+/// A model and text go in; out comes the perplexity: how many words the model was unsure between, on
+/// average. One end-of-sentence token a sentence is counted, as in the papers. The text is read as the
+/// model's training text was.
+#[derive(Args)]
+pub(crate) struct PerplexityArgs {
+    /// A language model
+    model: PathBuf,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+#[derive(Serialize)]
+struct PerplexityResult {
+    /// JSON has no infinity: `null` stands for it.
+    perplexity: f64,
+    log_prob: f64,
+    tokens: usize,
+    oov: usize,
+}
+
+pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
+    let model = open_language_model(&args.model)?;
+    let sentences = model.lexicon().read(&args.text.reading.inputs(&args.text.files))?;
+    let found = perplexity(language_model(&model, &args.model)?, &sentences);
+    let result = PerplexityResult {
+        perplexity: found.perplexity(),
+        log_prob: found.log_prob,
+        tokens: found.tokens,
+        oov: found.oov,
+    };
+    if found.log_prob == f64::NEG_INFINITY {
+        output.note("warning: some tokens have probability zero under this model");
+    }
+    output.result(&result, |out| {
+        let (tokens, oov) = (thousands(result.tokens), thousands(result.oov));
+        writeln!(out, "perplexity {:.2}", result.perplexity)?;
+        writeln!(out, "log_prob   {:.2} (natural logarithm)", result.log_prob)?;
+        writeln!(out, "tokens     {tokens}, {oov} of them unknown")
+    })?;
+    Ok(())
+}

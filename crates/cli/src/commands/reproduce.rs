@@ -1,0 +1,77 @@
+use crate::errors::hinted;
+use crate::output::Output;
+use anyhow::Result;
+use clap::Args;
+use latens_experiments::{EXPERIMENTS, Experiment, Row};
+use serde::Serialize;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Run an experiment of the papers again
+///
+/// The corpora that the papers used go in; out comes a table with our figures beside theirs.
+/// `docs/results.md` says where the corpora can be had.
+#[derive(Args)]
+pub(crate) struct ReproduceArgs {
+    /// The experiment; `--list` names them
+    #[arg(required_unless_present = "list")]
+    experiment: Option<String>,
+    /// The folder with the corpora
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    data: Option<PathBuf>,
+    /// A smaller run of the same code, for a first look
+    #[arg(long)]
+    quick: bool,
+    /// Name the experiments
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Serialize)]
+struct ReproduceResult<'a> {
+    experiment: &'a str,
+    rows: Vec<Row>,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
+    let (false, Some(name), Some(data)) = (args.list, &args.experiment, &args.data) else {
+        list(output)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == name) else {
+        return Err(hinted(
+            format!("there is no experiment `{name}`"),
+            "`latens reproduce --list` names them",
+        ));
+    };
+    let started = Instant::now();
+    let rows = (experiment.run)(data, args.quick, &mut |message| output.note(message))?;
+    let result = ReproduceResult {
+        experiment: experiment.name,
+        rows,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    output.result(&result, |out| write_table(experiment, &result.rows, out))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(output: &Output) -> io::Result<()> {
+    let names = EXPERIMENTS.iter().map(|e| json!({ "name": e.name, "about": e.about }));
+    output.result(&json!({ "experiments": names.collect::<Vec<_>>() }), |out| {
+        EXPERIMENTS.iter().try_for_each(|e| writeln!(out, "{:16} {}", e.name, e.about))
+    })
+}
+
+fn write_table(experiment: &Experiment, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}\n", experiment.about)?;
+    writeln!(out, "{:24} {:20} {:>10} {:>10}", "", "", "paper", "ours")?;
+    for row in rows {
+        let paper = row.paper.map_or("-".to_owned(), |paper| format!("{paper:.2}"));
+        writeln!(out, "{:24} {:20} {:>10} {:>10.2}", row.row, row.column, paper, row.ours)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! How a failure is told: what happened, why, and what to do about it.
+
+use anyhow::Error;
+use latens::corpus::ReadError;
+use latens::corpus::storage::StorageError;
+use latens::model::FitError;
+use latens::model::file::FileError;
+use std::fmt::Write;
+use std::io;
+
+/// A failure that comes with advice.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    message: String,
+    hint: String,
+}
+
+/// An error with a hint, for `return Err(...)`.
+pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::new(Hinted { message: message.into(), hint: hint.into() })
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// The whole message: the failure, its causes a line each, then a hint.
+pub(crate) fn message(error: &Error) -> String {
+    let mut text = format!("error: {error}\n");
+    let mut last = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // A transparent error says the same twice.
+        if cause != last {
+            writeln!(text, "  Cause: {cause}").expect("a string takes all");
+        }
+        last = cause;
+    }
+    if let Some(hint) = error.chain().find_map(|cause| hint(cause)) {
+        writeln!(text, "\nhint: {hint}").expect("a string takes all");
+    }
+    text
+}
+
+fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        return Some(hinted.hint.clone());
+    }
+    if let Some(error) = error.downcast_ref::<ReadError>() {
+        return match error {
+            ReadError::NotUtf8 { .. } => Some(
+                "convert it, e.g., `iconv -f latin1 -t utf8`, or use `--invalid replace`".into(),
+            ),
+            ReadError::Nul { .. } => Some(
+                "UTF-16 is converted with `iconv -f utf16 -t utf8`; `--invalid replace` reads on"
+                    .into(),
+            ),
+            ReadError::Line { .. } => {
+                Some("`--format` and `--fields` say how the file is written".into())
+            }
+            _ => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<FileError>() {
+        return match error {
+            FileError::NotLatens { .. } => Some(
+                "models are made with `latens train`, or from other formats with `latens import`"
+                    .into(),
+            ),
+            FileError::Truncated { .. } | FileError::Corrupt { .. } => {
+                Some("copy the file again, or train the model again".into())
+            }
+            _ => None,
+        };
+    }
+    if let Some(StorageError { source, .. }) = error.downcast_ref::<StorageError>() {
+        return io_hint(source.kind());
+    }
+    if let Some(FitError::Interrupted) = error.downcast_ref::<FitError>() {
+        return None;
+    }
+    error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))
+}
+
+fn io_hint(kind: io::ErrorKind) -> Option<String> {
+    let hint = match kind {
+        io::ErrorKind::StorageFull => "free some space, or choose another place with `-o`",
+        io::ErrorKind::ReadOnlyFilesystem => "choose another place with `-o`",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        _ => return None,
+    };
+    Some(hint.into())
+}
+
+/// Whether the reader of our output went away, which is no failure of ours.
+pub(crate) fn is_broken_pipe(error: &Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,124 @@
+//! `latens train`: one file a model, flags to parameters.
+
+mod ngram;
+
+use crate::args::{Common, TextArgs, WordArgs};
+use crate::cache::{CacheArgs, read_corpus};
+use crate::output::{Output, thousands};
+use crate::progress::{Watcher, catch_interrupts};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use latens::AnyModel;
+use latens::corpus::storage::check_writable;
+use latens::corpus::{Corpus, Sentences};
+use latens::tasks::perplexity;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Learn a model from text
+///
+/// Text goes in; out comes one file with everything the model needs. Ctrl-C stops the work; models
+/// that learn in iterations leave a checkpoint, from which `--resume` goes on.
+#[derive(Args)]
+pub(crate) struct TrainArgs {
+    #[command(subcommand)]
+    model: ModelArgs,
+}
+
+#[derive(Subcommand)]
+enum ModelArgs {
+    Ngram(ngram::NgramArgs),
+}
+
+/// What the trainers of all models understand.
+#[derive(Args)]
+struct TrainingArgs {
+    #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
+    words: WordArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
+    /// Where to write the model
+    #[arg(short, long, value_name = "PATH")]
+    output: PathBuf,
+    /// Text to measure the model on while it learns
+    #[arg(long, value_name = "FILE")]
+    valid: Option<PathBuf>,
+    /// Go on from the checkpoint that an interrupted run left
+    #[arg(long)]
+    resume: bool,
+    /// Write one JSON line an iteration to this file
+    #[arg(long, value_name = "FILE.jsonl")]
+    log: Option<PathBuf>,
+}
+
+/// Text to learn from, and to measure on.
+struct TrainingText {
+    corpus: Corpus,
+    valid: Option<Sentences>,
+}
+
+#[derive(Serialize)]
+struct TrainResult<'a> {
+    model: &'static str,
+    path: &'a Path,
+    seconds: f64,
+    tokens: usize,
+    vocab: usize,
+    metrics: Map<String, Value>,
+}
+
+pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
+    match &args.model {
+        ModelArgs::Ngram(args) => ngram::run(args, common, output),
+    }
+}
+
+impl TrainingArgs {
+    /// Reads the text, after a look at whether the output can be written at all.
+    fn read(&self, output: &Output) -> Result<TrainingText> {
+        check_writable(&self.output)?;
+        let inputs = self.text.reading.inputs(&self.text.files);
+        let corpus = read_corpus(&inputs, &self.words, &self.cache)?;
+        let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
+        output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
+        let valid = self
+            .valid
+            .as_ref()
+            .map(|file| corpus.lexicon.read(&self.text.reading.inputs(std::slice::from_ref(file))));
+        let valid = valid.transpose()?;
+        Ok(TrainingText { corpus, valid })
+    }
+
+    /// Measures and saves a model that was fitted, and tells of it.
+    fn finish(
+        &self,
+        model: &AnyModel,
+        text: &TrainingText,
+        mut metrics: Map<String, Value>,
+        started: Instant,
+        output: &Output,
+    ) -> Result<()> {
+        if let (Some(model), Some(valid)) = (model.as_language_model(), &text.valid) {
+            metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
+        }
+        model.save(&self.output)?;
+        let result = TrainResult {
+            model: model.kind(),
+            path: &self.output,
+            seconds: started.elapsed().as_secs_f64(),
+            tokens: text.corpus.sentences.n_tokens(),
+            vocab: text.corpus.lexicon.vocab.len(),
+            metrics,
+        };
+        output.result(&result, |out| {
+            writeln!(out, "wrote `{}` in {:.1} s", self.output.display(), result.seconds)?;
+            let mut metrics = result.metrics.iter();
+            metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+use super::{TrainingArgs, Watcher, catch_interrupts};
+use crate::args::Common;
+use crate::errors::hinted;
+use crate::output::Output;
+use anyhow::Result;
+use clap::Args;
+use latens::AnyModel;
+use latens::model::Params;
+use latens::ngram::{Ngram, NgramParams};
+use serde_json::{Map, json};
+use std::time::Instant;
+
+/// An n-gram language model (interpolated modified Kneser-Ney)
+///
+/// Text goes in, one sentence a line; out comes a language model for `perplexity`, `sample` and
+/// `export --to arpa`. The text is counted once, and there is nothing to resume.
+#[derive(Args)]
+pub(crate) struct NgramArgs {
+    #[command(flatten)]
+    training: TrainingArgs,
+    /// How many words an n-gram has: 1 to 6
+    #[arg(long, value_name = "N", default_value_t = NgramParams::default().order)]
+    order: usize,
+    /// Drop n-grams seen fewer times, a number an order from 1 on; the last one goes on
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_values_t = NgramParams::default().min_counts)]
+    min_counts: Vec<u64>,
+    /// The share of recently read words in every probability, 0 to 1; 0 is no cache
+    #[arg(long, value_name = "W", default_value_t = NgramParams::default().cache_weight)]
+    cache_weight: f64,
+    /// How many of the last words the cache holds
+    #[arg(long, value_name = "N", default_value_t = NgramParams::default().cache_size)]
+    cache_size: usize,
+}
+
+pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<()> {
+    let started = Instant::now();
+    let params = NgramParams {
+        order: args.order,
+        min_counts: args.min_counts.clone(),
+        cache_weight: args.cache_weight,
+        cache_size: args.cache_size,
+    };
+    let params = params.validate()?;
+    if args.training.resume {
+        return Err(hinted(
+            "an n-gram model is counted in one pass, and leaves no checkpoint",
+            "run it again without `--resume`",
+        ));
+    }
+    let text = args.training.read(output)?;
+    catch_interrupts()?;
+    let mut watcher = Watcher::new(output, args.training.log.as_deref(), None)?;
+    let fitted = Ngram::fit(&params, &text.corpus, &mut |progress| watcher.watch(progress));
+    let mut model = watcher.finish(fitted)?;
+    model.add_fact("seed", common.seed);
+    let mut metrics = Map::new();
+    metrics.insert("ngrams".into(), json!(model.n_ngrams()));
+    args.training.finish(&AnyModel::Ngram(model), &text, metrics, started, output)
+}

@@ -1,0 +1,58 @@
+//! Counting a text piece by piece, so that memory stays within its budget.
+
+use crate::budget::Budget;
+use crate::error::CountError;
+use crate::occurrences::{MAX_CHUNK, Occurrences, Text};
+use crate::runs::RunCounter;
+use crate::table::{CountTable, Item, Part, concatenate, run_of};
+use rayon::prelude::*;
+use std::ops::{ControlFlow, Range};
+
+/// Is told how many tokens are done, and says whether to go on.
+pub(crate) type Watch<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
+
+/// Counts a text with `count`, which makes `n_tables` tables of a batch of it, each in parts that
+/// follow each other.
+pub(crate) fn count_in_batches<T: Item>(
+    text: &Text<'_>,
+    n_tables: usize,
+    budget: &Budget,
+    watch: &mut Watch<'_>,
+    mut count: impl FnMut(&Occurrences<'_>) -> Vec<Vec<Part<T>>>,
+) -> Result<Vec<CountTable<T>>, CountError> {
+    let mut report = |done: usize| match watch(done) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(CountError::Interrupted),
+    };
+    // Half of the memory is for the batch, the other half for what earlier batches gave.
+    let batches = batches::<T>(text, n_tables, budget.bytes / 2);
+    report(0)?;
+    if let [all] = &batches[..] {
+        let tables = count(&text.occurrences(all.clone()));
+        report(all.end)?;
+        return Ok(tables.into_par_iter().map(concatenate).collect());
+    }
+    let share = budget.share(2 * n_tables);
+    let mut runs: Vec<RunCounter<T::Key>> = Vec::new();
+    runs.resize_with(n_tables, || RunCounter::new(&share));
+    for batch in batches {
+        let tables = count(&text.occurrences(batch.clone()));
+        let pairs = runs.par_iter_mut().zip(tables);
+        pairs.try_for_each(|(runs, parts)| runs.push_run(run_of(parts)))?;
+        report(batch.end)?;
+    }
+    let table = |runs: RunCounter<T::Key>| {
+        CountTable::from_entries(text.n_words(), runs.finish()?, &share)
+    };
+    runs.into_par_iter().map(table).collect()
+}
+
+/// The text in pieces whose counting needs about so many bytes; at least one piece.
+///
+/// No piece is shorter than the vocabulary, since counters as large as that are needed anyway.
+fn batches<T>(text: &Text<'_>, n_tables: usize, bytes: usize) -> Vec<Range<usize>> {
+    let bytes_per_token = size_of::<u32>() + (n_tables + 1) * (size_of::<T>() + size_of::<u32>());
+    let n_tokens = text.n_tokens();
+    let size = (bytes / bytes_per_token).max(text.n_words()).clamp(16, MAX_CHUNK);
+    (0..n_tokens.max(1)).step_by(size).map(|begin| begin..(begin + size).min(n_tokens)).collect()
+}

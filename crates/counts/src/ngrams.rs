@@ -1,0 +1,216 @@
+use crate::batches::count_in_batches;
+use crate::budget::Budget;
+use crate::context::{Context, Packing};
+use crate::error::CountError;
+use crate::occurrences::{Occurrences, Text};
+use crate::table::{CountTable, Part};
+use latens_corpus::{Sentences, WordId};
+use rayon::prelude::*;
+use std::ops::{ControlFlow, Range};
+
+/// The longest n-grams that are counted.
+pub const MAX_ORDER: usize = 6;
+
+/// How often each n-gram of one order was seen.
+///
+/// There is one n-gram for every token, ends of sentences among them: the one that ends there. Words
+/// before the begin of a sentence are the id [`NgramCounts::n_words`], which no word has; so there
+/// are n-grams for the first words too, and none crosses a sentence.
+///
+/// N-grams are kept reversed, the last word first, and in the order of the reversed words. So those
+/// that end in the same words, whatever comes before, stand together.
+#[derive(Clone, Debug)]
+pub struct NgramCounts {
+    pub(crate) order: usize,
+    pub(crate) n_tokens: u64,
+    pub(crate) packing: Packing,
+    pub(crate) ngrams: Ngrams,
+}
+
+/// The last word is the row; what stands before it is packed into 64 bits if it fits.
+#[derive(Clone, Debug)]
+pub(crate) enum Ngrams {
+    Narrow(CountTable<u64>),
+    Wide(CountTable<[u64; 2]>),
+}
+
+/// Runs the same code on either form of a table.
+macro_rules! with_table {
+    ($ngrams:expr, $table:ident => $code:expr) => {
+        match $ngrams {
+            Ngrams::Narrow($table) => $code,
+            Ngrams::Wide($table) => $code,
+        }
+    };
+}
+pub(crate) use with_table;
+
+impl NgramCounts {
+    /// Counts the n-grams of `order` words, out of `n_words` different ones.
+    ///
+    /// `watch` is told how many tokens are done, and says whether to go on.
+    ///
+    /// # Panics
+    /// If the sentences have a word whose id is not below `n_words`.
+    pub fn of(
+        sentences: &Sentences,
+        n_words: usize,
+        order: usize,
+        budget: &Budget,
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<NgramCounts, CountError> {
+        let packing = packing(order, n_words)?;
+        let text = Text::in_sentences(sentences, order as u8 - 1, n_words);
+        let ngrams = if packing.n_bits() <= u64::BITS {
+            Ngrams::Narrow(count(&text, packing, budget, watch)?)
+        } else {
+            Ngrams::Wide(count(&text, packing, budget, watch)?)
+        };
+        Ok(NgramCounts { order, n_tokens: sentences.n_tokens() as u64, packing, ngrams })
+    }
+
+    /// The sum of counts that were made apart. The order of the parts plays no role.
+    pub fn merge(parts: &[NgramCounts], budget: &Budget) -> Result<NgramCounts, CountError> {
+        let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
+        let mut n_tokens = 0_u64;
+        for (i, part) in parts.iter().enumerate() {
+            first.check_like(part).map_err(|difference| CountError::Unlike {
+                part: i + 1,
+                difference,
+            })?;
+            n_tokens = n_tokens.checked_add(part.n_tokens).ok_or(CountError::Overflow)?;
+        }
+        let ngrams = match &first.ngrams {
+            Ngrams::Narrow(_) => Ngrams::Narrow(first.merge_tables(parts, budget, narrow)?),
+            Ngrams::Wide(_) => Ngrams::Wide(first.merge_tables(parts, budget, wide)?),
+        };
+        Ok(NgramCounts { n_tokens, ngrams, ..*first })
+    }
+
+    fn check_like(&self, other: &NgramCounts) -> Result<(), String> {
+        if other.order != self.order {
+            return Err(format!("has {}-grams, part 1 {}-grams", other.order, self.order));
+        }
+        if other.n_words() != self.n_words() {
+            let (others, ours) = (other.n_words(), self.n_words());
+            return Err(format!("is of {others} different words, part 1 of {ours}"));
+        }
+        Ok(())
+    }
+
+    fn merge_tables<C: Context>(
+        &self,
+        parts: &[NgramCounts],
+        budget: &Budget,
+        table: fn(&NgramCounts) -> Option<&CountTable<C>>,
+    ) -> Result<CountTable<C>, CountError> {
+        let tables: Option<Vec<_>> = parts.iter().map(table).collect();
+        let tables = tables.expect("order and number of words decide the form of a table");
+        CountTable::merge(self.n_words(), &tables, budget)
+    }
+
+    /// How many words an n-gram has.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// How many different words there are, which is also the id for the begin of a sentence.
+    pub fn n_words(&self) -> usize {
+        with_table!(&self.ngrams, table => table.n_rows())
+    }
+
+    /// How many tokens were counted: the sum of all counts.
+    pub fn n_tokens(&self) -> u64 {
+        self.n_tokens
+    }
+
+    /// How many different n-grams there are.
+    pub fn len(&self) -> usize {
+        with_table!(&self.ngrams, table => table.len())
+    }
+
+    /// Whether there is no n-gram.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many different n-grams come before the first one that ends in each word, in the order of
+    /// word ids; then their number. So one can share them out to threads.
+    pub fn offsets(&self) -> &[u64] {
+        with_table!(&self.ngrams, table => table.offsets())
+    }
+
+    /// Hands every n-gram to `visit`, with its count: the last word first, in the order of the
+    /// reversed words.
+    pub fn for_each(&self, visit: impl FnMut(&[WordId], u64)) {
+        self.for_each_ending_in(0..self.n_words(), visit);
+    }
+
+    /// The same for the n-grams whose last word has an id in `last_words`.
+    ///
+    /// # Panics
+    /// If the range goes beyond the words there are.
+    pub fn for_each_ending_in(
+        &self,
+        last_words: Range<usize>,
+        mut visit: impl FnMut(&[WordId], u64),
+    ) {
+        let mut buffer = [WordId::default(); MAX_ORDER];
+        let ngram = &mut buffer[..self.order];
+        with_table!(&self.ngrams, table => for last_word in last_words {
+            ngram[0] = last_word.into();
+            for (context, count) in table.row(last_word) {
+                self.packing.unpack(context, &mut ngram[1..]);
+                visit(ngram, count);
+            }
+        });
+    }
+}
+
+pub(crate) fn packing(order: usize, n_words: usize) -> Result<Packing, CountError> {
+    if !(1..=MAX_ORDER).contains(&order) {
+        return Err(CountError::Order { order });
+    }
+    let limit = Packing::max_words(order);
+    Packing::new(order, n_words).ok_or(CountError::TooManyWords { order, n_words, limit })
+}
+
+fn narrow(counts: &NgramCounts) -> Option<&CountTable<u64>> {
+    if let Ngrams::Narrow(table) = &counts.ngrams { Some(table) } else { None }
+}
+
+fn wide(counts: &NgramCounts) -> Option<&CountTable<[u64; 2]>> {
+    if let Ngrams::Wide(table) = &counts.ngrams { Some(table) } else { None }
+}
+
+fn count<C: Context>(
+    text: &Text<'_>,
+    packing: Packing,
+    budget: &Budget,
+    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<CountTable<C>, CountError> {
+    let count_batch = |occurrences: &Occurrences<'_>| {
+        let ranges = occurrences.word_ranges().into_par_iter();
+        let parts = ranges.map(|words| count_words(occurrences, words, packing));
+        vec![parts.collect()]
+    };
+    let mut tables = count_in_batches(text, 1, budget, watch, count_batch)?;
+    Ok(tables.remove(0))
+}
+
+/// Counts the n-grams that end in a range of words.
+fn count_words<C: Context>(
+    occurrences: &Occurrences<'_>,
+    words: Range<usize>,
+    packing: Packing,
+) -> Part<C> {
+    let n_occurrences = words.clone().map(|word_idx| occurrences.count(word_idx)).sum();
+    let mut part = Part::with_capacity(n_occurrences);
+    let mut contexts = Vec::new();
+    for word_idx in words {
+        contexts.clear();
+        occurrences.for_each_past(word_idx, |past| contexts.push(packing.pack(past)));
+        part.push_row(&mut contexts);
+    }
+    part
+}

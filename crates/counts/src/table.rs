@@ -1,0 +1,332 @@
+//! Counts in rows: for every word the different things that were seen with it, ascending, and how
+//! often. All counts of this crate are kept, merged and stored in this form.
+
+use crate::array_sink::ArraySink;
+use crate::budget::Budget;
+use crate::error::CountError;
+use crate::merge::Merge;
+use crate::runs::Run;
+use bytemuck::Pod;
+use latens_corpus::storage::FlatArray;
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// What is counted in a row.
+pub(crate) trait Item: Pod + Ord + Debug + Send + Sync {
+    /// A row and an item, in the order of the table.
+    type Key: Pod + Ord + Send;
+
+    fn key(row: u32, item: Self) -> Self::Key;
+    fn split(key: Self::Key) -> (u32, Self);
+}
+
+impl Item for u32 {
+    type Key = u64;
+
+    fn key(row: u32, item: u32) -> u64 {
+        u64::from(row) << 32 | u64::from(item)
+    }
+
+    fn split(key: u64) -> (u32, u32) {
+        ((key >> 32) as u32, key as u32)
+    }
+}
+
+impl Item for u64 {
+    type Key = [u64; 2];
+
+    fn key(row: u32, item: u64) -> [u64; 2] {
+        [row.into(), item]
+    }
+
+    fn split([row, item]: [u64; 2]) -> (u32, u64) {
+        (row as u32, item)
+    }
+}
+
+impl Item for [u64; 2] {
+    type Key = [u64; 3];
+
+    fn key(row: u32, [high, low]: [u64; 2]) -> [u64; 3] {
+        [row.into(), high, low]
+    }
+
+    fn split([row, high, low]: [u64; 3]) -> (u32, [u64; 2]) {
+        (row as u32, [high, low])
+    }
+}
+
+/// Counts in rows; see above.
+#[derive(Clone, Debug)]
+pub(crate) struct CountTable<T> {
+    /// Where each row begins, and where the last one ends.
+    offsets: FlatArray<u64>,
+    items: FlatArray<T>,
+    counts: Counts,
+}
+
+/// Counts with 32 bits if they all fit, else with 64: a table has one form only, and so has its file.
+#[derive(Clone, Debug)]
+pub(crate) enum Counts {
+    Narrow(FlatArray<u32>),
+    Wide(FlatArray<u64>),
+}
+
+impl Counts {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Counts::Narrow(counts) => counts.len(),
+            Counts::Wide(counts) => counts.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, i: usize) -> u64 {
+        match self {
+            Counts::Narrow(counts) => counts[i].into(),
+            Counts::Wide(counts) => counts[i],
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        (0..self.len()).map(|i| self.get(i))
+    }
+}
+
+impl<T: Item> CountTable<T> {
+    /// A table from its arrays, checked: offsets ascend from 0 to the number of items, items ascend
+    /// within each row, there are `n_rows` rows, and no count is 0 or stored with 64 bits needlessly.
+    ///
+    /// Says in words what is wrong otherwise.
+    pub(crate) fn from_parts(
+        n_rows: usize,
+        offsets: FlatArray<u64>,
+        items: FlatArray<T>,
+        counts: Counts,
+    ) -> Result<Self, &'static str> {
+        if offsets.len() != n_rows + 1
+            || offsets[0] != 0
+            || offsets[n_rows] != items.len() as u64
+            || offsets.windows(2).any(|pair| pair[0] > pair[1])
+        {
+            return Err("its row offsets do not ascend to the number of its counts");
+        }
+        let mut rows = offsets.windows(2).map(|row| &items[row[0] as usize..row[1] as usize]);
+        if rows.any(|row| row.windows(2).any(|pair| pair[0] >= pair[1])) {
+            return Err("what it counts does not ascend");
+        }
+        if counts.len() != items.len() || counts.iter().any(|count| count == 0) {
+            return Err("its counts are not one for each thing counted");
+        }
+        if matches!(&counts, Counts::Wide(wide) if wide.iter().all(|&c| c <= u32::MAX.into())) {
+            return Err("its counts have 64 bits and need 32");
+        }
+        Ok(CountTable { offsets, items, counts })
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// How many different items there are, over all rows.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    pub(crate) fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Where a row is among [`CountTable::items`].
+    #[inline]
+    pub(crate) fn range(&self, row: usize) -> Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+
+    /// The items of a row with their counts.
+    #[inline]
+    pub(crate) fn row(&self, row: usize) -> impl ExactSizeIterator<Item = (T, u64)> {
+        let range = self.range(row);
+        let items = &self.items[range.clone()];
+        items.iter().zip(range).map(|(&item, i)| (item, self.counts.get(i)))
+    }
+
+    /// The sum of all counts, or of those of one row.
+    pub(crate) fn sum(&self, range: Range<usize>) -> u64 {
+        range.map(|i| self.counts.get(i)).sum()
+    }
+
+    /// Whether all counts together are `total`; with care, since an opened file can have any counts.
+    pub(crate) fn sums_to(&self, total: u64) -> bool {
+        let sum = self.counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(count));
+        sum == Some(total)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (T::Key, u64)> {
+        (0..self.n_rows()).flat_map(|row| {
+            self.row(row).map(move |(item, count)| (T::key(row as u32, item), count))
+        })
+    }
+
+    /// The sum of several tables with the same number of rows.
+    pub(crate) fn merge(
+        n_rows: usize,
+        tables: &[&CountTable<T>],
+        budget: &Budget,
+    ) -> Result<Self, CountError> {
+        let sources = tables.iter().map(|table| table.entries().map(Ok)).collect();
+        CountTable::from_entries(n_rows, Merge::new(sources)?, budget)
+    }
+
+    /// A table from its keys, which ascend.
+    pub(crate) fn from_entries(
+        n_rows: usize,
+        entries: impl Iterator<Item = Result<(T::Key, u64), CountError>>,
+        budget: &Budget,
+    ) -> Result<Self, CountError> {
+        let mut offsets = vec![0];
+        let (mut items, mut counts) = (ArraySink::new(budget), CountSink::new(budget));
+        let mut n_items = 0;
+        for entry in entries {
+            let (key, count) = entry?;
+            let (row, item) = T::split(key);
+            // Rows before this one are over; those without any item end where they began.
+            while offsets.len() <= row as usize {
+                offsets.push(n_items);
+            }
+            items.push(item)?;
+            counts.push(count)?;
+            n_items += 1;
+        }
+        offsets.resize(n_rows + 1, n_items);
+        Ok(CountTable { offsets: offsets.into(), items: items.finish()?, counts: counts.finish()? })
+    }
+}
+
+/// Takes counts one by one. They are kept with 32 bits, and the rare one that is larger apart.
+struct CountSink {
+    narrow: ArraySink<u32>,
+    n_counts: usize,
+    larger: Vec<(usize, u64)>,
+    budget: Budget,
+}
+
+impl CountSink {
+    fn new(budget: &Budget) -> Self {
+        let budget = budget.clone();
+        CountSink { narrow: ArraySink::new(&budget), n_counts: 0, larger: Vec::new(), budget }
+    }
+
+    fn push(&mut self, count: u64) -> Result<(), CountError> {
+        let narrow = u32::try_from(count).unwrap_or_else(|_| {
+            self.larger.push((self.n_counts, count));
+            u32::MAX
+        });
+        self.n_counts += 1;
+        self.narrow.push(narrow)
+    }
+
+    fn finish(self) -> Result<Counts, CountError> {
+        let narrow = self.narrow.finish()?;
+        if self.larger.is_empty() {
+            return Ok(Counts::Narrow(narrow));
+        }
+        let mut wide = ArraySink::new(&self.budget);
+        let mut larger = self.larger.into_iter().peekable();
+        for (i, &count) in narrow.iter().enumerate() {
+            let larger = larger.next_if(|&(at, _)| at == i);
+            wide.push(larger.map_or(count.into(), |(_, count)| count))?;
+        }
+        Ok(Counts::Wide(wide.finish()?))
+    }
+}
+
+/// Some rows of a table that one thread counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<T> {
+    row_lengths: Vec<u32>,
+    items: Vec<T>,
+    counts: Vec<u32>,
+}
+
+impl<T: Item> Part<T> {
+    /// No rows yet, and room for that many items. Room that is not used is never touched, so it
+    /// costs nothing.
+    pub(crate) fn with_capacity(n_items: usize) -> Self {
+        let (items, counts) = (Vec::with_capacity(n_items), Vec::with_capacity(n_items));
+        Part { row_lengths: Vec::new(), items, counts }
+    }
+
+    /// The next item of the present row.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T, count: u32) {
+        self.items.push(item);
+        self.counts.push(count);
+    }
+
+    /// A whole row, from everything that was seen, which is sorted here.
+    pub(crate) fn push_row(&mut self, seen: &mut [T]) {
+        let begin = self.items.len();
+        seen.sort_unstable();
+        let mut rest = &*seen;
+        while let Some((&item, _)) = rest.split_first() {
+            let n_same = rest.iter().take_while(|&&other| other == item).count();
+            self.push(item, n_same as u32);
+            rest = &rest[n_same..];
+        }
+        self.end_row(begin);
+    }
+
+    /// The present row, which began when there were `begin` items, is complete.
+    pub(crate) fn end_row(&mut self, begin: usize) {
+        self.row_lengths.push((self.items.len() - begin) as u32);
+    }
+
+    /// How many items there are, over all rows.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+/// A table from consecutive parts.
+pub(crate) fn concatenate<T: Item>(parts: Vec<Part<T>>) -> CountTable<T> {
+    let mut offsets = vec![0];
+    for &length in parts.iter().flat_map(|part| &part.row_lengths) {
+        offsets.push(offsets[offsets.len() - 1] + u64::from(length));
+    }
+    let mut parts = parts.into_iter();
+    let mut all = parts.next().unwrap_or_else(|| Part::with_capacity(0));
+    let n_items = offsets[offsets.len() - 1] as usize;
+    all.items.reserve_exact(n_items - all.items.len());
+    all.counts.reserve_exact(n_items - all.counts.len());
+    for part in parts {
+        all.items.extend_from_slice(&part.items);
+        all.counts.extend_from_slice(&part.counts);
+    }
+    let counts = Counts::Narrow(all.counts.into());
+    CountTable { offsets: offsets.into(), items: all.items.into(), counts }
+}
+
+/// The same as keys with counts, to be merged with others.
+pub(crate) fn run_of<T: Item>(parts: Vec<Part<T>>) -> Run<T::Key> {
+    let n_items = parts.iter().map(Part::len).sum();
+    let (mut keys, mut counts) = (Vec::with_capacity(n_items), Vec::with_capacity(n_items));
+    let mut row = 0;
+    for part in parts {
+        counts.extend(part.counts.iter().map(|&count| u64::from(count)));
+        let mut items = part.items.iter();
+        for length in part.row_lengths {
+            keys.extend(items.by_ref().take(length as usize).map(|&item| T::key(row, item)));
+            row += 1;
+        }
+    }
+    Run::new(keys, counts)
+}

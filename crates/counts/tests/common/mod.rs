@@ -1,0 +1,97 @@
+//! Toy texts, and what every test does with counts.
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
+use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
+use latens_counts::{Boundary, Budget, CountError, LagCounts, NgramCounts};
+use proptest::prelude::*;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Files of sentences of words; ends of sentences are not written.
+pub type Files = Vec<Vec<Vec<u32>>>;
+
+/// How many different words [`files`] has, `<unk>` and `<eos>` among them.
+pub const N_WORDS: usize = 6;
+
+/// Random toy texts; with empty files and empty sentences.
+pub fn files() -> impl Strategy<Value = Files> {
+    let word = prop::sample::select(vec![0, 2, 2, 2, 3, 3, 4, 5]);
+    let sentence = prop::collection::vec(word, 0..9);
+    prop::collection::vec(prop::collection::vec(sentence, 0..9), 1..4)
+}
+
+pub fn sentences(files: &[Vec<Vec<u32>>]) -> Sentences {
+    let (mut ids, mut offsets, mut segments) = (Vec::new(), vec![0], vec![0]);
+    for file in files {
+        for sentence in file {
+            ids.extend(sentence.iter().map(|&id| WordId(id)));
+            ids.push(WordId::EOS);
+            offsets.push(ids.len() as u64);
+        }
+        segments.push(offsets.len() as u64 - 1);
+    }
+    Sentences::from_parts(ids.into(), offsets.into(), segments.into(), N_WORDS).unwrap()
+}
+
+pub fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
+    let limits = VocabLimits::default();
+    let words = ["<unk>", "<eos>", "a", "b", "c", "d"];
+    let vocab = Vocab::from_parts(words, vec![9; N_WORDS]).unwrap();
+    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    Corpus { lexicon, sentences: sentences(files) }
+}
+
+pub fn budget(bytes: usize) -> Budget {
+    Budget { bytes, ..Budget::default() }
+}
+
+/// Budgets that keep everything in memory, put some of it on disk, and nearly all of it.
+pub const BUDGETS: [usize; 3] = [1 << 30, 600, 0];
+
+pub fn count_ngrams(files: &[Vec<Vec<u32>>], order: usize, bytes: usize) -> NgramCounts {
+    let mut watch = |_| ControlFlow::Continue(());
+    NgramCounts::of(&sentences(files), N_WORDS, order, &budget(bytes), &mut watch).unwrap()
+}
+
+pub fn count_lags(
+    files: &[Vec<Vec<u32>>],
+    n_lags: usize,
+    boundary: Boundary,
+    bytes: usize,
+) -> LagCounts {
+    let mut watch = |_| ControlFlow::Continue(());
+    LagCounts::of(&corpus(files), n_lags, boundary, &budget(bytes), &mut watch).unwrap()
+}
+
+pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap().install(work)
+}
+
+/// The bytes of the file that `save` writes.
+pub fn bytes_of(save: impl FnOnce(&Path) -> Result<(), CountError>) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts");
+    save(&path).unwrap();
+    fs::read(&path).unwrap()
+}
+
+/// Checks that `open` refuses the file when it is cut anywhere, or any byte is changed.
+pub fn check_damage_is_noticed<T>(bytes: &[u8], open: impl Fn(&Path) -> Result<T, CountError>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts");
+    let opens = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        open(&path)
+    };
+    assert!(opens(bytes).is_ok());
+    for length in 0..bytes.len() {
+        assert!(opens(&bytes[..length]).is_err(), "cut to {length} bytes");
+    }
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.to_vec();
+        damaged[at] ^= 1 << (at % 8);
+        let Err(error) = opens(&damaged) else { panic!("byte {at} was changed") };
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    }
+}

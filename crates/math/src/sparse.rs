@@ -1,0 +1,194 @@
+/// A sparse matrix by rows: the columns and values of row i are those from `offsets[i]` up to
+/// `offsets[i + 1]`, columns ascending, each once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<T> {
+    n_cols: usize,
+    offsets: Vec<u64>,
+    columns: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T> Csr<T> {
+    /// A matrix from its arrays, checked: offsets ascend from 0 to the number of values, and within
+    /// each row columns ascend strictly and are below `n_cols`. The number of rows is one less than
+    /// the number of offsets.
+    ///
+    /// Says in words what is wrong otherwise.
+    pub fn new(
+        n_cols: usize,
+        offsets: Vec<u64>,
+        columns: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Csr<T>, &'static str> {
+        check(n_cols, &offsets, &columns)?;
+        if values.len() != columns.len() {
+            return Err("it has not as many values as columns");
+        }
+        Ok(Csr { n_cols, offsets, columns, values })
+    }
+
+    /// The number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The number of columns.
+    pub fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    /// The number of stored values.
+    pub fn nnz(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Where each row begins among [`Csr::columns`], and where the last one ends.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The column of each stored value, row after row.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// All stored values, row after row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The columns and values of one row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn row(&self, row_idx: usize) -> (&[u32], &[T]) {
+        let range = self.offsets[row_idx] as usize..self.offsets[row_idx + 1] as usize;
+        (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+impl<T: Copy> Csr<T> {
+    /// The matrix with rows and columns exchanged.
+    ///
+    /// # Panics
+    /// If there are more than 2^32 rows, since these cannot be columns.
+    pub fn transpose(&self) -> Csr<T> {
+        assert!(self.n_rows() <= 1 << 32, "columns are numbered with 32 bits");
+        let mut offsets = vec![0; self.n_cols + 1];
+        for &column in &self.columns {
+            offsets[column as usize + 1] += 1;
+        }
+        for i in 1..offsets.len() {
+            offsets[i] += offsets[i - 1];
+        }
+        let Some(&any) = self.values.first() else {
+            return Csr { n_cols: self.n_rows(), offsets, columns: vec![], values: vec![] };
+        };
+        // Rows are visited in order, so that the new columns ascend within each new row.
+        let mut next = offsets.clone();
+        let (mut columns, mut values) = (vec![0; self.nnz()], vec![any; self.nnz()]);
+        for row_idx in 0..self.n_rows() {
+            let (row_columns, row_values) = self.row(row_idx);
+            for (&column, &value) in row_columns.iter().zip(row_values) {
+                let at = &mut next[column as usize];
+                columns[*at as usize] = row_idx as u32;
+                values[*at as usize] = value;
+                *at += 1;
+            }
+        }
+        Csr { n_cols: self.n_rows(), offsets, columns, values }
+    }
+}
+
+fn check(n_cols: usize, offsets: &[u64], columns: &[u32]) -> Result<(), &'static str> {
+    if offsets.first() != Some(&0)
+        || offsets.last() != Some(&(columns.len() as u64))
+        || offsets.windows(2).any(|pair| pair[0] > pair[1])
+    {
+        return Err("its row offsets do not ascend to the number of its values");
+    }
+    for pair in offsets.windows(2) {
+        let row = &columns[pair[0] as usize..pair[1] as usize];
+        if row.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err("the columns of a row do not ascend");
+        }
+        if row.last().is_some_and(|&last| last as usize >= n_cols) {
+            return Err("it has columns outside the matrix");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// | 0 5 0 |
+    /// | 0 0 0 |
+    /// | 7 0 9 |
+    fn example() -> Csr<i32> {
+        Csr::new(3, vec![0, 1, 1, 3], vec![1, 0, 2], vec![5, 7, 9]).unwrap()
+    }
+
+    fn dense(matrix: &Csr<i32>) -> Vec<Vec<i32>> {
+        let mut rows = vec![vec![0; matrix.n_cols()]; matrix.n_rows()];
+        for (i, row) in rows.iter_mut().enumerate() {
+            let (columns, values) = matrix.row(i);
+            columns.iter().zip(values).for_each(|(&j, &value)| row[j as usize] = value);
+        }
+        rows
+    }
+
+    fn sparse(rows: &[Vec<i32>], n_cols: usize) -> Csr<i32> {
+        let (mut offsets, mut columns, mut values) = (vec![0], vec![], vec![]);
+        for row in rows {
+            for (j, &value) in row.iter().enumerate().filter(|&(_, &value)| value != 0) {
+                columns.push(j as u32);
+                values.push(value);
+            }
+            offsets.push(columns.len() as u64);
+        }
+        Csr::new(n_cols, offsets, columns, values).unwrap()
+    }
+
+    #[test]
+    fn rows_have_the_values_they_were_given() {
+        assert_eq!(dense(&example()), [[0, 5, 0], [0, 0, 0], [7, 0, 9]]);
+        assert_eq!(example().nnz(), 3);
+    }
+
+    #[test]
+    fn arrays_that_contradict_each_other_are_refused() {
+        let check = |offsets: &[u64], columns: &[u32]| check(3, offsets, columns);
+        assert!(check(&[0, 2], &[0, 2]).is_ok());
+        assert!(check(&[0], &[]).is_ok());
+        assert!(check(&[], &[]).is_err());
+        assert!(check(&[1, 2], &[0, 2]).is_err());
+        assert!(check(&[0, 3], &[0, 2]).is_err());
+        assert!(check(&[0, 3, 2], &[0, 2]).is_err());
+        assert!(check(&[0, 2], &[0, 3]).is_err());
+        assert!(check(&[0, 2], &[2, 0]).is_err());
+        assert!(check(&[0, 2], &[1, 1]).is_err());
+        assert!(Csr::new(3, vec![0, 1], vec![0], vec![1, 2]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn transposition_exchanges_rows_and_columns(
+            n_cols in 1_usize..6,
+            cells in prop::collection::vec(0..3, 0..40),
+        ) {
+            let rows: Vec<Vec<i32>> = cells.chunks_exact(n_cols).map(<[i32]>::to_vec).collect();
+            let matrix = sparse(&rows, n_cols);
+            let turned = dense(&matrix.transpose());
+            for (i, row) in rows.iter().enumerate() {
+                for (j, &value) in row.iter().enumerate() {
+                    prop_assert_eq!(turned[j][i], value);
+                }
+            }
+            prop_assert_eq!(matrix.transpose().transpose(), matrix);
+        }
+    }
+}

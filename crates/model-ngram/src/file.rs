@@ -1,0 +1,118 @@
+use crate::model::Ngram;
+use crate::params::NgramParams;
+use crate::trie::{Level, Trie};
+use latens_corpus::Lexicon;
+use latens_corpus::storage::FlatArray;
+use latens_model::file::{FileError, ModelFile, ModelWriter};
+use std::path::Path;
+
+impl Ngram {
+    /// What the file calls this model.
+    pub const KIND: &str = "ngram";
+
+    /// Writes the model to a file.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let Lexicon { preprocessing, limits, vocab } = &self.lexicon;
+        let mut writer = ModelWriter::new(Self::KIND, &self.params)
+            .text(vocab, preprocessing, limits)
+            .facts(&self.facts);
+        for (i, level) in self.trie.levels.iter().enumerate() {
+            writer = array(writer, i, "log_probs", &level.log_probs);
+            if i > 0 {
+                writer = array(writer, i, "words", &level.words);
+            }
+            if i + 1 < self.trie.order() {
+                writer = array(writer, i, "backoffs", &level.backoffs);
+                writer = array(writer, i, "children", &level.children);
+            }
+        }
+        writer.save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: &Path) -> Result<Ngram, FileError> {
+        Ngram::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The model in an open file.
+    pub fn from_file(file: &ModelFile) -> Result<Ngram, FileError> {
+        file.expect_kind(Self::KIND)?;
+        let params = file.parameters::<NgramParams>()?;
+        let lexicon = Lexicon {
+            preprocessing: file.preprocessing()?,
+            limits: file.vocab_limits()?,
+            vocab: file.vocab()?,
+        };
+        let mut levels: Vec<Level> = Vec::new();
+        for i in 0..params.order {
+            let last = i + 1 == params.order;
+            let name = |what: &str| array_name(i, what);
+            let none = || Vec::new().into();
+            let level = Level {
+                words: if i == 0 { Vec::new().into() } else { file.vector(&name("words"))? },
+                log_probs: file.vector(&name("log_probs"))?,
+                backoffs: if last { none() } else { file.vector(&name("backoffs"))? },
+                children: if last { Vec::new().into() } else { file.vector(&name("children"))? },
+            };
+            check(&level, i, last, levels.last(), lexicon.vocab.len())
+                .map_err(|problem| file.invalid(format!("order {}: {problem}", i + 1)))?;
+            levels.push(level);
+        }
+        let facts = file.header().training.clone();
+        Ok(Ngram { params, lexicon, facts, trie: Trie { levels } })
+    }
+}
+
+fn array<'a, T: latens_model::file::Element>(
+    writer: ModelWriter<'a>,
+    level: usize,
+    what: &str,
+    values: &'a FlatArray<T>,
+) -> ModelWriter<'a> {
+    writer.array(&array_name(level, what), &[values.len()], values)
+}
+
+fn array_name(level: usize, what: &str) -> String {
+    format!("order{}.{what}", level + 1)
+}
+
+/// Whether a level can be searched, and has logarithms of probabilities. It is what keeps a file
+/// that was made by hand from sending a search astray.
+fn check(
+    level: &Level,
+    i: usize,
+    last: bool,
+    below: Option<&Level>,
+    n_words: usize,
+) -> Result<(), &'static str> {
+    let n = level.log_probs.len();
+    match below {
+        None if n != n_words + 1 => return Err("it has not one entry a word"),
+        Some(below) if below.children.last() != Some(&(n as u64)) || level.words.len() != n => {
+            return Err("its arrays have different lengths");
+        }
+        _ => {}
+    }
+    if !last && (level.backoffs.len() != n || level.children.len() != n + 1) {
+        return Err("its arrays have different lengths");
+    }
+    if !last && (level.children[0] != 0 || !level.children.is_sorted()) {
+        return Err("its children do not ascend");
+    }
+    let sorted = |bounds: &[u64]| {
+        let children = &level.words[bounds[0] as usize..bounds[1] as usize];
+        children.is_sorted_by(|a, b| a < b)
+            && children.last().is_none_or(|&w| w as usize <= n_words)
+    };
+    if i > 0 && !below.is_some_and(|below| below.children.windows(2).all(sorted)) {
+        return Err("its words do not ascend, or are not of the vocabulary");
+    }
+    if level.log_probs.iter().any(|&p| p.is_nan() || p > 1e-5) {
+        return Err("it has a probability above 1");
+    }
+    // A back-off weight of a foreign model may be above 1.
+    if level.backoffs.iter().any(|&b| b.is_nan() || b == f32::INFINITY) {
+        return Err("it has a back-off weight that is no number");
+    }
+    Ok(())
+}

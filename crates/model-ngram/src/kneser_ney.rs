@@ -1,0 +1,307 @@
+//! Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998, §3; in the form of Heafield et
+//! al. 2013, "Scalable modified Kneser-Ney language model estimation").
+//!
+//! Let a(u) be the *adjusted* count of an n-gram u: its count, if u has the highest order or begins
+//! with the begin of the sentence; otherwise the number of different words seen before u. With the
+//! history h of the word w, and h′ the history without its first word,
+//!
+//! ```text
+//! p(w | h) = (a(h w) − D(a(h w))) / A(h) + γ(h) p(w | h′)      A(h) = Σ_x a(h x)
+//! γ(h)     = Σ_x D(a(h x)) / A(h)
+//! ```
+//!
+//! and p(w | h′) of the empty history is 1/V. The discounts D(1), D(2), D(3 or more) of each order
+//! come from how many n-grams have the adjusted counts 1 to 4. An n-gram that is dropped for its
+//! small count has D = a: its whole mass goes to the shorter history, and all sums stay 1.
+
+use crate::params::NgramParams;
+use crate::trie::{Level, Trie};
+use latens_corpus::WordId;
+
+/// The n-grams of one order while they are counted, in the order of [`Level`].
+#[derive(Default)]
+struct Counted {
+    words: Vec<u32>,
+    /// Sums of the counts given.
+    counts: Vec<u64>,
+    /// a(u) above.
+    adjusted: Vec<u64>,
+    children: Vec<u64>,
+}
+
+/// D(1), D(2), D(3 or more) of one order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Discounts(pub(crate) [f64; 3]);
+
+/// The discounts that are used when there is too little text to estimate them, as other toolkits do
+/// (`lmplz --discount_fallback`).
+const FALLBACK: Discounts = Discounts([0.5, 1.0, 1.5]);
+
+/// Collects n-grams of the highest order, in ascending order of their words from last to first.
+pub(crate) struct Estimator {
+    levels: Vec<Counted>,
+    /// The path of the last n-gram.
+    path: Vec<u32>,
+    begin: u32,
+}
+
+impl Estimator {
+    pub(crate) fn new(order: usize, n_words: usize) -> Estimator {
+        let mut levels: Vec<Counted> = (0..order).map(|_| Counted::default()).collect();
+        // Order 1 has all words, seen or not, and the begin of the sentence.
+        levels[0].counts = vec![0; n_words + 1];
+        levels[0].adjusted = vec![0; n_words + 1];
+        levels[0].children = vec![0; n_words + 1];
+        Estimator { levels, path: Vec::new(), begin: WordId::from(n_words).0 }
+    }
+
+    /// Adds an n-gram of the highest order, its words from last to first; words before the begin of
+    /// the sentence are the begin again.
+    pub(crate) fn add(&mut self, reversed: &[WordId], count: u64) {
+        let order = self.levels.len();
+        debug_assert_eq!(reversed.len(), order);
+        let begins = reversed.iter().position(|word| word.0 == self.begin);
+        let length = begins.map_or(order, |at| at + 1);
+        let old = self.path.iter().zip(reversed).take_while(|(a, b)| **a == b.0).count();
+        debug_assert!(old < length || self.path.is_empty(), "every n-gram comes once");
+        self.path.clear();
+        self.path.extend(reversed[..length].iter().map(|word| word.0));
+        for (depth, &word) in self.path.iter().enumerate() {
+            let new = depth >= old;
+            let next_begin = self.levels.get(depth + 1).map(|next| next.words.len() as u64);
+            let level = &mut self.levels[depth];
+            let node = if depth == 0 {
+                word as usize
+            } else {
+                if new {
+                    level.words.push(word);
+                    level.counts.push(0);
+                    level.adjusted.push(0);
+                    level.children.extend(next_begin);
+                }
+                level.words.len() - 1
+            };
+            if depth == 0 && new && order > 1 {
+                level.children[node] = next_begin.expect("there is a next order");
+            }
+            level.counts[node] += count;
+            if depth + 1 == order || word == self.begin {
+                level.adjusted[node] += count;
+            } else if depth + 1 >= old {
+                // The next step of the path is new: one more word is seen before this n-gram.
+                level.adjusted[node] += 1;
+            }
+        }
+    }
+
+    /// The trie of all probabilities, and the discounts of each order.
+    pub(crate) fn finish(mut self, params: &NgramParams) -> (Trie, Vec<Discounts>) {
+        self.close_children();
+        let order = self.levels.len();
+        let n_words = self.begin as usize;
+        let discounts: Vec<Discounts> =
+            self.levels.iter().map(|level| Discounts::of(&level.adjusted)).collect();
+        let mut estimated = Vec::with_capacity(order);
+        // Order 1: the history is empty, and what is left goes to all words alike.
+        let a_1 = &self.levels[0].adjusted[..n_words];
+        let total = a_1.iter().sum::<u64>() as f64;
+        let left = a_1.iter().map(|&a| discounts[0].of_count(a)).sum::<f64>();
+        let uniform = if total > 0.0 { left / total } else { 1.0 } / n_words as f64;
+        let total = total.max(1.0);
+        let mut probs: Vec<f64> =
+            a_1.iter().map(|&a| (a as f64 - discounts[0].of_count(a)) / total + uniform).collect();
+        // The begin of the sentence is never predicted.
+        probs.push(0.0);
+        let mut histories: Vec<u32> = Vec::new();
+        for n in 1..order {
+            let (below, level) = (&self.levels[n - 1], &self.levels[n]);
+            let rule = Rule { discounts: &discounts[n], min_count: params.min_count(n + 1) };
+            let next = Histories::of(&self.levels, n, &histories);
+            let (totals, gammas) = next.masses(level, below.counts.len(), &rule);
+            let next_probs = next.probs(level, &rule, &totals, &gammas, &probs);
+            estimated.push((std::mem::replace(&mut probs, next_probs), gammas));
+            histories = next.of_node;
+        }
+        estimated.push((probs, Vec::new()));
+        (assemble(self.levels, estimated, params), discounts)
+    }
+
+    /// Children of words that were never seen begin where the next word's do.
+    fn close_children(&mut self) {
+        for n in 1..self.levels.len() {
+            let end = self.levels[n].words.len() as u64;
+            let level = &mut self.levels[n - 1];
+            level.children.push(end);
+            if n == 1 {
+                for word in (0..level.counts.len()).rev() {
+                    if level.counts[word] == 0 {
+                        level.children[word] = level.children[word + 1];
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Discounts {
+    /// Chen & Goodman 1998, eq. 26: Y = n_1/(n_1 + 2 n_2), D(k) = k − (k+1) Y n_{k+1}/n_k, with n_k
+    /// the number of n-grams whose adjusted count is k.
+    fn of(adjusted: &[u64]) -> Discounts {
+        let mut n = [0u64; 5];
+        for &a in adjusted {
+            n[(a.min(5) % 5) as usize] += 1;
+        }
+        let [_, n_1, n_2, n_3, n_4] = n.map(|n| n as f64);
+        let y = n_1 / (n_1 + 2.0 * n_2);
+        let d = [1.0 - 2.0 * y * n_2 / n_1, 2.0 - 3.0 * y * n_3 / n_2, 3.0 - 4.0 * y * n_4 / n_3];
+        let sound = d.iter().zip([1.0, 2.0, 3.0]).all(|(&d, k)| (0.0..=k).contains(&d));
+        if sound { Discounts(d) } else { FALLBACK }
+    }
+
+    #[inline]
+    fn of_count(&self, count: u64) -> f64 {
+        match count {
+            0 => 0.0,
+            1 => self.0[0],
+            2 => self.0[1],
+            _ => self.0[2],
+        }
+    }
+}
+
+/// How the counts of one order are lowered.
+struct Rule<'a> {
+    discounts: &'a Discounts,
+    min_count: u64,
+}
+
+impl Rule<'_> {
+    /// D(a(u)): what is taken from an n-gram; all, if it is dropped.
+    #[inline]
+    fn taken(&self, level: &Counted, node: usize) -> f64 {
+        let a = level.adjusted[node];
+        if level.counts[node] < self.min_count { a as f64 } else { self.discounts.of_count(a) }
+    }
+}
+
+/// The history of each n-gram of one order: a node of the order below.
+struct Histories {
+    of_node: Vec<u32>,
+    /// The node of the order below that is the n-gram without its first word.
+    parents: Vec<u32>,
+}
+
+impl Histories {
+    /// Histories of the n-grams of order n + 1, given those of order n.
+    ///
+    /// The history of `x u` is `x u⁻`, with u⁻ the history of u: the child by `x` of u's history. Both
+    /// lists of children are sorted by `x`, so the search goes on from where the last one ended.
+    fn of(levels: &[Counted], n: usize, below: &[u32]) -> Histories {
+        let (parents, nodes) = (&levels[n - 1], &levels[n]);
+        let mut of_node = Vec::with_capacity(nodes.words.len());
+        let mut parent_of = Vec::with_capacity(nodes.words.len());
+        for (parent, bounds) in parents.children.windows(2).enumerate() {
+            let children = &nodes.words[bounds[0] as usize..bounds[1] as usize];
+            parent_of.extend(std::iter::repeat_n(parent as u32, children.len()));
+            if n == 1 {
+                of_node.extend_from_slice(children);
+                continue;
+            }
+            if children.is_empty() {
+                continue;
+            }
+            let history = below[parent] as usize;
+            let grand = &levels[n - 2].children;
+            let mut at = grand[history] as usize;
+            let end = grand[history + 1] as usize;
+            for &word in children {
+                at += parents.words[at..end].partition_point(|&w| w < word);
+                debug_assert_eq!(parents.words[at], word, "a history was seen before its word");
+                of_node.push(at as u32);
+            }
+        }
+        Histories { of_node, parents: parent_of }
+    }
+
+    /// A(h) and γ(h) of every history h.
+    fn masses(&self, level: &Counted, n_histories: usize, rule: &Rule<'_>) -> (Vec<u64>, Vec<f64>) {
+        let mut totals = vec![0u64; n_histories];
+        let mut gammas = vec![0f64; n_histories];
+        for (node, &history) in self.of_node.iter().enumerate() {
+            totals[history as usize] += level.adjusted[node];
+            gammas[history as usize] += rule.taken(level, node);
+        }
+        for (gamma, &total) in gammas.iter_mut().zip(&totals) {
+            // What is the history of nothing leaves everything to the shorter history.
+            *gamma = if total == 0 { 1.0 } else { *gamma / total as f64 };
+        }
+        (totals, gammas)
+    }
+
+    /// p(w | h) of every n-gram, given those of the order below.
+    fn probs(
+        &self,
+        level: &Counted,
+        rule: &Rule<'_>,
+        totals: &[u64],
+        gammas: &[f64],
+        below: &[f64],
+    ) -> Vec<f64> {
+        let nodes = self.of_node.iter().zip(&self.parents).enumerate();
+        let probs = nodes.map(|(node, (&history, &parent))| {
+            let history = history as usize;
+            let kept = level.adjusted[node] as f64 - rule.taken(level, node);
+            kept / totals[history] as f64 + gammas[history] * below[parent as usize]
+        });
+        probs.collect()
+    }
+}
+
+/// Puts probabilities and structure together, without the n-grams that are too rare.
+fn assemble(
+    levels: Vec<Counted>,
+    estimated: Vec<(Vec<f64>, Vec<f64>)>,
+    params: &NgramParams,
+) -> Trie {
+    let mut kept_levels: Vec<Vec<bool>> = Vec::new();
+    for (i, level) in levels.iter().enumerate() {
+        let min_count = if i == 0 { 0 } else { params.min_count(i + 1) };
+        kept_levels.push(level.counts.iter().map(|&count| count >= min_count).collect());
+    }
+    let order = levels.len();
+    let levels =
+        levels.into_iter().zip(estimated).enumerate().map(|(i, (level, (probs, gammas)))| {
+            let kept = &kept_levels[i];
+            let ln = |values: &[f64]| -> Vec<f32> {
+                let values = values.iter().zip(kept).filter(|(_, kept)| **kept);
+                values.map(|(&value, _)| value.ln() as f32).collect()
+            };
+            let words = level.words.iter().zip(kept).filter(|(_, kept)| **kept).map(|(&w, _)| w);
+            let children = if i + 1 < order {
+                kept_children(&level, kept, &kept_levels[i + 1])
+            } else {
+                vec![]
+            };
+            Level {
+                words: words.collect::<Vec<_>>().into(),
+                log_probs: ln(&probs).into(),
+                backoffs: ln(&gammas).into(),
+                children: children.into(),
+            }
+        });
+    Trie { levels: levels.collect() }
+}
+
+/// Where the children of the nodes that are kept begin, among the children that are kept.
+fn kept_children(level: &Counted, kept: &[bool], next_kept: &[bool]) -> Vec<u64> {
+    let mut begins = vec![0];
+    let mut n_kept = 0;
+    for (bounds, &kept) in level.children.windows(2).zip(kept) {
+        if kept {
+            let children = &next_kept[bounds[0] as usize..bounds[1] as usize];
+            n_kept += children.iter().filter(|kept| **kept).count() as u64;
+            begins.push(n_kept);
+        }
+    }
+    begins
+}

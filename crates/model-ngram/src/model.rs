@@ -1,0 +1,65 @@
+use crate::params::NgramParams;
+use crate::scorer::{Cache, History, NgramScorer};
+use crate::trie::Trie;
+use latens_corpus::Lexicon;
+use latens_model::{LanguageModel, ParamError, Params, Scorer, Valid};
+use serde_json::{Map, Value};
+
+/// An n-gram language model with interpolated modified Kneser–Ney smoothing.
+#[derive(Clone, Debug)]
+pub struct Ngram {
+    pub(crate) params: Valid<NgramParams>,
+    pub(crate) lexicon: Lexicon,
+    pub(crate) facts: Map<String, Value>,
+    pub(crate) trie: Trie,
+}
+
+impl Ngram {
+    /// The parameters it was fitted with.
+    pub fn params(&self) -> &Valid<NgramParams> {
+        &self.params
+    }
+
+    /// The same model with another cache: its share in every probability, and how many of the last words
+    /// it holds. The n-grams are not touched.
+    pub fn with_cache(&self, cache_weight: f64, cache_size: usize) -> Result<Ngram, ParamError> {
+        let params = NgramParams { cache_weight, cache_size, ..self.params.clone().into_inner() };
+        Ok(Ngram { params: params.validate()?, ..self.clone() })
+    }
+
+    /// How it reads text.
+    pub fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    /// Facts about its training, which are saved with it.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    /// Adds a fact about its training.
+    pub fn add_fact(&mut self, name: &str, fact: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), fact.into());
+    }
+
+    /// How many n-grams it knows of each order, from 1 on; the begin of the sentence is one.
+    pub fn n_ngrams(&self) -> Vec<usize> {
+        self.trie.levels.iter().map(|level| level.log_probs.len()).collect()
+    }
+}
+
+impl LanguageModel for Ngram {
+    fn n_words(&self) -> usize {
+        self.trie.n_words()
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        let cache = (self.params.cache_weight > 0.0)
+            .then(|| Cache::new(self.params.cache_weight, self.params.cache_size));
+        Box::new(NgramScorer { trie: &self.trie, history: History::begin(&self.trie), cache })
+    }
+
+    fn forgets_sentences(&self) -> bool {
+        self.params.cache_weight == 0.0
+    }
+}

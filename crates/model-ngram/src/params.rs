@@ -1,0 +1,88 @@
+use latens_model::{ParamError, Params};
+use serde::{Deserialize, Serialize};
+
+/// The largest order that is counted.
+pub const MAX_ORDER: usize = 6;
+
+/// Parameters of an n-gram language model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NgramParams {
+    /// How many words an n-gram has, the predicted one among them: 1 to 6.
+    pub order: usize,
+    /// n-grams seen fewer times are dropped, an entry an order from 1 on; orders beyond the last
+    /// entry follow it. Entries may not fall, and order 1 drops nothing.
+    pub min_counts: Vec<u64>,
+    /// The share of the unigram cache in every probability; 0 is no cache.
+    pub cache_weight: f64,
+    /// How many of the last words the cache holds, across sentences.
+    pub cache_size: usize,
+}
+
+impl Default for NgramParams {
+    fn default() -> Self {
+        NgramParams { order: 5, min_counts: vec![1], cache_weight: 0.0, cache_size: 500 }
+    }
+}
+
+impl NgramParams {
+    /// How often an n-gram of `order` words must be seen to be kept.
+    pub fn min_count(&self, order: usize) -> u64 {
+        let last = self.min_counts.len().saturating_sub(1);
+        self.min_counts.get((order - 1).min(last)).copied().unwrap_or(1)
+    }
+}
+
+impl Params for NgramParams {
+    fn check(&self) -> Result<(), ParamError> {
+        let must = |name, ok: bool, must: &str, got: String| {
+            if ok { Ok(()) } else { Err(ParamError { name, must: must.to_owned(), got }) }
+        };
+        must("order", (1..=MAX_ORDER).contains(&self.order), "1 to 6", self.order.to_string())?;
+        must(
+            "min_counts",
+            self.min_counts.first().is_none_or(|&first| first <= 1) && self.min_counts.is_sorted(),
+            "1 for single words and never fall from one order to the next",
+            format!("{:?}", self.min_counts),
+        )?;
+        must(
+            "cache_weight",
+            (0.0..1.0).contains(&self.cache_weight),
+            "at least 0 and less than 1",
+            self.cache_weight.to_string(),
+        )?;
+        must("cache_size", self.cache_size >= 1, "at least 1", self.cache_size.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        let wrong = |params: NgramParams| params.check().unwrap_err().name;
+        assert_eq!(wrong(NgramParams { order: 0, ..Default::default() }), "order");
+        assert_eq!(wrong(NgramParams { order: 7, ..Default::default() }), "order");
+        assert_eq!(
+            wrong(NgramParams { min_counts: vec![1, 3, 2], ..Default::default() }),
+            "min_counts"
+        );
+        assert_eq!(wrong(NgramParams { min_counts: vec![2], ..Default::default() }), "min_counts");
+        assert_eq!(wrong(NgramParams { cache_weight: 1.0, ..Default::default() }), "cache_weight");
+        assert_eq!(
+            wrong(NgramParams { cache_weight: f64::NAN, ..Default::default() }),
+            "cache_weight"
+        );
+        assert_eq!(wrong(NgramParams { cache_size: 0, ..Default::default() }), "cache_size");
+        assert!(NgramParams::default().check().is_ok());
+    }
+
+    #[test]
+    fn orders_beyond_the_last_entry_follow_it() {
+        let params = NgramParams { min_counts: vec![1, 1, 2], ..Default::default() };
+        assert_eq!([1, 2, 3, 4, 5].map(|order| params.min_count(order)), [1, 1, 2, 2, 2]);
+        let params = NgramParams { min_counts: vec![], ..Default::default() };
+        assert_eq!(params.min_count(3), 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! The exams that every model takes, and what this one does beyond them.
+
+use latens_corpus::embedded::{self, Split};
+use latens_corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
+use latens_model::{LanguageModel, Params, unwatched};
+use latens_model_ngram::{Ngram, NgramParams};
+use std::path::Path;
+
+fn embedded_corpus() -> Corpus {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.txt");
+    std::fs::write(&path, embedded::text(Split::Train)).unwrap();
+    let preprocessing =
+        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+    Corpus::read(&Inputs::new([path]), &preprocessing, &limits).unwrap()
+}
+
+fn fit(corpus: &Corpus, params: NgramParams) -> Ngram {
+    Ngram::fit(&params.validate().unwrap(), corpus, &mut unwatched).unwrap()
+}
+
+#[test]
+fn it_is_a_language_model() {
+    let corpus = embedded_corpus();
+    for params in [
+        NgramParams::default(),
+        NgramParams { order: 1, ..NgramParams::default() },
+        NgramParams { order: 3, min_counts: vec![1, 2, 3], ..NgramParams::default() },
+        NgramParams { order: 2, cache_weight: 0.2, cache_size: 7, ..NgramParams::default() },
+    ] {
+        latens_testkit::check_language_model(&fit(&corpus, params), &corpus.sentences);
+    }
+}
+
+#[test]
+fn its_file_gives_it_back_and_damage_is_noticed() {
+    let corpus = embedded_corpus();
+    let params = NgramParams { order: 3, cache_weight: 0.1, ..NgramParams::default() };
+    let model = fit(&corpus, params);
+    let save = |path: &Path| model.save(path).unwrap();
+    let same = |model: &Ngram, again: &Ngram| {
+        assert_eq!(model.params(), again.params());
+        assert_eq!(model.n_ngrams(), again.n_ngrams());
+        for sentence in corpus.sentences.iter().take(100) {
+            assert_eq!(model.log_prob(sentence), again.log_prob(sentence));
+        }
+    };
+    latens_testkit::check_file_round_trip(save, Ngram::open, |again| same(&model, again));
+}
+
+#[test]
+fn the_arpa_format_gives_it_back() {
+    let corpus = embedded_corpus();
+    let model =
+        fit(&corpus, NgramParams { order: 4, min_counts: vec![1, 1, 2], ..Default::default() });
+    let mut text = Vec::new();
+    model.write_arpa(&mut text).unwrap();
+    let again = Ngram::read_arpa(&mut &text[..], &corpus.lexicon.preprocessing).unwrap();
+    assert_eq!(again.n_ngrams(), model.n_ngrams());
+    let (words, again_words) = (&corpus.lexicon.vocab, &again.lexicon().vocab);
+    assert_eq!(again_words.len(), words.len());
+    for sentence in corpus.sentences.iter().take(200) {
+        let renamed: Vec<WordId> = sentence
+            .iter()
+            .map(|&id| if id == WordId::EOS { id } else { again_words.id(words.word(id)) })
+            .collect();
+        let (a, b) = (model.log_prob(sentence), again.log_prob(&renamed));
+        // Every token goes through a decimal logarithm in 32 bits and back.
+        assert!((a - b).abs() < 1e-6 * a.abs().max(1.0), "{a} {b}");
+    }
+}
+
+#[test]
+fn an_arpa_file_that_lacks_histories_is_completed() {
+    // `b c` and `a b` are not listed: p(c | a b) = 10^-0.1, p(c | b) = 10^(-0.3-0.5).
+    let text = "comment\n\\data\\\nngram 1=5\nngram 2=1\nngram 3=1\n\n\\1-grams:\n-1\t</s>\n-99\t<s>\t-0.2\n\
+                -0.7\ta\t-0.4\n-0.6\tb\t-0.3\n-0.5\tc\n\n\\2-grams:\n-0.25\t<s> a\t-0.15\n\n\\3-grams:\n\
+                -0.1\ta b c\n\n\\end\\\n";
+    let model = Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default()).unwrap();
+    let log_10 = |sentence: &str| model.log_prob(&model.lexicon().ids(sentence)) / 10f64.ln();
+    let expected = [
+        ("a", -0.25),
+        // p(b | <s> a): back off from `<s> a`, then from `a`.
+        ("a b", -0.25 - 0.15 - 0.4 - 0.6),
+        ("a b c", -0.25 - 0.15 - 0.4 - 0.6 - 0.1),
+        // p(c | <s> b): `<s> b` is no history, then back off from `b`.
+        ("b c", -0.2 - 0.6 - 0.3 - 0.5),
+    ];
+    for (sentence, expected) in expected {
+        assert!((log_10(sentence) - expected).abs() < 1e-6, "{sentence}: {}", log_10(sentence));
+    }
+    // A file without `<unk>` gives unknown words no probability.
+    assert_eq!(log_10("zzz"), f64::NEG_INFINITY);
+}
+
+#[test]
+fn what_is_no_arpa_file_is_refused_with_its_line() {
+    let good = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t</s>\n-1\ta\n\n\\end\\\n";
+    let read = |text: &str| Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default());
+    assert!(read(good).is_ok());
+    for (from, to, problem) in [
+        ("\\data\\", "data", "line 9: the file ends too early"),
+        ("1=2", "1=x", "line 2:"),
+        ("1=2", "1=3", "line 8: a base-10 logarithm"),
+        ("1=2", "1=1", "line 6: `\\end\\` expected"),
+        ("-1\ta", "1\ta", "line 6:"),
+        ("-1\ta", "nan\ta", "line 6:"),
+        ("-1\ta", "-1\t</s>", "comes twice"),
+        ("\\end\\", "\\2-grams:", "expected"),
+        ("ngram 1=2", "ngram 1=2\nngram 2=1", "line 9"),
+    ] {
+        let message = read(&good.replace(from, to)).unwrap_err().to_string();
+        assert!(message.contains(problem), "{message} / {problem}");
+    }
+}
+
+#[test]
+fn the_cache_remembers_words_across_sentences() {
+    let corpus = embedded_corpus();
+    let plain = fit(&corpus, NgramParams { order: 2, ..NgramParams::default() });
+    let cached = plain.with_cache(0.25, 3).unwrap();
+    let [a, b] = ["the", "soil"].map(|word| corpus.lexicon.vocab.id(word));
+    let (mut scorer, mut reference) = (cached.scorer(), plain.scorer());
+    // The words held before each read, by hand: nothing; a; a eos; a eos a; then the first a is out.
+    let counts = [(0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (0.0, 3.0), (1.0, 3.0)];
+    for (word, (count, held)) in [a, WordId::EOS, a, b, a].into_iter().zip(counts) {
+        let p = reference.read(word).exp();
+        let expected = if held == 0.0 { p } else { 0.75 * p + 0.25 * count / held };
+        let found = scorer.read(word).exp();
+        assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    }
+}
+
+#[test]
+fn shards_merge_to_the_model_of_the_whole() {
+    use latens_counts::{Budget, NgramCounts};
+    let corpus = embedded_corpus();
+    let params = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();
+    let whole = Ngram::fit(&params, &corpus, &mut unwatched).unwrap();
+    let half = corpus.sentences.len() / 2;
+    let shards = [0..half, half..corpus.sentences.len()].map(|range| {
+        let words = range.map(|i| corpus.sentences.get(i).split_last().unwrap().1);
+        let sentences = latens_corpus::Sentences::from_words(words.collect::<Vec<_>>());
+        let shard = Corpus { sentences, lexicon: corpus.lexicon.clone() };
+        Ngram::count(&params, &shard, &Budget::default(), &mut unwatched).unwrap()
+    });
+    let counts = NgramCounts::merge(&shards, &Budget::default()).unwrap();
+    let merged = Ngram::from_counts(&params, &corpus.lexicon, &counts);
+    for sentence in corpus.sentences.iter() {
+        assert_eq!(merged.log_prob(sentence), whole.log_prob(sentence));
+    }
+}

@@ -1,0 +1,181 @@
+use super::element::Element;
+use super::error::FileError;
+use super::header::{Contents, Extent, Header};
+use super::sealed::check_data;
+use crate::params::{Params, Valid};
+use latens_corpus::storage::{FlatArray, map_file};
+use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
+use memmap2::Mmap;
+use safetensors::Dtype;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An open model file. It is mapped into memory: arrays are used where they lie.
+pub struct ModelFile {
+    path: PathBuf,
+    map: Arc<Mmap>,
+    contents: Contents,
+}
+
+impl fmt::Debug for ModelFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, header) = (&self.path, self.header());
+        f.debug_struct("ModelFile")
+            .field("path", path)
+            .field("header", header)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ModelFile {
+    /// Opens a file and verifies every byte of it.
+    pub fn open(path: &Path) -> Result<ModelFile, FileError> {
+        let map = map_file(path)?;
+        let contents = Contents::read(&map, path)?;
+        check_data(&map[contents.data.clone()], &contents.data_checksum, path)?;
+        Ok(ModelFile { path: path.to_owned(), map, contents })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file says about itself.
+    pub fn header(&self) -> &Header {
+        &self.contents.header
+    }
+
+    /// Which model it is: `ngram`, `hmm` …
+    pub fn kind(&self) -> &str {
+        &self.header().kind
+    }
+
+    /// An error unless the model is of this kind.
+    pub fn expect_kind(&self, needed: &str) -> Result<(), FileError> {
+        if self.kind() == needed {
+            return Ok(());
+        }
+        let (needed, found) = (needed.to_owned(), self.kind().to_owned());
+        Err(FileError::WrongKind { path: self.path.clone(), needed, found })
+    }
+
+    /// The parameters with which the model was fitted, checked again.
+    pub fn parameters<P: Params + DeserializeOwned>(&self) -> Result<Valid<P>, FileError> {
+        let path = || self.path.clone();
+        P::deserialize(&self.header().parameters)
+            .map_err(|source| FileError::BadHeader { path: path(), source })?
+            .validate()
+            .map_err(|source| FileError::Params { path: path(), source })
+    }
+
+    /// How the model reads text.
+    pub fn lexicon(&self) -> Result<Lexicon, FileError> {
+        Ok(Lexicon {
+            preprocessing: self.preprocessing()?,
+            limits: self.vocab_limits()?,
+            vocab: self.vocab()?,
+        })
+    }
+
+    /// What the model does to a text before its words are looked up.
+    pub fn preprocessing(&self) -> Result<Preprocessing, FileError> {
+        self.header().preprocessing.ok_or_else(|| self.invalid("it does not say how to read text"))
+    }
+
+    /// Which words the vocabulary kept.
+    pub fn vocab_limits(&self) -> Result<VocabLimits, FileError> {
+        self.header().vocab_limits.ok_or_else(|| self.invalid("it does not say how to read text"))
+    }
+
+    /// The words of the model.
+    pub fn vocab(&self) -> Result<Vocab, FileError> {
+        let letters = self.vector::<u8>("vocab.letters")?;
+        let ends = self.vector::<u64>("vocab.ends")?;
+        let counts = self.vector::<u64>("vocab.counts")?;
+        let words = words(&letters, &ends)
+            .ok_or_else(|| self.invalid("the ends of its words do not divide their letters"))?;
+        Vocab::from_parts(words, counts.to_vec())
+            .map_err(|source| FileError::Vocab { path: self.path.clone(), source })
+    }
+
+    /// The length of an array in each dimension.
+    pub fn shape(&self, name: &str) -> Result<&[usize], FileError> {
+        Ok(&self.extent(name)?.shape)
+    }
+
+    /// The array `name`, which must have this type and shape.
+    pub fn array<T: Element>(
+        &self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<FlatArray<T>, FileError> {
+        let extent = self.extent(name)?;
+        if extent.dtype != T::DTYPE || extent.shape != shape {
+            return Err(self.wrong_array(name, extent, format!("{} {shape:?}", T::DTYPE)));
+        }
+        let array = FlatArray::mapped(self.map.clone(), extent.range.clone());
+        // Only a file that another program wrote can have such an array.
+        array.ok_or_else(|| self.invalid(format!("the array `{name}` is not aligned")))
+    }
+
+    /// The array `name`, which must have this type and shape, and no infinite values or NaN.
+    pub fn finite_array<T: Element>(
+        &self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<FlatArray<T>, FileError> {
+        let array = self.array::<T>(name, shape)?;
+        if array.iter().all(T::is_finite) {
+            return Ok(array);
+        }
+        Err(FileError::NotFinite { path: self.path.clone(), name: name.to_owned() })
+    }
+
+    /// The array `name`, which must have this type and one dimension of any length.
+    pub fn vector<T: Element>(&self, name: &str) -> Result<FlatArray<T>, FileError> {
+        let extent = self.extent(name)?;
+        let [length] = extent.shape[..] else {
+            return Err(self.wrong_array(name, extent, format!("{} [any length]", T::DTYPE)));
+        };
+        self.array(name, &[length])
+    }
+
+    /// For a model that finds its parts to contradict each other: the error that names this file
+    /// and the problem, as in "its rows do not sum to one".
+    pub fn invalid(&self, problem: impl ToString) -> FileError {
+        FileError::Invalid { path: self.path.clone(), problem: problem.to_string() }
+    }
+
+    /// The bytes of every array, by name.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&str, Dtype, &[usize], FlatArray<u8>)> {
+        self.contents.arrays.iter().map(|(name, Extent { dtype, shape, range })| {
+            let bytes = FlatArray::mapped(self.map.clone(), range.clone());
+            (name.as_str(), *dtype, &shape[..], bytes.expect("the header was checked"))
+        })
+    }
+
+    fn extent(&self, name: &str) -> Result<&Extent, FileError> {
+        let missing = || FileError::MissingArray { path: self.path.clone(), name: name.to_owned() };
+        self.contents.arrays.get(name).ok_or_else(missing)
+    }
+
+    fn wrong_array(&self, name: &str, extent: &Extent, needed: String) -> FileError {
+        let found = format!("{} {:?}", extent.dtype, extent.shape);
+        FileError::WrongArray { path: self.path.clone(), name: name.to_owned(), needed, found }
+    }
+}
+
+fn words<'a>(letters: &'a [u8], ends: &[u64]) -> Option<Vec<&'a str>> {
+    let letters = std::str::from_utf8(letters).ok()?;
+    let mut begin = 0;
+    let word = |&end: &u64| {
+        let word = letters.get(begin..usize::try_from(end).ok()?)?;
+        begin += word.len();
+        Some(word)
+    };
+    let words = ends.iter().map(word).collect::<Option<Vec<_>>>()?;
+    (words.len() < u32::MAX as usize && begin == letters.len()).then_some(words)
+}

@@ -1,0 +1,170 @@
+//! The bytes of the file: how they are laid out, and the two checksums that cover all of them.
+
+use super::element::Element;
+use super::error::FileError;
+use super::header::Header;
+use safetensors::Dtype;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// How the JSON of every file of ours begins. The digits of the header checksum come next, so that
+/// they can be found and verified before any JSON is parsed.
+const MAGIC: &str = r#"{"__metadata__":{"format":"latens","header_checksum":""#;
+const ZEROS: &str = "0000000000000000";
+const N_LENGTH: usize = size_of::<u64>();
+const DIGITS: Range<usize> = N_LENGTH + MAGIC.len()..N_LENGTH + MAGIC.len() + ZEROS.len();
+/// Arrays begin at a multiple of this, the width of the widest vector register.
+const ALIGNMENT: usize = 64;
+/// Our headers have some kilobytes. A limit keeps a hostile file from filling the memory.
+const MAX_HEADER: usize = 16 << 20;
+
+/// One array that is to be written.
+pub(crate) struct ArrayEntry<'a> {
+    pub(crate) name: String,
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bytes: Cow<'a, [u8]>,
+}
+
+impl<'a> ArrayEntry<'a> {
+    /// # Panics
+    /// If there are not as many values as the shape says, or the name means something else.
+    pub(crate) fn new<T: Element>(name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) -> Self {
+        assert!(name != "__metadata__", "`{name}` is the name of the header");
+        let n_values = bytes.len() / size_of::<T>();
+        let room = shape.iter().try_fold(1usize, |n, &length| n.checked_mul(length));
+        assert!(room == Some(n_values), "`{name}` of shape {shape:?} has {n_values} values");
+        ArrayEntry { name: name.to_owned(), dtype: T::DTYPE, shape: shape.to_vec(), bytes }
+    }
+}
+
+/// Writes header and arrays; the arrays are read twice and never copied.
+pub(crate) fn write_sealed(
+    out: &mut dyn Write,
+    header: &Header,
+    arrays: &[ArrayEntry<'_>],
+) -> io::Result<()> {
+    let mut arrays: Vec<&ArrayEntry> = arrays.iter().collect();
+    // Each length is a multiple of its own alignment, and so of every smaller one: sorted like
+    // this, every array is aligned and there are no holes, which safetensors forbids.
+    arrays.sort_by_key(|array| Reverse(array.dtype.bitsize()));
+    let mut data_checksum = Xxh3::new();
+    arrays.iter().for_each(|array| data_checksum.update(&array.bytes));
+    out.write_all(&seal(json(header, &arrays, data_checksum.digest())?)?)?;
+    arrays.iter().try_for_each(|array| out.write_all(&array.bytes))
+}
+
+fn json(header: &Header, arrays: &[&ArrayEntry], data_checksum: u64) -> io::Result<String> {
+    let header = quoted(&serde_json::to_string(header)?)?;
+    let data_checksum = hex(data_checksum);
+    let mut json =
+        format!(r#"{MAGIC}{ZEROS}","data_checksum":"{data_checksum}","latens":{header}}}"#);
+    let mut begin = 0;
+    for array in arrays {
+        let ArrayEntry { name, dtype, shape, bytes } = array;
+        let (name, end) = (quoted(name)?, begin + bytes.len());
+        write!(
+            json,
+            r#",{name}:{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{begin},{end}]}}"#
+        )
+        .expect("a string takes any letters");
+        begin = end;
+    }
+    json.push('}');
+    Ok(json)
+}
+
+fn quoted(text: &str) -> io::Result<String> {
+    Ok(serde_json::to_string(text)?)
+}
+
+/// The first part of the file: the length, the JSON with blanks after it, and the checksum of both
+/// in the place of its zeros.
+pub(super) fn seal(mut json: String) -> io::Result<Vec<u8>> {
+    let end = (N_LENGTH + json.len()).next_multiple_of(ALIGNMENT);
+    json.extend(std::iter::repeat_n(' ', end - N_LENGTH - json.len()));
+    if json.len() > MAX_HEADER {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its header is too long"));
+    }
+    let mut sealed = (json.len() as u64).to_le_bytes().to_vec();
+    sealed.extend_from_slice(json.as_bytes());
+    let checksum = hex(xxh3_64(&sealed));
+    sealed[DIGITS].copy_from_slice(checksum.as_bytes());
+    Ok(sealed)
+}
+
+/// The JSON of the file in `bytes`, verified; the arrays begin where it ends.
+pub(super) fn unseal<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a [u8], FileError> {
+    let corrupt = |problem| FileError::Corrupt { path: path.to_owned(), problem };
+    let begin = bytes.get(N_LENGTH..).unwrap_or_default();
+    let n_magic = begin.len().min(MAGIC.len());
+    if n_magic == 0 || begin[..n_magic] != MAGIC.as_bytes()[..n_magic] {
+        return Err(FileError::NotLatens { path: path.to_owned(), found: looks_like(bytes) });
+    }
+    let length = json_length(bytes).unwrap_or(u64::MAX);
+    if length > MAX_HEADER as u64 {
+        return Err(corrupt("its header has an impossible length"));
+    }
+    let end = N_LENGTH + length as usize;
+    if end > bytes.len() {
+        let (expected, found) = (end as u64, bytes.len() as u64);
+        return Err(FileError::Truncated { path: path.to_owned(), expected, found });
+    }
+    if end < DIGITS.end || bytes[DIGITS] != *header_checksum(&bytes[..end]).as_bytes() {
+        return Err(corrupt("the checksum of its header does not match"));
+    }
+    Ok(&bytes[N_LENGTH..end])
+}
+
+/// The checksum as digits, compared as letters: a digit in another case is damage, too.
+fn header_checksum(sealed: &[u8]) -> String {
+    let mut checksum = Xxh3::new();
+    checksum.update(&sealed[..DIGITS.start]);
+    checksum.update(ZEROS.as_bytes());
+    checksum.update(&sealed[DIGITS.end..]);
+    hex(checksum.digest())
+}
+
+/// Whether the arrays of a file are those that were written.
+pub(super) fn check_data(data: &[u8], checksum: &str, path: &Path) -> Result<(), FileError> {
+    if hex(xxh3_64(data)) == checksum {
+        return Ok(());
+    }
+    let problem = "the checksum of its arrays does not match";
+    Err(FileError::Corrupt { path: path.to_owned(), problem })
+}
+
+fn hex(checksum: u64) -> String {
+    format!("{checksum:016x}")
+}
+
+fn json_length(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|&length| u64::from_le_bytes(length))
+}
+
+/// What a file that is none of ours seems to be, for the message.
+fn looks_like(bytes: &[u8]) -> &'static str {
+    let rest = bytes.len().saturating_sub(N_LENGTH) as u64;
+    let start = &bytes[..bytes.len().min(1024)];
+    // A letter may be cut in two where the start ends.
+    let is_text = match std::str::from_utf8(start) {
+        Ok(text) => !text.contains('\0'),
+        Err(error) => error.error_len().is_none(),
+    };
+    if bytes.is_empty() {
+        "it is empty"
+    } else if bytes.starts_with(b"latens\x1A\n") {
+        "it holds encoded text or counts"
+    } else if bytes.get(N_LENGTH) == Some(&b'{') && json_length(bytes).is_some_and(|n| n <= rest) {
+        "it is a safetensors file of another program"
+    } else if is_text {
+        "it is a text file"
+    } else {
+        "it does not begin like one"
+    }
+}

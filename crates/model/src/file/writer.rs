@@ -1,0 +1,98 @@
+use super::element::Element;
+use super::error::FileError;
+use super::header::Header;
+use super::sealed::{ArrayEntry, write_sealed};
+use crate::params::Valid;
+use latens_corpus::storage::write_atomically;
+use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Collects the parts of a model, then writes them as one file. Arrays are borrowed, not copied.
+pub struct ModelWriter<'a> {
+    header: Header,
+    arrays: Vec<ArrayEntry<'a>>,
+}
+
+impl<'a> ModelWriter<'a> {
+    /// The file of a model of this kind, with its parameters.
+    ///
+    /// # Panics
+    /// If the parameters cannot be written as JSON, which is a bug in their type.
+    pub fn new<P: Serialize>(kind: &str, params: &Valid<P>) -> Self {
+        ModelWriter { header: Header::new(kind, to_json(params)), arrays: Vec::new() }
+    }
+
+    /// Adds how the model reads text.
+    pub fn lexicon(self, lexicon: &'a Lexicon) -> Self {
+        self.text(&lexicon.vocab, &lexicon.preprocessing, &lexicon.limits)
+    }
+
+    /// Adds how the model reads text, for one that has no [`Lexicon`].
+    pub fn text(
+        mut self,
+        vocab: &'a Vocab,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Self {
+        self.header.preprocessing = Some(*preprocessing);
+        self.header.vocab_limits = Some(*limits);
+        let letters: String = vocab.words().collect();
+        let ends = vocab.words().scan(0u64, |end, word| {
+            *end += word.len() as u64;
+            Some(*end)
+        });
+        let ends: Vec<u8> = ends.flat_map(u64::to_le_bytes).collect();
+        self.push::<u8>("vocab.letters", &[letters.len()], letters.into_bytes().into());
+        self.push::<u64>("vocab.ends", &[vocab.len()], ends.into());
+        self.array("vocab.counts", &[vocab.len()], vocab.counts())
+    }
+
+    /// Adds a fact about the training: `tokens`, `seconds`, `seed` …
+    ///
+    /// # Panics
+    /// If the value cannot be written as JSON, which is a bug in its type.
+    pub fn fact(mut self, name: &str, value: impl Serialize) -> Self {
+        self.header.training.insert(name.to_owned(), to_json(&value));
+        self
+    }
+
+    /// Adds facts about the training, as another file has them.
+    pub fn facts(mut self, facts: &serde_json::Map<String, Value>) -> Self {
+        self.header.training.extend(facts.iter().map(|(name, fact)| (name.clone(), fact.clone())));
+        self
+    }
+
+    /// Adds an array, row after row.
+    ///
+    /// # Panics
+    /// If there are not as many values as the shape says, or the name is taken.
+    pub fn array<T: Element>(mut self, name: &str, shape: &[usize], values: &'a [T]) -> Self {
+        self.push::<T>(name, shape, bytemuck::cast_slice(values).into());
+        self
+    }
+
+    fn push<T: Element>(&mut self, name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) {
+        let taken = self.arrays.iter().any(|array| array.name == name);
+        assert!(!taken, "there is an array `{name}` already");
+        self.arrays.push(ArrayEntry::new::<T>(name, shape, bytes));
+    }
+
+    /// Writes the file to anything that takes bytes.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_sealed(out, &self.header, &self.arrays)
+    }
+
+    /// Writes the file under a temporary name and renames it when it is whole, so that `path` is
+    /// never half a model.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        Ok(write_atomically(path, |out| self.write_to(out))?)
+    }
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("parameters, facts and states have a form in JSON")
+}

@@ -1,0 +1,235 @@
+//! A model file gives back what was written, and says what is wrong with a request.
+
+use crate::toy;
+use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, params, vocab, writer};
+use latens_corpus::WordId;
+use latens_model::file::Dtype;
+use latens_model::{Element, FileError, ModelFile, ModelWriter, ParamError, Params, inspect};
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+fn saved(writer: &ModelWriter) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    writer.save(&path).unwrap();
+    (folder, path)
+}
+
+fn opened() -> ModelFile {
+    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    ModelFile::open(&path).unwrap()
+}
+
+fn message<T>(result: Result<T, FileError>) -> String {
+    result.err().expect("it should have been refused").to_string()
+}
+
+fn assert_same<T: Element + Debug>(file: &ModelFile, name: &str, shape: &[usize], values: &[T]) {
+    let array = file.array::<T>(name, shape).unwrap();
+    assert_eq!(bytemuck::cast_slice::<T, u8>(&array), bytemuck::cast_slice::<T, u8>(values));
+}
+
+#[test]
+fn arrays_of_every_type_come_back_bit_for_bit() {
+    let file = opened();
+    assert_same(&file, "f32s", &[2, 2], &ARRAYS.f32s);
+    assert_same(&file, "f64s", &[3], &ARRAYS.f64s);
+    assert_same(&file, "u8s", &[3, 1], &ARRAYS.u8s);
+    assert_same(&file, "scalar", &[], &ARRAYS.u16s);
+    assert_same(&file, "u32s", &[2], &ARRAYS.u32s);
+    assert_same(&file, "u64s", &[2], &ARRAYS.u64s);
+    assert_same(&file, "i8s", &[2], &ARRAYS.i8s);
+    assert_same(&file, "i16s", &[2], &ARRAYS.i16s);
+    assert_same(&file, "i32s", &[2], &ARRAYS.i32s);
+    assert_same(&file, "i64s", &[2], &ARRAYS.i64s);
+    assert_same(&file, "words", &[3], &ARRAYS.words);
+    assert_same::<f64>(&file, "empty", &[0, 5], &[]);
+    assert_same::<u8>(&file, "empty bytes", &[0], &[]);
+}
+
+#[test]
+fn everything_else_comes_back_too() {
+    let file = opened();
+    assert_eq!(file.kind(), "toy");
+    assert_eq!(*file.parameters::<ToyParams>().unwrap(), params());
+    assert_eq!(file.preprocessing().unwrap(), PREPROCESSING);
+    assert_eq!(file.vocab_limits().unwrap(), LIMITS);
+    assert_eq!(file.header().training["tokens"], 13);
+    assert_eq!(file.header().training["seconds"], 0.25);
+    let (found, expected) = (file.vocab().unwrap(), vocab());
+    assert!(found.words().eq(expected.words()));
+    assert_eq!(found.counts(), expected.counts());
+    assert_eq!(found.id("東京"), expected.id("東京"));
+    let lexicon = file.lexicon().unwrap();
+    assert_eq!((lexicon.preprocessing, lexicon.limits), (PREPROCESSING, LIMITS));
+    assert_eq!(lexicon.vocab.fingerprint(), expected.fingerprint());
+}
+
+#[test]
+fn the_same_model_gives_the_same_bytes() {
+    assert_eq!(toy::bytes(), toy::bytes());
+}
+
+#[test]
+fn a_file_of_nothing_but_a_header_is_a_file() {
+    let (_folder, path) = saved(&ModelWriter::new("bare", &params().validate().unwrap()));
+    let file = ModelFile::open(&path).unwrap();
+    assert!(matches!(file.vocab(), Err(FileError::MissingArray { .. })));
+    assert!(matches!(file.preprocessing(), Err(FileError::Invalid { .. })));
+}
+
+#[test]
+fn other_programs_see_plain_named_arrays_at_aligned_places() {
+    let bytes = toy::bytes();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let tensor = tensors.tensor("f32s").unwrap();
+    assert_eq!((tensor.dtype(), tensor.shape()), (Dtype::F32, &[2, 2][..]));
+    assert_eq!(tensor.data(), bytemuck::cast_slice::<f32, u8>(&ARRAYS.f32s));
+    assert_eq!(tensors.tensor("vocab.letters").unwrap().data(), "<unk><eos>東京naïve".as_bytes());
+
+    let (n_json, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+    assert_eq!((n_json + 8) % 64, 0);
+    for (name, info) in metadata.tensors() {
+        assert_eq!(info.data_offsets.0 % (info.dtype.bitsize() / 8), 0, "{name}");
+    }
+}
+
+#[test]
+fn inspection_tells_all_but_the_values() {
+    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    let found = inspect(&path).unwrap();
+    assert_eq!(found.header, *ModelFile::open(&path).unwrap().header());
+    assert_eq!(found.header.latens_version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(found.n_bytes, path.metadata().unwrap().len());
+    assert_eq!(found.arrays.len(), 16);
+    let words = found.arrays.iter().find(|array| array.name == "words").unwrap();
+    assert_eq!((words.dtype, &words.shape[..]), (Dtype::U32, &[3][..]));
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["parameters"]["n_states"], 3);
+    assert_eq!(json["arrays"][0]["dtype"], "F64");
+}
+
+#[test]
+fn inspection_does_not_look_at_the_arrays_but_at_their_length() {
+    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    let mut bytes = toy::bytes();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(inspect(&path).is_ok());
+    assert!(matches!(ModelFile::open(&path), Err(FileError::Corrupt { .. })));
+    bytes.pop();
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(inspect(&path), Err(FileError::Truncated { .. })));
+}
+
+#[test]
+fn an_array_of_another_kind_is_refused_in_words() {
+    let file = opened();
+    let name = file.path().display().to_string();
+    let cases = [
+        (message(file.array::<f32>("absent", &[3])), format!("`{name}` has no array `absent`")),
+        (
+            message(file.array::<f32>("f64s", &[3])),
+            format!("the array `f64s` in `{name}` is F64 [3], but F32 [3] is needed"),
+        ),
+        (
+            message(file.array::<f32>("f32s", &[4])),
+            format!("the array `f32s` in `{name}` is F32 [2, 2], but F32 [4] is needed"),
+        ),
+        (
+            message(file.vector::<f32>("f32s")),
+            format!("the array `f32s` in `{name}` is F32 [2, 2], but F32 [any length] is needed"),
+        ),
+        (
+            message(file.expect_kind("ngram")),
+            format!("`{name}` is of kind `toy`, but `ngram` is needed"),
+        ),
+        (
+            message::<()>(Err(file.invalid("its rows do not sum to one"))),
+            format!("`{name}` is not a valid model: its rows do not sum to one"),
+        ),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found, expected);
+    }
+    assert!(file.expect_kind("toy").is_ok());
+    assert_eq!(file.vector::<WordId>("words").unwrap().len(), 3);
+    assert_eq!(file.shape("f32s").unwrap(), [2, 2]);
+}
+
+#[test]
+fn values_that_are_not_finite_are_refused_where_they_must_be_finite() {
+    let params = params().validate().unwrap();
+    let (bad, good) = ([0.0, f32::NAN], [f64::MAX, -0.0]);
+    let (_folder, path) = saved(&ModelWriter::new("toy", &params).array("bad", &[2], &bad).array(
+        "good",
+        &[2],
+        &good,
+    ));
+    let file = ModelFile::open(&path).unwrap();
+    assert!(file.array::<f32>("bad", &[2]).is_ok());
+    assert!(matches!(file.finite_array::<f32>("bad", &[2]), Err(FileError::NotFinite { .. })));
+    assert!(file.finite_array::<f64>("good", &[2]).is_ok());
+}
+
+/// What another version of the program might have called parameters.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Other {
+    n_states: usize,
+}
+
+impl Params for Other {
+    fn check(&self) -> Result<(), ParamError> {
+        latens_model::check_range("n_states", self.n_states, 5..)
+    }
+}
+
+#[test]
+fn parameters_are_checked_when_they_are_read() {
+    let error = opened().parameters::<Other>().err().unwrap();
+    assert!(matches!(error, FileError::Params { .. }), "{error}");
+    let (_folder, path) =
+        saved(&ModelWriter::new("toy", &Other { n_states: 9 }.validate().unwrap()));
+    let error = ModelFile::open(&path).unwrap().parameters::<ToyParams>().err().unwrap();
+    assert!(matches!(error, FileError::BadHeader { .. }), "{error}");
+}
+
+#[test]
+fn words_that_are_no_vocabulary_are_refused() {
+    let params = params().validate().unwrap();
+    let vocab_of = |letters: &[u8], ends: &[u64], counts: &[u64]| {
+        let writer = ModelWriter::new("toy", &params)
+            .array("vocab.letters", &[letters.len()], letters)
+            .array("vocab.ends", &[ends.len()], ends)
+            .array("vocab.counts", &[counts.len()], counts);
+        let (_folder, path) = saved(&writer);
+        ModelFile::open(&path).unwrap().vocab()
+    };
+    let letters = "<unk><eos>né".as_bytes();
+    assert!(vocab_of(letters, &[5, 10, 13], &[1, 2, 3]).is_ok());
+    let not_divided = [&[5, 10, 12][..], &[5, 10], &[5, 4, 13], &[5, 10, 14], &[5, 10, u64::MAX]];
+    for ends in not_divided {
+        let error = vocab_of(letters, ends, &[1, 2, 3]).err();
+        assert!(matches!(error, Some(FileError::Invalid { .. })), "{ends:?}: {error:?}");
+    }
+    let twice = vocab_of(b"<unk><eos>aa", &[5, 10, 11, 12], &[0; 4]).err();
+    assert!(matches!(twice, Some(FileError::Vocab { .. })), "{twice:?}");
+    assert!(vocab_of(letters, &[5, 10, 13], &[1, 2]).is_err());
+    assert!(vocab_of(b"<unk><eos>\xff", &[5, 10, 11], &[1, 2, 3]).is_err());
+}
+
+#[test]
+#[should_panic(expected = "`a` of shape [2, 2] has 3 values")]
+fn a_shape_without_its_values_is_a_bug() {
+    let _ = ModelWriter::new("toy", &params().validate().unwrap()).array("a", &[2, 2], &[0u8; 3]);
+}
+
+#[test]
+#[should_panic(expected = "there is an array `a` already")]
+fn a_name_that_is_taken_is_a_bug() {
+    let params = params().validate().unwrap();
+    let _ = ModelWriter::new("toy", &params).array("a", &[1], &[0u8]).array("a", &[1], &[0u8]);
+}

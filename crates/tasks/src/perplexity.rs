@@ -1,0 +1,52 @@
+//! How well a language model predicts a text.
+
+use latens_corpus::{Sentences, WordId};
+use latens_model::LanguageModel;
+use rayon::prelude::*;
+
+/// What a language model makes of a text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Perplexity {
+    /// ln p of the whole text.
+    pub log_prob: f64,
+    /// How many tokens were predicted, one end of sentence a sentence among them.
+    pub tokens: usize,
+    /// How many of them were `<unk>`, in the text or for lack of a better id.
+    pub oov: usize,
+}
+
+impl Perplexity {
+    /// exp(−ln p / tokens): the model was as unsure as if it had chosen among this many words with
+    /// equal probability, each time. Infinite if a token had probability zero.
+    pub fn perplexity(&self) -> f64 {
+        (-self.log_prob / self.tokens as f64).exp()
+    }
+}
+
+/// Scores a text, every token of it, in order.
+///
+/// Sentences are shared among threads if the model lets them; the sum is the same whatever the
+/// number of threads.
+pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
+    let log_prob = if model.forgets_sentences() {
+        // Fixed shards, so that sums of rounded numbers do not depend on who computed them.
+        const SHARD: usize = 256;
+        let shards: Vec<f64> = (0..text.len().div_ceil(SHARD))
+            .into_par_iter()
+            .map(|shard| {
+                let sentences = shard * SHARD..((shard + 1) * SHARD).min(text.len());
+                read(model, sentences.map(|i| text.get(i)))
+            })
+            .collect();
+        shards.iter().sum()
+    } else {
+        read(model, text.iter())
+    };
+    let oov = text.tokens().iter().filter(|&&word| word == WordId::UNK).count();
+    Perplexity { log_prob, tokens: text.n_tokens(), oov }
+}
+
+fn read<'a>(model: &dyn LanguageModel, sentences: impl Iterator<Item = &'a [WordId]>) -> f64 {
+    let mut scorer = model.scorer();
+    sentences.flatten().map(|&word| scorer.read(word)).sum()
+}

@@ -1,0 +1,135 @@
+//! The exam of a trainer that can be interrupted.
+
+use latens_model::{Checkpoint, FitError, Progress, Watch};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Whether a trainer that is stopped and goes on from a checkpoint file learns the same model as
+/// one that is left in peace: stopped once (early, in the middle, late), stopped at every checkpoint it
+/// offers, and not stopped though checkpoints are taken. `same` panics if two models differ.
+///
+/// # Panics
+/// If it does not, or offers no checkpoint.
+pub fn check_resume<M>(
+    fit: impl Fn(&mut Watch) -> Result<M, FitError>,
+    resume: impl Fn(&Checkpoint, &mut Watch) -> Result<M, FitError>,
+    same: impl Fn(&M, &M),
+) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("checkpoint");
+    let undisturbed = fit(&mut |_| ControlFlow::Continue(())).expect("the model can be fitted");
+
+    let mut n_offers = 0;
+    let watched = fit(&mut |progress| {
+        n_offers += usize::from(save_offer(progress, &path));
+        ControlFlow::Continue(())
+    });
+    assert!(n_offers > 0, "the trainer offers no checkpoint");
+    same(&undisturbed, &watched.expect("the model can be fitted again"));
+
+    for stop_at in [0, n_offers / 2, n_offers - 1] {
+        expect_interrupted(fit(&mut stop_after(stop_at, &path)));
+        let resumed = resume(&open(&path), &mut |_| ControlFlow::Continue(()));
+        same(&undisturbed, &resumed.expect("training can go on"));
+    }
+
+    expect_interrupted(fit(&mut stop_after(0, &path)));
+    for _ in 0..n_offers {
+        match resume(&open(&path), &mut stop_after(0, &path)) {
+            Err(FitError::Interrupted) => continue,
+            finished => return same(&undisturbed, &finished.expect("training can go on")),
+        }
+    }
+    panic!("the trainer does not get further than its last checkpoint");
+}
+
+/// Saves the checkpoint that is offered, if one is.
+fn save_offer(progress: &Progress, path: &Path) -> bool {
+    if let Some(checkpoint) = progress.checkpoint {
+        checkpoint().save(path).expect("a checkpoint can be saved");
+    }
+    progress.checkpoint.is_some()
+}
+
+/// What a front end does on Ctrl-C: lets `n_ignored` offers pass, saves the next one, and stops.
+fn stop_after(n_ignored: usize, path: &Path) -> impl FnMut(&Progress<'_>) -> ControlFlow<()> {
+    let mut n_offers = 0;
+    move |progress| {
+        n_offers += usize::from(progress.checkpoint.is_some());
+        let stop = n_offers > n_ignored && save_offer(progress, path);
+        if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn open(path: &Path) -> Checkpoint {
+    Checkpoint::open(path).expect("a saved checkpoint can be opened")
+}
+
+fn expect_interrupted<M>(result: Result<M, FitError>) {
+    let interrupted = matches!(result, Err(FitError::Interrupted));
+    assert!(interrupted, "the trainer does not stop when it is asked to");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::complaint;
+    use crate::trainer::{Fault, Walk, WalkParams};
+    use latens_model::{Params, Valid, unwatched};
+
+    fn params(n_iterations: usize) -> Valid<WalkParams> {
+        WalkParams { n_iterations, ..WalkParams::default() }.validate().unwrap()
+    }
+
+    fn check(fault: Fault) {
+        let (params, data) = (params(9), [0.1, 0.7, -0.3]);
+        check_resume(
+            |watch| Walk::fit_with(fault, &params, &data, watch),
+            |checkpoint, watch| Walk::resume_with(fault, checkpoint, &params, &data, watch),
+            Walk::assert_same,
+        );
+    }
+
+    #[test]
+    fn an_interrupted_trainer_learns_the_same_to_the_last_bit() {
+        check(Fault::None);
+    }
+
+    #[test]
+    fn every_fault_is_found() {
+        let faults = [
+            (Fault::OffersNothing, "offers no checkpoint"),
+            (Fault::DoesNotStop, "does not stop"),
+            (Fault::ForgetsRng, "differ"),
+            (Fault::ForgetsWeights, "differ"),
+            (Fault::ForgetsIteration, "differ"),
+            (Fault::CheckpointDisturbs, "differ"),
+        ];
+        for (fault, expected) in faults {
+            let complaint = complaint(|| check(fault));
+            assert!(complaint.contains(expected), "{expected}: {complaint}");
+        }
+    }
+
+    #[test]
+    fn a_finished_training_can_be_made_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, data) = (folder.path().join("checkpoint"), [0.5, 1.0]);
+        let mut watch = stop_after(4, &path);
+        expect_interrupted(Walk::fit(&params(5), &data, &mut watch));
+        let longer = Walk::resume(&open(&path), &params(8), &data, &mut unwatched).unwrap();
+        Walk::assert_same(&longer, &Walk::fit(&params(8), &data, &mut unwatched).unwrap());
+    }
+
+    #[test]
+    fn other_parameters_or_data_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        expect_interrupted(Walk::fit(&params(5), &[0.5], &mut stop_after(0, &path)));
+        let other = WalkParams { seed: 2, ..WalkParams::default() }.validate().unwrap();
+        for (params, data) in [(&other, [0.5]), (&params(5), [0.6])] {
+            let refused = Walk::resume(&open(&path), params, &data, &mut unwatched);
+            assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+        }
+    }
+}
