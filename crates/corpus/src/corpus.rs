@@ -50,7 +50,35 @@ impl Corpus {
     }
 }
 
+/// What a text has, without the text.
+#[derive(Clone, Debug)]
+pub struct Census {
+    /// The words that were seen.
+    pub lexicon: Lexicon,
+    /// How many tokens there are, one end of sentence a sentence among them.
+    pub n_tokens: u64,
+    /// How many sentences there are.
+    pub n_sentences: u64,
+}
+
 impl Lexicon {
+    /// Learns the words of a text of any size. Memory holds the vocabulary and a few blocks of text.
+    pub fn learn(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<Census, ReadError> {
+        let mut numbering = Numbering::Learned(StringTable::default());
+        let mut tally = Tally::default();
+        encode(inputs, preprocessing, &mut numbering, &mut tally)?;
+        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
+        let Tally { counts, n_sentences } = tally;
+        let n_tokens = counts.iter().sum::<u64>() + n_sentences;
+        let (vocab, _) = settle(&seen, &counts, n_sentences, limits);
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        Ok(Census { lexicon, n_tokens, n_sentences })
+    }
+
     /// Reads a text into memory with these words; all others are unknown.
     pub fn read(&self, inputs: &Inputs) -> Result<Sentences, ReadError> {
         let mut flat = FlatSentences::default();
@@ -63,6 +91,36 @@ impl Lexicon {
         let mut ids = Vec::new();
         self.preprocessing.words(sentence, |word| ids.push(self.vocab.id(word)));
         ids
+    }
+}
+
+/// How often each provisional number was seen.
+#[derive(Default)]
+struct Tally {
+    counts: Vec<u64>,
+    n_sentences: u64,
+}
+
+impl Sink for Tally {
+    fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError> {
+        count_words(&mut self.counts, record.words);
+        self.n_sentences += 1;
+        Ok(())
+    }
+
+    fn end_of_file(&mut self) -> Result<(), ReadError> {
+        Ok(())
+    }
+}
+
+/// Adds words to their counts, of which there are as many as the largest number asks for.
+pub(crate) fn count_words(counts: &mut Vec<u64>, numbers: &[u32]) {
+    for &number in numbers {
+        let number = number as usize;
+        if number >= counts.len() {
+            counts.resize(number + 1, 0);
+        }
+        counts[number] += 1;
     }
 }
 
@@ -138,7 +196,10 @@ mod tests {
         let expected: [&[&str]; 4] =
             [&["b", "a", "b", EOS], &[EOS], &[UNK, "é", UNK, EOS], &["last", EOS]];
         assert_eq!(words(&corpus), expected);
-        assert_eq!(corpus.lexicon.vocab.words().collect::<Vec<_>>(), [UNK, EOS, "b", "a", "last", "é"]);
+        assert_eq!(
+            corpus.lexicon.vocab.words().collect::<Vec<_>>(),
+            [UNK, EOS, "b", "a", "last", "é"]
+        );
         assert_eq!(corpus.lexicon.vocab.counts(), [2, 4, 2, 1, 1, 1]);
     }
 
@@ -195,12 +256,26 @@ mod tests {
     fn a_vocabulary_known_already_maps_new_words_to_unknown() {
         let corpus = read("a.txt", b"a b\n").unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let inputs = Inputs::new([file(&folder, "b.txt", b"b c\n"), file(&folder, "c.txt", b"a\n")]);
+        let inputs =
+            Inputs::new([file(&folder, "b.txt", b"b c\n"), file(&folder, "c.txt", b"a\n")]);
         let sentences = corpus.lexicon.read(&inputs).unwrap();
         let other = Corpus { sentences, ..corpus };
         assert_eq!(words(&other), [vec!["b", UNK, EOS], vec!["a", EOS]]);
         assert_eq!(other.sentences.segments().map(<[_]>::len).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(other.lexicon.ids("b c"), other.sentences.get(0)[..2]);
+    }
+
+    #[test]
+    fn a_census_has_the_words_of_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = Inputs::new([file(&folder, "a.txt", b"b a b\n\n<unk> <eos>\n")]);
+        let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+        let census = Lexicon::learn(&inputs, &Preprocessing::default(), &limits).unwrap();
+        let corpus = Corpus::read(&inputs, &Preprocessing::default(), &limits).unwrap();
+        assert_eq!(census.n_tokens, corpus.sentences.n_tokens() as u64);
+        assert_eq!(census.n_sentences, 3);
+        let (found, expected) = (&census.lexicon.vocab, &corpus.lexicon.vocab);
+        assert!(found.words().eq(expected.words()) && found.counts() == expected.counts());
     }
 
     #[test]

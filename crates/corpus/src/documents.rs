@@ -1,11 +1,16 @@
+use crate::container::{Container, ContainerError};
+use crate::corpus::{Lexicon, count_words};
 use crate::encode::{EncodedRecord, Numbering, Sink, encode, settle};
 use crate::error::ReadError;
 use crate::input::Inputs;
 use crate::preprocessing::Preprocessing;
+use crate::sentences::ascends;
+use crate::spool::{Spool, SpoolOf, read_lexicon, read_strings};
 use crate::storage::FlatArray;
 use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabLimits};
 use crate::word::WordId;
+use std::path::Path;
 
 /// Documents as word ids in one flat array, with their labels.
 ///
@@ -34,10 +39,10 @@ pub struct Document<'a> {
 }
 
 /// One name a document, out of few different ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Names {
     names: StringTable,
-    of_document: Vec<u32>,
+    of_document: FlatArray<u32>,
 }
 
 impl Documents {
@@ -46,40 +51,28 @@ impl Documents {
         inputs: &Inputs,
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
-    ) -> Result<(Vocab, Documents), ReadError> {
+    ) -> Result<(Lexicon, Documents), ReadError> {
         let mut numbering = Numbering::Learned(StringTable::default());
         let mut flat = FlatDocuments::default();
         encode(inputs, preprocessing, &mut numbering, &mut flat)?;
         let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
-        let mut counts = vec![0u64; seen.len()];
-        for &number in &flat.numbers {
-            counts[number as usize] += 1;
-        }
-        let (vocab, mut ids) = settle(&seen, &counts, 0, limits);
-        let mut extra = StringTable::default();
-        for (id, word) in ids.iter_mut().zip(seen.iter()) {
-            if *id == WordId::UNK && word != crate::vocab::UNK {
-                *id = WordId::from(vocab.len() + extra.intern(word) as usize);
-            }
-        }
+        let mut counts = vec![0; seen.len()];
+        count_words(&mut counts, &flat.numbers);
+        let (vocab, ids, extra) = settle_all(&seen, &counts, limits);
         for number in &mut flat.numbers {
             *number = ids[*number as usize].0;
         }
         let documents = flat.finish(vocab.len(), extra);
-        Ok((vocab, documents))
+        Ok((Lexicon { preprocessing: *preprocessing, limits: *limits, vocab }, documents))
     }
 
-    /// Reads documents into memory with a vocabulary that is known already.
-    pub fn read_with(
-        inputs: &Inputs,
-        preprocessing: &Preprocessing,
-        vocab: &Vocab,
-    ) -> Result<Documents, ReadError> {
-        let mut numbering = Numbering::Growing(vocab, StringTable::default());
+    /// Reads documents into memory with a lexicon that is known already.
+    pub fn read_with(inputs: &Inputs, lexicon: &Lexicon) -> Result<Documents, ReadError> {
+        let mut numbering = Numbering::Growing(&lexicon.vocab, StringTable::default());
         let mut flat = FlatDocuments::default();
-        encode(inputs, preprocessing, &mut numbering, &mut flat)?;
+        encode(inputs, &lexicon.preprocessing, &mut numbering, &mut flat)?;
         let Numbering::Growing(_, extra) = numbering else { unreachable!("it was made above") };
-        Ok(flat.finish(vocab.len(), extra))
+        Ok(flat.finish(lexicon.vocab.len(), extra))
     }
 
     /// How many documents there are.
@@ -122,13 +115,119 @@ impl Documents {
     }
 }
 
+impl Documents {
+    /// Encodes documents into the file `path`, with the vocabulary learned on the way, and opens it.
+    ///
+    /// Memory holds the words, a label a document and a few blocks of text, whatever the size of the
+    /// text. Beside `path` there is room needed for twice the result while this works.
+    pub fn encode_to(
+        path: &Path,
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<(Lexicon, Documents), ReadError> {
+        let mut numbering = Numbering::Learned(StringTable::default());
+        let mut spool = Spool::new(path, SpoolOf::Documents)?;
+        encode(inputs, preprocessing, &mut numbering, &mut spool)?;
+        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
+        let (vocab, ids, extra) = settle_all(&seen, spool.counts(seen.len()), limits);
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        spool.write(path, &lexicon, &extra, |number| ids[number as usize])?;
+        Documents::open(path)
+    }
+
+    /// Encodes documents into the file `path` with a lexicon that is known already, and opens it.
+    pub fn encode_with(
+        path: &Path,
+        inputs: &Inputs,
+        lexicon: &Lexicon,
+    ) -> Result<Documents, ReadError> {
+        let mut numbering = Numbering::Growing(&lexicon.vocab, StringTable::default());
+        let mut spool = Spool::new(path, SpoolOf::Documents)?;
+        encode(inputs, &lexicon.preprocessing, &mut numbering, &mut spool)?;
+        let Numbering::Growing(_, extra) = numbering else { unreachable!("it was made above") };
+        spool.write(path, lexicon, &extra, WordId)?;
+        Ok(Documents::open(path)?.1)
+    }
+
+    /// Maps encoded documents. Every byte is checked.
+    pub fn open(path: &Path) -> Result<(Lexicon, Documents), ReadError> {
+        let file = Container::open(path, SpoolOf::Documents.kind())?;
+        let lexicon = read_lexicon(&file)?;
+        let names = |what: &str| -> Result<Names, ContainerError> {
+            Ok(Names {
+                names: read_strings(&file, what)?,
+                of_document: file.array(&format!("{what}.numbers"))?,
+            })
+        };
+        let documents = Documents {
+            ids: file.array("ids")?,
+            offsets: file.array("offsets")?,
+            labels: names("labels")?,
+            splits: names("splits")?,
+            n_words: lexicon.vocab.len(),
+            extra: read_strings(&file, "extra")?,
+        };
+        documents.check().map_err(|problem| file.problem(problem.to_owned()))?;
+        Ok((lexicon, documents))
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        if !ascends(&self.offsets, self.ids.len()) {
+            return Err("its document offsets do not ascend to the number of tokens");
+        }
+        let n_ids = self.n_words + self.extra.len();
+        if self.ids.iter().any(|id| id.index() >= n_ids || *id == WordId::EOS) {
+            return Err("it has word ids outside its vocabulary");
+        }
+        let fits = |names: &Names| {
+            names.of_document.len() == self.len()
+                && names.of_document.iter().all(|&name| (name as usize) < names.names.len())
+        };
+        if !fits(&self.labels) || !fits(&self.splits) {
+            return Err("it has not one label and one split a document");
+        }
+        Ok(())
+    }
+}
+
+/// The vocabulary of the words seen, the words that it lacks, and the final id of each provisional
+/// number.
+fn settle_all(
+    seen: &StringTable,
+    counts: &[u64],
+    limits: &VocabLimits,
+) -> (Vocab, Vec<WordId>, StringTable) {
+    let (vocab, mut ids) = settle(seen, counts, 0, limits);
+    let mut extra = StringTable::default();
+    for (id, word) in ids.iter_mut().zip(seen.iter()) {
+        if *id == WordId::UNK && word != crate::vocab::UNK {
+            *id = WordId::from(vocab.len() + extra.intern(word) as usize);
+        }
+    }
+    (vocab, ids, extra)
+}
+
 impl Names {
-    fn push(&mut self, name: &str) {
+    fn get(&self, document_idx: usize) -> &str {
+        self.names.get(self.of_document[document_idx])
+    }
+}
+
+/// Names of documents while these are read.
+#[derive(Default)]
+pub(crate) struct NameList {
+    pub(crate) names: StringTable,
+    pub(crate) of_document: Vec<u32>,
+}
+
+impl NameList {
+    pub(crate) fn push(&mut self, name: &str) {
         self.of_document.push(self.names.intern(name));
     }
 
-    fn get(&self, document_idx: usize) -> &str {
-        self.names.get(self.of_document[document_idx])
+    fn finish(self) -> Names {
+        Names { names: self.names, of_document: self.of_document.into() }
     }
 }
 
@@ -136,8 +235,8 @@ impl Names {
 struct FlatDocuments {
     numbers: Vec<u32>,
     offsets: Vec<u64>,
-    labels: Names,
-    splits: Names,
+    labels: NameList,
+    splits: NameList,
 }
 
 impl Sink for FlatDocuments {
@@ -160,8 +259,8 @@ impl FlatDocuments {
         Documents {
             ids: bytemuck::allocation::cast_vec::<u32, WordId>(self.numbers).into(),
             offsets: self.offsets.into(),
-            labels: self.labels,
-            splits: self.splits,
+            labels: self.labels.finish(),
+            splits: self.splits.finish(),
             n_words,
             extra,
         }
@@ -185,9 +284,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inputs = inputs(&folder, "sport\ttrain\tball ball goal\nfood\ttest\t\n");
         let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
-        let (vocab, documents) =
+        let (lexicon, documents) =
             Documents::read(&inputs, &Preprocessing::default(), &limits).unwrap();
-        assert_eq!((vocab.len(), documents.len(), documents.n_tokens()), (3, 2, 3));
+        assert_eq!((lexicon.vocab.len(), documents.len(), documents.n_tokens()), (3, 2, 3));
         let first = documents.get(0);
         assert_eq!((first.label, first.split), ("sport", "train"));
         assert_eq!(first.words, [WordId(2), WordId(2), WordId(3)]);
@@ -195,8 +294,16 @@ mod tests {
         assert_eq!(documents.extra_word(WordId(2)), None);
         assert_eq!(documents.extra_word(WordId(4)), None);
         assert!(documents.get(1).words.is_empty());
-        let again = Documents::read_with(&inputs, &Preprocessing::default(), &vocab).unwrap();
-        assert_eq!(again.get(0).words, first.words);
-        assert_eq!(again.extra_word(WordId(3)), Some("goal"));
+        let path = folder.path().join("encoded");
+        let (opened_lexicon, opened) =
+            Documents::encode_to(&path, &inputs, &Preprocessing::default(), &limits).unwrap();
+        assert!(opened_lexicon.vocab.words().eq(lexicon.vocab.words()));
+        let with = Documents::encode_with(&path, &inputs, &lexicon).unwrap();
+        for again in [Documents::read_with(&inputs, &lexicon).unwrap(), opened, with] {
+            assert_eq!(again.len(), 2);
+            assert_eq!(again.get(0).words, first.words);
+            assert_eq!((again.get(1).label, again.get(1).split), ("food", "test"));
+            assert_eq!(again.extra_word(WordId(3)), Some("goal"));
+        }
     }
 }

@@ -112,7 +112,8 @@ impl Sentences {
     }
 }
 
-fn ascends(offsets: &[u64], last: usize) -> bool {
+/// Whether offsets go from 0 to `last` without falling.
+pub(crate) fn ascends(offsets: &[u64], last: usize) -> bool {
     offsets.first() == Some(&0)
         && offsets.last() == Some(&(last as u64))
         && offsets.windows(2).all(|pair| pair[0] <= pair[1])

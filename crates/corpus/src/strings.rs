@@ -61,6 +61,32 @@ impl StringTable {
         index
     }
 
+    /// The letters of all strings without anything between them.
+    pub fn letters(&self) -> &str {
+        &self.letters
+    }
+
+    /// Where each string ends among the letters.
+    pub fn ends(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.ends.iter().map(|&end| end as u64)
+    }
+
+    /// The table of these letters and ends; `None` if they are no UTF-8, do not fit together, or have
+    /// a string twice.
+    pub fn from_arrays(letters: &[u8], ends: &[u64]) -> Option<StringTable> {
+        let letters = std::str::from_utf8(letters).ok()?;
+        let mut table = StringTable::default();
+        let mut begin = 0;
+        for (&end, number) in ends.iter().zip(0u32..) {
+            let end = usize::try_from(end).ok()?;
+            if table.intern(letters.get(begin..end)?) != number {
+                return None;
+            }
+            begin = end;
+        }
+        (begin == letters.len()).then_some(table)
+    }
+
     /// All strings in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|i| self.get(i as u32))
@@ -88,6 +114,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn arrays_that_are_no_table_are_refused() {
+        assert!(StringTable::from_arrays(b"ab", &[1, 2]).is_some());
+        assert!(StringTable::from_arrays(b"aa", &[1, 2]).is_none());
+        assert!(StringTable::from_arrays(b"ab", &[1]).is_none());
+        assert!(StringTable::from_arrays(b"ab", &[2, 1]).is_none());
+        assert!(StringTable::from_arrays(b"ab", &[1, u64::MAX]).is_none());
+        assert!(StringTable::from_arrays("é".as_bytes(), &[1, 2]).is_none());
+        assert!(StringTable::from_arrays(b"\xff", &[1]).is_none());
+    }
+
     proptest! {
         #[test]
         fn every_string_gets_one_number_and_comes_back(strings: Vec<String>) {
@@ -97,6 +134,9 @@ mod tests {
                 prop_assert_eq!(table.get(number), string);
                 prop_assert_eq!(table.find(string), Some(number));
             }
+            let ends: Vec<u64> = table.ends().collect();
+            let again = StringTable::from_arrays(table.letters().as_bytes(), &ends).unwrap();
+            prop_assert!(again.iter().eq(table.iter()));
             let distinct: std::collections::HashSet<_> = strings.iter().collect();
             prop_assert_eq!(table.len(), distinct.len());
         }

@@ -41,9 +41,8 @@ pub(crate) fn count_in_batches<T: Item>(
         pairs.try_for_each(|(runs, parts)| runs.push_run(run_of(parts)))?;
         report(batch.end)?;
     }
-    let table = |runs: RunCounter<T::Key>| {
-        CountTable::from_entries(text.n_words(), runs.finish()?, &share)
-    };
+    let table =
+        |runs: RunCounter<T::Key>| CountTable::from_entries(text.n_words(), runs.finish()?, &share);
     runs.into_par_iter().map(table).collect()
 }
 

@@ -18,8 +18,8 @@ impl Packing {
     /// words before the last one need more than 128 bits.
     pub(crate) fn new(order: usize, n_words: usize) -> Option<Packing> {
         let begin = u32::try_from(n_words).ok()?;
-        let packing =
-            Packing { n_context: order as u32 - 1, bits: u32::BITS - begin.leading_zeros(), begin };
+        let bits = (u32::BITS - begin.leading_zeros()).max(1);
+        let packing = Packing { n_context: order as u32 - 1, bits, begin };
         (packing.n_bits() <= 128).then_some(packing)
     }
 
@@ -58,9 +58,8 @@ impl Packing {
         let mut words = [WordId::default(); 8];
         let words = &mut words[..self.n_context as usize];
         self.unpack(context, words);
-        let n_known = words.iter().position(|word| word.0 >= self.begin).unwrap_or(words.len());
-        let past: Vec<WordId> = words[..n_known].iter().rev().copied().collect();
-        self.pack::<C>(&past) == context
+        let n_known = words.iter().take_while(|word| word.0 < self.begin).count();
+        words[n_known..].iter().all(|word| word.0 == self.begin) && context.fits(self.n_bits())
     }
 }
 
@@ -73,6 +72,9 @@ pub(crate) trait Context: Item {
 
     /// The lowest 32 bits when the number is shifted down.
     fn low_bits_from(self, shift: u32) -> u32;
+
+    /// Whether the number has no more than `n_bits` bits.
+    fn fits(self, n_bits: u32) -> bool;
 }
 
 impl Context for u64 {
@@ -86,6 +88,10 @@ impl Context for u64 {
     #[inline]
     fn low_bits_from(self, shift: u32) -> u32 {
         (self >> shift) as u32
+    }
+
+    fn fits(self, n_bits: u32) -> bool {
+        self.checked_shr(n_bits).unwrap_or(0) == 0
     }
 }
 
@@ -101,6 +107,10 @@ impl Context for [u64; 2] {
     #[inline]
     fn low_bits_from(self, shift: u32) -> u32 {
         (whole(self) >> shift) as u32
+    }
+
+    fn fits(self, n_bits: u32) -> bool {
+        whole(self).checked_shr(n_bits).unwrap_or(0) == 0
     }
 }
 

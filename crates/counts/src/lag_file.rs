@@ -2,13 +2,11 @@
 
 use crate::error::CountError;
 use crate::lag_matrix::LagMatrix;
-use crate::lags::{Boundary, LagCounts};
+use crate::lags::{Boundary, LagCounts, MAX_LAGS};
 use crate::table::CountTable;
 use crate::table_file::{read_table, table_arrays, write_table};
 use latens_corpus::container::{Container, write_container};
-use latens_corpus::{
-    Lexicon, Preprocessing, VocabLimits, read_vocab, vocab_arrays, write_vocab,
-};
+use latens_corpus::{Lexicon, Preprocessing, VocabLimits, read_vocab, vocab_arrays, write_vocab};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -57,6 +55,9 @@ impl LagCounts {
         let sum = unigrams.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count));
         if unigrams.len() != vocab.len() || sum != Some(n_tokens) {
             return Err(file.problem("its words do not add up to its tokens".to_owned()).into());
+        }
+        if !(1..=MAX_LAGS).contains(&n_lags) {
+            return Err(file.problem(format!("it has {n_lags} lags")).into());
         }
         let mut lags = Vec::new();
         for i in 0..n_lags {

@@ -74,10 +74,9 @@ impl NgramCounts {
         let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
         let mut n_tokens = 0_u64;
         for (i, part) in parts.iter().enumerate() {
-            first.check_like(part).map_err(|difference| CountError::Unlike {
-                part: i + 1,
-                difference,
-            })?;
+            first
+                .check_like(part)
+                .map_err(|difference| CountError::Unlike { part: i + 1, difference })?;
             n_tokens = n_tokens.checked_add(part.n_tokens).ok_or(CountError::Overflow)?;
         }
         let ngrams = match &first.ngrams {

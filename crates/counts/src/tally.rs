@@ -78,3 +78,43 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::concatenate;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    type Method = fn(&mut Tally, &mut [u32], &mut Part<u32>);
+    /// All ways to count one row, and the choice between them.
+    const METHODS: [Method; 3] = [
+        |tally, seen, part| tally.count_many(seen, part),
+        |tally, seen, part| tally.count_some(seen, part),
+        |tally, seen, part| tally.count(seen, part),
+    ];
+
+    proptest! {
+        #[test]
+        fn all_ways_to_count_agree(
+            rows in prop::collection::vec(prop::collection::vec(0_u32..200, 0..150), 1..5),
+        ) {
+            for (i, method) in METHODS.iter().enumerate() {
+                let (mut tally, mut part) = (Tally::new(200), Part::with_capacity(0));
+                for row in &rows {
+                    let begin = part.len();
+                    method(&mut tally, &mut row.clone(), &mut part);
+                    if i < 2 {
+                        part.end_row(begin);
+                    }
+                }
+                let table = concatenate(vec![part]);
+                for (i, row) in rows.iter().enumerate() {
+                    let mut expected = BTreeMap::new();
+                    row.iter().for_each(|&word| *expected.entry(word).or_default() += 1);
+                    prop_assert!(table.row(i).eq(expected));
+                }
+            }
+        }
+    }
+}

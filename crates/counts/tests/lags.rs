@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed, corpus, count_lags, files,
-    with_threads,
+    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed,
+    check_nonsense_does_no_harm, corpus, count_lags, files, with_threads,
 };
 use latens_corpus::{Digits, Vocab, WordId};
 use latens_counts::{Boundary, Budget, CountError, LagCounts, LagMatrix};
@@ -74,6 +74,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    // Files are made durable when they are saved, which takes its time.
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn neither_threads_nor_budget_nor_parts_change_a_byte(
         files in files(),
@@ -114,7 +119,7 @@ fn rows_are_later_words() {
 
 #[test]
 fn a_copy_as_csr_has_the_same_counts() {
-    let counts = count_lags(&vec![vec![vec![2, 3, 2], vec![4]]], 1, Boundary::Stream, 1 << 30);
+    let counts = count_lags(&[vec![vec![2, 3, 2], vec![4]]], 1, Boundary::Stream, 1 << 30);
     let csr = counts.lag(1).to_csr(|count| count as f32);
     assert_eq!((csr.n_rows(), csr.n_cols(), csr.nnz()), (N_WORDS, N_WORDS, counts.lag(1).nnz()));
     for (a, row) in dense(counts.lag(1)).iter().enumerate() {
@@ -144,15 +149,29 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 
 #[test]
 fn damaged_files_are_refused() {
-    let counts = count_lags(&vec![vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
+    let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
     check_damage_is_noticed(&bytes_of(|path| counts.save(path)), LagCounts::open);
+}
+
+#[test]
+fn nonsense_in_a_file_does_no_harm() {
+    let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
+    check_nonsense_does_no_harm(&bytes_of(|path| counts.save(path)), LagCounts::open, |counts| {
+        for matrix in counts.lags() {
+            matrix.total();
+            matrix.row_sums();
+            matrix.column_sums();
+            matrix.to_csr(|count| count);
+        }
+        let _ = LagCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
+    });
 }
 
 #[test]
 fn a_file_of_other_counts_is_called_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts");
-    common::count_ngrams(&vec![vec![vec![2, 3]]], 2, 1 << 30).save(&path).unwrap();
+    common::count_ngrams(&[vec![vec![2, 3]]], 2, 1 << 30).save(&path).unwrap();
     let message = LagCounts::open(&path).unwrap_err().to_string();
     assert!(message.contains("n-gram counts"), "{message}");
     assert!(LagCounts::open(&folder.path().join("absent")).is_err());
@@ -161,7 +180,7 @@ fn a_file_of_other_counts_is_called_so() {
 /// Doubling a count 33 times takes it beyond 32 bits.
 #[test]
 fn counts_may_need_more_than_32_bits() {
-    let once = count_lags(&vec![vec![vec![2, 3], vec![4]]], 2, Boundary::Sentence, 1 << 30);
+    let once = count_lags(&[vec![vec![2, 3], vec![4]]], 2, Boundary::Sentence, 1 << 30);
     let mut counts = once.clone();
     for _ in 0..33 {
         counts = LagCounts::merge(&[counts.clone(), counts], &Budget::default()).unwrap();

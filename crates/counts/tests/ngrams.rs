@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed, count_ngrams, files,
-    sentences, with_threads,
+    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed,
+    check_nonsense_does_no_harm, count_ngrams, files, sentences, with_threads,
 };
 use latens_corpus::{Sentences, WordId};
 use latens_counts::{Budget, CountError, MAX_ORDER, NgramCounts};
@@ -48,6 +48,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    // Files are made durable when they are saved, which takes its time.
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn neither_threads_nor_budget_nor_parts_change_a_byte(files in files(), order in 1..=3_usize) {
         let whole = count_ngrams(&files, order, 1 << 30);
@@ -65,7 +70,7 @@ proptest! {
 
 #[test]
 fn ngrams_of_a_sentence_are_reversed_and_padded() {
-    let counts = count_ngrams(&vec![vec![vec![2, 3]]], 3, 1 << 30);
+    let counts = count_ngrams(&[vec![vec![2, 3]]], 3, 1 << 30);
     let expected = [(vec![1, 3, 2], 1), (vec![2, 6, 6], 1), (vec![3, 2, 6], 1)];
     assert_eq!(entries(&counts), expected);
     assert_eq!(counts.offsets(), [0, 0, 1, 2, 3, 3, 3]);
@@ -96,7 +101,7 @@ fn large_vocabularies_are_counted_like_small_ones() {
 
 #[test]
 fn an_opened_file_has_the_counts_that_were_saved() {
-    let counts = count_ngrams(&vec![vec![vec![2, 3, 2], vec![2, 2]]], 3, 1 << 30);
+    let counts = count_ngrams(&[vec![vec![2, 3, 2], vec![2, 2]]], 3, 1 << 30);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts");
     counts.save(&path).unwrap();
@@ -107,8 +112,17 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 
 #[test]
 fn damaged_files_are_refused() {
-    let counts = count_ngrams(&vec![vec![vec![2, 3, 2]]], 2, 1 << 30);
+    let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 2, 1 << 30);
     check_damage_is_noticed(&bytes_of(|path| counts.save(path)), NgramCounts::open);
+}
+
+#[test]
+fn nonsense_in_a_file_does_no_harm() {
+    let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 3, 1 << 30);
+    check_nonsense_does_no_harm(&bytes_of(|path| counts.save(path)), NgramCounts::open, |counts| {
+        entries(counts);
+        let _ = NgramCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
+    });
 }
 
 #[test]

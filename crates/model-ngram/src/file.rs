@@ -1,7 +1,6 @@
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::trie::{Level, Trie};
-use latens_corpus::Lexicon;
 use latens_corpus::storage::FlatArray;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use std::path::Path;
@@ -12,10 +11,8 @@ impl Ngram {
 
     /// Writes the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let Lexicon { preprocessing, limits, vocab } = &self.lexicon;
-        let mut writer = ModelWriter::new(Self::KIND, &self.params)
-            .text(vocab, preprocessing, limits)
-            .facts(&self.facts);
+        let mut writer =
+            ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon).facts(&self.facts);
         for (i, level) in self.trie.levels.iter().enumerate() {
             writer = array(writer, i, "log_probs", &level.log_probs);
             if i > 0 {
@@ -38,11 +35,7 @@ impl Ngram {
     pub fn from_file(file: &ModelFile) -> Result<Ngram, FileError> {
         file.expect_kind(Self::KIND)?;
         let params = file.parameters::<NgramParams>()?;
-        let lexicon = Lexicon {
-            preprocessing: file.preprocessing()?,
-            limits: file.vocab_limits()?,
-            vocab: file.vocab()?,
-        };
+        let lexicon = file.lexicon()?;
         let mut levels: Vec<Level> = Vec::new();
         for i in 0..params.order {
             let last = i + 1 == params.order;

@@ -113,9 +113,9 @@ impl Estimator {
         // The begin of the sentence is never predicted.
         probs.push(0.0);
         let mut histories: Vec<u32> = Vec::new();
-        for n in 1..order {
+        for (n, discounts) in discounts.iter().enumerate().skip(1) {
             let (below, level) = (&self.levels[n - 1], &self.levels[n]);
-            let rule = Rule { discounts: &discounts[n], min_count: params.min_count(n + 1) };
+            let rule = Rule { discounts, min_count: params.min_count(n + 1) };
             let next = Histories::of(&self.levels, n, &histories);
             let (totals, gammas) = next.masses(level, below.counts.len(), &rule);
             let next_probs = next.probs(level, &rule, &totals, &gammas, &probs);

@@ -90,6 +90,9 @@ fn write_corpus(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Words that the training text often goes on from.
+const CONTEXT: &str = "she put the";
+
 fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let preprocessing =
@@ -113,13 +116,13 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
         format!("    {}\n", words.join(" "))
     });
     let samples: String = lines.collect();
-    let guesses = guesses(&model, "the train left the");
+    let guesses = guesses(&model, CONTEXT);
     let text = format!(
         "n-gram: predicts each word from the two before it\n  \
          learned {} words from {} tokens of training text\n  \
          perplexity on text it never saw: {ppl:.0}, that is, as unsure as between {ppl:.0} equally likely \
          words;\n  without looking at the words before: {single_ppl:.0}\n  \
-         after \"the train left the\" it expects: {guesses}\n  \
+         after \"{CONTEXT}\" it expects: {guesses}\n  \
          sentences it makes up:\n{samples}",
         thousands(vocab.len()),
         thousands(corpus.sentences.n_tokens()),
@@ -128,7 +131,7 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     Ok(ModelResult { model: Ngram::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
 }
 
-/// The five words that are most likely after `words`.
+/// The five words, marks aside, that are most likely after `words`.
 fn guesses(model: &Ngram, words: &str) -> String {
     let mut scorer = model.scorer();
     model.lexicon().ids(words).into_iter().for_each(|word| {
@@ -140,5 +143,7 @@ fn guesses(model: &Ngram, words: &str) -> String {
         (0..log_probs.len()).filter(|&id| id != WordId::UNK.index()).collect();
     ids.sort_by(|&a, &b| log_probs[b].total_cmp(&log_probs[a]));
     let vocab = &model.lexicon().vocab;
-    ids.iter().take(5).map(|&id| vocab.word(WordId::from(id))).collect::<Vec<_>>().join(", ")
+    let words = ids.into_iter().map(|id| vocab.word(WordId::from(id)));
+    let words = words.filter(|word| word.starts_with(char::is_alphabetic));
+    words.take(5).collect::<Vec<_>>().join(", ")
 }

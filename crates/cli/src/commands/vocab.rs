@@ -3,8 +3,8 @@ use crate::cache::{CacheArgs, read_corpus};
 use crate::output::{Output, thousands};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use latens::corpus::storage::write_atomically;
-use latens::corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
+use latens::corpus::storage::{check_writable, write_atomically};
+use latens::corpus::{Census, Corpus, Lexicon, Preprocessing, Vocab, VocabLimits};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, Write};
@@ -31,26 +31,36 @@ pub(crate) struct VocabArgs {
 #[derive(Serialize)]
 struct VocabResult<'a> {
     path: &'a Path,
-    tokens: usize,
-    sentences: usize,
+    tokens: u64,
+    sentences: u64,
     vocab: usize,
 }
 
 pub(crate) fn run(args: &VocabArgs, output: &Output) -> Result<()> {
     let inputs = args.text.reading.inputs(&args.text.files);
-    let corpus = read_corpus(&inputs, &args.words, &args.cache)?;
-    write_atomically(&args.output, |out| write_lexicon(&corpus.lexicon, out))?;
+    check_writable(&args.output)?;
+    let census = match (&args.cache.cache, &args.words.vocab) {
+        (None, None) => Lexicon::learn(&inputs, &args.words.preprocessing(), &args.words.limits())?,
+        _ => census(read_corpus(&inputs, &args.words, &args.cache)?),
+    };
+    write_atomically(&args.output, |out| write_lexicon(&census.lexicon, out))?;
     let result = VocabResult {
         path: &args.output,
-        tokens: corpus.sentences.n_tokens(),
-        sentences: corpus.sentences.len(),
-        vocab: corpus.lexicon.vocab.len(),
+        tokens: census.n_tokens,
+        sentences: census.n_sentences,
+        vocab: census.lexicon.vocab.len(),
     };
     output.result(&result, |out| {
-        let (words, tokens) = (thousands(result.vocab), thousands(result.tokens));
+        let (words, tokens) = (thousands(result.vocab), thousands(result.tokens as usize));
         writeln!(out, "{words} words of {tokens} tokens in `{}`", result.path.display())
     })?;
     Ok(())
+}
+
+fn census(corpus: Corpus) -> Census {
+    let (n_tokens, n_sentences) = (corpus.sentences.n_tokens(), corpus.sentences.len());
+    let (n_tokens, n_sentences) = (n_tokens as u64, n_sentences as u64);
+    Census { lexicon: corpus.lexicon, n_tokens, n_sentences }
 }
 
 /// What the first line of a vocabulary file begins with; JSON follows.

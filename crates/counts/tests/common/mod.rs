@@ -7,21 +7,22 @@ use proptest::prelude::*;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Files of sentences of words; ends of sentences are not written.
-pub type Files = Vec<Vec<Vec<u32>>>;
+pub(crate) type Files = Vec<Vec<Vec<u32>>>;
 
 /// How many different words [`files`] has, `<unk>` and `<eos>` among them.
-pub const N_WORDS: usize = 6;
+pub(crate) const N_WORDS: usize = 6;
 
 /// Random toy texts; with empty files and empty sentences.
-pub fn files() -> impl Strategy<Value = Files> {
+pub(crate) fn files() -> impl Strategy<Value = Files> {
     let word = prop::sample::select(vec![0, 2, 2, 2, 3, 3, 4, 5]);
     let sentence = prop::collection::vec(word, 0..9);
     prop::collection::vec(prop::collection::vec(sentence, 0..9), 1..4)
 }
 
-pub fn sentences(files: &[Vec<Vec<u32>>]) -> Sentences {
+pub(crate) fn sentences(files: &[Vec<Vec<u32>>]) -> Sentences {
     let (mut ids, mut offsets, mut segments) = (Vec::new(), vec![0], vec![0]);
     for file in files {
         for sentence in file {
@@ -34,7 +35,7 @@ pub fn sentences(files: &[Vec<Vec<u32>>]) -> Sentences {
     Sentences::from_parts(ids.into(), offsets.into(), segments.into(), N_WORDS).unwrap()
 }
 
-pub fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
+pub(crate) fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
     let limits = VocabLimits::default();
     let words = ["<unk>", "<eos>", "a", "b", "c", "d"];
     let vocab = Vocab::from_parts(words, vec![9; N_WORDS]).unwrap();
@@ -42,19 +43,19 @@ pub fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
     Corpus { lexicon, sentences: sentences(files) }
 }
 
-pub fn budget(bytes: usize) -> Budget {
+pub(crate) fn budget(bytes: usize) -> Budget {
     Budget { bytes, ..Budget::default() }
 }
 
 /// Budgets that keep everything in memory, put some of it on disk, and nearly all of it.
-pub const BUDGETS: [usize; 3] = [1 << 30, 600, 0];
+pub(crate) const BUDGETS: [usize; 3] = [1 << 30, 600, 0];
 
-pub fn count_ngrams(files: &[Vec<Vec<u32>>], order: usize, bytes: usize) -> NgramCounts {
+pub(crate) fn count_ngrams(files: &[Vec<Vec<u32>>], order: usize, bytes: usize) -> NgramCounts {
     let mut watch = |_| ControlFlow::Continue(());
     NgramCounts::of(&sentences(files), N_WORDS, order, &budget(bytes), &mut watch).unwrap()
 }
 
-pub fn count_lags(
+pub(crate) fn count_lags(
     files: &[Vec<Vec<u32>>],
     n_lags: usize,
     boundary: Boundary,
@@ -64,20 +65,45 @@ pub fn count_lags(
     LagCounts::of(&corpus(files), n_lags, boundary, &budget(bytes), &mut watch).unwrap()
 }
 
-pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap().install(work)
 }
 
 /// The bytes of the file that `save` writes.
-pub fn bytes_of(save: impl FnOnce(&Path) -> Result<(), CountError>) -> Vec<u8> {
+pub(crate) fn bytes_of(save: impl FnOnce(&Path) -> Result<(), CountError>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts");
     save(&path).unwrap();
     fs::read(&path).unwrap()
 }
 
+/// Opens the file with each byte changed in turn and the checksum put right again, and hands what
+/// still opens to `use_it`. Nothing may panic.
+pub(crate) fn check_nonsense_does_no_harm<T>(
+    bytes: &[u8],
+    open: impl Fn(&Path) -> Result<T, CountError>,
+    use_it: impl Fn(&T),
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts");
+    let end = bytes.len() - 8;
+    for (at, bit) in (0..end).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut changed = bytes.to_vec();
+        changed[at] ^= 1 << bit;
+        let checksum = xxh3_64(&changed[..end]);
+        changed[end..].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(&path, changed).unwrap();
+        if let Ok(counts) = open(&path) {
+            use_it(&counts);
+        }
+    }
+}
+
 /// Checks that `open` refuses the file when it is cut anywhere, or any byte is changed.
-pub fn check_damage_is_noticed<T>(bytes: &[u8], open: impl Fn(&Path) -> Result<T, CountError>) {
+pub(crate) fn check_damage_is_noticed<T>(
+    bytes: &[u8],
+    open: impl Fn(&Path) -> Result<T, CountError>,
+) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts");
     let opens = |bytes: &[u8]| {

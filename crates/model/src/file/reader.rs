@@ -95,9 +95,7 @@ impl ModelFile {
         let letters = self.vector::<u8>("vocab.letters")?;
         let ends = self.vector::<u64>("vocab.ends")?;
         let counts = self.vector::<u64>("vocab.counts")?;
-        let words = words(&letters, &ends)
-            .ok_or_else(|| self.invalid("the ends of its words do not divide their letters"))?;
-        Vocab::from_parts(words, counts.to_vec())
+        Vocab::from_arrays(&letters, &ends, counts.to_vec())
             .map_err(|source| FileError::Vocab { path: self.path.clone(), source })
     }
 
@@ -166,16 +164,4 @@ impl ModelFile {
         let found = format!("{} {:?}", extent.dtype, extent.shape);
         FileError::WrongArray { path: self.path.clone(), name: name.to_owned(), needed, found }
     }
-}
-
-fn words<'a>(letters: &'a [u8], ends: &[u64]) -> Option<Vec<&'a str>> {
-    let letters = std::str::from_utf8(letters).ok()?;
-    let mut begin = 0;
-    let word = |&end: &u64| {
-        let word = letters.get(begin..usize::try_from(end).ok()?)?;
-        begin += word.len();
-        Some(word)
-    };
-    let words = ends.iter().map(word).collect::<Option<Vec<_>>>()?;
-    (words.len() < u32::MAX as usize && begin == letters.len()).then_some(words)
 }

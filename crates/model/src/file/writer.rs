@@ -3,8 +3,8 @@ use super::error::FileError;
 use super::header::Header;
 use super::sealed::{ArrayEntry, write_sealed};
 use crate::params::Valid;
+use latens_corpus::Lexicon;
 use latens_corpus::storage::write_atomically;
-use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -27,17 +27,8 @@ impl<'a> ModelWriter<'a> {
     }
 
     /// Adds how the model reads text.
-    pub fn lexicon(self, lexicon: &'a Lexicon) -> Self {
-        self.text(&lexicon.vocab, &lexicon.preprocessing, &lexicon.limits)
-    }
-
-    /// Adds how the model reads text, for one that has no [`Lexicon`].
-    pub fn text(
-        mut self,
-        vocab: &'a Vocab,
-        preprocessing: &Preprocessing,
-        limits: &VocabLimits,
-    ) -> Self {
+    pub fn lexicon(mut self, lexicon: &'a Lexicon) -> Self {
+        let Lexicon { preprocessing, limits, vocab } = lexicon;
         self.header.preprocessing = Some(*preprocessing);
         self.header.vocab_limits = Some(*limits);
         let letters: String = vocab.words().collect();

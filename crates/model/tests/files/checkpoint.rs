@@ -1,7 +1,7 @@
 //! A checkpoint gives back the state of a trainer, and to nobody else.
 
 use crate::toy;
-use crate::toy::{ToyParams, params, vocab};
+use crate::toy::{ToyParams, lexicon, params, vocab};
 use latens_corpus::{Sentences, Vocab, WordId};
 use latens_math::Rng;
 use latens_model::{
@@ -126,7 +126,7 @@ fn a_fit_error_tells_the_cause() {
 fn a_model_is_no_checkpoint_and_a_checkpoint_no_model() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    toy::writer(&vocab(), &toy::ARRAYS).save(&path).unwrap();
+    toy::writer(&lexicon(), &toy::ARRAYS).save(&path).unwrap();
     assert!(matches!(Checkpoint::open(&path), Err(FileError::WrongKind { .. })));
     checkpoint().save(&path).unwrap();
     assert!(ModelFile::open(&path).unwrap().expect_kind("toy").is_err());

@@ -1,7 +1,7 @@
 //! No damaged file is ever opened, and no file makes the program panic.
 
 use crate::toy;
-use crate::toy::{ARRAYS, bytes, vocab, writer};
+use crate::toy::{ARRAYS, bytes, lexicon, writer};
 use latens_corpus::storage::write_atomically;
 use latens_model::{Checkpoint, FileError, ModelFile, inspect};
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ fn bytes_after_the_end_are_noticed() {
 fn swapped_parts_of_two_good_files_are_noticed() {
     let (one, mut other) = (bytes(), Vec::new());
     let changed = toy::Arrays { u8s: [9; 3], ..ARRAYS };
-    writer(&vocab(), &changed).write_to(&mut other).unwrap();
+    writer(&lexicon(), &changed).write_to(&mut other).unwrap();
     assert_eq!(one.len(), other.len());
     let end_of_header = 8 + u64::from_le_bytes(*one.first_chunk().unwrap()) as usize;
     let mixed = [&one[..end_of_header], &other[end_of_header..]].concat();
@@ -126,11 +126,11 @@ impl<W: Write> Write for SmallDisk<W> {
 
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
-    let (vocab, folder) = (vocab(), tempfile::tempdir().unwrap());
+    let (lexicon, folder) = (lexicon(), tempfile::tempdir().unwrap());
     let (path, length) = (folder.path().join("model"), bytes().len());
     let save = |room| {
         write_atomically(&path, |disk| {
-            writer(&vocab, &ARRAYS).write_to(&mut SmallDisk { disk, room })
+            writer(&lexicon, &ARRAYS).write_to(&mut SmallDisk { disk, room })
         })
     };
     for room in (0..length).step_by(97).chain([length - 1]) {
@@ -144,7 +144,7 @@ fn a_full_disk_leaves_nothing_behind() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_device_without_room_is_an_error() {
-    let error = writer(&vocab(), &ARRAYS).save(Path::new("/dev/full")).unwrap_err();
+    let error = writer(&lexicon(), &ARRAYS).save(Path::new("/dev/full")).unwrap_err();
     assert!(matches!(error, FileError::Storage(_)), "{error}");
 }
 
@@ -152,10 +152,10 @@ fn a_device_without_room_is_an_error() {
 fn a_failed_save_keeps_the_old_model() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    writer(&vocab(), &ARRAYS).save(&path).unwrap();
+    writer(&lexicon(), &ARRAYS).save(&path).unwrap();
     let old = ModelFile::open(&path).unwrap();
     let failed = write_atomically(&path, |disk| {
-        writer(&vocab(), &ARRAYS).write_to(&mut SmallDisk { disk, room: 100 })
+        writer(&lexicon(), &ARRAYS).write_to(&mut SmallDisk { disk, room: 100 })
     });
     assert!(failed.is_err());
     assert_eq!(fs::read(&path).unwrap(), bytes());

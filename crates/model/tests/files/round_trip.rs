@@ -1,7 +1,7 @@
 //! A model file gives back what was written, and says what is wrong with a request.
 
 use crate::toy;
-use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, params, vocab, writer};
+use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, lexicon, params, vocab, writer};
 use latens_corpus::WordId;
 use latens_model::file::Dtype;
 use latens_model::{Element, FileError, ModelFile, ModelWriter, ParamError, Params, inspect};
@@ -18,7 +18,7 @@ fn saved(writer: &ModelWriter) -> (tempfile::TempDir, PathBuf) {
 }
 
 fn opened() -> ModelFile {
-    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    let (_folder, path) = saved(&writer(&lexicon(), &ARRAYS));
     ModelFile::open(&path).unwrap()
 }
 
@@ -98,7 +98,7 @@ fn other_programs_see_plain_named_arrays_at_aligned_places() {
 
 #[test]
 fn inspection_tells_all_but_the_values() {
-    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    let (_folder, path) = saved(&writer(&lexicon(), &ARRAYS));
     let found = inspect(&path).unwrap();
     assert_eq!(found.header, *ModelFile::open(&path).unwrap().header());
     assert_eq!(found.header.latens_version, env!("CARGO_PKG_VERSION"));
@@ -113,7 +113,7 @@ fn inspection_tells_all_but_the_values() {
 
 #[test]
 fn inspection_does_not_look_at_the_arrays_but_at_their_length() {
-    let (_folder, path) = saved(&writer(&vocab(), &ARRAYS));
+    let (_folder, path) = saved(&writer(&lexicon(), &ARRAYS));
     let mut bytes = toy::bytes();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, &bytes).unwrap();
@@ -213,7 +213,7 @@ fn words_that_are_no_vocabulary_are_refused() {
     let not_divided = [&[5, 10, 12][..], &[5, 10], &[5, 4, 13], &[5, 10, 14], &[5, 10, u64::MAX]];
     for ends in not_divided {
         let error = vocab_of(letters, ends, &[1, 2, 3]).err();
-        assert!(matches!(error, Some(FileError::Invalid { .. })), "{ends:?}: {error:?}");
+        assert!(matches!(error, Some(FileError::Vocab { .. })), "{ends:?}: {error:?}");
     }
     let twice = vocab_of(b"<unk><eos>aa", &[5, 10, 11, 12], &[0; 4]).err();
     assert!(matches!(twice, Some(FileError::Vocab { .. })), "{twice:?}");

@@ -1,6 +1,6 @@
 //! A small model with an array of every type.
 
-use latens_corpus::{Digits, Preprocessing, Vocab, VocabLimits, WordId};
+use latens_corpus::{Digits, Lexicon, Preprocessing, Vocab, VocabLimits, WordId};
 use latens_model::{ModelWriter, ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,10 @@ pub(crate) fn vocab() -> Vocab {
     Vocab::from_counts([("naïve", 3), ("東京", 5), ("<eos>", 4), ("rare", 1)], &LIMITS)
 }
 
+pub(crate) fn lexicon() -> Lexicon {
+    Lexicon { preprocessing: PREPROCESSING, limits: LIMITS, vocab: vocab() }
+}
+
 /// The extremes of each type, negative zero among them.
 pub(crate) struct Arrays {
     pub(crate) f32s: [f32; 4],
@@ -67,13 +71,13 @@ pub(crate) const ARRAYS: Arrays = Arrays {
 };
 
 /// The model as a file. Arrays are added in an order that is not the one in which they can lie.
-pub(crate) fn writer<'a>(vocab: &'a Vocab, arrays: &'a Arrays) -> ModelWriter<'a> {
+pub(crate) fn writer<'a>(lexicon: &'a Lexicon, arrays: &'a Arrays) -> ModelWriter<'a> {
     ModelWriter::new("toy", &params().validate().unwrap())
         .array("u8s", &[3, 1], &arrays.u8s)
         .array("empty", &[0, 5], &[0f64; 0])
         .array("scalar", &[], &arrays.u16s)
         .array("f32s", &[2, 2], &arrays.f32s)
-        .text(vocab, &PREPROCESSING, &LIMITS)
+        .lexicon(lexicon)
         .array("f64s", &[3], &arrays.f64s)
         .array("u32s", &[2], &arrays.u32s)
         .array("u64s", &[2], &arrays.u64s)
@@ -89,6 +93,6 @@ pub(crate) fn writer<'a>(vocab: &'a Vocab, arrays: &'a Arrays) -> ModelWriter<'a
 
 pub(crate) fn bytes() -> Vec<u8> {
     let mut bytes = Vec::new();
-    writer(&vocab(), &ARRAYS).write_to(&mut bytes).unwrap();
+    writer(&lexicon(), &ARRAYS).write_to(&mut bytes).unwrap();
     bytes
 }

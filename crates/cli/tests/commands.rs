@@ -1,0 +1,246 @@
+//! Every command with the real program, on the embedded corpus.
+
+mod common;
+
+use common::Folder;
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+const WORDS: &str = "--tokenize words --lowercase --min-count 2";
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn a_model_is_trained_inspected_and_used() {
+    let folder = Folder::with_embedded_corpus();
+    let trained = folder
+        .json(&format!("train ngram train.txt --order 3 --valid valid.txt {WORDS} -o m.ngram"));
+    assert_eq!(keys(&trained), ["metrics", "model", "path", "seconds", "tokens", "vocab"]);
+    assert_eq!(trained["model"], "ngram");
+    let scored = folder.json("perplexity m.ngram valid.txt");
+    assert_eq!(keys(&scored), ["log_prob", "oov", "perplexity", "tokens"]);
+    assert_eq!(scored["perplexity"], trained["metrics"]["valid_perplexity"]);
+    let (log_prob, tokens) =
+        (scored["log_prob"].as_f64().unwrap(), scored["tokens"].as_f64().unwrap());
+    let expected = (-log_prob / tokens).exp();
+    assert!((scored["perplexity"].as_f64().unwrap() - expected).abs() < 1e-9);
+    let inspected = folder.json("inspect m.ngram");
+    assert_eq!(inspected["model"], "ngram");
+    assert_eq!(inspected["parameters"]["order"], 3);
+    assert_eq!(inspected["preprocessing"]["tokenize"], "words");
+    assert_eq!(inspected["vocab"], trained["vocab"]);
+    let sampled = folder.json("sample m.ngram -n 4");
+    assert_eq!(sampled["sentences"].as_array().unwrap().len(), 4);
+    assert_eq!(sampled, folder.json("sample m.ngram -n 4 --seed 1"));
+    assert_ne!(sampled, folder.json("sample m.ngram -n 4 --seed 2"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file_whatever_the_threads() {
+    let folder = Folder::with_embedded_corpus();
+    let array_bytes = |name: &str, threads: usize| {
+        folder.json(&format!("train ngram train.txt {WORDS} --threads {threads} -o {name}"));
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        // The header tells how long it took, which no seed fixes.
+        let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        bytes[8 + header..].to_vec()
+    };
+    assert!(array_bytes("a", 1) == array_bytes("b", 2));
+}
+
+#[test]
+fn the_vocabulary_of_one_run_serves_another() {
+    let folder = Folder::with_embedded_corpus();
+    let made = folder.json(&format!("vocab train.txt valid.txt {WORDS} -o words.vocab"));
+    assert_eq!(keys(&made), ["path", "sentences", "tokens", "vocab"]);
+    let trained = folder.json("train ngram train.txt --vocab words.vocab -o m.ngram");
+    assert_eq!(trained["vocab"], made["vocab"]);
+    let inspected = folder.json("inspect m.ngram");
+    assert_eq!(inspected["preprocessing"]["lowercase"], true);
+    assert_eq!(inspected["vocab_limits"]["min_count"], 2);
+}
+
+#[test]
+fn counts_of_parts_merge_to_the_counts_of_the_whole() {
+    let folder = Folder::with_embedded_corpus();
+    folder.json(&format!("vocab train.txt valid.txt test.txt {WORDS} -o words.vocab"));
+    let whole = folder.json(
+        "count train.txt valid.txt test.txt --lags 7 --vocab words.vocab -o whole --threads 2",
+    );
+    assert_eq!(keys(&whole), ["lags", "nonzeros", "tokens", "vocab"]);
+    for part in ["train", "valid", "test"] {
+        folder
+            .json(&format!("count {part}.txt --lags 7 --vocab words.vocab -o {part} --threads 1"));
+    }
+    let merged = folder.json("count --merge test train valid -o merged");
+    assert_eq!(merged, whole);
+    let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(bytes("merged") == bytes("whole"));
+    let sentence = folder.json("count train.txt --lags 7 --boundary sentence -o s --memory 1");
+    assert_eq!(sentence["lags"], 7);
+    folder.run("count --merge whole s -o x").assert_refused("cannot merge counts");
+}
+
+#[test]
+fn the_cache_holds_what_was_read() {
+    let folder = Folder::with_embedded_corpus();
+    let train = |extra: &str| folder.json(&format!("train ngram train.txt -o m {WORDS} {extra}"));
+    let without = train("");
+    let first = train("--cache kept");
+    let second = train("--cache kept");
+    assert_eq!((&first["tokens"], &first["vocab"]), (&without["tokens"], &without["vocab"]));
+    assert_eq!(first["metrics"], second["metrics"]);
+    let kept = fs::read_dir(folder.path().join("kept")).unwrap();
+    let kept: Vec<_> = kept.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(kept.len(), 1);
+    // A damaged cache is made anew, not believed.
+    fs::write(&kept[0], "damaged").unwrap();
+    assert_eq!(train("--cache kept")["metrics"], second["metrics"]);
+}
+
+#[test]
+fn a_model_goes_through_the_arpa_format() {
+    let folder = Folder::with_embedded_corpus();
+    folder.json(&format!("train ngram train.txt {WORDS} --order 3 -o m.ngram"));
+    folder.json("export m.ngram --to arpa -o m.arpa");
+    folder.json("import m.arpa --from arpa --tokenize words --lowercase -o again.ngram");
+    let scores = ["m.ngram", "again.ngram"].map(|model| {
+        folder.json(&format!("perplexity {model} test.txt"))["perplexity"].as_f64().unwrap()
+    });
+    assert!((scores[0] - scores[1]).abs() < 1e-4 * scores[0], "{scores:?}");
+}
+
+#[test]
+fn text_comes_from_pipes_and_compressed_files() {
+    let folder = Folder::with_embedded_corpus();
+    folder.json(&format!("train ngram train.txt {WORDS} -o m.ngram"));
+    let expected = folder.json("perplexity m.ngram test.txt");
+    let text = fs::read(folder.path().join("test.txt")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&text).unwrap();
+    folder.write("test.txt.gz", gzip.finish().unwrap());
+    folder.write("test.txt.zst", zstd::encode_all(&text[..], 3).unwrap());
+    assert_eq!(folder.json("perplexity m.ngram test.txt.gz"), expected);
+    assert_eq!(folder.json("perplexity m.ngram test.txt.zst"), expected);
+    let mut child = folder
+        .command()
+        .args(["perplexity", "m.ngram", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    let piped: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(piped, expected);
+}
+
+#[test]
+fn every_format_is_read() {
+    let folder = Folder::new();
+    folder.write("a.txt", "the cat sat\n");
+    folder.write("b.tsv", "pets\ttrain\tthe cat sat\n");
+    folder.write("c.conll", "the DT\ncat NN\nsat VBD\n\n");
+    folder.write("d.jsonl", "{\"text\": \"the cat sat\"}\n");
+    let row = |id: usize, word: &str| format!("{id}\t{word}{}\n", "\t_".repeat(8));
+    let conllu = row(1, "the") + &row(2, "cat") + &row(3, "sat") + "\n";
+    folder.write("e.conllu", &conllu);
+    folder.write("f", &conllu);
+    for file in [
+        "a.txt",
+        "b.tsv --fields label,split,text",
+        "c.conll",
+        "d.jsonl",
+        "e.conllu",
+        "f --format conllu",
+    ] {
+        let made = folder.json(&format!("vocab {file} -o v"));
+        assert_eq!((&made["tokens"], &made["vocab"]), (&4.into(), &5.into()), "{file}");
+    }
+}
+
+#[test]
+fn the_demo_runs_and_keeps_what_it_made() {
+    let folder = Folder::new();
+    let ran = folder.run("demo");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("n-gram"), "{}", ran.stdout);
+    assert!(folder.names().is_empty(), "nothing is written unless asked");
+    let result = folder.json("demo -o kept");
+    let model = &result["models"][0];
+    assert_eq!(keys(model), ["metrics", "model", "seconds"]);
+    let metrics = &model["metrics"];
+    // Looking at the words before must help, a lot.
+    let ratio = metrics["test_perplexity"].as_f64().unwrap()
+        / metrics["unigram_test_perplexity"].as_f64().unwrap();
+    assert!(ratio < 0.7, "{metrics}");
+    let scored = folder.json("perplexity kept/demo.ngram kept/test.txt");
+    assert_eq!(scored["perplexity"], metrics["test_perplexity"]);
+}
+
+#[test]
+fn experiments_are_listed() {
+    let listed = Folder::new().json("reproduce --list");
+    let names =
+        listed["experiments"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap());
+    assert!(names.collect::<Vec<_>>().contains(&"lm-baselines"));
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = folder.run(&format!("completions {shell}"));
+        assert!(ran.code == Some(0) && ran.stdout.contains("perplexity"), "{shell}");
+    }
+    assert!(folder.run("man").stdout.contains(".TH latens"));
+    assert_eq!(folder.run("man -o pages").code, Some(0));
+    assert!(folder.path().join("pages/latens-train-ngram.1").exists());
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_error() {
+    let folder = Folder::new();
+    let mut child =
+        folder.command().args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn help_documents_every_flag_with_its_default() {
+    let ran = Folder::new().run("help train ngram");
+    assert_eq!(ran.code, Some(0));
+    for flag in [
+        "--order <N>",
+        "--min-counts",
+        "--cache-weight <W>",
+        "--cache-size <N>",
+        "--valid <FILE>",
+        "--resume",
+        "--log <FILE.jsonl>",
+        "--cache <DIR>",
+        "--format",
+        "--fields",
+        "--invalid",
+        "--tokenize",
+        "--lowercase",
+        "--digits",
+        "--min-count",
+        "--max-vocab",
+        "--vocab",
+        "--threads",
+        "--seed",
+        "--quiet",
+        "--json",
+        "--output <PATH>",
+    ] {
+        assert!(ran.stdout.contains(flag), "{flag}");
+    }
+    assert!(ran.stdout.contains("[default: 5]") && ran.stdout.contains("[default: 500]"));
+}

@@ -1,0 +1,87 @@
+//! How fast texts are counted, with one thread and with two.
+//!
+//! The text is synthetic, with word frequencies after Zipf's law; `LATENS_BENCH_TEXT=FILE` adds a
+//! real one, tokenised and with a sentence a line.
+
+use criterion::{
+    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
+use latens_corpus::{
+    Corpus, Inputs, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId,
+};
+use latens_counts::{Boundary, Budget, LagCounts, NgramCounts};
+use latens_math::Rng;
+use std::env;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+
+/// Name, tokens, different words. `small` is as large as the Penn Treebank, `paper` as WikiText-2.
+const SIZES: [(&str, usize, usize); 3] =
+    [("tiny", 10_000, 1_000), ("small", 930_000, 10_000), ("paper", 2_090_000, 33_278)];
+const N_THREADS: [usize; 2] = [1, 2];
+
+fn corpora() -> Vec<(String, Corpus)> {
+    let synthetic =
+        SIZES.map(|(name, n_tokens, n_words)| (name.to_owned(), zipf(n_tokens, n_words)));
+    let real = env::var_os("LATENS_BENCH_TEXT").map(|path| {
+        let inputs = Inputs::new([path]);
+        let corpus = Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default());
+        ("text".to_owned(), corpus.unwrap())
+    });
+    synthetic.into_iter().chain(real).collect()
+}
+
+/// Independent words, the one of rank r with a frequency proportional to 1 / (r + 2.7); a sentence
+/// ends after every 22 of them.
+fn zipf(n_tokens: usize, n_words: usize) -> Corpus {
+    let mut rng = Rng::new(1);
+    let mut sum = 0.0;
+    let sums: Vec<f64> = (2..n_words)
+        .map(|rank| {
+            sum += 1.0 / (rank as f64 + 0.7);
+            sum
+        })
+        .collect();
+    let mut word = || WordId::from(2 + sums.partition_point(|&below| below < sum * rng.uniform()));
+    let ids: Vec<WordId> = (0..n_tokens).map(|_| word()).collect();
+    let limits = VocabLimits::default();
+    let words: Vec<String> = (2..n_words).map(|rank| format!("w{rank}")).collect();
+    let vocab = Vocab::from_counts(words.iter().map(|word| (&word[..], 1)), &limits);
+    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    Corpus { lexicon, sentences: Sentences::from_words(ids.chunks(22)) }
+}
+
+fn bench(
+    criterion: &mut Criterion,
+    group: &str,
+    corpora: &[(String, Corpus)],
+    count: impl Fn(&Corpus) + Sync,
+) {
+    let mut group = criterion.benchmark_group(group);
+    group.sample_size(20).sampling_mode(SamplingMode::Flat);
+    for (name, corpus) in corpora {
+        group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));
+        for n_threads in N_THREADS {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            let id = BenchmarkId::new(name, format!("{n_threads} threads"));
+            group.bench_function(id, |bencher| pool.install(|| bencher.iter(|| count(corpus))));
+        }
+    }
+    group.finish();
+}
+
+fn count(criterion: &mut Criterion) {
+    let corpora = corpora();
+    let budget = Budget::default();
+    let go_on = |_| ControlFlow::Continue(());
+    bench(criterion, "5-grams", &corpora, |corpus| {
+        let n_words = corpus.lexicon.vocab.len();
+        black_box(NgramCounts::of(&corpus.sentences, n_words, 5, &budget, &mut { go_on })).unwrap();
+    });
+    bench(criterion, "7 lags", &corpora, |corpus| {
+        black_box(LagCounts::of(corpus, 7, Boundary::Stream, &budget, &mut { go_on })).unwrap();
+    });
+}
+
+criterion_group!(benches, count);
+criterion_main!(benches);
