@@ -39,7 +39,7 @@ pub(crate) fn message(error: &Error) -> String {
         }
         last = cause;
     }
-    if let Some(hint) = error.chain().find_map(|cause| hint(cause)) {
+    if let Some(hint) = error.chain().find_map(hint) {
         writeln!(text, "\nhint: {hint}").expect("a string takes all");
     }
     text

@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, Ran};
 use latens::math::Rng;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn parameters_out_of_range_are_named() {
     train(&folder, "text --order 7").assert_refused("`order` must be 1 to 6, got 7");
     train(&folder, "text --cache-weight 1").assert_refused("`cache_weight` must be");
     train(&folder, "text --min-counts 3,1").assert_refused("`min_counts` must be");
-    train(&folder, "text --resume").assert_refused("no checkpoint");
+    train(&folder, "text --resume").assert_refused("no checkpoint `model.checkpoint`");
     assert_eq!(folder.run("train ngram text --no-such-flag -o model").code, Some(2));
     folder.run("reproduce no-such --data .").assert_refused("no experiment `no-such`");
     folder.run("reproduce lm-baselines --data .").assert_refused("ptb-lm");
@@ -157,4 +157,42 @@ fn ctrl_c_leaves_nothing_behind() {
     assert!(!child.wait().unwrap().success());
     drop(stdin);
     assert!(folder.names().is_empty(), "{:?}", folder.names());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
+    let folder = Folder::new();
+    // Enough words that counting them takes a while.
+    let words = (0..2_000_000u64).map(|i| format!("w{}", i * i % 9973));
+    let text: String =
+        words.enumerate().map(|(i, w)| w + if i % 20 == 19 { "\n" } else { " " }).collect();
+    folder.write("text", text);
+    let mut child = folder
+        .command()
+        .args(["train", "ngram", "text", "-o", "model"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("tokens"), "it has read the text: {line}");
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
+    assert!(rest.contains("error: interrupted; no model was written"), "{rest}");
+    assert!(rest.contains("go on with `--resume`"), "{rest}");
+    assert_eq!(folder.names(), ["model.checkpoint", "text"]);
+    // Other parameters are refused, with what differs.
+    let other = folder.run("train ngram text -o model --resume --order 4");
+    other.assert_refused("cannot go on from the checkpoint");
+    assert!(other.stderr.contains("`order`"), "{}", other.stderr);
+    folder.json("train ngram text -o model --resume");
+    folder.json("train ngram text -o undisturbed");
+    assert_eq!(folder.names(), ["model", "text", "undisturbed"]);
+    let scores =
+        ["model", "undisturbed"].map(|model| folder.json(&format!("perplexity {model} text")));
+    assert_eq!(scores[0], scores[1]);
 }

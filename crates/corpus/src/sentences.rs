@@ -1,5 +1,6 @@
 use crate::storage::FlatArray;
 use crate::word::WordId;
+use std::ops::Range;
 
 /// Sentences as word ids in one flat array, in memory or in a mapped file.
 ///
@@ -83,6 +84,19 @@ impl Sentences {
         &self.ids[begin as usize..end as usize]
     }
 
+    /// Some of the sentences, as if they came from one file. The text itself is not copied.
+    ///
+    /// # Panics
+    /// If there are not so many sentences.
+    pub fn slice(&self, range: Range<usize>) -> Sentences {
+        let offsets = &self.offsets[range.start..=range.end];
+        let (begin, end) = (offsets[0], offsets[offsets.len() - 1]);
+        let ids = self.ids.slice(begin as usize..end as usize);
+        let offsets: Vec<u64> = offsets.iter().map(|offset| offset - begin).collect();
+        let segments = vec![0, offsets.len() as u64 - 1];
+        Sentences { ids, offsets: offsets.into(), segments: segments.into() }
+    }
+
     /// All sentences in order, each with its end-of-sentence token.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[WordId]> + Clone {
         (0..self.len()).map(|i| self.get(i))
@@ -135,6 +149,16 @@ mod tests {
         assert_eq!(sentences.get(1), [WordId::EOS]);
         assert_eq!(sentences.n_tokens(), 4);
         assert_eq!(sentences.segments().count(), 1);
+    }
+
+    #[test]
+    fn a_slice_has_the_sentences_it_was_asked_for() {
+        let word = |id| vec![WordId(id)];
+        let sentences = Sentences::from_words([word(2), word(3), word(4)]);
+        let slice = sentences.slice(1..3);
+        assert!(slice.iter().eq(sentences.iter().skip(1)));
+        assert_eq!(slice.segments().next(), Some(slice.tokens()));
+        assert!(sentences.slice(3..3).is_empty());
     }
 
     #[test]

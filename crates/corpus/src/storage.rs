@@ -134,7 +134,9 @@ pub struct FlatArray<T>(Source<T>);
 
 #[derive(Clone, Debug)]
 enum Source<T> {
-    Memory(Arc<[T]>),
+    /// Some of the values.
+    Memory(Arc<[T]>, Range<usize>),
+    /// Some of the bytes.
     Mapped(Arc<Mmap>, Range<usize>),
 }
 
@@ -146,11 +148,29 @@ impl<T: Pod> FlatArray<T> {
         bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
         Some(FlatArray(Source::Mapped(map, range)))
     }
+
+    /// Some of the values, without a copy.
+    ///
+    /// # Panics
+    /// If there are not so many values.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "no values {range:?}");
+        FlatArray(match &self.0 {
+            Source::Memory(values, all) => {
+                Source::Memory(values.clone(), all.start + range.start..all.start + range.end)
+            }
+            Source::Mapped(map, all) => {
+                let byte = |value: usize| all.start + value * size_of::<T>();
+                Source::Mapped(map.clone(), byte(range.start)..byte(range.end))
+            }
+        })
+    }
 }
 
 impl<T> From<Vec<T>> for FlatArray<T> {
     fn from(values: Vec<T>) -> Self {
-        FlatArray(Source::Memory(values.into()))
+        let all = 0..values.len();
+        FlatArray(Source::Memory(values.into(), all))
     }
 }
 
@@ -160,7 +180,7 @@ impl<T: Pod> Deref for FlatArray<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         match &self.0 {
-            Source::Memory(values) => values,
+            Source::Memory(values, range) => &values[range.clone()],
             Source::Mapped(map, range) => bytemuck::cast_slice(&map[range.clone()]),
         }
     }
@@ -202,6 +222,8 @@ mod tests {
         let map = map_file(&path).unwrap();
         let mapped = FlatArray::<u32>::mapped(map.clone(), 4..4000).unwrap();
         assert_eq!(*mapped, values[1..]);
+        assert_eq!(*mapped.slice(2..9).slice(1..3), values[4..6]);
+        assert_eq!(*FlatArray::from(values.clone()).slice(2..9).slice(1..3), values[3..5]);
         assert!(FlatArray::<u32>::mapped(map.clone(), 2..10).is_none());
         assert!(FlatArray::<u32>::mapped(map, 0..4004).is_none());
     }

@@ -4,6 +4,7 @@ mod ngram;
 
 use crate::args::{Common, TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
+use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::progress::{Watcher, catch_interrupts};
 use anyhow::Result;
@@ -11,9 +12,11 @@ use clap::{Args, Subcommand};
 use latens::AnyModel;
 use latens::corpus::storage::check_writable;
 use latens::corpus::{Corpus, Sentences};
+use latens::model::Checkpoint;
 use latens::tasks::perplexity;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -78,19 +81,47 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 }
 
 impl TrainingArgs {
-    /// Reads the text, after a look at whether the output can be written at all.
+    /// Reads the text, after a look at whether the output can be written at all. From then on Ctrl-C
+    /// waits for a checkpoint.
     fn read(&self, output: &Output) -> Result<TrainingText> {
         check_writable(&self.output)?;
         let inputs = self.text.reading.inputs(&self.text.files);
         let corpus = read_corpus(&inputs, &self.words, &self.cache)?;
         let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
         let valid = self
             .valid
             .as_ref()
             .map(|file| corpus.lexicon.read(&self.text.reading.inputs(std::slice::from_ref(file))));
         let valid = valid.transpose()?;
+        catch_interrupts()?;
+        output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
         Ok(TrainingText { corpus, valid })
+    }
+
+    /// Where an interrupted run leaves its checkpoint: beside the model.
+    fn checkpoint_path(&self) -> PathBuf {
+        let mut name = self.output.clone().into_os_string();
+        name.push(".checkpoint");
+        name.into()
+    }
+
+    /// The checkpoint to go on from, if that was asked for.
+    fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        if !self.resume {
+            return Ok(None);
+        }
+        let path = self.checkpoint_path();
+        if !path.exists() {
+            return Err(hinted(
+                format!("there is no checkpoint `{}` to go on from", path.display()),
+                "run it without `--resume`",
+            ));
+        }
+        Ok(Some(Checkpoint::open(&path)?))
+    }
+
+    fn watcher(&self, output: &Output) -> Result<Watcher> {
+        Watcher::new(output, self.log.as_deref(), Some(self.checkpoint_path()))
     }
 
     /// Measures and saves a model that was fitted, and tells of it.
@@ -106,6 +137,8 @@ impl TrainingArgs {
             metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
         }
         model.save(&self.output)?;
+        // The model is whole, so nobody will go on from its checkpoint.
+        let _ = fs::remove_file(self.checkpoint_path());
         let result = TrainResult {
             model: model.kind(),
             path: &self.output,

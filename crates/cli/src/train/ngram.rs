@@ -1,11 +1,10 @@
-use super::{TrainingArgs, Watcher, catch_interrupts};
+use super::TrainingArgs;
 use crate::args::Common;
-use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
 use latens::AnyModel;
-use latens::model::Params;
+use latens::model::{Params, Progress};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
 use std::time::Instant;
@@ -13,7 +12,7 @@ use std::time::Instant;
 /// An n-gram language model (interpolated modified Kneser-Ney)
 ///
 /// Text goes in, one sentence a line; out comes a language model for `perplexity`, `sample` and
-/// `export --to arpa`. The text is counted once, and there is nothing to resume.
+/// `export --to arpa`. The text is counted in one pass.
 #[derive(Args)]
 pub(crate) struct NgramArgs {
     #[command(flatten)]
@@ -41,16 +40,14 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
         cache_size: args.cache_size,
     };
     let params = params.validate()?;
-    if args.training.resume {
-        return Err(hinted(
-            "an n-gram model is counted in one pass, and leaves no checkpoint",
-            "run it again without `--resume`",
-        ));
-    }
     let text = args.training.read(output)?;
-    catch_interrupts()?;
-    let mut watcher = Watcher::new(output, args.training.log.as_deref(), None)?;
-    let fitted = Ngram::fit(&params, &text.corpus, &mut |progress| watcher.watch(progress));
+    let checkpoint = args.training.checkpoint()?;
+    let mut watcher = args.training.watcher(output)?;
+    let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
+    let fitted = match &checkpoint {
+        Some(checkpoint) => Ngram::resume(&params, &text.corpus, checkpoint, watch),
+        None => Ngram::fit(&params, &text.corpus, watch),
+    };
     let mut model = watcher.finish(fitted)?;
     model.add_fact("seed", common.seed);
     let mut metrics = Map::new();

@@ -1,0 +1,10 @@
+//! The columns of Universal Dependencies.
+#![no_main]
+
+use latens::corpus::Format;
+use latens_fuzz::{one_thread, read_text};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(init: one_thread(), |data: &[u8]| {
+    read_text(Format::Conllu, data);
+});
