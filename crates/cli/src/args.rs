@@ -1,28 +1,11 @@
 //! The arguments that several commands share, as they are typed.
 
-use crate::commands::{
-    convert, count, demo, inspect, manual, perplexity, reproduce, sample, vocab,
-};
-use crate::train;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-
-/// Learn latent-variable models of text, and use them.
-///
-/// Results go to the standard output, progress and messages to the standard error. The exit status is
-/// 0 when done, 1 when a comparison failed, 2 when the command could not run.
-#[derive(Parser)]
-#[command(name = "latens", version, propagate_version = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: Common,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 /// What every command understands.
 #[derive(Args)]
@@ -39,22 +22,6 @@ pub(crate) struct Common {
     /// Print the result as one JSON object
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    Demo(demo::DemoArgs),
-    Train(train::TrainArgs),
-    Count(count::CountArgs),
-    Vocab(vocab::VocabArgs),
-    Perplexity(perplexity::PerplexityArgs),
-    Sample(sample::SampleArgs),
-    Inspect(inspect::InspectArgs),
-    Export(convert::ExportArgs),
-    Import(convert::ImportArgs),
-    Reproduce(reproduce::ReproduceArgs),
-    Completions(manual::CompletionsArgs),
-    Man(manual::ManArgs),
 }
 
 /// Text to read.

@@ -9,10 +9,40 @@ mod output;
 mod progress;
 mod train;
 
-use args::{Cli, Command};
-use clap::Parser;
+use args::Common;
+use clap::{CommandFactory, Parser, Subcommand};
+use commands::{convert, count, demo, inspect, manual, perplexity, reproduce, sample, vocab};
 use output::Output;
 use std::process::ExitCode;
+
+/// Learn latent-variable models of text, and use them.
+///
+/// Results go to the standard output, progress and messages to the standard error. The exit status is
+/// 0 when done, 1 when a comparison failed, 2 when the command could not run.
+#[derive(Parser)]
+#[command(name = "latens", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Train(train::TrainArgs),
+    Count(count::CountArgs),
+    Vocab(vocab::VocabArgs),
+    Perplexity(perplexity::PerplexityArgs),
+    Sample(sample::SampleArgs),
+    Inspect(inspect::InspectArgs),
+    Export(convert::ExportArgs),
+    Import(convert::ImportArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -33,18 +63,18 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
     }
     match cli.command {
-        Command::Demo(args) => commands::demo::run(&args, &common, output)?,
+        Command::Demo(args) => demo::run(&args, &common, output)?,
         Command::Train(args) => train::run(&args, &common, output)?,
-        Command::Count(args) => commands::count::run(&args, output)?,
-        Command::Vocab(args) => commands::vocab::run(&args, output)?,
-        Command::Perplexity(args) => commands::perplexity::run(&args, output)?,
-        Command::Sample(args) => commands::sample::run(&args, &common, output)?,
-        Command::Inspect(args) => commands::inspect::run(&args, output)?,
-        Command::Export(args) => commands::convert::export(&args, output)?,
-        Command::Import(args) => commands::convert::import(&args, output)?,
-        Command::Reproduce(args) => return commands::reproduce::run(&args, output),
-        Command::Completions(args) => commands::manual::completions(&args)?,
-        Command::Man(args) => commands::manual::man(&args)?,
+        Command::Count(args) => count::run(&args, output)?,
+        Command::Vocab(args) => vocab::run(&args, output)?,
+        Command::Perplexity(args) => perplexity::run(&args, output)?,
+        Command::Sample(args) => sample::run(&args, &common, output)?,
+        Command::Inspect(args) => inspect::run(&args, output)?,
+        Command::Export(args) => convert::export(&args, output)?,
+        Command::Import(args) => convert::import(&args, output)?,
+        Command::Reproduce(args) => return reproduce::run(&args, output),
+        Command::Completions(args) => manual::completions(&args, Cli::command())?,
+        Command::Man(args) => manual::man(&args, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use crate::error::ReadError;
 use crate::input::Inputs;
 use crate::preprocessing::Preprocessing;
 use crate::sentences::ascends;
-use crate::spool::{Spool, SpoolOf, read_lexicon, read_strings};
+use crate::spool::{NameList, Spool, SpoolOf, read_lexicon, read_strings};
 use crate::storage::FlatArray;
 use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabLimits};
@@ -208,26 +208,15 @@ fn settle_all(
     (vocab, ids, extra)
 }
 
+impl From<NameList> for Names {
+    fn from(list: NameList) -> Names {
+        Names { names: list.names, of_document: list.of_document.into() }
+    }
+}
+
 impl Names {
     fn get(&self, document_idx: usize) -> &str {
         self.names.get(self.of_document[document_idx])
-    }
-}
-
-/// Names of documents while these are read.
-#[derive(Default)]
-pub(crate) struct NameList {
-    pub(crate) names: StringTable,
-    pub(crate) of_document: Vec<u32>,
-}
-
-impl NameList {
-    pub(crate) fn push(&mut self, name: &str) {
-        self.of_document.push(self.names.intern(name));
-    }
-
-    fn finish(self) -> Names {
-        Names { names: self.names, of_document: self.of_document.into() }
     }
 }
 
@@ -259,8 +248,8 @@ impl FlatDocuments {
         Documents {
             ids: bytemuck::allocation::cast_vec::<u32, WordId>(self.numbers).into(),
             offsets: self.offsets.into(),
-            labels: self.labels.finish(),
-            splits: self.splits.finish(),
+            labels: self.labels.into(),
+            splits: self.splits.into(),
             n_words,
             extra,
         }

@@ -6,9 +6,9 @@
 //! has been read: the text is read once.
 
 use crate::error::ReadError;
-use crate::format::{Record, Text};
 use crate::input::{Block, Inputs};
 use crate::preprocessing::Preprocessing;
+use crate::records::{Record, Text};
 use crate::strings::StringTable;
 use crate::vocab::{UNK, Vocab};
 use crate::word::WordId;

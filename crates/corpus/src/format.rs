@@ -1,9 +1,6 @@
 //! How records (sentences or documents) are written in a text file.
 
-use crate::error::ReadError;
-use crate::input::{Block, last_blank_line_end, last_line_end};
-use serde::Deserialize;
-use std::borrow::Cow;
+use memchr::memrchr;
 use std::path::Path;
 
 /// How records are written in a text file.
@@ -63,157 +60,36 @@ impl Format {
     }
 }
 
-/// One sentence or document of a file.
-pub(crate) struct Record<'a> {
-    pub(crate) text: Text<'a>,
-    pub(crate) label: Cow<'a, str>,
-    pub(crate) split: Cow<'a, str>,
-    /// All columns of all tokens, where the format has some.
-    pub(crate) rows: &'a [Vec<&'a str>],
+/// Where the last line of `bytes` that is whole ends. `searched` bytes are known to have no end.
+fn last_line_end(bytes: &[u8], searched: usize) -> Option<usize> {
+    memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
 }
 
-/// What a record says.
-pub(crate) enum Text<'a> {
-    /// Still to be cut into words.
-    Raw(Cow<'a, str>),
-    /// One word a token.
-    Tokens(Vec<Cow<'a, str>>),
-}
-
-impl<'a> Record<'a> {
-    fn of_text(text: &'a str) -> Record<'a> {
-        let empty = Cow::Borrowed("");
-        Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[] }
-    }
-}
-
-impl Block {
-    /// Hands each record of the block to `visit`.
-    pub(crate) fn records(&self, mut visit: impl FnMut(Record<'_>)) -> Result<(), ReadError> {
-        let text = self.text()?;
-        let lines = text.lines().zip(self.first_line..);
-        match &self.format {
-            Format::Lines => lines.for_each(|(line, _)| visit(Record::of_text(line))),
-            Format::Docs(fields) => {
-                for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-                    visit(document(line, fields).map_err(|p| self.problem(number, p))?);
-                }
-            }
-            Format::Jsonl => {
-                for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-                    json_record(line, &mut visit).map_err(|p| self.problem(number, p))?;
-                }
-            }
-            Format::Conll => self.columns(lines, conll_row, &mut visit)?,
-            Format::Conllu => self.columns(lines, conllu_row, &mut visit)?,
+/// Where the last blank line of `bytes` ends.
+fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
+    let mut end = last_line_end(bytes, 0)?;
+    loop {
+        let line_start = last_line_end(&bytes[..end - 1], 0).unwrap_or(0);
+        if bytes[line_start..end].iter().all(u8::is_ascii_whitespace) {
+            return Some(end);
         }
-        Ok(())
-    }
-
-    /// Collects rows until a blank line and visits each sentence. `row` gives `None` for lines that
-    /// are no token, and the column of the word else.
-    fn columns<'t>(
-        &self,
-        lines: impl Iterator<Item = (&'t str, u64)>,
-        row: impl Fn(&'t str) -> Result<Option<(Vec<&'t str>, usize)>, String>,
-        visit: &mut impl FnMut(Record<'_>),
-    ) -> Result<(), ReadError> {
-        let (mut rows, mut words) = (Vec::new(), Vec::new());
-        for (line, number) in lines.chain([("", 0)]) {
-            if !line.trim().is_empty() {
-                if let Some((columns, word)) = row(line).map_err(|p| self.problem(number, p))? {
-                    words.push(Cow::Borrowed(columns[word]));
-                    rows.push(columns);
-                }
-            } else if !rows.is_empty() {
-                let text = Text::Tokens(std::mem::take(&mut words));
-                visit(Record { text, rows: &rows, ..Record::of_text("") });
-                rows.clear();
-            }
+        if line_start == 0 {
+            return None;
         }
-        Ok(())
-    }
-
-    fn problem(&self, line: u64, problem: String) -> ReadError {
-        ReadError::Line { file: self.file.clone(), line, problem }
+        end = line_start;
     }
 }
 
-fn document<'a>(line: &'a str, fields: &[Field]) -> Result<Record<'a>, String> {
-    let parts: Vec<&str> = line.splitn(fields.len(), '\t').collect();
-    if parts.len() < fields.len() {
-        let (found, wanted) = (parts.len(), fields.len());
-        return Err(format!("{found} tab-separated fields where {wanted} were expected"));
-    }
-    let mut record = Record::of_text("");
-    for (part, field) in parts.into_iter().zip(fields) {
-        match field {
-            Field::Label => record.label = part.into(),
-            Field::Split => record.split = part.into(),
-            Field::Text => record.text = Text::Raw(part.into()),
-            Field::Skip => {}
-        }
-    }
-    Ok(record)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Deserialize)]
-struct JsonRecord<'a> {
-    #[serde(borrow)]
-    text: JsonText<'a>,
-    #[serde(borrow, default)]
-    label: Cow<'a, str>,
-    #[serde(default)]
-    tags: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum JsonText<'a> {
-    Raw(#[serde(borrow)] Cow<'a, str>),
-    Tokens(Vec<String>),
-}
-
-fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
-    let record: JsonRecord = serde_json::from_str(line)
-        .map_err(|error| format!("no JSON object with `text`: {error}"))?;
-    let tokens: Vec<&str> = match &record.text {
-        JsonText::Raw(text) => text.split_ascii_whitespace().collect(),
-        JsonText::Tokens(tokens) => tokens.iter().map(String::as_str).collect(),
-    };
-    if record.tags.is_empty() {
-        let text = match &record.text {
-            JsonText::Raw(text) => Text::Raw(Cow::Borrowed(text)),
-            JsonText::Tokens(_) => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
-        };
-        visit(Record { text, label: record.label, ..Record::of_text("") });
-        return Ok(());
+    #[test]
+    fn blank_lines_are_found_from_the_end() {
+        assert_eq!(last_blank_line_end(b"a\n\nb\n"), Some(3));
+        assert_eq!(last_blank_line_end(b"a\n \t\r\nb\nc"), Some(6));
+        assert_eq!(last_blank_line_end(b"\na\n"), Some(1));
+        assert_eq!(last_blank_line_end(b"a\nb\n"), None);
+        assert_eq!(last_blank_line_end(b""), None);
     }
-    if record.tags.len() != tokens.len() {
-        return Err(format!("{} tags for {} tokens", record.tags.len(), tokens.len()));
-    }
-    let rows: Vec<Vec<&str>> =
-        tokens.iter().zip(&record.tags).map(|(&token, tag)| vec![token, tag.as_str()]).collect();
-    let text = Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect());
-    visit(Record { text, label: record.label, split: Cow::Borrowed(""), rows: &rows });
-    Ok(())
-}
-
-fn conll_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
-    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-    Ok(if columns.is_empty() || columns[0] == "-DOCSTART-" { None } else { Some((columns, 0)) })
-}
-
-fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
-    if line.starts_with('#') {
-        return Ok(None);
-    }
-    let columns: Vec<&str> = line.split('\t').collect();
-    if columns.len() != 10 {
-        return Err(format!("{} tab-separated columns, CoNLL-U has 10", columns.len()));
-    }
-    if columns[0].contains(['-', '.']) {
-        return Ok(None);
-    }
-    Ok(Some((columns, 1)))
 }

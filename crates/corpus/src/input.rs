@@ -2,7 +2,7 @@
 
 use crate::error::ReadError;
 use crate::format::Format;
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fs::File;
@@ -169,39 +169,5 @@ impl Block {
 
     fn line_at(&self, byte: usize) -> u64 {
         self.first_line + memchr_iter(b'\n', &self.bytes[..byte]).count() as u64
-    }
-}
-
-/// Where the last line of `bytes` that is whole ends. `searched` bytes are known to have no end.
-pub(crate) fn last_line_end(bytes: &[u8], searched: usize) -> Option<usize> {
-    memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
-}
-
-/// Where the last blank line of `bytes` ends.
-pub(crate) fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
-    let mut end = last_line_end(bytes, 0)?;
-    loop {
-        let line_start = last_line_end(&bytes[..end - 1], 0).unwrap_or(0);
-        if bytes[line_start..end].iter().all(u8::is_ascii_whitespace) {
-            return Some(end);
-        }
-        if line_start == 0 {
-            return None;
-        }
-        end = line_start;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blank_lines_are_found_from_the_end() {
-        assert_eq!(last_blank_line_end(b"a\n\nb\n"), Some(3));
-        assert_eq!(last_blank_line_end(b"a\n \t\r\nb\nc"), Some(6));
-        assert_eq!(last_blank_line_end(b"\na\n"), Some(1));
-        assert_eq!(last_blank_line_end(b"a\nb\n"), None);
-        assert_eq!(last_blank_line_end(b""), None);
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::container::{ArrayWriter, Container, ContainerError, write_container};
 use crate::corpus::{END, Lexicon, count_words};
-use crate::documents::NameList;
 use crate::encode::{EncodedRecord, Sink};
 use crate::error::ReadError;
 use crate::preprocessing::Preprocessing;
@@ -153,6 +152,19 @@ impl Sink for Spool {
     fn end_of_file(&mut self) -> Result<(), ReadError> {
         self.segments.push(self.n_records);
         Ok(())
+    }
+}
+
+/// One name a record, out of few different ones.
+#[derive(Default)]
+pub(crate) struct NameList {
+    pub(crate) names: StringTable,
+    pub(crate) of_document: Vec<u32>,
+}
+
+impl NameList {
+    pub(crate) fn push(&mut self, name: &str) {
+        self.of_document.push(self.names.intern(name));
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::error::ReadError;
-use crate::format::{Record, Text};
 use crate::input::Inputs;
+use crate::records::{Record, Text};
 use crate::strings::StringTable;
 
 /// Sentences of tokens in columns (CoNLL, CoNLL-U, JSON lines with `tags`): all columns are kept as

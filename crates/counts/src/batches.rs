@@ -3,23 +3,29 @@
 use crate::budget::Budget;
 use crate::error::CountError;
 use crate::occurrences::{MAX_CHUNK, Occurrences, Text};
+use crate::rows::{Part, Rows, count_rows};
 use crate::runs::RunCounter;
-use crate::table::{CountTable, Item, Part, concatenate, run_of};
+use crate::table::{CountTable, Item};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
 /// Is told how many tokens are done, and says whether to go on.
 pub(crate) type Watch<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 
-/// Counts a text with `count`, which makes `n_tables` tables of a batch of it, each in parts that
-/// follow each other.
+/// Counts a text with `count`, which is handed a range of words and must fill a part of each of
+/// `n_tables` tables with what occurs before them in a batch of the text.
 pub(crate) fn count_in_batches<T: Item>(
     text: &Text<'_>,
     n_tables: usize,
     budget: &Budget,
     watch: &mut Watch<'_>,
-    mut count: impl FnMut(&Occurrences<'_>) -> Vec<Vec<Part<T>>>,
+    count: impl Fn(&Occurrences<'_>, Range<usize>, &mut [Part<'_, T>]) + Sync,
 ) -> Result<Vec<CountTable<T>>, CountError> {
+    let count_batch = |batch: Range<usize>| {
+        let occurrences = text.occurrences(batch);
+        let tasks = occurrences.tasks();
+        count_rows(n_tables, &tasks, |words, parts| count(&occurrences, words, parts))
+    };
     let mut report = |done: usize| match watch(done) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(CountError::Interrupted),
@@ -28,17 +34,17 @@ pub(crate) fn count_in_batches<T: Item>(
     let batches = batches::<T>(text, n_tables, budget.bytes / 2);
     report(0)?;
     if let [all] = &batches[..] {
-        let tables = count(&text.occurrences(all.clone()));
+        let tables = count_batch(all.clone());
         report(all.end)?;
-        return Ok(tables.into_par_iter().map(concatenate).collect());
+        return Ok(tables.into_par_iter().map(Rows::into_table).collect());
     }
     let share = budget.share(2 * n_tables);
     let mut runs: Vec<RunCounter<T::Key>> = Vec::new();
     runs.resize_with(n_tables, || RunCounter::new(&share));
     for batch in batches {
-        let tables = count(&text.occurrences(batch.clone()));
+        let tables = count_batch(batch.clone());
         let pairs = runs.par_iter_mut().zip(tables);
-        pairs.try_for_each(|(runs, parts)| runs.push_run(run_of(parts)))?;
+        pairs.try_for_each(|(runs, rows)| runs.push_run(rows.into_run()))?;
         report(batch.end)?;
     }
     let table =

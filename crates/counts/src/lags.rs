@@ -3,7 +3,8 @@ use crate::budget::Budget;
 use crate::error::CountError;
 use crate::lag_matrix::LagMatrix;
 use crate::occurrences::{Occurrences, Text};
-use crate::table::{CountTable, Part};
+use crate::rows::Part;
+use crate::table::CountTable;
 use crate::tally::Tally;
 use latens_corpus::{Corpus, Lexicon, Vocab};
 use rayon::prelude::*;
@@ -59,17 +60,11 @@ impl LagCounts {
             Boundary::Stream => Text::in_files(sentences, lookback, n_words),
             Boundary::Sentence => Text::in_sentences(sentences, lookback, n_words),
         };
-        let mut unigrams = vec![0; n_words];
-        let lags = count_in_batches(&text, n_lags, budget, watch, |occurrences| {
-            for (word_idx, sum) in unigrams.iter_mut().enumerate() {
-                *sum += occurrences.count(word_idx) as u64;
-            }
-            count_batch(occurrences, n_lags)
-        })?;
+        let lags = count_in_batches(&text, n_lags, budget, watch, count_words)?;
         Ok(LagCounts {
             lexicon: lexicon.clone(),
             boundary,
-            unigrams,
+            unigrams: text.unigrams(),
             n_tokens: sentences.n_tokens() as u64,
             lags: lags.into_iter().map(LagMatrix).collect(),
         })
@@ -165,29 +160,11 @@ impl LagCounts {
     }
 }
 
-/// One table for each lag, in parts that follow each other.
-fn count_batch(occurrences: &Occurrences<'_>, n_lags: usize) -> Vec<Vec<Part<u32>>> {
-    let ranges = occurrences.word_ranges().into_par_iter();
-    let parts = ranges.map(|words| count_words(occurrences, words, n_lags));
-    let mut tables = vec![Vec::new(); n_lags];
-    for lags in parts.collect::<Vec<_>>() {
-        tables.iter_mut().zip(lags).for_each(|(table, part)| table.push(part));
-    }
-    tables
-}
-
-/// Counts what was seen before a range of words, for each lag.
-fn count_words(
-    occurrences: &Occurrences<'_>,
-    words: Range<usize>,
-    n_lags: usize,
-) -> Vec<Part<u32>> {
-    let n_occurrences = words.clone().map(|word_idx| occurrences.count(word_idx)).sum();
-    let mut parts: Vec<Part<u32>> = Vec::new();
-    parts.resize_with(n_lags, || Part::with_capacity(n_occurrences));
+/// Counts what was seen before a range of words, one part for each lag.
+fn count_words(occurrences: &Occurrences<'_>, words: Range<usize>, parts: &mut [Part<'_, u32>]) {
     let mut tally = Tally::new(occurrences.n_words());
     // What was seen, for each lag. All lags are collected at once, since their words lie together.
-    let mut seen = vec![Vec::new(); n_lags];
+    let mut seen = vec![Vec::new(); parts.len()];
     for word_idx in words {
         seen.iter_mut().for_each(Vec::clear);
         occurrences.for_each_past(word_idx, |past| {
@@ -195,9 +172,8 @@ fn count_words(
                 seen.push(word.0);
             }
         });
-        for (seen, part) in seen.iter_mut().zip(&mut parts) {
+        for (seen, part) in seen.iter_mut().zip(&mut *parts) {
             tally.count(seen, part);
         }
     }
-    parts
 }

@@ -42,6 +42,7 @@ mod lag_file;
 mod tally;
 mod batches;
 mod occurrences;
+mod rows;
 mod table;
 mod table_file;
 pub mod runs;

@@ -3,9 +3,9 @@ use crate::budget::Budget;
 use crate::context::{Context, Packing};
 use crate::error::CountError;
 use crate::occurrences::{Occurrences, Text};
-use crate::table::{CountTable, Part};
+use crate::rows::Part;
+use crate::table::CountTable;
 use latens_corpus::{Sentences, WordId};
-use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
 /// The longest n-grams that are counted.
@@ -188,12 +188,9 @@ fn count<C: Context>(
     budget: &Budget,
     watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<CountTable<C>, CountError> {
-    let count_batch = |occurrences: &Occurrences<'_>| {
-        let ranges = occurrences.word_ranges().into_par_iter();
-        let parts = ranges.map(|words| count_words(occurrences, words, packing));
-        vec![parts.collect()]
-    };
-    let mut tables = count_in_batches(text, 1, budget, watch, count_batch)?;
+    let mut tables = count_in_batches(text, 1, budget, watch, |occurrences, words, parts| {
+        count_words(occurrences, words, packing, &mut parts[0]);
+    })?;
     Ok(tables.remove(0))
 }
 
@@ -202,14 +199,12 @@ fn count_words<C: Context>(
     occurrences: &Occurrences<'_>,
     words: Range<usize>,
     packing: Packing,
-) -> Part<C> {
-    let n_occurrences = words.clone().map(|word_idx| occurrences.count(word_idx)).sum();
-    let mut part = Part::with_capacity(n_occurrences);
+    part: &mut Part<'_, C>,
+) {
     let mut contexts = Vec::new();
     for word_idx in words {
         contexts.clear();
         occurrences.for_each_past(word_idx, |past| contexts.push(packing.pack(past)));
         part.push_row(&mut contexts);
     }
-    part
 }

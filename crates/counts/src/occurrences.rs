@@ -53,6 +53,23 @@ impl<'a> Text<'a> {
         self.n_words
     }
 
+    /// How often each word occurs.
+    pub(crate) fn unigrams(&self) -> Vec<u64> {
+        let chunk_size = self.tokens.len().div_ceil(rayon::current_num_threads()).max(1);
+        let counts = self.tokens.par_chunks(chunk_size).map(|tokens| {
+            let mut counts = vec![0; self.n_words];
+            tokens.iter().for_each(|word| counts[word.index()] += 1);
+            counts
+        });
+        counts.reduce(
+            || vec![0; self.n_words],
+            |mut sums, counts| {
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                sums
+            },
+        )
+    }
+
     /// Where each word occurs in a part of the text. Threads index chunks of it.
     pub(crate) fn occurrences(&self, range: Range<usize>) -> Occurrences<'_> {
         let chunk_size = range.len().div_ceil(rayon::current_num_threads()).max(1);
@@ -155,25 +172,25 @@ impl Occurrences<'_> {
         }
     }
 
-    /// The vocabulary in ranges of ids that occur about equally often, several for each thread, so
-    /// that none waits for the last.
-    pub(crate) fn word_ranges(&self) -> Vec<Range<usize>> {
-        let n_ranges = match rayon::current_num_threads() {
+    /// The vocabulary in ranges of ids that occur about equally often, and how often they do:
+    /// several for each thread, so that none waits long for the last.
+    pub(crate) fn tasks(&self) -> Vec<(Range<usize>, usize)> {
+        let n_tasks = match rayon::current_num_threads() {
             1 => 1,
             n_threads => 8 * n_threads,
         };
         let n_places: usize = self.chunks.iter().map(|chunk| chunk.places.len()).sum();
-        let enough = n_places / n_ranges + 1;
-        let (mut ranges, mut begin, mut n_seen) = (Vec::new(), 0, 0);
+        let enough = n_places / n_tasks + 1;
+        let (mut tasks, mut begin, mut n_seen) = (Vec::new(), 0, 0);
         for word_idx in 0..self.n_words() {
             n_seen += self.count(word_idx);
             if n_seen >= enough {
-                ranges.push(begin..word_idx + 1);
+                tasks.push((begin..word_idx + 1, n_seen));
                 (begin, n_seen) = (word_idx + 1, 0);
             }
         }
-        ranges.push(begin..self.n_words());
-        ranges
+        tasks.push((begin..self.n_words(), n_seen));
+        tasks
     }
 }
 
@@ -214,13 +231,17 @@ mod tests {
     }
 
     #[test]
-    fn ranges_cover_the_vocabulary() {
+    fn tasks_cover_the_vocabulary() {
         let sentences = sentences();
         let text = Text::in_files(&sentences, 3, 4);
         for n_threads in 1..4 {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            let ranges = pool.install(|| text.occurrences(0..9).word_ranges());
-            assert_eq!(ranges.into_iter().flatten().collect::<Vec<_>>(), [0, 1, 2, 3]);
+            let tasks = pool.install(|| text.occurrences(0..9).tasks());
+            assert_eq!(
+                tasks.iter().flat_map(|task| task.0.clone()).collect::<Vec<_>>(),
+                [0, 1, 2, 3]
+            );
+            assert_eq!(tasks.iter().map(|task| task.1).sum::<usize>(), 9);
         }
     }
 

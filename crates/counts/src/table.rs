@@ -5,7 +5,6 @@ use crate::array_sink::ArraySink;
 use crate::budget::Budget;
 use crate::error::CountError;
 use crate::merge::Merge;
-use crate::runs::Run;
 use bytemuck::Pod;
 use latens_corpus::storage::FlatArray;
 use std::fmt::Debug;
@@ -122,6 +121,12 @@ impl<T: Item> CountTable<T> {
             return Err("its counts have 64 bits and need 32");
         }
         Ok(CountTable { offsets, items, counts })
+    }
+
+    /// A table that was just counted.
+    pub(crate) fn from_counted(offsets: Vec<u64>, items: Vec<T>, counts: Vec<u32>) -> Self {
+        let counts = Counts::Narrow(counts.into());
+        CountTable { offsets: offsets.into(), items: items.into(), counts }
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -247,86 +252,4 @@ impl CountSink {
         }
         Ok(Counts::Wide(wide.finish()?))
     }
-}
-
-/// Some rows of a table that one thread counted.
-#[derive(Clone, Debug)]
-pub(crate) struct Part<T> {
-    row_lengths: Vec<u32>,
-    items: Vec<T>,
-    counts: Vec<u32>,
-}
-
-impl<T: Item> Part<T> {
-    /// No rows yet, and room for that many items. Room that is not used is never touched, so it
-    /// costs nothing.
-    pub(crate) fn with_capacity(n_items: usize) -> Self {
-        let (items, counts) = (Vec::with_capacity(n_items), Vec::with_capacity(n_items));
-        Part { row_lengths: Vec::new(), items, counts }
-    }
-
-    /// The next item of the present row.
-    #[inline]
-    pub(crate) fn push(&mut self, item: T, count: u32) {
-        self.items.push(item);
-        self.counts.push(count);
-    }
-
-    /// A whole row, from everything that was seen, which is sorted here.
-    pub(crate) fn push_row(&mut self, seen: &mut [T]) {
-        let begin = self.items.len();
-        seen.sort_unstable();
-        let mut rest = &*seen;
-        while let Some((&item, _)) = rest.split_first() {
-            let n_same = rest.iter().take_while(|&&other| other == item).count();
-            self.push(item, n_same as u32);
-            rest = &rest[n_same..];
-        }
-        self.end_row(begin);
-    }
-
-    /// The present row, which began when there were `begin` items, is complete.
-    pub(crate) fn end_row(&mut self, begin: usize) {
-        self.row_lengths.push((self.items.len() - begin) as u32);
-    }
-
-    /// How many items there are, over all rows.
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-}
-
-/// A table from consecutive parts.
-pub(crate) fn concatenate<T: Item>(parts: Vec<Part<T>>) -> CountTable<T> {
-    let mut offsets = vec![0];
-    for &length in parts.iter().flat_map(|part| &part.row_lengths) {
-        offsets.push(offsets[offsets.len() - 1] + u64::from(length));
-    }
-    let mut parts = parts.into_iter();
-    let mut all = parts.next().unwrap_or_else(|| Part::with_capacity(0));
-    let n_items = offsets[offsets.len() - 1] as usize;
-    all.items.reserve_exact(n_items - all.items.len());
-    all.counts.reserve_exact(n_items - all.counts.len());
-    for part in parts {
-        all.items.extend_from_slice(&part.items);
-        all.counts.extend_from_slice(&part.counts);
-    }
-    let counts = Counts::Narrow(all.counts.into());
-    CountTable { offsets: offsets.into(), items: all.items.into(), counts }
-}
-
-/// The same as keys with counts, to be merged with others.
-pub(crate) fn run_of<T: Item>(parts: Vec<Part<T>>) -> Run<T::Key> {
-    let n_items = parts.iter().map(Part::len).sum();
-    let (mut keys, mut counts) = (Vec::with_capacity(n_items), Vec::with_capacity(n_items));
-    let mut row = 0;
-    for part in parts {
-        counts.extend(part.counts.iter().map(|&count| u64::from(count)));
-        let mut items = part.items.iter();
-        for length in part.row_lengths {
-            keys.extend(items.by_ref().take(length as usize).map(|&item| T::key(row, item)));
-            row += 1;
-        }
-    }
-    Run::new(keys, counts)
 }

@@ -1,6 +1,7 @@
 //! Counting the words that were seen before one word.
 
-use crate::table::Part;
+use crate::rows::Part;
+use std::mem;
 
 /// Counts words in an array with a counter for every word of the vocabulary, which is all zero
 /// between uses.
@@ -31,30 +32,29 @@ impl Tally {
     }
 
     /// Adds a row to `part`: the different words among `seen`, ascending, with their counts.
-    pub(crate) fn count(&mut self, seen: &mut [u32], part: &mut Part<u32>) {
+    pub(crate) fn count(&mut self, seen: &mut [u32], part: &mut Part<'_, u32>) {
         let n_words = self.counters.len();
         if is_few(seen.len(), n_words) {
             return part.push_row(seen);
         }
-        let begin = part.len();
         if is_many(seen.len(), n_words) {
             self.count_many(seen, part);
         } else {
             self.count_some(seen, part);
         }
-        part.end_row(begin);
     }
 
-    fn count_many(&mut self, seen: &[u32], part: &mut Part<u32>) {
+    fn count_many(&mut self, seen: &[u32], part: &mut Part<'_, u32>) {
         for &word in seen {
             self.counters[word as usize] += 1;
         }
         for (word, counter) in self.counters.iter_mut().enumerate().filter(|(_, c)| **c > 0) {
-            part.push(word as u32, std::mem::take(counter));
+            part.push(word as u32, mem::take(counter));
         }
+        part.end_row();
     }
 
-    fn count_some(&mut self, seen: &[u32], part: &mut Part<u32>) {
+    fn count_some(&mut self, seen: &[u32], part: &mut Part<'_, u32>) {
         // Marking every word seen would wait for the same few marks of frequent words again and
         // again; the first time a word is met is found without a branch.
         self.met.resize(seen.len().max(self.met.len()), 0);
@@ -69,28 +69,31 @@ impl Tally {
             self.marks[(word / u64::BITS) as usize] |= 1 << (word % u64::BITS);
         }
         for (i, marks) in self.marks.iter_mut().enumerate() {
-            let mut marks = std::mem::take(marks);
+            let mut marks = mem::take(marks);
             while marks != 0 {
                 let word = i as u32 * u64::BITS + marks.trailing_zeros();
                 marks &= marks - 1;
-                part.push(word, std::mem::take(&mut self.counters[word as usize]));
+                part.push(word, mem::take(&mut self.counters[word as usize]));
             }
         }
+        part.end_row();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::concatenate;
+    use crate::rows::count_rows;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    type Method = fn(&mut Tally, &mut [u32], &mut Part<u32>);
-    /// All ways to count one row, and the choice between them.
-    const METHODS: [Method; 3] = [
-        |tally, seen, part| tally.count_many(seen, part),
+    type Method = fn(&mut Tally, &mut [u32], &mut Part<'_, u32>);
+
+    /// All ways to count a row, and the choice between them.
+    const METHODS: [Method; 4] = [
+        |_, seen, part| part.push_row(seen),
         |tally, seen, part| tally.count_some(seen, part),
+        |tally, seen, part| tally.count_many(seen, part),
         |tally, seen, part| tally.count(seen, part),
     ];
 
@@ -99,16 +102,15 @@ mod tests {
         fn all_ways_to_count_agree(
             rows in prop::collection::vec(prop::collection::vec(0_u32..200, 0..150), 1..5),
         ) {
-            for (i, method) in METHODS.iter().enumerate() {
-                let (mut tally, mut part) = (Tally::new(200), Part::with_capacity(0));
-                for row in &rows {
-                    let begin = part.len();
-                    method(&mut tally, &mut row.clone(), &mut part);
-                    if i < 2 {
-                        part.end_row(begin);
-                    }
-                }
-                let table = concatenate(vec![part]);
+            let room = rows.iter().map(Vec::len).sum();
+            for method in METHODS {
+                let mut tables = count_rows(1, &[(0..rows.len(), room)], |range, parts| {
+                    let mut tally = Tally::new(200);
+                    rows[range].iter().for_each(|row| {
+                        method(&mut tally, &mut row.clone(), &mut parts[0]);
+                    });
+                });
+                let table = tables.remove(0).into_table();
                 for (i, row) in rows.iter().enumerate() {
                     let mut expected = BTreeMap::new();
                     row.iter().for_each(|&word| *expected.entry(word).or_default() += 1);

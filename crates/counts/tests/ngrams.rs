@@ -11,6 +11,7 @@ use latens_counts::{Budget, CountError, MAX_ORDER, NgramCounts};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::slice;
 
 type Entries = Vec<(Vec<u32>, u64)>;
 
@@ -60,7 +61,7 @@ proptest! {
         for (n_threads, bytes) in [(1, 0), (2, 1 << 30), (3, 600)] {
             let counts = with_threads(n_threads, || count_ngrams(&files, order, bytes));
             prop_assert_eq!(&bytes_of(|path| counts.save(path)), &whole);
-            let count = |file: &Vec<_>| count_ngrams(std::slice::from_ref(file), order, bytes);
+            let count = |file: &Vec<_>| count_ngrams(slice::from_ref(file), order, bytes);
             let parts: Vec<_> = files.iter().rev().map(count).collect();
             let merged = NgramCounts::merge(&parts, &budget(bytes)).unwrap();
             prop_assert_eq!(&bytes_of(|path| merged.save(path)), &whole);
@@ -94,7 +95,7 @@ fn large_vocabularies_are_counted_like_small_ones() {
             entries.map(|(ngram, n)| (ngram.into_iter().map(begin).collect(), n)).collect();
         assert_eq!(renamed, small);
         let whole = bytes_of(|path| counts.save(path));
-        let merged = NgramCounts::merge(&[counts.clone()], &budget(bytes)).unwrap();
+        let merged = NgramCounts::merge(slice::from_ref(&counts), &budget(bytes)).unwrap();
         assert_eq!(bytes_of(|path| merged.save(path)), whole);
     }
 }

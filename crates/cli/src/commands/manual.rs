@@ -1,8 +1,7 @@
 //! Shell completions and manual pages.
 
-use crate::args::Cli;
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::fs;
 use std::io;
@@ -26,21 +25,21 @@ pub(crate) struct ManArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
+pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "latens", &mut text);
+    clap_complete::generate(args.shell, &mut program, "latens", &mut text);
     io::Write::write_all(&mut io::stdout().lock(), &text)?;
     Ok(())
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<()> {
+pub(crate) fn man(args: &ManArgs, program: Command) -> Result<()> {
     let Some(folder) = &args.output else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        clap_mangen::Man::new(program).render(&mut page)?;
         io::Write::write_all(&mut io::stdout().lock(), &page)?;
         return Ok(());
     };
     fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .and_then(|()| clap_mangen::generate_to(program, folder))
         .with_context(|| format!("cannot write manual pages into `{}`", folder.display()))
 }

@@ -1,0 +1,132 @@
+//! Perplexity and sampling with models whose answers are known by hand.
+
+use latens_corpus::{Sentences, WordId};
+use latens_math::Rng;
+use latens_model::{LanguageModel, Scorer};
+use latens_tasks::{perplexity, sample};
+
+/// Words 0 to 3 with fixed probabilities, whatever was read; or, if it remembers, the second half of
+/// that for whatever was read last, also across sentences.
+struct Fixed {
+    probs: [f64; 4],
+    remembers: bool,
+}
+
+struct FixedScorer<'a> {
+    model: &'a Fixed,
+    last: Option<WordId>,
+}
+
+impl LanguageModel for Fixed {
+    fn n_words(&self) -> usize {
+        self.probs.len()
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        Box::new(FixedScorer { model: self, last: None })
+    }
+
+    fn forgets_sentences(&self) -> bool {
+        !self.remembers
+    }
+}
+
+impl FixedScorer<'_> {
+    fn log_prob(&self, word: WordId) -> f64 {
+        let prob = self.model.probs[word.index()];
+        match self.last {
+            Some(last) if self.model.remembers => {
+                (0.5 * prob + if last == word { 0.5 } else { 0.0 }).ln()
+            }
+            _ => prob.ln(),
+        }
+    }
+}
+
+impl Scorer for FixedScorer<'_> {
+    fn read(&mut self, word: WordId) -> f64 {
+        let log_prob = self.log_prob(word);
+        self.last = Some(word);
+        log_prob
+    }
+
+    fn next_log_probs(&mut self, out: &mut [f64]) {
+        for (word, out) in out.iter_mut().enumerate() {
+            *out = self.log_prob(WordId::from(word));
+        }
+    }
+}
+
+const A: WordId = WordId(2);
+const B: WordId = WordId(3);
+
+#[test]
+fn equally_likely_words_have_their_number_as_perplexity() {
+    let text = Sentences::from_words([vec![A, B], vec![], vec![WordId::UNK, A, A]]);
+    let found = perplexity(&Fixed { probs: [0.25; 4], remembers: false }, &text);
+    assert_eq!((found.tokens, found.oov), (8, 1));
+    assert!((found.perplexity() - 4.0).abs() < 1e-12);
+    assert!((found.log_prob - 8.0 * 0.25f64.ln()).abs() < 1e-12);
+}
+
+#[test]
+fn the_text_is_read_in_order_where_the_model_remembers() {
+    let text = Sentences::from_words([vec![A], vec![A, A]]);
+    let model = Fixed { probs: [0.1, 0.2, 0.3, 0.4], remembers: true };
+    // A eos A A eos: no word, then A, eos, A, A was read last.
+    let expected = [0.3, 0.5 * 0.2, 0.5 * 0.3, 0.5 * 0.3 + 0.5, 0.5 * 0.2];
+    let expected: f64 = expected.iter().map(|p: &f64| p.ln()).sum();
+    assert!((perplexity(&model, &text).log_prob - expected).abs() < 1e-12);
+}
+
+#[test]
+fn an_impossible_word_makes_the_perplexity_infinite() {
+    let text = Sentences::from_words([vec![A]]);
+    let found = perplexity(&Fixed { probs: [0.0, 0.5, 0.0, 0.5], remembers: false }, &text);
+    assert_eq!(found.perplexity(), f64::INFINITY);
+}
+
+#[test]
+fn the_sum_is_the_same_whatever_the_threads() {
+    let mut rng = Rng::new(3);
+    let words = (0..5000).map(|_| vec![WordId(2 + (rng.uniform() * 2.0) as u32); 3]);
+    let text = Sentences::from_words(words.collect::<Vec<_>>());
+    let model = Fixed { probs: [0.1, 0.2, 0.3, 0.4], remembers: false };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| perplexity(&model, &text).log_prob.to_bits())
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn words_are_drawn_as_often_as_the_model_says() {
+    let model = Fixed { probs: [0.2, 0.4, 0.1, 0.3], remembers: false };
+    let mut rng = Rng::new(1);
+    let mut counts = [0usize; 4];
+    let n_sentences = 20_000;
+    for _ in 0..n_sentences {
+        sample(&model, 1000, &mut rng).iter().for_each(|word| counts[word.index()] += 1);
+    }
+    assert_eq!(counts[WordId::UNK.index()] + counts[WordId::EOS.index()], 0);
+    // Without `<unk>` a sentence ends at each word with probability 0.4/0.8, and goes on with A or B.
+    let expected = [n_sentences as f64 * 0.1 / 0.4, n_sentences as f64 * 0.3 / 0.4];
+    for (count, expected) in counts[2..].iter().zip(expected) {
+        // Five standard deviations of a count with at most this variance.
+        assert!((*count as f64 - expected).abs() < 5.0 * (2.0 * expected).sqrt(), "{counts:?}");
+    }
+    let mut draw = |seed| {
+        rng = Rng::new(seed);
+        (0..50).flat_map(|_| sample(&model, 1000, &mut rng)).collect::<Vec<_>>()
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
+}
+
+#[test]
+fn a_sentence_is_cut_where_it_grows_too_long() {
+    let model = Fixed { probs: [0.0, 0.0, 1.0, 0.0], remembers: false };
+    assert_eq!(sample(&model, 5, &mut Rng::new(1)), [A; 5]);
+    let silent = Fixed { probs: [1.0, 0.0, 0.0, 0.0], remembers: false };
+    assert!(sample(&silent, 5, &mut Rng::new(1)).is_empty());
+}
