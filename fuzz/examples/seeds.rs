@@ -2,7 +2,7 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits};
+use latens::corpus::{Corpus, Documents, Inputs, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts, NgramCounts};
 use latens::model::{Checkpoint, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
@@ -54,6 +54,18 @@ ids u32 2 3 1 1
 offsets u64 0 3 4
 segments u64 0 1 2
 "#;
+const DOCUMENTS: &str = r#"{"kind":"encoded documents","version":1,"meta":[{},{}]}
+ids u32 2 0 4
+offsets u64 0 2 2 3
+labels.numbers u32 0 1 0
+labels.ends u64 1 2
+labels.letters letters xy
+splits.numbers u32 0 0 0
+splits.ends u64 0
+splits.letters letters
+extra.ends u64 1
+extra.letters letters c
+"#;
 const LAGS: &str = r#"{"kind":"lag counts","version":1,"meta":{"preprocessing":{},"limits":{},"boundary":"stream","n_lags":1,"n_tokens":6}}
 unigrams u64 0 2 3 1
 lag1.offsets u64 0 0 1 3 4
@@ -75,6 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     seed("text_compressed", "gzip", gzip.finish()?)?;
     seed("text_compressed", "zstd", zstd::encode_all(TEXT.as_bytes(), 3)?)?;
     seed("arpa", "trigrams", ARPA)?;
+    // One sentence done, and its three n-grams, each seen once; see the target.
+    seed("ngram_resume", "one", [1, 1, 3, 2, 1, 2, 4, 4, 1, 3, 2, 4, 1])?;
     let model = |name: &str, outline: &str| {
         seed("model_arrays", name, outline)?;
         Ok::<_, Box<dyn Error>>(file("outline", &Outline::parse(outline).model()))
@@ -87,6 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     latens::open(&model("bigrams", &format!("{BIGRAMS}{VOCAB}"))?)?;
     Checkpoint::open(&model("checkpoint", STATE)?)?;
     Corpus::open(&container("sentences", &format!("{SENTENCES}{VOCAB}"))?)?;
+    Documents::open(&container("documents", &format!("{DOCUMENTS}{VOCAB}"))?)?;
     LagCounts::open(&container("lags", &format!("{LAGS}{VOCAB}"))?)?;
     NgramCounts::open(&container("ngrams", NGRAMS)?)?;
     files()
@@ -96,6 +111,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn files() -> Result<(), Box<dyn Error>> {
     let (inputs, how) = (Inputs::new([file("text", TEXT.as_bytes())]), Preprocessing::default());
     let corpus = Corpus::encode_to(&path("corpus"), &inputs, &how, &VocabLimits::default())?;
+    let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+    Documents::encode_to(&path("documents"), &inputs, &how, &limits)?;
     let (budget, mut watch) = (Budget::default(), |_| ControlFlow::Continue(()));
     let n_words = corpus.lexicon.vocab.len();
     NgramCounts::of(&corpus.sentences, n_words, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
@@ -104,7 +121,7 @@ fn files() -> Result<(), Box<dyn Error>> {
     Ngram::fit(&params, &corpus, &mut unwatched)?.save(&path("model"))?;
     let checkpoint = Checkpoint::new("ngram", &params, 7, &[1, 2]);
     checkpoint.with_array("weights", &[2], &[0.5f32, 1.5]).save(&path("checkpoint"))?;
-    for name in ["corpus", "ngrams", "lags"] {
+    for name in ["corpus", "documents", "ngrams", "lags"] {
         let bytes = fs::read(path(name))?;
         seed("container_file", name, &bytes)?;
         let (bytes, _checksum) = bytes.split_at(bytes.len() - 8);

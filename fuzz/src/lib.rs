@@ -112,6 +112,9 @@ pub fn open_container(bytes: &[u8]) {
     if let Ok(corpus) = Corpus::open(&path) {
         check_corpus(&corpus);
     }
+    if let Ok((lexicon, documents)) = Documents::open(&path) {
+        check_documents(&lexicon, &documents);
+    }
     if let Ok(counts) = LagCounts::open(&path) {
         use_lag_counts(&counts);
     }
@@ -148,12 +151,14 @@ fn use_ngram_counts(counts: &NgramCounts) {
         let lexicon = lexicon(counts.n_words());
         let params = NgramParams { order: counts.order(), ..NgramParams::default() };
         let params = params.validate().expect("counts have an order that models have");
-        use_language_model(&Ngram::from_counts(&params, &lexicon, counts));
+        if let Ok(model) = Ngram::from_counts(&params, &lexicon, counts) {
+            use_language_model(&model);
+        }
     }
 }
 
 /// So many words, whatever they are.
-fn lexicon(n_words: usize) -> Lexicon {
+pub fn lexicon(n_words: usize) -> Lexicon {
     let words = (0..n_words).map(|i| match i {
         0 => UNK.to_owned(),
         1 => EOS.to_owned(),
@@ -168,8 +173,7 @@ fn lexicon(n_words: usize) -> Lexicon {
 pub fn read_text(format: Format, bytes: &[u8]) {
     let mut inputs = Inputs::new([file("text", bytes)]);
     inputs.format = Some(format);
-    let words =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: true, digits: Digits::Num };
+    let words = Preprocessing { tokenize: Tokenize::Words, lowercase: true, digits: Digits::Num };
     for preprocessing in [Preprocessing::default(), words] {
         inputs.invalid = Invalid::Error;
         let strict = read_sentences(&inputs, &preprocessing);
@@ -214,13 +218,20 @@ fn read_documents(inputs: &Inputs, preprocessing: &Preprocessing) {
     let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
     let Ok((lexicon, documents)) = Documents::read(inputs, preprocessing, &limits) else { return };
     let again = Documents::read_with(inputs, &lexicon).expect("it was read before");
-    let n_words = lexicon.vocab.len();
+    check_documents(&lexicon, &documents);
+    check_documents(&lexicon, &again);
     for (document, again) in documents.iter().zip(again.iter()) {
-        let known = |&id: &WordId| id.index() < n_words || documents.extra_word(id).is_some();
-        assert!(document.words.iter().all(known));
         assert_eq!(document.words.len(), again.words.len());
         assert_eq!((document.label, document.split), (again.label, again.split));
     }
+}
+
+fn check_documents(lexicon: &Lexicon, documents: &Documents) {
+    let n_words = lexicon.vocab.len();
+    let is_known = |&id: &WordId| id.index() < n_words || documents.extra_word(id).is_some();
+    assert!(documents.iter().all(|document| document.words.iter().all(is_known)));
+    let lengths = documents.iter().map(|document| document.words.len());
+    assert_eq!(lengths.sum::<usize>(), documents.n_tokens());
 }
 
 fn read_tagged(inputs: &Inputs) {

@@ -4,15 +4,20 @@ use clap::{Args, ValueEnum};
 use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
 };
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// What every command understands.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// How many threads to use [default: all cores]
-    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    /// How many threads to use, 1 to 1024 [default: all cores]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024),
+        help_heading = "Everywhere"
+    )]
+    pub(crate) threads: Option<u16>,
     /// Where random choices begin: the same seed gives the same result
     #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = "Everywhere")]
     pub(crate) seed: u64,

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
     let common = cli.common;
     if let Some(threads) = common.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }
     match cli.command {
         Command::Demo(args) => demo::run(&args, &common, output)?,

@@ -117,6 +117,31 @@ fn a_model_goes_through_the_arpa_format() {
 }
 
 #[test]
+fn clusters_go_through_the_paths_format() {
+    let folder = Folder::with_embedded_corpus();
+    let trained = folder.json(&format!("train brown train.txt {WORDS} --n-clusters 20 -o m.brown"));
+    assert!(trained["metrics"]["mutual_information"].as_f64().unwrap() > 0.5, "{trained}");
+    folder.json("export m.brown --to paths -o m.paths");
+    let paths = fs::read_to_string(folder.path().join("m.paths")).unwrap();
+    // Every word but `<eos>` has a path.
+    assert_eq!(paths.lines().count() as u64, trained["vocab"].as_u64().unwrap() - 1);
+    folder.json("import m.paths --from paths --tokenize words --lowercase -o again.brown");
+    folder.json("export again.brown --to paths -o again.paths");
+    let again = fs::read_to_string(folder.path().join("again.paths")).unwrap();
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&again), sorted(&paths));
+    folder.run("perplexity m.brown test.txt").assert_refused("it gives no probabilities");
+    folder.run("export m.brown --to arpa -o x").assert_refused("cannot export `m.brown`");
+    folder
+        .run("train brown train.txt --n-clusters 99999 -o x")
+        .assert_refused("`n_clusters` must be");
+}
+
+#[test]
 fn text_comes_from_pipes_and_compressed_files() {
     let folder = Folder::with_embedded_corpus();
     folder.json(&format!("train ngram train.txt {WORDS} -o m.ngram"));

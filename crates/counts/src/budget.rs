@@ -3,7 +3,8 @@ use std::path::PathBuf;
 
 /// How much memory counting may use, and where it goes on when that is spent.
 ///
-/// The text, what is as large as its vocabulary, and a few buffers come on top.
+/// The text, what is as large as its vocabulary, and a few buffers come on top. Counts that are
+/// larger than the budget stay in a temporary file, which is mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Memory in bytes.

@@ -13,8 +13,8 @@ pub(crate) struct Tally {
     marks: Vec<u64>,
 }
 
-/// Up to this many words it is faster to sort them. The best limit grows with the vocabulary, since
-/// all marks are looked at; measured between 1,000 and 200,000 words.
+/// Fewer words than this are sorted. The limit grows with the vocabulary, since all marks are looked
+/// at otherwise; it is not critical: with 33,000 words, half and twice of it cost up to 7 %.
 fn is_few(n_seen: usize, n_words: usize) -> bool {
     n_seen < 64 + n_words / 512
 }

@@ -1,6 +1,7 @@
 use latens_corpus::Lexicon;
-use latens_model::LanguageModel;
 use latens_model::file::{FileError, ModelFile};
+use latens_model::{LanguageModel, TokenEncoder};
+use latens_model_brown::Brown;
 use latens_model_ngram::Ngram;
 use std::path::Path;
 
@@ -9,6 +10,8 @@ use std::path::Path;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnyModel {
+    /// A Brown clustering.
+    Brown(Brown),
     /// An n-gram language model.
     Ngram(Ngram),
 }
@@ -17,6 +20,7 @@ impl AnyModel {
     /// What the command line and the model file call it.
     pub fn kind(&self) -> &'static str {
         match self {
+            AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
         }
     }
@@ -24,6 +28,7 @@ impl AnyModel {
     /// What it is, in words, for messages: "an n-gram language model".
     pub fn description(&self) -> &'static str {
         match self {
+            AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Ngram(_) => "an n-gram language model",
         }
     }
@@ -31,6 +36,7 @@ impl AnyModel {
     /// How it reads text.
     pub fn lexicon(&self) -> &Lexicon {
         match self {
+            AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
         }
     }
@@ -39,12 +45,22 @@ impl AnyModel {
     pub fn as_language_model(&self) -> Option<&dyn LanguageModel> {
         match self {
             AnyModel::Ngram(model) => Some(model),
+            AnyModel::Brown(_) => None,
+        }
+    }
+
+    /// The model as an encoder of tokens, if it is one.
+    pub fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
+        match self {
+            AnyModel::Brown(model) => Some(model),
+            AnyModel::Ngram(_) => None,
         }
     }
 
     /// Writes the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         match self {
+            AnyModel::Brown(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
         }
     }
@@ -54,6 +70,7 @@ impl AnyModel {
 pub fn open(path: &Path) -> Result<AnyModel, FileError> {
     let file = ModelFile::open(path)?;
     match file.kind() {
+        Brown::KIND => Brown::from_file(&file).map(AnyModel::Brown),
         Ngram::KIND => Ngram::from_file(&file).map(AnyModel::Ngram),
         kind => Err(file.invalid(format!("this version knows no models of kind `{kind}`"))),
     }

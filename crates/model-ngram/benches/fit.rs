@@ -30,7 +30,7 @@ fn benches(criterion: &mut Criterion) {
                 BatchSize::LargeInput,
             );
         });
-        let model = Ngram::from_counts(&params, &corpus.lexicon, &counts);
+        let model = Ngram::from_counts(&params, &corpus.lexicon, &counts).unwrap();
         group.bench_function("score", |bench| {
             bench.iter(|| {
                 let mut scorer = model.scorer();

@@ -81,7 +81,8 @@ fn write_ngram(
     words: &[u32],
     names: &[&str],
 ) -> io::Result<()> {
-    write!(out, "{}", base_10(level.log_probs[node]))?;
+    // Rounding can leave a probability a little above 1, which the format does not allow.
+    write!(out, "{}", base_10(level.log_probs[node].min(0.0)))?;
     for (i, &word) in words.iter().enumerate() {
         write!(out, "{}{}", if i == 0 { '\t' } else { ' ' }, names[word as usize])?;
     }
@@ -285,12 +286,14 @@ fn fields(line: &str, order: usize) -> Option<(f32, Vec<&str>, f32)> {
     let log_10: f64 = parts.next()?.parse().ok()?;
     let words: Vec<&str> = parts.by_ref().take(order).collect();
     let backoff_10: f64 = parts.next().map_or(Some(0.0), |part| part.parse().ok())?;
-    let sound = words.len() == order && parts.next().is_none() && log_10 <= 0.0;
-    let sound = sound && !backoff_10.is_nan() && backoff_10 < f64::INFINITY;
     let ln = |log_10: f64| {
         if log_10 <= f64::from(NEVER) { f32::NEG_INFINITY } else { (log_10 * LN_10) as f32 }
     };
-    sound.then(|| (ln(log_10), words, ln(backoff_10)))
+    let (log_prob, backoff) = (ln(log_10), ln(backoff_10));
+    // An infinite weight, also one that only an `f32` has no room for, times a probability of zero
+    // is no number.
+    let sound = log_prob <= 0.0 && backoff < f32::INFINITY;
+    (sound && words.len() == order && parts.next().is_none()).then_some((log_prob, words, backoff))
 }
 
 /// The trie of sorted entries of all orders, with the entries added that others need.
@@ -305,7 +308,8 @@ fn trie_of(mut levels: Vec<Vec<Entry>>, begin: u32) -> Trie {
         for entry in level[0].iter_mut().filter(|entry| entry.log_prob.is_nan()) {
             let find = |words| &below[position(below, words).expect("it was added")];
             let (shorter, history) = (find(without_first(entry, order)), find(without_last(entry)));
-            entry.log_prob = shorter.log_prob + history.backoff;
+            // A back-off weight above 1 is no reason for a probability above 1.
+            entry.log_prob = (shorter.log_prob + history.backoff).min(0.0);
         }
     }
     let order = levels.len();

@@ -3,7 +3,9 @@ use crate::model::Ngram;
 use crate::params::NgramParams;
 use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Checkpoint, FitError, Progress, Valid, Watch, data_fingerprint};
+use latens_model::{
+    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, data_fingerprint,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use std::cmp::Ordering;
@@ -47,7 +49,8 @@ impl Ngram {
         count_shard(params, &shard.sentences, n_words, budget, 0, total, watch)
     }
 
-    /// The model of counts of the order that `params` has.
+    /// The model of counts of the order that `params` has. Fails if they are of no text: counts from
+    /// a file can be anything.
     ///
     /// # Panics
     /// If the counts have another order, or were made with another number of words.
@@ -55,7 +58,7 @@ impl Ngram {
         params: &Valid<NgramParams>,
         lexicon: &Lexicon,
         counts: &NgramCounts,
-    ) -> Ngram {
+    ) -> Result<Ngram, FitError> {
         assert_eq!(counts.order(), params.order, "counts of the model's order");
         assert_eq!(counts.n_words(), lexicon.vocab.len(), "counts with the model's vocabulary");
         let mut estimator = Estimator::new(params.order, lexicon.vocab.len());
@@ -64,12 +67,19 @@ impl Ngram {
     }
 }
 
-fn finish(estimator: Estimator, params: &Valid<NgramParams>, lexicon: &Lexicon) -> Ngram {
-    let (trie, discounts) = estimator.finish(params);
+fn finish(
+    estimator: Estimator,
+    params: &Valid<NgramParams>,
+    lexicon: &Lexicon,
+) -> Result<Ngram, FitError> {
+    let Some((trie, discounts)) = estimator.finish(params) else {
+        let (action, problem) = ("use n-gram counts", "an n-gram was counted without its history");
+        return Err(FitError::Step { action, source: problem.into() });
+    };
     let mut facts = Map::new();
     let discounts: Vec<[f64; 3]> = discounts.iter().map(|discounts| discounts.0).collect();
     facts.insert("discounts".to_owned(), json!(discounts));
-    Ngram { params: params.clone(), lexicon: lexicon.clone(), facts, trie }
+    Ok(Ngram { params: params.clone(), lexicon: lexicon.clone(), facts, trie })
 }
 
 fn fit_in_shards(
@@ -103,7 +113,7 @@ fn fit_in_shards(
     }
     let mut estimator = Estimator::new(params.order, n_words);
     counted.for_each_with(counts.as_ref(), |reversed, count| estimator.add(reversed, count));
-    let mut model = finish(estimator, params, lexicon);
+    let mut model = finish(estimator, params, lexicon)?;
     model.add_fact("tokens", total);
     model.add_fact("sentences", sentences.len());
     model.add_fact("seconds", started.elapsed().as_secs_f64());
@@ -188,7 +198,30 @@ impl Counted {
         let order = params.order;
         let words = checkpoint.array("words", &[n_ngrams, order])?;
         let counts = checkpoint.array("counts", &[n_ngrams])?;
-        Ok(Counted { order, words, counts, n_sentences })
+        let counted = Counted { order, words, counts, n_sentences };
+        counted.check(corpus)?;
+        Ok(counted)
+    }
+
+    /// Whether these can be n-grams of the first sentences of this text.
+    fn check(&self, corpus: &Corpus) -> Result<(), CheckpointError> {
+        let n_words = corpus.lexicon.vocab.len();
+        let is_possible = |ngram: &[WordId]| {
+            let n_known = ngram.iter().take_while(|word| word.index() < n_words).count();
+            n_known > 0 && ngram[n_known..].iter().all(|word| word.index() == n_words)
+        };
+        let mut ngrams = self.words.chunks_exact(self.order);
+        if !ngrams.clone().all(is_possible) || !ngrams.is_sorted_by(|a, b| a < b) {
+            let problem = "its n-grams do not ascend, or are not of the vocabulary";
+            return Err(CheckpointError::Invalid { problem });
+        }
+        let sum = self.counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
+        let n_tokens = corpus.sentences.offsets().get(self.n_sentences);
+        if self.counts.contains(&0) || sum.as_ref() != n_tokens {
+            let problem = "its n-grams are not as many as the tokens of its sentences";
+            return Err(CheckpointError::Invalid { problem });
+        }
+        Ok(())
     }
 
     /// Visits the n-grams of both in ascending order, with the sums of their counts.
@@ -253,5 +286,43 @@ mod tests {
         assert!(refused(&params, &latens_testkit::zipfian_corpus(50, 30, 2)));
         let other = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();
         assert!(refused(&other, &corpus));
+    }
+
+    #[test]
+    fn a_checkpoint_that_contradicts_itself_is_refused() {
+        let words = [[1, 3, 2], [2, 4, 4], [3, 2, 4]];
+        let vocab = latens_corpus::Vocab::from_counts([("a", 2), ("b", 1)], &Default::default());
+        let lexicon =
+            Lexicon { preprocessing: Default::default(), limits: Default::default(), vocab };
+        let sentences = Sentences::from_words([&[WordId(2), WordId(3)][..], &[WordId(2)]]);
+        let corpus = Corpus { lexicon, sentences };
+        let params = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();
+        let resume = |words: [[u32; 3]; 3], counts: [u64; 3], n_sentences| {
+            let words = words.concat().into_iter().map(WordId).collect();
+            let counted = Counted { order: 3, words, counts: counts.to_vec(), n_sentences };
+            let checkpoint = counted.checkpoint(&params, &corpus);
+            Ngram::resume(&params, &corpus, &checkpoint, &mut latens_model::unwatched)
+        };
+        assert!(resume(words, [1, 1, 1], 1).is_ok());
+        let with = |at: usize, ngram: [u32; 3]| {
+            let mut words = words;
+            words[at] = ngram;
+            words
+        };
+        for wrong in [
+            resume(words, [1, 1, 1], 2),
+            resume(words, [1, 1, 1], 3),
+            resume(words, [1, 1, 1], usize::MAX),
+            resume(words, [1, 2, 0], 1),
+            resume(words, [u64::MAX, 3, 1], 1),
+            resume(with(0, [1, 5, 2]), [1, 1, 1], 1),
+            resume(with(0, [1, 4, 2]), [1, 1, 1], 1),
+            resume(with(2, [4, 4, 4]), [1, 1, 1], 1),
+            resume(with(0, [2, 4, 4]), [1, 1, 1], 1),
+        ] {
+            assert!(matches!(wrong, Err(FitError::Checkpoint(_))), "{wrong:?}");
+        }
+        let lost = resume(with(2, [3, 3, 4]), [1, 1, 1], 1);
+        assert!(matches!(lost, Err(FitError::Step { .. })), "{lost:?}");
     }
 }

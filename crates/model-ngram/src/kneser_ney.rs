@@ -95,7 +95,9 @@ impl Estimator {
     }
 
     /// The trie of all probabilities, and the discounts of each order.
-    pub(crate) fn finish(mut self, params: &NgramParams) -> (Trie, Vec<Discounts>) {
+    ///
+    /// `None` if an n-gram was added, but none that ends in its history: no text has such n-grams.
+    pub(crate) fn finish(mut self, params: &NgramParams) -> Option<(Trie, Vec<Discounts>)> {
         self.close_children();
         let order = self.levels.len();
         let n_words = self.begin as usize;
@@ -116,14 +118,14 @@ impl Estimator {
         for (n, discounts) in discounts.iter().enumerate().skip(1) {
             let (below, level) = (&self.levels[n - 1], &self.levels[n]);
             let rule = Rule { discounts, min_count: params.min_count(n + 1) };
-            let next = Histories::of(&self.levels, n, &histories);
+            let next = Histories::of(&self.levels, n, &histories)?;
             let (totals, gammas) = next.masses(level, below.counts.len(), &rule);
             let next_probs = next.probs(level, &rule, &totals, &gammas, &probs);
             estimated.push((std::mem::replace(&mut probs, next_probs), gammas));
             histories = next.of_node;
         }
         estimated.push((probs, Vec::new()));
-        (assemble(self.levels, estimated, params), discounts)
+        Some((assemble(self.levels, estimated, params), discounts))
     }
 
     /// Children of words that were never seen begin where the next word's do.
@@ -196,7 +198,8 @@ impl Histories {
     ///
     /// The history of `x u` is `x u⁻`, with u⁻ the history of u: the child by `x` of u's history. Both
     /// lists of children are sorted by `x`, so the search goes on from where the last one ended.
-    fn of(levels: &[Counted], n: usize, below: &[u32]) -> Histories {
+    /// `None` if a history is not among them.
+    fn of(levels: &[Counted], n: usize, below: &[u32]) -> Option<Histories> {
         let (parents, nodes) = (&levels[n - 1], &levels[n]);
         let mut of_node = Vec::with_capacity(nodes.words.len());
         let mut parent_of = Vec::with_capacity(nodes.words.len());
@@ -216,11 +219,13 @@ impl Histories {
             let end = grand[history + 1] as usize;
             for &word in children {
                 at += parents.words[at..end].partition_point(|&w| w < word);
-                debug_assert_eq!(parents.words[at], word, "a history was seen before its word");
+                if parents.words[..end].get(at) != Some(&word) {
+                    return None;
+                }
                 of_node.push(at as u32);
             }
         }
-        Histories { of_node, parents: parent_of }
+        Some(Histories { of_node, parents: parent_of })
     }
 
     /// A(h) and γ(h) of every history h.
@@ -304,4 +309,24 @@ fn kept_children(level: &Counted, kept: &[bool], next_kept: &[bool]) -> Vec<u64>
         }
     }
     begins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ngrams_whose_history_was_never_seen_are_told() {
+        let finish = |ngrams: &[[u32; 3]]| {
+            let mut estimator = Estimator::new(3, /* n_words */ 4);
+            ngrams.iter().for_each(|&ngram| estimator.add(&ngram.map(WordId), 1));
+            estimator.finish(&NgramParams { order: 3, ..NgramParams::default() })
+        };
+        // The sentence `2 3`, from the last word of each n-gram to the first; 4 is the begin.
+        assert!(finish(&[[1, 3, 2], [2, 4, 4], [3, 2, 4]]).is_some());
+        assert!(finish(&[[1, 3, 2], [2, 4, 4]]).is_none());
+        assert!(finish(&[[1, 3, 2], [3, 2, 4]]).is_none());
+        assert!(finish(&[[1, 3, 2], [2, 4, 4], [3, 1, 4]]).is_none());
+        assert!(finish(&[]).is_some());
+    }
 }

@@ -76,7 +76,8 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(weight: f64, size: usize) -> Cache {
-        Cache { weight, size, words: VecDeque::with_capacity(size + 1), counts: HashMap::new() }
+        // The size is a parameter that a model file can have set to anything: room is made as needed.
+        Cache { weight, size, words: VecDeque::new(), counts: HashMap::new() }
     }
 
     /// (1 − λ) p(word) + λ n(word)/n over the words held; p itself while none is.

@@ -2,7 +2,7 @@
 
 use latens_corpus::embedded::{self, Split};
 use latens_corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
-use latens_model::{LanguageModel, Params, unwatched};
+use latens_model::{LanguageModel, ModelWriter, Params, unwatched};
 use latens_model_ngram::{Ngram, NgramParams};
 
 fn embedded_corpus() -> Corpus {
@@ -104,6 +104,9 @@ fn what_is_no_arpa_file_is_refused_with_its_line() {
         ("1=2", "1=1", "line 6: `\\end\\` expected"),
         ("-1\ta", "1\ta", "line 6:"),
         ("-1\ta", "nan\ta", "line 6:"),
+        ("-1\ta", "-1\ta\tnan", "line 6:"),
+        ("-1\ta", "-1\ta\tinf", "line 6:"),
+        ("-1\ta", "-1\ta\t1e39", "line 6:"),
         ("-1\ta", "-1\t</s>", "comes twice"),
         ("\\end\\", "\\2-grams:", "expected"),
         ("ngram 1=2", "ngram 1=2\nngram 2=1", "line 9"),
@@ -111,6 +114,47 @@ fn what_is_no_arpa_file_is_refused_with_its_line() {
         let message = read(&good.replace(from, to)).unwrap_err().to_string();
         assert!(message.contains(problem), "{message} / {problem}");
     }
+}
+
+#[test]
+fn probabilities_that_backing_off_makes_above_one_are_one() {
+    // `a b` is not listed, and by the weight of `a` its probability would be 10^(0.5-0.1).
+    let text = "\\data\\\nngram 1=4\nngram 2=0\nngram 3=1\n\n\\1-grams:\n-1\t</s>\n-99\t<s>\n\
+                -0.7\ta\t0.5\n-0.1\tb\n\n\\2-grams:\n\n\\3-grams:\n-0.1\ta b </s>\n\n\\end\\\n";
+    let model = Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default()).unwrap();
+    let log_10 = |sentence: &str| model.log_prob(&model.lexicon().ids(sentence)) / 10f64.ln();
+    assert!((log_10("a b") + 0.7).abs() < 1e-6, "{}", log_10("a b"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    model.save(&path).unwrap();
+    assert!(Ngram::open(&path).is_ok());
+}
+
+#[test]
+fn a_probability_rounded_to_above_one_is_written_as_one() {
+    let corpus = embedded_corpus();
+    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
+    let n_words = corpus.lexicon.vocab.len();
+    let mut log_probs = vec![-20f32; n_words + 1];
+    log_probs[2] = 1e-6;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let writer = ModelWriter::new(Ngram::KIND, &params).lexicon(&corpus.lexicon);
+    writer.array("order1.log_probs", &[n_words + 1], &log_probs).save(&path).unwrap();
+    let mut arpa = Vec::new();
+    Ngram::open(&path).unwrap().write_arpa(&mut arpa).unwrap();
+    let again = Ngram::read_arpa(&mut &arpa[..], &Preprocessing::default()).unwrap();
+    let word = again.lexicon().vocab.id(corpus.lexicon.vocab.word(WordId(2)));
+    assert_eq!(again.log_prob(&[word]), 0.0);
+}
+
+#[test]
+fn a_cache_of_any_size_takes_memory_for_the_words_read_only() {
+    let plain = fit(&embedded_corpus(), NgramParams { order: 1, ..NgramParams::default() });
+    let (huge, large) =
+        (plain.with_cache(0.5, usize::MAX).unwrap(), plain.with_cache(0.5, 100).unwrap());
+    let words = [2, 3, 2, 1, 2].map(WordId);
+    assert_eq!(huge.log_prob(&words), large.log_prob(&words));
 }
 
 #[test]
@@ -144,7 +188,7 @@ fn shards_merge_to_the_model_of_the_whole() {
         Ngram::count(&params, &shard, &Budget::default(), &mut unwatched).unwrap()
     });
     let counts = NgramCounts::merge(&shards, &Budget::default()).unwrap();
-    let merged = Ngram::from_counts(&params, &corpus.lexicon, &counts);
+    let merged = Ngram::from_counts(&params, &corpus.lexicon, &counts).unwrap();
     for sentence in corpus.sentences.iter() {
         assert_eq!(merged.log_prob(sentence), whole.log_prob(sentence));
     }

@@ -102,6 +102,12 @@ pub enum CheckpointError {
         /// The type and shape that it has.
         found: String,
     },
+    /// The parts do not make a state of this trainer.
+    #[error("it contradicts itself or its data: {problem}")]
+    Invalid {
+        /// What is wrong.
+        problem: &'static str,
+    },
 }
 
 impl Checkpoint {

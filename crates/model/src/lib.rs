@@ -65,6 +65,7 @@ mod progress;
 mod fit;
 pub mod file;
 mod checkpoint;
+mod word_clusters;
 
 pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint};
 pub use features::FeatureRows;
@@ -73,3 +74,4 @@ pub use fit::FitError;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use progress::{Progress, Watch, unwatched};
 pub use roles::{LanguageModel, Scorer, TokenEncoder, TopicModel};
+pub use word_clusters::{ClustersError, WordClusters};

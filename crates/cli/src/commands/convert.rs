@@ -5,17 +5,19 @@ use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
+use latens::brown::Brown;
 use latens::corpus::storage::write_atomically;
+use latens::model::WordClusters;
 use latens::ngram::Ngram;
 use serde_json::json;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 
 /// Write a model in a foreign format
 ///
-/// A model goes in; out comes a file that other programs read. The format `arpa` is for n-gram models; a
-/// cache has no place in it.
+/// A model goes in; out comes a file that other programs read. The format `arpa` is for n-gram models,
+/// without their cache; `paths` is for Brown clusters.
 #[derive(Args)]
 pub(crate) struct ExportArgs {
     /// A model
@@ -50,50 +52,61 @@ pub(crate) struct ImportArgs {
 pub(crate) enum ForeignFormat {
     /// n-gram language models of all toolkits
     Arpa,
+    /// Brown clusters as the classic program writes them: path, word, count
+    Paths,
 }
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     let model = latens::open(&args.model)?;
-    match (args.to, &model) {
-        (ForeignFormat::Arpa, AnyModel::Ngram(model)) => {
-            let mut failed = None;
-            let written = write_atomically(&args.output, |out| {
-                model.write_arpa(out).map_err(|error| {
-                    let message = error.to_string();
-                    failed = Some(error);
-                    std::io::Error::other(message)
-                })
-            });
-            if let Some(error) = failed {
-                return Err(error)
-                    .with_context(|| format!("cannot export `{}`", args.model.display()));
-            }
-            written?;
-        }
-        (ForeignFormat::Arpa, model) => {
-            anyhow::bail!("`{}` is {}, not for `arpa`", args.model.display(), model.description())
-        }
+    let mut failed = None;
+    let written = write_atomically(&args.output, |out| {
+        write_foreign(&model, args.to, out).map_err(|error| {
+            let message = error.to_string();
+            failed = Some(error);
+            io::Error::other(message)
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error).with_context(|| format!("cannot export `{}`", args.model.display()));
     }
+    written?;
     let result = json!({ "model": model.kind(), "path": args.output });
     output.result(&result, |out| writeln!(out, "wrote `{}`", args.output.display()))?;
     Ok(())
 }
 
+fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -> Result<()> {
+    match (format, model) {
+        (ForeignFormat::Arpa, AnyModel::Ngram(model)) => model.write_arpa(out)?,
+        (ForeignFormat::Paths, AnyModel::Brown(model)) => {
+            model.clusters().write_paths(&model.lexicon().vocab, out)?;
+        }
+        (ForeignFormat::Arpa | ForeignFormat::Paths, model) => {
+            anyhow::bail!("it is {}, which this format has no place for", model.description());
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
     let reading = || format!("cannot read `{}`", args.file.display());
-    let file = File::open(&args.file).with_context(reading)?;
+    let mut file = BufReader::new(File::open(&args.file).with_context(reading)?);
+    let preprocessing = args.words.preprocessing();
     let model = match args.from {
         ForeignFormat::Arpa => {
-            let preprocessing = args.words.preprocessing();
-            Ngram::read_arpa(&mut BufReader::new(file), &preprocessing).with_context(reading)?
+            AnyModel::Ngram(Ngram::read_arpa(&mut file, &preprocessing).with_context(reading)?)
+        }
+        ForeignFormat::Paths => {
+            let (lexicon, clusters) =
+                WordClusters::read_paths(&mut file, &preprocessing).with_context(reading)?;
+            AnyModel::Brown(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
         }
     };
     model.save(&args.output)?;
-    let (order, vocab) = (model.params().order, model.lexicon().vocab.len());
-    let result =
-        json!({ "model": Ngram::KIND, "path": args.output, "order": order, "vocab": vocab });
+    let vocab = model.lexicon().vocab.len();
+    let result = json!({ "model": model.kind(), "path": args.output, "vocab": vocab });
     output.result(&result, |out| {
-        writeln!(out, "wrote `{}`: order {order}, {vocab} words", args.output.display())
+        writeln!(out, "wrote `{}`: {}, {vocab} words", args.output.display(), model.description())
     })?;
     Ok(())
 }

@@ -2,6 +2,7 @@ use crate::args::Common;
 use crate::output::{Output, thousands};
 use anyhow::{Context, Result};
 use clap::Args;
+use latens::brown::{Brown, BrownParams};
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
         }
     };
     write_corpus(folder)?;
-    let result = DemoResult { models: vec![ngram(folder, common.seed)?] };
+    let result = DemoResult { models: vec![ngram(folder, common.seed)?, brown(folder)?] };
     output.result(&result, |out| {
         writeln!(
             out,
@@ -93,14 +94,53 @@ fn write_corpus(folder: &Path) -> Result<()> {
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
 
-fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
-    let started = Instant::now();
+/// One part of the corpus among the files.
+fn inputs(folder: &Path, split: Split) -> Inputs {
+    Inputs::new([folder.join(format!("{}.txt", split.name()))])
+}
+
+/// The training part, in small letters, with words that come `min_count` times.
+fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
     let preprocessing =
         Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
-    let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
-    let inputs = |split: Split| Inputs::new([folder.join(format!("{}.txt", split.name()))]);
-    let corpus = Corpus::read(&inputs(Split::Train), &preprocessing, &limits)?;
-    let test = corpus.lexicon.read(&inputs(Split::Test))?;
+    let limits = VocabLimits { min_count, ..VocabLimits::default() };
+    Ok(Corpus::read(&inputs(folder, Split::Train), &preprocessing, &limits)?)
+}
+
+fn brown(folder: &Path) -> Result<ModelResult> {
+    let started = Instant::now();
+    let corpus = training_text(folder, 4)?;
+    let params = BrownParams { n_clusters: 60 }.validate()?;
+    let model = Brown::fit(&params, &corpus, &mut unwatched)?;
+    model.save(&folder.join("demo.brown"))?;
+    let (clusters, vocab) = (model.clusters(), &corpus.lexicon.vocab);
+    let mut members: Vec<Vec<&str>> = vec![Vec::new(); clusters.n_clusters()];
+    for (word, &cluster) in vocab.words().zip(clusters.of_word()) {
+        if let Some(cluster) = cluster {
+            members[cluster as usize].push(word);
+        }
+    }
+    // Words come most frequent first; the clusters with most words show best what a class is.
+    members.sort_by_key(|words| std::cmp::Reverse(words.len()));
+    let lines = members.iter().take(6).map(|words| {
+        let words: Vec<&str> = words.iter().take(9).copied().collect();
+        format!("    {}\n", words.join(" "))
+    });
+    let text = format!(
+        "brown: puts words that stand in similar places into classes\n  \
+         made {} classes of {} words; some of them:\n{}",
+        clusters.n_clusters(),
+        thousands(vocab.len()),
+        lines.collect::<String>(),
+    );
+    let metrics = json!({ "mutual_information": model.facts()["mutual_information"] });
+    Ok(ModelResult { model: Brown::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let corpus = training_text(folder, 2)?;
+    let test = corpus.lexicon.read(&inputs(folder, Split::Test))?;
     let fit = |order| -> Result<Ngram> {
         let params = NgramParams { order, ..NgramParams::default() }.validate()?;
         Ok(Ngram::fit(&params, &corpus, &mut unwatched)?)

@@ -1,5 +1,6 @@
 //! `latens train`: one file a model, flags to parameters.
 
+mod brown;
 mod ngram;
 
 use crate::args::{Common, TextArgs, WordArgs};
@@ -32,6 +33,7 @@ pub(crate) struct TrainArgs {
 
 #[derive(Subcommand)]
 enum ModelArgs {
+    Brown(brown::BrownArgs),
     Ngram(ngram::NgramArgs),
 }
 
@@ -76,6 +78,7 @@ struct TrainResult<'a> {
 
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.model {
+        ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
     }
 }
@@ -118,6 +121,14 @@ impl TrainingArgs {
             ));
         }
         Ok(Some(Checkpoint::open(&path)?))
+    }
+
+    /// Refuses `--resume` for a model that leaves no checkpoints.
+    fn refuse_resume(&self) -> Result<()> {
+        if self.resume {
+            return Err(hinted("this model leaves no checkpoints", "run it without `--resume`"));
+        }
+        Ok(())
     }
 
     fn watcher(&self, output: &Output) -> Result<Watcher> {

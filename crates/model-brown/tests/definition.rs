@@ -1,0 +1,98 @@
+//! The clustering against its definition: every merger found by trying all of them.
+
+use latens_corpus::{Corpus, WordId};
+use latens_model::{Params, unwatched};
+use latens_model_brown::{Brown, BrownParams};
+use latens_testkit::{two_class_corpus, zipfian_corpus};
+use std::collections::BTreeMap;
+
+/// Words without ends of sentences, as one stream.
+fn stream(corpus: &Corpus) -> Vec<WordId> {
+    corpus.sentences.tokens().iter().copied().filter(|&word| word != WordId::EOS).collect()
+}
+
+/// Mutual information in bits of neighbouring clusters, over words that have a cluster; frequencies are
+/// of all tokens.
+fn information(words: &[WordId], clusters: &[Vec<WordId>]) -> f64 {
+    let of = |word: WordId| clusters.iter().position(|cluster| cluster.contains(&word));
+    let total = words.len() as f64;
+    let mut frequency: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut pairs: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for &word in words {
+        if let Some(cluster) = of(word) {
+            *frequency.entry(cluster).or_default() += 1.0;
+        }
+    }
+    for pair in words.windows(2) {
+        if let (Some(s), Some(t)) = (of(pair[0]), of(pair[1])) {
+            *pairs.entry((s, t)).or_default() += 1.0;
+        }
+    }
+    let term = |(&(s, t), &n): (&(usize, usize), &f64)| {
+        n / total * (n * total / (frequency[&s] * frequency[&t])).log2()
+    };
+    pairs.iter().map(term).sum()
+}
+
+/// The algorithm as the paper has it, with every loss computed from scratch.
+fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) {
+    let text = stream(corpus);
+    let mut counts: BTreeMap<WordId, usize> = BTreeMap::new();
+    text.iter().for_each(|&word| *counts.entry(word).or_default() += 1);
+    let mut words: Vec<WordId> = counts.keys().copied().collect();
+    words.sort_by_key(|word| (std::cmp::Reverse(counts[word]), *word));
+    let mut clusters: Vec<Vec<WordId>> = Vec::new();
+    for word in words {
+        clusters.push(vec![word]);
+        if clusters.len() > n_clusters {
+            let mut best = (f64::NEG_INFINITY, Vec::new());
+            for v in 0..clusters.len() {
+                for w in v + 1..clusters.len() {
+                    let mut merged = clusters.clone();
+                    let moved = merged.remove(w);
+                    merged[v].extend(moved);
+                    let information = information(&text, &merged);
+                    if information > best.0 {
+                        best = (information, merged);
+                    }
+                }
+            }
+            clusters = best.1;
+        }
+    }
+    let information = information(&text, &clusters);
+    (clusters, information)
+}
+
+#[test]
+fn clusters_are_those_of_the_definition() {
+    for (corpus, n_clusters) in [
+        (zipfian_corpus(14, 60, 1), 4),
+        (zipfian_corpus(14, 60, 2), 6),
+        (zipfian_corpus(14, 60, 3), 1),
+        (two_class_corpus(40, 5), 5),
+    ] {
+        let (expected, information) = by_definition(&corpus, n_clusters);
+        let params = BrownParams { n_clusters }.validate().unwrap();
+        let brown = Brown::fit(&params, &corpus, &mut unwatched).unwrap();
+        let found = brown.facts()["mutual_information"].as_f64().unwrap();
+        assert!((found - information).abs() < 1e-9, "{found} {information}");
+        for cluster in expected {
+            let numbers: Vec<_> =
+                cluster.iter().map(|&word| brown.clusters().cluster(word)).collect();
+            assert!(
+                numbers[0].is_some() && numbers.iter().all(|&n| n == numbers[0]),
+                "{cluster:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn more_clusters_than_words_are_refused() {
+    let corpus = zipfian_corpus(10, 20, 1);
+    let params = BrownParams { n_clusters: 1000 }.validate().unwrap();
+    let error = Brown::fit(&params, &corpus, &mut unwatched).unwrap_err().to_string();
+    assert!(error.contains("`n_clusters` must be at most"), "{error}");
+    assert!(BrownParams { n_clusters: 0 }.validate().is_err());
+}

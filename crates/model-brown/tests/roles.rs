@@ -1,0 +1,44 @@
+//! The exams that every model takes.
+
+use latens_corpus::WordId;
+use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
+use latens_model_brown::{Brown, BrownParams};
+use latens_testkit::zipfian_corpus;
+
+fn brown() -> (Brown, latens_corpus::Corpus) {
+    let corpus = zipfian_corpus(200, 300, 1);
+    let params = BrownParams { n_clusters: 40 }.validate().unwrap();
+    (Brown::fit(&params, &corpus, &mut unwatched).unwrap(), corpus)
+}
+
+#[test]
+fn it_is_a_token_encoder() {
+    let (brown, corpus) = brown();
+    latens_testkit::check_token_encoder(&brown, &corpus.sentences);
+}
+
+#[test]
+fn its_file_gives_it_back_and_damage_is_noticed() {
+    let (brown, _) = brown();
+    latens_testkit::check_file_round_trip(&brown, Brown::save, Brown::open, |a, b| {
+        assert_eq!(a.clusters(), b.clusters());
+        assert_eq!(a.n_features(), b.n_features());
+    });
+}
+
+#[test]
+fn words_share_the_prefixes_that_their_paths_share() {
+    let (brown, corpus) = brown();
+    let clusters = brown.clusters();
+    let [a, b] = [WordId(2), WordId(3)];
+    let mut rows = FeatureRows::new();
+    brown.encode(&[a, b], &mut rows);
+    let paths = [a, b].map(|word| clusters.path(clusters.cluster(word).unwrap()));
+    let columns = [0, 1].map(|i| rows.row(i).0.to_vec());
+    let shared = columns[0].iter().filter(|column| columns[1].contains(column)).count();
+    let expected = [4, 6, 10, 20]
+        .iter()
+        .filter(|&&n| paths[0].get(..n).is_some() && paths[0].get(..n) == paths[1].get(..n));
+    assert_eq!(shared, expected.count() + usize::from(paths[0] == paths[1]));
+    assert!(corpus.lexicon.vocab.len() > 3);
+}
