@@ -1,5 +1,7 @@
 //! The arguments that several commands share, as they are typed.
 
+use crate::paths::refuse_second_stdin;
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
@@ -39,6 +41,12 @@ pub(crate) struct TextArgs {
     pub(crate) reading: ReadingArgs,
 }
 
+impl TextArgs {
+    pub(crate) fn inputs(&self) -> Result<Inputs> {
+        self.reading.inputs(&self.files)
+    }
+}
+
 /// How text files are read.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
@@ -60,44 +68,112 @@ pub(crate) struct ReadingArgs {
 }
 
 impl ReadingArgs {
-    pub(crate) fn inputs(&self, files: &[PathBuf]) -> Inputs {
-        let fields: Vec<Field> = self.fields.iter().map(|&field| field.into()).collect();
-        let format = match (self.format, fields.is_empty()) {
-            // Naming fields says that these are documents.
-            (Some(FormatArg::Docs) | None, false) => Some(Format::Docs(fields)),
-            (Some(FormatArg::Docs), true) => Some(Format::Docs(vec![Field::Text])),
-            (Some(FormatArg::Lines), _) => Some(Format::Lines),
-            (Some(FormatArg::Conll), _) => Some(Format::Conll),
-            (Some(FormatArg::Conllu), _) => Some(Format::Conllu),
-            (Some(FormatArg::Jsonl), _) => Some(Format::Jsonl),
-            (None, true) => None,
-        };
+    pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
+        refuse_second_stdin(files)?;
         let invalid = match self.invalid {
             InvalidArg::Error => Invalid::Error,
             InvalidArg::Replace => Invalid::Replace,
         };
-        Inputs { paths: files.to_vec(), format, invalid }
+        Ok(Inputs { paths: files.to_vec(), format: self.format()?, invalid, watch: None })
+    }
+
+    fn format(&self) -> Result<Option<Format>> {
+        let fields = self.fields()?;
+        let format = match (self.format, fields) {
+            // Naming fields says that these are documents.
+            (Some(FormatArg::Docs) | None, Some(fields)) => Format::Docs(fields),
+            (Some(_), Some(_)) => bail!("`--fields` is for the format `docs` only"),
+            (Some(FormatArg::Docs), None) => Format::Docs(vec![Field::Text]),
+            (Some(FormatArg::Lines), None) => Format::Lines,
+            (Some(FormatArg::Conll), None) => Format::Conll,
+            (Some(FormatArg::Conllu), None) => Format::Conllu,
+            (Some(FormatArg::Jsonl), None) => Format::Jsonl,
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(format))
+    }
+
+    /// The fields of documents, if they were named.
+    fn fields(&self) -> Result<Option<Vec<Field>>> {
+        if self.fields.is_empty() {
+            return Ok(None);
+        }
+        let fields: Vec<Field> = self.fields.iter().map(|&field| field.into()).collect();
+        let count = |field| fields.iter().filter(|&&found| found == field).count();
+        ensure!(count(Field::Text) == 1, "`--fields` must name `text` exactly once");
+        ensure!(count(Field::Label) <= 1, "`--fields` names `label` twice");
+        ensure!(count(Field::Split) <= 1, "`--fields` names `split` twice");
+        Ok(Some(fields))
     }
 }
 
-/// What becomes of the words of a text before they are counted.
+/// What becomes of the letters of a text before words are counted.
 #[derive(Args)]
-pub(crate) struct WordArgs {
+pub(crate) struct PreprocessingArgs {
     /// Where a word ends: at blanks, or at Unicode word boundaries with punctuation split off
-    #[arg(long, value_enum, help_heading = "Words")]
-    pub(crate) tokenize: Option<TokenizeArg>,
+    #[arg(long, value_enum, default_value_t, help_heading = "Words")]
+    tokenize: TokenizeArg,
     /// Make all letters small
     #[arg(long, help_heading = "Words")]
-    pub(crate) lowercase: bool,
-    /// What becomes of digits: stay, each becomes 0, or a whole number becomes `<num>`
-    #[arg(long, value_enum, help_heading = "Words")]
-    pub(crate) digits: Option<DigitsArg>,
-    /// Words seen fewer times become `<unk>` [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Words")]
-    pub(crate) min_count: Option<u64>,
-    /// The most words to keep, `<unk>` and `<eos>` among them; 0 keeps all [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Words")]
-    pub(crate) max_vocab: Option<usize>,
+    lowercase: bool,
+    /// What becomes of digits: stay, each becomes 0, or a number becomes `<num>`
+    #[arg(long, value_enum, default_value_t, help_heading = "Words")]
+    digits: DigitsArg,
+}
+
+impl PreprocessingArgs {
+    pub(crate) fn preprocessing(&self) -> Preprocessing {
+        let tokenize = match self.tokenize {
+            TokenizeArg::Blanks => Tokenize::Blanks,
+            TokenizeArg::Words => Tokenize::Words,
+        };
+        let digits = match self.digits {
+            DigitsArg::Keep => Digits::Keep,
+            DigitsArg::Zero => Digits::Zero,
+            DigitsArg::Num => Digits::Num,
+        };
+        Preprocessing { tokenize, lowercase: self.lowercase, digits }
+    }
+}
+
+/// Which words of a text to learn.
+#[derive(Args)]
+pub(crate) struct LearnedWordArgs {
+    #[command(flatten)]
+    preprocessing: PreprocessingArgs,
+    /// Words seen fewer times become `<unk>`
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = VocabLimits::default().min_count,
+        help_heading = "Words"
+    )]
+    min_count: u64,
+    /// The most words to keep, `<unk>` and `<eos>` among them; 0 keeps all
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = VocabLimits::default().max_vocab,
+        help_heading = "Words"
+    )]
+    max_vocab: usize,
+}
+
+impl LearnedWordArgs {
+    pub(crate) fn preprocessing(&self) -> Preprocessing {
+        self.preprocessing.preprocessing()
+    }
+
+    pub(crate) fn limits(&self) -> VocabLimits {
+        VocabLimits { min_count: self.min_count, max_vocab: self.max_vocab }
+    }
+}
+
+/// Words to learn from the text, or words that were learned before.
+#[derive(Args)]
+pub(crate) struct WordArgs {
+    #[command(flatten)]
+    pub(crate) learned: LearnedWordArgs,
     /// Take the words, and what becomes of them, from a file that `latens vocab` wrote
     #[arg(
         long,
@@ -106,29 +182,6 @@ pub(crate) struct WordArgs {
         conflicts_with_all = ["tokenize", "lowercase", "digits", "min_count", "max_vocab"]
     )]
     pub(crate) vocab: Option<PathBuf>,
-}
-
-impl WordArgs {
-    pub(crate) fn preprocessing(&self) -> Preprocessing {
-        let tokenize = match self.tokenize {
-            None | Some(TokenizeArg::Blanks) => Tokenize::Blanks,
-            Some(TokenizeArg::Words) => Tokenize::Words,
-        };
-        let digits = match self.digits {
-            None | Some(DigitsArg::Keep) => Digits::Keep,
-            Some(DigitsArg::Zero) => Digits::Zero,
-            Some(DigitsArg::Num) => Digits::Num,
-        };
-        Preprocessing { tokenize, lowercase: self.lowercase, digits }
-    }
-
-    pub(crate) fn limits(&self) -> VocabLimits {
-        let default = VocabLimits::default();
-        VocabLimits {
-            min_count: self.min_count.unwrap_or(default.min_count),
-            max_vocab: self.max_vocab.unwrap_or(default.max_vocab),
-        }
-    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -173,14 +226,16 @@ pub(crate) enum InvalidArg {
     Replace,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum TokenizeArg {
+    #[default]
     Blanks,
     Words,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum DigitsArg {
+    #[default]
     Keep,
     Zero,
     Num,

@@ -1,10 +1,11 @@
 //! Text for training, encoded once and kept where `--cache` says.
 
-use crate::args::WordArgs;
+use crate::args::LearnedWordArgs;
 use crate::commands::vocab::read_lexicon;
+use crate::paths::is_stdin;
 use anyhow::Context;
 use clap::Args;
-use latens::corpus::{Corpus, Inputs};
+use latens::corpus::{Corpus, Format, Inputs};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -18,14 +19,15 @@ pub(crate) struct CacheArgs {
     pub(crate) cache: Option<PathBuf>,
 }
 
-/// Reads a text to learn from: with the words of `--vocab` or its own, through the cache if there is
-/// one.
+/// Reads a text to learn from: with the words of the file `vocab` or its own, through the cache if
+/// there is one.
 pub(crate) fn read_corpus(
     inputs: &Inputs,
-    words: &WordArgs,
+    words: &LearnedWordArgs,
+    vocab: Option<&Path>,
     cache: &CacheArgs,
 ) -> anyhow::Result<Corpus> {
-    let lexicon = words.vocab.as_deref().map(read_lexicon).transpose()?;
+    let lexicon = vocab.map(read_lexicon).transpose()?;
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
             Some(lexicon) => Corpus { sentences: lexicon.read(inputs)?, lexicon },
@@ -34,7 +36,7 @@ pub(crate) fn read_corpus(
     };
     fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
-    let path = folder.join(cache_name(inputs, words)?);
+    let path = folder.join(cache_name(inputs, words, vocab)?);
     if path.exists()
         && let Ok(corpus) = Corpus::open(&path)
     {
@@ -47,17 +49,31 @@ pub(crate) fn read_corpus(
 }
 
 /// A name that changes with the files (by their names, sizes and times of change, as build tools have
-/// it) and with how they are read.
-fn cache_name(inputs: &Inputs, words: &WordArgs) -> anyhow::Result<String> {
+/// it), with how they are read, and with the program that reads them.
+fn cache_name(
+    inputs: &Inputs,
+    words: &LearnedWordArgs,
+    vocab: Option<&Path>,
+) -> anyhow::Result<String> {
     let mut hash = DefaultHasher::new();
-    let vocab = words.vocab.iter();
-    for path in inputs.paths.iter().chain(vocab) {
-        anyhow::ensure!(path != Path::new("-"), "the standard input cannot be cached");
-        let found =
-            fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        (fs::canonicalize(path)?, found.len(), found.modified()?).hash(&mut hash);
+    env!("CARGO_PKG_VERSION").hash(&mut hash);
+    for path in &inputs.paths {
+        anyhow::ensure!(!is_stdin(path), "the standard input cannot be cached");
+        hash_file(path, &mut hash)?;
+        // A link may have another extension than the file that it leads to.
+        let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
+        format!("{format:?}").hash(&mut hash);
     }
-    let how = (&inputs.format, inputs.invalid, words.preprocessing(), words.limits());
+    if let Some(vocab) = vocab {
+        hash_file(vocab, &mut hash)?;
+    }
+    let how = (inputs.invalid, words.preprocessing(), words.limits());
     format!("{how:?}").hash(&mut hash);
     Ok(format!("{:016x}.corpus", hash.finish()))
+}
+
+fn hash_file(path: &Path, hash: &mut DefaultHasher) -> anyhow::Result<()> {
+    let found = fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    (fs::canonicalize(path)?, found.len(), found.modified()?).hash(hash);
+    Ok(())
 }

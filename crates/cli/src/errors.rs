@@ -95,8 +95,25 @@ fn io_hint(kind: io::ErrorKind) -> Option<String> {
     Some(hint.into())
 }
 
-/// Whether the reader of our output went away, which is no failure of ours.
-pub(crate) fn is_broken_pipe(error: &Error) -> bool {
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
-    causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+/// The standard output could not be written. Only results go there, so files are whole.
+#[derive(Debug)]
+pub(crate) struct StdoutError(pub(crate) io::Error);
+
+impl std::fmt::Display for StdoutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("cannot write to the standard output")
+    }
+}
+
+impl std::error::Error for StdoutError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Whether the reader of the standard output went away, which is no failure of ours. A broken pipe
+/// elsewhere is one: a model that went into it is lost.
+pub(crate) fn is_closed_stdout(error: &Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<StdoutError>());
+    causes.any(|StdoutError(error)| error.kind() == io::ErrorKind::BrokenPipe)
 }

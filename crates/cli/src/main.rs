@@ -1,11 +1,11 @@
 //! The `latens` program: conversion and presentation only. What it can do is in the crate `latens`.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod cache;
 mod commands;
 mod errors;
 mod output;
+mod paths;
 mod progress;
 mod train;
 
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Learn latent-variable models of text, and use them.
 ///
 /// Results go to the standard output, progress and messages to the standard error. The exit status is
-/// 0 when done, 1 when a comparison failed, 2 when the command could not run.
+/// 0 when done, 1 when the answer is no, 2 when the command could not run.
 #[derive(Parser)]
 #[command(name = "latens", version, propagate_version = true)]
 struct Cli {
@@ -49,9 +49,9 @@ fn main() -> ExitCode {
     let output = Output::new(cli.common.json, cli.common.quiet);
     match run(cli, &output) {
         Ok(code) => code,
-        Err(error) if errors::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if errors::is_closed_stdout(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", errors::message(&error));
+            output::complain(&errors::message(&error));
             ExitCode::from(2)
         }
     }

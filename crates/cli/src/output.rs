@@ -1,5 +1,6 @@
 //! Results on the standard output: text for people, or one JSON object.
 
+use crate::errors::StdoutError;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -19,28 +20,43 @@ impl Output {
         self.quiet
     }
 
+    /// Whether the result is to be JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints the result: `result` as JSON if that is wanted, else `text`.
     pub(crate) fn result(
         &self,
         result: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer(&mut out, result)?;
-            writeln!(out)?;
-        } else {
-            text(&mut out)?;
-        }
-        out.flush()
+    ) -> anyhow::Result<()> {
+        if self.json { print_json(result) } else { print(text) }
     }
 
     /// A message for people, on the standard error.
     pub(crate) fn note(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{message}");
+            complain(&format!("{message}\n"));
         }
     }
+}
+
+/// Prints one JSON object, whole or not at all.
+pub(crate) fn print_json(result: &impl Serialize) -> anyhow::Result<()> {
+    let json = serde_json::to_string(result)?;
+    print(|out| writeln!(out, "{json}"))
+}
+
+/// Prints to the standard output.
+pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    Ok(write(&mut out).and_then(|()| out.flush()).map_err(StdoutError)?)
+}
+
+/// Prints to the standard error. If nobody can be told, there is nobody to tell that, either.
+pub(crate) fn complain(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// A number as people read it: `1,234,567`.

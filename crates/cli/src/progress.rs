@@ -1,7 +1,7 @@
 //! Progress of long work: a bar on a terminal, else a line every few seconds; a log; Ctrl-C.
 
 use crate::errors::hinted;
-use crate::output::Output;
+use crate::output::{Output, complain};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use latens::model::{FitError, Progress};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,81 +40,91 @@ pub(crate) fn interrupted() -> bool {
 pub(crate) struct Watcher {
     bar: Option<ProgressBar>,
     quiet: bool,
-    phase: &'static str,
     started: Instant,
+    phase: &'static str,
+    phase_started: Instant,
     last_line: Instant,
     log: Option<File>,
-    checkpoint: PathBuf,
-    last_checkpoint: Instant,
+    /// Whether the log has lines of this run.
+    has_logged: bool,
+    /// Where checkpoints go, if this work offers any; else it is stopped at any report.
+    checkpoint: Option<PathBuf>,
+    next_checkpoint: Instant,
+    /// Whether this run wrote a checkpoint.
+    has_saved: bool,
+    /// Whether it did so because of Ctrl-C.
+    saved_at_stop: bool,
+    /// Whether the user knows that Ctrl-C was heard.
+    told_of_stop: bool,
     /// Why the watcher stopped the work, if not for Ctrl-C.
     failure: Option<anyhow::Error>,
-    /// Whether this work offers checkpoints at all; else it is stopped at any report.
-    offers_checkpoints: bool,
-    /// Whether a checkpoint was saved because of Ctrl-C.
-    saved_at_stop: bool,
 }
 
 impl Watcher {
     /// A watcher that logs a JSON line an iteration to `log`, and saves checkpoints at `checkpoint`, if
     /// the work offers any.
-    pub(crate) fn new(
-        output: &Output,
-        log: Option<&Path>,
-        checkpoint: Option<PathBuf>,
-    ) -> anyhow::Result<Watcher> {
-        let log = log.map(|path| {
-            File::options()
-                .create(true)
-                .append(true)
-                .open(path)
-                .with_context(|| format!("cannot write `{}`", path.display()))
-        });
+    pub(crate) fn new(output: &Output, log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
         let on_terminal = !output.is_quiet() && std::io::stderr().is_terminal();
-        Ok(Watcher {
+        let now = Instant::now();
+        Watcher {
             bar: on_terminal
                 .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())),
             quiet: output.is_quiet(),
+            started: now,
             phase: "",
-            started: Instant::now(),
-            last_line: Instant::now(),
-            log: log.transpose()?,
-            offers_checkpoints: checkpoint.is_some(),
-            checkpoint: checkpoint.unwrap_or_default(),
-            last_checkpoint: Instant::now(),
-            failure: None,
+            phase_started: now,
+            last_line: now,
+            log,
+            has_logged: false,
+            checkpoint,
+            next_checkpoint: now + CHECKPOINT_EVERY,
+            has_saved: false,
             saved_at_stop: false,
-        })
+            told_of_stop: false,
+            failure: None,
+        }
     }
 
     /// What a trainer calls.
     pub(crate) fn watch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.show(progress);
-        if let Err(failure) = self.write_log(progress).and_then(|()| self.save(progress)) {
+        self.tell_of_stop();
+        if let Err(failure) = self.log_iteration(progress).and_then(|()| self.save(progress)) {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }
         // Where there are checkpoints, the work goes on to the next one before it stops.
-        if interrupted() && (self.saved_at_stop || !self.offers_checkpoints) {
+        if interrupted() && (self.saved_at_stop || self.checkpoint.is_none()) {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
 
+    /// Whether this run wrote a checkpoint.
+    pub(crate) fn has_saved(&self) -> bool {
+        self.has_saved
+    }
+
+    /// Logs how a model turned out, unless its iterations were logged: then the last one says it.
+    pub(crate) fn log_result(&mut self, metrics: &Map<String, Value>) -> anyhow::Result<()> {
+        if self.has_logged { Ok(()) } else { self.write_log(1, metrics.clone()) }
+    }
+
     /// The work is over; turns an interruption into an error that says what was kept.
-    pub(crate) fn finish<T>(mut self, result: Result<T, FitError>) -> anyhow::Result<T> {
+    pub(crate) fn finish<T>(&mut self, result: Result<T, FitError>) -> anyhow::Result<T> {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
-        if let Some(failure) = self.failure {
+        if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        match result {
-            Err(FitError::Interrupted) if self.saved_at_stop => Err(hinted(
+        match (result, &self.checkpoint) {
+            (Err(FitError::Interrupted), Some(path)) if self.saved_at_stop => Err(hinted(
                 "interrupted; no model was written",
-                format!("`{}` is a checkpoint: go on with `--resume`", self.checkpoint.display()),
+                format!("`{}` is a checkpoint: go on with `--resume`", path.display()),
             )),
-            Err(FitError::Interrupted) => anyhow::bail!("interrupted; nothing was written"),
-            result => Ok(result?),
+            (Err(FitError::Interrupted), _) => anyhow::bail!("interrupted; nothing was written"),
+            (result, _) => Ok(result?),
         }
     }
 
@@ -122,7 +132,7 @@ impl Watcher {
         let new_phase = progress.phase != self.phase;
         if new_phase {
             self.phase = progress.phase;
-            self.started = Instant::now();
+            self.phase_started = Instant::now();
         }
         match &self.bar {
             Some(bar) => {
@@ -139,7 +149,7 @@ impl Watcher {
             None => {
                 if !progress.metrics.is_empty() || self.last_line.elapsed() >= LINE_EVERY {
                     self.last_line = Instant::now();
-                    eprintln!("{}", self.line(progress));
+                    complain(&format!("{}\n", self.line(progress)));
                 }
             }
         }
@@ -149,7 +159,7 @@ impl Watcher {
         let mut line = format!("{}: {}", progress.phase, progress.done);
         if let Some(total) = progress.total {
             line += &format!("/{total} {}", progress.unit);
-            let elapsed = self.started.elapsed().as_secs_f64();
+            let elapsed = self.phase_started.elapsed().as_secs_f64();
             if progress.done > 0 && progress.done < total {
                 let left = elapsed * (total - progress.done) as f64 / progress.done as f64;
                 line += &format!(", {left:.0} s left");
@@ -161,26 +171,60 @@ impl Watcher {
         if metrics.is_empty() { line } else { format!("{line}, {metrics}") }
     }
 
-    fn write_log(&mut self, progress: &Progress<'_>) -> anyhow::Result<()> {
-        let Some(log) = &mut self.log else { return Ok(()) };
+    /// A message for people, above the bar if there is one.
+    fn say(&self, message: &str) {
+        let line = format!("{message}\n");
+        match &self.bar {
+            Some(bar) => bar.suspend(|| complain(&line)),
+            None if self.quiet => {}
+            None => complain(&line),
+        }
+    }
+
+    /// The next checkpoint may be minutes away: the user must know that Ctrl-C was heard.
+    fn tell_of_stop(&mut self) {
+        if interrupted() && self.checkpoint.is_some() && !self.told_of_stop {
+            self.told_of_stop = true;
+            self.say("stopping at the next checkpoint; Ctrl-C again stops at once");
+        }
+    }
+
+    fn log_iteration(&mut self, progress: &Progress<'_>) -> anyhow::Result<()> {
         if progress.metrics.is_empty() {
             return Ok(());
         }
+        let metrics = progress.metrics.iter();
+        let metrics = metrics.map(|&(name, value)| (name.to_owned(), value.into())).collect();
+        self.write_log(progress.done, metrics)
+    }
+
+    fn write_log(&mut self, iteration: u64, metrics: Map<String, Value>) -> anyhow::Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
         let mut line = Map::new();
-        line.insert("iteration".into(), progress.done.into());
+        line.insert("iteration".into(), iteration.into());
         line.insert("seconds".into(), self.started.elapsed().as_secs_f64().into());
-        for &(name, value) in progress.metrics {
-            line.insert(name.into(), value.into());
-        }
+        line.extend(metrics);
+        self.has_logged = true;
         writeln!(log, "{}", Value::Object(line)).context("cannot write the log")
     }
 
     fn save(&mut self, progress: &Progress<'_>) -> anyhow::Result<()> {
-        let Some(make) = progress.checkpoint else { return Ok(()) };
-        if interrupted() || self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {
-            make().save(&self.checkpoint)?;
-            self.saved_at_stop = interrupted();
-            self.last_checkpoint = Instant::now();
+        let (Some(make), Some(path)) = (progress.checkpoint, &self.checkpoint) else {
+            return Ok(());
+        };
+        let stopping = interrupted();
+        if !stopping && Instant::now() < self.next_checkpoint {
+            return Ok(());
+        }
+        self.next_checkpoint = Instant::now() + CHECKPOINT_EVERY;
+        match make().save(path) {
+            Ok(()) => {
+                self.has_saved = true;
+                self.saved_at_stop = stopping;
+            }
+            Err(error) if stopping => return Err(error.into()),
+            // The model itself may still be written, so hours of work are not thrown away.
+            Err(error) => self.say(&format!("warning: no checkpoint was written: {error}")),
         }
         Ok(())
     }
@@ -198,4 +242,53 @@ fn style(has_total: bool) -> ProgressStyle {
 fn metrics_text(progress: &Progress<'_>) -> String {
     let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.4}"));
     metrics.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens::model::{Checkpoint, Params};
+    use latens::ngram::NgramParams;
+
+    fn quiet_watcher(log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
+        let mut watcher = Watcher::new(&Output::new(false, true), log, checkpoint);
+        watcher.next_checkpoint = Instant::now();
+        watcher
+    }
+
+    fn checkpoint() -> Checkpoint {
+        Checkpoint::new("ngram", &NgramParams::default().validate().unwrap(), 1, &1)
+    }
+
+    #[test]
+    fn a_periodic_checkpoint_that_fails_does_not_stop_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let progress = Progress { checkpoint: Some(&checkpoint), ..Progress::default() };
+        let mut failing = quiet_watcher(None, Some(folder.path().join("absent/checkpoint")));
+        assert!(failing.watch(&progress).is_continue());
+        assert!(!failing.has_saved());
+        let mut saving = quiet_watcher(None, Some(folder.path().join("checkpoint")));
+        assert!(saving.watch(&progress).is_continue());
+        assert!(saving.has_saved());
+    }
+
+    #[test]
+    fn seconds_in_the_log_count_from_the_start_of_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut watcher = quiet_watcher(Some(File::create(&path).unwrap()), None);
+        for phase in ["count", "learn"] {
+            std::thread::sleep(Duration::from_millis(2));
+            let metrics = [("loss", 1.0)];
+            let progress = Progress { phase, done: 1, metrics: &metrics, ..Progress::default() };
+            assert!(watcher.watch(&progress).is_continue());
+        }
+        watcher.log_result(&Map::new()).unwrap();
+        let log = std::fs::read_to_string(path).unwrap();
+        let seconds = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["seconds"].as_f64().unwrap());
+        let seconds: Vec<f64> = seconds.collect();
+        assert!(seconds.len() == 2 && seconds[1] > seconds[0] + 0.001, "{seconds:?}");
+    }
 }

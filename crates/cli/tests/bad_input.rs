@@ -65,7 +65,8 @@ fn a_line_of_ten_megabytes_is_read() {
 fn parameters_out_of_range_are_named() {
     let folder = Folder::new();
     folder.write("text", "some words\n");
-    train(&folder, "text --order 7").assert_refused("`order` must be 1 to 6, got 7");
+    train(&folder, "text --order 7")
+        .assert_refused("`order` must be at least 1 and at most 6, got 7");
     train(&folder, "text --cache-weight 1").assert_refused("`cache_weight` must be");
     train(&folder, "text --min-counts 3,1").assert_refused("`min_counts` must be");
     train(&folder, "text --resume").assert_refused("no checkpoint `model.checkpoint`");
@@ -84,6 +85,12 @@ fn outputs_that_cannot_be_written_are_refused_before_the_work() {
     folder
         .run("count text --lags 2 -o absent/counts")
         .assert_refused("cannot write `absent/counts`");
+    folder.run("train ngram text -o text/model").assert_refused("cannot write `text/model`");
+    folder.run("train ngram text -o m --log text/log").assert_refused("cannot write `text/log`");
+    let dash = folder.run("vocab text -o -");
+    dash.assert_refused("`-` cannot be an output");
+    assert!(dash.stderr.contains("hint: `/dev/stdout`"), "{}", dash.stderr);
+    assert_eq!(folder.names(), ["folder", "text"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -109,8 +116,7 @@ fn a_damaged_model_is_never_used() {
         folder.write("cut", &whole[..below(whole.len())]);
         folder.run("perplexity cut text").assert_refused("`cut` is");
     }
-    // A thousand flips are tried in the library's own tests; the program shares that code.
-    for _ in 0..25 {
+    for _ in 0..200 {
         let mut damaged = whole.clone();
         damaged[below(whole.len())] ^= 1 << below(8);
         folder.write("flipped", &damaged);
@@ -132,9 +138,168 @@ fn foreign_counts_and_vocabularies_are_refused() {
     folder.json("count b --lags 2 -o b.counts");
     folder.run("count --merge a.counts b.counts -o c").assert_refused("another vocabulary");
     folder.run("count --merge a -o c").assert_refused("`a` is no");
+    folder
+        .run("inspect a.counts")
+        .assert_refused("`a.counts` is no model file: it is a lag counts");
     folder.run("count a --lags 0 -o c").assert_refused("lags");
     folder.run("train ngram a --vocab b -o model").assert_refused("`b` is no vocabulary");
     assert_eq!(folder.names(), ["a", "a.counts", "b", "b.counts"]);
+}
+
+#[test]
+fn an_input_is_never_replaced() {
+    let folder = Folder::new();
+    let text = "a b c a b\n";
+    folder.write("text", text);
+    folder.write("valid", text);
+    folder.json("vocab text -o words");
+    folder.json("count text --lags 1 -o counts");
+    folder.json("train ngram text -o model");
+    folder.json("export model --to arpa -o arpa");
+    for (args, name) in [
+        ("train ngram text -o ./text", "./text"),
+        ("train ngram text --valid valid -o valid", "valid"),
+        ("train ngram text --vocab words -o words", "words"),
+        ("train ngram text --log text -o m", "text"),
+        ("vocab text -o text", "text"),
+        ("count text --lags 1 -o text", "text"),
+        ("count --merge counts -o counts", "counts"),
+        ("export model --to arpa -o model", "model"),
+        ("import arpa --from arpa -o arpa", "arpa"),
+    ] {
+        folder.run(args).assert_refused(&format!("`{name}` is both input and output"));
+    }
+    folder.run("train ngram text -o m --log m").assert_refused("both the model and the log");
+    assert_eq!(fs::read_to_string(folder.path().join("text")).unwrap(), text);
+    assert_eq!(folder.names(), ["arpa", "counts", "model", "text", "valid", "words"]);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_checkpoint_is_left_alone() {
+    let folder = Folder::new();
+    folder.write("text", "a b c a b\n");
+    folder.write("model.checkpoint", "mine");
+    train(&folder, "text").assert_refused("checkpoints go to `model.checkpoint`");
+    train(&folder, "text --resume").assert_refused("`model.checkpoint` is not a latens model");
+    // Brown clusters leave no checkpoints.
+    assert_eq!(folder.run("train brown text --n-clusters 2 -o model").code, Some(0));
+    assert_eq!(fs::read(folder.path().join("model.checkpoint")).unwrap(), b"mine");
+}
+
+#[test]
+fn the_demo_replaces_no_foreign_files() {
+    for name in ["train.txt", "documents.tsv", "demo.ngram", "demo.brown"] {
+        let folder = Folder::new();
+        folder.write(name, "mine");
+        let ran = folder.run("demo -o .");
+        ran.assert_refused(&format!("`./{name}` exists"));
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+        assert_eq!(folder.names(), [name]);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_before_the_text_is_read() {
+    let folder = Folder::new();
+    folder.write("text", "a b\n");
+    // The text is missing, too, but that would be found out last.
+    train(&folder, "missing --resume").assert_refused("no checkpoint");
+    train(&folder, "missing --valid gone").assert_refused("cannot read `gone`");
+    train(&folder, "missing --valid .").assert_refused("cannot read `.`");
+    train(&folder, "missing --log absent/log").assert_refused("cannot write `absent/log`");
+    train(&folder, "- --valid -").assert_refused("named once only");
+    folder.run("vocab - - -o v").assert_refused("named once only");
+}
+
+#[test]
+fn fields_that_make_no_document_are_refused() {
+    let folder = Folder::new();
+    folder.write("text", "a\tb\tc\n");
+    for (args, message) in [
+        ("--fields label", "`text` exactly once"),
+        ("--fields text,text", "`text` exactly once"),
+        ("--fields label,label,text", "`label` twice"),
+        ("--fields split,split,text", "`split` twice"),
+        ("--fields label,text --format lines", "for the format `docs` only"),
+    ] {
+        train(&folder, &format!("text {args}")).assert_refused(message);
+    }
+    assert_eq!(train(&folder, "text --fields skip,skip,text --format docs").code, Some(0));
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let folder = Folder::new();
+    folder.write("text", "a b\n");
+    folder.json("count text --lags 1 -o counts");
+    for flag in [
+        "--boundary stream",
+        "--lowercase",
+        "--tokenize blanks",
+        "--digits keep",
+        "--min-count 1",
+        "--max-vocab 0",
+        "--format lines",
+        "--fields text",
+        "--invalid error",
+        "--lags 1",
+        "--vocab text",
+        "--cache kept",
+    ] {
+        let ran = folder.run(&format!("count --merge counts -o merged {flag}"));
+        ran.assert_refused("cannot be used with");
+    }
+    folder.run("vocab text -o v --vocab text").assert_refused("--vocab");
+    folder.run("import text --from arpa -o m --min-count 2").assert_refused("--min-count");
+    folder.run("train ngram text --vocab v --tokenize blanks -o m").assert_refused("--tokenize");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    folder.write("text", "a b c a b\n");
+    let name = std::ffi::OsStr::from_bytes(b"name-\xff");
+    let json = |args: &str| {
+        let mut command = folder.command();
+        command.args(args.split_whitespace()).arg("--json").arg("-o").arg(name);
+        let ran = Ran::new(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{args}: {}", ran.stderr);
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["path"], "name-\u{fffd}", "{args}");
+    };
+    json("train ngram text");
+    json("vocab text");
+    folder.json("train ngram text -o model");
+    json("export model --to arpa");
+    folder.json("export model --to arpa -o arpa");
+    json("import arpa --from arpa");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_lost_in_a_closed_pipe_is_an_error() {
+    let folder = Folder::new();
+    folder.write("text", "a b c a b\n");
+    let mut command = folder.command();
+    command.args(["train", "ngram", "text", "-o", "/dev/stdout"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_cannot_be_written_stop_nothing() {
+    let folder = Folder::new();
+    folder.write("text", "a b c a b\n");
+    for (args, code) in [("train ngram text -o model", 0), ("train ngram missing -o m", 2)] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = folder.command();
+        let status = command.args(args.split(' ')).stdout(Stdio::null()).stderr(full).status();
+        assert_eq!(status.unwrap().code(), Some(code), "{args}");
+    }
 }
 
 #[cfg(unix)]
@@ -184,11 +349,22 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
     assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
     assert!(rest.contains("error: interrupted; no model was written"), "{rest}");
     assert!(rest.contains("go on with `--resume`"), "{rest}");
+    assert!(rest.contains("stopping at the next checkpoint"), "{rest}");
     assert_eq!(folder.names(), ["model.checkpoint", "text"]);
+    let inspected = folder.json("inspect model.checkpoint");
+    assert_eq!(inspected["checkpoint"]["of"], "ngram");
+    assert!(inspected["checkpoint"]["state"].is_object(), "{inspected}");
+    let inspected = folder.run("inspect model.checkpoint").stdout;
+    assert!(inspected.contains("of a model of kind ngram"), "{inspected}");
     // Other parameters are refused, with what differs.
     let other = folder.run("train ngram text -o model --resume --order 4");
     other.assert_refused("cannot go on from the checkpoint");
     assert!(other.stderr.contains("`order`"), "{}", other.stderr);
+    // A run that neither wrote it nor went on from it leaves it alone.
+    let small = folder.write("small", "a b\n");
+    folder.json("train ngram small -o model");
+    fs::remove_file(small).unwrap();
+    assert_eq!(folder.names(), ["model", "model.checkpoint", "text"]);
     folder.json("train ngram text -o model --resume");
     folder.json("train ngram text -o undisturbed");
     assert_eq!(folder.names(), ["model", "text", "undisturbed"]);

@@ -44,8 +44,12 @@ fn a_model_is_trained_inspected_and_used() {
 #[test]
 fn the_same_seed_gives_the_same_file_whatever_the_threads() {
     let folder = Folder::with_embedded_corpus();
+    // Threads share a text in blocks of a mebibyte, so there must be several.
+    let text = fs::read(folder.path().join("train.txt")).unwrap().repeat(24);
+    assert!(text.len() > 3 << 20, "{}", text.len());
+    folder.write("long.txt", text);
     let array_bytes = |name: &str, threads: usize| {
-        folder.json(&format!("train ngram train.txt {WORDS} --threads {threads} -o {name}"));
+        folder.json(&format!("train ngram long.txt {WORDS} --threads {threads} -o {name}"));
         let bytes = fs::read(folder.path().join(name)).unwrap();
         // The header tells how long it took, which no seed fixes.
         let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -206,6 +210,15 @@ fn the_demo_runs_and_keeps_what_it_made() {
     assert!(ratio < 0.7, "{metrics}");
     let scored = folder.json("perplexity kept/demo.ngram kept/test.txt");
     assert_eq!(scored["perplexity"], metrics["test_perplexity"]);
+    // A second demo replaces its own files, and its last words are commands that work.
+    let ran = folder.run("demo -o kept");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let examples: Vec<&str> =
+        ran.stdout.lines().filter_map(|line| line.strip_prefix("  latens ")).collect();
+    assert_eq!(examples.len(), 3, "{}", ran.stdout);
+    for example in examples {
+        assert_eq!(folder.run(example).code, Some(0), "{example}");
+    }
 }
 
 #[test]
@@ -267,5 +280,72 @@ fn help_documents_every_flag_with_its_default() {
     ] {
         assert!(ran.stdout.contains(flag), "{flag}");
     }
-    assert!(ran.stdout.contains("[default: 5]") && ran.stdout.contains("[default: 500]"));
+    // A flag, what it does, and then its default.
+    for (flag, default) in [
+        ("--order", "5"),
+        ("--min-counts", "1"),
+        ("--cache-weight", "0"),
+        ("--cache-size", "500"),
+        ("--format", "by the file's extension, else lines"),
+        ("--invalid", "error"),
+        ("--tokenize", "blanks"),
+        ("--digits", "keep"),
+        ("--min-count", "1"),
+        ("--max-vocab", "0"),
+        ("--threads", "all cores"),
+        ("--seed", "1"),
+    ] {
+        let (_, rest) = ran.stdout.split_once(&format!("{flag} <")).expect(flag);
+        let (_, rest) = rest.split_once("[default: ").expect(flag);
+        assert!(rest.starts_with(&format!("{default}]")), "{flag}: {rest}");
+    }
+}
+
+#[test]
+fn the_log_has_a_line_for_a_model_without_iterations() {
+    let folder = Folder::with_embedded_corpus();
+    for model in ["ngram --valid valid.txt", "brown --n-clusters 9 --valid valid.txt"] {
+        // The second run begins the log anew.
+        for _ in 0..2 {
+            let args = format!("train {model} train.txt {WORDS} -o m --log log");
+            let trained = folder.json(&args);
+            let log = fs::read_to_string(folder.path().join("log")).unwrap();
+            let line: Value = serde_json::from_str(&log).unwrap();
+            assert_eq!(line["iteration"], 1);
+            assert!(line["seconds"].as_f64().unwrap() <= trained["seconds"].as_f64().unwrap());
+            for (name, value) in trained["metrics"].as_object().unwrap() {
+                assert_eq!(&line[name], value);
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_cache_knows_the_format_of_each_file() {
+    let folder = Folder::new();
+    folder.write("a.tsv", "label\ttext\n");
+    std::os::unix::fs::symlink("a.tsv", folder.path().join("a.txt")).unwrap();
+    let tokens =
+        |name: &str| folder.json(&format!("vocab {name} --cache kept -o v"))["tokens"].clone();
+    assert_eq!(tokens("a.tsv"), 2);
+    assert_eq!(tokens("a.txt"), 3);
+}
+
+#[test]
+fn as_many_sentences_as_wanted_are_drawn_without_memory_for_all() {
+    let folder = Folder::new();
+    folder.write("text", "a b c\n");
+    folder.json("train ngram text -o m");
+    let mut child = folder
+        .command()
+        .args(["sample", "m", "-n", &usize::MAX.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+    drop(stdout);
+    assert!(child.wait().unwrap().success(), "the reader has seen enough");
 }

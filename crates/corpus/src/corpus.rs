@@ -214,6 +214,9 @@ mod tests {
         let json =
             read("a.jsonl", b"{\"text\":\"a \\u0062\"}\n{\"text\":[\"c d\"],\"label\":\"x\"}\n");
         assert_eq!(words(&json.unwrap()), [vec!["a", "b", EOS], vec!["c d", EOS]]);
+        let json =
+            read("a.jsonl", b"{\"text\":\"a\",\"label\":3,\"tags\":null}\n{\"text\":\"\"}\n");
+        assert_eq!(words(&json.unwrap()), [vec!["a", EOS], vec![EOS]]);
         let docs = read("a.tsv", b"sport\tthe ball\n\nfood\ta pan\n").unwrap();
         assert_eq!(words(&docs), [vec!["the", "ball", EOS], vec!["a", "pan", EOS]]);
     }
@@ -282,17 +285,34 @@ mod tests {
     fn what_is_no_text_is_refused_with_its_place() {
         let message = |name: &str, text: &[u8]| read(name, text).unwrap_err().to_string();
         assert!(message("a.txt", b"").ends_with("is empty"));
-        assert!(message("a.txt", b"\n \n").contains("only blank lines"));
+        assert!(message("a.txt", b"\n \n").contains("no words in"));
         assert!(message("a.txt", b"a\nb \xff\n").ends_with("invalid bytes in line 2"));
         assert!(message("a.txt", b"a\nb\nc\0d\n").ends_with("NUL byte in line 3"));
         assert!(message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n").contains("line 2: no JSON"));
         assert!(
             message("a.jsonl", b"{\"text\":\"a b\",\"tags\":[\"X\"]}\n").contains("1 tags for 2")
         );
+        assert!(message("a.jsonl", b"{\"text\":[\"a\\tb\"]}\n").contains("line 1: the token"));
+        assert!(message("a.jsonl", b"{\"text\":3}\n").contains("`text` must be"));
+        let empty_form = format!("1\t{}\n", "\t_".repeat(8));
+        assert!(message("a.conllu", empty_form.as_bytes()).contains("line 1: the token"));
         assert!(message("a.conllu", b"1\ta\n").contains("line 1: 2 tab-separated"));
         assert!(message("a.tsv", b"no tab\n").contains("1 tab-separated fields where 2"));
         assert!(message("a.gz", b"no gzip").contains("cannot read"));
         assert!(message("a.zst", b"no zstd").contains("cannot read"));
+    }
+
+    #[test]
+    fn a_watcher_is_told_how_much_was_read() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let folder = tempfile::tempdir().unwrap();
+        let mut inputs = Inputs::new([file(&folder, "a", b"a b\n"), file(&folder, "b", b"c\n")]);
+        let seen = Arc::new(AtomicU64::new(0));
+        let last = seen.clone();
+        inputs.watch = Some(crate::ReadWatch::new(move |n| last.store(n, Ordering::Relaxed)));
+        Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default()).unwrap();
+        assert_eq!(seen.load(Ordering::Relaxed), 6);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(crate) fn encode(
     numbering: &mut Numbering<'_>,
     sink: &mut impl Sink,
 ) -> Result<(), ReadError> {
-    let mut n_words = 0;
+    let (mut n_words, mut n_bytes) = (0, 0);
     for file_idx in 0..inputs.paths.len() {
         let mut blocks = inputs.open(file_idx)?;
         loop {
@@ -70,6 +70,7 @@ pub(crate) fn encode(
             if batch.is_empty() {
                 break;
             }
+            n_bytes += batch.iter().map(|block| block.len() as u64).sum::<u64>();
             let fixed = numbering.fixed();
             let encoded: Vec<Result<EncodedBlock, ReadError>> = batch
                 .into_par_iter()
@@ -79,6 +80,9 @@ pub(crate) fn encode(
                 let block = block?;
                 n_words += block.numbers.len();
                 block.send(numbering, sink)?;
+            }
+            if let Some(watch) = &inputs.watch {
+                watch.report(n_bytes);
             }
         }
         sink.end_of_file()?;

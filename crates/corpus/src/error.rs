@@ -23,7 +23,7 @@ pub enum ReadError {
         file: String,
     },
     /// Not a single word in all files.
-    #[error("there are no words in {files}, only blank lines")]
+    #[error("there are no words in {files}")]
     NoWords {
         /// All files that were read, each in backticks.
         files: String,

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Files to read, in order, and how. `-` is the standard input; names that end in `.gz` or `.zst`
 /// are decompressed.
@@ -19,6 +20,29 @@ pub struct Inputs {
     pub format: Option<Format>,
     /// What to do with bytes that are no UTF-8.
     pub invalid: Invalid,
+    /// Who is told how far reading has come.
+    pub watch: Option<ReadWatch>,
+}
+
+/// Is called with the number of bytes read so far, of all files and after decompression.
+#[derive(Clone)]
+pub struct ReadWatch(Arc<dyn Fn(u64) + Send + Sync>);
+
+impl ReadWatch {
+    /// Calls `watch` every few megabytes.
+    pub fn new(watch: impl Fn(u64) + Send + Sync + 'static) -> ReadWatch {
+        ReadWatch(Arc::new(watch))
+    }
+
+    pub(crate) fn report(&self, n_bytes: u64) {
+        (self.0)(n_bytes);
+    }
+}
+
+impl std::fmt::Debug for ReadWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReadWatch")
+    }
 }
 
 /// What to do with bytes that are no text.
@@ -47,7 +71,8 @@ impl Inputs {
         let path = &self.paths[file_idx];
         let file = path.display().to_string();
         let format = self.format.clone().unwrap_or_else(|| Format::of_path(path));
-        let reader = open(path).map_err(|source| ReadError::Io { file: file.clone(), source })?;
+        let reader =
+            open_input(path).map_err(|source| ReadError::Io { file: file.clone(), source })?;
         Ok(Blocks {
             reader,
             format,
@@ -67,7 +92,8 @@ impl Inputs {
     }
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+/// Opens a file to read: `-` is the standard input, and `.gz` and `.zst` are decompressed.
+pub fn open_input(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
@@ -75,7 +101,8 @@ fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if file.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }
-    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    Ok(match extension.to_str() {
         Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))),
         Some("zst") => Box::new(zstd::stream::read::Decoder::new(file)?),
         _ => Box::new(file),
@@ -148,6 +175,11 @@ impl Blocks {
 }
 
 impl Block {
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The block's text; an error, or replacement characters, where it is none.
     pub(crate) fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         if self.invalid == Invalid::Replace {

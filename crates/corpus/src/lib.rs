@@ -41,7 +41,7 @@ pub use corpus::{Census, Corpus, Lexicon};
 pub use documents::{Document, Documents};
 pub use error::ReadError;
 pub use format::{Field, Format};
-pub use input::{Inputs, Invalid};
+pub use input::{Inputs, Invalid, ReadWatch, open_input};
 pub use preprocessing::{Digits, NUM, Preprocessing, Tokenize};
 pub use sentences::Sentences;
 pub use spool::{read_vocab, vocab_arrays, write_vocab};

@@ -1,5 +1,6 @@
 //! From the letters of a text to the words that are counted.
 
+use crate::vocab::UNK;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
@@ -54,10 +55,14 @@ impl Preprocessing {
         };
         match self.tokenize {
             Tokenize::Blanks => text.split_ascii_whitespace().for_each(&mut normalized),
-            Tokenize::Words => text
-                .split_word_bounds()
-                .filter(|token| !token.trim().is_empty())
-                .for_each(&mut normalized),
+            // The unknown word and numbers of an earlier run stay whole.
+            Tokenize::Words => text.split_ascii_whitespace().for_each(|part| match part {
+                UNK | NUM => normalized(part),
+                part => part
+                    .split_word_bounds()
+                    .filter(|token| !token.trim().is_empty())
+                    .for_each(&mut normalized),
+            }),
         }
     }
 
@@ -110,6 +115,12 @@ mod tests {
             "naïve", "東", "京", ".",
         ];
         assert_eq!(split, expected);
+    }
+
+    #[test]
+    fn the_unknown_word_stays_whole() {
+        let how = Preprocessing { tokenize: Tokenize::Words, ..Preprocessing::default() };
+        assert_eq!(words(how, "the <unk>, <unk> <num>"), ["the", "<", "unk", ">", ",", UNK, NUM]);
     }
 
     #[test]

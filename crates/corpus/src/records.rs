@@ -104,42 +104,61 @@ fn document<'a>(line: &'a str, fields: &[Field]) -> Result<Record<'a>, String> {
 struct JsonRecord<'a> {
     #[serde(borrow)]
     text: JsonText<'a>,
-    #[serde(borrow, default)]
-    label: Cow<'a, str>,
     #[serde(default)]
-    tags: Vec<String>,
+    label: Option<JsonLabel>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`text` must be a string or a list of strings")]
 enum JsonText<'a> {
     Raw(#[serde(borrow)] Cow<'a, str>),
     Tokens(Vec<String>),
 }
 
+/// Labels are often numbers.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`label` must be a string or a number")]
+enum JsonLabel {
+    Name(String),
+    Number(serde_json::Number),
+}
+
 fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
     let record: JsonRecord = serde_json::from_str(line)
         .map_err(|error| format!("no JSON object with `text`: {error}"))?;
+    let label = match record.label {
+        Some(JsonLabel::Name(name)) => name,
+        Some(JsonLabel::Number(number)) => number.to_string(),
+        None => String::new(),
+    };
+    let tags = record.tags.unwrap_or_default();
     let tokens: Vec<&str> = match &record.text {
         JsonText::Raw(text) => text.split_ascii_whitespace().collect(),
         JsonText::Tokens(tokens) => tokens.iter().map(String::as_str).collect(),
     };
-    if record.tags.is_empty() {
-        let text = match &record.text {
-            JsonText::Raw(text) => Text::Raw(Cow::Borrowed(text)),
-            JsonText::Tokens(_) => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
-        };
-        visit(Record { text, label: record.label, ..Record::of_text("") });
-        return Ok(());
-    }
-    if record.tags.len() != tokens.len() {
-        return Err(format!("{} tags for {} tokens", record.tags.len(), tokens.len()));
+    check_tokens(&tokens)?;
+    if !tags.is_empty() && tags.len() != tokens.len() {
+        return Err(format!("{} tags for {} tokens", tags.len(), tokens.len()));
     }
     let rows: Vec<Vec<&str>> =
-        tokens.iter().zip(&record.tags).map(|(&token, tag)| vec![token, tag.as_str()]).collect();
-    let text = Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect());
-    visit(Record { text, label: record.label, split: Cow::Borrowed(""), rows: &rows });
+        tokens.iter().zip(&tags).map(|(&token, tag)| vec![token, tag.as_str()]).collect();
+    let text = match &record.text {
+        JsonText::Raw(text) if tags.is_empty() => Text::Raw(Cow::Borrowed(text)),
+        _ => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
+    };
+    visit(Record { text, label: label.into(), rows: &rows, ..Record::of_text("") });
     Ok(())
+}
+
+/// Whether tokens are words that a line of text could have: what is written out must be readable again.
+fn check_tokens(tokens: &[&str]) -> Result<(), String> {
+    let unfit = |token: &&&str| token.is_empty() || token.contains(['\t', '\n', '\r']);
+    match tokens.iter().find(unfit) {
+        Some(token) => Err(format!("the token {token:?} is empty, or has a tab or a line break")),
+        None => Ok(()),
+    }
 }
 
 fn conll_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
@@ -155,6 +174,7 @@ fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
     if columns.len() != 10 {
         return Err(format!("{} tab-separated columns, CoNLL-U has 10", columns.len()));
     }
+    check_tokens(&columns[1..2])?;
     if columns[0].contains(['-', '.']) {
         return Ok(None);
     }

@@ -51,17 +51,20 @@ fn write_and_rename(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return write_through(&mut File::options().write(true).open(path)?, write);
+    if is_stream(path) {
+        // Appending, since `/dev/stdout` may be a file that others write to as well.
+        return write_through(&mut File::options().append(true).open(path)?, write);
     }
-    // A link is followed, so that what it points to is replaced rather than the link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = without_links(path);
     if path.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }
     let folder = parent(&path);
     let mut temporary = temporary_file(folder)?;
     write_through(temporary.as_file_mut(), write)?;
+    if let Ok(old) = fs::metadata(&path) {
+        temporary.as_file().set_permissions(old.permissions())?;
+    }
     temporary.as_file().sync_all()?;
     temporary.persist(&path).map_err(|error| error.error)?;
     // The rename itself is durable only when the folder is; a file system that cannot sync folders
@@ -82,12 +85,35 @@ fn write_through(
 /// Says early whether `path` can be written, before hours of work end in a read-only folder.
 pub fn check_writable(path: &Path) -> Result<(), StorageError> {
     let check = || {
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return File::options().write(true).open(path).map(drop);
+        // To open a pipe and close it again would end its reader.
+        if is_stream(path) {
+            return Ok(());
         }
-        temporary_file(parent(path)).map(drop)
+        let path = without_links(path);
+        if path.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        temporary_file(parent(&path)).map(drop)
     };
     check().map_err(StorageError::new("write", path))
+}
+
+/// Whether a path is written to as it is: a pipe, a device, or what a process has open.
+fn is_stream(path: &Path) -> bool {
+    let open_by_process = ["/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"];
+    open_by_process.iter().any(|prefix| path.to_string_lossy().starts_with(prefix))
+        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// What a link points to, so that this is replaced rather than the link; also if there is nothing yet.
+fn without_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // A ring of links has no end.
+    for _ in 0..40 {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = parent(&path).join(target);
+    }
+    path
 }
 
 /// The folder that `path` lies in.
@@ -202,6 +228,24 @@ mod tests {
         assert!(error.unwrap_err().to_string().contains("file"));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_permissions_kept() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        symlink("file", &link).unwrap();
+        for content in [b"old", b"new"] {
+            check_writable(&link).unwrap();
+            write_atomically(&link, |out| out.write_all(content)).unwrap();
+            assert_eq!(fs::read(&file).unwrap(), content);
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        write_atomically(&file, |out| out.write_all(b"newer")).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -187,8 +187,8 @@ impl Vocab {
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3::new();
         for word in self.words() {
+            hash.update(&(word.len() as u64).to_le_bytes());
             hash.update(word.as_bytes());
-            hash.update(b"\n");
         }
         hash.digest()
     }
@@ -236,5 +236,8 @@ mod tests {
         let of = |words: [&str; 3], n| Vocab::from_parts(words, vec![n; 3]).unwrap().fingerprint();
         assert_eq!(of([UNK, EOS, "a"], 1), of([UNK, EOS, "a"], 2));
         assert_ne!(of([UNK, EOS, "a"], 1), of([UNK, EOS, "b"], 1));
+        let joined = Vocab::from_parts([UNK, EOS, "a\nb"], vec![1; 3]).unwrap();
+        let apart = Vocab::from_parts([UNK, EOS, "a", "b"], vec![1; 4]).unwrap();
+        assert_ne!(joined.fingerprint(), apart.fingerprint());
     }
 }

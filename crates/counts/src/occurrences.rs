@@ -183,7 +183,7 @@ impl Occurrences<'_> {
     pub(crate) fn tasks(&self) -> Vec<(Range<usize>, usize)> {
         let n_tasks = match rayon::current_num_threads() {
             1 => 1,
-            n_threads => 8 * n_threads,
+            n_threads => 16 * n_threads,
         };
         let n_places: usize = self.chunks.iter().map(|chunk| chunk.places.len()).sum();
         let enough = (n_places / n_tasks + 1).max(self.n_words() / 4);

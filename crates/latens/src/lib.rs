@@ -1,4 +1,4 @@
-//! latens learns latent-variable models of text, and uses them to score, tag and explore text.
+//! latens learns latent-variable models of text, and uses them to score, sample and explore text.
 //!
 //! This crate is the front door: it re-exports the others, and has the only list of all models.
 

@@ -63,7 +63,9 @@ impl Ngram {
     fn arpa_names(&self) -> Result<Vec<&str>, ArpaError> {
         let mut names: Vec<&str> = self.lexicon.vocab.words().collect();
         let unfit = |word: &&&str| {
-            word.is_empty() || word.contains(char::is_whitespace) || [BEGIN, END].contains(*word)
+            word.is_empty()
+                || word.contains(|c: char| c.is_ascii_whitespace())
+                || [BEGIN, END].contains(*word)
         };
         if let Some(word) = names.iter().find(unfit) {
             return Err(ArpaError::Word { word: (*word).to_owned() });
@@ -151,17 +153,17 @@ impl Lines<'_> {
             if self.input.read_line(&mut self.text)? == 0 {
                 return Err(self.problem("the file ends too early"));
             }
-            if !self.text.trim().is_empty() {
-                return Ok(self.text.trim_end());
+            if !self.text.trim_ascii().is_empty() {
+                return Ok(self.text.trim_ascii_end());
             }
         }
     }
 
     fn expect(&mut self, wanted: &str) -> Result<(), ArpaError> {
-        if self.next()?.trim() == wanted {
+        if self.next()?.trim_ascii() == wanted {
             return Ok(());
         }
-        Err(self.problem(format!("`{wanted}` expected, found {:?}", self.text.trim())))
+        Err(self.problem(format!("`{wanted}` expected, found {:?}", self.text.trim_ascii())))
     }
 
     fn problem(&self, problem: impl Into<String>) -> ArpaError {
@@ -172,10 +174,10 @@ impl Lines<'_> {
 /// The header; it leaves `lines` behind the line that begins the unigrams.
 fn read_sizes(lines: &mut Lines<'_>) -> Result<Vec<usize>, ArpaError> {
     // Some toolkits write a comment before the data.
-    while lines.next()?.trim() != "\\data\\" {}
+    while lines.next()?.trim_ascii() != "\\data\\" {}
     let mut sizes = Vec::new();
     loop {
-        let line = lines.next()?.trim();
+        let line = lines.next()?.trim_ascii();
         if line == "\\1-grams:" {
             break;
         }
@@ -282,7 +284,7 @@ impl Lines<'_> {
 
 /// Logarithm, words and back-off weight of one line, in natural logarithms.
 fn fields(line: &str, order: usize) -> Option<(f32, Vec<&str>, f32)> {
-    let mut parts = line.split_whitespace();
+    let mut parts = line.split_ascii_whitespace();
     let log_10: f64 = parts.next()?.parse().ok()?;
     let words: Vec<&str> = parts.by_ref().take(order).collect();
     let backoff_10: f64 = parts.next().map_or(Some(0.0), |part| part.parse().ok())?;

@@ -210,14 +210,14 @@ impl Counted {
             let n_known = ngram.iter().take_while(|word| word.index() < n_words).count();
             n_known > 0 && ngram[n_known..].iter().all(|word| word.index() == n_words)
         };
-        let mut ngrams = self.words.chunks_exact(self.order);
+        let ngrams = self.words.chunks_exact(self.order);
         if !ngrams.clone().all(is_possible) || !ngrams.is_sorted_by(|a, b| a < b) {
             let problem = "its n-grams do not ascend, or are not of the vocabulary";
             return Err(CheckpointError::Invalid { problem });
         }
         let sum = self.counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
         let n_tokens = corpus.sentences.offsets().get(self.n_sentences);
-        if self.counts.contains(&0) || sum.as_ref() != n_tokens {
+        if self.counts.contains(&0) || n_tokens.is_none() || sum.as_ref() != n_tokens {
             let problem = "its n-grams are not as many as the tokens of its sentences";
             return Err(CheckpointError::Invalid { problem });
         }
@@ -315,6 +315,7 @@ mod tests {
             resume(words, [1, 1, 1], usize::MAX),
             resume(words, [1, 2, 0], 1),
             resume(words, [u64::MAX, 3, 1], 1),
+            resume(words, [u64::MAX, 3, 1], 3),
             resume(with(0, [1, 5, 2]), [1, 1, 1], 1),
             resume(with(0, [1, 4, 2]), [1, 1, 1], 1),
             resume(with(2, [4, 4, 4]), [1, 1, 1], 1),

@@ -156,7 +156,8 @@ impl Discounts {
         let [_, n_1, n_2, n_3, n_4] = n.map(|n| n as f64);
         let y = n_1 / (n_1 + 2.0 * n_2);
         let d = [1.0 - 2.0 * y * n_2 / n_1, 2.0 - 3.0 * y * n_3 / n_2, 3.0 - 4.0 * y * n_4 / n_3];
-        let sound = d.iter().zip([1.0, 2.0, 3.0]).all(|(&d, k)| (0.0..=k).contains(&d));
+        // A discount of zero would leave nothing to words that were never seen after a history.
+        let sound = d.iter().zip([1.0, 2.0, 3.0]).all(|(&d, k)| d > 0.0 && d <= k);
         if sound { Discounts(d) } else { FALLBACK }
     }
 

@@ -1,4 +1,4 @@
-use latens_model::{ParamError, Params};
+use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 
 /// The largest order that is counted.
@@ -35,23 +35,13 @@ impl NgramParams {
 
 impl Params for NgramParams {
     fn check(&self) -> Result<(), ParamError> {
-        let must = |name, ok: bool, must: &str, got: String| {
-            if ok { Ok(()) } else { Err(ParamError { name, must: must.to_owned(), got }) }
-        };
-        must("order", (1..=MAX_ORDER).contains(&self.order), "1 to 6", self.order.to_string())?;
-        must(
-            "min_counts",
-            self.min_counts.first().is_none_or(|&first| first <= 1) && self.min_counts.is_sorted(),
-            "1 for single words and never fall from one order to the next",
-            format!("{:?}", self.min_counts),
-        )?;
-        must(
-            "cache_weight",
-            (0.0..1.0).contains(&self.cache_weight),
-            "at least 0 and less than 1",
-            self.cache_weight.to_string(),
-        )?;
-        must("cache_size", self.cache_size >= 1, "at least 1", self.cache_size.to_string())
+        let Self { order, min_counts, cache_weight, cache_size } = self;
+        check_range("order", *order, 1..=MAX_ORDER)?;
+        let fine = min_counts.first().is_none_or(|&first| first <= 1) && min_counts.is_sorted();
+        let must = "1 for single words and never fall from one order to the next";
+        check_that(fine, "min_counts", must, format!("{min_counts:?}"))?;
+        check_range("cache_weight", *cache_weight, 0.0..1.0)?;
+        check_range("cache_size", *cache_size, 1..)
     }
 }
 

@@ -55,7 +55,7 @@ impl Definition {
         let y = with(1) / (with(1) + 2.0 * with(2));
         let d = |k: u64| k as f64 - (k + 1) as f64 * y * with(k + 1) / with(k);
         let all = [d(1), d(2), d(3)];
-        let sound = (1..=3).all(|k| all[k - 1] >= 0.0 && all[k - 1] <= k as f64);
+        let sound = (1..=3).all(|k| all[k - 1] > 0.0 && all[k - 1] <= k as f64);
         let all = if sound { all } else { [0.5, 1.0, 1.5] };
         if count == 0 { 0.0 } else { all[count.min(3) as usize - 1] }
     }
@@ -146,6 +146,23 @@ fn a_text_too_small_for_discounts_agrees_with_the_definition() {
     for order in [1, 2, 3, 5] {
         assert_agrees(NgramParams { order, ..NgramParams::default() }, 3);
     }
+}
+
+#[test]
+fn no_history_leaves_nothing_to_words_never_seen() {
+    // Words with the counts 1 (12 of them), 2 (6), 3 (4) and 4 (6): D(3) = 3 − 4 · 12/24 · 6/4 = 0.
+    let counts = [(1, 12), (2, 6), (3, 4), (4, 6)];
+    let words: Vec<String> = (0..28).map(|i| format!("w{i}")).collect();
+    let vocab =
+        Vocab::from_counts(words.iter().map(|word| (word.as_str(), 1)), &VocabLimits::default());
+    let times = counts.iter().flat_map(|&(times, n)| std::iter::repeat_n(times, n));
+    let tokens = times.zip(2..).flat_map(|(times, id)| std::iter::repeat_n(WordId(id), times));
+    let sentences = Sentences::from_words([tokens.collect::<Vec<_>>()]);
+    let lexicon =
+        Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
+    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
+    let model = Ngram::fit(&params, &Corpus { lexicon, sentences }, &mut unwatched).unwrap();
+    assert!(model.log_prob(&[WordId::UNK]).is_finite());
 }
 
 #[test]

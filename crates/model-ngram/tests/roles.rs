@@ -158,6 +158,17 @@ fn a_cache_of_any_size_takes_memory_for_the_words_read_only() {
 }
 
 #[test]
+fn a_blank_that_is_not_ascii_is_part_of_a_word() {
+    let text =
+        "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-1\t</s>\n-0.5\t10\u{a0}000\n\n\\end\\\n";
+    let model = Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default()).unwrap();
+    assert_eq!(model.lexicon().vocab.word(WordId(2)), "10\u{a0}000");
+    let mut again = Vec::new();
+    model.write_arpa(&mut again).unwrap();
+    assert!(String::from_utf8(again).unwrap().contains("10\u{a0}000"));
+}
+
+#[test]
 fn the_cache_remembers_words_across_sentences() {
     let corpus = embedded_corpus();
     let plain = fit(&corpus, NgramParams { order: 2, ..NgramParams::default() });

@@ -1,7 +1,8 @@
 //! Models in and out of foreign formats.
 
-use crate::args::WordArgs;
+use crate::args::PreprocessingArgs;
 use crate::output::Output;
+use crate::paths::check_output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
@@ -42,7 +43,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_enum)]
     from: ForeignFormat,
     #[command(flatten)]
-    words: WordArgs,
+    preprocessing: PreprocessingArgs,
     /// Where to write the model
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
@@ -57,6 +58,7 @@ pub(crate) enum ForeignFormat {
 }
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
+    check_output(&args.output, [&args.model])?;
     let model = latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
@@ -70,9 +72,9 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
         return Err(error).with_context(|| format!("cannot export `{}`", args.model.display()));
     }
     written?;
-    let result = json!({ "model": model.kind(), "path": args.output });
-    output.result(&result, |out| writeln!(out, "wrote `{}`", args.output.display()))?;
-    Ok(())
+    let path = args.output.display().to_string();
+    let result = json!({ "model": model.kind(), "path": path });
+    output.result(&result, |out| writeln!(out, "wrote `{path}`"))
 }
 
 fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -> Result<()> {
@@ -89,9 +91,10 @@ fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -
 }
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
+    check_output(&args.output, [&args.file])?;
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(File::open(&args.file).with_context(reading)?);
-    let preprocessing = args.words.preprocessing();
+    let preprocessing = args.preprocessing.preprocessing();
     let model = match args.from {
         ForeignFormat::Arpa => {
             AnyModel::Ngram(Ngram::read_arpa(&mut file, &preprocessing).with_context(reading)?)
@@ -103,10 +106,9 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
         }
     };
     model.save(&args.output)?;
-    let vocab = model.lexicon().vocab.len();
-    let result = json!({ "model": model.kind(), "path": args.output, "vocab": vocab });
+    let (path, vocab) = (args.output.display().to_string(), model.lexicon().vocab.len());
+    let result = json!({ "model": model.kind(), "path": path, "vocab": vocab });
     output.result(&result, |out| {
-        writeln!(out, "wrote `{}`: {}, {vocab} words", args.output.display(), model.description())
-    })?;
-    Ok(())
+        writeln!(out, "wrote `{path}`: {}, {vocab} words", model.description())
+    })
 }

@@ -2,10 +2,10 @@ use crate::args::{ReadingArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
+use crate::paths::check_output;
 use crate::progress::{Watcher, catch_interrupts};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::corpus::storage::check_writable;
 use latens::counts::{Boundary, Budget, CountError, LagCounts};
 use latens::model::{FitError, Progress};
 use serde::Serialize;
@@ -38,7 +38,10 @@ pub(crate) struct CountArgs {
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: usize,
     /// Add up files of counts
-    #[arg(long, conflicts_with_all = ["lags", "vocab", "cache"])]
+    #[arg(long, conflicts_with_all = [
+        "lags", "boundary", "cache", "format", "fields", "invalid", "tokenize", "lowercase", "digits",
+        "min_count", "max_vocab", "vocab",
+    ])]
     merge: bool,
     /// Where to write the counts
     #[arg(short, long, value_name = "COUNTS")]
@@ -63,7 +66,7 @@ struct CountResult {
 }
 
 pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
-    check_writable(&args.output)?;
+    check_output(&args.output, args.files.iter().chain(&args.words.vocab))?;
     let budget = Budget { bytes: args.memory << 20, ..Budget::default() };
     let counts = match args.lags {
         Some(lags) => count(args, lags, &budget, output)?,
@@ -84,18 +87,18 @@ pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
             "{pairs} different pairs at {} lags of {tokens} tokens in `{path}`",
             result.lags
         )
-    })?;
-    Ok(())
+    })
 }
 
 fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Result<LagCounts> {
-    let corpus = read_corpus(&args.reading.inputs(&args.files), &args.words, &args.cache)?;
+    let (inputs, words) = (args.reading.inputs(&args.files)?, &args.words);
+    let corpus = read_corpus(&inputs, &words.learned, words.vocab.as_deref(), &args.cache)?;
     let boundary = match args.boundary {
         BoundaryArg::Stream => Boundary::Stream,
         BoundaryArg::Sentence => Boundary::Sentence,
     };
     catch_interrupts()?;
-    let mut watcher = Watcher::new(output, None, None)?;
+    let mut watcher = Watcher::new(output, None, None);
     let total = corpus.sentences.n_tokens() as u64;
     let counted = LagCounts::of(&corpus, lags, boundary, budget, &mut |done_tokens| {
         watcher.watch(&Progress {

@@ -1,4 +1,5 @@
 use crate::args::Common;
+use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -7,6 +8,7 @@ use latens::corpus::embedded::{self, Split};
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
 use latens::math::Rng;
+use latens::model::file::inspect;
 use latens::model::{LanguageModel, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::{perplexity, sample};
@@ -69,27 +71,57 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             Some(folder) => writeln!(
                 out,
                 "\nThe models and the corpus are in `{0}`. Try:\n  latens sample {0}/demo.ngram\n  \
-                 latens perplexity {0}/demo.ngram {0}/valid.txt",
+                 latens perplexity {0}/demo.ngram {0}/valid.txt\n  \
+                 latens vocab {0}/documents.tsv --fields label,split,text --tokenize words -o \
+                 {0}/words.vocab",
                 folder.display()
             ),
             None => writeln!(out, "\n`latens demo -o DIR` keeps the models and the corpus."),
         }
-    })?;
+    })
+}
+
+/// The embedded corpus as files: their names and contents.
+fn corpus_files() -> Vec<(String, String)> {
+    let mut files = vec![("documents.tsv".to_owned(), embedded::docs())];
+    for split in Split::ALL {
+        files.push((format!("{}.txt", split.name()), embedded::text(split)));
+        files.push((format!("{}.conll", split.name()), embedded::tagged(split)));
+    }
+    files
+}
+
+fn write_corpus(folder: &Path) -> Result<()> {
+    let files = corpus_files();
+    refuse_other_files(folder, &files)?;
+    for (name, text) in files {
+        write_atomically(&folder.join(name), |out| out.write_all(text.as_bytes()))?;
+    }
     Ok(())
 }
 
-/// The embedded corpus as files.
-fn write_corpus(folder: &Path) -> Result<()> {
-    let write = |name: String, text: String| {
-        write_atomically(&folder.join(name), |out| out.write_all(text.as_bytes()))
+/// Refuses a folder with files that the demo would replace, but for those of an earlier demo.
+fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
+    let is_other_text = |(name, text): &&(String, String)| {
+        let path = folder.join(name);
+        path.exists() && fs::read(path).ok().as_deref() != Some(text.as_bytes())
     };
-    for split in Split::ALL {
-        write(format!("{}.txt", split.name()), embedded::text(split))?;
-        write(format!("{}.conll", split.name()), embedded::tagged(split))?;
+    let is_other_model = |name: &&str| {
+        let path = folder.join(name);
+        path.exists() && inspect(&path).is_err()
+    };
+    let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
+    match other_text.or_else(|| [NGRAM_FILE, BROWN_FILE].into_iter().find(is_other_model)) {
+        Some(name) => Err(hinted(
+            format!("`{}` exists and is not of this demo", folder.join(name).display()),
+            "name a new folder with `-o`",
+        )),
+        None => Ok(()),
     }
-    write("documents.tsv".into(), embedded::docs())?;
-    Ok(())
 }
+
+const NGRAM_FILE: &str = "demo.ngram";
+const BROWN_FILE: &str = "demo.brown";
 
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
@@ -112,7 +144,7 @@ fn brown(folder: &Path) -> Result<ModelResult> {
     let corpus = training_text(folder, 4)?;
     let params = BrownParams { n_clusters: 60 }.validate()?;
     let model = Brown::fit(&params, &corpus, &mut unwatched)?;
-    model.save(&folder.join("demo.brown"))?;
+    model.save(&folder.join(BROWN_FILE))?;
     let (clusters, vocab) = (model.clusters(), &corpus.lexicon.vocab);
     let mut members: Vec<Vec<&str>> = vec![Vec::new(); clusters.n_clusters()];
     for (word, &cluster) in vocab.words().zip(clusters.of_word()) {
@@ -146,7 +178,7 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
         Ok(Ngram::fit(&params, &corpus, &mut unwatched)?)
     };
     let (single, model) = (fit(1)?, fit(3)?);
-    model.save(&folder.join("demo.ngram"))?;
+    model.save(&folder.join(NGRAM_FILE))?;
     let [single_ppl, ppl] = [&single, &model].map(|model| perplexity(model, &test).perplexity());
     let vocab = &corpus.lexicon.vocab;
     let mut rng = Rng::new(seed);

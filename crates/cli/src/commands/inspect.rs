@@ -1,15 +1,17 @@
 use crate::output::{Output, thousands};
 use anyhow::Result;
 use clap::Args;
+use latens::corpus::container::Container;
 use latens::model::file::{Inspection, inspect};
 use serde_json::{Value, json};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 /// Show what a model file holds, without loading it
 ///
-/// A model file goes in; out come its kind, parameters, preprocessing, facts about its training, and the
-/// names, types and shapes of its arrays. Only the header is read.
+/// A model file or a checkpoint goes in; out come its kind, parameters, preprocessing, facts about its
+/// training or where it stopped, and the names, types and shapes of its arrays. Only the header is read.
 #[derive(Args)]
 pub(crate) struct InspectArgs {
     /// A model file or a checkpoint
@@ -17,8 +19,18 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) fn run(args: &InspectArgs, output: &Output) -> Result<()> {
+    refuse_container(&args.file)?;
     let found = inspect(&args.file)?;
-    output.result(&as_json(&found), |out| write_text(&found, out))?;
+    output.result(&as_json(&found), |out| write_text(&found, out))
+}
+
+/// A file of counts or of encoded text is ours, but no model: the error says which of them it is.
+fn refuse_container(path: &Path) -> Result<()> {
+    let mut start = [0; 8];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    if read.is_ok() && start == *b"latens\x1A\n" {
+        Container::open(path, "model")?;
+    }
     Ok(())
 }
 
@@ -33,6 +45,7 @@ fn as_json(found: &Inspection) -> Value {
         "vocab_limits": header.vocab_limits,
         "vocab": n_words(found),
         "training": header.training,
+        "checkpoint": header.checkpoint,
         "arrays": found.arrays,
         "bytes": found.n_bytes,
     })
@@ -51,13 +64,19 @@ fn write_text(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     if let Some(n_words) = n_words(found) {
         writeln!(out, "vocabulary  {} words", thousands(n_words))?;
     }
+    if let Some(checkpoint) = &header.checkpoint {
+        writeln!(out, "checkpoint  of a model of kind {}", checkpoint.of)?;
+    }
+    let state = header.checkpoint.as_ref().map(|checkpoint| checkpoint.state.clone());
     for (title, value) in [
+        ("state", state.unwrap_or_default()),
         ("parameters", header.parameters.clone()),
         ("text", json!(header.preprocessing)),
         ("training", Value::Object(header.training.clone())),
     ] {
+        let Some(entries) = value.as_object() else { continue };
         writeln!(out, "{title}")?;
-        for (name, value) in value.as_object().into_iter().flatten() {
+        for (name, value) in entries {
             writeln!(out, "  {name} = {value}")?;
         }
     }

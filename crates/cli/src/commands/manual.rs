@@ -1,10 +1,10 @@
 //! Shell completions and manual pages.
 
+use crate::output::print;
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::Shell;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 /// Print completions for a shell
@@ -28,16 +28,14 @@ pub(crate) struct ManArgs {
 pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut program, "latens", &mut text);
-    io::Write::write_all(&mut io::stdout().lock(), &text)?;
-    Ok(())
+    print(|out| out.write_all(&text))
 }
 
 pub(crate) fn man(args: &ManArgs, program: Command) -> Result<()> {
     let Some(folder) = &args.output else {
         let mut page = Vec::new();
         clap_mangen::Man::new(program).render(&mut page)?;
-        io::Write::write_all(&mut io::stdout().lock(), &page)?;
-        return Ok(());
+        return print(|out| out.write_all(&page));
     };
     fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(program, folder))

@@ -16,13 +16,6 @@ use latens::AnyModel;
 use latens::model::LanguageModel;
 use std::path::Path;
 
-/// Opens a model that can score text, or says which models can.
-pub(crate) fn open_language_model(path: &Path) -> Result<AnyModel> {
-    let model = latens::open(path)?;
-    language_model(&model, path)?;
-    Ok(model)
-}
-
 /// The model as a language model, or an error that says which models are.
 pub(crate) fn language_model<'a>(
     model: &'a AnyModel,

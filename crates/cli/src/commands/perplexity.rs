@@ -1,5 +1,5 @@
 use crate::args::TextArgs;
-use crate::commands::{language_model, open_language_model};
+use crate::commands::language_model;
 use crate::output::{Output, thousands};
 use anyhow::Result;
 use clap::Args;
@@ -30,9 +30,10 @@ struct PerplexityResult {
 }
 
 pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
-    let model = open_language_model(&args.model)?;
-    let sentences = model.lexicon().read(&args.text.reading.inputs(&args.text.files))?;
-    let found = perplexity(language_model(&model, &args.model)?, &sentences);
+    let inputs = args.text.inputs()?;
+    let any_model = latens::open(&args.model)?;
+    let model = language_model(&any_model, &args.model)?;
+    let found = perplexity(model, &any_model.lexicon().read(&inputs)?);
     let result = PerplexityResult {
         perplexity: found.perplexity(),
         log_prob: found.log_prob,
@@ -47,6 +48,5 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
         writeln!(out, "perplexity {:.2}", result.perplexity)?;
         writeln!(out, "log_prob   {:.2} (natural logarithm)", result.log_prob)?;
         writeln!(out, "tokens     {tokens}, {oov} of them unknown")
-    })?;
-    Ok(())
+    })
 }

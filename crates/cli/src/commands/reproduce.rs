@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(output: &Output) -> io::Result<()> {
+fn list(output: &Output) -> Result<()> {
     let names = EXPERIMENTS.iter().map(|e| json!({ "name": e.name, "about": e.about }));
     output.result(&json!({ "experiments": names.collect::<Vec<_>>() }), |out| {
         EXPERIMENTS.iter().try_for_each(|e| writeln!(out, "{:16} {}", e.name, e.about))

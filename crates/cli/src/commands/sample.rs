@@ -1,11 +1,11 @@
 use crate::args::Common;
-use crate::commands::{language_model, open_language_model};
-use crate::output::Output;
+use crate::commands::language_model;
+use crate::output::{Output, print, print_json};
 use anyhow::Result;
 use clap::Args;
 use latens::math::Rng;
 use latens::tasks::sample;
-use serde::Serialize;
+use serde_json::json;
 use std::path::PathBuf;
 
 /// Make up text with a language model
@@ -23,23 +23,23 @@ pub(crate) struct SampleArgs {
     max_words: usize,
 }
 
-#[derive(Serialize)]
-struct SampleResult {
-    sentences: Vec<String>,
-}
-
 pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result<()> {
-    let any_model = open_language_model(&args.model)?;
+    let any_model = latens::open(&args.model)?;
     let model = language_model(&any_model, &args.model)?;
     let vocab = &any_model.lexicon().vocab;
     let mut rng = Rng::new(common.seed);
-    let sentences = (0..args.n).map(|_| {
+    let mut draw = || {
         let words = sample(model, args.max_words, &mut rng);
         words.into_iter().map(|word| vocab.word(word)).collect::<Vec<_>>().join(" ")
-    });
-    let result = SampleResult { sentences: sentences.collect() };
-    output.result(&result, |out| {
-        result.sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
-    })?;
-    Ok(())
+    };
+    if output.is_json() {
+        let mut sentences = Vec::new();
+        // `collect` would ask for the memory of all of them at once, however many are wanted.
+        for _ in 0..args.n {
+            sentences.push(draw());
+        }
+        print_json(&json!({ "sentences": sentences }))
+    } else {
+        print(|out| (0..args.n).try_for_each(|_| writeln!(out, "{}", draw())))
+    }
 }

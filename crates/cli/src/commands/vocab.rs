@@ -1,9 +1,10 @@
-use crate::args::{TextArgs, WordArgs};
+use crate::args::{LearnedWordArgs, TextArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::output::{Output, thousands};
+use crate::paths::check_output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use latens::corpus::storage::{check_writable, write_atomically};
+use latens::corpus::storage::write_atomically;
 use latens::corpus::{Census, Corpus, Lexicon, Preprocessing, Vocab, VocabLimits};
 use serde::Serialize;
 use std::fs;
@@ -20,7 +21,7 @@ pub(crate) struct VocabArgs {
     #[command(flatten)]
     text: TextArgs,
     #[command(flatten)]
-    words: WordArgs,
+    words: LearnedWordArgs,
     #[command(flatten)]
     cache: CacheArgs,
     /// Where to write the vocabulary
@@ -29,32 +30,31 @@ pub(crate) struct VocabArgs {
 }
 
 #[derive(Serialize)]
-struct VocabResult<'a> {
-    path: &'a Path,
+struct VocabResult {
+    path: String,
     tokens: u64,
     sentences: u64,
     vocab: usize,
 }
 
 pub(crate) fn run(args: &VocabArgs, output: &Output) -> Result<()> {
-    let inputs = args.text.reading.inputs(&args.text.files);
-    check_writable(&args.output)?;
-    let census = match (&args.cache.cache, &args.words.vocab) {
-        (None, None) => Lexicon::learn(&inputs, &args.words.preprocessing(), &args.words.limits())?,
-        _ => census(read_corpus(&inputs, &args.words, &args.cache)?),
+    let inputs = args.text.inputs()?;
+    check_output(&args.output, &args.text.files)?;
+    let census = match &args.cache.cache {
+        None => Lexicon::learn(&inputs, &args.words.preprocessing(), &args.words.limits())?,
+        Some(_) => census(read_corpus(&inputs, &args.words, None, &args.cache)?),
     };
     write_atomically(&args.output, |out| write_lexicon(&census.lexicon, out))?;
     let result = VocabResult {
-        path: &args.output,
+        path: args.output.display().to_string(),
         tokens: census.n_tokens,
         sentences: census.n_sentences,
         vocab: census.lexicon.vocab.len(),
     };
     output.result(&result, |out| {
         let (words, tokens) = (thousands(result.vocab), thousands(result.tokens as usize));
-        writeln!(out, "{words} words of {tokens} tokens in `{}`", result.path.display())
-    })?;
-    Ok(())
+        writeln!(out, "{words} words of {tokens} tokens in `{}`", result.path)
+    })
 }
 
 fn census(corpus: Corpus) -> Census {

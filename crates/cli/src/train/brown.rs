@@ -1,13 +1,11 @@
 use super::TrainingArgs;
 use crate::output::Output;
-use crate::progress::Watcher;
 use anyhow::Result;
 use clap::Args;
 use latens::AnyModel;
 use latens::brown::{Brown, BrownParams};
 use latens::model::{Params, Progress};
 use serde_json::Map;
-use std::time::Instant;
 
 /// Brown clusters: a hierarchy of word classes
 ///
@@ -23,15 +21,12 @@ pub(crate) struct BrownArgs {
 }
 
 pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
-    let started = Instant::now();
     let params = BrownParams { n_clusters: args.n_clusters }.validate()?;
-    args.training.refuse_resume()?;
-    let text = args.training.read(output)?;
-    let mut watcher = Watcher::new(output, args.training.log.as_deref(), None)?;
-    let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
-    let fitted = Brown::fit(&params, &text.corpus, watch);
-    let model = watcher.finish(fitted)?;
+    let mut training = args.training.begin_without_checkpoints(output)?;
+    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
+    let fitted = Brown::fit(&params, &training.corpus, watch);
+    let model = training.watcher.finish(fitted)?;
     let mut metrics = Map::new();
     metrics.insert("mutual_information".into(), model.facts()["mutual_information"].clone());
-    args.training.finish(&AnyModel::Brown(model), &text, metrics, started, output)
+    training.finish(&AnyModel::Brown(model), metrics, output)
 }

@@ -7,17 +7,18 @@ use crate::args::{Common, TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
+use crate::paths::{check_input, check_output, refuse_second_stdin};
 use crate::progress::{Watcher, catch_interrupts};
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::storage::check_writable;
-use latens::corpus::{Corpus, Sentences};
+use latens::corpus::{Corpus, Lexicon, Sentences};
 use latens::model::Checkpoint;
+use latens::model::file::inspect;
 use latens::tasks::perplexity;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -55,21 +56,27 @@ struct TrainingArgs {
     /// Go on from the checkpoint that an interrupted run left
     #[arg(long)]
     resume: bool,
-    /// Write one JSON line an iteration to this file
+    /// Write one JSON line an iteration to this file, or one in all for a model without iterations
     #[arg(long, value_name = "FILE.jsonl")]
     log: Option<PathBuf>,
 }
 
-/// Text to learn from, and to measure on.
-struct TrainingText {
+/// A training that has all it needs.
+struct Training<'a> {
+    args: &'a TrainingArgs,
+    started: Instant,
     corpus: Corpus,
+    /// Text to measure on.
     valid: Option<Sentences>,
+    /// Where to go on from, if that was asked for.
+    checkpoint: Option<Checkpoint>,
+    watcher: Watcher,
 }
 
 #[derive(Serialize)]
-struct TrainResult<'a> {
+struct TrainResult {
     model: &'static str,
-    path: &'a Path,
+    path: String,
     seconds: f64,
     tokens: usize,
     vocab: usize,
@@ -84,21 +91,75 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 }
 
 impl TrainingArgs {
-    /// Reads the text, after a look at whether the output can be written at all. From then on Ctrl-C
-    /// waits for a checkpoint.
-    fn read(&self, output: &Output) -> Result<TrainingText> {
-        check_writable(&self.output)?;
-        let inputs = self.text.reading.inputs(&self.text.files);
-        let corpus = read_corpus(&inputs, &self.words, &self.cache)?;
-        let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        let valid = self
-            .valid
-            .as_ref()
-            .map(|file| corpus.lexicon.read(&self.text.reading.inputs(std::slice::from_ref(file))));
-        let valid = valid.transpose()?;
+    /// Begins the training of a model that leaves checkpoints.
+    fn begin(&self, output: &Output) -> Result<Training<'_>> {
+        let path = self.checkpoint_path();
+        let checkpoint = if self.resume {
+            Some(open_checkpoint(&path)?)
+        } else {
+            refuse_other_file(&path)?;
+            None
+        };
+        self.read(checkpoint, Some(path), output)
+    }
+
+    /// Begins the training of a model that leaves none.
+    fn begin_without_checkpoints(&self, output: &Output) -> Result<Training<'_>> {
+        if self.resume {
+            return Err(hinted("this model leaves no checkpoints", "run it without `--resume`"));
+        }
+        self.read(None, None, output)
+    }
+
+    /// Reads the text, after a look at whether all other files can be read and written. From then on
+    /// Ctrl-C waits for a checkpoint.
+    fn read(
+        &self,
+        checkpoint: Option<Checkpoint>,
+        checkpoint_path: Option<PathBuf>,
+        output: &Output,
+    ) -> Result<Training<'_>> {
+        let started = Instant::now();
+        self.check_files()?;
+        let inputs = self.text.inputs()?;
+        let vocab = self.words.vocab.as_deref();
+        let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let valid = self.read_valid(&corpus.lexicon)?;
+        let log = self.log.as_deref().map(|path| self.open_log(path)).transpose()?;
         catch_interrupts()?;
+        let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
         output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
-        Ok(TrainingText { corpus, valid })
+        let watcher = Watcher::new(output, log, checkpoint_path);
+        Ok(Training { args: self, started, corpus, valid, checkpoint, watcher })
+    }
+
+    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
+        let Some(valid) = &self.valid else { return Ok(None) };
+        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
+        Ok(Some(lexicon.read(&inputs)?))
+    }
+
+    fn check_files(&self) -> Result<()> {
+        refuse_second_stdin(self.text.files.iter().chain(&self.valid))?;
+        let inputs = || self.text.files.iter().chain(&self.valid).chain(&self.words.vocab);
+        check_output(&self.output, inputs())?;
+        if let Some(log) = &self.log {
+            check_output(log, inputs())?;
+            ensure!(*log != self.output, "`{}` is both the model and the log", log.display());
+            check_appendable(log)?;
+        }
+        self.valid.as_deref().map_or(Ok(()), check_input)
+    }
+
+    /// Opens the log. Only a run that goes on keeps what is in it.
+    fn open_log(&self, path: &Path) -> Result<File> {
+        let mut options = File::options();
+        if self.resume {
+            options.append(true)
+        } else {
+            options.write(true).truncate(true)
+        };
+        options.create(true).open(path).with_context(|| cannot_write(path))
     }
 
     /// Where an interrupted run leaves its checkpoint: beside the model.
@@ -107,62 +168,73 @@ impl TrainingArgs {
         name.push(".checkpoint");
         name.into()
     }
+}
 
-    /// The checkpoint to go on from, if that was asked for.
-    fn checkpoint(&self) -> Result<Option<Checkpoint>> {
-        if !self.resume {
-            return Ok(None);
-        }
-        let path = self.checkpoint_path();
-        if !path.exists() {
-            return Err(hinted(
-                format!("there is no checkpoint `{}` to go on from", path.display()),
-                "run it without `--resume`",
-            ));
-        }
-        Ok(Some(Checkpoint::open(&path)?))
+/// Refuses a log that is there and cannot be changed: unlike a model, it is not replaced as a whole.
+fn check_appendable(log: &Path) -> Result<()> {
+    if log.is_file() {
+        File::options().append(true).open(log).with_context(|| cannot_write(log))?;
     }
+    Ok(())
+}
 
-    /// Refuses `--resume` for a model that leaves no checkpoints.
-    fn refuse_resume(&self) -> Result<()> {
-        if self.resume {
-            return Err(hinted("this model leaves no checkpoints", "run it without `--resume`"));
-        }
-        Ok(())
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`", path.display())
+}
+
+fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+    if !path.exists() {
+        return Err(hinted(
+            format!("there is no checkpoint `{}` to go on from", path.display()),
+            "run it without `--resume`",
+        ));
     }
+    Ok(Checkpoint::open(path)?)
+}
 
-    fn watcher(&self, output: &Output) -> Result<Watcher> {
-        Watcher::new(output, self.log.as_deref(), Some(self.checkpoint_path()))
+/// Refuses to begin where a checkpoint would replace a file that is none.
+fn refuse_other_file(path: &Path) -> Result<()> {
+    let is_checkpoint = || inspect(path).is_ok_and(|found| found.header.checkpoint.is_some());
+    if path.exists() && !is_checkpoint() {
+        return Err(hinted(
+            format!("checkpoints go to `{}`, but there is another file", path.display()),
+            "move it away, or choose another place with `-o`",
+        ));
     }
+    Ok(())
+}
 
+impl Training<'_> {
     /// Measures and saves a model that was fitted, and tells of it.
     fn finish(
-        &self,
+        mut self,
         model: &AnyModel,
-        text: &TrainingText,
         mut metrics: Map<String, Value>,
-        started: Instant,
         output: &Output,
     ) -> Result<()> {
-        if let (Some(model), Some(valid)) = (model.as_language_model(), &text.valid) {
+        if let (Some(model), Some(valid)) = (model.as_language_model(), &self.valid) {
             metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
         }
-        model.save(&self.output)?;
-        // The model is whole, so nobody will go on from its checkpoint.
-        let _ = fs::remove_file(self.checkpoint_path());
+        let path = &self.args.output;
+        model.save(path)?;
+        self.watcher.log_result(&metrics)?;
+        // The model is whole, so nobody will go on from its checkpoint; one that this run never saw
+        // may be of other work.
+        if self.watcher.has_saved() || self.checkpoint.is_some() {
+            let _ = fs::remove_file(self.args.checkpoint_path());
+        }
         let result = TrainResult {
             model: model.kind(),
-            path: &self.output,
-            seconds: started.elapsed().as_secs_f64(),
-            tokens: text.corpus.sentences.n_tokens(),
-            vocab: text.corpus.lexicon.vocab.len(),
+            path: path.display().to_string(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            tokens: self.corpus.sentences.n_tokens(),
+            vocab: self.corpus.lexicon.vocab.len(),
             metrics,
         };
         output.result(&result, |out| {
-            writeln!(out, "wrote `{}` in {:.1} s", self.output.display(), result.seconds)?;
+            writeln!(out, "wrote `{}` in {:.1} s", result.path, result.seconds)?;
             let mut metrics = result.metrics.iter();
             metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
-        })?;
-        Ok(())
+        })
     }
 }

@@ -7,7 +7,6 @@ use latens::AnyModel;
 use latens::model::{Params, Progress};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
-use std::time::Instant;
 
 /// An n-gram language model (interpolated modified Kneser-Ney)
 ///
@@ -32,7 +31,6 @@ pub(crate) struct NgramArgs {
 }
 
 pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<()> {
-    let started = Instant::now();
     let params = NgramParams {
         order: args.order,
         min_counts: args.min_counts.clone(),
@@ -40,17 +38,15 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
         cache_size: args.cache_size,
     };
     let params = params.validate()?;
-    let text = args.training.read(output)?;
-    let checkpoint = args.training.checkpoint()?;
-    let mut watcher = args.training.watcher(output)?;
-    let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
-    let fitted = match &checkpoint {
-        Some(checkpoint) => Ngram::resume(&params, &text.corpus, checkpoint, watch),
-        None => Ngram::fit(&params, &text.corpus, watch),
+    let mut training = args.training.begin(output)?;
+    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
+    let fitted = match &training.checkpoint {
+        Some(checkpoint) => Ngram::resume(&params, &training.corpus, checkpoint, watch),
+        None => Ngram::fit(&params, &training.corpus, watch),
     };
-    let mut model = watcher.finish(fitted)?;
+    let mut model = training.watcher.finish(fitted)?;
     model.add_fact("seed", common.seed);
     let mut metrics = Map::new();
     metrics.insert("ngrams".into(), json!(model.n_ngrams()));
-    args.training.finish(&AnyModel::Ngram(model), &text, metrics, started, output)
+    training.finish(&AnyModel::Ngram(model), metrics, output)
 }
