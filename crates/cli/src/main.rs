@@ -7,6 +7,7 @@ mod errors;
 mod output;
 mod paths;
 mod progress;
+mod reading;
 mod train;
 
 use args::Common;

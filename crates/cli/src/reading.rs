@@ -1,10 +1,10 @@
 //! Progress of reading text: a bar on a terminal, else a line every few seconds.
 
-use crate::output::Output;
+use crate::output::{Output, complain};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use latens::corpus::{Inputs, ReadWatch};
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,7 @@ const EVERY: Duration = Duration::from_secs(5);
 pub(crate) fn watched(mut inputs: Inputs, output: &Output) -> Inputs {
     if !output.is_quiet() {
         let total = total_bytes(&inputs);
-        inputs.watch =
-            Some(if io::stderr().is_terminal() { bar(total) } else { lines(total) });
+        inputs.watch = Some(if io::stderr().is_terminal() { bar(total) } else { lines(total) });
     }
     inputs
 }
@@ -60,6 +59,6 @@ fn lines(total: Option<u64>) -> ReadWatch {
             let left = started.elapsed().as_secs_f64() * (total - n_bytes) as f64 / n_bytes as f64;
             line += &format!(" of {}, {left:.0} s left", HumanBytes(total));
         }
-        let _ = writeln!(io::stderr(), "{line}");
+        complain(&(line + "\n"));
     })
 }

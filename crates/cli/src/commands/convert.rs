@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::brown::Brown;
+use latens::corpus::open_input;
 use latens::corpus::storage::write_atomically;
 use latens::model::WordClusters;
 use latens::ngram::Ngram;
 use serde_json::json;
-use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
     check_output(&args.output, [&args.file])?;
     let reading = || format!("cannot read `{}`", args.file.display());
-    let mut file = BufReader::new(File::open(&args.file).with_context(reading)?);
+    let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
     let preprocessing = args.preprocessing.preprocessing();
     let model = match args.from {
         ForeignFormat::Arpa => {

@@ -4,6 +4,7 @@ use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::check_output;
 use crate::progress::{Watcher, catch_interrupts};
+use crate::reading::watched;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::counts::{Boundary, Budget, CountError, LagCounts};
@@ -91,7 +92,8 @@ pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
 }
 
 fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Result<LagCounts> {
-    let (inputs, words) = (args.reading.inputs(&args.files)?, &args.words);
+    let inputs = watched(args.reading.inputs(&args.files)?, output);
+    let words = &args.words;
     let corpus = read_corpus(&inputs, &words.learned, words.vocab.as_deref(), &args.cache)?;
     let boundary = match args.boundary {
         BoundaryArg::Stream => Boundary::Stream,

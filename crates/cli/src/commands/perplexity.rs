@@ -1,6 +1,7 @@
 use crate::args::TextArgs;
 use crate::commands::language_model;
 use crate::output::{Output, thousands};
+use crate::reading::watched;
 use anyhow::Result;
 use clap::Args;
 use latens::tasks::perplexity;
@@ -30,7 +31,7 @@ struct PerplexityResult {
 }
 
 pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
-    let inputs = args.text.inputs()?;
+    let inputs = watched(args.text.inputs()?, output);
     let any_model = latens::open(&args.model)?;
     let model = language_model(&any_model, &args.model)?;
     let found = perplexity(model, &any_model.lexicon().read(&inputs)?);

@@ -2,6 +2,7 @@ use crate::args::{LearnedWordArgs, TextArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::output::{Output, thousands};
 use crate::paths::check_output;
+use crate::reading::watched;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use latens::corpus::storage::write_atomically;
@@ -38,7 +39,7 @@ struct VocabResult {
 }
 
 pub(crate) fn run(args: &VocabArgs, output: &Output) -> Result<()> {
-    let inputs = args.text.inputs()?;
+    let inputs = watched(args.text.inputs()?, output);
     check_output(&args.output, &args.text.files)?;
     let census = match &args.cache.cache {
         None => Lexicon::learn(&inputs, &args.words.preprocessing(), &args.words.limits())?,

@@ -9,6 +9,7 @@ use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::{check_input, check_output, refuse_second_stdin};
 use crate::progress::{Watcher, catch_interrupts};
+use crate::reading::watched;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
@@ -121,7 +122,7 @@ impl TrainingArgs {
     ) -> Result<Training<'_>> {
         let started = Instant::now();
         self.check_files()?;
-        let inputs = self.text.inputs()?;
+        let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
         let valid = self.read_valid(&corpus.lexicon)?;
