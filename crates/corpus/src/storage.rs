@@ -161,7 +161,7 @@ pub struct FlatArray<T>(Source<T>);
 #[derive(Clone, Debug)]
 enum Source<T> {
     /// Some of the values.
-    Memory(Arc<[T]>, Range<usize>),
+    Memory(Arc<Vec<T>>, Range<usize>),
     /// Some of the bytes.
     Mapped(Arc<Mmap>, Range<usize>),
 }
@@ -196,7 +196,7 @@ impl<T: Pod> FlatArray<T> {
 impl<T> From<Vec<T>> for FlatArray<T> {
     fn from(values: Vec<T>) -> Self {
         let all = 0..values.len();
-        FlatArray(Source::Memory(values.into(), all))
+        FlatArray(Source::Memory(Arc::new(values), all))
     }
 }
 
