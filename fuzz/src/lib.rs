@@ -73,7 +73,11 @@ fn use_model(model: &AnyModel) {
         use_language_model(model);
     }
     if let AnyModel::Ngram(model) = model {
-        let _ = model.write_arpa(&mut Vec::new());
+        let mut arpa = Vec::new();
+        if model.write_arpa(&mut arpa).is_ok() {
+            let again = Ngram::read_arpa(&mut &arpa[..], &Preprocessing::default());
+            again.expect("what was written can be read");
+        }
     }
     let path = path("model again");
     model.save(&path).expect("a model that was opened can be saved");

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 const BEGIN: &str = "<s>";
 const END: &str = "</s>";
+const OTHER_UNK: &str = "<UNK>";
 /// What the format writes for probability zero.
 const NEVER: f32 = -99.0;
 
@@ -212,9 +213,10 @@ fn read_unigrams(
         let line = lines.next()?.to_owned();
         let (log_prob, words, backoff) = fields(&line, 1).ok_or_else(|| lines.bad_ngram(1))?;
         let mut entry = Entry { log_prob, backoff, ..never(0) };
-        // `<UNK>` is what some toolkits write.
         let special = match words[0] {
-            UNK | "<UNK>" => Some(0),
+            UNK => Some(0),
+            // What some toolkits write for it; beside it, a word like any other.
+            OTHER_UNK if !seen[0] => Some(0),
             END => Some(1),
             BEGIN => Some(2),
             _ => None,
@@ -261,8 +263,8 @@ fn read_ngrams(
             *place = match *word {
                 BEGIN => begin,
                 END => 1,
-                UNK | "<UNK>" => 0,
-                word => names.find(word).ok_or_else(|| {
+                UNK => 0,
+                word => names.find(word).or((word == OTHER_UNK).then_some(0)).ok_or_else(|| {
                     lines.problem(format!("the word `{word}` is not among the 1-grams"))
                 })?,
             };

@@ -158,6 +158,26 @@ fn a_cache_of_any_size_takes_memory_for_the_words_read_only() {
 }
 
 #[test]
+fn the_unknown_word_of_other_toolkits_is_a_word_beside_ours() {
+    let text = "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-1\t</s>\n-0.5\t<UNK>\n-0.7\ta\n\n\
+                \\2-grams:\n-0.2\ta <UNK>\n\n\\end\\\n";
+    let read = |text: &str| Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default());
+    let words = |text: &str| {
+        let model = read(text).unwrap();
+        let mut again = Vec::new();
+        model.write_arpa(&mut again).unwrap();
+        let again = read(std::str::from_utf8(&again).unwrap()).unwrap();
+        assert!(again.lexicon().vocab.words().eq(model.lexicon().vocab.words()));
+        let sentence = model.lexicon().ids("a <UNK>");
+        assert!((model.log_prob(&sentence) / 10f64.ln() + 0.9).abs() < 1e-6);
+        model.lexicon().vocab.words().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(text), ["<unk>", "<eos>", "a"]);
+    let both = text.replace("1=3", "1=4").replace("-1\t</s>", "-1\t</s>\n-2\t<unk>");
+    assert_eq!(words(&both), ["<unk>", "<eos>", "<UNK>", "a"]);
+}
+
+#[test]
 fn a_blank_that_is_not_ascii_is_part_of_a_word() {
     let text =
         "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-1\t</s>\n-0.5\t10\u{a0}000\n\n\\end\\\n";
