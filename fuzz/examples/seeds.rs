@@ -46,6 +46,12 @@ order1.children u64 0 0 1 3 4 4
 order2.words u32 3 2 4 2
 order2.log_probs f32 -0.5 -1 -0.25 -0.75
 "#;
+const CLUSTERS: &str = r#"{"kind":"brown","format_version":1,"latens_version":"0","parameters":{"n_clusters":3},"preprocessing":{},"vocab_limits":{}}
+clusters u32 2 4294967295 0 1
+paths.ends u64 2 6 7
+paths.letters letters 0001001
+"#;
+const PATHS: &str = "00\tthe\t9\n00\ta\t4\n010010\t<unk>\t2\n1\tcat\n";
 const STATE: &str = r#"{"kind":"checkpoint","format_version":1,"latens_version":"0","parameters":{"order":2},"checkpoint":{"of":"ngram","data_fingerprint":7,"state":[1.5,null]}}
 weights f32 0.5 nan
 "#;
@@ -87,6 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     seed("text_compressed", "gzip", gzip.finish()?)?;
     seed("text_compressed", "zstd", zstd::encode_all(TEXT.as_bytes(), 3)?)?;
     seed("arpa", "trigrams", ARPA)?;
+    seed("clusters", "paths", PATHS)?;
     // One sentence done, and its three n-grams, each seen once; see the target.
     seed("ngram_resume", "one", [1, 1, 3, 2, 1, 2, 4, 4, 1, 3, 2, 4, 1])?;
     let model = |name: &str, outline: &str| {
@@ -99,6 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     // A reader that refuses its seed would never be fuzzed beyond the first check.
     latens::open(&model("bigrams", &format!("{BIGRAMS}{VOCAB}"))?)?;
+    latens::open(&model("clusters", &format!("{CLUSTERS}{VOCAB}"))?)?;
     Checkpoint::open(&model("checkpoint", STATE)?)?;
     Corpus::open(&container("sentences", &format!("{SENTENCES}{VOCAB}"))?)?;
     Documents::open(&container("documents", &format!("{DOCUMENTS}{VOCAB}"))?)?;

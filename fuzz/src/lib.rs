@@ -12,7 +12,9 @@ use latens::corpus::{
     TaggedSentences, Tokenize, UNK, Vocab, VocabLimits, WordId,
 };
 use latens::counts::{Budget, LagCounts, NgramCounts};
-use latens::model::{Checkpoint, LanguageModel, ModelFile, Params, inspect};
+use latens::model::{
+    Checkpoint, FeatureRows, LanguageModel, ModelFile, Params, TokenEncoder, inspect,
+};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::Value;
 use std::fs;
@@ -68,7 +70,11 @@ pub fn open_model(bytes: &[u8]) {
     }
 }
 
-fn use_model(model: &AnyModel) {
+/// Uses a model in each of its roles, and saves and opens it.
+pub fn use_model(model: &AnyModel) {
+    if let Some(encoder) = model.as_token_encoder() {
+        use_token_encoder(encoder, model.lexicon().vocab.len());
+    }
     if let Some(model) = model.as_language_model() {
         use_language_model(model);
     }
@@ -97,6 +103,14 @@ pub fn use_language_model(model: &dyn LanguageModel) {
         let log_prob = scorer.read(word);
         assert!(log_prob == log_probs[word.index()], "one word as likely as among all");
     }
+}
+
+fn use_token_encoder(encoder: &dyn TokenEncoder, n_words: usize) {
+    let sentence: Vec<WordId> = (0..n_words.min(64)).map(WordId::from).collect();
+    let mut rows = FeatureRows::new();
+    encoder.encode(&sentence, &mut rows);
+    assert_eq!(rows.len(), sentence.len());
+    assert!(rows.columns().iter().all(|&column| (column as usize) < encoder.n_features()));
 }
 
 fn use_checkpoint(checkpoint: &Checkpoint) {
