@@ -113,3 +113,49 @@ impl<'a> Array<'a> {
 fn bytes<T: FromStr, const N: usize>(values: &str, bytes_of: fn(T) -> [u8; N]) -> Vec<u8> {
     values.split(' ').filter_map(|value| value.parse().ok()).flat_map(bytes_of).collect()
 }
+
+/// What a value can become, besides another value of the file.
+const VALUES: [&str; 14] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "4294967295",
+    "18446744073709551615",
+    "0.5",
+    "-0.5",
+    "-2",
+    "-inf",
+    "nan",
+];
+
+/// Changes one value of the outline in `data[..size]`, and tells its new size: most changes that know
+/// nothing of outlines make files that are refused at once. `None`, and no change, for one seed in
+/// four, and if there is no value or no room.
+pub fn change_value(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> Option<usize> {
+    let mut random = u64::from(seed);
+    let mut draw = |n: usize| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (random >> 33) as usize % n.max(1)
+    };
+    let outline = std::str::from_utf8(&data[..size]).ok().filter(|_| draw(4) > 0)?;
+    let parts = outline.split([' ', '\n', ':', ',', '[', ']', '{', '}']);
+    let values: Vec<&str> = parts.filter(|part| part.parse::<f64>().is_ok()).collect();
+    let (value, other) = (values.get(draw(values.len()))?, values.get(draw(values.len()))?);
+    let at = value.as_ptr().addr() - outline.as_ptr().addr();
+    let new = match draw(8) {
+        0 => String::new(),
+        1 => format!("{value} {other}"),
+        2 => (*other).to_owned(),
+        3 => value.parse().map_or(String::new(), |n: u64| n.wrapping_add(1).to_string()),
+        4 => value.parse().map_or(String::new(), |n: u64| n.wrapping_sub(1).to_string()),
+        _ => VALUES[draw(VALUES.len())].to_owned(),
+    };
+    let changed = [&outline[..at], &new, &outline[at + value.len()..]].concat();
+    let room = data.get_mut(..changed.len()).filter(|room| room.len() <= max_size)?;
+    room.copy_from_slice(changed.as_bytes());
+    Some(changed.len())
+}
