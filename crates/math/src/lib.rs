@@ -1,11 +1,13 @@
 //! Numeric building blocks. There are no words here: slices and matrices in, numbers out.
 
+mod real;
 mod log_space;
 mod rng;
 mod sampling;
 mod sparse;
 
 pub use log_space::{log_add, log_sum_exp};
+pub use real::{Real, softmax, softmax_columns};
 pub use rng::Rng;
 pub use sampling::{sample_index, sample_log_index};
 pub use sparse::Csr;

@@ -1,0 +1,1 @@
+//! Neural layers with hand-derived gradients.
