@@ -1,5 +1,6 @@
 //! Numeric building blocks. There are no words here: slices and matrices in, numbers out.
 
+pub mod chain;
 mod real;
 mod log_space;
 mod rng;

@@ -35,6 +35,12 @@ impl Rng {
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
+
+    /// A number from the standard normal distribution (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
 }
 
 /// One step of SplitMix64: different numbers stay different, and similar ones do not stay similar.
@@ -90,6 +96,20 @@ impl TryFrom<[u64; 4]> for Rng {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn normal_numbers_have_the_moments_of_the_normal_distribution() {
+        let mut rng = Rng::new(7);
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let moment = |power: i32| draws.iter().map(|x| x.powi(power)).sum::<f64>() / n as f64;
+        // Five standard deviations of the mean of x^k: the variances are 1, 2, 15 and 96.
+        for (power, expected, variance) in
+            [(1, 0.0, 1.0f64), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)]
+        {
+            assert!((moment(power) - expected).abs() < 5.0 * (variance / n as f64).sqrt());
+        }
+    }
 
     #[test]
     fn draws_are_those_of_the_reference_program() {
