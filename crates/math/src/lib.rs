@@ -3,11 +3,13 @@
 pub mod chain;
 mod real;
 mod log_space;
+mod products;
 mod rng;
 mod sampling;
 mod sparse;
 
 pub use log_space::{log_add, log_sum_exp};
+pub use products::BlockRef;
 pub use real::{Real, softmax, softmax_columns};
 pub use rng::Rng;
 pub use sampling::{sample_index, sample_log_index};

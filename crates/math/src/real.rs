@@ -3,6 +3,7 @@
 //! Models store and compute in `f32`. The same code in `f64` is what finite differences are taken of.
 
 use num_traits::Float;
+use rayon::prelude::*;
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
@@ -61,7 +62,7 @@ impl Real for f32 {
         p = p * r + 8.333_452e-3;
         p = p * r + 4.166_579_6e-2;
         p = p * r + 1.666_666_5e-1;
-        p = p * r + 5.000_000_1e-1;
+        p = p * r + 5.000_000_2e-1;
         p = p * r * r + r + 1.0;
         // 2^n in two factors: n can be 128, which has no exponent of its own.
         let half = (n * 0.5) as i32;
@@ -93,7 +94,10 @@ impl Real for f64 {
 ///
 /// A row of −∞ alone becomes a row of zeros, with lse = −∞; an empty row has lse = −∞ too.
 pub fn softmax<T: Real>(row: &mut [T]) -> T {
-    pulp::Arch::new().dispatch(|| softmax_inlined(row))
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || softmax_inlined(row),
+    )
 }
 
 #[inline(always)]
@@ -146,32 +150,71 @@ fn maximum<T: Real>(row: &[T]) -> T {
 pub fn softmax_columns<T: Real>(columns: &mut [T], log_sums: &mut [T]) {
     let n_columns = log_sums.len();
     assert!(n_columns > 0 && columns.len().is_multiple_of(n_columns), "whole rows");
-    pulp::Arch::new().dispatch(|| {
-        let (mut maxima, mut sums) =
-            (vec![T::neg_infinity(); n_columns], vec![T::zero(); n_columns]);
-        for row in columns.chunks_exact(n_columns) {
-            for (max, &value) in maxima.iter_mut().zip(row) {
-                *max = if value > *max { value } else { *max };
-            }
-        }
-        // A column without any weight keeps its zeros: exp(−∞ − 0) = 0.
-        for max in &mut maxima {
-            *max = if *max == T::neg_infinity() { T::zero() } else { *max };
-        }
-        for row in columns.chunks_exact_mut(n_columns) {
-            for ((value, &max), sum) in row.iter_mut().zip(&maxima).zip(&mut sums) {
-                *value = (*value - max).exp_of();
-                *sum += *value;
-            }
-        }
-        for ((log_sum, &max), sum) in log_sums.iter_mut().zip(&maxima).zip(&mut sums) {
-            *log_sum = max + sum.ln();
-            *sum = if *sum > T::zero() { T::one() / *sum } else { T::zero() };
-        }
-        for row in columns.chunks_exact_mut(n_columns) {
-            row.iter_mut().zip(&sums).for_each(|(value, &scale)| *value *= scale);
-        }
+    let n_values = (ROWS * n_columns).max(1);
+    let mut maxima = vec![T::neg_infinity(); n_columns];
+    let parts = columns.par_chunks(n_values).map(|rows| column_maxima(rows, n_columns));
+    for part in parts.collect::<Vec<_>>() {
+        maxima.iter_mut().zip(part).for_each(|(max, value)| *max = larger(*max, value));
+    }
+    // A column without any weight keeps its zeros: exp(−∞ − 0) = 0.
+    maxima.iter_mut().filter(|max| **max == T::neg_infinity()).for_each(|max| *max = T::zero());
+    let mut sums = vec![T::zero(); n_columns];
+    let parts = columns.par_chunks_mut(n_values).map(|rows| exp_and_sum(rows, &maxima));
+    for part in parts.collect::<Vec<_>>() {
+        sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+    }
+    for ((log_sum, &max), sum) in log_sums.iter_mut().zip(&maxima).zip(&mut sums) {
+        *log_sum = max + sum.ln();
+        *sum = if *sum > T::zero() { T::one() / *sum } else { T::zero() };
+    }
+    columns.par_chunks_mut(n_values).for_each(|rows| {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for row in rows.chunks_exact_mut(n_columns) {
+                    row.iter_mut().zip(&sums).for_each(|(value, &scale)| *value *= scale);
+                }
+            },
+        );
     });
+}
+
+/// How many rows one thread takes at a time; sums are made of as many whatever the number of threads.
+const ROWS: usize = 64;
+
+fn column_maxima<T: Real>(rows: &[T], n_columns: usize) -> Vec<T> {
+    let mut maxima = vec![T::neg_infinity(); n_columns];
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for row in rows.chunks_exact(n_columns) {
+                maxima.iter_mut().zip(row).for_each(|(max, &value)| *max = larger(*max, value));
+            }
+        },
+    );
+    maxima
+}
+
+/// Replaces every x by exp(x − max) of its column, and returns the sums of columns.
+fn exp_and_sum<T: Real>(rows: &mut [T], maxima: &[T]) -> Vec<T> {
+    let mut sums = vec![T::zero(); maxima.len()];
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for row in rows.chunks_exact_mut(maxima.len()) {
+                for ((value, &max), sum) in row.iter_mut().zip(maxima).zip(&mut sums) {
+                    *value = (*value - max).exp_of();
+                    *sum += *value;
+                }
+            }
+        },
+    );
+    sums
+}
+
+#[inline(always)]
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
 }
 
 #[cfg(test)]
@@ -213,8 +256,8 @@ mod tests {
     #[test]
     fn columns_are_like_rows() {
         let mut rng = Rng::new(2);
-        let (n_rows, n_columns) = (7, 5);
-        let mut columns: Vec<f64> = (0..35).map(|_| rng.uniform() * 9.0).collect();
+        let (n_rows, n_columns) = (200, 5);
+        let mut columns: Vec<f64> = (0..1000).map(|_| rng.uniform() * 9.0).collect();
         columns.iter_mut().skip(3).step_by(5).for_each(|value| *value = f64::NEG_INFINITY);
         let before = columns.clone();
         let mut log_sums = vec![0.0; n_columns];

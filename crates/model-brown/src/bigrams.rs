@@ -10,6 +10,8 @@ pub(crate) struct Bigrams {
     pub(crate) frequency: Vec<u64>,
     /// How many tokens there are, ends of sentences aside.
     pub(crate) n_tokens: u64,
+    /// How many times a word stands right after another.
+    pub(crate) n_bigrams: u64,
     after: Neighbours,
     before: Neighbours,
 }
@@ -42,15 +44,29 @@ impl Bigrams {
             }
         }
         let pairs = pairs.finish()?.collect::<Result<Vec<(u64, u64)>, CountError>>()?;
-        let after = pairs.iter().map(|&(key, count)| ((key >> 32) as u32, key as u32, count));
-        let after = Neighbours::of_sorted(n_words, after);
-        let mut swapped: Vec<(u64, u64)> =
-            pairs.into_iter().map(|(key, count)| (key.rotate_left(32), count)).collect();
+        Ok(Bigrams::from_pairs(frequency, pairs))
+    }
+
+    /// From how often every word stands anywhere, and how often each pair of words, one in the upper 32
+    /// bits and the next in the lower ones; pairs ascend.
+    pub(crate) fn from_pairs(frequency: Vec<u64>, pairs: Vec<(u64, u64)>) -> Bigrams {
+        let n_words = frequency.len();
+        let n_bigrams = pairs.iter().map(|&(_, count)| count).sum();
+        let after = Neighbours::of_sorted(n_words, &pairs);
+        let mut swapped = pairs;
+        swapped.iter_mut().for_each(|(key, _)| *key = key.rotate_left(32));
         swapped.sort_unstable();
-        let before = swapped.iter().map(|&(key, count)| ((key >> 32) as u32, key as u32, count));
-        let before = Neighbours::of_sorted(n_words, before);
+        let before = Neighbours::of_sorted(n_words, &swapped);
         let n_tokens = frequency.iter().sum();
-        Ok(Bigrams { frequency, n_tokens, after, before })
+        Bigrams { frequency, n_tokens, n_bigrams, after, before }
+    }
+
+    /// The words that were seen, by falling frequency.
+    pub(crate) fn words_by_frequency(&self) -> Vec<u32> {
+        let seen = |word: &u32| self.frequency[*word as usize] > 0;
+        let mut words: Vec<u32> = (0..self.frequency.len() as u32).filter(seen).collect();
+        words.sort_by_key(|&word| (std::cmp::Reverse(self.frequency[word as usize]), word));
+        words
     }
 
     /// The words that stand right after `word`, and how often.
@@ -65,17 +81,13 @@ impl Bigrams {
 }
 
 impl Neighbours {
-    fn of_sorted(n_words: usize, pairs: impl Iterator<Item = (u32, u32, u64)>) -> Neighbours {
+    fn of_sorted(n_words: usize, pairs: &[(u64, u64)]) -> Neighbours {
         let mut offsets = vec![0; n_words + 1];
-        let mut words = Vec::new();
-        for (word, neighbour, count) in pairs {
-            offsets[word as usize + 1] += 1;
-            words.push((neighbour, count));
-        }
+        pairs.iter().for_each(|&(key, _)| offsets[(key >> 32) as usize + 1] += 1);
         for word in 0..n_words {
             offsets[word + 1] += offsets[word];
         }
-        Neighbours { offsets, words }
+        Neighbours { offsets, words: pairs.iter().map(|&(key, n)| (key as u32, n)).collect() }
     }
 
     fn of(&self, word: u32) -> &[(u32, u64)] {
@@ -93,10 +105,11 @@ mod tests {
         let sentences = Sentences::from_words([vec![a, b], vec![], vec![a, b, b]]);
         let bigrams = Bigrams::of(&sentences, 4, &Budget::default()).unwrap();
         assert_eq!(bigrams.frequency, [0, 0, 2, 3]);
-        assert_eq!(bigrams.n_tokens, 5);
+        assert_eq!((bigrams.n_tokens, bigrams.n_bigrams), (5, 4));
         assert_eq!(bigrams.after(2), [(3, 2)]);
         assert_eq!(bigrams.after(3), [(2, 1), (3, 1)]);
         assert_eq!(bigrams.before(3), [(2, 2), (3, 1)]);
         assert!(bigrams.before(0).is_empty());
+        assert_eq!(bigrams.words_by_frequency(), [3, 2]);
     }
 }

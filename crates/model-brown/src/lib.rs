@@ -9,7 +9,7 @@
 //! use latens_model_brown::{Brown, BrownParams};
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 200, /* seed */ 1);
-//! let params = BrownParams { n_clusters: 4 }.validate()?;
+//! let params = BrownParams { n_clusters: 4, ..BrownParams::default() }.validate()?;
 //! let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -22,9 +22,15 @@
 
 mod params;
 mod bigrams;
+mod counts;
+mod entropy;
 mod table;
+mod hierarchy;
 mod window;
+mod classes;
+mod exchange;
+mod fit;
 mod model;
 
 pub use model::Brown;
-pub use params::BrownParams;
+pub use params::{Algorithm, BrownParams};

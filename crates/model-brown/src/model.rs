@@ -1,13 +1,9 @@
-use crate::bigrams::Bigrams;
 use crate::params::BrownParams;
-use crate::window::{Hierarchy, cluster};
-use latens_corpus::{Corpus, Lexicon, StringTable, WordId};
-use latens_counts::Budget;
+use latens_corpus::{Lexicon, StringTable, WordId};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
-use latens_model::{FeatureRows, FitError, ParamError, TokenEncoder, Valid, Watch, WordClusters};
+use latens_model::{FeatureRows, ParamError, TokenEncoder, Valid, WordClusters};
 use serde_json::{Map, Value};
 use std::path::Path;
-use std::time::Instant;
 
 /// How many bits of a path are features of a word, besides the whole path.
 const PREFIXES: [usize; 4] = [4, 6, 10, 20];
@@ -28,45 +24,17 @@ impl Brown {
     /// What the file calls this model.
     pub const KIND: &str = "brown";
 
-    /// Clusters the words of a text; see Brown et al. 1992, §3.
-    pub fn fit(
-        params: &Valid<BrownParams>,
-        corpus: &Corpus,
-        watch: &mut Watch,
-    ) -> Result<Brown, FitError> {
-        let started = Instant::now();
-        let n_words = corpus.lexicon.vocab.len();
-        let bigrams = Bigrams::of(&corpus.sentences, n_words, &Budget::default())
-            .map_err(FitError::step("count bigrams"))?;
-        let n_seen = bigrams.frequency.iter().filter(|&&frequency| frequency > 0).count();
-        if params.n_clusters > n_seen {
-            return Err(FitError::Params(ParamError {
-                name: "n_clusters",
-                must: format!("at most {n_seen}, the number of different words"),
-                got: params.n_clusters.to_string(),
-            }));
-        }
-        let hierarchy = cluster(&bigrams, params.n_clusters, watch)?;
-        let clusters = WordClusters::new(hierarchy.cluster_of.clone(), paths(&hierarchy))
-            .expect("a tree gives every cluster a path of its own");
-        let mut facts = Map::new();
-        facts.insert("tokens".into(), corpus.sentences.n_tokens().into());
-        facts.insert("mutual_information".into(), hierarchy.mutual_information.into());
-        facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
-        Ok(Brown::new(params.clone(), corpus.lexicon.clone(), clusters, facts))
-    }
-
     /// A model of clusters that were made elsewhere.
     ///
     /// # Panics
     /// If there are more clusters than the parameters allow, which no file has.
     pub fn from_clusters(lexicon: Lexicon, clusters: WordClusters) -> Result<Brown, ParamError> {
-        let params = BrownParams { n_clusters: clusters.n_clusters() };
+        let params = BrownParams { n_clusters: clusters.n_clusters(), ..BrownParams::default() };
         let params = latens_model::Params::validate(params)?;
         Ok(Brown::new(params, lexicon, clusters, Map::new()))
     }
 
-    fn new(
+    pub(crate) fn new(
         params: Valid<BrownParams>,
         lexicon: Lexicon,
         clusters: WordClusters,
@@ -158,17 +126,4 @@ impl TokenEncoder for Brown {
             out.push_sparse(columns.into_iter().map(|column| (column, 1.0)));
         }
     }
-}
-
-/// The path of each cluster: 0 to the first part of a merger, 1 to the second, from the last one down.
-fn paths(hierarchy: &Hierarchy) -> Vec<String> {
-    let n_clusters = hierarchy.mergers.len() + 1;
-    let mut paths = vec![String::new(); n_clusters + hierarchy.mergers.len()];
-    for (i, &(a, b)) in hierarchy.mergers.iter().enumerate().rev() {
-        let path = paths[n_clusters + i].clone();
-        paths[a as usize] = path.clone() + "0";
-        paths[b as usize] = path + "1";
-    }
-    paths.truncate(n_clusters);
-    paths
 }

@@ -7,17 +7,35 @@ use serde::{Deserialize, Serialize};
 pub struct BrownParams {
     /// How many clusters to make.
     pub n_clusters: usize,
+    /// How to find them.
+    pub algorithm: Algorithm,
+    /// How many times [`Algorithm::Exchange`] goes through all words at most; it ends earlier when no
+    /// word moves. The other algorithm has no iterations.
+    pub n_iterations: usize,
+}
+
+/// How clusters are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// The classic one: words come in by falling frequency, and the two clusters are merged that lose
+    /// the least.
+    #[default]
+    Brown,
+    /// Every word moves to the cluster where it gains most, again and again: for large vocabularies.
+    Exchange,
 }
 
 impl Default for BrownParams {
     fn default() -> Self {
-        BrownParams { n_clusters: 1000 }
+        BrownParams { n_clusters: 1000, algorithm: Algorithm::default(), n_iterations: 20 }
     }
 }
 
 impl Params for BrownParams {
     fn check(&self) -> Result<(), ParamError> {
         // The table of losses has the square of this many entries: 2^15 clusters need 40 GiB.
-        check_range("n_clusters", self.n_clusters, 1..=1 << 15)
+        check_range("n_clusters", self.n_clusters, 1..=1 << 15)?;
+        check_range("n_iterations", self.n_iterations, 1..)
     }
 }

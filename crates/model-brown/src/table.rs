@@ -21,22 +21,37 @@
 //! comes in, or is merged with a frequent one, only pairs with one of its few neighbours change: this
 //! makes an insertion or a merger cost C · k for k neighbours, where recomputing costs C².
 
+use crate::counts::ClusterCounts;
+use crate::entropy::EntropyTerms;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
 /// Clusters in slots, how often they are neighbours, and what their mergers would lose.
 pub(crate) struct LossTable {
     n_slots: usize,
     active: Vec<bool>,
-    /// n(s, t), row after row, and its transpose.
-    right: Vec<u64>,
-    left: Vec<u64>,
-    /// f(s), ln f(s), and l(s) + r(s).
-    frequency: Vec<u64>,
+    counts: ClusterCounts,
+    /// ln f(s).
     log_frequency: Vec<f64>,
-    n_neighbours: Vec<u64>,
     /// ln (f(s) + f(t)).
     log_sums: Vec<f64>,
     /// L(s, t), symmetric; +∞ where a slot is free, and on the diagonal.
     losses: Vec<f64>,
+    /// The least loss of each row, right of the diagonal.
+    least: Vec<Least>,
     entropy_terms: EntropyTerms,
+}
+
+/// The least loss of a row, and the first slot that has it.
+#[derive(Clone, Copy)]
+struct Least {
+    loss: f64,
+    slot: usize,
+}
+
+impl Least {
+    /// Of a row that must be looked through, because its least loss has risen. No loss and no slot is like
+    /// these, so the row stays unknown until then.
+    const UNKNOWN: Least = Least { loss: f64::NEG_INFINITY, slot: usize::MAX };
 }
 
 impl LossTable {
@@ -45,15 +60,39 @@ impl LossTable {
         LossTable {
             n_slots,
             active: vec![false; n_slots],
-            right: vec![0; square],
-            left: vec![0; square],
-            frequency: vec![0; n_slots],
+            counts: ClusterCounts::new(n_slots),
             log_frequency: vec![0.0; n_slots],
-            n_neighbours: vec![0; n_slots],
             log_sums: vec![0.0; square],
             losses: vec![f64::INFINITY; square],
+            least: vec![Least::UNKNOWN; n_slots],
             entropy_terms: EntropyTerms::new(),
         }
+    }
+
+    /// The table of clusters that are all there.
+    pub(crate) fn of(counts: &ClusterCounts) -> LossTable {
+        let n = counts.n_clusters;
+        let mut table = LossTable::new(n);
+        for s in 0..n {
+            let row = |side: &[u64], end: usize| -> Vec<(usize, u64)> {
+                side[s * n..s * n + end].iter().copied().enumerate().collect()
+            };
+            let (after, before) = (row(&counts.right, s + 1), row(&counts.left, s));
+            table.insert(s, counts.frequency[s], &after, &before);
+        }
+        table
+    }
+
+    /// A table whose losses were kept: they are sums of many small changes, so computed anew they would
+    /// differ in their last bits, which can decide between equal mergers.
+    pub(crate) fn with_losses(counts: ClusterCounts, losses: Vec<f64>) -> LossTable {
+        let n_slots = counts.n_clusters;
+        let mut table = LossTable::new(n_slots);
+        table.active = counts.frequency.iter().map(|&frequency| frequency > 0).collect();
+        table.counts = counts;
+        table.losses = losses;
+        (0..n_slots).for_each(|s| table.set_frequency(s, table.counts.frequency[s]));
+        table
     }
 
     /// Puts a cluster into the free slot `s`: how often it stands anywhere, and how often each of the
@@ -69,24 +108,25 @@ impl LossTable {
         self.active[s] = true;
         self.set_frequency(s, frequency);
         for &(t, count) in after {
-            self.right[s * self.n_slots + t] += count;
-            self.left[t * self.n_slots + s] += count;
+            self.counts.right[s * self.n_slots + t] += count;
+            self.counts.left[t * self.n_slots + s] += count;
         }
         for &(t, count) in before.iter().filter(|&&(t, _)| t != s) {
-            self.right[t * self.n_slots + s] += count;
-            self.left[s * self.n_slots + t] += count;
+            self.counts.right[t * self.n_slots + s] += count;
+            self.counts.left[s * self.n_slots + t] += count;
         }
         let neighbours = self.neighbours(s);
-        self.n_neighbours[s] = 2 * self.right[s * self.n_slots + s];
+        self.counts.n_neighbours[s] = 2 * self.counts.right[s * self.n_slots + s];
         for &v in &neighbours {
-            let more = self.right[s * self.n_slots + v] + self.left[s * self.n_slots + v];
-            self.n_neighbours[s] += more;
-            self.n_neighbours[v] += more;
+            let more =
+                self.counts.right[s * self.n_slots + v] + self.counts.left[s * self.n_slots + v];
+            self.counts.n_neighbours[s] += more;
+            self.counts.n_neighbours[v] += more;
             self.raise_margin(v, more, s);
         }
         self.join_pairs(s, &neighbours);
-        for v in self.others(s, s) {
-            let loss = self.loss_with(v, s, &neighbours);
+        let loss = |v: usize| self.loss_with(v, s, &neighbours);
+        for (v, loss) in with_each(self.others(s, s), neighbours.len(), loss) {
             self.set_loss(v, s, loss);
         }
     }
@@ -108,57 +148,68 @@ impl LossTable {
     }
 
     /// The two clusters whose merger loses least; the lowest slots, if several lose the same.
-    pub(crate) fn best_merger(&self) -> Option<(usize, usize)> {
+    pub(crate) fn best_merger(&mut self) -> Option<(usize, usize)> {
         let mut best = (f64::INFINITY, None);
         for v in 0..self.n_slots {
-            let row = &self.losses[v * self.n_slots + v + 1..(v + 1) * self.n_slots];
-            let least = row.iter().copied().fold(f64::INFINITY, f64::min);
-            if least < best.0 {
-                let at = row.iter().position(|&loss| loss == least).expect("it was just seen");
-                best = (least, Some((v, v + 1 + at)));
+            if self.least[v].slot == Least::UNKNOWN.slot {
+                self.least[v] = self.find_least(v);
+            }
+            let Least { loss, slot: w } = self.least[v];
+            if loss < best.0 {
+                best = (loss, Some((v, w)));
             }
         }
         best.1
     }
 
-    /// Σ n(s,t)/T · log2 (n(s,t) T / (f(s) f(t))): the mutual information of neighbours, in bits.
-    pub(crate) fn mutual_information(&self, n_tokens: u64) -> f64 {
-        let total = n_tokens as f64;
-        let slots = || (0..self.n_slots).filter(|&s| self.active[s]);
-        let term = |(s, t): (usize, usize)| {
-            let n = self.right[s * self.n_slots + t] as f64;
-            if n == 0.0 {
-                return 0.0;
-            }
-            n / total * (n.ln() + total.ln() - self.log_frequency[s] - self.log_frequency[t])
-        };
-        slots().flat_map(|s| slots().map(move |t| (s, t))).map(term).sum::<f64>()
-            / std::f64::consts::LN_2
+    fn find_least(&self, v: usize) -> Least {
+        let row = &self.losses[v * self.n_slots + v + 1..(v + 1) * self.n_slots];
+        let loss = row.iter().copied().fold(f64::INFINITY, f64::min);
+        let at = row.iter().position(|&other| other == loss).unwrap_or(0);
+        Least { loss, slot: v + 1 + at }
     }
 
-    /// How often the cluster in slot `s` stands anywhere.
-    pub(crate) fn frequency(&self, s: usize) -> u64 {
-        self.frequency[s]
+    /// How often clusters stand anywhere and next to each other; nothing for a free slot.
+    pub(crate) fn counts(&self) -> &ClusterCounts {
+        &self.counts
+    }
+
+    /// L(s, t), row after row; +∞ where a slot is free, and on the diagonal.
+    pub(crate) fn losses(&self) -> &[f64] {
+        &self.losses
     }
 
     fn set_frequency(&mut self, s: usize, frequency: u64) {
-        self.frequency[s] = frequency;
+        self.counts.frequency[s] = frequency;
         self.log_frequency[s] = (frequency as f64).ln();
         for t in 0..self.n_slots {
-            let log_sum = ((frequency + self.frequency[t]) as f64).ln();
+            let log_sum = ((frequency + self.counts.frequency[t]) as f64).ln();
             self.log_sums[s * self.n_slots + t] = log_sum;
             self.log_sums[t * self.n_slots + s] = log_sum;
         }
     }
 
+    #[inline]
     fn set_loss(&mut self, v: usize, w: usize, loss: f64) {
         self.losses[v * self.n_slots + w] = loss;
         self.losses[w * self.n_slots + v] = loss;
+        let (row, slot) = (v.min(w), v.max(w));
+        let least = self.least[row];
+        // Nearly always neither is true.
+        if loss <= least.loss || slot == least.slot {
+            self.least[row] = if loss < least.loss || (loss == least.loss && slot <= least.slot) {
+                Least { loss, slot }
+            } else if slot == least.slot {
+                Least::UNKNOWN
+            } else {
+                least
+            };
+        }
     }
 
+    #[inline]
     fn add_loss(&mut self, v: usize, w: usize, more: f64) {
-        self.losses[v * self.n_slots + w] += more;
-        self.losses[w * self.n_slots + v] += more;
+        self.set_loss(v, w, self.losses[v * self.n_slots + w] + more);
     }
 
     /// The active slots but `s` and `t`.
@@ -169,7 +220,8 @@ impl LossTable {
     /// The other clusters that stand right before or after `s`.
     fn neighbours(&self, s: usize) -> Vec<usize> {
         let row = s * self.n_slots;
-        let is_neighbour = |v: &usize| *v != s && self.right[row + v] + self.left[row + v] > 0;
+        let is_neighbour =
+            |v: &usize| *v != s && self.counts.right[row + v] + self.counts.left[row + v] > 0;
         (0..self.n_slots).filter(is_neighbour).collect()
     }
 
@@ -186,8 +238,10 @@ impl LossTable {
         let row = s * self.n_slots;
         for (i, &v) in neighbours.iter().enumerate() {
             for &w in &neighbours[i + 1..] {
-                let gain = self.entropy_terms.g(self.right[row + v], self.right[row + w])
-                    + self.entropy_terms.g(self.left[row + v], self.left[row + w]);
+                let gain = self
+                    .entropy_terms
+                    .g(self.counts.right[row + v], self.counts.right[row + w])
+                    + self.entropy_terms.g(self.counts.left[row + v], self.counts.left[row + w]);
                 if gain != 0.0 {
                     self.add_loss(v, w, -gain);
                 }
@@ -210,7 +264,7 @@ impl LossTable {
                     continue;
                 }
                 let mut change = 0.0;
-                for side in [&self.right, &self.left] {
+                for side in [&self.counts.right, &self.counts.left] {
                     let [s_v, s_w] = [side[s * n + v], side[s * n + w]];
                     let [t_v, t_w] = [side[t * n + v], side[t * n + w]];
                     if s_v == 0 && s_w == 0 {
@@ -230,16 +284,17 @@ impl LossTable {
     fn losses_after_merger(&self, s: usize, t: usize, neighbours: &[usize]) -> Vec<(usize, f64)> {
         let n = self.n_slots;
         let terms = &self.entropy_terms;
-        let frequency = self.frequency[s] + self.frequency[t];
+        let frequency = self.counts.frequency[s] + self.counts.frequency[t];
         let log_frequency = (frequency as f64).ln();
-        let n_neighbours = self.n_neighbours[s] + self.n_neighbours[t];
-        let own = [s, t].iter().flat_map(|&a| [s, t].map(|b| self.right[a * n + b])).sum::<u64>();
+        let n_neighbours = self.counts.n_neighbours[s] + self.counts.n_neighbours[t];
+        let own =
+            [s, t].iter().flat_map(|&a| [s, t].map(|b| self.counts.right[a * n + b])).sum::<u64>();
         let loss = |v: usize| {
-            let log_sum = ((frequency + self.frequency[v]) as f64).ln();
-            let margin = self.n_neighbours[v] as f64 * (log_sum - self.log_frequency[v])
+            let log_sum = ((frequency + self.counts.frequency[v]) as f64).ln();
+            let margin = self.counts.n_neighbours[v] as f64 * (log_sum - self.log_frequency[v])
                 + n_neighbours as f64 * (log_sum - log_frequency);
             let mut loss = self.losses[v * n + t] + margin - self.margin(v, t) + self.block(v, t);
-            for side in [&self.right, &self.left] {
+            for side in [&self.counts.right, &self.counts.left] {
                 let (row_v, row_s, row_t) = (&side[v * n..], &side[s * n..], &side[t * n..]);
                 for &x in neighbours.iter().filter(|&&x| x != v) {
                     loss -= terms.g(row_v[x], row_s[x] + row_t[x]) - terms.g(row_v[x], row_t[x]);
@@ -247,18 +302,18 @@ impl LossTable {
                 // s is no third cluster any more.
                 loss += terms.g(row_v[s], row_t[s]);
             }
-            let to = self.right[v * n + s] + self.right[v * n + t];
-            let from = self.left[v * n + s] + self.left[v * n + t];
-            loss - terms.block(self.right[v * n + v], to, from, own)
+            let to = self.counts.right[v * n + s] + self.counts.right[v * n + t];
+            let from = self.counts.left[v * n + s] + self.counts.left[v * n + t];
+            loss - terms.block(self.counts.right[v * n + v], to, from, own)
         };
-        self.others(s, t).into_iter().map(|v| (v, loss(v))).collect()
+        with_each(self.others(s, t), neighbours.len(), loss)
     }
 
     /// L(v, s), of which only the neighbours of s need to be looked at.
     fn loss_with(&self, v: usize, s: usize, neighbours: &[usize]) -> f64 {
         let n = self.n_slots;
         let mut loss = self.margin(v, s) - self.block(v, s);
-        for side in [&self.right, &self.left] {
+        for side in [&self.counts.right, &self.counts.left] {
             let (row_v, row_s) = (&side[v * n..], &side[s * n..]);
             for &x in neighbours.iter().filter(|&&x| x != v) {
                 loss -= self.entropy_terms.g(row_v[x], row_s[x]);
@@ -270,40 +325,41 @@ impl LossTable {
     /// M(v, w).
     fn margin(&self, v: usize, w: usize) -> f64 {
         let log_sum = self.log_sums[v * self.n_slots + w];
-        self.n_neighbours[v] as f64 * (log_sum - self.log_frequency[v])
-            + self.n_neighbours[w] as f64 * (log_sum - self.log_frequency[w])
+        self.counts.n_neighbours[v] as f64 * (log_sum - self.log_frequency[v])
+            + self.counts.n_neighbours[w] as f64 * (log_sum - self.log_frequency[w])
     }
 
     /// B(v, w).
     fn block(&self, v: usize, w: usize) -> f64 {
-        let n = |a: usize, b: usize| self.right[a * self.n_slots + b];
+        let n = |a: usize, b: usize| self.counts.right[a * self.n_slots + b];
         self.entropy_terms.block(n(v, v), n(v, w), n(w, v), n(w, w))
     }
 
     /// Adds the counts of s to those of t.
     fn add_counts(&mut self, s: usize, t: usize) {
         let n = self.n_slots;
-        let own = [s, t].iter().flat_map(|&a| [s, t].map(|b| self.right[a * n + b])).sum::<u64>();
+        let own =
+            [s, t].iter().flat_map(|&a| [s, t].map(|b| self.counts.right[a * n + b])).sum::<u64>();
         for v in self.others(s, t) {
-            for side in [&mut self.right, &mut self.left] {
+            for side in [&mut self.counts.right, &mut self.counts.left] {
                 side[t * n + v] += side[s * n + v];
                 side[v * n + t] += side[v * n + s];
             }
         }
-        self.right[t * n + t] = own;
-        self.left[t * n + t] = own;
-        self.n_neighbours[t] += self.n_neighbours[s];
-        self.set_frequency(t, self.frequency[s] + self.frequency[t]);
+        self.counts.right[t * n + t] = own;
+        self.counts.left[t * n + t] = own;
+        self.counts.n_neighbours[t] += self.counts.n_neighbours[s];
+        self.set_frequency(t, self.counts.frequency[s] + self.counts.frequency[t]);
     }
 
     /// Empties a slot.
     fn release(&mut self, s: usize) {
         let n = self.n_slots;
         self.active[s] = false;
-        self.n_neighbours[s] = 0;
-        self.frequency[s] = 0;
+        self.counts.n_neighbours[s] = 0;
+        self.counts.frequency[s] = 0;
         for v in 0..n {
-            for side in [&mut self.right, &mut self.left] {
+            for side in [&mut self.counts.right, &mut self.counts.left] {
                 side[s * n + v] = 0;
                 side[v * n + s] = 0;
             }
@@ -312,34 +368,19 @@ impl LossTable {
     }
 }
 
-/// F(x) = x ln x of whole numbers. Small ones, which are nearly all, are looked up.
-struct EntropyTerms(Vec<f64>);
-
-impl EntropyTerms {
-    fn new() -> EntropyTerms {
-        EntropyTerms((0..1u64 << 16).map(entropy_term).collect())
+/// Each slot with its loss, which takes time in proportion to `n_neighbours`; by all threads, if that is
+/// worth their start.
+fn with_each(
+    slots: Vec<usize>,
+    n_neighbours: usize,
+    loss: impl Fn(usize) -> f64 + Sync,
+) -> Vec<(usize, f64)> {
+    const WORTH: usize = 1 << 16;
+    if slots.len() * n_neighbours < WORTH {
+        slots.into_iter().map(|v| (v, loss(v))).collect()
+    } else {
+        slots.into_par_iter().map(|v| (v, loss(v))).collect()
     }
-
-    #[inline]
-    fn f(&self, x: u64) -> f64 {
-        match self.0.get(x as usize) {
-            Some(&term) => term,
-            None => entropy_term(x),
-        }
-    }
-
-    #[inline]
-    fn g(&self, x: u64, y: u64) -> f64 {
-        if x == 0 || y == 0 { 0.0 } else { self.f(x + y) - self.f(x) - self.f(y) }
-    }
-
-    fn block(&self, vv: u64, vw: u64, wv: u64, ww: u64) -> f64 {
-        self.f(vv + vw + wv + ww) - self.f(vv) - self.f(vw) - self.f(wv) - self.f(ww)
-    }
-}
-
-fn entropy_term(x: u64) -> f64 {
-    if x == 0 { 0.0 } else { x as f64 * (x as f64).ln() }
 }
 
 #[cfg(test)]
@@ -349,7 +390,7 @@ mod tests {
 
     /// T · MI of the clusters in a table, from its counts alone.
     fn information(table: &LossTable) -> f64 {
-        table.mutual_information(1_000) * 1_000.0 * std::f64::consts::LN_2
+        table.counts.mutual_information(1_000, 1_000) * 1_000.0 * std::f64::consts::LN_2
     }
 
     /// Every loss in the table must be what a merger really loses.
@@ -370,6 +411,18 @@ mod tests {
         }
     }
 
+    /// The best merger must be the first of the least losses in the whole table.
+    fn assert_best_merger_is_right(table: &mut LossTable) {
+        let n = table.n_slots;
+        let mut expected = (f64::INFINITY, None);
+        for (v, w) in (0..n).flat_map(|v| (v + 1..n).map(move |w| (v, w))) {
+            if table.losses[v * n + w] < expected.0 {
+                expected = (table.losses[v * n + w], Some((v, w)));
+            }
+        }
+        assert_eq!(table.best_merger(), expected.1);
+    }
+
     /// A table after a number of random insertions and mergers.
     fn random_table(seed: u64, n_steps: usize) -> LossTable {
         let mut rng = Rng::new(seed);
@@ -382,6 +435,7 @@ mod tests {
                 let w = active[below(active.len())];
                 if v != w {
                     table.merge(v, w);
+                    assert_best_merger_is_right(&mut table);
                 }
                 continue;
             }
@@ -396,6 +450,7 @@ mod tests {
             };
             let (after, before) = (counts(true), counts(false));
             table.insert(s, 1 + below(20) as u64, &after, &before);
+            assert_best_merger_is_right(&mut table);
         }
         table
     }

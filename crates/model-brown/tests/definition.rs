@@ -6,33 +6,8 @@ use latens_model_brown::{Brown, BrownParams};
 use latens_testkit::{two_class_corpus, zipfian_corpus};
 use std::collections::BTreeMap;
 
-/// Words without ends of sentences, as one stream.
-fn stream(corpus: &Corpus) -> Vec<WordId> {
-    corpus.sentences.tokens().iter().copied().filter(|&word| word != WordId::EOS).collect()
-}
-
-/// Mutual information in bits of neighbouring clusters, over words that have a cluster; frequencies are
-/// of all tokens.
-fn information(words: &[WordId], clusters: &[Vec<WordId>]) -> f64 {
-    let of = |word: WordId| clusters.iter().position(|cluster| cluster.contains(&word));
-    let total = words.len() as f64;
-    let mut frequency: BTreeMap<usize, f64> = BTreeMap::new();
-    let mut pairs: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-    for &word in words {
-        if let Some(cluster) = of(word) {
-            *frequency.entry(cluster).or_default() += 1.0;
-        }
-    }
-    for pair in words.windows(2) {
-        if let (Some(s), Some(t)) = (of(pair[0]), of(pair[1])) {
-            *pairs.entry((s, t)).or_default() += 1.0;
-        }
-    }
-    let term = |(&(s, t), &n): (&(usize, usize), &f64)| {
-        n / total * (n * total / (frequency[&s] * frequency[&t])).log2()
-    };
-    pairs.iter().map(term).sum()
-}
+mod common;
+use common::{information, stream};
 
 /// The algorithm as the paper has it, with every loss computed from scratch.
 fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) {
@@ -73,7 +48,7 @@ fn clusters_are_those_of_the_definition() {
         (two_class_corpus(40, 5), 5),
     ] {
         let (expected, information) = by_definition(&corpus, n_clusters);
-        let params = BrownParams { n_clusters }.validate().unwrap();
+        let params = BrownParams { n_clusters, ..BrownParams::default() }.validate().unwrap();
         let brown = Brown::fit(&params, &corpus, &mut unwatched).unwrap();
         let found = brown.facts()["mutual_information"].as_f64().unwrap();
         assert!((found - information).abs() < 1e-9, "{found} {information}");
@@ -91,8 +66,8 @@ fn clusters_are_those_of_the_definition() {
 #[test]
 fn more_clusters_than_words_are_refused() {
     let corpus = zipfian_corpus(10, 20, 1);
-    let params = BrownParams { n_clusters: 1000 }.validate().unwrap();
+    let params = BrownParams { n_clusters: 1000, ..BrownParams::default() }.validate().unwrap();
     let error = Brown::fit(&params, &corpus, &mut unwatched).unwrap_err().to_string();
     assert!(error.contains("`n_clusters` must be at most"), "{error}");
-    assert!(BrownParams { n_clusters: 0 }.validate().is_err());
+    assert!(BrownParams { n_clusters: 0, ..BrownParams::default() }.validate().is_err());
 }

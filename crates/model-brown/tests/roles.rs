@@ -7,7 +7,7 @@ use latens_testkit::zipfian_corpus;
 
 fn brown() -> (Brown, latens_corpus::Corpus) {
     let corpus = zipfian_corpus(200, 300, 1);
-    let params = BrownParams { n_clusters: 40 }.validate().unwrap();
+    let params = BrownParams { n_clusters: 40, ..BrownParams::default() }.validate().unwrap();
     (Brown::fit(&params, &corpus, &mut unwatched).unwrap(), corpus)
 }
 
@@ -41,4 +41,18 @@ fn words_share_the_prefixes_that_their_paths_share() {
         .filter(|&&n| paths[0].get(..n).is_some() && paths[0].get(..n) == paths[1].get(..n));
     assert_eq!(shared, expected.count() + usize::from(paths[0] == paths[1]));
     assert!(corpus.lexicon.vocab.len() > 3);
+}
+
+#[test]
+fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+    let corpus = zipfian_corpus(400, 300, 2);
+    let params = BrownParams { n_clusters: 100, ..BrownParams::default() }.validate().unwrap();
+    latens_testkit::check_resume(
+        |watch| Brown::fit(&params, &corpus, watch),
+        |checkpoint, watch| Brown::resume(&params, &corpus, checkpoint, watch),
+        |a, b| {
+            assert_eq!(a.clusters(), b.clusters());
+            assert_eq!(a.facts()["mutual_information"], b.facts()["mutual_information"]);
+        },
+    );
 }

@@ -26,6 +26,14 @@ pub enum FitError {
     /// The checkpoint does not fit these parameters or this data.
     #[error("cannot go on from the checkpoint")]
     Checkpoint(#[from] CheckpointError),
+    /// The loss is no longer a number, and no good model came before.
+    #[error("the loss is no longer a number, in epoch {epoch}; lower `{lower}`")]
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: usize,
+        /// The parameter to lower.
+        lower: &'static str,
+    },
     /// A step on the way failed: counting, scratch files.
     #[error("cannot {action}")]
     Step {

@@ -56,6 +56,16 @@ impl WordClusters {
         Err(ClustersError::Contradiction { problem })
     }
 
+    /// The same clusters for the words of another vocabulary; a word that had none has none.
+    pub fn for_words(&self, own: &Vocab, other: &Vocab) -> WordClusters {
+        let cluster = |word: WordId| {
+            let id = own.id(other.word(word));
+            if id == WordId::UNK && word != WordId::UNK { None } else { self.cluster(id) }
+        };
+        let of_word = (0..other.len()).map(WordId::from).map(cluster).collect();
+        WordClusters { of_word, paths: self.paths.clone() }
+    }
+
     /// How many clusters there are.
     pub fn n_clusters(&self) -> usize {
         self.paths.len()

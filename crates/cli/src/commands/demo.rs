@@ -142,7 +142,7 @@ fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
 fn brown(folder: &Path) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
-    let params = BrownParams { n_clusters: 60 }.validate()?;
+    let params = BrownParams { n_clusters: 60, ..BrownParams::default() }.validate()?;
     let model = Brown::fit(&params, &corpus, &mut unwatched)?;
     model.save(&folder.join(BROWN_FILE))?;
     let (clusters, vocab) = (model.clusters(), &corpus.lexicon.vocab);

@@ -1,9 +1,10 @@
 use super::TrainingArgs;
+use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use latens::AnyModel;
-use latens::brown::{Brown, BrownParams};
+use latens::brown::{Algorithm, Brown, BrownParams};
 use latens::model::{Params, Progress};
 use serde_json::Map;
 
@@ -18,13 +19,41 @@ pub(crate) struct BrownArgs {
     /// How many clusters to make
     #[arg(long, value_name = "N", default_value_t = BrownParams::default().n_clusters)]
     n_clusters: usize,
+    /// How to find them
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = AlgorithmArg::Brown)]
+    algorithm: AlgorithmArg,
+    /// How many times `exchange` goes through all words at most
+    #[arg(long, value_name = "N", default_value_t = BrownParams::default().n_iterations)]
+    n_iterations: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AlgorithmArg {
+    /// The classic one: merge the two clusters that lose the least, as words come in
+    Brown,
+    /// Move every word to its best cluster, again and again: for large vocabularies
+    Exchange,
 }
 
 pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
-    let params = BrownParams { n_clusters: args.n_clusters }.validate()?;
-    let mut training = args.training.begin_without_checkpoints(output)?;
+    let algorithm = match args.algorithm {
+        AlgorithmArg::Brown => Algorithm::Brown,
+        AlgorithmArg::Exchange => Algorithm::Exchange,
+    };
+    let BrownArgs { n_clusters, n_iterations, .. } = *args;
+    let params = BrownParams { n_clusters, algorithm, n_iterations }.validate()?;
+    if args.training.valid.is_some() {
+        return Err(hinted(
+            "clusters give no probabilities, so they cannot be measured on another text",
+            "run it without `--valid`",
+        ));
+    }
+    let mut training = args.training.begin(output)?;
     let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = Brown::fit(&params, &training.corpus, watch);
+    let fitted = match &training.checkpoint {
+        Some(checkpoint) => Brown::resume(&params, &training.corpus, checkpoint, watch),
+        None => Brown::fit(&params, &training.corpus, watch),
+    };
     let model = training.watcher.finish(fitted)?;
     let mut metrics = Map::new();
     metrics.insert("mutual_information".into(), model.facts()["mutual_information"].clone());

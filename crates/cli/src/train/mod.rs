@@ -1,6 +1,7 @@
 //! `latens train`: one file a model, flags to parameters.
 
 mod brown;
+mod hmm;
 mod ngram;
 
 use crate::args::{Common, TextArgs, WordArgs};
@@ -36,6 +37,7 @@ pub(crate) struct TrainArgs {
 #[derive(Subcommand)]
 enum ModelArgs {
     Brown(brown::BrownArgs),
+    Hmm(Box<hmm::HmmArgs>),
     Ngram(ngram::NgramArgs),
 }
 
@@ -87,6 +89,7 @@ struct TrainResult {
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
+        ModelArgs::Hmm(args) => hmm::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
     }
 }

@@ -140,14 +140,17 @@ pub fn add_edges<T: Real>(
     assert_eq!(out.len(), pairs.len(), "one number a pair");
     let rows = out.chunks_exact_mut(weighted.len()).zip(pairs.chunks_exact(weighted.len()));
     let scale = T::one() / smoothed.totals[step];
-    pulp::Arch::new().dispatch(|| {
-        for (&alpha, (out, pairs)) in smoothed.filtered.step(step).iter().zip(rows) {
-            let factor = alpha * scale;
-            for ((out, &pair), &weighted) in out.iter_mut().zip(pairs).zip(weighted) {
-                *out += factor * pair * weighted;
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (&alpha, (out, pairs)) in smoothed.filtered.step(step).iter().zip(rows) {
+                let factor = alpha * scale;
+                for ((out, &pair), &weighted) in out.iter_mut().zip(pairs).zip(weighted) {
+                    *out += factor * pair * weighted;
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 /// Scales `values` to a sum of one, and returns what the sum was, unless that is too small.
@@ -163,30 +166,36 @@ fn normalize<T: Real>(values: &mut [T]) -> Option<f64> {
 
 /// out = rowᵀ · matrix, with a matrix of as many rows as `row` has entries.
 fn times_matrix<T: Real>(row: &[T], matrix: &[T], out: &mut [T]) {
-    pulp::Arch::new().dispatch(|| {
-        out.fill(T::zero());
-        for (&factor, matrix_row) in row.iter().zip(matrix.chunks_exact(out.len())) {
-            out.iter_mut().zip(matrix_row).for_each(|(out, &value)| *out += factor * value);
-        }
-    });
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            out.fill(T::zero());
+            for (&factor, matrix_row) in row.iter().zip(matrix.chunks_exact(out.len())) {
+                out.iter_mut().zip(matrix_row).for_each(|(out, &value)| *out += factor * value);
+            }
+        },
+    );
 }
 
 /// out = matrix · column.
 fn matrix_times<T: Real>(matrix: &[T], column: &[T], out: &mut [T]) {
     /// How many sums run side by side, as the compiler may not reorder additions.
     const LANES: usize = 16;
-    pulp::Arch::new().dispatch(|| {
-        for (out, row) in out.iter_mut().zip(matrix.chunks_exact(column.len())) {
-            let mut sums = [T::zero(); LANES];
-            let (rows, columns) = (row.chunks_exact(LANES), column.chunks_exact(LANES));
-            let rest = rows.remainder().iter().zip(columns.remainder());
-            let rest: T = rest.map(|(&a, &b)| a * b).sum();
-            for (row, column) in rows.zip(columns) {
-                for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(column) {
-                    *sum += a * b;
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (out, row) in out.iter_mut().zip(matrix.chunks_exact(column.len())) {
+                let mut sums = [T::zero(); LANES];
+                let (rows, columns) = (row.chunks_exact(LANES), column.chunks_exact(LANES));
+                let rest = rows.remainder().iter().zip(columns.remainder());
+                let rest: T = rest.map(|(&a, &b)| a * b).sum();
+                for (row, column) in rows.zip(columns) {
+                    for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(column) {
+                        *sum += a * b;
+                    }
                 }
+                *out = sums.iter().copied().sum::<T>() + rest;
             }
-            *out = sums.iter().copied().sum::<T>() + rest;
-        }
-    });
+        },
+    );
 }

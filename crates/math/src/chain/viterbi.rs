@@ -12,16 +12,20 @@ pub fn viterbi<T: Real>(chain: &impl Chain<T>) -> Option<(Vec<u32>, f64)> {
     for step in 1..chain.n_steps() {
         let (pairs, local) = (chain.pairs(step - 1), chain.local(step));
         let (mut next, mut origin) = (vec![T::zero(); local.len()], vec![0; local.len()]);
-        pulp::Arch::new().dispatch(|| {
-            for ((i, &best), pairs) in best.iter().enumerate().zip(pairs.chunks_exact(local.len()))
-            {
-                for ((next, origin), &pair) in next.iter_mut().zip(&mut origin).zip(pairs) {
-                    let weight = best * pair;
-                    *origin = if weight > *next { i as u32 } else { *origin };
-                    *next = if weight > *next { weight } else { *next };
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for ((i, &best), pairs) in
+                    best.iter().enumerate().zip(pairs.chunks_exact(local.len()))
+                {
+                    for ((next, origin), &pair) in next.iter_mut().zip(&mut origin).zip(pairs) {
+                        let weight = best * pair;
+                        *origin = if weight > *next { i as u32 } else { *origin };
+                        *next = if weight > *next { weight } else { *next };
+                    }
                 }
-            }
-        });
+            },
+        );
         next.iter_mut().zip(local).for_each(|(next, &local)| *next *= local);
         log_weight += scale(&mut next)?.ln();
         origins.push(origin);

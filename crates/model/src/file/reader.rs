@@ -99,6 +99,11 @@ impl ModelFile {
             .map_err(|source| FileError::Vocab { path: self.path.clone(), source })
     }
 
+    /// Whether the file has an array of this name.
+    pub fn has_array(&self, name: &str) -> bool {
+        self.shape(name).is_ok()
+    }
+
     /// The length of an array in each dimension.
     pub fn shape(&self, name: &str) -> Result<&[usize], FileError> {
         Ok(&self.extent(name)?.shape)

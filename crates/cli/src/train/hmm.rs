@@ -1,0 +1,193 @@
+use super::TrainingArgs;
+use crate::args::Common;
+use crate::output::Output;
+use crate::paths::check_input;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use latens::AnyModel;
+use latens::brown::{Brown, BrownParams};
+use latens::corpus::{Corpus, open_input};
+use latens::hmm::{self, Hmm, HmmParams};
+use latens::model::{Params, Progress, WordClusters};
+use serde_json::{Map, json};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A hidden Markov model: a language model with thousands of states
+///
+/// Text goes in; out comes a model that gives every sentence a probability and every word a hidden
+/// state. Words are clustered first (`--constraint brown`), and the states of a cluster emit its words
+/// alone: that is what makes many states affordable. Give text to measure on (`--valid`): the best
+/// epoch's model is the one that is kept.
+#[derive(Args)]
+pub(crate) struct HmmArgs {
+    #[command(flatten)]
+    training: TrainingArgs,
+    /// How many hidden states there are
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().n_states)]
+    n_states: usize,
+    /// How many clusters of words share the states; must divide `--n-states`
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().n_clusters)]
+    n_clusters: usize,
+    /// Which states may emit a word: those of its Brown cluster, as many drawn for it, or all
+    #[arg(long, value_enum, default_value_t = Constraint::Brown)]
+    constraint: Constraint,
+    /// Clusters of the words, as `latens export --to paths` writes them; learned from the text if not given
+    #[arg(long, value_name = "PATHS")]
+    clusters: Option<PathBuf>,
+    /// What the probabilities are made of
+    #[arg(long, value_enum, default_value_t = Parameterization::Neural)]
+    parameterization: Parameterization,
+    /// How `scalar` probabilities are learned: Baum–Welch, or gradient steps
+    #[arg(long, value_enum, default_value_t = Learning::Em)]
+    learning: Learning,
+    /// How many numbers an embedding has
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().dim)]
+    dim: usize,
+    /// Whether a state has one embedding for all its uses, or one for each
+    #[arg(long, value_enum, default_value_t = Tying::Shared)]
+    tying: Tying,
+    /// What a word's vector is made of: numbers of its own, or a network that reads its letters
+    #[arg(long, value_enum, default_value_t = WordVectors::Words)]
+    word_vectors: WordVectors,
+    /// The share of states left out of each mini-batch, 0 to 1
+    #[arg(long, value_name = "P", default_value_t = HmmParams::default().state_dropout)]
+    state_dropout: f64,
+    /// The share of hidden units of the networks left out of each mini-batch, 0 to 1
+    #[arg(long, value_name = "P", default_value_t = HmmParams::default().dropout)]
+    dropout: f64,
+    /// How often the text is gone through
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().epochs)]
+    epochs: usize,
+    /// About how many tokens there are in a mini-batch
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().batch_tokens)]
+    batch_tokens: usize,
+    /// How far the first steps go
+    #[arg(long, value_name = "R", default_value_t = HmmParams::default().learning_rate)]
+    learning_rate: f64,
+    /// How the learning rate falls
+    #[arg(long, value_enum, default_value_t = Schedule::Cosine)]
+    schedule: Schedule,
+    /// How strongly weights are pulled to zero
+    #[arg(long, value_name = "W", default_value_t = HmmParams::default().weight_decay)]
+    weight_decay: f64,
+    /// The largest norm of a gradient; longer ones are cut to it
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().clip)]
+    clip: f64,
+    /// What Baum–Welch adds to the count of everything that is allowed
+    #[arg(long, value_name = "C", default_value_t = HmmParams::default().prior)]
+    prior: f64,
+}
+
+/// A choice of parameters and its flag: the same names.
+macro_rules! choice {
+    ($name:ident { $($variant:ident $help:literal),+ }) => {
+        #[derive(Clone, Copy, ValueEnum)]
+        enum $name { $(#[doc = $help] $variant),+ }
+
+        impl From<$name> for hmm::$name {
+            fn from(choice: $name) -> hmm::$name {
+                match choice { $($name::$variant => hmm::$name::$variant),+ }
+            }
+        }
+    };
+}
+
+choice!(Constraint {
+    Brown "The states of its Brown cluster",
+    Uniform "States that are drawn for it, as many as a cluster has",
+    None "All states"
+});
+choice!(Parameterization {
+    Neural "Networks of state embeddings",
+    Factored "Networks of embeddings made of a cluster's and a state's own part",
+    Scalar "A number for each probability"
+});
+choice!(Learning { Em "Baum–Welch", Gradient "Gradient steps (AdamW)" });
+choice!(Tying { Shared "One embedding for all uses", Separate "One for each use" });
+choice!(WordVectors { Words "Numbers of its own", Chars "A convolutional network of its letters" });
+choice!(Schedule {
+    Constant "Not at all",
+    Cosine "Along half a cosine to zero",
+    Plateau "By four after each epoch without gain"
+});
+
+pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()> {
+    let params = args.params(common.seed).validate()?;
+    args.clusters.as_deref().map_or(Ok(()), check_input)?;
+    let mut training = args.training.begin(output)?;
+    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
+    let clusters = match (args.constraint, &args.clusters) {
+        (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.corpus)?),
+        (Constraint::Brown, None) => {
+            let params = BrownParams { n_clusters: args.n_clusters, ..BrownParams::default() };
+            // Its checkpoints are none of this model: Ctrl-C waits for the first of those.
+            let watch =
+                &mut |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
+            match Brown::fit(&params.validate()?, &training.corpus, watch) {
+                Ok(brown) => Some(brown.clusters().clone()),
+                Err(error) => return training.watcher.finish(Err(error)),
+            }
+        }
+        (Constraint::Uniform | Constraint::None, _) => None,
+    };
+    let data = hmm::Training {
+        corpus: &training.corpus,
+        valid: training.valid.as_ref(),
+        clusters: clusters.as_ref(),
+        tags: None,
+    };
+    let fitted = match &training.checkpoint {
+        Some(checkpoint) => Hmm::resume(&params, &data, checkpoint, watch),
+        None => Hmm::fit(&params, &data, watch),
+    };
+    let model = training.watcher.finish(fitted)?;
+    let mut metrics = Map::new();
+    metrics.insert("weights".into(), json!(model.n_weights()));
+    for name in ["train_perplexity", "valid_perplexity", "seconds_per_epoch"] {
+        metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
+    }
+    if let Some(epoch) = model.facts().get("diverged_in_epoch") {
+        output.note(&format!(
+            "warning: the loss was no longer a number in epoch {epoch}, so the best model before it is kept\n\n\
+             hint: lower `--learning-rate` ({}) or `--clip` ({})",
+            params.learning_rate, params.clip
+        ));
+    }
+    training.finish(&AnyModel::Hmm(Box::new(model)), metrics, output)
+}
+
+impl HmmArgs {
+    fn params(&self, seed: u64) -> HmmParams {
+        HmmParams {
+            n_states: self.n_states,
+            n_clusters: self.n_clusters,
+            constraint: self.constraint.into(),
+            parameterization: self.parameterization.into(),
+            learning: self.learning.into(),
+            dim: self.dim,
+            tying: self.tying.into(),
+            word_vectors: self.word_vectors.into(),
+            state_dropout: self.state_dropout,
+            dropout: self.dropout,
+            epochs: self.epochs,
+            batch_tokens: self.batch_tokens,
+            learning_rate: self.learning_rate,
+            schedule: self.schedule.into(),
+            weight_decay: self.weight_decay,
+            clip: self.clip,
+            prior: self.prior,
+            seed,
+        }
+    }
+}
+
+/// The clusters of the words of a text, from a list of other words perhaps.
+fn read_clusters(path: &Path, corpus: &Corpus) -> Result<WordClusters> {
+    let reading = || format!("cannot read `{}`", path.display());
+    let mut file = BufReader::new(open_input(path).with_context(reading)?);
+    let preprocessing = &corpus.lexicon.preprocessing;
+    let (lexicon, clusters) =
+        WordClusters::read_paths(&mut file, preprocessing).with_context(reading)?;
+    Ok(clusters.for_words(&lexicon.vocab, &corpus.lexicon.vocab))
+}

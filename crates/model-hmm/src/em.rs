@@ -1,0 +1,307 @@
+//! Baum–Welch: expectation maximisation in closed form.
+
+use crate::batches::Data;
+use crate::expectations::{Block, Engine, Expected};
+use crate::fit::{SCORED_TOKENS, Task};
+use crate::params::HmmParams;
+use crate::support::Support;
+use crate::tables::{Batch, Tables};
+use latens_corpus::Vocab;
+use latens_math::Rng;
+use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Watch};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+/// Expected counts of a text, or of a shard of it: those of shards add up to those of the whole.
+pub(crate) struct Counts {
+    k: usize,
+    start: Vec<f64>,
+    transition: Vec<f64>,
+    emission: Vec<f64>,
+    tags: Vec<f64>,
+}
+
+impl Counts {
+    pub(crate) fn new(support: &Support, n_tags: usize) -> Counts {
+        let n = support.n_states();
+        Counts {
+            k: support.k,
+            start: vec![0.0; n],
+            transition: vec![0.0; n * n],
+            emission: vec![0.0; support.n_slots() * support.k],
+            tags: vec![0.0; n_tags * n],
+        }
+    }
+
+    /// Adds what a batch is expected to have done under the model of `tables`.
+    pub(crate) fn add(&mut self, tables: &Tables<f32>, expected: &Expected<f32>) {
+        let k = self.k;
+        add(&mut self.start, &expected.start);
+        add(&mut self.tags, &expected.tags);
+        for (&slot, counts) in expected.slots.iter().zip(expected.emission.chunks_exact(k)) {
+            add(&mut self.emission[slot as usize * k..(slot as usize + 1) * k], counts);
+        }
+        let n = tables.n_states();
+        let mut add_block = |block: &Block<f32>, factors: Option<&[f32]>| {
+            for (i, values) in block.values.chunks_exact(k).enumerate() {
+                let at = (block.from as usize * k + i) * n + block.to as usize * k;
+                let sums = self.transition[at..at + k].iter_mut().zip(values);
+                match factors {
+                    Some(factors) => {
+                        sums.zip(&factors[at..at + k]).for_each(|((sum, &value), &factor)| {
+                            *sum += f64::from(value) * f64::from(factor);
+                        })
+                    }
+                    None => sums.for_each(|(sum, &value)| *sum += f64::from(value)),
+                }
+            }
+        };
+        expected.ratios.iter().for_each(|block| add_block(block, Some(&tables.transition)));
+        expected.counts.iter().for_each(|block| add_block(block, None));
+    }
+
+    /// The probabilities that make these counts most likely, with `prior` added to the count of everything
+    /// that is allowed; a state that was never visited keeps what it has in `tables`.
+    pub(crate) fn maximize(&self, support: &Support, prior: f64, tables: &mut Tables<f32>) {
+        let n = support.n_states();
+        share(self.start.iter().map(|count| count + prior), &mut tables.start.iter_mut());
+        for (counts, row) in
+            self.transition.chunks_exact(n).zip(tables.transition.chunks_exact_mut(n))
+        {
+            share(counts.iter().map(|count| count + prior), &mut row.iter_mut());
+        }
+        for cluster in 0..support.n_clusters() {
+            for state in 0..self.k {
+                let allowed = support.slots(cluster).filter(|&slot| support.allows(slot, state));
+                let at: Vec<usize> = allowed.map(|slot| slot * self.k + state).collect();
+                let counts = at.iter().map(|&at| self.emission[at] + prior);
+                let total: f64 = counts.clone().sum();
+                if total > 0.0 {
+                    at.iter().zip(counts).for_each(|(&at, count)| {
+                        tables.emission[at] = (count / total) as f32;
+                    });
+                }
+            }
+        }
+        for state in 0..if self.tags.is_empty() { 0 } else { n } {
+            let counts = self.tags.iter().skip(state).step_by(n).map(|count| count + prior);
+            share(counts, &mut tables.tags.iter_mut().skip(state).step_by(n));
+        }
+    }
+}
+
+fn add(sums: &mut [f64], values: &[f32]) {
+    sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
+}
+
+/// Writes the share of each count, unless there are none.
+fn share<'a>(
+    counts: impl Iterator<Item = f64> + Clone,
+    out: &mut dyn Iterator<Item = &'a mut f32>,
+) {
+    let total: f64 = counts.clone().sum();
+    if total > 0.0 {
+        counts.zip(out).for_each(|(count, out)| *out = (count / total) as f32);
+    }
+}
+
+/// The first model: all that is allowed has a random weight, words also as much as they are frequent.
+pub(crate) fn initial(
+    params: &HmmParams,
+    support: &Support,
+    vocab: &Vocab,
+    n_tags: usize,
+) -> Tables<f32> {
+    let mut rng = Rng::stream(params.seed, 0);
+    // Shares of exponential weights are uniform on the simplex.
+    let mut weight = move || -(1.0 - rng.uniform()).ln();
+    let mut counts = Counts::new(support, n_tags);
+    for counts in [&mut counts.start, &mut counts.transition, &mut counts.tags] {
+        counts.iter_mut().for_each(|count| *count = weight());
+    }
+    for (slot, &word) in support.words().iter().enumerate() {
+        for state in 0..support.k {
+            let frequency = vocab.count(word) as f64;
+            let count = if support.allows(slot, state) { weight() * frequency } else { 0.0 };
+            counts.emission[slot * support.k + state] = count;
+        }
+    }
+    let mut tables = Tables {
+        k: support.k,
+        start: vec![0.0; counts.start.len()],
+        transition: vec![0.0; counts.transition.len()],
+        emission: vec![0.0; counts.emission.len()],
+        tags: vec![0.0; counts.tags.len()],
+        factors: None,
+    };
+    counts.maximize(support, 0.0, &mut tables);
+    tables
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    iteration: usize,
+    best_iteration: Option<usize>,
+    best_perplexity: Option<f64>,
+    train_perplexity: Option<f64>,
+    seconds: f64,
+}
+
+/// What came out of training.
+pub(crate) struct Fitted {
+    pub(crate) tables: Tables<f32>,
+    pub(crate) facts: Map<String, Value>,
+}
+
+pub(crate) fn fit(
+    task: &Task<'_>,
+    vocab: &Vocab,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<Fitted, FitError> {
+    let mut tables = initial(task.params, task.support, vocab, task.n_tags);
+    let mut best: Option<Tables<f32>> = None;
+    let mut state = State {
+        iteration: 0,
+        best_iteration: None,
+        best_perplexity: None,
+        train_perplexity: None,
+        seconds: 0.0,
+    };
+    if let Some(checkpoint) = checkpoint {
+        (state, best) = restore(task, checkpoint, &mut tables)?;
+    }
+    let batches = batches(&task.train, task.support.k);
+    let mut engine = Engine::default();
+    while state.iteration < task.params.epochs {
+        let started = Instant::now();
+        let mut counts = Counts::new(task.support, task.n_tags);
+        let log_prob =
+            expect(task, &tables, &batches, &mut engine, &mut counts, state.iteration, watch)?;
+        if !log_prob.is_finite() {
+            let (needs, has) = ("sentences that the model can make", "one that it cannot");
+            return Err(FitError::not_enough_data(needs, has));
+        }
+        counts.maximize(task.support, task.params.prior, &mut tables);
+        state.seconds = started.elapsed().as_secs_f64();
+        let train = (-log_prob / task.train.sentences.n_tokens().max(1) as f64).exp();
+        state.train_perplexity = Some(train);
+        state.iteration += 1;
+        let mut metrics = vec![("train_perplexity", train)];
+        if let Some(valid) = &task.valid {
+            let perplexity = perplexity(task.support, &tables, valid, &mut engine);
+            if state.best_perplexity.is_none_or(|best| perplexity < best) {
+                state.best_perplexity = Some(perplexity);
+                state.best_iteration = Some(state.iteration);
+                best = Some(tables.clone());
+            }
+            metrics.push(("valid_perplexity", perplexity));
+        }
+        metrics.push(("seconds_per_epoch", state.seconds));
+        let save = || checkpoint_of(task, &state, &tables, best.as_ref());
+        let done = (state.iteration * batches.len()) as u64;
+        progress(task, done, &batches, &metrics, Some(&save)).report(watch)?;
+    }
+    let mut facts = Map::new();
+    facts.insert("epochs".into(), json!(state.iteration));
+    facts.insert("train_perplexity".into(), json!(state.train_perplexity));
+    facts.insert("valid_perplexity".into(), json!(state.best_perplexity));
+    facts.insert("best_epoch".into(), json!(state.best_iteration));
+    facts.insert("seconds_per_epoch".into(), json!(state.seconds));
+    facts.retain(|_, value| !value.is_null());
+    Ok(Fitted { tables: best.unwrap_or(tables), facts })
+}
+
+/// Sentences of about the same length together, as many as fit in the cache with their k states.
+fn batches<'a>(data: &Data<'a>, k: usize) -> Vec<Batch<'a>> {
+    data.in_batches((1 << 21) / k.max(256))
+}
+
+fn expect(
+    task: &Task<'_>,
+    tables: &Tables<f32>,
+    batches: &[Batch<'_>],
+    engine: &mut Engine<f32>,
+    counts: &mut Counts,
+    iteration: usize,
+    watch: &mut Watch,
+) -> Result<f64, FitError> {
+    let (mut log_prob, mut expected) = (0.0, Expected::default());
+    for (at, batch) in batches.iter().enumerate() {
+        log_prob +=
+            engine.expectations(task.support, tables, batch, &mut expected).iter().sum::<f64>();
+        counts.add(tables, &expected);
+        let done = (iteration * batches.len() + at) as u64;
+        progress(task, done, batches, &[], None).report(watch)?;
+    }
+    Ok(log_prob)
+}
+
+fn progress<'a>(
+    task: &Task<'_>,
+    done: u64,
+    batches: &[Batch<'_>],
+    metrics: &'a [(&'static str, f64)],
+    checkpoint: Option<&'a dyn Fn() -> Checkpoint>,
+) -> Progress<'a> {
+    let total = Some((task.params.epochs * batches.len()) as u64);
+    Progress { phase: "learn", done, total, unit: "batches", metrics, checkpoint }
+}
+
+fn perplexity(
+    support: &Support,
+    tables: &Tables<f32>,
+    data: &Data<'_>,
+    engine: &mut Engine<f32>,
+) -> f64 {
+    let batches = data.untagged(SCORED_TOKENS);
+    let log_probs = batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch));
+    (-log_probs.sum::<f64>() / data.sentences.n_tokens().max(1) as f64).exp()
+}
+
+const ARRAYS: [&str; 4] = ["start", "transition", "emission", "tags"];
+
+fn arrays(tables: &Tables<f32>) -> [&Vec<f32>; 4] {
+    [&tables.start, &tables.transition, &tables.emission, &tables.tags]
+}
+
+fn checkpoint_of(
+    task: &Task<'_>,
+    state: &State,
+    tables: &Tables<f32>,
+    best: Option<&Tables<f32>>,
+) -> Checkpoint {
+    let mut checkpoint = Checkpoint::new(task.kind, task.params, task.fingerprint, state);
+    for (prefix, tables) in [("", Some(tables)), ("best.", best)] {
+        for (name, values) in ARRAYS.iter().zip(tables.into_iter().flat_map(arrays)) {
+            checkpoint = checkpoint.with_array(&format!("{prefix}{name}"), &[values.len()], values);
+        }
+    }
+    checkpoint
+}
+
+fn restore(
+    task: &Task<'_>,
+    checkpoint: &Checkpoint,
+    tables: &mut Tables<f32>,
+) -> Result<(State, Option<Tables<f32>>), CheckpointError> {
+    checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
+    let state: State = checkpoint.state()?;
+    let read = |prefix: &str| -> Result<Tables<f32>, CheckpointError> {
+        let mut read = Vec::new();
+        for (name, like) in ARRAYS.iter().zip(arrays(tables)) {
+            let values: Vec<f32> = checkpoint.array(&format!("{prefix}{name}"), &[like.len()])?;
+            if !values.iter().all(|value| (0.0..=1.0).contains(value)) {
+                return Err(CheckpointError::Invalid { problem: "its probabilities are none" });
+            }
+            read.push(values);
+        }
+        let [start, transition, emission, tags] = read.try_into().expect("four were read");
+        Ok(Tables { k: tables.k, start, transition, emission, tags, factors: None })
+    };
+    let best = state.best_iteration.map(|_| read("best.")).transpose()?;
+    let current = read("")?;
+    *tables = current;
+    Ok((state, best))
+}

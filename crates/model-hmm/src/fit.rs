@@ -1,0 +1,280 @@
+//! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
+
+use crate::batches::{Data, shuffled};
+use crate::learner::{CpuLearner, Learner, LearnerState};
+use crate::neural::Neural;
+use crate::parameters::Parameters;
+use crate::params::{HmmParams, Parameterization, Schedule};
+use crate::scalar::Scalar;
+use crate::support::Support;
+use crate::tables::Kept;
+use latens_math::Rng;
+use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Valid, Watch};
+use latens_nn::{Dropout, Plateau};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+/// About how many tokens are scored together.
+pub(crate) const SCORED_TOKENS: usize = 4096;
+
+/// What came out of training.
+pub(crate) struct Fitted {
+    /// The best weights on held-out text, or the last ones without it.
+    pub(crate) weights: Vec<f32>,
+    pub(crate) facts: Map<String, Value>,
+}
+
+/// All that does not change while a model is trained.
+pub(crate) struct Task<'a> {
+    pub(crate) params: &'a Valid<HmmParams>,
+    pub(crate) support: &'a Support,
+    pub(crate) spellings: Vec<&'a str>,
+    pub(crate) n_tags: usize,
+    pub(crate) train: Data<'a>,
+    pub(crate) valid: Option<Data<'a>>,
+    pub(crate) fingerprint: u64,
+    pub(crate) kind: &'static str,
+}
+
+/// How far training has come, apart from weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    /// Epochs that are over.
+    epoch: usize,
+    /// Mini-batches of this epoch that are over.
+    batch: usize,
+    /// Σ ln p, and the tokens it is over, of this epoch.
+    log_prob: f64,
+    n_tokens: u64,
+    seconds: f64,
+    n_steps: u64,
+    plateau: Plateau,
+    best_epoch: Option<usize>,
+    best_perplexity: Option<f64>,
+    train_perplexity: Option<f64>,
+    seconds_per_epoch: Option<f64>,
+}
+
+/// Which random stream a choice comes from: one for each kind of choice and each place in the training, so
+/// that training goes on from a checkpoint with the same choices.
+fn stream(params: &HmmParams, kind: u64, epoch: usize, batch: usize) -> Rng {
+    Rng::stream(params.seed ^ (kind << 56), ((epoch as u64) << 32) | batch as u64)
+}
+
+const WEIGHTS: u64 = 1;
+const ORDER: u64 = 2;
+const STATES: u64 = 3;
+const UNITS: u64 = 4;
+
+pub(crate) fn parameters(task: &Task<'_>) -> Box<dyn Parameters<f32>> {
+    match task.params.parameterization {
+        Parameterization::Scalar => Box::new(Scalar::new(task.support, task.n_tags)),
+        Parameterization::Neural | Parameterization::Factored => {
+            Box::new(Neural::new(task.params, task.support, &task.spellings, task.n_tags))
+        }
+    }
+}
+
+/// Trains by gradient, from the beginning or from a checkpoint.
+pub(crate) fn fit(
+    task: &Task<'_>,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<Fitted, FitError> {
+    let parameters = parameters(task);
+    let n_weights = parameters.layout().len();
+    let (state, learned, best) = match checkpoint {
+        Some(checkpoint) => restore(task, checkpoint, n_weights)?,
+        None => {
+            let mut weights = vec![0.0; n_weights];
+            parameters.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
+            (State::new(task.params), LearnerState::new(weights), None)
+        }
+    };
+    let learner = CpuLearner::new(task.params, task.support, parameters, learned);
+    Trainer { task, learner, state, best, diverged: false }.run(watch)
+}
+
+struct Trainer<'t, L> {
+    task: &'t Task<'t>,
+    learner: L,
+    state: State,
+    /// The best weights so far on held-out text.
+    best: Option<Vec<f32>>,
+    diverged: bool,
+}
+
+impl<L: Learner> Trainer<'_, L> {
+    fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
+        while self.state.epoch < self.task.params.epochs && !self.diverged {
+            self.epoch(watch)?;
+        }
+        self.finish()
+    }
+
+    fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
+        let params = self.task.params;
+        let epoch = self.state.epoch;
+        let mut order = stream(params, ORDER, epoch, 0);
+        let batches = shuffled(self.task.train.sentences, params.batch_tokens, &mut order);
+        let mut started = Instant::now();
+        for (at, idxs) in batches.iter().enumerate().skip(self.state.batch) {
+            let batch = self.task.train.batch(idxs);
+            let mut states = stream(params, STATES, epoch, at);
+            let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
+            let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
+            let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+            let rate = self.learning_rate(batches.len());
+            let log_prob = self.learner.step(&batch, &kept, dropout, rate);
+            if !log_prob.is_finite() {
+                self.diverged = true;
+                return Ok(());
+            }
+            self.state.batch = at + 1;
+            self.state.n_steps += 1;
+            self.state.log_prob += log_prob;
+            self.state.n_tokens += batch.n_tokens() as u64;
+            self.state.seconds += started.elapsed().as_secs_f64();
+            started = Instant::now();
+            if at + 1 < batches.len() {
+                self.report(batches.len(), &[], watch)?;
+            }
+        }
+        self.end_epoch(batches.len(), watch)
+    }
+
+    fn learning_rate(&self, n_batches: usize) -> f64 {
+        let params = self.task.params;
+        let n_steps = (n_batches * params.epochs) as u64;
+        match params.schedule {
+            Schedule::Constant => params.learning_rate,
+            Schedule::Cosine => {
+                let rate = params.learning_rate;
+                latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 }.rate(self.state.n_steps)
+            }
+            Schedule::Plateau => self.state.plateau.rate(),
+        }
+    }
+
+    /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
+    fn end_epoch(&mut self, n_batches: usize, watch: &mut Watch) -> Result<(), FitError> {
+        let train = (-self.state.log_prob / self.state.n_tokens.max(1) as f64).exp();
+        let mut metrics = vec![("train_perplexity", train)];
+        if let Some(valid) = &self.task.valid {
+            let log_prob = self.learner.log_prob(&valid.untagged(SCORED_TOKENS));
+            let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
+            self.diverged = perplexity.is_nan();
+            if self.state.best_perplexity.is_none_or(|best| perplexity < best) && !self.diverged {
+                self.state.best_perplexity = Some(perplexity);
+                self.state.best_epoch = Some(self.state.epoch + 1);
+                self.best = Some(self.learner.state().weights);
+            }
+            self.state.plateau.observe(perplexity);
+            metrics.push(("valid_perplexity", perplexity));
+        } else {
+            self.state.plateau.observe(train);
+        }
+        metrics.push(("seconds_per_epoch", self.state.seconds));
+        self.state.train_perplexity = Some(train);
+        self.state.seconds_per_epoch = Some(self.state.seconds);
+        self.state.epoch += 1;
+        (self.state.batch, self.state.log_prob, self.state.n_tokens) = (0, 0.0, 0);
+        self.state.seconds = 0.0;
+        self.report(n_batches, &metrics, watch)
+    }
+
+    fn report(
+        &self,
+        n_batches: usize,
+        metrics: &[(&'static str, f64)],
+        watch: &mut Watch,
+    ) -> Result<(), FitError> {
+        let checkpoint = || self.checkpoint();
+        let done = (self.state.epoch * n_batches + self.state.batch) as u64;
+        Progress {
+            phase: "learn",
+            done,
+            total: Some((self.task.params.epochs * n_batches) as u64),
+            unit: "batches",
+            metrics,
+            checkpoint: Some(&checkpoint),
+        }
+        .report(watch)
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let learned = self.learner.state();
+        let n = [learned.weights.len()];
+        let mut checkpoint =
+            Checkpoint::new(self.task.kind, self.task.params, self.task.fingerprint, &self.state)
+                .with_array("weights", &n, &learned.weights)
+                .with_array("mean", &n, &learned.mean)
+                .with_array("square", &n, &learned.square);
+        if let Some(best) = &self.best {
+            checkpoint = checkpoint.with_array("best", &n, best);
+        }
+        checkpoint
+    }
+
+    /// The best model; if there is none, the last one, unless that is lost.
+    fn finish(self) -> Result<Fitted, FitError> {
+        let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
+        let weights = match self.best {
+            Some(best) => best,
+            None if self.diverged => {
+                let epoch = epoch + 1;
+                return Err(FitError::Diverged { epoch, lower: "learning_rate" });
+            }
+            None => self.learner.state().weights,
+        };
+        let mut facts = Map::new();
+        facts.insert("epochs".into(), json!(epoch));
+        let mut fact = |name: &str, value: Option<Value>| {
+            facts.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        fact("train_perplexity", train_perplexity.map(|value| json!(value)));
+        fact("valid_perplexity", best_perplexity.map(|value| json!(value)));
+        fact("best_epoch", best_epoch.map(|value| json!(value)));
+        fact("seconds_per_epoch", self.state.seconds_per_epoch.map(|value| json!(value)));
+        fact("diverged_in_epoch", self.diverged.then(|| json!(epoch + 1)));
+        Ok(Fitted { weights, facts })
+    }
+}
+
+impl State {
+    fn new(params: &HmmParams) -> State {
+        /// The factor by which the learning rate falls after an epoch without gain.
+        const FACTOR: f64 = 4.0;
+        State {
+            epoch: 0,
+            batch: 0,
+            log_prob: 0.0,
+            n_tokens: 0,
+            seconds: 0.0,
+            n_steps: 0,
+            plateau: Plateau::new(params.learning_rate, FACTOR, 1),
+            best_epoch: None,
+            best_perplexity: None,
+            train_perplexity: None,
+            seconds_per_epoch: None,
+        }
+    }
+}
+
+fn restore(
+    task: &Task<'_>,
+    checkpoint: &Checkpoint,
+    n_weights: usize,
+) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
+    checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
+    let state: State = checkpoint.state()?;
+    let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
+    let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
+    let best = state.best_epoch.map(|_| array("best")).transpose()?;
+    if state.epoch > task.params.epochs || !weights.iter().all(|weight| weight.is_finite()) {
+        return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
+    }
+    let n_steps = state.n_steps;
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
+}

@@ -1,0 +1,121 @@
+//! A model under training on some device. The trainer knows only this.
+
+use crate::expectations::{Engine, Expected};
+use crate::parameters::Parameters;
+use crate::params::HmmParams;
+use crate::support::Support;
+use crate::tables::{Batch, Kept, Tables};
+use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
+
+/// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
+/// steps, so that probabilities and expected counts need never leave it.
+pub(crate) trait Learner {
+    /// One step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
+    /// weights. Returns Σ ln p of the batch before the step.
+    fn step(
+        &mut self,
+        batch: &Batch<'_>,
+        kept: &Kept,
+        dropout: Option<Dropout>,
+        learning_rate: f64,
+    ) -> f64;
+
+    /// Σ ln p of sentences with all states, tags aside.
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64;
+
+    /// All that a checkpoint needs.
+    fn state(&self) -> LearnerState;
+}
+
+/// Weights and the state of the optimiser.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LearnerState {
+    pub(crate) weights: Vec<f32>,
+    pub(crate) mean: Vec<f32>,
+    pub(crate) square: Vec<f32>,
+    pub(crate) n_steps: u64,
+}
+
+impl LearnerState {
+    /// An optimiser that has seen nothing.
+    pub(crate) fn new(weights: Vec<f32>) -> LearnerState {
+        let zeros = vec![0.0; weights.len()];
+        LearnerState { weights, mean: zeros.clone(), square: zeros, n_steps: 0 }
+    }
+}
+
+/// The learner on the CPU.
+pub(crate) struct CpuLearner<'a> {
+    support: &'a Support,
+    parameters: Box<dyn Parameters<f32>>,
+    weights: Vec<f32>,
+    optimizer: AdamW<f32>,
+    clip: f64,
+    gradient: Vec<f32>,
+    tables: Tables<f32>,
+    engine: Engine<f32>,
+    expected: Expected<f32>,
+}
+
+impl<'a> CpuLearner<'a> {
+    pub(crate) fn new(
+        params: &HmmParams,
+        support: &'a Support,
+        parameters: Box<dyn Parameters<f32>>,
+        state: LearnerState,
+    ) -> CpuLearner<'a> {
+        let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
+        let LearnerState { weights, mean, square, n_steps } = state;
+        CpuLearner {
+            support,
+            parameters,
+            gradient: vec![0.0; weights.len()],
+            weights,
+            optimizer: AdamW::from_parts(adamw, mean, square, n_steps),
+            clip: params.clip,
+            tables: Tables::default(),
+            engine: Engine::default(),
+            expected: Expected::default(),
+        }
+    }
+}
+
+impl Learner for CpuLearner<'_> {
+    fn step(
+        &mut self,
+        batch: &Batch<'_>,
+        kept: &Kept,
+        dropout: Option<Dropout>,
+        learning_rate: f64,
+    ) -> f64 {
+        let CpuLearner { support, parameters, weights, tables, expected, gradient, .. } = self;
+        parameters.forward(weights, support, kept, dropout, tables);
+        let log_probs = self.engine.expectations(support, tables, batch, expected);
+        gradient.fill(0.0);
+        parameters.backward(weights, support, kept, tables, expected, gradient);
+        // The loss is the negative mean over tokens.
+        let per_token = 1.0 / batch.n_tokens().max(1) as f64;
+        let scale = -per_token * clip_factor(norm(gradient) * per_token, self.clip);
+        let log_prob: f64 = log_probs.iter().sum();
+        if log_prob.is_finite() && scale.is_finite() {
+            self.optimizer.update(weights, gradient, learning_rate, scale);
+        }
+        log_prob
+    }
+
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64 {
+        let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
+        parameters.forward(weights, support, &Kept::all(support), None, tables);
+        batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum()
+    }
+
+    fn state(&self) -> LearnerState {
+        let (mean, square) = self.optimizer.moments();
+        LearnerState {
+            weights: self.weights.clone(),
+            mean: mean.to_vec(),
+            square: square.to_vec(),
+            n_steps: self.optimizer.n_steps(),
+        }
+    }
+}

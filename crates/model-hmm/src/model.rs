@@ -1,0 +1,205 @@
+use crate::batches::Data;
+use crate::fit::{Task, parameters};
+use crate::neural::Neural;
+use crate::params::{HmmParams, Parameterization};
+use crate::support::Support;
+use crate::tables::{Kept, Tables};
+use crate::tags::Tags;
+use crate::transitions::Transitions;
+use crate::{em, fit};
+use latens_corpus::storage::FlatArray;
+use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
+use latens_model::{Checkpoint, FitError, Valid, Watch, WordClusters, data_fingerprint};
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+/// A hidden Markov model of sentences.
+#[derive(Debug)]
+pub struct Hmm {
+    pub(crate) params: Valid<HmmParams>,
+    pub(crate) lexicon: Lexicon,
+    pub(crate) facts: Map<String, Value>,
+    pub(crate) support: Support,
+    /// The weights that the probabilities are made of, if they are made of something.
+    pub(crate) weights: Option<Vec<f32>>,
+    pub(crate) start: FlatArray<f32>,
+    pub(crate) transitions: Transitions,
+    /// For each slot the k states of its cluster.
+    pub(crate) emission: FlatArray<f32>,
+    pub(crate) tags: Option<Tags>,
+}
+
+/// What a model is fitted to.
+#[derive(Clone, Copy, Debug)]
+pub struct Training<'a> {
+    /// The text.
+    pub corpus: &'a Corpus,
+    /// Text that tells which epoch's model is the best.
+    pub valid: Option<&'a Sentences>,
+    /// The clusters of words, for the constraint that needs them.
+    pub clusters: Option<&'a WordClusters>,
+    /// A tag for each word, for a model of words and tags.
+    pub tags: Option<&'a TaggedText>,
+}
+
+/// The tags of a text: what a model of words and tags learns besides the words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaggedText {
+    /// The names of tags.
+    pub names: Vec<String>,
+    /// For each sentence the tag of each word, its end aside.
+    pub tags: Vec<Vec<u32>>,
+    /// Words of the text that the vocabulary lacks, and how often they were seen.
+    pub rare_words: Vec<(String, u64)>,
+}
+
+impl Hmm {
+    /// What the file calls this model.
+    pub const KIND: &str = "hmm";
+
+    /// Learns a model from sentences, each on its own.
+    pub fn fit(
+        params: &Valid<HmmParams>,
+        training: &Training<'_>,
+        watch: &mut Watch,
+    ) -> Result<Hmm, FitError> {
+        fit_from(params, training, None, watch)
+    }
+
+    /// Goes on from a checkpoint of [`Hmm::fit`] with the same parameters and text.
+    pub fn resume(
+        params: &Valid<HmmParams>,
+        training: &Training<'_>,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Hmm, FitError> {
+        fit_from(params, training, Some(checkpoint), watch)
+    }
+
+    /// The parameters it was fitted with.
+    pub fn params(&self) -> &Valid<HmmParams> {
+        &self.params
+    }
+
+    /// How it reads text.
+    pub fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    /// Facts about its training, which are saved with it.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    /// Adds a fact to be saved with the model.
+    pub fn add_fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+
+    /// How many numbers were learned.
+    pub fn n_weights(&self) -> usize {
+        match &self.weights {
+            Some(weights) => weights.len(),
+            None => {
+                let n = self.support.n_states();
+                n + n * n
+                    + self.emission.len()
+                    + self.tags.as_ref().map_or(0, |tags| tags.len() * n)
+            }
+        }
+    }
+
+    /// Whether some state can emit a word.
+    pub fn can_emit(&self, word: WordId) -> bool {
+        self.support.slot(word).is_some()
+    }
+}
+
+fn fit_from(
+    params: &Valid<HmmParams>,
+    training: &Training<'_>,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<Hmm, FitError> {
+    let started = Instant::now();
+    let Corpus { lexicon, sentences } = training.corpus;
+    if sentences.is_empty() {
+        return Err(FitError::not_enough_data("at least 1 sentence", 0));
+    }
+    let support = Support::of_params(params, &lexicon.vocab, training.clusters)?;
+    let tags = training.tags;
+    if let Some(tags) = tags {
+        tags.check(sentences)?;
+    }
+    let task = Task {
+        params,
+        support: &support,
+        spellings: support.words().iter().map(|&word| lexicon.vocab.word(word)).collect(),
+        n_tags: tags.map_or(0, |tags| tags.names.len()),
+        train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]) },
+        valid: training.valid.map(|sentences| Data { sentences, tags: None }),
+        fingerprint: data_fingerprint(&lexicon.vocab, sentences),
+        kind: Hmm::KIND,
+    };
+    let (weights, tables, mut facts) = if params.by_em() {
+        let fitted = em::fit(&task, &lexicon.vocab, checkpoint, watch)?;
+        (None, fitted.tables, fitted.facts)
+    } else {
+        let fitted = fit::fit(&task, checkpoint, watch)?;
+        let (weights, tables) = probabilities(&task, fitted.weights);
+        (weights, tables, fitted.facts)
+    };
+    facts.insert("tokens".into(), sentences.n_tokens().into());
+    facts.insert("sentences".into(), sentences.len().into());
+    facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
+    let tags = tags.map(|tags| Tags::new(tags, tables.tags.clone().into()));
+    drop(task);
+    let (params, lexicon) = (params.clone(), lexicon.clone());
+    Ok(Hmm::new(params, lexicon, facts, support, weights, tables, tags))
+}
+
+/// The probabilities of weights. Scalar weights have done their work then; networks are kept, since their
+/// transitions are smaller than the probabilities.
+fn probabilities(task: &Task<'_>, weights: Vec<f32>) -> (Option<Vec<f32>>, Tables<f32>) {
+    let (mut tables, kept) = (Tables::default(), Kept::all(task.support));
+    if task.params.parameterization == Parameterization::Scalar {
+        parameters(task).forward(&weights, task.support, &kept, None, &mut tables);
+        return (None, tables);
+    }
+    let mut neural = Neural::new(task.params, task.support, &task.spellings, task.n_tags);
+    neural.forward_to_factors(&weights, task.support, &kept, None, &mut tables);
+    (Some(weights), tables)
+}
+
+impl Hmm {
+    pub(crate) fn new(
+        params: Valid<HmmParams>,
+        lexicon: Lexicon,
+        facts: Map<String, Value>,
+        support: Support,
+        weights: Option<Vec<f32>>,
+        tables: Tables<f32>,
+        tags: Option<Tags>,
+    ) -> Hmm {
+        let transitions = match tables.factors {
+            Some(factors) => Transitions::of_factors(factors, &support),
+            None => Transitions::of_rows(&tables.transition, &support),
+        };
+        let (start, emission) = (tables.start.into(), tables.emission.into());
+        Hmm { params, lexicon, facts, support, weights, start, transitions, emission, tags }
+    }
+}
+
+impl TaggedText {
+    /// Whether these are the tags of these sentences.
+    fn check(&self, sentences: &Sentences) -> Result<(), FitError> {
+        let fits = |(sentence, tags): (&[WordId], &Vec<u32>)| {
+            let known = tags.iter().all(|&tag| (tag as usize) < self.names.len());
+            known && tags.len() + 1 == sentence.len()
+        };
+        if self.tags.len() == sentences.len() && sentences.iter().zip(&self.tags).all(fits) {
+            return Ok(());
+        }
+        Err(FitError::not_enough_data("a tag for every word", "tags of other sentences"))
+    }
+}

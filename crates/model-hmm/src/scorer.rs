@@ -1,0 +1,117 @@
+//! Reading word by word: the filtered distribution of states.
+
+use crate::model::Hmm;
+use crate::transitions::States;
+use latens_corpus::WordId;
+use latens_math::chain::SMALLEST_SCALE;
+use latens_math::log_sum_exp;
+use latens_model::{LanguageModel, Scorer};
+
+impl LanguageModel for Hmm {
+    fn n_words(&self) -> usize {
+        self.lexicon.vocab.len()
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        Box::new(HmmScorer { hmm: self, filtered: None })
+    }
+
+    /// Every sentence begins with π anew.
+    fn forgets_sentences(&self) -> bool {
+        true
+    }
+}
+
+/// p(z_t | x_1 … x_t) of the states that can have emitted x_t.
+struct HmmScorer<'a> {
+    hmm: &'a Hmm,
+    filtered: Option<(States<'a>, Vec<f32>)>,
+}
+
+impl Scorer for HmmScorer<'_> {
+    /// α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
+    /// word the states that can emit it are as likely as at the start of a sentence; after one that no state
+    /// emits, the sentence begins anew.
+    fn read(&mut self, word: WordId) -> f64 {
+        assert!(word.index() < self.hmm.n_words(), "{word:?} is not in the vocabulary");
+        let Some((states, local)) = self.hmm.emitters(word) else {
+            self.filtered = None;
+            return f64::NEG_INFINITY;
+        };
+        let incoming = self.incoming(states);
+        let mut alpha: Vec<f32> = incoming.iter().zip(&*local).map(|(a, b)| a * b).collect();
+        let mut sum: f64 = alpha.iter().map(|&alpha| f64::from(alpha)).sum();
+        let log_prob = if sum >= SMALLEST_SCALE {
+            sum.ln()
+        } else {
+            let logs = self.log_products(states, &local);
+            let log_sum = log_sum_exp(&logs);
+            alpha = if log_sum == f64::NEG_INFINITY {
+                let start = self.hmm.start_of(states);
+                start.iter().zip(&*local).map(|(a, b)| a * b).collect()
+            } else {
+                logs.iter().map(|log| (log - log_sum).exp() as f32).collect()
+            };
+            sum = alpha.iter().map(|&alpha| f64::from(alpha)).sum();
+            log_sum
+        };
+        if sum > 0.0 {
+            alpha.iter_mut().for_each(|alpha| *alpha = (f64::from(*alpha) / sum) as f32);
+        } else {
+            let share = 1.0 / alpha.len() as f32;
+            alpha.fill(share);
+        }
+        self.filtered = (word != WordId::EOS).then_some((states, alpha));
+        log_prob
+    }
+
+    fn next_log_probs(&mut self, out: &mut [f64]) {
+        let Hmm { support, emission, .. } = self.hmm;
+        assert_eq!(out.len(), self.hmm.n_words(), "one entry a word");
+        out.fill(f64::NEG_INFINITY);
+        for cluster in 0..support.n_clusters() {
+            let incoming = self.incoming(States::Cluster(cluster));
+            for slot in support.slots(cluster) {
+                let emission = &emission[slot * support.k..(slot + 1) * support.k];
+                let products =
+                    incoming.iter().zip(emission).map(|(&a, &b)| f64::from(a) * f64::from(b));
+                out[support.words()[slot].index()] = products.sum::<f64>().ln();
+            }
+        }
+    }
+}
+
+impl HmmScorer<'_> {
+    /// p(z_{t+1} | x_1 … x_t) of some states.
+    fn incoming(&self, states: States<'_>) -> Vec<f32> {
+        let Some((before, alpha)) = &self.filtered else { return self.hmm.start_of(states) };
+        let pairs = self.hmm.transitions.pairs(&self.hmm.support, *before, states);
+        let mut sums = vec![0.0; pairs.len() / alpha.len()];
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (&alpha, row) in alpha.iter().zip(pairs.chunks_exact(sums.len())) {
+                    sums.iter_mut().zip(row).for_each(|(sum, &pair)| *sum += alpha * pair);
+                }
+            },
+        );
+        sums
+    }
+
+    /// ln of the products of incoming probabilities and local ones, for what is too small.
+    fn log_products(&self, states: States<'_>, local: &[f32]) -> Vec<f64> {
+        let log = |&p: &f32| f64::from(p).ln();
+        let incoming: Vec<f64> = match &self.filtered {
+            None => self.hmm.start_of(states).iter().map(log).collect(),
+            Some((before, alpha)) => {
+                let pairs = self.hmm.transitions.log_pairs(&self.hmm.support, *before, states);
+                let column = |j: usize| -> Vec<f64> {
+                    let entries = pairs.iter().skip(j).step_by(local.len());
+                    alpha.iter().map(log).zip(entries).map(|(a, b)| a + b).collect()
+                };
+                (0..local.len()).map(|j| log_sum_exp(&column(j))).collect()
+            }
+        };
+        incoming.iter().zip(local).map(|(incoming, local)| incoming + log(local)).collect()
+    }
+}

@@ -1,0 +1,191 @@
+//! Which states may emit which words.
+
+use crate::params::{Constraint, HmmParams};
+use latens_corpus::{Vocab, WordId};
+use latens_math::Rng;
+use latens_model::{FitError, ParamError, WordClusters};
+
+/// The clusters of words, and the states of each: those of cluster c are c·k to c·k + k − 1.
+///
+/// Without clusters, all words are in one. The words that can be emitted have *slots*: numbers in the
+/// order of clusters, then of ids, so that the words of a cluster lie side by side in all tables.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Support {
+    /// k: how many states each cluster has.
+    pub(crate) k: usize,
+    /// The cluster of each word; `NONE` for words that were never seen.
+    cluster_of: Vec<u32>,
+    slot_of: Vec<u32>,
+    words: Vec<WordId>,
+    /// Where each cluster begins among the slots, and where the last one ends.
+    begins: Vec<usize>,
+    /// For each slot the states that may emit it, if not all of its cluster: ascending, as many for each.
+    pub(crate) lists: Option<Lists>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lists {
+    pub(crate) n: usize,
+    pub(crate) states: Vec<u32>,
+}
+
+pub(crate) const NONE: u32 = u32::MAX;
+
+impl Support {
+    /// Clusters as they are in a model: one number a word, `NONE` for one that is never emitted.
+    pub(crate) fn new(k: usize, n_clusters: usize, cluster_of: Vec<u32>) -> Support {
+        let mut members = vec![Vec::new(); n_clusters];
+        for (word, &cluster) in cluster_of.iter().enumerate().filter(|(_, c)| **c != NONE) {
+            members[cluster as usize].push(WordId::from(word));
+        }
+        let mut begins = vec![0];
+        for words in &members {
+            begins.push(begins[begins.len() - 1] + words.len());
+        }
+        let words = members.concat();
+        let mut slot_of = vec![NONE; cluster_of.len()];
+        for (slot, word) in words.iter().enumerate() {
+            slot_of[word.index()] = slot as u32;
+        }
+        Support { k, cluster_of, slot_of, words, begins, lists: None }
+    }
+
+    /// What the parameters ask for. Words that were never seen are emitted by no state.
+    pub(crate) fn of_params(
+        params: &HmmParams,
+        vocab: &Vocab,
+        clusters: Option<&WordClusters>,
+    ) -> Result<Support, FitError> {
+        let seen = |word: usize| vocab.count(WordId::from(word)) > 0;
+        let all_in_one =
+            || (0..vocab.len()).map(|word| if seen(word) { 0 } else { NONE }).collect();
+        match params.constraint {
+            Constraint::None => Ok(Support::new(params.n_states, 1, all_in_one())),
+            Constraint::Brown => {
+                let clusters = clusters.ok_or_else(|| {
+                    FitError::not_enough_data("clusters of words", "none were given")
+                })?;
+                let cluster_of = of_clusters(params, vocab, clusters)?;
+                Ok(Support::new(params.states_per_word(), params.n_clusters, cluster_of))
+            }
+            Constraint::Uniform => {
+                let mut support = Support::new(params.n_states, 1, all_in_one());
+                support.lists = Some(Lists::draw(params, support.n_slots()));
+                Ok(support)
+            }
+        }
+    }
+
+    pub(crate) fn n_clusters(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    pub(crate) fn n_states(&self) -> usize {
+        self.k * self.n_clusters()
+    }
+
+    pub(crate) fn n_slots(&self) -> usize {
+        self.words.len()
+    }
+
+    /// The cluster of a word, if the word can be emitted.
+    pub(crate) fn cluster(&self, word: WordId) -> Option<usize> {
+        let cluster = self.cluster_of[word.index()];
+        (cluster != NONE).then_some(cluster as usize)
+    }
+
+    /// The slot of a word, if the word can be emitted.
+    pub(crate) fn slot(&self, word: WordId) -> Option<usize> {
+        let slot = self.slot_of[word.index()];
+        (slot != NONE).then_some(slot as usize)
+    }
+
+    /// Whether one of the states of a slot's cluster may emit it.
+    pub(crate) fn allows(&self, slot: usize, state: usize) -> bool {
+        let lists = self.lists.as_ref();
+        lists.is_none_or(|lists| lists.of(slot).binary_search(&(state as u32)).is_ok())
+    }
+
+    /// The cluster of each word, `NONE` for one that is never emitted.
+    pub(crate) fn cluster_of(&self) -> &[u32] {
+        &self.cluster_of
+    }
+
+    /// The word of each slot.
+    pub(crate) fn words(&self) -> &[WordId] {
+        &self.words
+    }
+
+    /// The slots of a cluster.
+    pub(crate) fn slots(&self, cluster: usize) -> std::ops::Range<usize> {
+        self.begins[cluster]..self.begins[cluster + 1]
+    }
+}
+
+/// The cluster of each word that was seen. `<eos>`, which stands in no list of clusters, joins the cluster
+/// with the fewest tokens, and so does `<unk>` if it is in no cluster.
+fn of_clusters(
+    params: &HmmParams,
+    vocab: &Vocab,
+    clusters: &WordClusters,
+) -> Result<Vec<u32>, FitError> {
+    if clusters.n_clusters() != params.n_clusters {
+        return Err(FitError::Params(ParamError {
+            name: "n_clusters",
+            must: format!("{}, the number of clusters given", clusters.n_clusters()),
+            got: params.n_clusters.to_string(),
+        }));
+    }
+    let mut n_tokens = vec![0u64; clusters.n_clusters()];
+    let mut lacking = Vec::new();
+    for word in (0..vocab.len()).map(WordId::from) {
+        match clusters.cluster(word) {
+            Some(cluster) => n_tokens[cluster as usize] += vocab.count(word),
+            None if vocab.count(word) > 0 && word > WordId::EOS => lacking.push(word),
+            None => {}
+        }
+    }
+    if let Some(&word) = lacking.first() {
+        let needs = "a cluster for every word of the text".to_owned();
+        let has = format!("none for {} words, `{}` among them", lacking.len(), vocab.word(word));
+        return Err(FitError::NotEnoughData { needs, has });
+    }
+    let smallest = (0..n_tokens.len()).min_by_key(|&cluster| n_tokens[cluster]).unwrap_or(0) as u32;
+    let cluster_of = (0..vocab.len()).map(WordId::from).map(|word| {
+        if vocab.count(word) == 0 { NONE } else { clusters.cluster(word).unwrap_or(smallest) }
+    });
+    Ok(cluster_of.collect())
+}
+
+impl Lists {
+    /// A subset of the states for each word, all subsets of this size alike.
+    pub(crate) fn draw(params: &HmmParams, n_slots: usize) -> Lists {
+        let n = params.states_per_word();
+        let mut states = Vec::with_capacity(n * n_slots);
+        for slot in 0..n_slots {
+            let mut rng = Rng::stream(params.seed ^ LISTS, slot as u64);
+            states.extend(draw_subset(params.n_states, n, &mut rng));
+        }
+        Lists { n, states }
+    }
+
+    pub(crate) fn of(&self, slot: usize) -> &[u32] {
+        &self.states[slot * self.n..(slot + 1) * self.n]
+    }
+}
+
+/// Tells the generators of subsets from other generators of the same seed.
+const LISTS: u64 = 0x6c69_7374_7300_0000;
+
+/// `n` of the numbers below `total`, in ascending order, all subsets alike (Floyd's algorithm keeps only
+/// the subset in memory, but a partial shuffle is simpler, and `total` is small).
+pub(crate) fn draw_subset(total: usize, n: usize, rng: &mut Rng) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..total as u32).collect();
+    for i in 0..n {
+        let other = i + (rng.uniform() * (total - i) as f64) as usize;
+        numbers.swap(i, other);
+    }
+    numbers.truncate(n);
+    numbers.sort_unstable();
+    numbers
+}

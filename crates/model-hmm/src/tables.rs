@@ -1,0 +1,114 @@
+//! The probabilities of a model, or of the part of it that a mini-batch uses.
+
+use crate::support::{Support, draw_subset};
+use latens_corpus::WordId;
+use latens_math::{Real, Rng};
+
+/// The states that take part in a mini-batch.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    /// How many states of each cluster take part.
+    pub(crate) k: usize,
+    /// Which ones: ascending, and so in the order of clusters.
+    pub(crate) states: Vec<u32>,
+}
+
+impl Kept {
+    /// All states.
+    pub(crate) fn all(support: &Support) -> Kept {
+        Kept { k: support.k, states: (0..support.n_states() as u32).collect() }
+    }
+
+    /// State dropout: of every cluster exactly (1 − p)·k states take part, all subsets of this size alike
+    /// (Chiu and Rush 2020, §5.1). A word of a list of its own that lost all its states gets its first one
+    /// back.
+    pub(crate) fn draw(support: &Support, dropout: f64, rng: &mut Rng) -> Kept {
+        let k = (((1.0 - dropout) * support.k as f64).round() as usize).max(1);
+        if k == support.k {
+            return Kept::all(support);
+        }
+        let mut states = Vec::with_capacity(k * support.n_clusters());
+        for cluster in 0..support.n_clusters() {
+            let first = (cluster * support.k) as u32;
+            states.extend(draw_subset(support.k, k, rng).iter().map(|state| first + state));
+        }
+        let Some(lists) = &support.lists else { return Kept { k, states } };
+        for slot in 0..support.n_slots() {
+            let list = lists.of(slot);
+            if !list.iter().any(|state| states.binary_search(state).is_ok()) {
+                let at = states.binary_search(&list[0]).unwrap_err();
+                states.insert(at, list[0]);
+            }
+        }
+        Kept { k: states.len(), states }
+    }
+}
+
+/// The probabilities of the states that take part; k is their number in each cluster, Z = m·k in all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables<T> {
+    pub(crate) k: usize,
+    /// π: Z.
+    pub(crate) start: Vec<T>,
+    /// a: Z × Z, row by row.
+    pub(crate) transition: Vec<T>,
+    /// b: for each slot k, the states of its cluster.
+    pub(crate) emission: Vec<T>,
+    /// g: for each tag Z; empty if the model knows no tags.
+    pub(crate) tags: Vec<T>,
+    /// What the transitions are made of, if they are made of something.
+    pub(crate) factors: Option<Factors<T>>,
+}
+
+/// Transitions as products: ln a(j|i) = fromᵢ · toⱼ − log_sumᵢ. It keeps what is too small for a
+/// probability.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Factors<T> {
+    pub(crate) dim: usize,
+    /// Z × dim.
+    pub(crate) from: Vec<T>,
+    /// Z × dim.
+    pub(crate) to: Vec<T>,
+    /// Z.
+    pub(crate) log_sums: Vec<T>,
+}
+
+impl<T: Real> Tables<T> {
+    pub(crate) fn n_states(&self) -> usize {
+        self.start.len()
+    }
+
+    /// ln a of every pair of a state of one cluster and a state of another.
+    pub(crate) fn log_block(&self, from: usize, to: usize) -> Vec<f64> {
+        let (k, n) = (self.k, self.n_states());
+        let pairs =
+            (from * k..(from + 1) * k).flat_map(|i| (to * k..(to + 1) * k).map(move |j| (i, j)));
+        match &self.factors {
+            Some(factors) => pairs.map(|(i, j)| factors.log_prob(i, j)).collect(),
+            None => pairs.map(|(i, j)| self.transition[i * n + j].wide().ln()).collect(),
+        }
+    }
+}
+
+impl<T: Real> Factors<T> {
+    pub(crate) fn log_prob(&self, i: usize, j: usize) -> f64 {
+        let row = |rows: &'_ [T], i: usize| -> Vec<f64> {
+            rows[i * self.dim..(i + 1) * self.dim].iter().map(|value| value.wide()).collect()
+        };
+        let products = row(&self.from, i).into_iter().zip(row(&self.to, j)).map(|(a, b)| a * b);
+        products.sum::<f64>() - self.log_sums[i].wide()
+    }
+}
+
+/// Sentences that are learned from together, some with a tag for each word (but not for `<eos>`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch<'a> {
+    pub(crate) sentences: Vec<&'a [WordId]>,
+    pub(crate) tags: Vec<&'a [u32]>,
+}
+
+impl Batch<'_> {
+    pub(crate) fn n_tokens(&self) -> usize {
+        self.sentences.iter().map(|sentence| sentence.len()).sum()
+    }
+}

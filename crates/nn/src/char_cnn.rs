@@ -1,0 +1,216 @@
+//! Vectors of words made from their characters (Kim et al. 2016; Ma and Hovy 2016).
+
+use crate::{Activation, Buffer, Conv, ConvScratch, Embedding, Layout, Linear, Sequences};
+use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::{Real, Rng};
+use serde::{Deserialize, Serialize};
+
+/// The shape of a [`CharCnn`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CharCnnParams {
+    /// The length of the vector of a character.
+    pub char_dim: usize,
+    /// The width of windows and the number of filters, for each kind of window.
+    pub filters: Vec<(usize, usize)>,
+    /// What follows the maximum over time.
+    pub activation: Activation,
+    /// The length of the vector of a word.
+    pub dim: usize,
+}
+
+impl Default for CharCnnParams {
+    /// The filters of Ma and Hovy (2016), and word vectors of 256 numbers.
+    fn default() -> CharCnnParams {
+        CharCnnParams {
+            char_dim: 30,
+            filters: vec![(3, 30)],
+            activation: Activation::Tanh,
+            dim: 256,
+        }
+    }
+}
+
+/// Characters ─▶ vectors ─▶ filters of one or more widths ─▶ maximum over time ─▶ linear layer.
+#[derive(Clone, Debug)]
+pub struct CharCnn {
+    chars: Embedding,
+    convs: Vec<Conv>,
+    output: Linear,
+}
+
+/// The spellings of words, one after the other: the characters of word i are those from `offsets[i]`
+/// up to `offsets[i + 1]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Spellings<'a> {
+    /// The characters of all words, as rows of the table of characters.
+    pub chars: &'a [u32],
+    /// Where each word begins, and where the last one ends.
+    pub offsets: &'a [usize],
+}
+
+/// What the forward pass of a [`CharCnn`] leaves for the backward pass, and room for both.
+#[derive(Clone, Debug, Default)]
+pub struct CharCnnScratch<T> {
+    /// The vector of each character.
+    chars: Buffer<T>,
+    /// The answers of all filters, one row for each word.
+    features: Buffer<T>,
+    convs: Vec<ConvScratch<T>>,
+    d_features: Buffer<T>,
+    d_chars: Buffer<T>,
+}
+
+impl CharCnn {
+    /// A network for `n_chars` different characters; its weights are named `name.chars`,
+    /// `name.conv0.filters`, `name.conv0.bias` and so on, `name.output.weight` and `name.output.bias`.
+    pub fn new(layout: &mut Layout, name: &str, n_chars: usize, params: &CharCnnParams) -> CharCnn {
+        let (char_dim, activation) = (params.char_dim, params.activation);
+        let chars = Embedding::new(layout, &format!("{name}.chars"), n_chars, char_dim);
+        let conv = |(i, &(width, n_filters)): (usize, &(usize, usize))| {
+            Conv::new(layout, &format!("{name}.conv{i}"), char_dim, width, n_filters, activation)
+        };
+        let convs: Vec<Conv> = params.filters.iter().enumerate().map(conv).collect();
+        let n_features = convs.iter().map(Conv::n_filters).sum();
+        let output = Linear::new(layout, &format!("{name}.output"), n_features, params.dim);
+        CharCnn { chars, convs, output }
+    }
+
+    /// The length of the vector of a word.
+    pub fn dim(&self) -> usize {
+        self.output.n_out()
+    }
+
+    /// Draws the vectors of characters evenly from ±√(3/`char_dim`), as Ma and Hovy do, and the other
+    /// weights as [`Conv::init`] and [`Linear::init`] do.
+    pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
+        let bound = (3.0 / self.chars.dim() as f64).sqrt();
+        crate::fill_uniform(self.chars.table().of_mut(weights), bound, rng);
+        self.convs.iter().for_each(|conv| conv.init(weights, rng));
+        self.output.init(weights, rng);
+    }
+
+    /// Writes the vector of each word to a row of `out`.
+    pub fn forward<T: Real>(
+        &self,
+        weights: &[T],
+        words: Spellings<'_>,
+        scratch: &mut CharCnnScratch<T>,
+        out: MatMut<'_, T>,
+        par: Par,
+    ) {
+        let CharCnnScratch { chars, features, convs, .. } = scratch;
+        chars.resize(words.chars.len(), self.chars.dim());
+        self.chars.forward(weights, words.chars, chars.view_mut(), par);
+        features.resize(words.offsets.len().saturating_sub(1), self.output.n_in());
+        convs.resize_with(self.convs.len(), ConvScratch::default);
+        let x = sequences(chars, words);
+        let mut rest = features.view_mut();
+        for (conv, scratch) in self.convs.iter().zip(convs) {
+            let (columns, others) = rest.split_at_col_mut(conv.n_filters());
+            conv.forward(weights, x, scratch, columns, par);
+            rest = others;
+        }
+        self.output.forward(weights, features.view(), out, par);
+    }
+
+    /// Adds the gradients of all weights to the flat `gradient`, given `d_out` = ∂L/∂`out` and the
+    /// `words` and `scratch` of the forward pass.
+    ///
+    /// Each step back is that of its layer; the vector of a character gets the sum over all filters
+    /// and places.
+    pub fn backward<T: Real>(
+        &self,
+        weights: &[T],
+        words: Spellings<'_>,
+        scratch: &mut CharCnnScratch<T>,
+        d_out: MatRef<'_, T>,
+        gradient: &mut [T],
+        par: Par,
+    ) {
+        let CharCnnScratch { chars, features, convs, d_features, d_chars } = scratch;
+        d_features.resize(features.n_rows(), features.n_cols());
+        let replaced = Some((d_features.view_mut(), Accum::Replace));
+        self.output.backward(weights, features.view(), d_out, gradient, replaced, par);
+        d_chars.resize_zeroed(chars.n_rows(), chars.n_cols());
+        let x = sequences(chars, words);
+        let mut rest = d_features.view();
+        for (conv, scratch) in self.convs.iter().zip(convs) {
+            let (d_out, others) = rest.split_at_col(conv.n_filters());
+            let added = Some(d_chars.values_mut());
+            conv.backward(weights, x, scratch, d_out, gradient, added, par);
+            rest = others;
+        }
+        self.chars.backward(words.chars, d_chars.view(), gradient, par);
+    }
+}
+
+fn sequences<'a, T: Real>(chars: &'a Buffer<T>, words: Spellings<'a>) -> Sequences<'a, T> {
+    Sequences { values: chars.values(), dim: chars.n_cols(), offsets: words.offsets }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+
+    struct Case {
+        chars: Vec<u32>,
+        offsets: Vec<usize>,
+        params: CharCnnParams,
+    }
+
+    const N_CHARS: usize = 5;
+
+    impl Exercise for Case {
+        fn sizes(&self) -> [usize; 3] {
+            let mut layout = Layout::new();
+            let cnn = CharCnn::new(&mut layout, "words", N_CHARS, &self.params);
+            [layout.len(), 0, (self.offsets.len() - 1) * cnn.dim()]
+        }
+
+        fn run<T: Real>(&self, weights: &[T], _: &[T], d_out: &[T], par: Par) -> Outcome<T> {
+            let cnn = CharCnn::new(&mut Layout::new(), "words", N_CHARS, &self.params);
+            let mut scratch = CharCnnScratch::default();
+            let words = Spellings { chars: &self.chars, offsets: &self.offsets };
+            let d_out = buffer(d_out, self.offsets.len() - 1, cnn.dim());
+            let mut out = d_out.clone();
+            cnn.forward(weights, words, &mut scratch, out.view_mut(), par);
+            let mut outcome = Outcome::new(self, out.values());
+            cnn.backward(weights, words, &mut scratch, d_out.view(), &mut outcome.gradient, par);
+            outcome
+        }
+    }
+
+    fn params(activation: Activation) -> CharCnnParams {
+        CharCnnParams { char_dim: 3, filters: vec![(1, 2), (2, 4), (3, 3)], activation, dim: 6 }
+    }
+
+    #[test]
+    fn gradients_are_finite_differences() {
+        for activation in [Activation::Tanh, Activation::Relu] {
+            let (chars, offsets) = (vec![0, 3, 1, 1, 4, 2, 0], vec![0, 3, 3, 4, 7]);
+            examine(&Case { chars, offsets, params: params(activation) });
+        }
+        examine(&Case { chars: vec![], offsets: vec![0], params: params(Activation::Tanh) });
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let offsets: Vec<usize> = (0..2000).map(|i| i * 5 + i % 4).collect();
+        let chars = (0..*offsets.last().unwrap() as u32).map(|i| i * i % 5).collect();
+        examine_threads(&Case { chars, offsets, params: params(Activation::Tanh) });
+    }
+
+    #[test]
+    fn words_of_equal_spelling_have_equal_vectors() {
+        let (chars, offsets) = (vec![0, 3, 1, 2, 0, 3, 1], vec![0, 3, 4, 7]);
+        let case = Case { chars, offsets, params: params(Activation::Tanh) };
+        let cnn = CharCnn::new(&mut Layout::new(), "words", N_CHARS, &case.params);
+        let mut weights = vec![0f32; case.sizes()[0]];
+        cnn.init(&mut weights, &mut Rng::new(1));
+        let out = case.run(&weights, &[], &[0.0; 18], Par::Seq).out;
+        assert_eq!(out[..6], out[12..]);
+        assert_ne!(out[..6], out[6..12]);
+    }
+}

@@ -1,0 +1,83 @@
+//! The loss of choosing one of many.
+
+use crate::rows::{row_mut, rows_per_chunk, sum_chunks};
+use faer::{MatMut, Par};
+use latens_math::{Real, softmax};
+
+/// Returns L = −Σ_i ln p_i(targets(i)), and overwrites row i of `logits` by `scale` times ∂L/∂x_i,
+/// where p_i = softmax(x_i) of that row.
+///
+/// With ln p(k) = x_k − ln Σ_j exp x_j: ∂(−ln p(k))/∂x_j = p(j) − ⟦j = k⟧.
+///
+/// `scale` is 1/n for the gradient of the mean over n examples; the loss is not scaled.
+///
+/// # Panics
+/// If there is not one target for each row, or one is not a column.
+pub fn cross_entropy<T: Real>(logits: MatMut<'_, T>, targets: &[u32], scale: f64, par: Par) -> f64 {
+    assert_eq!(logits.nrows(), targets.len(), "one target for each row");
+    let size = rows_per_chunk(logits.ncols());
+    sum_chunks((logits, targets), size, par, |(mut logits, targets)| {
+        let row_loss = |(i, &target): (usize, &u32)| {
+            row_cross_entropy(row_mut(&mut logits, i), target as usize, T::of(scale))
+        };
+        targets.iter().enumerate().map(row_loss).sum()
+    })
+}
+
+fn row_cross_entropy<T: Real>(row: &mut [T], target: usize, scale: T) -> f64 {
+    let logit = row[target].wide();
+    let log_sum = softmax(row).wide();
+    row[target] -= T::one();
+    row.iter_mut().for_each(|x| *x *= scale);
+    log_sum - logit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::assert_gradient;
+    use crate::exam::{buffer, in_pools};
+    use crate::fill_uniform;
+    use latens_math::Rng;
+
+    fn draw(n: usize) -> Vec<f64> {
+        let mut logits = vec![0.0; n];
+        fill_uniform(&mut logits, 3.0, &mut Rng::new(1));
+        logits
+    }
+
+    #[test]
+    fn gradients_are_finite_differences() {
+        for (targets, n_classes) in
+            [(vec![0], 1), (vec![2, 0, 2], 3), (vec![40, 7], 50), (vec![], 3)]
+        {
+            let n_rows = targets.len();
+            let run = |logits: &[f64], scale| {
+                let mut logits = buffer(logits, n_rows, n_classes);
+                let loss = cross_entropy(logits.view_mut(), &targets, scale, Par::Seq);
+                (loss, logits.values().to_vec())
+            };
+            let logits = draw(n_rows * n_classes);
+            assert_gradient(&mut |x| 0.5 * run(x, 1.0).0, &logits, &run(&logits, 0.5).1, 1e-7);
+        }
+    }
+
+    #[test]
+    fn equal_logits_cost_the_logarithm_of_their_number() {
+        let mut logits = buffer(&[2.5f32; 20], 2, 10);
+        let loss = cross_entropy(logits.view_mut(), &[3, 4], 1.0, Par::Seq);
+        assert!((loss - 2.0 * 10f64.ln()).abs() < 1e-5);
+        assert!((logits.values()[3] + 0.9).abs() < 1e-6);
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let targets: Vec<u32> = (0..500).map(|i| i % 100).collect();
+        let logits: Vec<f32> = draw(50_000).iter().map(|&x| x as f32).collect();
+        in_pools(|par| {
+            let mut logits = buffer(&logits, 500, 100);
+            let loss = cross_entropy(logits.view_mut(), &targets, 1.0, par);
+            (loss, logits.values().to_vec())
+        });
+    }
+}
