@@ -1,7 +1,15 @@
 //! Products of a few rows with a block of a larger matrix, for which a general product is too general: it
 //! would spend its time on rearranging a block that is read only once.
+//!
+//! Every sum begins with [`TINY`] instead of zero. So a sum of numbers close to the smallest is never a
+//! subnormal one, with which processors are a hundred times slower; what is added is lost in rounding but
+//! where the whole sum is as tiny.
 
 use crate::Real;
+use pulp::{Simd, WithSimd};
+
+/// What every sum begins with, at least once and at most once a vector lane.
+const TINY: f32 = 1e-30;
 
 /// Some rows and columns of a row-major matrix.
 #[derive(Clone, Copy, Debug)]
@@ -41,139 +49,193 @@ impl<'a, T: Real> BlockRef<'a, T> {
     ///
     /// # Panics
     /// If the sizes do not fit.
-    pub fn times_rows(&self, left: &[T], out: &mut [T]) {
+    pub fn times_rows(self, left: &[T], out: &mut [T]) {
         let n = left.len() / self.n_rows.max(1);
         assert_eq!(left.len(), n * self.n_rows, "whole rows");
         assert_eq!(out.len(), n * self.n_cols, "a row for each");
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                let mut rows = 0;
-                while rows < n {
-                    rows += match n - rows {
-                        1 => self.times::<1, 64>(left, out, rows),
-                        2 | 3 => self.times::<2, 32>(left, out, rows),
-                        _ => self.times::<4, 16>(left, out, rows),
-                    };
-                }
-            },
-        );
-    }
-
-    /// M rows from `first` on, W columns at a time; returns M.
-    #[inline(always)]
-    fn times<const M: usize, const W: usize>(
-        &self,
-        left: &[T],
-        out: &mut [T],
-        first: usize,
-    ) -> usize {
-        let left: [&[T]; M] =
-            std::array::from_fn(|m| &left[(first + m) * self.n_rows..][..self.n_rows]);
-        let mut col = 0;
-        while col + W <= self.n_cols {
-            let mut sums = [[T::zero(); W]; M];
-            for i in 0..self.n_rows {
-                let row: &[T; W] = self.row(i)[col..col + W].try_into().expect("W numbers");
-                for m in 0..M {
-                    let factor = left[m][i];
-                    for w in 0..W {
-                        sums[m][w] += factor * row[w];
-                    }
-                }
-            }
-            for m in 0..M {
-                out[(first + m) * self.n_cols + col..][..W].copy_from_slice(&sums[m]);
-            }
-            col += W;
-        }
-        for m in 0..M {
-            let out = &mut out[(first + m) * self.n_cols + col..(first + m + 1) * self.n_cols];
-            out.fill(T::zero());
-            for (i, &factor) in left[m].iter().enumerate() {
-                out.iter_mut().zip(&self.row(i)[col..]).for_each(|(out, &b)| *out += factor * b);
-            }
-        }
-        M
+        T::times_rows(self, left, out);
     }
 
     /// out = left · blockᵀ, where `left` has rows of as many numbers as the block has columns.
     ///
     /// # Panics
     /// If the sizes do not fit.
-    pub fn transposed_times_rows(&self, left: &[T], out: &mut [T]) {
+    pub fn transposed_times_rows(self, left: &[T], out: &mut [T]) {
         let n = left.len() / self.n_cols.max(1);
         assert_eq!(left.len(), n * self.n_cols, "whole rows");
         assert_eq!(out.len(), n * self.n_rows, "a row for each");
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                let mut rows = 0;
-                while rows < n {
-                    rows += match n - rows {
-                        1 => self.transposed_times::<1, 4>(left, out, rows),
-                        2 | 3 => self.transposed_times::<2, 4>(left, out, rows),
-                        _ => self.transposed_times::<4, 2>(left, out, rows),
-                    };
-                }
-            },
-        );
+        T::transposed_times_rows(self, left, out);
     }
+}
 
-    /// M rows from `first` on, R rows of the block at a time; returns M.
-    #[inline(always)]
-    fn transposed_times<const M: usize, const R: usize>(
-        &self,
-        left: &[T],
-        out: &mut [T],
-        first: usize,
-    ) -> usize {
-        let left: [&[T]; M] =
-            std::array::from_fn(|m| &left[(first + m) * self.n_cols..][..self.n_cols]);
-        let mut i = 0;
-        while i + R <= self.n_rows {
-            self.dots::<M, R>(left, i, out, first);
-            i += R;
+/// [`BlockRef::times_rows`] by its definition.
+pub(crate) fn times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
+    out.fill(T::zero());
+    let rows =
+        left.chunks_exact(block.n_rows.max(1)).zip(out.chunks_exact_mut(block.n_cols.max(1)));
+    for (left, out) in rows {
+        for (i, &factor) in left.iter().enumerate() {
+            out.iter_mut().zip(block.row(i)).for_each(|(out, &value)| *out += factor * value);
         }
-        while i < self.n_rows {
-            self.dots::<M, 1>(left, i, out, first);
-            i += 1;
+    }
+}
+
+/// [`BlockRef::transposed_times_rows`] by its definition.
+pub(crate) fn transposed_times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
+    let rows =
+        left.chunks_exact(block.n_cols.max(1)).zip(out.chunks_exact_mut(block.n_rows.max(1)));
+    for (left, out) in rows {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = left.iter().zip(block.row(i)).map(|(&a, &b)| a * b).sum();
+        }
+    }
+}
+
+/// The same for single precision, in vectors: a few rows share every number of the block that is read.
+pub(crate) struct TimesRows<'a> {
+    pub(crate) block: BlockRef<'a, f32>,
+    pub(crate) left: &'a [f32],
+    pub(crate) out: &'a mut [f32],
+}
+
+impl WithSimd for TimesRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let n = self.left.len() / self.block.n_rows.max(1);
+        let mut first = 0;
+        while first < n {
+            // As many sums as there are registers for.
+            first += match n - first {
+                1 => self.rows::<S, 1, 8>(simd, first),
+                2 | 3 => self.rows::<S, 2, 4>(simd, first),
+                _ => self.rows::<S, 4, 3>(simd, first),
+            };
+        }
+    }
+}
+
+impl TimesRows<'_> {
+    /// M rows from `first` on, W vectors of columns at a time; returns M.
+    #[inline(always)]
+    fn rows<S: Simd, const M: usize, const W: usize>(&mut self, simd: S, first: usize) -> usize {
+        let n_vectors = self.block.n_cols / S::F32_LANES;
+        let mut vector = 0;
+        while vector + W <= n_vectors {
+            self.tile::<S, M, W>(simd, first, vector);
+            vector += W;
+        }
+        while vector < n_vectors {
+            self.tile::<S, M, 1>(simd, first, vector);
+            vector += 1;
+        }
+        for row in first..first + M {
+            for col in n_vectors * S::F32_LANES..self.block.n_cols {
+                let left = &self.left[row * self.block.n_rows..(row + 1) * self.block.n_rows];
+                let entries = left.iter().enumerate().map(|(i, &a)| a * self.block.row(i)[col]);
+                self.out[row * self.block.n_cols + col] = entries.sum();
+            }
         }
         M
     }
 
-    /// The products of M rows with R rows of the block from `i` on.
     #[inline(always)]
-    fn dots<const M: usize, const R: usize>(
-        &self,
-        left: [&[T]; M],
-        i: usize,
-        out: &mut [T],
+    fn tile<S: Simd, const M: usize, const W: usize>(
+        &mut self,
+        simd: S,
         first: usize,
+        vector: usize,
     ) {
-        /// How many sums run side by side, as the compiler may not reorder additions.
-        const LANES: usize = 8;
-        let rows: [&[T]; R] = std::array::from_fn(|r| self.row(i + r));
-        let mut sums = [[[T::zero(); LANES]; R]; M];
-        let n = self.n_cols / LANES * LANES;
-        let mut j = 0;
-        while j < n {
+        let (n_rows, n_cols) = (self.block.n_rows, self.block.n_cols);
+        let cols = vector * S::F32_LANES..(vector + W) * S::F32_LANES;
+        let left: [&[f32]; M] = std::array::from_fn(
+            #[inline(always)]
+            |m| &self.left[(first + m) * n_rows..][..n_rows],
+        );
+        let mut sums = [[simd.splat_f32s(TINY); W]; M];
+        for i in 0..n_rows {
+            let (row, _) = S::as_simd_f32s(&self.block.row(i)[cols.clone()]);
+            let row: &[S::f32s; W] = row.try_into().expect("W vectors");
             for m in 0..M {
-                let a: &[T; LANES] = left[m][j..j + LANES].try_into().expect("some numbers");
-                for r in 0..R {
-                    let b: &[T; LANES] = rows[r][j..j + LANES].try_into().expect("some numbers");
-                    for l in 0..LANES {
-                        sums[m][r][l] += a[l] * b[l];
-                    }
+                let factor = simd.splat_f32s(left[m][i]);
+                for w in 0..W {
+                    sums[m][w] = simd.mul_add_e_f32s(factor, row[w], sums[m][w]);
                 }
             }
-            j += LANES;
+        }
+        for (m, sums) in sums.iter().enumerate() {
+            let out = &mut self.out[(first + m) * n_cols..][cols.clone()];
+            S::as_mut_simd_f32s(out).0.copy_from_slice(sums);
+        }
+    }
+}
+
+/// [`BlockRef::transposed_times_rows`] for single precision, in vectors.
+pub(crate) struct TransposedTimesRows<'a> {
+    pub(crate) block: BlockRef<'a, f32>,
+    pub(crate) left: &'a [f32],
+    pub(crate) out: &'a mut [f32],
+}
+
+impl WithSimd for TransposedTimesRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let n = self.left.len() / self.block.n_cols.max(1);
+        let mut first = 0;
+        while first < n {
+            first += match n - first {
+                1 => self.rows::<S, 1, 4>(simd, first),
+                2 | 3 => self.rows::<S, 2, 4>(simd, first),
+                _ => self.rows::<S, 4, 2>(simd, first),
+            };
+        }
+    }
+}
+
+impl TransposedTimesRows<'_> {
+    /// M rows from `first` on, R rows of the block at a time; returns M.
+    #[inline(always)]
+    fn rows<S: Simd, const M: usize, const R: usize>(&mut self, simd: S, first: usize) -> usize {
+        let mut row = 0;
+        while row + R <= self.block.n_rows {
+            self.dots::<S, M, R>(simd, first, row);
+            row += R;
+        }
+        while row < self.block.n_rows {
+            self.dots::<S, M, 1>(simd, first, row);
+            row += 1;
+        }
+        M
+    }
+
+    /// The products of M rows with R rows of the block from `row` on.
+    #[inline(always)]
+    fn dots<S: Simd, const M: usize, const R: usize>(&mut self, simd: S, first: usize, row: usize) {
+        let (n_rows, n_cols) = (self.block.n_rows, self.block.n_cols);
+        let left: [(&[S::f32s], &[f32]); M] = std::array::from_fn(
+            #[inline(always)]
+            |m| S::as_simd_f32s(&self.left[(first + m) * n_cols..][..n_cols]),
+        );
+        let rows: [(&[S::f32s], &[f32]); R] = std::array::from_fn(
+            #[inline(always)]
+            |r| S::as_simd_f32s(self.block.row(row + r)),
+        );
+        let mut sums = [[simd.splat_f32s(TINY); R]; M];
+        for j in 0..n_cols / S::F32_LANES {
+            for m in 0..M {
+                for r in 0..R {
+                    sums[m][r] = simd.mul_add_e_f32s(left[m].0[j], rows[r].0[j], sums[m][r]);
+                }
+            }
         }
         for m in 0..M {
             for r in 0..R {
-                let rest = left[m][n..].iter().zip(&rows[r][n..]).map(|(&a, &b)| a * b);
-                out[(first + m) * self.n_rows + i + r] =
-                    sums[m][r].iter().copied().chain(rest).sum();
+                let rest = left[m].1.iter().zip(rows[r].1).map(|(&a, &b)| a * b);
+                let sum = simd.reduce_sum_f32s(sums[m][r]) + rest.sum::<f32>();
+                self.out[(first + m) * n_rows + row + r] = sum;
             }
         }
     }
@@ -184,33 +246,47 @@ mod tests {
     use super::*;
     use crate::Rng;
 
-    #[test]
-    fn products_are_their_definition() {
+    fn numbers<T: Real>(n: usize, rng: &mut Rng) -> Vec<T> {
+        (0..n).map(|_| T::of(rng.uniform() - 0.5)).collect()
+    }
+
+    fn check<T: Real>(tolerance: f64) {
         let mut rng = Rng::new(1);
-        let mut numbers = |n: usize| -> Vec<f64> { (0..n).map(|_| rng.uniform() - 0.5).collect() };
         for n in 0..8 {
-            for (n_rows, n_cols) in [(1, 1), (3, 70), (40, 5), (16, 64), (37, 131)] {
+            for (n_rows, n_cols) in [(1, 1), (3, 70), (40, 5), (16, 64), (37, 131), (0, 3), (3, 0)]
+            {
                 let (stride, row, col) = (n_cols + 3, 2, 1);
-                let matrix = numbers((n_rows + 4) * stride);
+                let matrix = numbers::<T>((n_rows + 4) * stride, &mut rng);
                 let block = BlockRef::new(&matrix, stride, (row, n_rows), (col, n_cols));
-                let entry = |i: usize, j: usize| matrix[(row + i) * stride + col + j];
-                let (left, wide) = (numbers(n * n_rows), numbers(n * n_cols));
-                let (mut out, mut back) = (vec![9.0; n * n_cols], vec![9.0; n * n_rows]);
-                block.times_rows(&left, &mut out);
-                block.transposed_times_rows(&wide, &mut back);
+                let entry = |i: usize, j: usize| matrix[(row + i) * stride + col + j].wide();
+                let (left, wide) =
+                    (numbers::<T>(n * n_rows, &mut rng), numbers::<T>(n * n_cols, &mut rng));
+                let n = if n_rows * n_cols == 0 { 0 } else { n };
+                let (left, wide) = (&left[..n * n_rows], &wide[..n * n_cols]);
+                let (mut out, mut back) = (vec![T::one(); n * n_cols], vec![T::one(); n * n_rows]);
+                block.times_rows(left, &mut out);
+                block.transposed_times_rows(wide, &mut back);
                 for m in 0..n {
                     for j in 0..n_cols {
-                        let sum: f64 =
-                            (0..n_rows).map(|i| left[m * n_rows + i] * entry(i, j)).sum();
-                        assert!((out[m * n_cols + j] - sum).abs() < 1e-12);
+                        let terms = (0..n_rows).map(|i| left[m * n_rows + i].wide() * entry(i, j));
+                        assert!(
+                            (out[m * n_cols + j].wide() - terms.sum::<f64>()).abs() < tolerance
+                        );
                     }
                     for i in 0..n_rows {
-                        let sum: f64 =
-                            (0..n_cols).map(|j| wide[m * n_cols + j] * entry(i, j)).sum();
-                        assert!((back[m * n_rows + i] - sum).abs() < 1e-12);
+                        let terms = (0..n_cols).map(|j| wide[m * n_cols + j].wide() * entry(i, j));
+                        assert!(
+                            (back[m * n_rows + i].wide() - terms.sum::<f64>()).abs() < tolerance
+                        );
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn products_are_their_definition() {
+        check::<f64>(1e-14);
+        check::<f32>(1e-5);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Models store and compute in `f32`. The same code in `f64` is what finite differences are taken of.
 
+use crate::products::{self, BlockRef, TimesRows, TransposedTimesRows};
 use num_traits::Float;
 use rayon::prelude::*;
 use std::fmt::{Debug, Display};
@@ -31,8 +32,16 @@ pub trait Real:
     fn wide(self) -> f64;
 
     /// e^x; zero where that is below the smallest normal number, so that no sum is slowed down by
-    /// subnormal ones. At most 2 units in the last place off (`f32`).
+    /// subnormal ones. At most 2 units in the last place off (`f32`, up to 88.37; more is cut to that).
     fn exp_of(self) -> Self;
+
+    /// What [`BlockRef::times_rows`] does.
+    #[doc(hidden)]
+    fn times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
+
+    /// What [`BlockRef::transposed_times_rows`] does.
+    #[doc(hidden)]
+    fn transposed_times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
 }
 
 impl Real for f32 {
@@ -54,22 +63,33 @@ impl Real for f32 {
         const ROUND: f32 = 12_582_912.0;
         const LN_2_HIGH: f32 = 0.693_359_4;
         const LN_2_LOW: f32 = -2.121_944_4e-4;
-        let x = self.clamp(-87.336_54, 88.722_83);
-        let n = x * std::f32::consts::LOG2_E + ROUND - ROUND;
+        /// Where e^x is no longer a normal number.
+        const SMALLEST: f32 = -87.336_54;
+        /// Where n would be 128, which is no exponent.
+        const LARGEST: f32 = 88.37;
+        let x = if self > LARGEST { LARGEST } else { self };
+        let x = if x < SMALLEST { SMALLEST } else { x };
+        let rounded = x * std::f32::consts::LOG2_E + ROUND;
+        let n = rounded - ROUND;
         let r = x - n * LN_2_HIGH - n * LN_2_LOW;
         let mut p = 1.987_569_1e-4_f32;
         p = p * r + 1.398_199_9e-3;
         p = p * r + 8.333_452e-3;
         p = p * r + 4.166_579_6e-2;
         p = p * r + 1.666_666_5e-1;
-        p = p * r + 5.000_000_2e-1;
+        p = p * r + 0.5;
         p = p * r * r + r + 1.0;
-        // 2^n in two factors: n can be 128, which has no exponent of its own.
-        let half = (n * 0.5) as i32;
-        let rest = n as i32 - half;
-        let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
-        let exp = p * power(half) * power(rest);
-        if self < -87.336_54 { 0.0 } else { exp }
+        // The last bits of the sum are n; moved to the place of the exponent they are 2^n.
+        let power = f32::from_bits((rounded.to_bits() << 23).wrapping_add(1f32.to_bits()));
+        if self < SMALLEST { 0.0 } else { p * power }
+    }
+
+    fn times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
+        pulp::Arch::new().dispatch(TimesRows { block, left, out });
+    }
+
+    fn transposed_times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
+        pulp::Arch::new().dispatch(TransposedTimesRows { block, left, out });
     }
 }
 
@@ -88,6 +108,14 @@ impl Real for f64 {
     fn exp_of(self) -> f64 {
         if self < -708.39 { 0.0 } else { self.exp() }
     }
+
+    fn times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {
+        products::times_rows(block, left, out);
+    }
+
+    fn transposed_times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {
+        products::transposed_times_rows(block, left, out);
+    }
 }
 
 /// Turns one row of logits x into probabilities exp(xᵢ − lse), and returns lse = ln Σ exp(xᵢ).
@@ -102,44 +130,38 @@ pub fn softmax<T: Real>(row: &mut [T]) -> T {
 
 #[inline(always)]
 fn softmax_inlined<T: Real>(row: &mut [T]) -> T {
-    let max = maximum(row);
+    let mut lanes = [T::neg_infinity(); LANES];
+    row.chunks(LANES).for_each(|chunk| maximize(&mut lanes, chunk));
+    let max = lanes.iter().fold(T::neg_infinity(), |max, &value| larger(max, value));
     if max == T::neg_infinity() {
         row.fill(T::zero());
         return max;
     }
-    let mut sums = [T::zero(); LANES];
-    let mut chunks = row.chunks_exact_mut(LANES);
-    for chunk in &mut chunks {
-        for (value, sum) in chunk.iter_mut().zip(&mut sums) {
-            *value = (*value - max).exp_of();
-            *sum += *value;
-        }
-    }
-    for (value, sum) in chunks.into_remainder().iter_mut().zip(&mut sums) {
-        *value = (*value - max).exp_of();
-        *sum += *value;
-    }
-    let sum: T = sums.iter().copied().sum();
-    let scale = T::one() / sum;
-    row.iter_mut().for_each(|value| *value *= scale);
+    let mut lanes = [T::zero(); LANES];
+    row.chunks_mut(LANES).for_each(|chunk| exp_and_add(&mut lanes, chunk, max));
+    let sum: T = lanes.iter().copied().sum();
+    scale(row, T::one() / sum);
     max + sum.ln()
 }
 
-/// How many partial sums and maxima run side by side, as the compiler may not reorder additions.
-const LANES: usize = 32;
+/// How many partial sums and maxima run side by side, as the compiler may not reorder additions. This many
+/// it turns into vectors; the loops are functions of their own for the same reason.
+const LANES: usize = 64;
 
 #[inline(always)]
-fn maximum<T: Real>(row: &[T]) -> T {
-    let mut maxima = [T::neg_infinity(); LANES];
-    let chunks = row.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (max, &value) in maxima.iter_mut().zip(chunk) {
-            *max = if value > *max { value } else { *max };
-        }
-    }
-    let all = maxima.iter().chain(rest);
-    all.fold(T::neg_infinity(), |max, &value| if value > max { value } else { max })
+fn maximize<T: Real>(lanes: &mut [T], values: &[T]) {
+    lanes.iter_mut().zip(values).for_each(|(lane, &value)| *lane = larger(*lane, value));
+}
+
+#[inline(always)]
+fn exp_and_add<T: Real>(lanes: &mut [T], values: &mut [T], max: T) {
+    values.iter_mut().for_each(|value| *value = (*value - max).exp_of());
+    lanes.iter_mut().zip(values).for_each(|(lane, &mut value)| *lane += value);
+}
+
+#[inline(always)]
+fn scale<T: Real>(values: &mut [T], factor: T) {
+    values.iter_mut().for_each(|value| *value *= factor);
 }
 
 /// Turns every column of logits into probabilities, as [`softmax`] does with a row; `columns` is
@@ -225,7 +247,7 @@ mod tests {
     #[test]
     fn the_exponential_is_that_of_the_standard_library() {
         let mut worst = 0.0f64;
-        for i in -87_000..88_700 {
+        for i in -87_000..88_300 {
             let x = i as f32 * 1e-3;
             let exact = f64::from(x).exp();
             worst = worst.max((x.exp_of().wide() - exact).abs() / exact);
@@ -235,7 +257,7 @@ mod tests {
         assert_eq!((-88f32).exp_of(), 0.0);
         assert_eq!(f32::NEG_INFINITY.exp_of(), 0.0);
         assert_eq!(f64::NEG_INFINITY.exp_of(), 0.0);
-        assert!(88.7f32.exp_of().is_finite());
+        assert!(1e9f32.exp_of().is_finite());
         assert!(f32::NAN.exp_of().is_nan());
     }
 

@@ -1,8 +1,9 @@
 //! Brown clusters (Brown et al. 1992): words in classes such that the class of a word tells as much as
 //! possible about the class of the next one, and the classes in a binary tree.
 //!
-//! It is the classic greedy algorithm with a window of one cluster too many, exactly; what makes it fast
-//! is that only those entries of the table of losses are touched that change (`table.rs`).
+//! [`Algorithm::Brown`] is the classic greedy algorithm with a window of one cluster too many, exactly; what
+//! makes it fast is that only those entries of the table of losses are touched that change (`table.rs`).
+//! [`Algorithm::Exchange`] moves words between classes, for large vocabularies (`exchange.rs`).
 //!
 //! ```
 //! use latens_model::{Params, unwatched};

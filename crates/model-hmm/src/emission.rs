@@ -7,9 +7,10 @@
 use crate::expectations::Expected;
 use crate::support::{Lists, Support};
 use crate::tables::Kept;
-use faer::linalg::matmul::matmul;
+use crate::transition::without_dust;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax_columns};
+use latens_nn::multiply;
 use rayon::prelude::*;
 
 /// A word that a state may emit has at least this probability: a finite logit is no impossibility, though
@@ -50,7 +51,7 @@ pub(crate) fn forward<T: Real>(
         let logits = MatMut::from_row_major_slice_mut(&mut **table, slots.len(), kept.k);
         let words = rows(vectors.words, vectors.dim, slots.clone());
         let states = rows(vectors.states, vectors.dim, states);
-        matmul(logits, Accum::Replace, words, states.transpose(), T::one(), par);
+        multiply(logits, Accum::Replace, words, states.transpose(), par);
         table.par_chunks_exact_mut(kept.k).zip(slots).for_each(|(row, slot)| {
             row.iter_mut().for_each(|logit| *logit += vectors.bias[slot]);
         });
@@ -129,9 +130,9 @@ pub(crate) fn backward<T: Real>(
         let words = rows(vectors.words, dim, slots.clone());
         let states = rows(vectors.states, dim, cluster * k..(cluster + 1) * k);
         let d_words = MatMut::from_row_major_slice_mut(&mut **d_words, slots.len(), dim);
-        matmul(d_words, Accum::Add, derivatives, states, T::one(), par);
+        multiply(d_words, Accum::Add, derivatives, states, par);
         let d_states = MatMut::from_row_major_slice_mut(&mut **d_states, k, dim);
-        matmul(d_states, Accum::Replace, derivatives.transpose(), words, T::one(), par);
+        multiply(d_states, Accum::Replace, derivatives.transpose(), words, par);
         d_bias.par_iter_mut().zip(table.par_chunks_exact(k)).for_each(|(d_bias, row)| {
             *d_bias += row.iter().copied().sum::<T>();
         });
@@ -168,7 +169,7 @@ fn logit_gradient<T: Real>(
         totals.iter_mut().zip(counts).for_each(|(total, &count)| *total += count);
     }
     table.par_chunks_exact_mut(k).for_each(|row| {
-        row.iter_mut().zip(&totals).for_each(|(b, &total)| *b = -total * *b);
+        row.iter_mut().zip(&totals).for_each(|(b, &total)| *b = without_dust(-total * *b));
     });
     for (&slot, counts) in emitted() {
         let at = (slot as usize - slots.start) * k;

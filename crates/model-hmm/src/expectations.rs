@@ -13,10 +13,10 @@
 
 use crate::support::Support;
 use crate::tables::{Batch, Tables};
-use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::chain::{LogChain, SMALLEST_SCALE, log_smooth};
 use latens_math::{BlockRef, Real};
+use latens_nn::multiply;
 use rayon::prelude::*;
 
 /// What a batch is expected to have done, by the posterior of its states.
@@ -193,16 +193,19 @@ impl<T: Real> Engine<T> {
                         left.extend_from_slice(&alpha[at..at + k]);
                     }
                     right.resize(left.len(), T::zero());
-                    multiply(Pair { tables, from, to }, &left, &mut right, par);
+                    forward_product(Pair { tables, from, to }, &left, &mut right, par);
                 }
                 for (i, &(_, _, at, s)) in members.iter().enumerate() {
                     let local = &self.local[at * k..(at + 1) * k];
-                    let incoming = match step {
-                        0 => &tables.start[to * k..(to + 1) * k],
-                        _ => &right[i * k..(i + 1) * k],
-                    };
                     let alpha = &mut alpha[(at - first) * k..(at - first + 1) * k];
-                    let scale = product(incoming, local, alpha);
+                    let scale = match step {
+                        0 => product(&tables.start[to * k..(to + 1) * k], local, alpha),
+                        _ => {
+                            let incoming = &right[i * k..(i + 1) * k];
+                            let enough = sum(incoming) >= SMALLEST_SHARE;
+                            enough.then(|| product(incoming, local, alpha)).flatten()
+                        }
+                    };
                     log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
                 }
             }
@@ -243,12 +246,14 @@ impl<T: Real> Engine<T> {
         let (k, first) = (tables.k, self.offsets[sentences.start]);
         let range = |at: usize| (at - first) * k..(at - first + 1) * k;
         let (mut left, mut right) = (Vec::new(), Vec::new());
+        let ones = vec![T::one(); k];
         let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
         for step in (0..longest).rev() {
             for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
                 let at = self.offsets[s] + step;
                 piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
-                piece.weighted[range(at)].copy_from_slice(&self.local[at * k..(at + 1) * k]);
+                let local = &self.local[at * k..(at + 1) * k];
+                scaled_product(local, &ones, &mut piece.weighted[range(at)]);
             }
             let active = sentences
                 .clone()
@@ -264,23 +269,19 @@ impl<T: Real> Engine<T> {
                     left.extend_from_slice(&piece.weighted[range(at + 1)]);
                 }
                 right.resize(left.len(), T::zero());
-                multiply_transposed(Pair { tables, from, to }, &left, &mut right, par);
+                backward_product(Pair { tables, from, to }, &left, &mut right, par);
                 for (i, &(_, _, at, s)) in members.iter().enumerate() {
                     let beta = &right[i * k..(i + 1) * k];
                     let (alpha, nodes) = (&mut piece.alpha[range(at)], &mut piece.nodes[range(at)]);
-                    let Some(total) = product(alpha, beta, nodes) else {
+                    let total = product(alpha, beta, nodes);
+                    let Some(total) = total.filter(|&total| total >= SMALLEST_SHARE) else {
                         log_probs[s - sentences.start] = f64::NAN;
                         continue;
                     };
                     let scale = T::of(1.0 / total);
                     alpha.iter_mut().for_each(|alpha| *alpha *= scale);
-                    let larger = |max, &beta| if beta > max { beta } else { max };
-                    let scale = T::one() / beta.iter().fold(T::zero(), larger);
                     let local = &self.local[at * k..(at + 1) * k];
-                    let weighted = piece.weighted[range(at)].iter_mut();
-                    for ((weighted, &beta), &local) in weighted.zip(beta).zip(local) {
-                        *weighted = without_dust(beta * scale * local);
-                    }
+                    scaled_product(beta, local, &mut piece.weighted[range(at)]);
                 }
             }
         }
@@ -337,7 +338,7 @@ impl<T: Real> Engine<T> {
             let alpha = MatRef::from_row_major_slice(&alpha, members.len(), k);
             let weighted = MatRef::from_row_major_slice(&weighted, members.len(), k);
             let sums = MatMut::from_row_major_slice_mut(&mut values, k, k);
-            matmul(sums, Accum::Replace, alpha.transpose(), weighted, T::one(), par);
+            multiply(sums, Accum::Replace, alpha.transpose(), weighted, par);
             Block { from: from as u32, to: to as u32, values }
         });
         out.ratios = blocks.collect();
@@ -484,6 +485,11 @@ struct Pair<'a, T> {
 }
 
 impl<'a, T: Real> Pair<'a, T> {
+    /// Whether there is but one block.
+    fn is_all(self) -> bool {
+        self.tables.k == self.tables.n_states()
+    }
+
     fn rows(self) -> BlockRef<'a, T> {
         let (k, n) = (self.tables.k, self.tables.n_states());
         BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k))
@@ -496,31 +502,28 @@ impl<'a, T: Real> Pair<'a, T> {
     }
 }
 
-/// From this many rows on a general product is faster.
-const MANY_ROWS: usize = 16;
-
-/// out = left · block.
-fn multiply<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
+/// out = left · block. Where there is one block only, many rows share it, and a general product is faster.
+fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
     let n = left.len() / pair.tables.k;
-    if n < MANY_ROWS {
+    if !pair.is_all() || n < 4 {
         return pair.rows().times_rows(left, out);
     }
     let k = pair.tables.k;
     let out = MatMut::from_row_major_slice_mut(out, n, k);
     let left = MatRef::from_row_major_slice(left, n, k);
-    matmul(out, Accum::Replace, left, pair.matrix(), T::one(), par);
+    multiply(out, Accum::Replace, left, pair.matrix(), par);
 }
 
 /// out = left · blockᵀ.
-fn multiply_transposed<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
+fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
     let n = left.len() / pair.tables.k;
-    if n < MANY_ROWS {
+    if !pair.is_all() || n < 4 {
         return pair.rows().transposed_times_rows(left, out);
     }
     let k = pair.tables.k;
     let out = MatMut::from_row_major_slice_mut(out, n, k);
     let left = MatRef::from_row_major_slice(left, n, k);
-    matmul(out, Accum::Replace, left, pair.matrix().transpose(), T::one(), par);
+    multiply(out, Accum::Replace, left, pair.matrix().transpose(), par);
 }
 
 /// out = a ∘ b, scaled to a sum of one; returns what the sum was, unless it is too small.
@@ -531,8 +534,7 @@ fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
                 *out = a * b;
             }
-            let sum: f64 =
-                out.chunks(64).map(|chunk| chunk.iter().copied().sum::<T>().wide()).sum();
+            let sum = sum(out);
             if !(SMALLEST_SCALE..f64::MAX).contains(&sum) {
                 return None;
             }
@@ -543,12 +545,48 @@ fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
     )
 }
 
-/// Zero for what is too small to matter, so that no subnormal number slows down what comes after.
+/// What is smaller is taken for zero in α and β, so that no factor is a subnormal number, with which
+/// processors are a hundred times slower.
+const SMALLEST: f64 = 1e-30;
+
+/// Below this share of the mass, what was taken for zero could be missed: k·10⁻³⁰ at most.
+const SMALLEST_SHARE: f64 = 1e-22;
+
+/// Transitions that are smaller are taken for zero where all words share all states: a general product
+/// then adds them up, in which sums could be subnormal; and there, other transitions outweigh them.
+pub(crate) const SMALLEST_TRANSITION: f64 = 1e-20;
+
 #[inline(always)]
 fn without_dust<T: Real>(value: T) -> T {
-    if value < T::of(SMALLEST_SCALE) { T::zero() } else { value }
+    if value < T::of(SMALLEST) { T::zero() } else { value }
 }
 
+#[inline(always)]
+fn sum<T: Real>(values: &[T]) -> f64 {
+    /// How many sums run side by side, as the compiler may not reorder additions.
+    const LANES: usize = 16;
+    let mut lanes = [T::zero(); LANES];
+    values.chunks(LANES).for_each(|chunk| add(&mut lanes, chunk));
+    lanes.iter().map(|lane| lane.wide()).sum()
+}
+
+/// out = a ∘ b, scaled to a maximum of one.
+fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            let mut max = T::zero();
+            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *out = a * b;
+                max = if *out > max { *out } else { max };
+            }
+            let scale = T::one() / max;
+            out.iter_mut().for_each(|out| *out = without_dust(*out * scale));
+        },
+    );
+}
+
+#[inline(always)]
 fn add<T: Real>(sums: &mut [T], values: &[T]) {
     sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
 }

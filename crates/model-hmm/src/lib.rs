@@ -53,5 +53,3 @@ mod tests;
 pub use encoder::{Features, HmmEncoder};
 pub use model::{Hmm, TaggedText, Training};
 pub use params::{Constraint, HmmParams, Learning, Parameterization, Schedule, Tying, WordVectors};
-#[cfg(test)]
-mod timing;

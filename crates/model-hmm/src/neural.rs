@@ -155,7 +155,7 @@ impl<T: Real> Parameters<T> for Neural<T> {
     ) {
         self.forward_to_factors(weights, support, kept, dropout, tables);
         let factors = tables.factors.as_mut().expect("they were just made");
-        transition::forward(factors, &mut tables.transition);
+        transition::forward(factors, support.n_clusters() == 1, &mut tables.transition);
     }
 
     fn backward(

@@ -2,15 +2,15 @@
 //!
 //! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all states that take part.
 
-use crate::expectations::{Block, Expected};
+use crate::expectations::{Block, Expected, SMALLEST_TRANSITION};
 use crate::tables::{Factors, Tables};
-use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
+use latens_nn::multiply;
 use rayon::prelude::*;
 
-/// Fills `transition` with a, and the factors' sums with ln Σ exp ψ of each row.
-pub(crate) fn forward<T: Real>(factors: &mut Factors<T>, transition: &mut Vec<T>) {
+/// Fills `transition` with a (without what is too small to matter, if all words share all states), and the factors' sums with ln Σ exp ψ of each row.
+pub(crate) fn forward<T: Real>(factors: &mut Factors<T>, is_dense: bool, transition: &mut Vec<T>) {
     let Factors { dim, from, to, log_sums } = factors;
     let n = from.len() / *dim;
     transition.resize(n * n, T::zero());
@@ -18,9 +18,20 @@ pub(crate) fn forward<T: Real>(factors: &mut Factors<T>, transition: &mut Vec<T>
     let logits = MatMut::from_row_major_slice_mut(&mut transition[..], n, n);
     let from = MatRef::from_row_major_slice(&from[..], n, *dim);
     let to = MatRef::from_row_major_slice(&to[..], n, *dim);
-    matmul(logits, Accum::Replace, from, to.transpose(), T::one(), Par::rayon(0));
+    multiply(logits, Accum::Replace, from, to.transpose(), Par::rayon(0));
     let rows = transition.par_chunks_exact_mut(n).zip(log_sums);
-    rows.for_each(|(row, log_sum)| *log_sum = softmax(row));
+    rows.for_each(|(row, log_sum)| {
+        *log_sum = softmax(row);
+        if is_dense {
+            remove_dust(row);
+        }
+    });
+}
+
+/// Zero for what is too small to matter; see [`SMALLEST_TRANSITION`].
+pub(crate) fn remove_dust<T: Real>(row: &mut [T]) {
+    let smallest = T::of(SMALLEST_TRANSITION);
+    row.iter_mut().for_each(|a| *a = if *a < smallest { T::zero() } else { *a });
 }
 
 /// Overwrites a with the derivative of Σ ln p by the logits: with N the expected transitions and
@@ -36,11 +47,20 @@ pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expecte
     clusters.enumerate().for_each(|(from, (rows, left))| {
         let mut used: Vec<Option<&Block<T>>> = vec![None; n_clusters];
         blocks_from(&expected.ratios, from).for_each(|block| used[block.to as usize] = Some(block));
-        for (i, (row, &left)) in rows.chunks_exact_mut(n).zip(left).enumerate() {
-            for (segment, block) in row.chunks_exact_mut(k).zip(&used) {
-                scale_segment(segment, block.map(|block| &block.values[i * k..(i + 1) * k]), left);
-            }
-        }
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (i, (row, &left)) in rows.chunks_exact_mut(n).zip(left).enumerate() {
+                    for (segment, block) in row.chunks_exact_mut(k).zip(&used) {
+                        let ratios = block.map(
+                            #[inline(always)]
+                            |block| &block.values[i * k..(i + 1) * k],
+                        );
+                        scale_segment(segment, ratios, left);
+                    }
+                }
+            },
+        );
     });
     for block in &expected.counts {
         for (i, counts) in block.values.chunks_exact(k).enumerate() {
@@ -51,15 +71,26 @@ pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expecte
     }
 }
 
-#[inline]
+#[inline(always)]
 fn scale_segment<T: Real>(segment: &mut [T], ratios: Option<&[T]>, left: T) {
     match ratios {
         Some(ratios) => {
             let pairs = segment.iter_mut().zip(ratios);
-            pairs.for_each(|(a, &ratio)| *a *= ratio - left);
+            pairs.for_each(|(a, &ratio)| *a = without_dust(*a * (ratio - left)));
         }
-        None => segment.iter_mut().for_each(|a| *a *= -left),
+        None => segment.iter_mut().for_each(|a| *a = without_dust(-left * *a)),
     }
+}
+
+/// Zero for a derivative that is too small to matter: products of such numbers would be subnormal ones,
+/// with which processors are a hundred times slower.
+#[inline(always)]
+pub(crate) fn without_dust<T: Real>(derivative: T) -> T {
+    /// Against the derivatives of a batch, which add up to about its tokens.
+    const SMALLEST: f64 = 1e-20;
+    let smallest = T::of(SMALLEST);
+    let is_dust = (derivative < smallest) & (derivative > -smallest);
+    if is_dust { T::zero() } else { derivative }
 }
 
 /// The blocks that lead away from a cluster, of blocks in order.
@@ -80,6 +111,6 @@ pub(crate) fn factor_gradient<T: Real>(
     let derivatives = MatRef::from_row_major_slice(&tables.transition[..], n, n);
     let from = MatRef::from_row_major_slice(&factors.from[..], n, factors.dim);
     let to = MatRef::from_row_major_slice(&factors.to[..], n, factors.dim);
-    matmul(d_from, Accum::Replace, derivatives, to, T::one(), Par::rayon(0));
-    matmul(d_to, Accum::Add, derivatives.transpose(), from, T::one(), Par::rayon(0));
+    multiply(d_from, Accum::Replace, derivatives, to, Par::rayon(0));
+    multiply(d_to, Accum::Add, derivatives.transpose(), from, Par::rayon(0));
 }

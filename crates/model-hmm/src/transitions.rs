@@ -2,10 +2,10 @@
 
 use crate::support::Support;
 use crate::tables::Factors;
-use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::storage::FlatArray;
 use latens_math::{Real, softmax};
+use latens_nn::multiply;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -147,7 +147,7 @@ impl Factors<f32> {
         let left = MatRef::from_row_major_slice(&left, from.len(), self.dim);
         let right = MatRef::from_row_major_slice(&right, to.len(), self.dim);
         let logits = MatMut::from_row_major_slice_mut(&mut out, from.len(), to.len());
-        matmul(logits, Accum::Replace, left, right.transpose(), 1.0, Par::Seq);
+        multiply(logits, Accum::Replace, left, right.transpose(), Par::Seq);
         for (row, &state) in out.chunks_exact_mut(to.len()).zip(from) {
             let log_sum = self.log_sums[state as usize];
             row.iter_mut().for_each(|logit| *logit = (*logit - log_sum).exp_of());
@@ -167,7 +167,7 @@ fn log_sums(factors: &Factors<f32>) -> Vec<f32> {
         let mut logits = vec![0.0; n_rows * n];
         let from = MatRef::from_row_major_slice(from, n_rows, dim);
         let out = MatMut::from_row_major_slice_mut(&mut logits, n_rows, n);
-        matmul(out, Accum::Replace, from, to.transpose(), 1.0, Par::Seq);
+        multiply(out, Accum::Replace, from, to.transpose(), Par::Seq);
         logits.chunks_exact_mut(n).map(softmax).collect::<Vec<f32>>()
     });
     tiles.collect::<Vec<_>>().concat()

@@ -107,14 +107,6 @@ impl TrainingArgs {
         self.read(checkpoint, Some(path), output)
     }
 
-    /// Begins the training of a model that leaves none.
-    fn begin_without_checkpoints(&self, output: &Output) -> Result<Training<'_>> {
-        if self.resume {
-            return Err(hinted("this model leaves no checkpoints", "run it without `--resume`"));
-        }
-        self.read(None, None, output)
-    }
-
     /// Reads the text, after a look at whether all other files can be read and written. From then on
     /// Ctrl-C waits for a checkpoint.
     fn read(
