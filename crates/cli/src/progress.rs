@@ -195,7 +195,7 @@ impl Watcher {
         }
         let metrics = progress.metrics.iter();
         let metrics = metrics.map(|&(name, value)| (name.to_owned(), value.into())).collect();
-        self.write_log(progress.done, metrics)
+        self.write_log(progress.iteration.unwrap_or(progress.done), metrics)
     }
 
     fn write_log(&mut self, iteration: u64, metrics: Map<String, Value>) -> anyhow::Result<()> {

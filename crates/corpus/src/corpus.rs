@@ -48,6 +48,20 @@ impl Corpus {
         let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
         Ok(Corpus { lexicon, sentences })
     }
+
+    /// The same text with fewer words: those that the limits do not keep are [`WordId::UNK`].
+    pub fn limited(&self, limits: &VocabLimits) -> Corpus {
+        let Lexicon { preprocessing, vocab: all, .. } = &self.lexicon;
+        let vocab = Vocab::from_counts(all.words().zip(all.counts().iter().copied()), limits);
+        let id = |&id: &WordId| if id == WordId::EOS { id } else { vocab.id(all.word(id)) };
+        let ids = self.sentences.tokens().iter().map(id).collect();
+        let (offsets, segments) = (self.sentences.offsets(), self.sentences.segment_bounds());
+        let sentences = Sentences::from_encoded(ids, offsets.to_vec(), segments.to_vec());
+        Corpus {
+            lexicon: Lexicon { preprocessing: *preprocessing, limits: *limits, vocab },
+            sentences,
+        }
+    }
 }
 
 /// What a text has, without the text.
@@ -266,6 +280,20 @@ mod tests {
         assert_eq!(words(&other), [vec!["b", UNK, EOS], vec!["a", EOS]]);
         assert_eq!(other.sentences.segments().map(<[_]>::len).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(other.lexicon.ids("b c"), other.sentences.get(0)[..2]);
+    }
+
+    #[test]
+    fn fewer_words_are_those_of_a_text_read_with_limits() {
+        let text = b"b a b\n\n<unk> a c <eos>\n";
+        let all = read("a.txt", text).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = Inputs::new([file(&folder, "a.txt", text)]);
+        let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+        let expected = Corpus::read(&inputs, &Preprocessing::default(), &limits).unwrap();
+        let limited = all.limited(&limits);
+        assert_eq!(words(&limited), words(&expected));
+        assert_eq!(limited.lexicon.vocab.counts(), expected.lexicon.vocab.counts());
+        assert_eq!(limited.sentences.segment_bounds(), expected.sentences.segment_bounds());
     }
 
     #[test]

@@ -46,6 +46,6 @@ pub use preprocessing::{Digits, NUM, Preprocessing, Tokenize};
 pub use sentences::Sentences;
 pub use spool::{read_vocab, vocab_arrays, write_vocab};
 pub use strings::StringTable;
-pub use tagged::{TaggedSentence, TaggedSentences};
+pub use tagged::{MissingColumn, TaggedSentence, TaggedSentences};
 pub use vocab::{EOS, UNK, Vocab, VocabError, VocabLimits};
 pub use word::WordId;

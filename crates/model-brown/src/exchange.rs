@@ -107,6 +107,7 @@ fn report(
         unit: "iterations",
         metrics: &metrics,
         checkpoint,
+        ..Progress::default()
     }
     .report(watch)
 }

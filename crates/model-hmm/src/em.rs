@@ -246,7 +246,8 @@ fn progress<'a>(
     checkpoint: Option<&'a dyn Fn() -> Checkpoint>,
 ) -> Progress<'a> {
     let total = Some((task.params.epochs * batches.len()) as u64);
-    Progress { phase: "learn", done, total, unit: "batches", metrics, checkpoint }
+    let iteration = Some(done / batches.len().max(1) as u64);
+    Progress { phase: "learn", done, total, unit: "batches", metrics, iteration, checkpoint }
 }
 
 fn perplexity(

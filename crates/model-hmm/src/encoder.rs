@@ -9,7 +9,7 @@ use latens_model::{FeatureRows, TokenEncoder};
 pub enum Features {
     /// Its state in the most likely path of states (Viterbi): one column of value 1.
     State,
-    /// The cluster of that state.
+    /// The cluster of that state; without Brown clusters there is one, of all states.
     Cluster,
     /// The posterior of states, given the whole sentence.
     Posterior,
@@ -56,13 +56,13 @@ impl TokenEncoder for HmmEncoder<'_> {
     fn n_features(&self) -> usize {
         match self.features {
             Features::State | Features::Posterior => self.hmm.support.n_states(),
-            Features::Cluster | Features::ClusterPosterior => self.hmm.params.n_clusters,
+            Features::Cluster | Features::ClusterPosterior => self.hmm.support.n_clusters(),
         }
     }
 
     /// A sentence that the model cannot make has empty rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        let k = (self.hmm.support.n_states() / self.hmm.params.n_clusters) as u32;
+        let k = self.hmm.support.k as u32;
         let rows: Option<Vec<Vec<(u32, f32)>>> = match self.features {
             Features::State | Features::Cluster => {
                 let one = |state| vec![(state, 1.0)];

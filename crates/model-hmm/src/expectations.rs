@@ -14,10 +14,11 @@
 use crate::support::Support;
 use crate::tables::{Batch, Tables};
 use faer::{Accum, MatMut, MatRef, Par};
-use latens_math::chain::{LogChain, SMALLEST_SCALE, log_smooth};
-use latens_math::{BlockRef, Real};
+use latens_math::chain::{LogChain, SMALLEST_SCALE, log_forward, log_smooth};
+use latens_math::{BlockRef, Real, log_sum_exp};
 use latens_nn::multiply;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// What a batch is expected to have done, by the posterior of its states.
 #[derive(Clone, Debug, Default)]
@@ -76,12 +77,12 @@ impl<T: Real> Engine<T> {
     ) -> Vec<f64> {
         self.place(support, tables, batch);
         let mut log_probs = self.forward(tables);
-        for (sentence, log_prob) in log_probs.iter_mut().enumerate() {
+        log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
             if log_prob.is_nan() {
-                let chain = self.log_chain(tables, sentence);
-                *log_prob = log_smooth(&chain, |_, _| (), |_, _| ());
+                let alphas = log_forward(&self.log_chain(tables, sentence));
+                *log_prob = log_sum_exp(&alphas[alphas.len() - 1]);
             }
-        }
+        });
         log_probs
     }
 
@@ -97,11 +98,8 @@ impl<T: Real> Engine<T> {
         self.place(support, tables, batch);
         let mut log_probs = self.forward(tables);
         self.backward(tables, &mut log_probs);
-        out.counts.clear();
         let hard: Vec<usize> = (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
-        for &sentence in &hard {
-            log_probs[sentence] = self.smooth_in_logarithms(tables, sentence, &mut out.counts);
-        }
+        self.smooth_in_logarithms(tables, &hard, &mut log_probs, &mut out.counts);
         self.collect_pairs(tables, &hard, out);
         self.collect_nodes(tables, batch, &log_probs, out);
         log_probs
@@ -287,32 +285,47 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    /// The posterior of one sentence by logarithms: γ into its place, transitions into `counts`.
+    /// The posterior of sentences by logarithms: γ into its place, transitions into `counts`.
     fn smooth_in_logarithms(
         &mut self,
         tables: &Tables<T>,
-        sentence: usize,
+        sentences: &[usize],
+        log_probs: &mut [f64],
         counts: &mut Vec<Block<T>>,
-    ) -> f64 {
+    ) {
         let k = tables.k;
-        let begin = self.offsets[sentence];
-        let mut nodes = std::mem::take(&mut self.nodes);
-        let chain = self.log_chain(tables, sentence);
-        let narrow = |values: &[f64]| values.iter().map(|&value| T::of(value)).collect::<Vec<T>>();
+        let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_logarithms(tables, s));
+        let smoothed: Vec<LogSmoothed<T>> = smoothed.collect();
+        let mut blocks = LogBlocks::new();
+        for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
+            log_probs[sentence] = smoothed.log_prob;
+            let nodes = self.offsets[sentence] * k..self.offsets[sentence + 1] * k;
+            self.nodes[nodes].copy_from_slice(&smoothed.nodes);
+            smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
+        }
+        counts.clear();
+        counts.extend(blocks.into_iter().map(|((from, to), values)| {
+            let values = values.iter().map(|&value| T::of(value)).collect();
+            Block { from, to, values }
+        }));
+    }
+
+    fn smooth_one_in_logarithms(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
+        let (k, begin) = (tables.k, self.offsets[sentence]);
+        let mut nodes = vec![T::zero(); self.len(sentence) * k];
+        let mut blocks = LogBlocks::new();
         let log_prob = log_smooth(
-            &chain,
+            &self.log_chain(tables, sentence),
             |step, values| {
-                let at = (begin + step) * k;
-                nodes[at..at + k].copy_from_slice(&narrow(values));
+                let nodes = nodes[step * k..(step + 1) * k].iter_mut();
+                nodes.zip(values).for_each(|(node, &value)| *node = T::of(value));
             },
             |step, values| {
                 let at = begin + step;
-                let (from, to) = (self.clusters[at], self.clusters[at + 1]);
-                counts.push(Block { from, to, values: narrow(values) });
+                add_block(&mut blocks, (self.clusters[at], self.clusters[at + 1]), values);
             },
         );
-        self.nodes = nodes;
-        log_prob
+        LogSmoothed { log_prob, nodes, blocks }
     }
 
     /// Σ_t α_t/κ_t ⊗ v_{t+1} of every block that was used.
@@ -407,6 +420,21 @@ impl<T: Real> Engine<T> {
             n_steps: self.len(sentence),
         }
     }
+}
+
+/// Transitions between the states of two clusters, k × k, added up.
+type LogBlocks = BTreeMap<(u32, u32), Vec<f64>>;
+
+fn add_block(blocks: &mut LogBlocks, key: (u32, u32), values: &[f64]) {
+    let sums = blocks.entry(key).or_insert_with(|| vec![0.0; values.len()]);
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+}
+
+/// One sentence, done by logarithms.
+struct LogSmoothed<T> {
+    log_prob: f64,
+    nodes: Vec<T>,
+    blocks: LogBlocks,
 }
 
 /// The parts of the arrays that belong to some sentences.

@@ -59,7 +59,7 @@ impl Hmm {
         }
     }
 
-    fn network(&self) -> Neural<f32> {
+    pub(crate) fn network(&self) -> Neural<f32> {
         let n_tags = self.tags.as_ref().map_or(0, Tags::len);
         network(&self.params, &self.support, &self.lexicon, n_tags)
     }

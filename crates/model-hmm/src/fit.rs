@@ -198,6 +198,7 @@ impl<L: Learner> Trainer<'_, L> {
             total: Some((self.task.params.epochs * n_batches) as u64),
             unit: "batches",
             metrics,
+            iteration: Some(self.state.epoch as u64),
             checkpoint: Some(&checkpoint),
         }
         .report(watch)

@@ -22,23 +22,27 @@ impl Hmm {
     /// The posterior of states of each word, given the whole sentence: the states that can have emitted it,
     /// ascending, each with its probability. `None` if the sentence is impossible.
     pub fn posterior(&self, sentence: &[WordId]) -> Option<Vec<Vec<(u32, f32)>>> {
-        let chain = self.chain(sentence)?;
-        if sentence.is_empty() {
+        self.posterior_of(&self.chain(sentence)?)
+    }
+
+    /// The same of any chain.
+    pub(crate) fn posterior_of(&self, chain: &SentenceChain<'_>) -> Option<Vec<Vec<(u32, f32)>>> {
+        let n_steps = chain.states.len();
+        if n_steps == 0 {
             return Some(vec![]);
         }
-        let mut rows = vec![Vec::new(); sentence.len()];
+        let mut rows = vec![Vec::new(); n_steps];
         let mut set = |step: usize, values: &mut dyn Iterator<Item = f32>| {
             let states = chain.states[step];
             let row = values.enumerate().map(|(i, p)| (states.state(i, self.support.k), p));
             rows[step] = row.collect();
         };
         let mut smoothed = Smoothed::default();
-        if smooth(&chain, &mut smoothed).is_some() {
-            (0..sentence.len())
-                .for_each(|step| set(step, &mut smoothed.nodes(step).iter().copied()));
+        if smooth(chain, &mut smoothed).is_some() {
+            (0..n_steps).for_each(|step| set(step, &mut smoothed.nodes(step).iter().copied()));
         } else {
             let log_sum = log_smooth(
-                &chain,
+                chain,
                 |step, nodes| set(step, &mut nodes.iter().map(|&p| p as f32)),
                 |_, _| (),
             );
@@ -69,9 +73,17 @@ impl Hmm {
 
     /// The chain of a sentence, unless it has a word that no state emits.
     fn chain<'a>(&'a self, sentence: &[WordId]) -> Option<SentenceChain<'a>> {
+        let words = sentence.iter().map(|&word| self.emitters(word));
+        Some(self.chain_of(words.collect::<Option<Vec<_>>>()?))
+    }
+
+    /// The chain of words of which the states and their emission probabilities are given.
+    pub(crate) fn chain_of<'a>(
+        &'a self,
+        words: impl IntoIterator<Item = (States<'a>, Cow<'a, [f32]>)>,
+    ) -> SentenceChain<'a> {
         let mut chain = SentenceChain { hmm: self, states: vec![], local: vec![], pairs: vec![] };
-        for &word in sentence {
-            let (states, local) = self.emitters(word)?;
+        for (states, local) in words {
             let local = match chain.states.last() {
                 Some(&before) => {
                     chain.pairs.push(self.transitions.pairs(&self.support, before, states));
@@ -85,7 +97,7 @@ impl Hmm {
             chain.states.push(states);
             chain.local.push(local);
         }
-        Some(chain)
+        chain
     }
 }
 
@@ -99,7 +111,7 @@ impl States<'_> {
 }
 
 /// A sentence as a chain; the first step has π.
-struct SentenceChain<'a> {
+pub(crate) struct SentenceChain<'a> {
     hmm: &'a Hmm,
     states: Vec<States<'a>>,
     local: Vec<Cow<'a, [f32]>>,

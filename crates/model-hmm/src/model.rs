@@ -4,6 +4,7 @@ use crate::neural::Neural;
 use crate::params::{HmmParams, Parameterization};
 use crate::support::Support;
 use crate::tables::{Kept, Tables};
+use crate::tagged_text::TaggedText;
 use crate::tags::Tags;
 use crate::transitions::Transitions;
 use crate::{em, fit};
@@ -40,17 +41,6 @@ pub struct Training<'a> {
     pub clusters: Option<&'a WordClusters>,
     /// A tag for each word, for a model of words and tags.
     pub tags: Option<&'a TaggedText>,
-}
-
-/// The tags of a text: what a model of words and tags learns besides the words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TaggedText {
-    /// The names of tags.
-    pub names: Vec<String>,
-    /// For each sentence the tag of each word, its end aside.
-    pub tags: Vec<Vec<u32>>,
-    /// Words of the text that the vocabulary lacks, and how often they were seen.
-    pub rare_words: Vec<(String, u64)>,
 }
 
 impl Hmm {
@@ -138,7 +128,8 @@ fn fit_from(
         n_tags: tags.map_or(0, |tags| tags.names.len()),
         train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]) },
         valid: training.valid.map(|sentences| Data { sentences, tags: None }),
-        fingerprint: data_fingerprint(&lexicon.vocab, sentences),
+        fingerprint: data_fingerprint(&lexicon.vocab, sentences)
+            ^ tags.map_or(0, TaggedText::fingerprint),
         kind: Hmm::KIND,
     };
     let (weights, tables, mut facts) = if params.by_em() {
@@ -187,19 +178,5 @@ impl Hmm {
         };
         let (start, emission) = (tables.start.into(), tables.emission.into());
         Hmm { params, lexicon, facts, support, weights, start, transitions, emission, tags }
-    }
-}
-
-impl TaggedText {
-    /// Whether these are the tags of these sentences.
-    fn check(&self, sentences: &Sentences) -> Result<(), FitError> {
-        let fits = |(sentence, tags): (&[WordId], &Vec<u32>)| {
-            let known = tags.iter().all(|&tag| (tag as usize) < self.names.len());
-            known && tags.len() + 1 == sentence.len()
-        };
-        if self.tags.len() == sentences.len() && sentences.iter().zip(&self.tags).all(fits) {
-            return Ok(());
-        }
-        Err(FitError::not_enough_data("a tag for every word", "tags of other sentences"))
     }
 }

@@ -21,6 +21,8 @@ use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 /// * tag logits T f_tag(e) + bias, if there are tags.
 pub(crate) struct Neural<T> {
     layout: Layout,
+    /// Of the first embeddings.
+    deviation: f64,
     states: StateVectors,
     start: Net<T>,
     start_out: Linear,
@@ -64,6 +66,7 @@ impl<T: Real> Neural<T> {
         });
         Neural {
             layout,
+            deviation: params.init_deviation,
             states,
             start,
             start_out,
@@ -116,6 +119,23 @@ impl<T: Real> Neural<T> {
         }
     }
 
+    /// f_emit of a state, of the last forward pass.
+    pub(crate) fn emission_vector(&self, state_idx: usize) -> &[T] {
+        let dim = self.emission.out.n_cols();
+        &self.emission.out.values()[state_idx * dim..(state_idx + 1) * dim]
+    }
+
+    /// U and the bias of the word of a slot, of the last forward pass.
+    pub(crate) fn word<'a>(&'a self, weights: &'a [T], slot: usize) -> (&'a [T], T) {
+        let Vectors { words, bias, dim, .. } = self.vectors(weights);
+        (&words[slot * dim..(slot + 1) * dim], bias[slot])
+    }
+
+    /// U of a word that has no slot, if it is read off letters.
+    pub(crate) fn read_word(&self, weights: &[T], word: &str) -> Option<Vec<T>> {
+        self.words.read(weights, word)
+    }
+
     fn vectors<'a>(&'a self, weights: &'a [T]) -> Vectors<'a, T> {
         Vectors {
             words: self.words.vectors(weights, &self.word_scratch),
@@ -131,9 +151,9 @@ impl<T: Real> Parameters<T> for Neural<T> {
         &self.layout
     }
 
-    /// Embeddings N(0, 1), layers U(±1/√n) of their n inputs, as in the authors' program.
+    /// Embeddings N(0, deviation²), layers U(±1/√n) of their n inputs.
     fn init(&self, weights: &mut [T], rng: &mut Rng) {
-        self.states.init(weights, rng);
+        self.states.init(self.deviation, weights, rng);
         for net in [&self.start, &self.transition, &self.emission] {
             net.net.init(weights, rng);
         }

@@ -83,6 +83,10 @@ pub struct HmmParams {
     pub learning: Learning,
     /// How many numbers an embedding has.
     pub dim: usize,
+    /// The standard deviation of the first embeddings. With 1, as in the authors' program, the first
+    /// transitions are almost certain (logits of deviation √dim), and models of few states never get
+    /// away from them.
+    pub init_deviation: f64,
     /// Whether a state has one embedding for all its uses.
     pub tying: Tying,
     /// What a word's vector is made of.
@@ -118,6 +122,7 @@ impl Default for HmmParams {
             parameterization: Parameterization::Neural,
             learning: Learning::Em,
             dim: 256,
+            init_deviation: 0.1,
             tying: Tying::Shared,
             word_vectors: WordVectors::Words,
             state_dropout: 0.0,
@@ -145,6 +150,7 @@ impl Params for HmmParams {
         check_range("state_dropout", self.state_dropout, 0.0..1.0)?;
         check_range("dropout", self.dropout, 0.0..1.0)?;
         check_range("learning_rate", self.learning_rate, f64::MIN_POSITIVE..)?;
+        check_range("init_deviation", self.init_deviation, f64::MIN_POSITIVE..)?;
         check_range("clip", self.clip, f64::MIN_POSITIVE..)?;
         check_range("weight_decay", self.weight_decay, 0.0..)?;
         check_range("prior", self.prior, 0.0..)?;

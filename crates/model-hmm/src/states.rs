@@ -4,7 +4,7 @@ use crate::params::{HmmParams, Parameterization, Tying};
 use crate::tables::Kept;
 use faer::Par;
 use latens_math::{Real, Rng};
-use latens_nn::{Buffer, Dropout, Embedding, Layout, Residual, ResidualScratch};
+use latens_nn::{Buffer, Dropout, Embedding, Layout, Residual, ResidualScratch, fill_normal};
 
 /// What a state's vector is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +59,17 @@ impl StateVectors {
         }
     }
 
-    pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
+    /// Draws embeddings from N(0, deviation²), and layers as they draw themselves.
+    pub(crate) fn init<T: Real>(&self, deviation: f64, weights: &mut [T], rng: &mut Rng) {
+        let draw = |embedding: &Embedding, weights: &mut [T], rng: &mut Rng| {
+            fill_normal(embedding.table().of_mut(weights), deviation, rng);
+        };
         match self {
-            StateVectors::Shared(embedding) => embedding.init(weights, rng),
-            StateVectors::Separate(all) => all.iter().for_each(|one| one.init(weights, rng)),
+            StateVectors::Shared(embedding) => draw(embedding, weights, rng),
+            StateVectors::Separate(all) => all.iter().for_each(|one| draw(one, weights, rng)),
             StateVectors::Factored { cluster, state, nets } => {
-                cluster.init(weights, rng);
-                state.init(weights, rng);
+                draw(cluster, weights, rng);
+                draw(state, weights, rng);
                 nets.iter().for_each(|net| net.init(weights, rng));
             }
         }

@@ -1,9 +1,9 @@
 //! Which states may emit which words.
 
-use crate::params::{Constraint, HmmParams};
+use crate::params::{Constraint, HmmParams, WordVectors};
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
-use latens_model::{FitError, ParamError, WordClusters};
+use latens_model::{FitError, ParamError, WordClusters, check_that};
 
 /// The clusters of words, and the states of each: those of cluster c are c·k to c·k + k − 1.
 ///
@@ -50,15 +50,17 @@ impl Support {
         Support { k, cluster_of, slot_of, words, begins, lists: None }
     }
 
-    /// What the parameters ask for. Words that were never seen are emitted by no state.
+    /// What the parameters ask for. Words that were never seen are emitted by no state, but `<unk>` is where
+    /// words are read off letters: its states emit words that come later.
     pub(crate) fn of_params(
         params: &HmmParams,
         vocab: &Vocab,
         clusters: Option<&WordClusters>,
     ) -> Result<Support, FitError> {
-        let seen = |word: usize| vocab.count(WordId::from(word)) > 0;
-        let all_in_one =
-            || (0..vocab.len()).map(|word| if seen(word) { 0 } else { NONE }).collect();
+        let all_in_one = || {
+            let words = (0..vocab.len()).map(WordId::from);
+            words.map(|word| if can_come(params, vocab, word) { 0 } else { NONE }).collect()
+        };
         match params.constraint {
             Constraint::None => Ok(Support::new(params.n_states, 1, all_in_one())),
             Constraint::Brown => {
@@ -70,7 +72,9 @@ impl Support {
             }
             Constraint::Uniform => {
                 let mut support = Support::new(params.n_states, 1, all_in_one());
-                support.lists = Some(Lists::draw(params, support.n_slots()));
+                let lists = Lists::draw(params, support.n_slots());
+                lists.check(params)?;
+                support.lists = Some(lists);
                 Ok(support)
             }
         }
@@ -122,8 +126,15 @@ impl Support {
     }
 }
 
+/// Whether a state emits a word.
+fn can_come(params: &HmmParams, vocab: &Vocab, word: WordId) -> bool {
+    let is_placeholder = word == WordId::UNK && params.word_vectors == WordVectors::Chars;
+    is_placeholder || vocab.count(word) > 0
+}
+
 /// The cluster of each word that was seen. `<eos>`, which stands in no list of clusters, joins the cluster
-/// with the fewest tokens, and so does `<unk>` if it is in no cluster.
+/// with the fewest tokens, and so does `<unk>` if it is in no cluster. Where words are read off letters, those
+/// that are in no cluster join that of `<unk>`.
 fn of_clusters(
     params: &HmmParams,
     vocab: &Vocab,
@@ -145,16 +156,32 @@ fn of_clusters(
             None => {}
         }
     }
-    if let Some(&word) = lacking.first() {
+    let smallest = (0..n_tokens.len()).min_by_key(|&cluster| n_tokens[cluster]).unwrap_or(0) as u32;
+    let of_unk = clusters.cluster(WordId::UNK).unwrap_or(smallest);
+    if let Some(&word) = lacking.first()
+        && params.word_vectors == WordVectors::Words
+    {
         let needs = "a cluster for every word of the text".to_owned();
         let has = format!("none for {} words, `{}` among them", lacking.len(), vocab.word(word));
         return Err(FitError::NotEnoughData { needs, has });
     }
-    let smallest = (0..n_tokens.len()).min_by_key(|&cluster| n_tokens[cluster]).unwrap_or(0) as u32;
-    let cluster_of = (0..vocab.len()).map(WordId::from).map(|word| {
-        if vocab.count(word) == 0 { NONE } else { clusters.cluster(word).unwrap_or(smallest) }
+    let cluster_of = (0..vocab.len()).map(WordId::from).map(|word| match clusters.cluster(word) {
+        _ if !can_come(params, vocab, word) => NONE,
+        Some(cluster) => cluster,
+        None if word == WordId::EOS => smallest,
+        None => of_unk,
     });
-    Ok(cluster_of.collect())
+    let cluster_of: Vec<u32> = cluster_of.collect();
+    // States that emit nothing would swallow probability.
+    let mut is_empty = vec![true; params.n_clusters];
+    let seen = cluster_of.iter().filter(|cluster| **cluster != NONE);
+    seen.for_each(|&cluster| is_empty[cluster as usize] = false);
+    let n_empty = is_empty.iter().filter(|empty| **empty).count();
+    if n_empty > 0 {
+        let has = format!("{n_empty} of {} without any", params.n_clusters);
+        return Err(FitError::not_enough_data("words in every cluster", has));
+    }
+    Ok(cluster_of)
 }
 
 impl Lists {
@@ -167,6 +194,15 @@ impl Lists {
             states.extend(draw_subset(params.n_states, n, &mut rng));
         }
         Lists { n, states }
+    }
+
+    /// Refuses states that emit nothing: they would swallow probability.
+    fn check(&self, params: &HmmParams) -> Result<(), ParamError> {
+        let mut emits = vec![false; params.n_states];
+        self.states.iter().for_each(|&state| emits[state as usize] = true);
+        let n_idle = emits.iter().filter(|emits| !**emits).count();
+        let must = format!("so few that every one is drawn for a word ({n_idle} are for none)");
+        check_that(n_idle == 0, "n_states", must, params.n_states)
     }
 
     pub(crate) fn of(&self, slot: usize) -> &[u32] {

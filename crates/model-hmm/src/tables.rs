@@ -1,8 +1,10 @@
 //! The probabilities of a model, or of the part of it that a mini-batch uses.
 
 use crate::support::{Support, draw_subset};
+use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::WordId;
 use latens_math::{Real, Rng};
+use latens_nn::multiply;
 
 /// The states that take part in a mini-batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,23 +83,37 @@ impl<T: Real> Tables<T> {
     /// ln a of every pair of a state of one cluster and a state of another.
     pub(crate) fn log_block(&self, from: usize, to: usize) -> Vec<f64> {
         let (k, n) = (self.k, self.n_states());
-        let pairs =
-            (from * k..(from + 1) * k).flat_map(|i| (to * k..(to + 1) * k).map(move |j| (i, j)));
+        let states = |cluster: usize| cluster * k..(cluster + 1) * k;
         match &self.factors {
-            Some(factors) => pairs.map(|(i, j)| factors.log_prob(i, j)).collect(),
-            None => pairs.map(|(i, j)| self.transition[i * n + j].wide().ln()).collect(),
+            Some(factors) => {
+                let rows = |values, cluster| rows(values, factors.dim, states(cluster));
+                let log_sums = factors.log_sums[states(from)].iter();
+                log_probs(rows(&factors.from, from), rows(&factors.to, to), log_sums)
+            }
+            None => {
+                let rows = states(from).flat_map(|i| &self.transition[i * n..][states(to)]);
+                rows.map(|a| a.wide().ln()).collect()
+            }
         }
     }
 }
 
-impl<T: Real> Factors<T> {
-    pub(crate) fn log_prob(&self, i: usize, j: usize) -> f64 {
-        let row = |rows: &'_ [T], i: usize| -> Vec<f64> {
-            rows[i * self.dim..(i + 1) * self.dim].iter().map(|value| value.wide()).collect()
-        };
-        let products = row(&self.from, i).into_iter().zip(row(&self.to, j)).map(|(a, b)| a * b);
-        products.sum::<f64>() - self.log_sums[i].wide()
-    }
+fn rows<T>(values: &[T], dim: usize, range: std::ops::Range<usize>) -> MatRef<'_, T> {
+    let n_rows = range.len();
+    MatRef::from_row_major_slice(&values[range.start * dim..range.end * dim], n_rows, dim)
+}
+
+/// fromᵢ · toⱼ − log_sumᵢ of all pairs of rows.
+pub(crate) fn log_probs<'a, T: Real>(
+    from: MatRef<'_, T>,
+    to: MatRef<'_, T>,
+    log_sums: impl Iterator<Item = &'a T>,
+) -> Vec<f64> {
+    let mut logits = vec![T::zero(); from.nrows() * to.nrows()];
+    let out = MatMut::from_row_major_slice_mut(&mut logits, from.nrows(), to.nrows());
+    multiply(out, Accum::Replace, from, to.transpose(), Par::Seq);
+    let rows = logits.chunks_exact(to.nrows()).zip(log_sums);
+    rows.flat_map(|(row, log_sum)| row.iter().map(|logit| logit.wide() - log_sum.wide())).collect()
 }
 
 /// Sentences that are learned from together, some with a tag for each word (but not for `<eos>`).

@@ -1,6 +1,6 @@
 //! Tags of words, as a fitted model knows them.
 
-use crate::model::TaggedText;
+use crate::tagged_text::TaggedText;
 use latens_corpus::StringTable;
 use latens_corpus::storage::FlatArray;
 
@@ -10,7 +10,7 @@ pub(crate) struct Tags {
     pub(crate) names: Vec<String>,
     /// g: for each tag Z.
     pub(crate) emission: FlatArray<f32>,
-    /// Words that were seen in training and are not in the vocabulary, and how often.
+    /// Words of which the vocabulary does not tell how often they were seen in training, and how often.
     pub(crate) rare_words: StringTable,
     pub(crate) rare_counts: Vec<u64>,
 }

@@ -1,5 +1,8 @@
 //! The recursion against the sum over all paths, and gradients against finite differences.
 
+mod fitted;
+mod masks;
+
 use crate::expectations::{Engine, Expected};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
@@ -310,5 +313,47 @@ fn gradients_of_scalars_are_finite_differences() {
         let support = support(&params(Parameterization::Scalar, constraint, Tying::Shared));
         let make = || -> Box<dyn Parameters<f64>> { Box::new(Scalar::new(&support, n_tags)) };
         check_gradient(&make, &support, n_tags, None);
+    }
+}
+
+/// The gradient of Σ ln p of random sentences under fresh networks.
+fn fresh_gradient<T: Real>(
+    params: &HmmParams,
+    support: &Support,
+    n_words: usize,
+) -> (f64, Vec<f64>) {
+    let spellings = vec!["a"; n_words];
+    let mut neural = Neural::<T>::new(params, support, &spellings, 0);
+    let mut weights =
+        vec![0.0f64; Neural::<f64>::new(params, support, &spellings, 0).layout().len()];
+    Neural::<f64>::new(params, support, &spellings, 0).init(&mut weights, &mut Rng::new(1));
+    let weights: Vec<T> = weights.iter().map(|&weight| T::of(weight)).collect();
+    let mut rng = Rng::new(2);
+    let mut word = || WordId((rng.uniform() * n_words as f64) as u32);
+    let sentences: Vec<Vec<WordId>> = (0..40).map(|_| (0..25).map(|_| word()).collect()).collect();
+    let (mut tables, mut expected) = (Tables::default(), Expected::default());
+    let kept = Kept::all(support);
+    neural.forward(&weights, support, &kept, None, &mut tables);
+    let log_probs =
+        Engine::default().expectations(support, &tables, &batch(&sentences, &[]), &mut expected);
+    let mut gradient = vec![T::zero(); weights.len()];
+    neural.backward(&weights, support, &kept, &mut tables, &expected, &mut gradient);
+    (log_probs.iter().sum(), gradient.iter().map(|g| g.wide()).collect())
+}
+
+#[test]
+fn single_precision_gives_the_gradient_of_double_precision() {
+    for (n_states, n_clusters) in [(128, 1), (128, 2), (96, 8)] {
+        let n_words = 300;
+        let params = HmmParams { n_states, n_clusters, dim: 64, ..HmmParams::default() };
+        let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
+        let support = Support::new(n_states / n_clusters, n_clusters, clusters);
+        let (log_prob, narrow) = fresh_gradient::<f32>(&params, &support, n_words);
+        let (expected, wide) = fresh_gradient::<f64>(&params, &support, n_words);
+        assert!((log_prob - expected).abs() < 1e-5 * expected.abs(), "{log_prob} {expected}");
+        let norm = wide.iter().map(|g| g * g).sum::<f64>().sqrt();
+        let distance = narrow.iter().zip(&wide).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+        eprintln!("{n_states} {n_clusters}: {distance} of {norm}");
+        assert!(distance < 1e-3 * norm, "{distance} of {norm}");
     }
 }

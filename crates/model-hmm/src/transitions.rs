@@ -1,7 +1,7 @@
 //! The transitions of a fitted model, block by block.
 
 use crate::support::Support;
-use crate::tables::Factors;
+use crate::tables::{Factors, log_probs};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::storage::FlatArray;
 use latens_math::{Real, softmax};
@@ -116,8 +116,12 @@ impl Transitions {
             }
             Transitions::Computed { factors, .. } => {
                 let (from, to) = (from.list(support.k), to.list(support.k));
-                let pairs = from.iter().flat_map(|&i| to.iter().map(move |&j| (i, j)));
-                pairs.map(|(i, j)| factors.log_prob(i as usize, j as usize)).collect()
+                let (left, right) =
+                    (factors.gather(&factors.from, &from), factors.gather(&factors.to, &to));
+                let left = MatRef::from_row_major_slice(&left, from.len(), factors.dim);
+                let right = MatRef::from_row_major_slice(&right, to.len(), factors.dim);
+                let log_sums = from.iter().map(|&state| &factors.log_sums[state as usize]);
+                log_probs(left, right, log_sums)
             }
         }
     }
@@ -136,13 +140,14 @@ impl<'a> States<'a> {
 }
 
 impl Factors<f32> {
+    /// The rows of some states.
+    fn gather(&self, rows: &[f32], states: &[u32]) -> Vec<f32> {
+        let row = |&state: &u32| &rows[state as usize * self.dim..(state as usize + 1) * self.dim];
+        states.iter().flat_map(row).copied().collect()
+    }
+
     fn probabilities(&self, from: &[u32], to: &[u32]) -> Vec<f32> {
-        let rows = |values: &[f32], states: &[u32]| -> Vec<f32> {
-            let row =
-                |&state: &u32| &values[state as usize * self.dim..(state as usize + 1) * self.dim];
-            states.iter().flat_map(row).copied().collect()
-        };
-        let (left, right) = (rows(&self.from, from), rows(&self.to, to));
+        let (left, right) = (self.gather(&self.from, from), self.gather(&self.to, to));
         let mut out = vec![0.0; from.len() * to.len()];
         let left = MatRef::from_row_major_slice(&left, from.len(), self.dim);
         let right = MatRef::from_row_major_slice(&right, to.len(), self.dim);

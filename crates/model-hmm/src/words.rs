@@ -1,51 +1,134 @@
 //! The vectors of words, one row for each slot.
 
-use crate::params::HmmParams;
+use crate::letters::Letters;
+use crate::params::{HmmParams, WordVectors};
 use faer::Par;
 use latens_math::{Real, Rng};
-use latens_nn::{Buffer, Layout, Linear};
+use latens_nn::{
+    Activation, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, WeightId, fill_uniform,
+};
 
-/// Where vectors of words come from.
+/// Where vectors of words come from. Every word has a bias of its own besides.
 pub(crate) struct Words {
-    /// A vector and a bias for each slot.
-    table: Linear,
+    vectors: Source,
+    dim: usize,
+    bias: WeightId,
+}
+
+enum Source {
+    /// A row of numbers for each slot.
+    Table(WeightId),
+    /// A network that reads the letters of each slot's word.
+    Network { cnn: CharCnn, letters: Letters },
 }
 
 /// Vectors that are made anew for each mini-batch, and their derivatives.
 #[derive(Default)]
 pub(crate) struct WordScratch<T> {
+    vectors: Buffer<T>,
     pub(crate) d_vectors: Buffer<T>,
+    cnn: CharCnnScratch<T>,
+}
+
+/// The network of letters: 30 numbers a letter and tanh after the maximum, as Ma and Hovy (2016) have it, but
+/// windows of one to four letters, as Kim et al. (2016) have it: capitals and digits show in one letter,
+/// endings in two to four. Wider windows of Kim's cost as much as all of these and add whole words.
+fn network(dim: usize) -> CharCnnParams {
+    let filters = vec![(1, 16), (2, 32), (3, 48), (4, 48)];
+    CharCnnParams { char_dim: 30, filters, activation: Activation::Tanh, dim }
 }
 
 impl Words {
     pub(crate) fn new(layout: &mut Layout, params: &HmmParams, spellings: &[&str]) -> Words {
-        Words { table: Linear::new(layout, "words", params.dim, spellings.len()) }
+        let (dim, n_slots) = (params.dim, spellings.len());
+        let vectors = match params.word_vectors {
+            WordVectors::Words => Source::Table(layout.add("words.weight", &[n_slots, dim])),
+            WordVectors::Chars => {
+                let letters = Letters::of(spellings);
+                let cnn = CharCnn::new(layout, "words", letters.n_symbols(), &network(dim));
+                Source::Network { cnn, letters }
+            }
+        };
+        Words { vectors, dim, bias: layout.add("words.bias", &[n_slots]) }
     }
 
+    /// Draws a table and the biases evenly from ±1/√`dim`, a network as [`CharCnn::init`] does.
     pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
-        self.table.init(weights, rng);
+        let bound = 1.0 / (self.dim as f64).sqrt();
+        match &self.vectors {
+            Source::Table(table) => fill_uniform(table.of_mut(weights), bound, rng),
+            Source::Network { cnn, .. } => cnn.init(weights, rng),
+        }
+        fill_uniform(self.bias.of_mut(weights), bound, rng);
     }
 
-    pub(crate) fn forward<T: Real>(&self, _: &[T], _: &mut WordScratch<T>, _: Par) {}
+    /// Makes the vectors, if they are made of something.
+    pub(crate) fn forward<T: Real>(&self, weights: &[T], scratch: &mut WordScratch<T>, par: Par) {
+        if let Source::Network { cnn, letters } = &self.vectors {
+            scratch.vectors.resize(letters.n_words(), self.dim);
+            let out = scratch.vectors.view_mut();
+            cnn.forward(weights, letters.spellings(), &mut scratch.cnn, out, par);
+        }
+    }
 
-    pub(crate) fn vectors<'a, T>(&self, weights: &'a [T], _: &'a WordScratch<T>) -> &'a [T] {
-        self.table.weight().of(weights)
+    pub(crate) fn vectors<'a, T: Real>(
+        &self,
+        weights: &'a [T],
+        scratch: &'a WordScratch<T>,
+    ) -> &'a [T] {
+        match &self.vectors {
+            Source::Table(table) => table.of(weights),
+            Source::Network { .. } => scratch.vectors.values(),
+        }
     }
 
     pub(crate) fn bias<'a, T>(&self, weights: &'a [T]) -> &'a [T] {
-        self.table.bias().expect("it was made with one").of(weights)
+        self.bias.of(weights)
     }
 
     /// Where the derivatives of vectors and biases are added.
-    pub(crate) fn gradients<'a, T>(
+    pub(crate) fn gradients<'a, T: Real>(
         &self,
         gradient: &'a mut [T],
-        _: &'a mut Buffer<T>,
+        d_vectors: &'a mut Buffer<T>,
     ) -> (&'a mut [T], &'a mut [T]) {
-        let (table, bias) = (self.table.weight(), self.table.bias().expect("it was made with one"));
-        assert_eq!(table.range().end, bias.range().start, "the bias comes after the vectors");
-        gradient[table.range().start..bias.range().end].split_at_mut(table.len())
+        match &self.vectors {
+            Source::Table(table) => {
+                let (table, bias) = (table.range(), self.bias.range());
+                assert_eq!(table.end, bias.start, "the bias comes after the vectors");
+                gradient[table.start..bias.end].split_at_mut(table.len())
+            }
+            Source::Network { letters, .. } => {
+                d_vectors.resize_zeroed(letters.n_words(), self.dim);
+                (d_vectors.values_mut(), self.bias.of_mut(gradient))
+            }
+        }
     }
 
-    pub(crate) fn backward<T: Real>(&self, _: &[T], _: &mut WordScratch<T>, _: &mut [T], _: Par) {}
+    /// Takes the derivatives of vectors back to those of the weights that they were made of.
+    pub(crate) fn backward<T: Real>(
+        &self,
+        weights: &[T],
+        scratch: &mut WordScratch<T>,
+        gradient: &mut [T],
+        par: Par,
+    ) {
+        if let Source::Network { cnn, letters } = &self.vectors {
+            let d_vectors = scratch.d_vectors.view();
+            let words = letters.spellings();
+            cnn.backward(weights, words, &mut scratch.cnn, d_vectors, gradient, par);
+        }
+    }
+
+    /// The vector of a word that has no slot, if vectors are read off letters.
+    pub(crate) fn read<T: Real>(&self, weights: &[T], word: &str) -> Option<Vec<T>> {
+        let Source::Network { cnn, letters } = &self.vectors else { return None };
+        let symbols = letters.symbols_of(word);
+        let offsets = [0, symbols.len()];
+        let words = latens_nn::Spellings { chars: &symbols, offsets: &offsets };
+        let mut out = Buffer::new();
+        out.resize(1, self.dim);
+        cnn.forward(weights, words, &mut CharCnnScratch::default(), out.view_mut(), Par::Seq);
+        Some(out.values().to_vec())
+    }
 }

@@ -73,5 +73,5 @@ pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use progress::{Progress, Watch, unwatched};
-pub use roles::{LanguageModel, Scorer, TokenEncoder, TopicModel};
+pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
 pub use word_clusters::{ClustersError, WordClusters};

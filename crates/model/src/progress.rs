@@ -20,6 +20,8 @@ pub struct Progress<'a> {
     /// What was measured since the last report, in the order of interest: usually at the end of an
     /// iteration, else nothing.
     pub metrics: &'a [(&'static str, f64)],
+    /// Which iteration the metrics are of, counted from 1, where `done` counts something smaller.
+    pub iteration: Option<u64>,
     /// Makes a checkpoint of this moment. It is here only at moments from which training can go on
     /// exactly as if it had never stopped, and costs nothing unless it is called.
     pub checkpoint: Option<&'a dyn Fn() -> Checkpoint>,

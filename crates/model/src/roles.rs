@@ -1,7 +1,8 @@
-//! What a fitted model can be used for. A model has one or more of three roles.
+//! What a fitted model can be used for. A model has one or more of four roles.
 
 use crate::features::FeatureRows;
 use latens_corpus::WordId;
+use thiserror::Error;
 
 /// Features of each token, in the context of its sentence.
 pub trait TokenEncoder: Send + Sync {
@@ -75,6 +76,32 @@ pub trait TopicModel: Send + Sync {
     /// # Panics
     /// If there is no such topic.
     fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)>;
+}
+
+/// Tags of the words of sentences, such as their parts of speech.
+///
+/// Words come as they were written: every tagger does to them what was done to its training text.
+pub trait Tagger: Send + Sync {
+    /// The names of the tags.
+    fn tags(&self) -> &[String];
+
+    /// The tag of each word of a sentence, as a place in [`Tagger::tags`].
+    fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
+
+    /// How often the word was seen in training.
+    fn n_seen(&self, word: &str) -> u64;
+}
+
+/// Why a sentence could not be tagged.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TagError {
+    /// A word is new, and the tagger learned nothing of new words.
+    #[error("the word `{word}` was not in the training text, and neither was any unknown word")]
+    UnknownWord {
+        /// The word, as it was written.
+        word: String,
+    },
 }
 
 #[cfg(test)]

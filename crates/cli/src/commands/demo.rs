@@ -7,6 +7,7 @@ use latens::brown::{Brown, BrownParams};
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
+use latens::hmm::{self, Hmm, HmmParams};
 use latens::math::Rng;
 use latens::model::file::inspect;
 use latens::model::{LanguageModel, Params, unwatched};
@@ -14,6 +15,7 @@ use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::{perplexity, sample};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -59,7 +61,13 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
         }
     };
     write_corpus(folder)?;
-    let result = DemoResult { models: vec![ngram(folder, common.seed)?, brown(folder)?] };
+    let result = DemoResult {
+        models: vec![
+            ngram(folder, common.seed)?,
+            brown(folder)?,
+            hidden_markov(folder, common.seed)?,
+        ],
+    };
     output.result(&result, |out| {
         writeln!(
             out,
@@ -111,7 +119,8 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    match other_text.or_else(|| [NGRAM_FILE, BROWN_FILE].into_iter().find(is_other_model)) {
+    match other_text.or_else(|| [NGRAM_FILE, BROWN_FILE, HMM_FILE].into_iter().find(is_other_model))
+    {
         Some(name) => Err(hinted(
             format!("`{}` exists and is not of this demo", folder.join(name).display()),
             "name a new folder with `-o`",
@@ -122,6 +131,7 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
 
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
+const HMM_FILE: &str = "demo.hmm";
 
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
@@ -167,6 +177,64 @@ fn brown(folder: &Path) -> Result<ModelResult> {
     );
     let metrics = json!({ "mutual_information": model.facts()["mutual_information"] });
     Ok(ModelResult { model: Brown::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let corpus = training_text(folder, 2)?;
+    let [valid, test] =
+        [Split::Valid, Split::Test].map(|split| corpus.lexicon.read(&inputs(folder, split)));
+    let params = BrownParams { n_clusters: 16, ..BrownParams::default() }.validate()?;
+    let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
+    let params = HmmParams {
+        n_states: 256,
+        n_clusters: 16,
+        state_dropout: 0.5,
+        dim: 64,
+        epochs: 8,
+        seed,
+        ..HmmParams::default()
+    };
+    let training = hmm::Training {
+        corpus: &corpus,
+        valid: Some(&valid?),
+        clusters: Some(brown.clusters()),
+        tags: None,
+    };
+    let model = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
+    model.save(&folder.join(HMM_FILE))?;
+    let ppl = perplexity(&model, &test?).perplexity();
+    let lines = example_states(&model, &corpus);
+    let text = format!(
+        "hmm: explains every sentence by a walk through {} hidden states\n  \
+         perplexity on text it never saw: {ppl:.0}\n  \
+         words that share a state in the training text:\n{lines}",
+        model.params().n_states,
+    );
+    let metrics = json!({ "test_perplexity": ppl });
+    Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+/// The most frequent words of the states that have most different ones, by the best path through each
+/// sentence.
+fn example_states(model: &Hmm, corpus: &Corpus) -> String {
+    let mut counts: BTreeMap<u32, BTreeMap<WordId, u32>> = BTreeMap::new();
+    for sentence in corpus.sentences.iter() {
+        let states = model.best_states(sentence).unwrap_or_default();
+        for (&word, state) in sentence.iter().zip(states).filter(|(word, _)| **word > WordId::EOS) {
+            *counts.entry(state).or_default().entry(word).or_default() += 1;
+        }
+    }
+    let mut states: Vec<_> = counts.into_values().collect();
+    states.sort_by_key(|words| std::cmp::Reverse(words.len()));
+    let line = |words: &BTreeMap<WordId, u32>| {
+        let mut words: Vec<_> = words.iter().collect();
+        words.sort_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
+        let words: Vec<&str> =
+            words.iter().take(9).map(|&(&word, _)| corpus.lexicon.vocab.word(word)).collect();
+        format!("    {}\n", words.join(" "))
+    };
+    states.iter().take(5).map(line).collect()
 }
 
 fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {

@@ -44,6 +44,9 @@ pub(crate) struct HmmArgs {
     /// How many numbers an embedding has
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().dim)]
     dim: usize,
+    /// The standard deviation of the first embeddings
+    #[arg(long, value_name = "S", default_value_t = HmmParams::default().init_deviation)]
+    init_deviation: f64,
     /// Whether a state has one embedding for all its uses, or one for each
     #[arg(long, value_enum, default_value_t = Tying::Shared)]
     tying: Tying,
@@ -166,6 +169,7 @@ impl HmmArgs {
             parameterization: self.parameterization.into(),
             learning: self.learning.into(),
             dim: self.dim,
+            init_deviation: self.init_deviation,
             tying: self.tying.into(),
             word_vectors: self.word_vectors.into(),
             state_dropout: self.state_dropout,

@@ -1,0 +1,76 @@
+//! Words as rows of symbols, one for each letter.
+
+use latens_corpus::{EOS, UNK};
+use latens_nn::Spellings;
+use std::collections::BTreeSet;
+
+/// The spellings of words. A letter is a Unicode scalar value; the letters of the words themselves, in their
+/// order, are the symbols, so that a model file needs no table of them. `<unk>` and `<eos>` are no words
+/// of letters: each is one symbol of its own.
+pub(crate) struct Letters {
+    /// Ascending.
+    alphabet: Vec<char>,
+    chars: Vec<u32>,
+    offsets: Vec<usize>,
+}
+
+const UNK_SYMBOL: u32 = 0;
+const EOS_SYMBOL: u32 = 1;
+const FIRST_LETTER: u32 = 2;
+
+impl Letters {
+    pub(crate) fn of(words: &[&str]) -> Letters {
+        let spelt = words.iter().filter(|&&word| word != UNK && word != EOS);
+        let alphabet: BTreeSet<char> = spelt.flat_map(|word| word.chars()).collect();
+        let mut letters = Letters {
+            alphabet: alphabet.into_iter().collect(),
+            chars: Vec::new(),
+            offsets: vec![0],
+        };
+        for word in words {
+            let symbols = letters.symbols_of(word);
+            letters.chars.extend(symbols);
+            letters.offsets.push(letters.chars.len());
+        }
+        letters
+    }
+
+    /// How many symbols there are.
+    pub(crate) fn n_symbols(&self) -> usize {
+        FIRST_LETTER as usize + self.alphabet.len()
+    }
+
+    pub(crate) fn n_words(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub(crate) fn spellings(&self) -> Spellings<'_> {
+        Spellings { chars: &self.chars, offsets: &self.offsets }
+    }
+
+    /// The symbols of any word; letters that no word has are left out.
+    pub(crate) fn symbols_of(&self, word: &str) -> Vec<u32> {
+        let letter = |letter: char| self.alphabet.binary_search(&letter).ok();
+        match word {
+            UNK => vec![UNK_SYMBOL],
+            EOS => vec![EOS_SYMBOL],
+            word => word.chars().filter_map(letter).map(|i| FIRST_LETTER + i as u32).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_spelt_and_special_words_are_not() {
+        let letters = Letters::of(&["ba", EOS, "née", UNK, "a"]);
+        assert_eq!(letters.n_symbols(), 2 + 5);
+        assert_eq!(letters.n_words(), 5);
+        let Spellings { chars, offsets } = letters.spellings();
+        assert_eq!(offsets, [0, 2, 3, 6, 7, 8]);
+        assert_eq!(chars, [3, 2, 1, 5, 6, 4, 0, 2]);
+        assert_eq!(letters.symbols_of("abx"), [2, 3]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Words that a model has no number for.
+
+use crate::model::Hmm;
+use crate::neural::Neural;
+use crate::params::{HmmParams, WordVectors};
+use crate::tables::{Kept, Tables};
+use crate::transitions::States;
+use latens_corpus::{Corpus, VocabLimits, WordId};
+use std::borrow::Cow;
+
+/// The text whose words are to be clustered for a model of `corpus`.
+///
+/// For a model that reads letters, words that were seen once are `<unk>` there. So they share one cluster of
+/// the model, whose states learn how rare words are spelt, and there new words are looked for later. For
+/// other models it is the text itself.
+pub fn text_to_cluster<'a>(params: &HmmParams, corpus: &'a Corpus) -> Cow<'a, Corpus> {
+    match params.word_vectors {
+        WordVectors::Words => Cow::Borrowed(corpus),
+        WordVectors::Chars => {
+            let limits = corpus.lexicon.limits;
+            let min_count = limits.min_count.max(2);
+            Cow::Owned(corpus.limited(&VocabLimits { min_count, ..limits }))
+        }
+    }
+}
+
+/// How a model takes words that it has no number for.
+pub(crate) enum UnknownWords {
+    /// Not at all: it saw nothing of the kind.
+    Refused,
+    /// As `<unk>`, which it saw in their place.
+    AsUnk,
+    /// By their letters. The states of `<unk>` emit x with probability exp(f_z · U_x) / Σ_w exp(f_z · U_w + bias_w)
+    /// but for a factor that is the same for all of them.
+    Read { neural: Box<Neural<f32>>, log_sums: Vec<f32> },
+}
+
+impl UnknownWords {
+    pub(crate) fn of(hmm: &Hmm) -> UnknownWords {
+        let learned_unk = hmm.lexicon.vocab.count(WordId::UNK) > 0;
+        match (&hmm.weights, hmm.emitters(WordId::UNK)) {
+            (_, None) => UnknownWords::Refused,
+            (Some(weights), Some((states, _)))
+                if !learned_unk && hmm.params.word_vectors == WordVectors::Chars =>
+            {
+                let mut neural = hmm.network();
+                let (all, mut tables) = (Kept::all(&hmm.support), Tables::default());
+                neural.forward_to_factors(weights, &hmm.support, &all, None, &mut tables);
+                let log_sums = log_sums(hmm, &neural, weights, states);
+                UnknownWords::Read { neural: Box::new(neural), log_sums }
+            }
+            _ => UnknownWords::AsUnk,
+        }
+    }
+
+    /// The states that can have emitted a new word, and how likely each does, but for a common factor.
+    pub(crate) fn emitters<'a>(
+        &self,
+        hmm: &'a Hmm,
+        word: &str,
+    ) -> Option<(States<'a>, Cow<'a, [f32]>)> {
+        match self {
+            UnknownWords::Refused => None,
+            UnknownWords::AsUnk => hmm.emitters(WordId::UNK),
+            UnknownWords::Read { neural, log_sums } => {
+                let (states, _) = hmm.emitters(WordId::UNK)?;
+                let vector = neural.read_word(hmm.weights.as_ref()?, word)?;
+                let list = states.list(hmm.support.k);
+                let logits = list.iter().zip(log_sums).map(|(&state, log_sum)| {
+                    dot(neural.emission_vector(state as usize), &vector) - log_sum
+                });
+                let logits: Vec<f32> = logits.collect();
+                let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                Some((states, logits.iter().map(|logit| (logit - largest).exp()).collect()))
+            }
+        }
+    }
+}
+
+/// ln Σ_w exp(f_z · U_w + bias_w) of some states, from the word that each emits most likely.
+fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: States<'_>) -> Vec<f32> {
+    let (support, k) = (&hmm.support, hmm.support.k);
+    let of_state = |&state: &u32| {
+        let (cluster, i) = (state as usize / k, state as usize % k);
+        let emission = |slot: &usize| hmm.emission[slot * k + i];
+        let likely = support.slots(cluster).max_by(|a, b| emission(a).total_cmp(&emission(b)));
+        let slot = likely.expect("`<unk>` is among them");
+        let (vector, bias) = neural.word(weights, slot);
+        dot(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
+    };
+    states.list(k).iter().map(of_state).collect()
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
