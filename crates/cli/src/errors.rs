@@ -1,10 +1,12 @@
 //! How a failure is told: what happened, why, and what to do about it.
 
 use anyhow::Error;
-use latens::corpus::ReadError;
 use latens::corpus::storage::StorageError;
-use latens::model::FitError;
+use latens::corpus::{MissingColumn, ReadError};
+use latens::hmm::TagsError;
 use latens::model::file::FileError;
+use latens::model::{FitError, TagError};
+use latens::tasks::tagging::EvaluateError;
 use std::fmt::Write;
 use std::io;
 
@@ -64,6 +66,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             _ => None,
         };
     }
+    if let Some(hint) = tagging_hint(error) {
+        return Some(hint);
+    }
     if let Some(error) = error.downcast_ref::<FileError>() {
         return match error {
             FileError::NotLatens { .. } => Some(
@@ -83,6 +88,21 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return None;
     }
     error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))
+}
+
+fn tagging_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let evaluating = error.downcast_ref::<EvaluateError>();
+    let is_unknown_word =
+        error.is::<TagError>() || matches!(evaluating, Some(EvaluateError::Tag(_)));
+    let is_column = error.is::<MissingColumn>()
+        || matches!(evaluating, Some(EvaluateError::Column(_)))
+        || matches!(error.downcast_ref(), Some(TagsError::Column(_)));
+    if is_unknown_word {
+        let hint = "train the tagger with `--min-count 2`, so that it learns what unknown words do, \
+                    or with `--word-vectors chars`, so that it reads them";
+        return Some(hint.into());
+    }
+    is_column.then(|| "columns are counted from 1, the word's own among them".into())
 }
 
 fn io_hint(kind: io::ErrorKind) -> Option<String> {

@@ -4,6 +4,7 @@ mod args;
 mod cache;
 mod commands;
 mod errors;
+mod npy;
 mod output;
 mod paths;
 mod progress;
@@ -12,7 +13,9 @@ mod train;
 
 use args::Common;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{convert, count, demo, inspect, manual, perplexity, reproduce, sample, vocab};
+use commands::{
+    convert, count, demo, encode, inspect, manual, perplexity, reproduce, sample, tag, vocab,
+};
 use output::Output;
 use std::process::ExitCode;
 
@@ -37,6 +40,8 @@ enum Command {
     Vocab(vocab::VocabArgs),
     Perplexity(perplexity::PerplexityArgs),
     Sample(sample::SampleArgs),
+    Tag(tag::TagArgs),
+    Encode(encode::EncodeArgs),
     Inspect(inspect::InspectArgs),
     Export(convert::ExportArgs),
     Import(convert::ImportArgs),
@@ -70,6 +75,8 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Vocab(args) => vocab::run(&args, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,
+        Command::Tag(args) => tag::run(&args, output)?,
+        Command::Encode(args) => encode::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,
         Command::Export(args) => convert::export(&args, output)?,
         Command::Import(args) => convert::import(&args, output)?,

@@ -1,9 +1,10 @@
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile};
-use latens_model::{LanguageModel, TokenEncoder};
+use latens_model::{LanguageModel, Tagger, TokenEncoder};
 use latens_model_brown::Brown;
-use latens_model_hmm::Hmm;
+use latens_model_hmm::{Features, Hmm};
 use latens_model_ngram::Ngram;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// A model of any kind. Its `match`es have no `_` arm, so that the compiler lists what a new model
@@ -47,6 +48,15 @@ impl AnyModel {
         }
     }
 
+    /// Facts about its training.
+    pub fn facts(&self) -> &Map<String, Value> {
+        match self {
+            AnyModel::Brown(model) => model.facts(),
+            AnyModel::Hmm(model) => model.facts(),
+            AnyModel::Ngram(model) => model.facts(),
+        }
+    }
+
     /// The model as a language model, if it is one.
     pub fn as_language_model(&self) -> Option<&dyn LanguageModel> {
         match self {
@@ -65,6 +75,35 @@ impl AnyModel {
         }
     }
 
+    /// The model as a tagger, if it learned tags.
+    pub fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
+        match self {
+            AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
+            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+        }
+    }
+
+    /// The kinds of features that it has of words, the usual one first; none if it is no encoder.
+    pub fn feature_kinds(&self) -> Vec<&'static str> {
+        match self {
+            AnyModel::Brown(_) => vec![BROWN_FEATURES],
+            AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
+            AnyModel::Ngram(_) => vec![],
+        }
+    }
+
+    /// The model as an encoder of one of its [`AnyModel::feature_kinds`].
+    pub fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
+        match self {
+            AnyModel::Brown(model) if kind == BROWN_FEATURES => Some(Box::new(model)),
+            AnyModel::Hmm(model) => {
+                let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
+                Some(Box::new(model.encoder(features)))
+            }
+            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+        }
+    }
+
     /// Writes the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         match self {
@@ -74,6 +113,9 @@ impl AnyModel {
         }
     }
 }
+
+/// The features of Brown clusters: beginnings of their paths.
+const BROWN_FEATURES: &str = "paths";
 
 /// Opens a model file of any kind.
 pub fn open(path: &Path) -> Result<AnyModel, FileError> {

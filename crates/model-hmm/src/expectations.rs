@@ -14,7 +14,7 @@
 use crate::support::Support;
 use crate::tables::{Batch, Tables};
 use faer::{Accum, MatMut, MatRef, Par};
-use latens_math::chain::{LogChain, SMALLEST_SCALE, log_forward, log_smooth};
+use latens_math::chain::{LogChain, log_forward, log_smooth};
 use latens_math::{BlockRef, Real, log_sum_exp};
 use latens_nn::multiply;
 use rayon::prelude::*;
@@ -198,12 +198,12 @@ impl<T: Real> Engine<T> {
                     let alpha = &mut alpha[(at - first) * k..(at - first + 1) * k];
                     let scale = match step {
                         0 => product(&tables.start[to * k..(to + 1) * k], local, alpha),
-                        _ => {
-                            let incoming = &right[i * k..(i + 1) * k];
-                            let enough = sum(incoming) >= SMALLEST_SHARE;
-                            enough.then(|| product(incoming, local, alpha)).flatten()
-                        }
+                        _ => product(&right[i * k..(i + 1) * k], local, alpha),
                     };
+                    // Against the word's likeliest state, so that the rounding of what comes in, and not
+                    // how rare the word is, decides.
+                    let enough = |scale: &f64| *scale >= SMALLEST_SHARE * largest(local).wide();
+                    let scale = scale.filter(enough);
                     log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
                 }
             }
@@ -563,7 +563,7 @@ fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
                 *out = a * b;
             }
             let sum = sum(out);
-            if !(SMALLEST_SCALE..f64::MAX).contains(&sum) {
+            if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
                 return None;
             }
             let scale = T::of(1.0 / sum);
@@ -596,6 +596,11 @@ fn sum<T: Real>(values: &[T]) -> f64 {
     let mut lanes = [T::zero(); LANES];
     values.chunks(LANES).for_each(|chunk| add(&mut lanes, chunk));
     lanes.iter().map(|lane| lane.wide()).sum()
+}
+
+#[inline(always)]
+fn largest<T: Real>(values: &[T]) -> T {
+    values.iter().fold(T::zero(), |max, &value| if value > max { value } else { max })
 }
 
 /// out = a ∘ b, scaled to a maximum of one.

@@ -4,7 +4,7 @@ use crate::model::Hmm;
 use crate::transitions::States;
 use latens_corpus::WordId;
 use latens_math::chain::SMALLEST_SCALE;
-use latens_math::log_sum_exp;
+use latens_math::{BlockRef, log_sum_exp};
 use latens_model::{LanguageModel, Scorer};
 
 impl LanguageModel for Hmm {
@@ -87,14 +87,8 @@ impl HmmScorer<'_> {
         let Some((before, alpha)) = &self.filtered else { return self.hmm.start_of(states) };
         let pairs = self.hmm.transitions.pairs(&self.hmm.support, *before, states);
         let mut sums = vec![0.0; pairs.len() / alpha.len()];
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (&alpha, row) in alpha.iter().zip(pairs.chunks_exact(sums.len())) {
-                    sums.iter_mut().zip(row).for_each(|(sum, &pair)| *sum += alpha * pair);
-                }
-            },
-        );
+        let block = BlockRef::new(&pairs, sums.len(), (0, alpha.len()), (0, sums.len()));
+        block.times_rows(alpha, &mut sums);
         sums
     }
 

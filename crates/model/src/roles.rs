@@ -16,6 +16,16 @@ pub trait TokenEncoder: Send + Sync {
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows);
 }
 
+impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
+    fn n_features(&self) -> usize {
+        (**self).n_features()
+    }
+
+    fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
+        (**self).encode(sentence, out);
+    }
+}
+
 /// Probabilities of running text. Natural logarithms; sentences end with [`WordId::EOS`].
 pub trait LanguageModel: Send + Sync {
     /// How many words share the probability: ids below this, [`WordId::UNK`] and [`WordId::EOS`]

@@ -2,6 +2,7 @@
 
 pub mod perplexity;
 pub mod sampling;
+pub mod tagging;
 
 pub use perplexity::{Perplexity, perplexity};
 pub use sampling::sample;

@@ -3,11 +3,13 @@
 pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod demo;
+pub(crate) mod encode;
 pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod perplexity;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
+pub(crate) mod tag;
 pub(crate) mod vocab;
 
 use crate::errors::hinted;

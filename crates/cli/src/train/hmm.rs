@@ -1,13 +1,14 @@
 use super::TrainingArgs;
 use crate::args::Common;
+use crate::errors::hinted;
 use crate::output::Output;
-use crate::paths::check_input;
+use crate::paths::{check_input, is_stdin};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::brown::{Brown, BrownParams};
-use latens::corpus::{Corpus, open_input};
-use latens::hmm::{self, Hmm, HmmParams};
+use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
+use latens::hmm::{self, Hmm, HmmParams, TaggedText, text_to_cluster};
 use latens::model::{Params, Progress, WordClusters};
 use serde_json::{Map, json};
 use std::io::BufReader;
@@ -35,6 +36,10 @@ pub(crate) struct HmmArgs {
     /// Clusters of the words, as `latens export --to paths` writes them; learned from the text if not given
     #[arg(long, value_name = "PATHS")]
     clusters: Option<PathBuf>,
+    /// Learn tags as well: the column that has them, the first one being 1. For `latens tag`; the text must be
+    /// `conll`, `conllu` or `jsonl`
+    #[arg(long, value_name = "COLUMN", value_parser = clap::value_parser!(u16).range(1..))]
+    tags: Option<u16>,
     /// What the probabilities are made of
     #[arg(long, value_enum, default_value_t = Parameterization::Neural)]
     parameterization: Parameterization,
@@ -82,6 +87,9 @@ pub(crate) struct HmmArgs {
     prior: f64,
 }
 
+/// The fact of a model that remembers the column of its tags.
+pub(crate) const TAG_COLUMN: &str = "tag_column";
+
 /// A choice of parameters and its flag: the same names.
 macro_rules! choice {
     ($name:ident { $($variant:ident $help:literal),+ }) => {
@@ -118,7 +126,9 @@ choice!(Schedule {
 pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.params(common.seed).validate()?;
     args.clusters.as_deref().map_or(Ok(()), check_input)?;
+    args.refuse_tags_of_stdin()?;
     let mut training = args.training.begin(output)?;
+    let tags = args.read_tags(&training.corpus, output)?;
     let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
     let clusters = match (args.constraint, &args.clusters) {
         (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.corpus)?),
@@ -127,8 +137,12 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
             // Its checkpoints are none of this model: Ctrl-C waits for the first of those.
             let watch =
                 &mut |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
-            match Brown::fit(&params.validate()?, &training.corpus, watch) {
-                Ok(brown) => Some(brown.clusters().clone()),
+            let text = text_to_cluster(&args.params(common.seed), &training.corpus);
+            match Brown::fit(&params.validate()?, &text, watch) {
+                Ok(brown) => {
+                    let vocab = &training.corpus.lexicon.vocab;
+                    Some(brown.clusters().for_words(&text.lexicon.vocab, vocab))
+                }
                 Err(error) => return training.watcher.finish(Err(error)),
             }
         }
@@ -138,13 +152,16 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
         corpus: &training.corpus,
         valid: training.valid.as_ref(),
         clusters: clusters.as_ref(),
-        tags: None,
+        tags: tags.as_ref(),
     };
     let fitted = match &training.checkpoint {
         Some(checkpoint) => Hmm::resume(&params, &data, checkpoint, watch),
         None => Hmm::fit(&params, &data, watch),
     };
-    let model = training.watcher.finish(fitted)?;
+    let mut model = training.watcher.finish(fitted)?;
+    if let Some(column) = args.tags {
+        model.add_fact(TAG_COLUMN, column);
+    }
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
     for name in ["train_perplexity", "valid_perplexity", "seconds_per_epoch"] {
@@ -161,6 +178,31 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
 }
 
 impl HmmArgs {
+    fn refuse_tags_of_stdin(&self) -> Result<()> {
+        let has_stdin = self.training.text.files.iter().any(|file| is_stdin(file));
+        if self.tags.is_some() && has_stdin {
+            let message =
+                "`--tags` reads the text twice, and the standard input can be read once only";
+            return Err(hinted(message, "write it to a file first"));
+        }
+        Ok(())
+    }
+
+    fn read_tags(&self, corpus: &Corpus, output: &Output) -> Result<Option<TaggedText>> {
+        let Some(column) = self.tags else { return Ok(None) };
+        let tagged = TaggedSentences::read(&self.training.text.inputs()?)?;
+        let tags = TaggedText::of(&tagged, usize::from(column) - 1, corpus)
+            .with_context(|| format!("cannot learn tags from column {column}"))?;
+        let knows_all = corpus.lexicon.vocab.count(WordId::UNK) == 0;
+        if knows_all && matches!(self.word_vectors, WordVectors::Words) {
+            output.note(
+                "warning: without any unknown word in its text, the model cannot tag unknown words\n\n\
+                 hint: `--min-count 2` makes words that are seen once unknown ones",
+            );
+        }
+        Ok(Some(tags))
+    }
+
     fn params(&self, seed: u64) -> HmmParams {
         HmmParams {
             n_states: self.n_states,

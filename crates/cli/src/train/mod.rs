@@ -4,6 +4,8 @@ mod brown;
 mod hmm;
 mod ngram;
 
+pub(crate) use hmm::TAG_COLUMN;
+
 use crate::args::{Common, TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;

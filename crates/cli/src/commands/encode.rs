@@ -1,0 +1,309 @@
+use crate::errors::hinted;
+use crate::npy;
+use crate::output::{Output, print, thousands};
+use crate::paths::check_output;
+use crate::progress::{Watcher, catch_interrupts};
+use crate::reading::watched;
+use crate::{args::TextArgs, output::print_json};
+use anyhow::Result;
+use clap::Args;
+use latens::AnyModel;
+use latens::corpus::storage::write_atomically;
+use latens::corpus::{Corpus, Lexicon, VocabLimits, WordId};
+use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
+use rayon::prelude::*;
+use serde_json::json;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Write features of words in their context
+///
+/// A model and text go in; out comes a row of numbers for each word. `-o F.npy` makes a dense matrix of
+/// 32-bit numbers, a row a word; `-o F.tsv` has a line for each word: the word, then `column:value` for
+/// every number that is not zero, and a blank line after each sentence. Ends of sentences get no row. The
+/// text is read as the model's training text was.
+///
+/// Kinds of features are `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
+/// `paths` for Brown clusters.
+#[derive(Args)]
+pub(crate) struct EncodeArgs {
+    /// A model that knows something of words
+    model: PathBuf,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Which features [default: the first kind of the model]
+    #[arg(long, value_name = "KIND")]
+    features: Option<String>,
+    /// Where to write them, `.npy` or `.tsv` [default: as `.tsv` to the standard output]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+/// The largest dense matrix that is written: 16 GiB.
+const MAX_BYTES: u128 = 1 << 34;
+
+pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
+    let format = args.output.as_deref().map(Format::of).transpose()?;
+    if output.is_json() && args.output.is_none() {
+        let message = "`--json` prints what was done, so the features need another place";
+        return Err(hinted(message, "name a file with `-o`"));
+    }
+    let inputs = watched(args.text.inputs()?, output);
+    if let Some(path) = &args.output {
+        check_output(path, args.text.files.iter().chain([&args.model]))?;
+    }
+    let model = latens::open(&args.model)?;
+    let kind = kind(&model, args)?;
+    let encoder = model.encoder(kind).expect("the kind is one of the model's");
+    // All words of the text, so that those can be shown that the model does not know.
+    let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
+    let encoding = Encoding::new(&text, model.lexicon(), &*encoder);
+    let (n_rows, dim) = (encoding.n_rows(), encoder.n_features());
+    let n_empty = match (&args.output, format) {
+        (Some(path), Some(format)) => encoding.save(path, format, output)?,
+        _ => encoding.print()?,
+    };
+    if n_empty > 0 {
+        let n_empty = thousands(n_empty);
+        output.note(&format!("{n_empty} words have no features: the model cannot place them"));
+    }
+    let summary = format!("{} words, {} columns ({kind})", thousands(n_rows), thousands(dim));
+    let Some(path) = &args.output else {
+        output.note(&summary);
+        return Ok(());
+    };
+    if output.is_json() {
+        return print_json(&json!({ "tokens": n_rows, "dim": dim, "features": kind }));
+    }
+    print(|out| writeln!(out, "wrote `{}`: {summary}", path.display()))
+}
+
+/// The kind of features that is asked for, if the model has it.
+fn kind(model: &AnyModel, args: &EncodeArgs) -> Result<&'static str> {
+    let (kinds, path) = (model.feature_kinds(), args.model.display());
+    let Some(&first) = kinds.first() else {
+        return Err(hinted(
+            format!("`{path}` is {}: it gives no features of words", model.description()),
+            "train a model that does, e.g., `latens train hmm news.txt -o news.hmm`",
+        ));
+    };
+    let Some(wanted) = &args.features else { return Ok(first) };
+    kinds.iter().copied().find(|kind| kind == wanted).ok_or_else(|| {
+        let all = kinds.iter().map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ");
+        let what = model.description();
+        hinted(
+            format!("there are no features `{wanted}`"),
+            format!("`{path}` is {what}, which has {all}"),
+        )
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Npy,
+    Tsv,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("npy") => Ok(Format::Npy),
+            Some("tsv") => Ok(Format::Tsv),
+            _ => Err(hinted(
+                format!("`{}` says no format", path.display()),
+                "its name must end in `.npy` (dense, for numpy) or `.tsv` (text)",
+            )),
+        }
+    }
+}
+
+/// A text and who encodes it.
+struct Encoding<'a> {
+    text: &'a Corpus,
+    /// The model's id of every word of the text.
+    ids: Vec<WordId>,
+    encoder: &'a dyn TokenEncoder,
+}
+
+impl<'a> Encoding<'a> {
+    fn new(text: &'a Corpus, lexicon: &Lexicon, encoder: &'a dyn TokenEncoder) -> Encoding<'a> {
+        let vocab = &text.lexicon.vocab;
+        let mut ids: Vec<WordId> = vocab.words().map(|word| lexicon.vocab.id(word)).collect();
+        ids[WordId::EOS.index()] = WordId::EOS;
+        Encoding { text, ids, encoder }
+    }
+
+    fn n_rows(&self) -> usize {
+        self.text.sentences.n_tokens() - self.text.sentences.len()
+    }
+
+    /// Writes a file; the number of words without features comes back.
+    fn save(&self, path: &Path, format: Format, output: &Output) -> Result<usize> {
+        let (n_rows, dim) = (self.n_rows(), self.encoder.n_features());
+        let n_bytes = n_rows as u128 * dim as u128 * 4;
+        if matches!(format, Format::Npy) && n_bytes > MAX_BYTES {
+            return Err(hinted(
+                format!(
+                    "{} words with {} numbers each would fill {} GiB",
+                    thousands(n_rows),
+                    thousands(dim),
+                    thousands((n_bytes >> 30) as usize)
+                ),
+                "write `.tsv`, which leaves zeros out, or encode the text in parts",
+            ));
+        }
+        catch_interrupts()?;
+        let mut watcher = Watcher::new(output, None, None);
+        let mut stopped = false;
+        let mut watch = |done: usize| {
+            let progress = Progress {
+                phase: "encode",
+                done: done as u64,
+                total: Some(n_rows as u64),
+                unit: "words",
+                ..Progress::default()
+            };
+            stopped = watcher.watch(&progress) == ControlFlow::Break(());
+            !stopped
+        };
+        let mut n_empty = 0;
+        let written = write_atomically(path, |out| {
+            n_empty = match format {
+                Format::Npy => self.write_npy(out, &mut watch)?,
+                Format::Tsv => self.write_tsv(out, &mut watch)?,
+            };
+            Ok(())
+        });
+        if stopped {
+            return watcher.finish(Err(FitError::Interrupted));
+        }
+        watcher.finish(Ok(()))?;
+        written?;
+        Ok(n_empty)
+    }
+
+    fn print(&self) -> Result<usize> {
+        let mut n_empty = 0;
+        print(|out| {
+            let mut out = BufWriter::new(out);
+            n_empty = self.write_tsv(&mut out, &mut |_| true)?;
+            out.flush()
+        })?;
+        Ok(n_empty)
+    }
+
+    fn write_npy(
+        &self,
+        out: &mut dyn Write,
+        watch: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<usize> {
+        let (mut n_empty, mut dense) = (0, vec![0f32; self.encoder.n_features()]);
+        npy::write_header(out, &[self.n_rows(), dense.len()])?;
+        self.each_sentence(
+            |_, rows| rows,
+            |rows| {
+                for (columns, values) in rows.iter() {
+                    n_empty += usize::from(columns.is_empty());
+                    dense.fill(0.0);
+                    let entries = columns.iter().zip(values);
+                    entries.for_each(|(&column, &value)| dense[column as usize] = value);
+                    npy::write_values(out, &dense)?;
+                }
+                Ok(())
+            },
+            watch,
+        )?;
+        Ok(n_empty)
+    }
+
+    fn write_tsv(
+        &self,
+        out: &mut dyn Write,
+        watch: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<usize> {
+        let mut n_empty = 0;
+        self.each_sentence(
+            |words, rows| {
+                let n_empty = rows.iter().filter(|(columns, _)| columns.is_empty()).count();
+                (self.lines(words, &rows), n_empty)
+            },
+            |(lines, n)| {
+                n_empty += n;
+                out.write_all(lines.as_bytes())
+            },
+            watch,
+        )?;
+        Ok(n_empty)
+    }
+
+    fn lines(&self, words: &[WordId], rows: &FeatureRows) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for (&word, (columns, values)) in words.iter().zip(rows.iter()) {
+            text.push_str(self.text.lexicon.vocab.word(word));
+            for (column, value) in columns.iter().zip(values).filter(|(_, value)| **value != 0.0) {
+                write!(text, "\t{column}:{value}").expect("a string takes all");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Encodes the sentences, many at a time by all threads, and writes them in order. `work` gets the words
+    /// of a sentence and their rows; `watch` gets the number of words that are done, and says whether to
+    /// go on.
+    fn each_sentence<T: Send>(
+        &self,
+        work: impl Fn(&[WordId], FeatureRows) -> T + Sync,
+        mut write: impl FnMut(T) -> io::Result<()>,
+        watch: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<()> {
+        let (sentences, mut n_done) = (&self.text.sentences, 0);
+        for batch in self.batches() {
+            let encoded: Vec<T> = batch
+                .clone()
+                .into_par_iter()
+                .map(|idx| {
+                    let sentence = sentences.get(idx);
+                    let words = &sentence[..sentence.len() - 1];
+                    work(words, self.encode(sentence))
+                })
+                .collect();
+            encoded.into_iter().try_for_each(&mut write)?;
+            n_done += batch.map(|idx| sentences.get(idx).len() - 1).sum::<usize>();
+            if !watch(n_done) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of the words of a sentence, its end aside.
+    fn encode(&self, sentence: &[WordId]) -> FeatureRows {
+        let ids: Vec<WordId> = sentence.iter().map(|word| self.ids[word.index()]).collect();
+        let (mut all, mut rows) = (FeatureRows::new(), FeatureRows::new());
+        self.encoder.encode(&ids, &mut all);
+        for (columns, values) in all.iter().take(ids.len() - 1) {
+            rows.push_sparse(columns.iter().copied().zip(values.iter().copied()));
+        }
+        rows
+    }
+
+    /// Sentences in parts whose rows fit in memory, however many columns they have.
+    fn batches(&self) -> Vec<std::ops::Range<usize>> {
+        const MAX_NUMBERS: usize = 1 << 24;
+        let max_tokens = (MAX_NUMBERS / self.encoder.n_features().max(1)).clamp(256, 1 << 14);
+        let (offsets, n) = (self.text.sentences.offsets(), self.text.sentences.len());
+        let (mut batches, mut begin) = (Vec::new(), 0);
+        while begin < n {
+            let limit = offsets[begin] + max_tokens as u64;
+            let fitting = offsets[begin + 1..].partition_point(|&end| end <= limit);
+            let end = begin + fitting.max(1);
+            batches.push(begin..end);
+            begin = end;
+        }
+        batches
+    }
+}

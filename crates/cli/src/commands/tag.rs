@@ -1,0 +1,183 @@
+use crate::args::TextArgs;
+use crate::errors::hinted;
+use crate::output::{Output, print, print_json, thousands};
+use crate::paths::check_output;
+use crate::reading::watched;
+use crate::train::TAG_COLUMN;
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use latens::AnyModel;
+use latens::corpus::TaggedSentences;
+use latens::corpus::storage::write_atomically;
+use latens::model::Tagger;
+use latens::tasks::tagging::{TagScores, evaluate, tag_all};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Tag words, or measure a tagger
+///
+/// A tagger is a model that learned tags, e.g., with `latens train hmm --tags 2`.
+#[derive(Args)]
+pub(crate) struct TagArgs {
+    #[command(subcommand)]
+    command: TagCommand,
+}
+
+#[derive(Subcommand)]
+enum TagCommand {
+    Eval(EvalArgs),
+    Run(RunArgs),
+}
+
+/// Measure a tagger on tagged text
+///
+/// A tagger and text with tags go in; out come the share of right tags, of all words, of those never seen in
+/// training (OOV) and of those seen at most twice (rare), and for tags of chunks or names (`B-NP`, `I-NP`, `O`)
+/// precision, recall and F1 of spans, counted as `conlleval` does.
+#[derive(Args)]
+struct EvalArgs {
+    /// A tagger
+    tagger: PathBuf,
+    #[command(flatten)]
+    text: TextArgs,
+    /// The column that has the tags, the first one being 1 [default: as in training]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    column: Option<u16>,
+}
+
+/// Write text with a column of tags
+///
+/// A tagger and text go in; out comes one word a line with its columns, if it has some, and its tag in a
+/// new last column, separated by tabs, and a blank line after each sentence. Text without columns is cut into
+/// words as the tagger's training text was; its empty lines are left out.
+#[derive(Args)]
+struct RunArgs {
+    /// A tagger
+    tagger: PathBuf,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Where to write it [default: the standard output]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+/// `null` stands for what there is not: no unknown word, no spans.
+#[derive(Serialize)]
+struct EvalResult {
+    accuracy: f64,
+    oov_accuracy: Option<f64>,
+    rare_accuracy: Option<f64>,
+    precision: Option<f64>,
+    recall: Option<f64>,
+    f1: Option<f64>,
+    oov_f1: Option<f64>,
+    rare_f1: Option<f64>,
+    tokens: usize,
+}
+
+pub(crate) fn run(args: &TagArgs, output: &Output) -> Result<()> {
+    match &args.command {
+        TagCommand::Eval(args) => eval(args, output),
+        TagCommand::Run(args) => tag(args, output),
+    }
+}
+
+fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
+    let inputs = watched(args.text.inputs()?, output);
+    let model = latens::open(&args.tagger)?;
+    let tagger = tagger(&model, &args.tagger)?;
+    let remembered = || model.facts().get(TAG_COLUMN).and_then(Value::as_u64);
+    let Some(column) = args.column.map(u64::from).or_else(remembered).filter(|&n| n > 0) else {
+        let message =
+            format!("`{}` does not say which column its tags are in", args.tagger.display());
+        return Err(hinted(message, "name it with `--column`"));
+    };
+    let text = TaggedSentences::read(&inputs)?;
+    let scores = evaluate(&*tagger, &text, column as usize - 1)
+        .with_context(|| format!("cannot measure `{}`", args.tagger.display()))?;
+    let result = EvalResult::of(&scores);
+    output.result(&result, |out| result.write(out))
+}
+
+fn tag(args: &RunArgs, output: &Output) -> Result<()> {
+    if let Some(path) = &args.output {
+        check_output(path, args.text.files.iter().chain([&args.tagger]))?;
+    }
+    let inputs = watched(args.text.inputs()?, output);
+    let model = latens::open(&args.tagger)?;
+    let tagger = tagger(&model, &args.tagger)?;
+    let text = TaggedSentences::read_any(&inputs, model.lexicon().preprocessing.tokenize)?;
+    let tags = tag_all(&*tagger, &text)
+        .with_context(|| format!("cannot tag with `{}`", args.tagger.display()))?;
+    let Some(path) = &args.output else {
+        return if output.is_json() {
+            let sentences = text.iter().zip(&tags);
+            let sentences = sentences.map(|(s, tags)| json!({ "words": s.words(), "tags": tags }));
+            print_json(&json!({ "sentences": sentences.collect::<Vec<_>>() }))
+        } else {
+            print(|out| write_tagged(&text, &tags, out))
+        };
+    };
+    write_atomically(path, |out| write_tagged(&text, &tags, out))?;
+    let (path, tokens) = (path.display().to_string(), text.n_tokens());
+    output.result(&json!({ "path": path, "tokens": tokens }), |out| {
+        writeln!(out, "wrote `{path}`: {} words", thousands(tokens))
+    })
+}
+
+/// The model as a tagger, or an error that says which models are.
+fn tagger<'a>(model: &'a AnyModel, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
+    model.as_tagger().ok_or_else(|| {
+        hinted(
+            format!("`{}` is {} that knows no tags", path.display(), model.description()),
+            "train a tagger, e.g., `latens train hmm news.conll --tags 2 --min-count 2 -o news.hmm`",
+        )
+    })
+}
+
+fn write_tagged(text: &TaggedSentences, tags: &[Vec<&str>], out: &mut dyn Write) -> io::Result<()> {
+    for (sentence, tags) in text.iter().zip(tags) {
+        for (token_idx, tag) in tags.iter().enumerate() {
+            writeln!(out, "{}\t{tag}", sentence.row(token_idx).join("\t"))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+impl EvalResult {
+    fn of(scores: &TagScores) -> EvalResult {
+        let spans = scores.spans.as_ref();
+        EvalResult {
+            accuracy: scores.accuracy,
+            oov_accuracy: scores.oov_accuracy,
+            rare_accuracy: scores.rare_accuracy,
+            precision: spans.map(|spans| spans.precision),
+            recall: spans.map(|spans| spans.recall),
+            f1: spans.map(|spans| spans.f1),
+            oov_f1: spans.and_then(|spans| spans.oov_f1),
+            rare_f1: spans.and_then(|spans| spans.rare_f1),
+            tokens: scores.tokens,
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (name, value) in [
+            ("accuracy", Some(self.accuracy)),
+            ("OOV accuracy", self.oov_accuracy),
+            ("rare accuracy", self.rare_accuracy),
+            ("precision", self.precision),
+            ("recall", self.recall),
+            ("F1", self.f1),
+            ("OOV F1", self.oov_f1),
+            ("rare F1", self.rare_f1),
+        ] {
+            if let Some(value) = value {
+                writeln!(out, "{name:14} {:6.2} %", 100.0 * value)?;
+            }
+        }
+        writeln!(out, "{:14} {:>6}", "tokens", thousands(self.tokens))
+    }
+}
