@@ -11,14 +11,14 @@
 //! (Σ_t α_t/κ_t ⊗ v_{t+1}) ∘ A with v = b ∘ β, one product of matrices for the whole batch. All scales are as
 //! in `latens_math::chain`; sentences that are too unlikely for them are left to logarithms.
 
+use crate::recursion::{Member, add, groups};
 use crate::support::Support;
 use crate::tables::{Batch, Tables};
 use faer::{Accum, MatMut, MatRef, Par};
-use latens_math::chain::{LogChain, log_forward, log_smooth};
-use latens_math::{BlockRef, Real, log_sum_exp};
+use latens_math::chain::log_forward;
+use latens_math::{Real, log_sum_exp};
 use latens_nn::multiply;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 
 /// What a batch is expected to have done, by the posterior of its states.
 #[derive(Clone, Debug, Default)]
@@ -50,22 +50,18 @@ pub(crate) struct Block<T> {
 #[derive(Default)]
 pub(crate) struct Engine<T> {
     /// Where each sentence begins among the tokens, and where the last one ends.
-    offsets: Vec<usize>,
-    clusters: Vec<u32>,
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) clusters: Vec<u32>,
     slots: Vec<u32>,
     /// b ∘ g of each token: k.
-    local: Vec<T>,
+    pub(crate) local: Vec<T>,
     /// α of each token, later α/κ.
-    alpha: Vec<T>,
+    pub(crate) alpha: Vec<T>,
     /// b ∘ β of each token.
-    weighted: Vec<T>,
+    pub(crate) weighted: Vec<T>,
     /// γ of each token.
-    nodes: Vec<T>,
+    pub(crate) nodes: Vec<T>,
 }
-
-/// How many parts of a batch are worked on side by side. It is fixed, so that the result does not depend on
-/// the number of threads.
-const N_PARTS: usize = 4;
 
 impl<T: Real> Engine<T> {
     /// ln p of every sentence of a batch.
@@ -135,197 +131,6 @@ impl<T: Real> Engine<T> {
                 local.zip(&tables.tags[first..first + k]).for_each(|(local, &tag)| *local *= tag);
             }
         }
-    }
-
-    /// Cuts the batch into parts of whole sentences; with one cluster there is one part, since then all
-    /// sentences share one product that is itself divided among threads.
-    fn parts(&self, tables: &Tables<T>) -> (Vec<std::ops::Range<usize>>, Par) {
-        let n_sentences = self.offsets.len() - 1;
-        if tables.k == tables.n_states() {
-            return (vec![0..n_sentences], Par::rayon(0));
-        }
-        let n_parts = N_PARTS.min(n_sentences).max(1);
-        let cut = |part: usize| part * n_sentences / n_parts;
-        ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), Par::Seq)
-    }
-
-    /// Fills α, and returns ln p of each sentence, NaN where logarithms are needed.
-    fn forward(&mut self, tables: &Tables<T>) -> Vec<f64> {
-        let (parts, par) = self.parts(tables);
-        let mut alpha = std::mem::take(&mut self.alpha);
-        let pieces = split(&mut alpha, &parts, &self.offsets, tables.k);
-        let log_probs = parts
-            .par_iter()
-            .zip(pieces)
-            .map(|(part, alpha)| self.forward_part(tables, part.clone(), alpha, par));
-        let log_probs = log_probs.collect::<Vec<_>>().concat();
-        self.alpha = alpha;
-        log_probs
-    }
-
-    fn forward_part(
-        &self,
-        tables: &Tables<T>,
-        sentences: std::ops::Range<usize>,
-        alpha: &mut [T],
-        par: Par,
-    ) -> Vec<f64> {
-        let (k, first) = (tables.k, self.offsets[sentences.start]);
-        let mut log_probs = vec![0.0f64; sentences.len()];
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
-        for step in 0..longest {
-            let active = sentences
-                .clone()
-                .zip(&log_probs)
-                .filter(|(s, log_prob)| self.len(*s) > step && !log_prob.is_nan());
-            let members = active.map(|(s, _)| {
-                let at = self.offsets[s] + step;
-                (if step == 0 { 0 } else { self.clusters[at - 1] }, self.clusters[at], at, s)
-            });
-            for (from, to, members) in groups(&mut members.collect::<Vec<_>>()) {
-                if step > 0 {
-                    left.clear();
-                    for &(_, _, at, _) in members {
-                        let at = (at - 1 - first) * k;
-                        left.extend_from_slice(&alpha[at..at + k]);
-                    }
-                    right.resize(left.len(), T::zero());
-                    forward_product(Pair { tables, from, to }, &left, &mut right, par);
-                }
-                for (i, &(_, _, at, s)) in members.iter().enumerate() {
-                    let local = &self.local[at * k..(at + 1) * k];
-                    let alpha = &mut alpha[(at - first) * k..(at - first + 1) * k];
-                    let scale = match step {
-                        0 => product(&tables.start[to * k..(to + 1) * k], local, alpha),
-                        _ => product(&right[i * k..(i + 1) * k], local, alpha),
-                    };
-                    // Against the word's likeliest state, so that the rounding of what comes in, and not
-                    // how rare the word is, decides.
-                    let enough = |scale: &f64| *scale >= SMALLEST_SHARE * largest(local).wide();
-                    let scale = scale.filter(enough);
-                    log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
-                }
-            }
-        }
-        log_probs
-    }
-
-    /// Fills γ and v = b ∘ β, and divides α by κ; marks sentences with NaN where logarithms are needed.
-    fn backward(&mut self, tables: &Tables<T>, log_probs: &mut [f64]) {
-        let (parts, par) = self.parts(tables);
-        let (mut alpha, mut weighted) =
-            (std::mem::take(&mut self.alpha), std::mem::take(&mut self.weighted));
-        let mut nodes = std::mem::take(&mut self.nodes);
-        let cut = |values| split(values, &parts, &self.offsets, tables.k);
-        let pieces = cut(&mut alpha).into_iter().zip(cut(&mut weighted)).zip(cut(&mut nodes));
-        let mut marks = Vec::new();
-        let mut rest = log_probs;
-        for part in &parts {
-            let (head, tail) = rest.split_at_mut(part.len());
-            marks.push(head);
-            rest = tail;
-        }
-        let work: Vec<_> = parts.iter().cloned().zip(pieces).zip(marks).collect();
-        work.into_par_iter().for_each(|((part, ((alpha, weighted), nodes)), log_probs)| {
-            self.backward_part(tables, part, Piece { alpha, weighted, nodes }, log_probs, par);
-        });
-        (self.alpha, self.weighted, self.nodes) = (alpha, weighted, nodes);
-    }
-
-    fn backward_part(
-        &self,
-        tables: &Tables<T>,
-        sentences: std::ops::Range<usize>,
-        piece: Piece<'_, T>,
-        log_probs: &mut [f64],
-        par: Par,
-    ) {
-        let (k, first) = (tables.k, self.offsets[sentences.start]);
-        let range = |at: usize| (at - first) * k..(at - first + 1) * k;
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        let ones = vec![T::one(); k];
-        let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
-        for step in (0..longest).rev() {
-            for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
-                let at = self.offsets[s] + step;
-                piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
-                let local = &self.local[at * k..(at + 1) * k];
-                scaled_product(local, &ones, &mut piece.weighted[range(at)]);
-            }
-            let active = sentences
-                .clone()
-                .zip(&*log_probs)
-                .filter(|(s, log_prob)| self.len(*s) > step + 1 && !log_prob.is_nan());
-            let members = active.map(|(s, _)| {
-                let at = self.offsets[s] + step;
-                (self.clusters[at], self.clusters[at + 1], at, s)
-            });
-            for (from, to, members) in groups(&mut members.collect::<Vec<_>>()) {
-                left.clear();
-                for &(_, _, at, _) in members {
-                    left.extend_from_slice(&piece.weighted[range(at + 1)]);
-                }
-                right.resize(left.len(), T::zero());
-                backward_product(Pair { tables, from, to }, &left, &mut right, par);
-                for (i, &(_, _, at, s)) in members.iter().enumerate() {
-                    let beta = &right[i * k..(i + 1) * k];
-                    let (alpha, nodes) = (&mut piece.alpha[range(at)], &mut piece.nodes[range(at)]);
-                    let total = product(alpha, beta, nodes);
-                    let Some(total) = total.filter(|&total| total >= SMALLEST_SHARE) else {
-                        log_probs[s - sentences.start] = f64::NAN;
-                        continue;
-                    };
-                    let scale = T::of(1.0 / total);
-                    alpha.iter_mut().for_each(|alpha| *alpha *= scale);
-                    let local = &self.local[at * k..(at + 1) * k];
-                    scaled_product(beta, local, &mut piece.weighted[range(at)]);
-                }
-            }
-        }
-    }
-
-    /// The posterior of sentences by logarithms: γ into its place, transitions into `counts`.
-    fn smooth_in_logarithms(
-        &mut self,
-        tables: &Tables<T>,
-        sentences: &[usize],
-        log_probs: &mut [f64],
-        counts: &mut Vec<Block<T>>,
-    ) {
-        let k = tables.k;
-        let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_logarithms(tables, s));
-        let smoothed: Vec<LogSmoothed<T>> = smoothed.collect();
-        let mut blocks = LogBlocks::new();
-        for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
-            log_probs[sentence] = smoothed.log_prob;
-            let nodes = self.offsets[sentence] * k..self.offsets[sentence + 1] * k;
-            self.nodes[nodes].copy_from_slice(&smoothed.nodes);
-            smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
-        }
-        counts.clear();
-        counts.extend(blocks.into_iter().map(|((from, to), values)| {
-            let values = values.iter().map(|&value| T::of(value)).collect();
-            Block { from, to, values }
-        }));
-    }
-
-    fn smooth_one_in_logarithms(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
-        let (k, begin) = (tables.k, self.offsets[sentence]);
-        let mut nodes = vec![T::zero(); self.len(sentence) * k];
-        let mut blocks = LogBlocks::new();
-        let log_prob = log_smooth(
-            &self.log_chain(tables, sentence),
-            |step, values| {
-                let nodes = nodes[step * k..(step + 1) * k].iter_mut();
-                nodes.zip(values).for_each(|(node, &value)| *node = T::of(value));
-            },
-            |step, values| {
-                let at = begin + step;
-                add_block(&mut blocks, (self.clusters[at], self.clusters[at + 1]), values);
-            },
-        );
-        LogSmoothed { log_prob, nodes, blocks }
     }
 
     /// Σ_t α_t/κ_t ⊗ v_{t+1} of every block that was used.
@@ -408,218 +213,7 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    fn len(&self, sentence: usize) -> usize {
+    pub(crate) fn len(&self, sentence: usize) -> usize {
         self.offsets[sentence + 1] - self.offsets[sentence]
     }
-
-    fn log_chain<'a>(&'a self, tables: &'a Tables<T>, sentence: usize) -> LogSentence<'a, T> {
-        LogSentence {
-            engine: self,
-            tables,
-            begin: self.offsets[sentence],
-            n_steps: self.len(sentence),
-        }
-    }
-}
-
-/// Transitions between the states of two clusters, k × k, added up.
-type LogBlocks = BTreeMap<(u32, u32), Vec<f64>>;
-
-fn add_block(blocks: &mut LogBlocks, key: (u32, u32), values: &[f64]) {
-    let sums = blocks.entry(key).or_insert_with(|| vec![0.0; values.len()]);
-    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-}
-
-/// One sentence, done by logarithms.
-struct LogSmoothed<T> {
-    log_prob: f64,
-    nodes: Vec<T>,
-    blocks: LogBlocks,
-}
-
-/// The parts of the arrays that belong to some sentences.
-struct Piece<'a, T> {
-    alpha: &'a mut [T],
-    weighted: &'a mut [T],
-    nodes: &'a mut [T],
-}
-
-/// A token by the clusters of two neighbours: (cluster before, cluster, token, sentence).
-type Member = (u32, u32, usize, usize);
-
-/// Sorts tokens, and gives those that share both clusters together.
-fn groups(members: &mut [Member]) -> impl Iterator<Item = (usize, usize, &[Member])> {
-    members.sort_unstable();
-    let groups = members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-    groups.map(|members| (members[0].0 as usize, members[0].1 as usize, members))
-}
-
-/// One sentence of the batch, by the logarithms of its probabilities.
-struct LogSentence<'a, T> {
-    engine: &'a Engine<T>,
-    tables: &'a Tables<T>,
-    begin: usize,
-    n_steps: usize,
-}
-
-impl<T: Real> LogChain for LogSentence<'_, T> {
-    fn n_steps(&self) -> usize {
-        self.n_steps
-    }
-
-    fn log_local(&self, step: usize) -> Vec<f64> {
-        let (k, at) = (self.tables.k, self.begin + step);
-        let mut log_local: Vec<f64> =
-            self.engine.local[at * k..(at + 1) * k].iter().map(|local| local.wide().ln()).collect();
-        if step == 0 {
-            let first = self.engine.clusters[at] as usize * k;
-            let start = &self.tables.start[first..first + k];
-            log_local.iter_mut().zip(start).for_each(|(local, start)| *local += start.wide().ln());
-        }
-        log_local
-    }
-
-    fn log_pairs(&self, step: usize) -> Vec<f64> {
-        let at = self.begin + step;
-        let (from, to) = (self.engine.clusters[at], self.engine.clusters[at + 1]);
-        self.tables.log_block(from as usize, to as usize)
-    }
-}
-
-/// Cuts an array of k values a token where parts of sentences begin.
-fn split<'a, T>(
-    values: &'a mut [T],
-    parts: &[std::ops::Range<usize>],
-    offsets: &[usize],
-    k: usize,
-) -> Vec<&'a mut [T]> {
-    let mut rest = values;
-    let mut pieces = Vec::with_capacity(parts.len());
-    for part in parts {
-        let n = (offsets[part.end] - offsets[part.start]) * k;
-        let (head, tail) = rest.split_at_mut(n);
-        pieces.push(head);
-        rest = tail;
-    }
-    pieces
-}
-
-/// The k × k block of one pair of clusters.
-#[derive(Clone, Copy)]
-struct Pair<'a, T> {
-    tables: &'a Tables<T>,
-    from: usize,
-    to: usize,
-}
-
-impl<'a, T: Real> Pair<'a, T> {
-    /// Whether there is but one block.
-    fn is_all(self) -> bool {
-        self.tables.k == self.tables.n_states()
-    }
-
-    fn rows(self) -> BlockRef<'a, T> {
-        let (k, n) = (self.tables.k, self.tables.n_states());
-        BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k))
-    }
-
-    fn matrix(self) -> MatRef<'a, T> {
-        let (k, n) = (self.tables.k, self.tables.n_states());
-        let all = MatRef::from_row_major_slice(&self.tables.transition[..], n, n);
-        all.submatrix(self.from * k, self.to * k, k, k)
-    }
-}
-
-/// out = left · block. Where there is one block only, many rows share it, and a general product is faster.
-fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    let n = left.len() / pair.tables.k;
-    if !pair.is_all() || n < 4 {
-        return pair.rows().times_rows(left, out);
-    }
-    let k = pair.tables.k;
-    let out = MatMut::from_row_major_slice_mut(out, n, k);
-    let left = MatRef::from_row_major_slice(left, n, k);
-    multiply(out, Accum::Replace, left, pair.matrix(), par);
-}
-
-/// out = left · blockᵀ.
-fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    let n = left.len() / pair.tables.k;
-    if !pair.is_all() || n < 4 {
-        return pair.rows().transposed_times_rows(left, out);
-    }
-    let k = pair.tables.k;
-    let out = MatMut::from_row_major_slice_mut(out, n, k);
-    let left = MatRef::from_row_major_slice(left, n, k);
-    multiply(out, Accum::Replace, left, pair.matrix().transpose(), par);
-}
-
-/// out = a ∘ b, scaled to a sum of one; returns what the sum was, unless it is too small.
-fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = a * b;
-            }
-            let sum = sum(out);
-            if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
-                return None;
-            }
-            let scale = T::of(1.0 / sum);
-            out.iter_mut().for_each(|out| *out = without_dust(*out * scale));
-            Some(sum)
-        },
-    )
-}
-
-/// What is smaller is taken for zero in α and β, so that no factor is a subnormal number, with which
-/// processors are a hundred times slower.
-const SMALLEST: f64 = 1e-30;
-
-/// Below this share of the mass, what was taken for zero could be missed: k·10⁻³⁰ at most.
-const SMALLEST_SHARE: f64 = 1e-22;
-
-/// Transitions that are smaller are taken for zero where all words share all states: a general product
-/// then adds them up, in which sums could be subnormal; and there, other transitions outweigh them.
-pub(crate) const SMALLEST_TRANSITION: f64 = 1e-20;
-
-#[inline(always)]
-fn without_dust<T: Real>(value: T) -> T {
-    if value < T::of(SMALLEST) { T::zero() } else { value }
-}
-
-#[inline(always)]
-fn sum<T: Real>(values: &[T]) -> f64 {
-    /// How many sums run side by side, as the compiler may not reorder additions.
-    const LANES: usize = 16;
-    let mut lanes = [T::zero(); LANES];
-    values.chunks(LANES).for_each(|chunk| add(&mut lanes, chunk));
-    lanes.iter().map(|lane| lane.wide()).sum()
-}
-
-#[inline(always)]
-fn largest<T: Real>(values: &[T]) -> T {
-    values.iter().fold(T::zero(), |max, &value| if value > max { value } else { max })
-}
-
-/// out = a ∘ b, scaled to a maximum of one.
-fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            let mut max = T::zero();
-            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = a * b;
-                max = if *out > max { *out } else { max };
-            }
-            let scale = T::one() / max;
-            out.iter_mut().for_each(|out| *out = without_dust(*out * scale));
-        },
-    );
-}
-
-#[inline(always)]
-fn add<T: Real>(sums: &mut [T], values: &[T]) {
-    sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
 }

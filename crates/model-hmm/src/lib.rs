@@ -29,6 +29,8 @@ mod params;
 mod support;
 mod tables;
 mod expectations;
+mod recursion;
+mod unlikely;
 mod parameters;
 mod transition;
 mod emission;

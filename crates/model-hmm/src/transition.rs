@@ -2,7 +2,8 @@
 //!
 //! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all states that take part.
 
-use crate::expectations::{Block, Expected, SMALLEST_TRANSITION};
+use crate::expectations::{Block, Expected};
+use crate::recursion::SMALLEST_TRANSITION;
 use crate::tables::{Factors, Tables};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
