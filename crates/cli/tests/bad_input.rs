@@ -75,6 +75,94 @@ fn parameters_out_of_range_are_named() {
     folder.run("reproduce lm-baselines --data .").assert_refused("ptb-lm");
 }
 
+fn train_hmm(folder: &Folder, args: &str) -> Ran {
+    let ran = folder.run(&format!("train hmm {args} -o hmm"));
+    if ran.code != Some(0) {
+        assert!(!folder.path().join("hmm").exists(), "no model after {args}");
+    }
+    ran
+}
+
+#[test]
+fn clusters_and_states_that_do_not_fit_are_told_of() {
+    let folder = Folder::new();
+    folder.write("text", "a b c d\nb c a\nd a b c\n");
+    train_hmm(&folder, "text --n-states 18 --n-clusters 9")
+        .assert_refused("`n_clusters` must be at most 4, the number of different words, got 9");
+    train_hmm(&folder, "text --n-states 10 --n-clusters 3")
+        .assert_refused("`n_states` must be a multiple of `n_clusters` = 3, got 10");
+    let two = "--n-states 4 --n-clusters 2 --dim 4 --epochs 1";
+    train_hmm(&folder, &format!("missing {two} --clusters absent")).assert_refused("`absent`");
+    folder.write("lacking", "0\ta\t4\n1\tb\t3\n");
+    train_hmm(&folder, &format!("text {two} --clusters lacking"))
+        .assert_refused("none for 2 words, `c` among them");
+    folder.write("whole", "0\ta\t4\n0\tb\t3\n1\tc\t3\n1\td\t2\n");
+    train_hmm(&folder, "text --n-states 4 --n-clusters 4 --clusters whole")
+        .assert_refused("`n_clusters` must be 2, the number of clusters given, got 4");
+    folder.write("empty", "");
+    for (name, problem) in [("text", "line 1"), ("empty", "there are none"), (".", "`.`")] {
+        train_hmm(&folder, &format!("text {two} --clusters {name}")).assert_refused(problem);
+    }
+    assert_eq!(train_hmm(&folder, &format!("text {two} --clusters whole")).code, Some(0));
+    folder.run("perplexity whole text").assert_refused("`whole` is not a latens model");
+}
+
+#[test]
+fn a_sentence_that_no_model_can_make_is_named() {
+    let folder = Folder::new();
+    folder.write("text", "a b c d\nb c a\nd a b c\n");
+    folder.write("new", "a b c d\na b never c\nnever\n");
+    let scalar = "--constraint none --n-states 3 --parameterization scalar --epochs 30";
+    let trained = train_hmm(&folder, &format!("text {scalar} --prior 0 --valid new"));
+    assert_eq!(trained.code, Some(0), "{}", trained.stderr);
+    assert!(trained.stderr.contains("warning: text of `--valid` is impossible"));
+    let ran = folder.run("perplexity hmm new");
+    ran.assert_refused(
+        "sentence 2 is impossible under `hmm`: its token 3, `<unk>`, has probability zero",
+    );
+    assert!(
+        ran.stderr.contains("hint: ") && ran.stderr.contains("--min-count 2"),
+        "{}",
+        ran.stderr
+    );
+    folder.write("other", "a b c d\n\nd d d d\n");
+    let ran = folder.run("perplexity hmm other --json");
+    ran.assert_refused("sentence 2 is impossible under `hmm`: its token 1, `<eos>`");
+    assert!(ran.stderr.contains("--prior 0.01"), "{}", ran.stderr);
+    assert_eq!(train_hmm(&folder, &format!("text {scalar}")).code, Some(0));
+    assert_eq!(folder.run("perplexity hmm other").code, Some(0));
+}
+
+#[test]
+fn a_training_that_goes_astray_says_what_to_lower() {
+    let folder = Folder::new();
+    folder.write("text", "a b c d\nb c a\nd a b c\n");
+    let check = |flags: &str| {
+        let ran = train_hmm(&folder, &format!("text --constraint none --n-states 4 {flags}"));
+        if ran.code == Some(0) {
+            let scored = folder.json("perplexity hmm text");
+            assert!(scored["perplexity"].is_number(), "{flags}: {scored}");
+            fs::remove_file(folder.path().join("hmm")).unwrap();
+        } else {
+            ran.assert_refused("lower `learning_rate`");
+        }
+        ran.code
+    };
+    for (epochs, rate) in [(1, "1e30"), (1, "1e300"), (5, "1e38"), (5, "1e300")] {
+        let flags = format!("--epochs {epochs} --learning-rate {rate}");
+        assert_eq!(check(&format!("{flags} --dim 4")), Some(2));
+        assert_eq!(check(&format!("{flags} --dim 4 --parameterization factored")), Some(2));
+        // Logits of any size make probabilities, some of them 1.
+        check(&format!("{flags} --parameterization scalar --learning gradient"));
+        // Held-out text may show that an epoch's model was sound.
+        check(&format!("{flags} --dim 4 --valid text --batch-tokens 5"));
+    }
+    for rate in ["1", "1e2", "1e4", "1e10"] {
+        check(&format!("--dim 4 --learning-rate {rate} --schedule constant --epochs 20"));
+        check(&format!("--dim 4 --learning-rate {rate} --epochs 20 --valid text"));
+    }
+}
+
 #[test]
 fn outputs_that_cannot_be_written_are_refused_before_the_work() {
     let folder = Folder::new();

@@ -191,7 +191,9 @@ pub(crate) fn fit(
         let mut metrics = vec![("train_perplexity", train)];
         if let Some(valid) = &task.valid {
             let perplexity = perplexity(task.support, &tables, valid, &mut engine);
-            if state.best_perplexity.is_none_or(|best| perplexity < best) {
+            // An impossible sentence makes every model infinitely bad: that tells nothing.
+            let is_better = state.best_perplexity.is_none_or(|best| perplexity < best);
+            if is_better && perplexity.is_finite() {
                 state.best_perplexity = Some(perplexity);
                 state.best_iteration = Some(state.iteration);
                 best = Some(tables.clone());

@@ -93,7 +93,7 @@ pub(crate) fn fit(
         }
     };
     let learner = CpuLearner::new(task.params, task.support, parameters, learned);
-    Trainer { task, learner, state, best, diverged: false }.run(watch)
+    Trainer { task, learner, state, best, diverged: None }.run(watch)
 }
 
 struct Trainer<'t, L> {
@@ -102,14 +102,16 @@ struct Trainer<'t, L> {
     state: State,
     /// The best weights so far on held-out text.
     best: Option<Vec<f32>>,
-    diverged: bool,
+    /// The epoch, counted from 1, in which the loss was no longer a number.
+    diverged: Option<usize>,
 }
 
 impl<L: Learner> Trainer<'_, L> {
     fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
-        while self.state.epoch < self.task.params.epochs && !self.diverged {
+        while self.state.epoch < self.task.params.epochs && self.diverged.is_none() {
             self.epoch(watch)?;
         }
+        self.check_last();
         self.finish()
     }
 
@@ -128,7 +130,7 @@ impl<L: Learner> Trainer<'_, L> {
             let rate = self.learning_rate(batches.len());
             let log_prob = self.learner.step(&batch, &kept, dropout, rate);
             if !log_prob.is_finite() {
-                self.diverged = true;
+                self.diverged = Some(epoch + 1);
                 return Ok(());
             }
             self.state.batch = at + 1;
@@ -160,20 +162,24 @@ impl<L: Learner> Trainer<'_, L> {
     /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
     fn end_epoch(&mut self, n_batches: usize, watch: &mut Watch) -> Result<(), FitError> {
         let train = (-self.state.log_prob / self.state.n_tokens.max(1) as f64).exp();
-        let mut metrics = vec![("train_perplexity", train)];
+        let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
         if let Some(valid) = &self.task.valid {
             let log_prob = self.learner.log_prob(&valid.untagged(SCORED_TOKENS));
             let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
-            self.diverged = perplexity.is_nan();
-            if self.state.best_perplexity.is_none_or(|best| perplexity < best) && !self.diverged {
-                self.state.best_perplexity = Some(perplexity);
-                self.state.best_epoch = Some(self.state.epoch + 1);
-                self.best = Some(self.learner.state().weights);
-            }
-            self.state.plateau.observe(perplexity);
             metrics.push(("valid_perplexity", perplexity));
-        } else {
-            self.state.plateau.observe(train);
+            // An impossible sentence makes every model infinitely bad: that tells nothing.
+            if perplexity != f64::INFINITY {
+                measured = perplexity;
+                if self.state.best_perplexity.is_none_or(|best| perplexity < best) {
+                    self.state.best_perplexity = Some(perplexity);
+                    self.state.best_epoch = Some(self.state.epoch + 1);
+                    self.best = Some(self.learner.state().weights);
+                }
+            }
+        }
+        self.state.plateau.observe(measured);
+        if !train.is_finite() || measured.is_nan() {
+            self.diverged = Some(self.state.epoch + 1);
         }
         metrics.push(("seconds_per_epoch", self.state.seconds));
         self.state.train_perplexity = Some(train);
@@ -218,16 +224,28 @@ impl<L: Learner> Trainer<'_, L> {
         checkpoint
     }
 
+    /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
+    /// was learned from.
+    fn check_last(&mut self) {
+        if self.best.is_some() || self.diverged.is_some() || self.state.epoch == 0 {
+            return;
+        }
+        let mut batches = self.task.train.untagged(SCORED_TOKENS);
+        batches.truncate(1);
+        if !self.learner.log_prob(&batches).is_finite() {
+            self.diverged = Some(self.state.epoch);
+        }
+    }
+
     /// The best model; if there is none, the last one, unless that is lost.
     fn finish(self) -> Result<Fitted, FitError> {
         let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
-        let weights = match self.best {
-            Some(best) => best,
-            None if self.diverged => {
-                let epoch = epoch + 1;
+        let weights = match (self.best, self.diverged) {
+            (Some(best), _) => best,
+            (None, Some(epoch)) => {
                 return Err(FitError::Diverged { epoch, lower: "learning_rate" });
             }
-            None => self.learner.state().weights,
+            (None, None) => self.learner.state().weights,
         };
         let mut facts = Map::new();
         facts.insert("epochs".into(), json!(epoch));
@@ -238,7 +256,7 @@ impl<L: Learner> Trainer<'_, L> {
         fact("valid_perplexity", best_perplexity.map(|value| json!(value)));
         fact("best_epoch", best_epoch.map(|value| json!(value)));
         fact("seconds_per_epoch", self.state.seconds_per_epoch.map(|value| json!(value)));
-        fact("diverged_in_epoch", self.diverged.then(|| json!(epoch + 1)));
+        fact("diverged_in_epoch", self.diverged.map(|epoch| json!(epoch)));
         Ok(Fitted { weights, facts })
     }
 }

@@ -118,8 +118,10 @@ fn assert_same(a: &Hmm, b: &Hmm) {
     for name in ["train_perplexity", "valid_perplexity", "best_epoch", "epochs", "tokens"] {
         assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
     }
-    let toy = Toy::new();
-    for sentence in toy.corpus.sentences.iter() {
+    let words = 2..a.n_words() as u32;
+    let pairs = words.clone().map(|word| vec![WordId(word), WordId((word * 7) % 20 + 2), WordId::EOS]);
+    for sentence in pairs.chain([words.map(WordId).collect(), vec![WordId::UNK]]) {
+        let sentence = &sentence[..];
         assert_eq!(a.log_prob(sentence).to_bits(), b.log_prob(sentence).to_bits());
         assert_eq!(a.posterior(sentence), b.posterior(sentence));
         assert_eq!(a.best_states(sentence), b.best_states(sentence));
@@ -283,6 +285,19 @@ fn unknown_words_are_impossible_where_the_text_has_none() {
         let mut rows = FeatureRows::new();
         hmm.encode(&sentence, &mut rows);
         assert!(rows.len() == 3 && rows.columns().is_empty());
+    }
+}
+
+#[test]
+fn held_out_text_that_is_impossible_decides_nothing() {
+    let mut toy = Toy::of(two_class_corpus(50, 1));
+    toy.valid = Sentences::from_words([[WordId(2)], [WordId::UNK]]);
+    for params in [&kinds()[0], &kinds()[4]] {
+        let hmm = toy.fit(params);
+        assert!(!hmm.facts().contains_key("valid_perplexity"));
+        let training = Training { valid: None, ..toy.training(params) };
+        let last = Hmm::fit(&params.clone().validate().unwrap(), &training, &mut unwatched);
+        assert_same(&hmm, &last.unwrap());
     }
 }
 

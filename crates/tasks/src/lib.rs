@@ -4,5 +4,5 @@ pub mod perplexity;
 pub mod sampling;
 pub mod tagging;
 
-pub use perplexity::{Perplexity, perplexity};
+pub use perplexity::{Impossible, Perplexity, first_impossible, perplexity};
 pub use sampling::sample;

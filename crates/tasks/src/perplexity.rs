@@ -46,6 +46,25 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     Perplexity { log_prob, tokens: text.n_tokens(), oov }
 }
 
+/// A token that a model gives probability zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Impossible {
+    /// The sentence, counted from 0.
+    pub sentence_idx: usize,
+    /// The token of the sentence, counted from 0.
+    pub token_idx: usize,
+}
+
+/// The first token of a text that is impossible where it stands, if there is one.
+pub fn first_impossible(model: &dyn LanguageModel, text: &Sentences) -> Option<Impossible> {
+    let mut scorer = model.scorer();
+    text.iter().enumerate().find_map(|(sentence_idx, sentence)| {
+        let log_probs: Vec<f64> = sentence.iter().map(|&word| scorer.read(word)).collect();
+        let token_idx = log_probs.iter().position(|&p| p == f64::NEG_INFINITY)?;
+        Some(Impossible { sentence_idx, token_idx })
+    })
+}
+
 fn read<'a>(model: &dyn LanguageModel, sentences: impl Iterator<Item = &'a [WordId]>) -> f64 {
     let mut scorer = model.scorer();
     sentences.flatten().map(|&word| scorer.read(word)).sum()

@@ -1,12 +1,15 @@
 use crate::args::TextArgs;
 use crate::commands::language_model;
+use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::reading::watched;
-use anyhow::Result;
+use anyhow::{Error, Result};
 use clap::Args;
-use latens::tasks::perplexity;
+use latens::AnyModel;
+use latens::corpus::{Sentences, WordId};
+use latens::tasks::{Impossible, first_impossible, perplexity};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Score text with a language model
 ///
@@ -23,7 +26,6 @@ pub(crate) struct PerplexityArgs {
 
 #[derive(Serialize)]
 struct PerplexityResult {
-    /// JSON has no infinity: `null` stands for it.
     perplexity: f64,
     log_prob: f64,
     tokens: usize,
@@ -34,20 +36,45 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
     let inputs = watched(args.text.inputs()?, output);
     let any_model = latens::open(&args.model)?;
     let model = language_model(&any_model, &args.model)?;
-    let found = perplexity(model, &any_model.lexicon().read(&inputs)?);
+    let text = any_model.lexicon().read(&inputs)?;
+    let found = perplexity(model, &text);
+    if found.log_prob == f64::NEG_INFINITY
+        && let Some(place) = first_impossible(model, &text)
+    {
+        return Err(impossible(&any_model, &args.model, &text, place));
+    }
     let result = PerplexityResult {
         perplexity: found.perplexity(),
         log_prob: found.log_prob,
         tokens: found.tokens,
         oov: found.oov,
     };
-    if found.log_prob == f64::NEG_INFINITY {
-        output.note("warning: some tokens have probability zero under this model");
-    }
     output.result(&result, |out| {
         let (tokens, oov) = (thousands(result.tokens), thousands(result.oov));
         writeln!(out, "perplexity {:.2}", result.perplexity)?;
         writeln!(out, "log_prob   {:.2} (natural logarithm)", result.log_prob)?;
         writeln!(out, "tokens     {tokens}, {oov} of them unknown")
     })
+}
+
+/// Why a text has no perplexity, and what can be done about it.
+fn impossible(model: &AnyModel, path: &Path, text: &Sentences, place: Impossible) -> Error {
+    let Impossible { sentence_idx, token_idx } = place;
+    let word = text.get(sentence_idx)[token_idx];
+    let message = format!(
+        "sentence {} is impossible under `{}`: its token {}, `{}`, has probability zero",
+        sentence_idx + 1,
+        path.display(),
+        token_idx + 1,
+        model.lexicon().vocab.word(word)
+    );
+    let hint = if word == WordId::UNK {
+        "no word of the training text was unknown, so the model cannot tell how likely one is: \
+         train it with `--min-count 2`, which makes words that are seen once unknown ones"
+    } else if matches!(model, AnyModel::Hmm(_)) {
+        "the training text never had it there: train the model with `--prior 0.01`"
+    } else {
+        "the model gives this word no probability: train one on text that has it"
+    };
+    hinted(message, hint)
 }

@@ -167,6 +167,13 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     for name in ["train_perplexity", "valid_perplexity", "seconds_per_epoch"] {
         metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
     }
+    if training.valid.is_some() && params.epochs > 0 && !metrics.contains_key("valid_perplexity") {
+        output.note(
+            "warning: text of `--valid` is impossible under every epoch's model, so the last one is kept\n\n\
+             hint: `--min-count 2` makes words that are seen once unknown ones, which new words are taken for; \
+             for Baum–Welch, `--prior` must be greater than 0",
+        );
+    }
     if let Some(epoch) = model.facts().get("diverged_in_epoch") {
         output.note(&format!(
             "warning: the loss was no longer a number in epoch {epoch}, so the best model before it is kept\n\n\
