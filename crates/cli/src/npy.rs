@@ -11,7 +11,7 @@ pub(crate) fn write_header(out: &mut dyn Write, shape: &[usize]) -> io::Result<(
     let shape = shape.trim_end();
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
     // After the header come a line break and the numbers.
-    while (MAGIC.len() + 2 + header.len() + 1) % ALIGNMENT != 0 {
+    while !(MAGIC.len() + 2 + header.len() + 1).is_multiple_of(ALIGNMENT) {
         header.push(' ');
     }
     header.push('\n');

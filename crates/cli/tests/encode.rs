@@ -15,8 +15,11 @@ fn trained() -> Folder {
     folder
 }
 
-/// The rows of a `.tsv`: a word and its columns; `None` for the end of a sentence.
-fn tsv(text: &str) -> Vec<Option<(String, Vec<(usize, f32)>)>> {
+/// A word and its columns.
+type SparseRow = (String, Vec<(usize, f32)>);
+
+/// The rows of a `.tsv`; `None` for the end of a sentence.
+fn tsv(text: &str) -> Vec<Option<SparseRow>> {
     let entry = |entry: &str| {
         let (column, value) = entry.split_once(':').unwrap();
         (column.parse().unwrap(), value.parse().unwrap())
@@ -138,10 +141,15 @@ fn a_matrix_that_no_disk_wants_is_refused() {
 fn words_that_the_model_cannot_place_are_told_of() {
     let folder = Folder::new();
     folder.write("train", "a b c d\n".repeat(3));
-    folder.json("train hmm train --constraint none --n-states 2 --dim 4 --epochs 1 -o m");
-    folder.write("text", "a b\na new c\n");
+    // One state a word, and nothing leads from `a` to itself.
+    folder.json(
+        "train hmm train --n-states 4 --n-clusters 4 --parameterization scalar --prior 0 --epochs 1 -o m",
+    );
+    folder.write("text", "a b c d\na a\n");
     let ran = folder.run("encode m text");
-    assert_eq!(ran.code, Some(0));
-    assert!(ran.stderr.contains("3 words have no features"), "{}", ran.stderr);
-    assert!(ran.stdout.ends_with("a\nnew\nc\n\n"), "{}", ran.stdout);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("2 words have no features"), "{}", ran.stderr);
+    assert!(ran.stdout.ends_with("\n\na\na\n\n"), "{}", ran.stdout);
+    folder.write("text", "a b\na new c\n");
+    folder.run("encode m text").assert_refused("does not know the word `new`");
 }

@@ -2,7 +2,10 @@
 //!
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
+mod hmm_ablation;
+mod hmm_tagging;
 mod lm_baselines;
+mod penn_treebank;
 
 use serde::Serialize;
 use std::path::Path;
@@ -35,4 +38,5 @@ pub struct Experiment {
 pub type Run = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>;
 
 /// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[lm_baselines::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] =
+    &[lm_baselines::EXPERIMENT, hmm_ablation::EXPERIMENT, hmm_tagging::EXPERIMENT];

@@ -1,8 +1,9 @@
 //! Perplexities of the language models that the HMM papers compare with (Chiu & Rush 2020, Table 1).
 
+use crate::penn_treebank::PennTreebank;
 use crate::{Experiment, Row};
-use anyhow::{Context, Result};
-use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
+use anyhow::Result;
+use latens::corpus::{Corpus, Sentences};
 use latens::model::{LanguageModel, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
@@ -17,25 +18,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Cache weights and sizes to choose from, on the validation text.
 const CACHE_WEIGHTS: [f64; 4] = [0.05, 0.1, 0.15, 0.2];
 const CACHE_SIZES: [usize; 4] = [250, 500, 1000, 2000];
-
-/// The Penn Treebank as T. Mikolov prepared it.
-struct PennTreebank {
-    train: Corpus,
-    valid: Sentences,
-    test: Sentences,
-}
-
-impl PennTreebank {
-    fn read(data: &Path) -> Result<PennTreebank> {
-        let file = |part: &str| Inputs::new([data.join(format!("ptb-lm/ptb.{part}.txt"))]);
-        let train =
-            Corpus::read(&file("train"), &Preprocessing::default(), &VocabLimits::default())
-                .context("the folder of `--data` must have the folder `ptb-lm`")?;
-        let valid = train.lexicon.read(&file("valid"))?;
-        let test = train.lexicon.read(&file("test"))?;
-        Ok(PennTreebank { train, valid, test })
-    }
-}
 
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let ptb = PennTreebank::read(data)?;

@@ -1,15 +1,18 @@
 //! Products of a few rows with a block of a larger matrix, for which a general product is too general: it
 //! would spend its time on rearranging a block that is read only once.
 //!
-//! Every sum begins with [`TINY`] instead of zero. So a sum of numbers close to the smallest is never a
-//! subnormal one, with which processors are a hundred times slower; what is added is lost in rounding but
-//! where the whole sum is as tiny.
+//! In single precision, sums in vectors begin with [`TINY`] instead of zero. So a sum of numbers close to the
+//! smallest is never a subnormal one, with which processors are a hundred times slower. What is added is lost
+//! in rounding, but where the whole sum is as tiny: those are taken for zero.
 
 use crate::Real;
 use pulp::{Simd, WithSimd};
 
-/// What every sum begins with, at least once and at most once a vector lane.
+/// What every sum of a vector begins with.
 const TINY: f32 = 1e-30;
+
+/// A sum that is smaller could be of nothing but [`TINY`] numbers: it is taken for zero.
+const DUST: f32 = 1e-28;
 
 /// Some rows and columns of a row-major matrix.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +169,10 @@ impl TimesRows<'_> {
         }
         for (m, sums) in sums.iter().enumerate() {
             let out = &mut self.out[(first + m) * n_cols..][cols.clone()];
-            S::as_mut_simd_f32s(out).0.copy_from_slice(sums);
+            for (out, &sum) in S::as_mut_simd_f32s(out).0.iter_mut().zip(sums) {
+                let is_dust = simd.less_than_f32s(simd.abs_f32s(sum), simd.splat_f32s(DUST));
+                *out = simd.select_f32s(is_dust, simd.splat_f32s(0.0), sum);
+            }
         }
     }
 }
@@ -235,7 +241,7 @@ impl TransposedTimesRows<'_> {
             for r in 0..R {
                 let rest = left[m].1.iter().zip(rows[r].1).map(|(&a, &b)| a * b);
                 let sum = simd.reduce_sum_f32s(sums[m][r]) + rest.sum::<f32>();
-                self.out[(first + m) * n_rows + row + r] = sum;
+                self.out[(first + m) * n_rows + row + r] = if sum.abs() < DUST { 0.0 } else { sum };
             }
         }
     }

@@ -134,8 +134,10 @@ fn softmax_inlined<T: Real>(row: &mut [T]) -> T {
     row.chunks(LANES).for_each(|chunk| maximize(&mut lanes, chunk));
     let max = lanes.iter().fold(T::neg_infinity(), |max, &value| larger(max, value));
     if max == T::neg_infinity() {
-        row.fill(T::zero());
-        return max;
+        // Comparisons pass over a NaN, but nobody may take it for an impossibility.
+        let is_lost = row.iter().any(|value| Float::is_nan(*value));
+        row.fill(if is_lost { T::nan() } else { T::zero() });
+        return if is_lost { T::nan() } else { max };
     }
     let mut lanes = [T::zero(); LANES];
     row.chunks_mut(LANES).for_each(|chunk| exp_and_add(&mut lanes, chunk, max));
@@ -300,5 +302,7 @@ mod tests {
         assert_eq!(softmax(&mut row), f32::NEG_INFINITY);
         assert_eq!(row, [0.0; 40]);
         assert_eq!(softmax::<f32>(&mut []), f32::NEG_INFINITY);
+        assert!(softmax(&mut [f32::NAN; 3]).is_nan());
+        assert!(softmax(&mut [0.0, f32::NAN]).is_nan());
     }
 }

@@ -96,10 +96,7 @@ fn add(sums: &mut [f64], values: &[f32]) {
 }
 
 /// Writes the share of each count, unless there are none.
-fn share<'a>(
-    counts: impl Iterator<Item = f64> + Clone,
-    out: &mut dyn Iterator<Item = &'a mut f32>,
-) {
+fn share(counts: impl Iterator<Item = f64> + Clone, out: &mut dyn Iterator<Item = &mut f32>) {
     let total: f64 = counts.clone().sum();
     if total > 0.0 {
         counts.zip(out).for_each(|(count, out)| *out = (count / total) as f32);
@@ -180,6 +177,10 @@ pub(crate) fn fit(
         let log_prob =
             expect(task, &tables, &batches, &mut engine, &mut counts, state.iteration, watch)?;
         if !log_prob.is_finite() {
+            // What was good on held-out text before is kept.
+            if best.is_some() {
+                break;
+            }
             let (needs, has) = ("sentences that the model can make", "one that it cannot");
             return Err(FitError::not_enough_data(needs, has));
         }

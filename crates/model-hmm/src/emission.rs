@@ -48,7 +48,7 @@ pub(crate) fn forward<T: Real>(
     out.resize(support.n_slots() * kept.k, T::zero());
     each_cluster(cut(support, kept.k, out), |cluster, table, par| {
         let (slots, states) = (support.slots(cluster), cluster * kept.k..(cluster + 1) * kept.k);
-        let logits = MatMut::from_row_major_slice_mut(&mut **table, slots.len(), kept.k);
+        let logits = MatMut::from_row_major_slice_mut(table, slots.len(), kept.k);
         let words = rows(vectors.words, vectors.dim, slots.clone());
         let states = rows(vectors.states, vectors.dim, states);
         multiply(logits, Accum::Replace, words, states.transpose(), par);
@@ -126,12 +126,12 @@ pub(crate) fn backward<T: Real>(
     each_cluster(work, |cluster, (((table, d_words), d_bias), d_states), par| {
         let slots = support.slots(cluster);
         logit_gradient(slots.clone(), k, table, expected);
-        let derivatives = MatRef::from_row_major_slice(&*table, slots.len(), k);
+        let derivatives = MatRef::from_row_major_slice(table, slots.len(), k);
         let words = rows(vectors.words, dim, slots.clone());
         let states = rows(vectors.states, dim, cluster * k..(cluster + 1) * k);
-        let d_words = MatMut::from_row_major_slice_mut(&mut **d_words, slots.len(), dim);
+        let d_words = MatMut::from_row_major_slice_mut(d_words, slots.len(), dim);
         multiply(d_words, Accum::Add, derivatives, states, par);
-        let d_states = MatMut::from_row_major_slice_mut(&mut **d_states, k, dim);
+        let d_states = MatMut::from_row_major_slice_mut(d_states, k, dim);
         multiply(d_states, Accum::Replace, derivatives.transpose(), words, par);
         d_bias.par_iter_mut().zip(table.par_chunks_exact(k)).for_each(|(d_bias, row)| {
             *d_bias += row.iter().copied().sum::<T>();

@@ -132,7 +132,7 @@ fn support(file: &ModelFile, params: &HmmParams, lexicon: &Lexicon) -> Result<Su
         }
         support.lists = Some(Lists { n, states: states.to_vec() });
     }
-    Ok(support)
+    Ok(support.with_unknown(params, &lexicon.vocab))
 }
 
 /// The tags of the file, if it has some, but not how likely they are.

@@ -170,7 +170,8 @@ impl<L: Learner> Trainer<'_, L> {
             // An impossible sentence makes every model infinitely bad: that tells nothing.
             if perplexity != f64::INFINITY {
                 measured = perplexity;
-                if self.state.best_perplexity.is_none_or(|best| perplexity < best) {
+                let is_better = self.state.best_perplexity.is_none_or(|best| perplexity < best);
+                if is_better && perplexity.is_finite() {
                     self.state.best_perplexity = Some(perplexity);
                     self.state.best_epoch = Some(self.state.epoch + 1);
                     self.best = Some(self.learner.state().weights);
@@ -291,7 +292,14 @@ fn restore(
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
     let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
     let best = state.best_epoch.map(|_| array("best")).transpose()?;
-    if state.epoch > task.params.epochs || !weights.iter().all(|weight| weight.is_finite()) {
+    let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
+    let best_is_finite = best.as_deref().is_none_or(is_finite);
+    let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
+    if state.epoch > task.params.epochs
+        || !is_finite(&weights)
+        || !best_is_finite
+        || !moments_can_be
+    {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     let n_steps = state.n_steps;

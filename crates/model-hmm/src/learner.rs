@@ -11,7 +11,8 @@ use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 /// steps, so that probabilities and expected counts need never leave it.
 pub(crate) trait Learner {
     /// One step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
-    /// weights. Returns Σ ln p of the batch before the step.
+    /// weights. Returns Σ ln p of the batch before the step; NaN if that or the gradient is lost, and then
+    /// the weights are as they were.
     fn step(
         &mut self,
         batch: &Batch<'_>,
@@ -95,17 +96,20 @@ impl Learner for CpuLearner<'_> {
         parameters.backward(weights, support, kept, tables, expected, gradient);
         // The loss is the negative mean over tokens.
         let per_token = 1.0 / batch.n_tokens().max(1) as f64;
-        let scale = -per_token * clip_factor(norm(gradient) * per_token, self.clip);
+        let norm = norm(gradient) * per_token;
         let log_prob: f64 = log_probs.iter().sum();
-        if log_prob.is_finite() && scale.is_finite() {
-            self.optimizer.update(weights, gradient, learning_rate, scale);
+        if !log_prob.is_finite() || !norm.is_finite() {
+            return f64::NAN;
         }
+        let scale = -per_token * clip_factor(norm, self.clip);
+        self.optimizer.update(weights, gradient, learning_rate, scale);
         log_prob
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64 {
         let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
         parameters.forward(weights, support, &Kept::all(support), None, tables);
+        support.make_room_for_unknown_words(&mut tables.emission);
         batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum()
     }
 

@@ -9,7 +9,7 @@ use crate::tags::Tags;
 use crate::transitions::Transitions;
 use crate::{em, fit};
 use latens_corpus::storage::FlatArray;
-use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
+use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
 use latens_model::{Checkpoint, FitError, Valid, Watch, WordClusters, data_fingerprint};
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -116,7 +116,11 @@ fn fit_from(
     if sentences.is_empty() {
         return Err(FitError::not_enough_data("at least 1 sentence", 0));
     }
-    let support = Support::of_params(params, &lexicon.vocab, training.clusters)?;
+    if training.valid.is_some_and(|valid| valid.n_tokens() == 0) {
+        return Err(FitError::not_enough_data("held-out text of at least 1 sentence", 0));
+    }
+    let vocab = recounted(&lexicon.vocab, sentences);
+    let support = Support::of_params(params, &vocab, training.clusters)?;
     let tags = training.tags;
     if let Some(tags) = tags {
         tags.check(sentences)?;
@@ -129,11 +133,16 @@ fn fit_from(
         train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]) },
         valid: training.valid.map(|sentences| Data { sentences, tags: None }),
         fingerprint: data_fingerprint(&lexicon.vocab, sentences)
-            ^ tags.map_or(0, TaggedText::fingerprint),
+            ^ tags.map_or(0, TaggedText::fingerprint)
+            ^ support.fingerprint()
+            ^ training
+                .valid
+                .map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid))
+                .rotate_left(1),
         kind: Hmm::KIND,
     };
     let (weights, tables, mut facts) = if params.by_em() {
-        let fitted = em::fit(&task, &lexicon.vocab, checkpoint, watch)?;
+        let fitted = em::fit(&task, &vocab, checkpoint, watch)?;
         (None, fitted.tables, fitted.facts)
     } else {
         let fitted = fit::fit(&task, checkpoint, watch)?;
@@ -147,6 +156,13 @@ fn fit_from(
     drop(task);
     let (params, lexicon) = (params.clone(), lexicon.clone());
     Ok(Hmm::new(params, lexicon, facts, support, weights, tables, tags))
+}
+
+/// The words of a vocabulary, counted in a text that may be another than the vocabulary was learned from.
+fn recounted(vocab: &Vocab, sentences: &Sentences) -> Vocab {
+    let mut counts = vec![0; vocab.len()];
+    sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
+    Vocab::from_parts(vocab.words(), counts).expect("these are the words of a vocabulary")
 }
 
 /// The probabilities of weights. Scalar weights have done their work then; networks are kept, since their
@@ -169,9 +185,10 @@ impl Hmm {
         facts: Map<String, Value>,
         support: Support,
         weights: Option<Vec<f32>>,
-        tables: Tables<f32>,
+        mut tables: Tables<f32>,
         tags: Option<Tags>,
     ) -> Hmm {
+        support.make_room_for_unknown_words(&mut tables.emission);
         let transitions = match tables.factors {
             Some(factors) => Transitions::of_factors(factors, &support),
             None => Transitions::of_rows(&tables.transition, &support),

@@ -59,7 +59,8 @@ impl<T: Real> Neural<T> {
         let start_out = Linear::without_bias(&mut layout, "start.out", dim, 1);
         let transition = net(&mut layout, "transition", Use::From);
         let emission = net(&mut layout, "emission", Use::Emit);
-        let words = Words::new(&mut layout, params, spellings);
+        let silent = support.unknown.map(|unknown| unknown.slot);
+        let words = Words::new(&mut layout, params, spellings, silent);
         let tags = (n_tags > 0).then(|| {
             let out_net = net(&mut layout, "tags", Use::Emit);
             (out_net, Linear::new(&mut layout, "tags.out", dim, n_tags))

@@ -17,7 +17,7 @@ impl<T: Real> Engine<T> {
     fn parts(&self, tables: &Tables<T>) -> (Vec<std::ops::Range<usize>>, Par) {
         let n_sentences = self.offsets.len() - 1;
         if tables.k == tables.n_states() {
-            return (vec![0..n_sentences], Par::rayon(0));
+            return (std::iter::once(0..n_sentences).collect(), Par::rayon(0));
         }
         let n_parts = N_PARTS.min(n_sentences).max(1);
         let cut = |part: usize| part * n_sentences / n_parts;
@@ -46,6 +46,7 @@ impl<T: Real> Engine<T> {
         par: Par,
     ) -> Vec<f64> {
         let (k, first) = (tables.k, self.offsets[sentences.start]);
+        let smallest_share = smallest_share(tables);
         let mut log_probs = vec![0.0f64; sentences.len()];
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
@@ -77,7 +78,7 @@ impl<T: Real> Engine<T> {
                     };
                     // Against the word's likeliest state, so that the rounding of what comes in, and not
                     // how rare the word is, decides.
-                    let enough = |scale: &f64| *scale >= SMALLEST_SHARE * largest(local).wide();
+                    let enough = |scale: &f64| *scale >= smallest_share * largest(local).wide();
                     let scale = scale.filter(enough);
                     log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
                 }
@@ -117,6 +118,7 @@ impl<T: Real> Engine<T> {
         par: Par,
     ) {
         let (k, first) = (tables.k, self.offsets[sentences.start]);
+        let smallest_share = smallest_share(tables);
         let range = |at: usize| (at - first) * k..(at - first + 1) * k;
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let ones = vec![T::one(); k];
@@ -147,7 +149,7 @@ impl<T: Real> Engine<T> {
                     let beta = &right[i * k..(i + 1) * k];
                     let (alpha, nodes) = (&mut piece.alpha[range(at)], &mut piece.nodes[range(at)]);
                     let total = product(alpha, beta, nodes);
-                    let Some(total) = total.filter(|&total| total >= SMALLEST_SHARE) else {
+                    let Some(total) = total.filter(|&total| total >= smallest_share) else {
                         log_probs[s - sentences.start] = f64::NAN;
                         continue;
                     };
@@ -269,8 +271,11 @@ fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
 /// processors are a hundred times slower.
 const SMALLEST: f64 = 1e-30;
 
-/// Below this share of the mass, what was taken for zero could be missed: k·10⁻³⁰ at most.
-const SMALLEST_SHARE: f64 = 1e-22;
+/// Below this share of the mass, what was taken for zero could be missed: k·10⁻²⁸ at most, or k·10⁻²⁰ where small
+/// transitions are taken for zero too.
+fn smallest_share<T: Real>(tables: &Tables<T>) -> f64 {
+    if tables.k == tables.n_states() { 1e-14 } else { 1e-22 }
+}
 
 /// Transitions that are smaller are taken for zero where all words share all states: a general product
 /// then adds them up, in which sums could be subnormal; and there, other transitions outweigh them.

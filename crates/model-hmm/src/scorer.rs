@@ -71,6 +71,11 @@ impl Scorer for HmmScorer<'_> {
         out.fill(f64::NEG_INFINITY);
         for cluster in 0..support.n_clusters() {
             let incoming = self.incoming(States::Cluster(cluster));
+            let total: f64 = incoming.iter().map(|&p| f64::from(p)).sum();
+            if total < SMALLEST_SCALE {
+                self.unlikely_log_probs(cluster, out);
+                continue;
+            }
             for slot in support.slots(cluster) {
                 let emission = &emission[slot * support.k..(slot + 1) * support.k];
                 let products =
@@ -92,20 +97,41 @@ impl HmmScorer<'_> {
         sums
     }
 
+    /// ln p of the words of a cluster that is too unlikely for probabilities.
+    fn unlikely_log_probs(&self, cluster: usize, out: &mut [f64]) {
+        let Hmm { support, emission, .. } = self.hmm;
+        let incoming = self.log_incoming(States::Cluster(cluster));
+        for slot in support.slots(cluster) {
+            let emission = &emission[slot * support.k..(slot + 1) * support.k];
+            let logs = incoming.iter().zip(emission).map(|(a, &b)| a + f64::from(b).ln());
+            out[support.words()[slot].index()] = log_sum_exp(&logs.collect::<Vec<_>>());
+        }
+    }
+
     /// ln of the products of incoming probabilities and local ones, for what is too small.
     fn log_products(&self, states: States<'_>, local: &[f32]) -> Vec<f64> {
+        let incoming = self.log_incoming(states);
+        incoming
+            .iter()
+            .zip(local)
+            .map(|(incoming, &local)| incoming + f64::from(local).ln())
+            .collect()
+    }
+
+    /// ln of [`HmmScorer::incoming`], of what is too small too.
+    fn log_incoming(&self, states: States<'_>) -> Vec<f64> {
         let log = |&p: &f32| f64::from(p).ln();
-        let incoming: Vec<f64> = match &self.filtered {
+        match &self.filtered {
             None => self.hmm.start_of(states).iter().map(log).collect(),
             Some((before, alpha)) => {
                 let pairs = self.hmm.transitions.log_pairs(&self.hmm.support, *before, states);
+                let n = pairs.len() / alpha.len();
                 let column = |j: usize| -> Vec<f64> {
-                    let entries = pairs.iter().skip(j).step_by(local.len());
+                    let entries = pairs.iter().skip(j).step_by(n);
                     alpha.iter().map(log).zip(entries).map(|(a, b)| a + b).collect()
                 };
-                (0..local.len()).map(|j| log_sum_exp(&column(j))).collect()
+                (0..n).map(|j| log_sum_exp(&column(j))).collect()
             }
-        };
-        incoming.iter().zip(local).map(|(incoming, local)| incoming + log(local)).collect()
+        }
     }
 }

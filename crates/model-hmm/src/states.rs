@@ -26,7 +26,7 @@ pub(crate) enum StateVectors {
     Separate([Embedding; 4]),
     /// For each use a network of the vectors of a state's cluster and of the state itself, half the numbers
     /// each.
-    Factored { cluster: Embedding, state: Embedding, nets: [Residual; 4] },
+    Factored { cluster: Embedding, state: Embedding, nets: Box<[Residual; 4]> },
 }
 
 /// The vectors of the states that take part, and their derivatives.
@@ -44,12 +44,15 @@ impl StateVectors {
     pub(crate) fn new(layout: &mut Layout, params: &HmmParams, n_clusters: usize) -> StateVectors {
         let HmmParams { n_states, dim, .. } = *params;
         match (params.parameterization, params.tying) {
-            (Parameterization::Factored, _) => StateVectors::Factored {
-                cluster: Embedding::new(layout, "clusters.embedding", n_clusters, dim / 2),
-                state: Embedding::new(layout, "states.embedding", n_states, dim / 2),
-                nets: USES
-                    .map(|(_, name)| Residual::new(layout, &format!("states.{name}"), dim, dim)),
-            },
+            (Parameterization::Factored, _) => {
+                StateVectors::Factored {
+                    cluster: Embedding::new(layout, "clusters.embedding", n_clusters, dim / 2),
+                    state: Embedding::new(layout, "states.embedding", n_states, dim / 2),
+                    nets: Box::new(USES.map(|(_, name)| {
+                        Residual::new(layout, &format!("states.{name}"), dim, dim)
+                    })),
+                }
+            }
             (_, Tying::Shared) => {
                 StateVectors::Shared(Embedding::new(layout, "states.embedding", n_states, dim))
             }

@@ -1,6 +1,7 @@
 //! Which states may emit which words.
 
 use crate::params::{Constraint, HmmParams, WordVectors};
+use crate::unknown_words::Unknown;
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
 use latens_model::{FitError, ParamError, WordClusters, check_that};
@@ -21,6 +22,8 @@ pub(crate) struct Support {
     begins: Vec<usize>,
     /// For each slot the states that may emit it, if not all of its cluster: ascending, as many for each.
     pub(crate) lists: Option<Lists>,
+    /// What the states of `<unk>` leave to words that come later.
+    pub(crate) unknown: Option<Unknown>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +50,7 @@ impl Support {
         for (slot, word) in words.iter().enumerate() {
             slot_of[word.index()] = slot as u32;
         }
-        Support { k, cluster_of, slot_of, words, begins, lists: None }
+        Support { k, cluster_of, slot_of, words, begins, lists: None, unknown: None }
     }
 
     /// What the parameters ask for. Words that were never seen are emitted by no state, but `<unk>` is where
@@ -62,20 +65,23 @@ impl Support {
             words.map(|word| if can_come(params, vocab, word) { 0 } else { NONE }).collect()
         };
         match params.constraint {
-            Constraint::None => Ok(Support::new(params.n_states, 1, all_in_one())),
+            Constraint::None => {
+                Ok(Support::new(params.n_states, 1, all_in_one()).with_unknown(params, vocab))
+            }
             Constraint::Brown => {
                 let clusters = clusters.ok_or_else(|| {
                     FitError::not_enough_data("clusters of words", "none were given")
                 })?;
                 let cluster_of = of_clusters(params, vocab, clusters)?;
-                Ok(Support::new(params.states_per_word(), params.n_clusters, cluster_of))
+                let support = Support::new(params.states_per_word(), params.n_clusters, cluster_of);
+                Ok(support.with_unknown(params, vocab))
             }
             Constraint::Uniform => {
                 let mut support = Support::new(params.n_states, 1, all_in_one());
                 let lists = Lists::draw(params, support.n_slots());
                 lists.check(params)?;
                 support.lists = Some(lists);
-                Ok(support)
+                Ok(support.with_unknown(params, vocab))
             }
         }
     }
@@ -113,6 +119,12 @@ impl Support {
     /// The cluster of each word, `NONE` for one that is never emitted.
     pub(crate) fn cluster_of(&self) -> &[u32] {
         &self.cluster_of
+    }
+
+    /// A number that two supports share if, and in practice only if, they are the same.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let lists = self.lists.as_ref().map_or(&[][..], |lists| &lists.states);
+        latens_model::fingerprint(self.cluster_of.iter().chain(lists).copied())
     }
 
     /// The word of each slot.

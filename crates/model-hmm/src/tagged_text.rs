@@ -93,11 +93,8 @@ impl TaggedText {
 
     /// A number that tells other tags from these in all likelihood (FNV-1a).
     pub(crate) fn fingerprint(&self) -> u64 {
-        let names = self.names.iter().flat_map(|name| name.bytes().chain([0xFF]));
-        let tags = self.tags.iter().flatten().flat_map(|tag| tag.to_le_bytes());
-        names.chain(tags).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        let names = self.names.iter().flat_map(|name| name.bytes().chain([0xFF]).map(u32::from));
+        latens_model::fingerprint(names.chain(self.tags.iter().flatten().copied()))
     }
 }
 

@@ -359,7 +359,25 @@ fn single_precision_gives_the_gradient_of_double_precision() {
         assert!((log_prob - expected).abs() < 1e-5 * expected.abs(), "{log_prob} {expected}");
         let norm = wide.iter().map(|g| g * g).sum::<f64>().sqrt();
         let distance = narrow.iter().zip(&wide).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
-        eprintln!("{n_states} {n_clusters}: {distance} of {norm}");
         assert!(distance < 1e-3 * norm, "{distance} of {norm}");
     }
+}
+
+#[test]
+fn an_impossible_sentence_is_none_in_vectors_either() {
+    // As many states as vectors are wide, and two clusters: a long way round, and no way.
+    let support = Support::new(40, 2, vec![0, 1, 0, 1]);
+    let mut tables = random_tables::<f32>(&support, 0, 8);
+    for row in tables.transition.chunks_exact_mut(80).skip(40) {
+        row[..40].fill(0.0);
+    }
+    let sentences = [vec![WordId(0), WordId(1)], vec![WordId(0), WordId(1), WordId(2)]];
+    let log_probs = Engine::default().log_probs(&support, &tables, &batch(&sentences, &[]));
+    assert!(log_probs[0].is_finite());
+    assert_eq!(log_probs[1], f64::NEG_INFINITY);
+    let mut expected = Expected::default();
+    let again =
+        Engine::default().expectations(&support, &tables, &batch(&sentences, &[]), &mut expected);
+    assert_eq!(again[1], f64::NEG_INFINITY);
+    assert_eq!(expected.slots.len(), 2);
 }

@@ -79,11 +79,18 @@ impl Transitions {
                 let states = |cluster: usize| States::Cluster(cluster).list(k);
                 let block = factors.probabilities(&states(from), &states(to));
                 let Some(place) = blocks.get(at) else { return Cow::Owned(block) };
-                if n_kept.fetch_add(block.len(), Ordering::Relaxed) + block.len() > MAX_KEPT {
-                    n_kept.fetch_sub(block.len(), Ordering::Relaxed);
+                let len = block.len();
+                // A single block is kept however large it is: nobody could wait for it twice.
+                let is_full = n_kept.fetch_add(len, Ordering::Relaxed) + len > MAX_KEPT;
+                if is_full && blocks.len() > 1 {
+                    n_kept.fetch_sub(len, Ordering::Relaxed);
                     return Cow::Owned(block);
                 }
-                Cow::Borrowed(place.get_or_init(|| block.into()))
+                if place.set(block.into()).is_err() {
+                    // Another thread was faster.
+                    n_kept.fetch_sub(len, Ordering::Relaxed);
+                }
+                Cow::Borrowed(place.get().expect("it was set"))
             }
         }
     }

@@ -3,9 +3,11 @@
 use crate::model::Hmm;
 use crate::neural::Neural;
 use crate::params::{HmmParams, WordVectors};
+use crate::support::Support;
 use crate::tables::{Kept, Tables};
 use crate::transitions::States;
-use latens_corpus::{Corpus, VocabLimits, WordId};
+use latens_corpus::{Corpus, Vocab, VocabLimits, WordId};
+use latens_math::Real;
 use std::borrow::Cow;
 
 /// The text whose words are to be clustered for a model of `corpus`.
@@ -24,6 +26,54 @@ pub fn text_to_cluster<'a>(params: &HmmParams, corpus: &'a Corpus) -> Cow<'a, Co
     }
 }
 
+/// What the states of `<unk>` leave to words that come later, in a model that reads letters and never saw
+/// `<unk>` itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unknown {
+    /// The slot of `<unk>`, which stands for them where only its number is at hand. No state emits it while the
+    /// model learns.
+    pub(crate) slot: usize,
+    /// The probability of all of them together. It is fixed, so that models can be compared on text that has
+    /// some: n₁ / (n + n₁), where n₁ of the n tokens of the cluster are words that were seen once. These were
+    /// new when they came (Good–Turing).
+    share: f64,
+}
+
+impl Support {
+    /// The same with room for words that come later, if they are read off letters.
+    pub(crate) fn with_unknown(mut self, params: &HmmParams, vocab: &Vocab) -> Support {
+        let reads = params.word_vectors == WordVectors::Chars && vocab.count(WordId::UNK) == 0;
+        self.unknown = reads.then(|| self.unknown(vocab)).flatten();
+        self
+    }
+
+    fn unknown(&self, vocab: &Vocab) -> Option<Unknown> {
+        let (slot, cluster) = (self.slot(WordId::UNK)?, self.cluster(WordId::UNK)?);
+        let counts = self.slots(cluster).map(|slot| vocab.count(self.words()[slot]));
+        let (n, once) = (counts.clone().sum::<u64>(), counts.filter(|&count| count == 1).count());
+        Some(Unknown { slot, share: once as f64 / (n as f64 + once as f64).max(1.0) })
+    }
+
+    /// Gives `<unk>` its share in the emissions of all states.
+    pub(crate) fn make_room_for_unknown_words<T: Real>(&self, emission: &mut [T]) {
+        let (Some(unknown), Some(cluster)) = (self.unknown, self.cluster(WordId::UNK)) else {
+            return;
+        };
+        let emitters: Vec<usize> =
+            (0..self.k).filter(|&state| self.allows(unknown.slot, state)).collect();
+        for slot in self.slots(cluster) {
+            let row = &mut emission[slot * self.k..(slot + 1) * self.k];
+            if slot == unknown.slot {
+                row.fill(T::zero());
+                emitters.iter().for_each(|&state| row[state] = T::of(unknown.share));
+            } else {
+                let rest = T::of(1.0 - unknown.share);
+                emitters.iter().for_each(|&state| row[state] *= rest);
+            }
+        }
+    }
+}
+
 /// How a model takes words that it has no number for.
 pub(crate) enum UnknownWords {
     /// Not at all: it saw nothing of the kind.
@@ -37,12 +87,9 @@ pub(crate) enum UnknownWords {
 
 impl UnknownWords {
     pub(crate) fn of(hmm: &Hmm) -> UnknownWords {
-        let learned_unk = hmm.lexicon.vocab.count(WordId::UNK) > 0;
         match (&hmm.weights, hmm.emitters(WordId::UNK)) {
             (_, None) => UnknownWords::Refused,
-            (Some(weights), Some((states, _)))
-                if !learned_unk && hmm.params.word_vectors == WordVectors::Chars =>
-            {
+            (Some(weights), Some((states, _))) if hmm.support.unknown.is_some() => {
                 let mut neural = hmm.network();
                 let (all, mut tables) = (Kept::all(&hmm.support), Tables::default());
                 neural.forward_to_factors(weights, &hmm.support, &all, None, &mut tables);
@@ -77,14 +124,16 @@ impl UnknownWords {
     }
 }
 
-/// ln Σ_w exp(f_z · U_w + bias_w) of some states, from the word that each emits most likely.
+/// ln Σ_w exp(f_z · U_w + bias_w) of some states, from the word that each emits most likely, but for a constant.
 fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: States<'_>) -> Vec<f32> {
     let (support, k) = (&hmm.support, hmm.support.k);
+    let silent = support.unknown.map(|unknown| unknown.slot);
     let of_state = |&state: &u32| {
         let (cluster, i) = (state as usize / k, state as usize % k);
         let emission = |slot: &usize| hmm.emission[slot * k + i];
-        let likely = support.slots(cluster).max_by(|a, b| emission(a).total_cmp(&emission(b)));
-        let slot = likely.expect("`<unk>` is among them");
+        let spelt = support.slots(cluster).filter(|slot| Some(*slot) != silent);
+        let likely = spelt.max_by(|a, b| emission(a).total_cmp(&emission(b)));
+        let Some(slot) = likely else { return 0.0 };
         let (vector, bias) = neural.word(weights, slot);
         dot(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
     };

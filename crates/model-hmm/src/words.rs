@@ -13,7 +13,11 @@ pub(crate) struct Words {
     vectors: Source,
     dim: usize,
     bias: WeightId,
+    silent: Option<usize>,
 }
+
+/// The bias of a word that is never emitted: its probability is zero in any precision, and so is its gradient.
+const SILENT: f64 = -1e30;
 
 enum Source {
     /// A row of numbers for each slot.
@@ -30,16 +34,23 @@ pub(crate) struct WordScratch<T> {
     cnn: CharCnnScratch<T>,
 }
 
-/// The network of letters: 30 numbers a letter and tanh after the maximum, as Ma and Hovy (2016) have it, but
-/// windows of one to four letters, as Kim et al. (2016) have it: capitals and digits show in one letter,
-/// endings in two to four. Wider windows of Kim's cost as much as all of these and add whole words.
+/// The network of letters: 30 numbers a letter and tanh after the maximum, as Ma and Hovy (2016) have it, and
+/// windows of several widths, as Kim et al. (2016) have it: capitals and digits show in one letter, endings in
+/// two or three. Wider windows would cost more than all else in a small model, since every step of the training
+/// reads every word.
 fn network(dim: usize) -> CharCnnParams {
-    let filters = vec![(1, 16), (2, 32), (3, 48), (4, 48)];
+    let filters = vec![(1, 10), (2, 20), (3, 40)];
     CharCnnParams { char_dim: 30, filters, activation: Activation::Tanh, dim }
 }
 
 impl Words {
-    pub(crate) fn new(layout: &mut Layout, params: &HmmParams, spellings: &[&str]) -> Words {
+    /// Vectors of the words of all slots; the word of slot `silent` is never emitted.
+    pub(crate) fn new(
+        layout: &mut Layout,
+        params: &HmmParams,
+        spellings: &[&str],
+        silent: Option<usize>,
+    ) -> Words {
         let (dim, n_slots) = (params.dim, spellings.len());
         let vectors = match params.word_vectors {
             WordVectors::Words => Source::Table(layout.add("words.weight", &[n_slots, dim])),
@@ -49,7 +60,7 @@ impl Words {
                 Source::Network { cnn, letters }
             }
         };
-        Words { vectors, dim, bias: layout.add("words.bias", &[n_slots]) }
+        Words { vectors, dim, bias: layout.add("words.bias", &[n_slots]), silent }
     }
 
     /// Draws a table and the biases evenly from ±1/√`dim`, a network as [`CharCnn::init`] does.
@@ -59,7 +70,9 @@ impl Words {
             Source::Table(table) => fill_uniform(table.of_mut(weights), bound, rng),
             Source::Network { cnn, .. } => cnn.init(weights, rng),
         }
-        fill_uniform(self.bias.of_mut(weights), bound, rng);
+        let bias = self.bias.of_mut(weights);
+        fill_uniform(bias, bound, rng);
+        self.silent.iter().for_each(|&slot| bias[slot] = T::of(SILENT));
     }
 
     /// Makes the vectors, if they are made of something.

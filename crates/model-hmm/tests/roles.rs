@@ -119,7 +119,8 @@ fn assert_same(a: &Hmm, b: &Hmm) {
         assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
     }
     let words = 2..a.n_words() as u32;
-    let pairs = words.clone().map(|word| vec![WordId(word), WordId((word * 7) % 20 + 2), WordId::EOS]);
+    let pairs =
+        words.clone().map(|word| vec![WordId(word), WordId((word * 7) % 20 + 2), WordId::EOS]);
     for sentence in pairs.chain([words.map(WordId).collect(), vec![WordId::UNK]]) {
         let sentence = &sentence[..];
         assert_eq!(a.log_prob(sentence).to_bits(), b.log_prob(sentence).to_bits());

@@ -234,6 +234,13 @@ fn check_same(then: &Value, now: &Value, growable: &[&str]) -> Result<(), Checkp
     Ok(())
 }
 
+/// A number that two lists of numbers share if, and in practice only if, they are the same.
+pub fn fingerprint(numbers: impl IntoIterator<Item = u32>) -> u64 {
+    let mut hash = Xxh3::new();
+    numbers.into_iter().for_each(|number| hash.update(&number.to_le_bytes()));
+    hash.digest()
+}
+
 /// A number that two texts share if, and in practice only if, they have the same sentences of the
 /// same words in the same files.
 pub fn data_fingerprint(vocab: &Vocab, sentences: &Sentences) -> u64 {

@@ -67,7 +67,7 @@ pub mod file;
 mod checkpoint;
 mod word_clusters;
 
-pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint};
+pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint, fingerprint};
 pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;

@@ -3,7 +3,7 @@
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
 use latens_model::{LanguageModel, Scorer};
-use latens_tasks::{perplexity, sample};
+use latens_tasks::{Impossible, first_impossible, perplexity, sample};
 
 /// Words 0 to 3 with fixed probabilities, whatever was read; or, if it remembers, the second half of
 /// that for whatever was read last, also across sentences.
@@ -129,4 +129,15 @@ fn a_sentence_is_cut_where_it_grows_too_long() {
     assert_eq!(sample(&model, 5, &mut Rng::new(1)), [A; 5]);
     let silent = Fixed { probs: [1.0, 0.0, 0.0, 0.0], remembers: false };
     assert!(sample(&silent, 5, &mut Rng::new(1)).is_empty());
+}
+
+#[test]
+fn the_first_token_that_cannot_be_is_found() {
+    let model = Fixed { probs: [0.0, 0.5, 0.5, 0.0], remembers: false };
+    let possible = Sentences::from_words([vec![A], vec![A, A]]);
+    assert_eq!(first_impossible(&model, &possible), None);
+    let text = Sentences::from_words([vec![A], vec![A, A, WordId::UNK, B], vec![B]]);
+    assert_eq!(perplexity(&model, &text).perplexity(), f64::INFINITY);
+    let expected = Impossible { sentence_idx: 1, token_idx: 2 };
+    assert_eq!(first_impossible(&model, &text), Some(expected));
 }

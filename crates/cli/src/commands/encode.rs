@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use latens::AnyModel;
 use latens::corpus::storage::write_atomically;
-use latens::corpus::{Corpus, Lexicon, VocabLimits, WordId};
+use latens::corpus::{Corpus, Lexicon, UNK, VocabLimits, WordId};
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use rayon::prelude::*;
 use serde_json::json;
@@ -58,6 +58,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     let encoder = model.encoder(kind).expect("the kind is one of the model's");
     // All words of the text, so that those can be shown that the model does not know.
     let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
+    refuse_unknown_words(&model, &text, args)?;
     let encoding = Encoding::new(&text, model.lexicon(), &*encoder);
     let (n_rows, dim) = (encoding.n_rows(), encoder.n_features());
     let n_empty = match (&args.output, format) {
@@ -77,6 +78,23 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
         return print_json(&json!({ "tokens": n_rows, "dim": dim, "features": kind }));
     }
     print(|out| writeln!(out, "wrote `{}`: {summary}", path.display()))
+}
+
+/// A model that never saw an unknown word has no place for one, nor for the sentence around it.
+fn refuse_unknown_words(model: &AnyModel, text: &Corpus, args: &EncodeArgs) -> Result<()> {
+    let AnyModel::Hmm(hmm) = model else { return Ok(()) };
+    let vocab = &model.lexicon().vocab;
+    let mut words = text.lexicon.vocab.words().filter(|&word| vocab.id(word) == WordId::UNK);
+    match words.find(|&word| word != UNK) {
+        Some(word) if !hmm.can_emit(WordId::UNK) => Err(hinted(
+            format!(
+                "`{}` does not know the word `{word}`, and learned no unknown ones",
+                args.model.display()
+            ),
+            "train it with `--min-count 2`, which makes words that were seen once unknown ones",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The kind of features that is asked for, if the model has it.

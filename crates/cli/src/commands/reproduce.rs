@@ -68,10 +68,14 @@ fn list(output: &Output) -> Result<()> {
 
 fn write_table(experiment: &Experiment, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}\n", experiment.about)?;
-    writeln!(out, "{:24} {:20} {:>10} {:>10}", "", "", "paper", "ours")?;
+    let width = |text: fn(&Row) -> &str, least: usize| {
+        rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0).max(least)
+    };
+    let (first, second) = (width(|row| &row.row, 24), width(|row| &row.column, 20));
+    writeln!(out, "{:first$} {:second$} {:>10} {:>10}", "", "", "paper", "ours")?;
     for row in rows {
         let paper = row.paper.map_or("-".to_owned(), |paper| format!("{paper:.2}"));
-        writeln!(out, "{:24} {:20} {:>10} {:>10.2}", row.row, row.column, paper, row.ours)?;
+        writeln!(out, "{:first$} {:second$} {paper:>10} {:>10.2}", row.row, row.column, row.ours)?;
     }
     Ok(())
 }

@@ -146,7 +146,13 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
                 Err(error) => return training.watcher.finish(Err(error)),
             }
         }
-        (Constraint::Uniform | Constraint::None, _) => None,
+        (Constraint::Uniform | Constraint::None, Some(_)) => {
+            return Err(hinted(
+                "`--clusters` is for `--constraint brown` alone",
+                "leave one of the two out",
+            ));
+        }
+        (Constraint::Uniform | Constraint::None, None) => None,
     };
     let data = hmm::Training {
         corpus: &training.corpus,

@@ -1,0 +1,150 @@
+//! Taggers with the real program, on the tagged part of the embedded corpus.
+
+mod common;
+
+use common::Folder;
+use latens::corpus::embedded::{self, Split};
+use serde_json::Value;
+use std::fs;
+
+/// A small model that learns in a second.
+const SMALL: &str = "--n-states 32 --n-clusters 8 --dim 16 --epochs 6 --batch-tokens 200";
+
+fn with_tagged_corpus() -> Folder {
+    let folder = Folder::new();
+    for split in Split::ALL {
+        folder.write(&format!("{}.conll", split.name()), embedded::tagged(split));
+    }
+    folder
+}
+
+fn accuracy(scores: &Value) -> f64 {
+    scores["accuracy"].as_f64().unwrap()
+}
+
+#[test]
+fn parts_of_speech_are_learned_measured_and_written() {
+    let folder = with_tagged_corpus();
+    let train = "train hmm train.conll --valid valid.conll --tags 2 --digits zero --min-count 2";
+    let trained = folder.json(&format!("{train} {SMALL} -o m.hmm"));
+    assert_eq!(trained["model"], "hmm");
+    assert_eq!(folder.json("inspect m.hmm")["training"]["tag_column"], 2);
+
+    let scores = folder.json("tag eval m.hmm test.conll");
+    let mut keys: Vec<&str> = scores.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let expected = [
+        "accuracy",
+        "f1",
+        "oov_accuracy",
+        "oov_f1",
+        "precision",
+        "rare_accuracy",
+        "rare_f1",
+        "recall",
+        "tokens",
+    ];
+    assert_eq!(keys, expected);
+    // Nouns, the most frequent tag, are a fifth of all words.
+    assert!(accuracy(&scores) > 0.5, "{scores}");
+    assert!(scores["oov_accuracy"].as_f64().unwrap() < accuracy(&scores), "{scores}");
+    assert!(scores["f1"].is_null());
+    assert_eq!(scores, folder.json("tag eval m.hmm test.conll --column 2"));
+    assert!(folder.run("tag eval m.hmm test.conll").stdout.starts_with("accuracy "));
+
+    // The column that is written gives the same accuracy.
+    let written = folder.json("tag run m.hmm test.conll -o tagged.conll");
+    assert_eq!(written["tokens"], scores["tokens"]);
+    let text = fs::read_to_string(folder.path().join("tagged.conll")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    let rows: Vec<&Vec<&str>> = rows.iter().filter(|row| row.len() > 1).collect();
+    let n_right = rows.iter().filter(|row| row[1] == row[3]).count();
+    assert_eq!(n_right as f64 / rows.len() as f64, accuracy(&scores));
+    assert_eq!(folder.run("tag run m.hmm test.conll").stdout, text);
+}
+
+#[test]
+fn plain_text_gets_a_column_of_tags() {
+    let folder = with_tagged_corpus();
+    folder.json(&format!("train hmm train.conll --tags 2 --min-count 2 {SMALL} -o m.hmm"));
+    folder.write("a.txt", "The dog barks .\n\nIt is zyzzogeton .\n");
+    let tagged = folder.run("tag run m.hmm a.txt").stdout;
+    let words: Vec<Option<&str>> = tagged.lines().map(|line| line.split('\t').next()).collect();
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    assert_eq!(words, ["The", "dog", "barks", ".", "", "It", "is", "zyzzogeton", ".", ""]);
+    let result = folder.json("tag run m.hmm a.txt");
+    assert_eq!(result["sentences"].as_array().unwrap().len(), 2);
+    assert_eq!(result["sentences"][0]["words"][1], "dog");
+    assert_eq!(result["sentences"][1]["tags"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn names_are_measured_as_spans() {
+    let folder = with_tagged_corpus();
+    folder.json(&format!("train hmm train.conll --tags 3 --min-count 2 {SMALL} -o m.hmm"));
+    let scores = folder.json("tag eval m.hmm train.conll");
+    for name in ["precision", "recall", "f1", "rare_f1"] {
+        assert!((0.0..=1.0).contains(&scores[name].as_f64().unwrap()), "{name}: {scores}");
+    }
+    // There are no words in the training text that were not seen in training.
+    assert!(scores["oov_accuracy"].is_null() && scores["oov_f1"].is_null());
+}
+
+#[test]
+fn letters_tell_of_words_that_were_never_seen() {
+    let folder = with_tagged_corpus();
+    let train = "train hmm train.conll --tags 2 --word-vectors chars --seed 3";
+    folder.json(&format!("{train} {SMALL} -o m.hmm"));
+    assert!(accuracy(&folder.json("tag eval m.hmm test.conll")) > 0.5);
+    // Every word of the text is known, and unknown ones are tagged even so, with letters of no word, too.
+    folder.write("a.conll", "Qwertying X\n\u{20ac}\u{20ac} X\n");
+    assert_eq!(folder.json("tag eval m.hmm a.conll")["tokens"], 2);
+    // The spelling of an unknown word matters.
+    let tags = |name: &str, text: &str| {
+        folder.write(name, text);
+        folder.json(&format!("tag run m.hmm {name}"))["sentences"].clone()
+    };
+    let all: Vec<Value> = ["3417", "Zanzibarians", "unfrobbing"]
+        .iter()
+        .map(|word| tags("b.txt", &format!("{word}\n"))[0]["tags"][0].clone())
+        .collect();
+    assert!(all.iter().any(|tag| tag != &all[0]), "{all:?}");
+}
+
+#[test]
+fn what_cannot_be_tagged_or_measured_is_told() {
+    let folder = with_tagged_corpus();
+    folder.write("plain.txt", "some words\n");
+    folder.write("short.conll", "a X Y\n\nb X\n");
+    let train = |args: &str| {
+        let ran = folder.run(&format!("train hmm {args} {SMALL} -o m.hmm"));
+        assert!(ran.code == Some(0) || !folder.path().join("m.hmm").exists());
+        ran
+    };
+    train("plain.txt --tags 2").assert_refused("a sentence without columns");
+    let ran = train("train.conll --tags 4");
+    ran.assert_refused("cannot learn tags from column 4");
+    assert!(ran.stderr.contains("there is no column 4: the word `"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: columns are counted from 1"), "{}", ran.stderr);
+    train("short.conll --tags 3").assert_refused("the word `b` in sentence 2 has 2");
+    train("- --format conll --tags 2").assert_refused("`--tags` reads the text twice");
+    assert_eq!(train("train.conll --tags 0").code, Some(2));
+
+    let ran = train("train.conll --tags 2");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: `--min-count 2`"), "{}", ran.stderr);
+    let ran = folder.run("tag eval m.hmm test.conll");
+    ran.assert_refused("was not in the training text");
+    assert!(ran.stderr.contains("hint: train the tagger with `--min-count 2`"), "{}", ran.stderr);
+    folder.run("tag run m.hmm plain.txt").assert_refused("was not in the training text");
+    folder.run("tag eval m.hmm train.conll --column 9").assert_refused("there is no column 9");
+    folder.run("tag eval m.hmm plain.txt").assert_refused("a sentence without columns");
+    folder.run("tag run m.hmm train.conll -o train.conll").assert_refused("both input and output");
+
+    folder.json(&format!("train hmm train.conll {SMALL} -o words.hmm"));
+    let ran = folder.run("tag eval words.hmm test.conll");
+    ran.assert_refused("`words.hmm` is a hidden Markov model that knows no tags");
+    assert!(ran.stderr.contains("hint: train a tagger"), "{}", ran.stderr);
+    folder.json("train ngram plain.txt -o m.ngram");
+    folder.run("tag run m.ngram plain.txt").assert_refused("knows no tags");
+}

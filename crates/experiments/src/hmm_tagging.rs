@@ -1,0 +1,131 @@
+//! Part-of-speech tagging with hidden Markov models of words and tags (Chiu & Rush 2020, Table 5 of the draft on
+//! tagging).
+//!
+//! The paper learns from the whole Wall Street Journal part of the Penn Treebank, with 32,768 states. Only a
+//! tenth of that text can be had freely, and it is far too little for so many states, so our figures are for
+//! the order of the two models, not for theirs to be met.
+
+use crate::{Experiment, Row};
+use anyhow::{Context, Result};
+use latens::brown::{Brown, BrownParams};
+use latens::corpus::{Corpus, Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
+use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
+use latens::model::{Params, unwatched};
+use latens::tasks::tagging::evaluate;
+use std::path::Path;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hmm-tagging",
+    about: "accuracy of part-of-speech tagging with hidden Markov models, in percent",
+    run,
+};
+
+/// A tagged text in three parts.
+struct Treebank {
+    name: &'static str,
+    folder: &'static str,
+    /// The files to learn from, to choose the epoch by, and to report on.
+    files: [&'static str; 3],
+    format: Format,
+    /// The column of the tags, counted from 0.
+    column: usize,
+    /// The paper's figures for words and for letters, on the second and the third file.
+    paper: Option<[[f64; 2]; 2]>,
+}
+
+const TREEBANKS: [Treebank; 2] = [
+    Treebank {
+        name: "WSJ sample",
+        folder: "ptb-pos",
+        files: ["wsj.train.txt", "wsj.dev.txt", "wsj.test.txt"],
+        format: Format::Conll,
+        column: 1,
+        paper: Some([[96.25, 96.50], [96.73, 96.95]]),
+    },
+    Treebank {
+        name: "UD EWT",
+        folder: "ud-ewt",
+        files: ["en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_ewt-ud-test.conllu"],
+        format: Format::Conllu,
+        column: 3,
+        paper: None,
+    },
+];
+
+const MODELS: [(&str, WordVectors); 2] =
+    [("HMM", WordVectors::Words), ("HMM + CharCNN", WordVectors::Chars)];
+
+fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for treebank in &TREEBANKS {
+        for (i, (name, word_vectors)) in MODELS.into_iter().enumerate() {
+            note(&format!("{name} on {}", treebank.name));
+            let hmm = treebank.fit(data, &params(word_vectors, quick))?;
+            for (part, column) in [(1, "dev"), (2, "test")] {
+                rows.push(Row {
+                    row: name.to_owned(),
+                    column: format!("{} {column}", treebank.name),
+                    paper: treebank.paper.map(|paper| paper[i][part - 1]),
+                    ours: 100.0 * treebank.accuracy(data, part, &hmm)?,
+                });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
+    let (n_states, n_clusters, dim, epochs) =
+        if quick { (512, 16, 64, 8) } else { (4096, 32, 128, 20) };
+    let state_dropout = if quick { 0.0 } else { 0.5 };
+    HmmParams {
+        n_states,
+        n_clusters,
+        dim,
+        epochs,
+        word_vectors,
+        state_dropout,
+        batch_tokens: 1000,
+        ..HmmParams::default()
+    }
+}
+
+impl Treebank {
+    fn inputs(&self, data: &Path, part: usize) -> Inputs {
+        let path = data.join(self.folder).join(self.files[part]);
+        Inputs { format: Some(self.format.clone()), ..Inputs::new([path]) }
+    }
+
+    /// Learns a model. All digits are zeros, as in the paper. Words that are seen once stand for unknown words: a
+    /// model of words reads them as `<unk>`, a model of letters by their letters.
+    fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
+        let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
+        let min_count = if params.word_vectors == WordVectors::Words { 2 } else { 1 };
+        let limits = VocabLimits { min_count, ..VocabLimits::default() };
+        let inputs = self.inputs(data, 0);
+        let corpus = Corpus::read(&inputs, &how, &limits).with_context(|| {
+            format!("the folder of `--data` must have the folder `{}`", self.folder)
+        })?;
+        let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.column, &corpus)?;
+        let valid = corpus.lexicon.read(&self.inputs(data, 1))?;
+
+        let text = text_to_cluster(params, &corpus);
+        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
+        let brown = Brown::fit(&brown.validate()?, &text, &mut unwatched)?;
+        let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+
+        let training = Training {
+            corpus: &corpus,
+            valid: Some(&valid),
+            clusters: Some(&clusters),
+            tags: Some(&tags),
+        };
+        Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
+    }
+
+    fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {
+        let tagger = hmm.tagger().context("the model learned tags")?;
+        let text = TaggedSentences::read(&self.inputs(data, part))?;
+        Ok(evaluate(&tagger, &text, self.column)?.accuracy)
+    }
+}

@@ -1,0 +1,118 @@
+//! One step along the gradient of a mini-batch, and one pass of Baum–Welch, on made-up text of Zipfian words.
+//!
+//! Trainers tell after every step; what is timed lies between two such reports, so that neither the first
+//! weights nor the finished model count.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use latens_corpus::{Corpus, WordId};
+use latens_model::{Params, WordClusters};
+use latens_model_hmm::{Hmm, HmmParams, Learning, Parameterization, Training};
+use latens_testkit::zipfian_corpus;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Sizes of text and model; `paper` is the Penn Treebank and a model of 16,384 states, half of which take
+/// part in a step. Where every pair of states is a number of its own, a quarter of them must do.
+const SIZES: [Size; 3] = [
+    Size { name: "tiny", n_words: 1_000, n_sentences: 500, n_states: 64, n_clusters: 8, dim: 16 },
+    Size {
+        name: "small",
+        n_words: 5_000,
+        n_sentences: 5_000,
+        n_states: 1024,
+        n_clusters: 32,
+        dim: 128,
+    },
+    Size {
+        name: "paper",
+        n_words: 10_000,
+        n_sentences: 42_000,
+        n_states: 16384,
+        n_clusters: 128,
+        dim: 256,
+    },
+];
+
+struct Size {
+    name: &'static str,
+    n_words: usize,
+    n_sentences: usize,
+    n_states: usize,
+    n_clusters: usize,
+    dim: usize,
+}
+
+fn benches(criterion: &mut Criterion) {
+    for size in &SIZES {
+        let corpus = zipfian_corpus(size.n_words, size.n_sentences, 1);
+        let clusters = clusters(&corpus, size.n_clusters);
+        let params = HmmParams {
+            n_states: size.n_states,
+            n_clusters: size.n_clusters,
+            dim: size.dim,
+            state_dropout: 0.5,
+            epochs: 1_000_000,
+            ..HmmParams::default()
+        };
+        let mut group = criterion.benchmark_group(size.name);
+        group.sample_size(10);
+
+        group.throughput(Throughput::Elements(params.batch_tokens as u64));
+        let scalar = HmmParams {
+            parameterization: Parameterization::Scalar,
+            learning: Learning::Gradient,
+            n_states: size.n_states.min(4096),
+            ..params.clone()
+        };
+        for (name, params) in [("neural step", &params), ("scalar step", &scalar)] {
+            group.bench_function(name, |bench| {
+                bench.iter_custom(|n| time(params, &corpus, &clusters, n, |_| true));
+            });
+        }
+
+        group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));
+        let em = HmmParams { learning: Learning::Em, state_dropout: 0.0, ..scalar.clone() };
+        group.bench_function("Baum–Welch pass", |bench| {
+            bench.iter_custom(|n| time(&em, &corpus, &clusters, n, |has_metrics| has_metrics));
+        });
+        group.finish();
+    }
+}
+
+/// Words in clusters of the same size; the end of a sentence is in none.
+fn clusters(corpus: &Corpus, n_clusters: usize) -> WordClusters {
+    let n_words = corpus.lexicon.vocab.len();
+    let cluster = |word: usize| (word > WordId::EOS.index()).then_some((word % n_clusters) as u32);
+    let paths = (0..n_clusters).map(|cluster| format!("{cluster:016b}")).collect();
+    WordClusters::new((0..n_words).map(cluster).collect(), paths).expect("they are clusters")
+}
+
+/// How long `n` steps take, after a first one; `is_step` tells which reports are of steps, by whether something
+/// was measured.
+fn time(
+    params: &HmmParams,
+    corpus: &Corpus,
+    clusters: &WordClusters,
+    n: u64,
+    is_step: impl Fn(bool) -> bool,
+) -> Duration {
+    let params = params.clone().validate().expect("they are right");
+    let training = Training { corpus, valid: None, clusters: Some(clusters), tags: None };
+    let (mut n_steps, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
+    let fitted = Hmm::fit(&params, &training, &mut |progress| {
+        if !is_step(!progress.metrics.is_empty()) {
+            return ControlFlow::Continue(());
+        }
+        n_steps += 1;
+        if n_steps == 1 {
+            started = Instant::now();
+        }
+        taken = started.elapsed();
+        if n_steps > n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(fitted.is_err(), "it was stopped");
+    taken
+}
+
+criterion_group!(fit, benches);
+criterion_main!(fit);
