@@ -143,6 +143,7 @@ impl TimesRows<'_> {
         M
     }
 
+    #[expect(clippy::needless_range_loop, reason = "indices of both factors read best")]
     #[inline(always)]
     fn tile<S: Simd, const M: usize, const W: usize>(
         &mut self,

@@ -134,6 +134,7 @@ fn walk(
             unit: "iterations",
             metrics: &[("distance", distance)],
             checkpoint: (fault != Fault::OffersNothing).then_some(&checkpoint),
+            ..Progress::default()
         };
         let stopped = progress.report(watch);
         if fault != Fault::DoesNotStop {
