@@ -1,15 +1,14 @@
-//! Arrays as numpy reads them (`.npy`, version 1.0): a header in Python's words, then the numbers.
+//! Matrices as numpy reads them (`.npy`, version 1.0): a header in Python's words, then the numbers.
 
 use std::io::{self, Write};
 
-/// Begins an array of 32-bit numbers, row by row.
-pub(crate) fn write_header(out: &mut dyn Write, shape: &[usize]) -> io::Result<()> {
+/// Begins a matrix of 32-bit numbers, row by row.
+pub(crate) fn write_header(out: &mut dyn Write, n_rows: usize, n_cols: usize) -> io::Result<()> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     /// The numbers begin at a multiple of this.
     const ALIGNMENT: usize = 64;
-    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let shape = shape.trim_end();
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
+    let shape = format!("({n_rows}, {n_cols})");
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     // After the header come a line break and the numbers.
     while !(MAGIC.len() + 2 + header.len() + 1).is_multiple_of(ALIGNMENT) {
         header.push(' ');
@@ -33,7 +32,7 @@ mod tests {
     #[test]
     fn the_header_is_what_numpy_writes() {
         let mut bytes = Vec::new();
-        write_header(&mut bytes, &[3, 12]).unwrap();
+        write_header(&mut bytes, 3, 12).unwrap();
         write_values(&mut bytes, &[1.5]).unwrap();
         // The beginning of what `numpy.save` makes of a 3 × 12 array of `float32`.
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 12), }";

@@ -175,7 +175,7 @@ impl<'a> TaggedSentence<'a> {
     /// # Panics
     /// If there is no such token.
     pub fn word(&self, token_idx: usize) -> &'a str {
-        self.words()[token_idx]
+        self.all.strings.get(self.all.words[self.begin..self.end][token_idx])
     }
 
     /// The words from top to bottom.

@@ -75,16 +75,13 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
 }
 
 fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
-    let (n_states, n_clusters, dim, epochs) =
-        if quick { (512, 16, 64, 8) } else { (4096, 32, 128, 20) };
-    let state_dropout = if quick { 0.0 } else { 0.5 };
+    let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
     HmmParams {
         n_states,
-        n_clusters,
-        dim,
+        n_clusters: 16,
+        dim: 64,
         epochs,
         word_vectors,
-        state_dropout,
         batch_tokens: 1000,
         ..HmmParams::default()
     }

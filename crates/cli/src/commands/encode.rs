@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use latens::AnyModel;
 use latens::corpus::storage::write_atomically;
-use latens::corpus::{Corpus, Lexicon, UNK, VocabLimits, WordId};
+use latens::corpus::{Corpus, Lexicon, VocabLimits, WordId};
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use rayon::prelude::*;
 use serde_json::json;
@@ -84,8 +84,8 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
 fn refuse_unknown_words(model: &AnyModel, text: &Corpus, args: &EncodeArgs) -> Result<()> {
     let AnyModel::Hmm(hmm) = model else { return Ok(()) };
     let vocab = &model.lexicon().vocab;
-    let mut words = text.lexicon.vocab.words().filter(|&word| vocab.id(word) == WordId::UNK);
-    match words.find(|&word| word != UNK) {
+    // `<unk>` and `<eos>` are the first two words of every vocabulary.
+    match text.lexicon.vocab.words().skip(2).find(|&word| vocab.id(word) == WordId::UNK) {
         Some(word) if !hmm.can_emit(WordId::UNK) => Err(hinted(
             format!(
                 "`{}` does not know the word `{word}`, and learned no unknown ones",
@@ -217,7 +217,7 @@ impl<'a> Encoding<'a> {
         watch: &mut dyn FnMut(usize) -> bool,
     ) -> io::Result<usize> {
         let (mut n_empty, mut dense) = (0, vec![0f32; self.encoder.n_features()]);
-        npy::write_header(out, &[self.n_rows(), dense.len()])?;
+        npy::write_header(out, self.n_rows(), dense.len())?;
         self.each_sentence(
             |_, rows| rows,
             |rows| {
