@@ -1,6 +1,7 @@
 //! Vectors of words made from their characters (Kim et al. 2016; Ma and Hovy 2016).
 
-use crate::{Activation, Buffer, Conv, ConvScratch, Embedding, Layout, Linear, Sequences};
+use crate::symbols::SymbolScratch;
+use crate::{Activation, Buffer, Conv, Embedding, Layout, Linear};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 use serde::{Deserialize, Serialize};
@@ -49,16 +50,26 @@ pub struct Spellings<'a> {
     pub offsets: &'a [usize],
 }
 
+impl<'a> Spellings<'a> {
+    /// The number of words.
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// The characters of word `idx`.
+    #[inline(always)]
+    pub(crate) fn word(&self, idx: usize) -> &'a [u32] {
+        &self.chars[self.offsets[idx]..self.offsets[idx + 1]]
+    }
+}
+
 /// What the forward pass of a [`CharCnn`] leaves for the backward pass, and room for both.
 #[derive(Clone, Debug, Default)]
 pub struct CharCnnScratch<T> {
-    /// The vector of each character.
-    chars: Buffer<T>,
     /// The answers of all filters, one row for each word.
     features: Buffer<T>,
-    convs: Vec<ConvScratch<T>>,
+    convs: Vec<SymbolScratch<T>>,
     d_features: Buffer<T>,
-    d_chars: Buffer<T>,
 }
 
 impl CharCnn {
@@ -99,16 +110,13 @@ impl CharCnn {
         out: MatMut<'_, T>,
         par: Par,
     ) {
-        let CharCnnScratch { chars, features, convs, .. } = scratch;
-        chars.resize(words.chars.len(), self.chars.dim());
-        self.chars.forward(weights, words.chars, chars.view_mut(), par);
-        features.resize(words.offsets.len().saturating_sub(1), self.output.n_in());
-        convs.resize_with(self.convs.len(), ConvScratch::default);
-        let x = sequences(chars, words);
+        let CharCnnScratch { features, convs, .. } = scratch;
+        features.resize(words.len(), self.output.n_in());
+        convs.resize_with(self.convs.len(), SymbolScratch::default);
         let mut rest = features.view_mut();
         for (conv, scratch) in self.convs.iter().zip(convs) {
             let (columns, others) = rest.split_at_col_mut(conv.n_filters());
-            conv.forward(weights, x, scratch, columns, par);
+            conv.forward_symbols(weights, self.chars.table(), words, scratch, columns, par);
             rest = others;
         }
         self.output.forward(weights, features.view(), out, par);
@@ -128,25 +136,17 @@ impl CharCnn {
         gradient: &mut [T],
         par: Par,
     ) {
-        let CharCnnScratch { chars, features, convs, d_features, d_chars } = scratch;
+        let CharCnnScratch { features, convs, d_features } = scratch;
         d_features.resize(features.n_rows(), features.n_cols());
         let replaced = Some((d_features.view_mut(), Accum::Replace));
         self.output.backward(weights, features.view(), d_out, gradient, replaced, par);
-        d_chars.resize_zeroed(chars.n_rows(), chars.n_cols());
-        let x = sequences(chars, words);
-        let mut rest = d_features.view();
+        let (mut rest, vectors) = (d_features.view(), self.chars.table());
         for (conv, scratch) in self.convs.iter().zip(convs) {
             let (d_out, others) = rest.split_at_col(conv.n_filters());
-            let added = Some(d_chars.values_mut());
-            conv.backward(weights, x, scratch, d_out, gradient, added, par);
+            conv.backward_symbols(weights, vectors, words, scratch, d_out, gradient, par);
             rest = others;
         }
-        self.chars.backward(words.chars, d_chars.view(), gradient, par);
     }
-}
-
-fn sequences<'a, T: Real>(chars: &'a Buffer<T>, words: Spellings<'a>) -> Sequences<'a, T> {
-    Sequences { values: chars.values(), dim: chars.n_cols(), offsets: words.offsets }
 }
 
 #[cfg(test)]
@@ -200,6 +200,33 @@ mod tests {
         let offsets: Vec<usize> = (0..2000).map(|i| i * 5 + i % 4).collect();
         let chars = (0..*offsets.last().unwrap() as u32).map(|i| i * i % 5).collect();
         examine_threads(&Case { chars, offsets, params: params(Activation::Tanh) });
+    }
+
+    #[test]
+    fn symbols_are_filtered_as_sequences_of_their_vectors() {
+        use crate::{ConvScratch, Sequences};
+        let (chars, offsets) = ([0, 3, 1, 1, 4, 2, 0], [0, 3, 3, 4, 7]);
+        let words = Spellings { chars: &chars, offsets: &offsets };
+        let mut layout = Layout::new();
+        let cnn = CharCnn::new(&mut layout, "words", N_CHARS, &params(Activation::Tanh));
+        let mut weights = vec![0f64; layout.len()];
+        cnn.init(&mut weights, &mut Rng::new(1));
+        let mut vectors = Buffer::new();
+        vectors.resize(chars.len(), cnn.chars.dim());
+        cnn.chars.forward(&weights, &chars, vectors.view_mut(), Par::Seq);
+        let x = Sequences { values: vectors.values(), dim: vectors.n_cols(), offsets: &offsets };
+        for conv in &cnn.convs {
+            let (mut found, mut expected) = (Buffer::new(), Buffer::new());
+            found.resize(4, conv.n_filters());
+            expected.resize(4, conv.n_filters());
+            let (scratch, vectors) = (&mut SymbolScratch::default(), cnn.chars.table());
+            conv.forward_symbols(&weights, vectors, words, scratch, found.view_mut(), Par::Seq);
+            let scratch = &mut ConvScratch::default();
+            conv.forward(&weights, x, scratch, expected.view_mut(), Par::Seq);
+            for (a, b) in found.values().iter().zip(expected.values()) {
+                assert!((a - b).abs() < 1e-12, "{a} {b}");
+            }
+        }
     }
 
     #[test]

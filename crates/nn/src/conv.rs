@@ -23,10 +23,10 @@ const FILTERS: usize = 8;
 /// window that holds a part of the sequence counts. Without any window the maximum is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
-    filters: WeightId,
-    bias: WeightId,
-    width: usize,
-    activation: Activation,
+    pub(crate) filters: WeightId,
+    pub(crate) bias: WeightId,
+    pub(crate) width: usize,
+    pub(crate) activation: Activation,
 }
 
 /// What the forward pass of a [`Conv`] leaves for the backward pass, and room for both.

@@ -52,6 +52,7 @@ mod residual;
 mod embedding;
 mod windows;
 mod conv;
+mod symbols;
 mod char_cnn;
 mod cross_entropy;
 mod adamw;
