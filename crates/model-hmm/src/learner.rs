@@ -108,7 +108,7 @@ impl Learner for CpuLearner<'_> {
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64 {
         let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
-        parameters.forward(weights, support, &Kept::all(support), None, tables);
+        parameters.forward_to_score(weights, support, tables);
         support.make_room_for_unknown_words(&mut tables.emission);
         batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum()
     }

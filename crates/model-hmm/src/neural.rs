@@ -13,6 +13,10 @@ use faer::{Accum, MatRef, Par};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 
+/// Of more states, scores need no table of all transitions: that would be over 256 MiB, and 16 GiB at 2¹⁶
+/// states, of which a text uses few blocks.
+const MANY_STATES: usize = 1 << 13;
+
 /// The networks, each with a layer f(e) = LayerNorm(ReLU(W₂ d) + d), d = ReLU(W₁ e):
 ///
 /// * start logits w · f_start(e),
@@ -177,6 +181,16 @@ impl<T: Real> Parameters<T> for Neural<T> {
         self.forward_to_factors(weights, support, kept, dropout, tables);
         let factors = tables.factors.as_mut().expect("they were just made");
         transition::forward(factors, support.n_clusters() == 1, &mut tables.transition);
+    }
+
+    fn forward_to_score(&mut self, weights: &[T], support: &Support, tables: &mut Tables<T>) {
+        let kept = Kept::all(support);
+        if support.n_clusters() == 1 || support.n_states() <= MANY_STATES {
+            return self.forward(weights, support, &kept, None, tables);
+        }
+        self.forward_to_factors(weights, support, &kept, None, tables);
+        tables.factors.as_mut().expect("they were just made").sum_up();
+        tables.transition = Vec::new();
     }
 
     fn backward(

@@ -27,6 +27,12 @@ pub(crate) trait Parameters<T: Real>: Send {
         tables: &mut Tables<T>,
     );
 
+    /// Overwrites `tables` with the probabilities of all states, for scores only: where there are very many,
+    /// transitions may be left as factors.
+    fn forward_to_score(&mut self, weights: &[T], support: &Support, tables: &mut Tables<T>) {
+        self.forward(weights, support, &Kept::all(support), None, tables);
+    }
+
     /// Adds the derivatives of Σ ln p, of which `expected` has the counts, to `gradient`. It follows a
     /// `forward` with the same weights, whose tables it uses up.
     fn backward(

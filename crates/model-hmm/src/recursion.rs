@@ -217,6 +217,13 @@ impl<'a, T: Real> Pair<'a, T> {
         BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k))
     }
 
+    /// The block, made of factors.
+    fn computed(self) -> Vec<T> {
+        let states = |cluster: usize| cluster * self.tables.k..(cluster + 1) * self.tables.k;
+        let factors = self.tables.factors.as_ref().expect("there is no table without factors");
+        factors.block(states(self.from), states(self.to))
+    }
+
     fn matrix(self) -> MatRef<'a, T> {
         let (k, n) = (self.tables.k, self.tables.n_states());
         let all = MatRef::from_row_major_slice(&self.tables.transition[..], n, n);
@@ -227,6 +234,15 @@ impl<'a, T: Real> Pair<'a, T> {
 /// out = left · block. Where there is one block only, many rows share it, and a general product is faster.
 fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
     let n = left.len() / pair.tables.k;
+    if pair.tables.transition.is_empty() {
+        return BlockRef::new(
+            &pair.computed(),
+            pair.tables.k,
+            (0, pair.tables.k),
+            (0, pair.tables.k),
+        )
+        .times_rows(left, out);
+    }
     if !pair.is_all() || n < 4 {
         return pair.rows().times_rows(left, out);
     }

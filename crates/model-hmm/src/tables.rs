@@ -3,8 +3,10 @@
 use crate::support::{Support, draw_subset};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::WordId;
-use latens_math::{Real, Rng};
+use latens_math::{Real, Rng, softmax};
 use latens_nn::multiply;
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// The states that take part in a mini-batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +54,7 @@ pub(crate) struct Tables<T> {
     pub(crate) k: usize,
     /// π: Z.
     pub(crate) start: Vec<T>,
-    /// a: Z × Z, row by row.
+    /// a: Z × Z, row by row; empty where it is too large to be held, and only scores are asked for.
     pub(crate) transition: Vec<T>,
     /// b: for each slot k, the states of its cluster.
     pub(crate) emission: Vec<T>,
@@ -98,7 +100,42 @@ impl<T: Real> Tables<T> {
     }
 }
 
-fn rows<T>(values: &[T], dim: usize, range: std::ops::Range<usize>) -> MatRef<'_, T> {
+impl<T: Real> Factors<T> {
+    /// Fills the sums: ln Σ exp of every row of products. They are made in tiles, so that never all products
+    /// are in memory.
+    pub(crate) fn sum_up(&mut self) {
+        const TILE: usize = 64;
+        let Factors { dim, from, to, log_sums } = self;
+        let n = from.len() / *dim;
+        let to = MatRef::from_row_major_slice(&to[..], n, *dim);
+        log_sums.resize(n, T::zero());
+        let tiles = from.par_chunks(TILE * *dim).zip(log_sums.par_chunks_mut(TILE));
+        tiles.for_each(|(from, log_sums)| {
+            let mut logits = vec![T::zero(); log_sums.len() * n];
+            let from = MatRef::from_row_major_slice(from, log_sums.len(), *dim);
+            let out = MatMut::from_row_major_slice_mut(&mut logits, log_sums.len(), n);
+            multiply(out, Accum::Replace, from, to.transpose(), Par::Seq);
+            log_sums.iter_mut().zip(logits.chunks_exact_mut(n)).for_each(|(log_sum, row)| {
+                *log_sum = softmax(row);
+            });
+        });
+    }
+
+    /// exp(fromᵢ · toⱼ − log_sumᵢ) of some states and others, row by row.
+    pub(crate) fn block(&self, from: Range<usize>, to: Range<usize>) -> Vec<T> {
+        let mut block = vec![T::zero(); from.len() * to.len()];
+        let logits = MatMut::from_row_major_slice_mut(&mut block, from.len(), to.len());
+        let left = rows(&self.from, self.dim, from.clone());
+        let right = rows(&self.to, self.dim, to.clone());
+        multiply(logits, Accum::Replace, left, right.transpose(), Par::Seq);
+        for (row, &log_sum) in block.chunks_exact_mut(to.len()).zip(&self.log_sums[from]) {
+            row.iter_mut().for_each(|logit| *logit = (*logit - log_sum).exp_of());
+        }
+        block
+    }
+}
+
+fn rows<T>(values: &[T], dim: usize, range: Range<usize>) -> MatRef<'_, T> {
     let n_rows = range.len();
     MatRef::from_row_major_slice(&values[range.start * dim..range.end * dim], n_rows, dim)
 }

@@ -4,9 +4,8 @@ use crate::support::Support;
 use crate::tables::{Factors, log_probs};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::storage::FlatArray;
-use latens_math::{Real, softmax};
+use latens_math::Real;
 use latens_nn::multiply;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +47,7 @@ impl Transitions {
 
     /// Products of factors, whose sums are computed here: Z²·dim multiplications.
     pub(crate) fn of_factors(mut factors: Factors<f32>, support: &Support) -> Transitions {
-        factors.log_sums = log_sums(&factors);
+        factors.sum_up();
         // So many blocks are so small that it does not pay to keep them.
         let n_blocks = Some(support.n_clusters().pow(2)).filter(|&n| n <= 1 << 24).unwrap_or(0);
         let blocks = std::iter::repeat_with(OnceLock::new).take(n_blocks).collect();
@@ -76,8 +75,8 @@ impl Transitions {
                 if let Some(block) = blocks.get(at).and_then(OnceLock::get) {
                     return Cow::Borrowed(block);
                 }
-                let states = |cluster: usize| States::Cluster(cluster).list(k);
-                let block = factors.probabilities(&states(from), &states(to));
+                let states = |cluster: usize| cluster * k..(cluster + 1) * k;
+                let block = factors.block(states(from), states(to));
                 let Some(place) = blocks.get(at) else { return Cow::Owned(block) };
                 let len = block.len();
                 // A single block is kept however large it is: nobody could wait for it twice.
@@ -166,21 +165,4 @@ impl Factors<f32> {
         }
         out
     }
-}
-
-/// ln Σ exp of every row of products, in tiles, so that never all of them are in memory.
-fn log_sums(factors: &Factors<f32>) -> Vec<f32> {
-    const TILE: usize = 64;
-    let dim = factors.dim;
-    let n = factors.from.len() / dim;
-    let to = MatRef::from_row_major_slice(&factors.to, n, dim);
-    let tiles = factors.from.par_chunks(TILE * dim).map(|from| {
-        let n_rows = from.len() / dim;
-        let mut logits = vec![0.0; n_rows * n];
-        let from = MatRef::from_row_major_slice(from, n_rows, dim);
-        let out = MatMut::from_row_major_slice_mut(&mut logits, n_rows, n);
-        multiply(out, Accum::Replace, from, to.transpose(), Par::Seq);
-        logits.chunks_exact_mut(n).map(softmax).collect::<Vec<f32>>()
-    });
-    tiles.collect::<Vec<_>>().concat()
 }
