@@ -5,7 +5,7 @@ use crate::{Experiment, Row};
 use anyhow::Result;
 use latens::brown::{Brown, BrownParams};
 use latens::hmm::{Constraint, Hmm, HmmParams, Learning, Parameterization, Training};
-use latens::model::{Params, Progress, WordClusters, unwatched};
+use latens::model::{Device, Params, Progress, WordClusters, unwatched};
 use latens::tasks::perplexity;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -180,7 +180,13 @@ fn fit(
     note: &mut dyn FnMut(&str),
 ) -> Result<Figures> {
     let params = params.clone().validate()?;
-    let training = Training { corpus: &ptb.train, valid: Some(&ptb.valid), clusters, tags: None };
+    let training = Training {
+        corpus: &ptb.train,
+        valid: Some(&ptb.valid),
+        clusters,
+        tags: None,
+        device: Device::Cpu,
+    };
     let hmm = Hmm::fit(&params, &training, &mut |progress: &Progress<'_>| {
         if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
             let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
 use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
-use latens::model::{Params, unwatched};
+use latens::model::{Device, Params, unwatched};
 use latens::tasks::tagging::evaluate;
 use std::path::Path;
 
@@ -116,6 +116,7 @@ impl Treebank {
             valid: Some(&valid),
             clusters: Some(&clusters),
             tags: Some(&tags),
+            device: Device::Cpu,
         };
         Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
     }

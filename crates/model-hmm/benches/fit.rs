@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::{Corpus, WordId};
-use latens_model::{Params, WordClusters};
+use latens_model::{Device, Params, WordClusters};
 use latens_model_hmm::{Hmm, HmmParams, Learning, Parameterization, Training};
 use latens_testkit::zipfian_corpus;
 use std::ops::ControlFlow;
@@ -97,7 +97,8 @@ fn time(
     is_step: impl Fn(bool) -> bool,
 ) -> Duration {
     let params = params.clone().validate().expect("they are right");
-    let training = Training { corpus, valid: None, clusters: Some(clusters), tags: None };
+    let training =
+        Training { corpus, valid: None, clusters: Some(clusters), tags: None, device: Device::Cpu };
     let (mut n_steps, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
     let fitted = Hmm::fit(&params, &training, &mut |progress| {
         if !is_step(!progress.metrics.is_empty()) {

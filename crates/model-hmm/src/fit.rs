@@ -4,12 +4,14 @@ use crate::batches::{Data, shuffled};
 use crate::learner::{CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
-use crate::params::{HmmParams, Parameterization, Schedule};
+use crate::params::{Constraint, HmmParams, Parameterization, Schedule, WordVectors};
 use crate::scalar::Scalar;
 use crate::support::Support;
 use crate::tables::Kept;
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Valid, Watch};
+use latens_model::{
+    Checkpoint, CheckpointError, Device, FitError, Progress, Valid, Watch, check_that,
+};
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -34,6 +36,7 @@ pub(crate) struct Task<'a> {
     pub(crate) train: Data<'a>,
     pub(crate) valid: Option<Data<'a>>,
     pub(crate) fingerprint: u64,
+    pub(crate) device: Device,
     pub(crate) kind: &'static str,
 }
 
@@ -84,6 +87,7 @@ pub(crate) fn fit(
 ) -> Result<Fitted, FitError> {
     let parameters = parameters(task);
     let n_weights = parameters.layout().len();
+    check_device(task)?;
     let (state, learned, best) = match checkpoint {
         Some(checkpoint) => restore(task, checkpoint, n_weights)?,
         None => {
@@ -92,8 +96,49 @@ pub(crate) fn fit(
             (State::new(task.params), LearnerState::new(weights), None)
         }
     };
-    let learner = CpuLearner::new(task.params, task.support, parameters, learned);
-    Trainer { task, learner, state, best, diverged: None }.run(watch)
+    match task.device {
+        Device::Cpu => {
+            let learner = CpuLearner::new(task.params, task.support, parameters, learned);
+            Trainer { task, learner, state, best, diverged: None }.run(watch)
+        }
+        Device::Cuda => {
+            let learner = cuda_learner(task, &learned)?;
+            Trainer { task, learner, state, best, diverged: None }.run(watch)
+        }
+    }
+}
+
+/// Refuses what cannot be learned on the device.
+fn check_device(task: &Task<'_>) -> Result<(), FitError> {
+    let params = task.params;
+    let words = [
+        (params.parameterization == Parameterization::Scalar, "numbers of their own"),
+        (params.constraint == Constraint::Uniform, "states drawn for each word"),
+        (params.word_vectors == WordVectors::Chars, "words read off letters"),
+        (task.n_tags > 0, "tags"),
+    ];
+    for (is_so, what) in words {
+        let must = format!("`cpu` for a model with {what}");
+        check_that(!is_so || task.device == Device::Cpu, "device", must, task.device)?;
+    }
+    Ok(())
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_learner<'a>(
+    task: &Task<'a>,
+    learned: &LearnerState,
+) -> Result<crate::cuda::CudaLearner<'a>, FitError> {
+    let neural = Neural::new(task.params, task.support, &task.spellings, task.n_tags);
+    let precision = latens_cuda::Precision::Fast;
+    crate::cuda::CudaLearner::new(task.params, task.support, &neural, learned, precision)
+        .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_learner<'a>(task: &Task<'a>, _: &LearnerState) -> Result<CpuLearner<'a>, FitError> {
+    let problem = "this program was built without CUDA".to_owned();
+    Err(FitError::Device { device: task.device, problem })
 }
 
 struct Trainer<'t, L> {
@@ -111,7 +156,7 @@ impl<L: Learner> Trainer<'_, L> {
         while self.state.epoch < self.task.params.epochs && self.diverged.is_none() {
             self.epoch(watch)?;
         }
-        self.check_last();
+        self.check_last()?;
         self.finish()
     }
 
@@ -128,7 +173,7 @@ impl<L: Learner> Trainer<'_, L> {
             let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
             let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
             let rate = self.learning_rate(batches.len());
-            let log_prob = self.learner.step(&batch, &kept, dropout, rate);
+            let log_prob = self.learner.step(&batch, &kept, dropout, rate)?;
             if !log_prob.is_finite() {
                 self.diverged = Some(epoch + 1);
                 return Ok(());
@@ -164,7 +209,7 @@ impl<L: Learner> Trainer<'_, L> {
         let train = (-self.state.log_prob / self.state.n_tokens.max(1) as f64).exp();
         let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
         if let Some(valid) = &self.task.valid {
-            let log_prob = self.learner.log_prob(&valid.untagged(SCORED_TOKENS));
+            let log_prob = self.learner.log_prob(&valid.untagged(SCORED_TOKENS))?;
             let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
             metrics.push(("valid_perplexity", perplexity));
             // An impossible sentence makes every model infinitely bad: that tells nothing.
@@ -227,15 +272,16 @@ impl<L: Learner> Trainer<'_, L> {
 
     /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
     /// was learned from.
-    fn check_last(&mut self) {
+    fn check_last(&mut self) -> Result<(), FitError> {
         if self.best.is_some() || self.diverged.is_some() || self.state.epoch == 0 {
-            return;
+            return Ok(());
         }
         let mut batches = self.task.train.untagged(SCORED_TOKENS);
         batches.truncate(1);
-        if !self.learner.log_prob(&batches).is_finite() {
+        if !self.learner.log_prob(&batches)?.is_finite() {
             self.diverged = Some(self.state.epoch);
         }
+        Ok(())
     }
 
     /// The best model; if there is none, the last one, unless that is lost.

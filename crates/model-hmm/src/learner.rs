@@ -5,6 +5,7 @@ use crate::parameters::Parameters;
 use crate::params::HmmParams;
 use crate::support::Support;
 use crate::tables::{Batch, Kept, Tables};
+use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 
 /// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
@@ -19,10 +20,10 @@ pub(crate) trait Learner {
         kept: &Kept,
         dropout: Option<Dropout>,
         learning_rate: f64,
-    ) -> f64;
+    ) -> Result<f64, FitError>;
 
     /// Σ ln p of sentences with all states, tags aside.
-    fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64;
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
     /// All that a checkpoint needs.
     fn state(&self) -> LearnerState;
@@ -81,6 +82,14 @@ impl<'a> CpuLearner<'a> {
     }
 }
 
+#[cfg(all(test, feature = "cuda"))]
+impl CpuLearner<'_> {
+    /// The gradient of Σ ln p of the last step.
+    pub(crate) fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+}
+
 impl Learner for CpuLearner<'_> {
     fn step(
         &mut self,
@@ -88,7 +97,7 @@ impl Learner for CpuLearner<'_> {
         kept: &Kept,
         dropout: Option<Dropout>,
         learning_rate: f64,
-    ) -> f64 {
+    ) -> Result<f64, FitError> {
         let CpuLearner { support, parameters, weights, tables, expected, gradient, .. } = self;
         parameters.forward(weights, support, kept, dropout, tables);
         let log_probs = self.engine.expectations(support, tables, batch, expected);
@@ -99,18 +108,18 @@ impl Learner for CpuLearner<'_> {
         let norm = norm(gradient) * per_token;
         let log_prob: f64 = log_probs.iter().sum();
         if !log_prob.is_finite() || !norm.is_finite() {
-            return f64::NAN;
+            return Ok(f64::NAN);
         }
         let scale = -per_token * clip_factor(norm, self.clip);
         self.optimizer.update(weights, gradient, learning_rate, scale);
-        log_prob
+        Ok(log_prob)
     }
 
-    fn log_prob(&mut self, batches: &[Batch<'_>]) -> f64 {
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
         let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
         parameters.forward_to_score(weights, support, tables);
         support.make_room_for_unknown_words(&mut tables.emission);
-        batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum()
+        Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
     }
 
     fn state(&self) -> LearnerState {

@@ -7,14 +7,14 @@
 //! networks of state vectors, learned by gradient; the recursion never knows which.
 //!
 //! ```
-//! use latens_model::{LanguageModel, Params, unwatched};
+//! use latens_model::{Device, LanguageModel, Params, unwatched};
 //! use latens_model_hmm::{Constraint, Hmm, HmmParams, Training};
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 50, /* seed */ 1);
 //! let params = HmmParams {
 //!     n_states: 4, constraint: Constraint::None, dim: 8, epochs: 3, ..HmmParams::default()
 //! };
-//! let training = Training { corpus: &corpus, valid: None, clusters: None, tags: None };
+//! let training = Training { corpus: &corpus, valid: None, clusters: None, tags: None, device: Device::Cpu };
 //! let hmm = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -41,6 +41,8 @@ mod neural;
 mod scalar;
 mod batches;
 mod learner;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod fit;
 mod em;
 mod transitions;

@@ -10,7 +10,7 @@ use crate::transitions::Transitions;
 use crate::{em, fit};
 use latens_corpus::storage::FlatArray;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
-use latens_model::{Checkpoint, FitError, Valid, Watch, WordClusters, data_fingerprint};
+use latens_model::{Checkpoint, Device, FitError, Valid, Watch, WordClusters, data_fingerprint};
 use serde_json::{Map, Value};
 use std::time::Instant;
 
@@ -41,6 +41,8 @@ pub struct Training<'a> {
     pub clusters: Option<&'a WordClusters>,
     /// A tag for each word, for a model of words and tags.
     pub tags: Option<&'a TaggedText>,
+    /// Where it is learned.
+    pub device: Device,
 }
 
 impl Hmm {
@@ -139,6 +141,7 @@ fn fit_from(
                 .valid
                 .map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid))
                 .rotate_left(1),
+        device: training.device,
         kind: Hmm::KIND,
     };
     let (weights, tables, mut facts) = if params.by_em() {

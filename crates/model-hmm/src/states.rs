@@ -15,7 +15,7 @@ pub(crate) enum Use {
     Emit,
 }
 
-const USES: [(Use, &str); 4] =
+pub(crate) const USES: [(Use, &str); 4] =
     [(Use::Start, "start"), (Use::From, "from"), (Use::To, "to"), (Use::Emit, "emit")];
 
 /// Where vectors of states come from (Chiu and Rush 2020, §5.1).

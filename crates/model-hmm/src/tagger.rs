@@ -94,7 +94,7 @@ mod tests {
     use crate::tagged_text::TaggedText;
     use crate::{Hmm, Training};
     use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
-    use latens_model::{Params, TagError, Tagger, WordClusters, unwatched};
+    use latens_model::{Device, Params, TagError, Tagger, WordClusters, unwatched};
     use latens_testkit::{check_file_round_trip, check_language_model, check_resume};
 
     const TEXT: &str = "the D\ncat N\nsleeps V\n\nthe D\ndog N\nbarks V\n\na D\ndog N\nsees V\nthe D\ncat N\n\n\
@@ -134,6 +134,7 @@ mod tests {
                 valid: None,
                 clusters: Some(&self.clusters),
                 tags: Some(&self.tags),
+                device: Device::Cpu,
             }
         }
 

@@ -2,7 +2,7 @@
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, VocabLimits, WordId};
 use latens_model::{
-    Checkpoint, FeatureRows, FitError, LanguageModel, Params, TokenEncoder, Valid, Watch,
+    Checkpoint, Device, FeatureRows, FitError, LanguageModel, Params, TokenEncoder, Valid, Watch,
     WordClusters, unwatched,
 };
 use latens_model_hmm::{
@@ -59,6 +59,7 @@ impl Toy {
             valid: Some(&self.valid),
             clusters: with_clusters.then_some(&self.clusters),
             tags: None,
+            device: Device::Cpu,
         }
     }
 

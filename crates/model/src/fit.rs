@@ -1,6 +1,7 @@
 //! Why a model could not be fitted.
 
 use crate::checkpoint::CheckpointError;
+use crate::device::Device;
 use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;
@@ -33,6 +34,14 @@ pub enum FitError {
         epoch: usize,
         /// The parameter to lower.
         lower: &'static str,
+    },
+    /// The device that was asked for cannot be used.
+    #[error("cannot use the device `{device}`: {problem}")]
+    Device {
+        /// The device.
+        device: Device,
+        /// What is missing.
+        problem: String,
     },
     /// A step on the way failed: counting, scratch files.
     #[error("cannot {action}")]

@@ -62,12 +62,14 @@ mod roles;
 mod features;
 mod params;
 mod progress;
+mod device;
 mod fit;
 pub mod file;
 mod checkpoint;
 mod word_clusters;
 
 pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint, fingerprint};
+pub use device::Device;
 pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;

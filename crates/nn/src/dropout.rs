@@ -28,6 +28,11 @@ impl Dropout {
         Dropout { rate, seed }
     }
 
+    /// What decides which numbers are dropped.
+    pub fn seed(self) -> u64 {
+        self.seed
+    }
+
     /// Dropout with the same rate for one of several places in a network.
     pub fn part(self, index: u64) -> Dropout {
         let seed = (Rng::stream(self.seed, index).uniform() * 2f64.powi(53)) as u64;

@@ -10,7 +10,7 @@ use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordI
 use latens::hmm::{self, Hmm, HmmParams};
 use latens::math::Rng;
 use latens::model::file::inspect;
-use latens::model::{LanguageModel, Params, unwatched};
+use latens::model::{Device, LanguageModel, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::{perplexity, sample};
 use serde::Serialize;
@@ -200,6 +200,7 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
         valid: Some(&valid?),
         clusters: Some(brown.clusters()),
         tags: None,
+        device: Device::Cpu,
     };
     let model = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
     model.save(&folder.join(HMM_FILE))?;

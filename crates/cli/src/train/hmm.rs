@@ -9,7 +9,7 @@ use latens::AnyModel;
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
 use latens::hmm::{self, Hmm, HmmParams, TaggedText, text_to_cluster};
-use latens::model::{Params, Progress, WordClusters};
+use latens::model::{Device, Params, Progress, WordClusters};
 use serde_json::{Map, json};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -85,6 +85,9 @@ pub(crate) struct HmmArgs {
     /// What Baum–Welch adds to the count of everything that is allowed
     #[arg(long, value_name = "C", default_value_t = HmmParams::default().prior)]
     prior: f64,
+    /// Where it is learned: `cpu` or `cuda`
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
 }
 
 /// The fact of a model that remembers the column of its tags.
@@ -159,6 +162,7 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
         valid: training.valid.as_ref(),
         clusters: clusters.as_ref(),
         tags: tags.as_ref(),
+        device: args.device,
     };
     let fitted = match &training.checkpoint {
         Some(checkpoint) => Hmm::resume(&params, &data, checkpoint, watch),

@@ -1,0 +1,167 @@
+//! Emissions of a softmax over the words of a cluster.
+
+use crate::device::{for_each, grid, launch};
+use crate::layers::warps;
+use crate::{Array, CudaError, Device};
+use cudarc::driver::{DeviceRepr, PushKernelArg};
+use std::ops::Range;
+
+/// Some slots of one cluster.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Part {
+    /// The cluster.
+    pub cluster: u32,
+    /// The first slot.
+    pub first: u32,
+    /// How many slots; at most [`Emissions::PART`].
+    pub n: u32,
+}
+
+// SAFETY: it is three numbers, in the order of the kernels' struct of this name.
+unsafe impl DeviceRepr for Part {}
+
+/// Which slots belong to which cluster.
+#[derive(Debug)]
+pub struct Emissions {
+    n_slots: usize,
+    n_clusters: usize,
+    /// Where each cluster begins among the slots, and where the last one ends.
+    begins: Array<u32>,
+    cluster_of: Array<u32>,
+    parts: Array<Part>,
+    n_parts: usize,
+}
+
+impl Emissions {
+    /// The most slots that one block of threads works on.
+    pub const PART: usize = 32;
+
+    /// Clusters with these slots each.
+    pub fn new(device: &Device, clusters: &[Range<usize>]) -> Result<Emissions, CudaError> {
+        let (mut begins, mut cluster_of, mut parts) = (vec![0], vec![], vec![]);
+        for (cluster, slots) in clusters.iter().enumerate() {
+            assert_eq!(slots.start, cluster_of.len(), "clusters side by side");
+            begins.push(slots.end as u32);
+            cluster_of.extend(slots.clone().map(|_| cluster as u32));
+            for first in slots.clone().step_by(Emissions::PART) {
+                let n = Emissions::PART.min(slots.end - first) as u32;
+                parts.push(Part { cluster: cluster as u32, first: first as u32, n });
+            }
+        }
+        Ok(Emissions {
+            n_slots: cluster_of.len(),
+            n_clusters: clusters.len(),
+            begins: device.upload(&begins)?,
+            cluster_of: device.upload(&cluster_of)?,
+            n_parts: parts.len(),
+            parts: device.upload(&parts)?,
+        })
+    }
+
+    /// Overwrites `table` with b: for each slot the k states of its cluster, of words' vectors and biases in
+    /// `weights`, and states' vectors of `dim` numbers.
+    pub fn forward(
+        &self,
+        device: &Device,
+        table: &mut Array<f32>,
+        (weights, words, bias): (&Array<f32>, Range<usize>, Range<usize>),
+        states: &Array<f32>,
+        (k, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(self.n_slots * k <= table.len() && words.len() == self.n_slots * dim, "all slots");
+        assert!(self.n_clusters * k * dim <= states.len(), "all states");
+        let (words, bias) = (weights.at(words), weights.at(bias));
+        let config = grid((self.n_parts, k.div_ceil(32), 1), (32, 8));
+        let (k_of, dim) = (k as i32, dim as i32);
+        launch!(
+            device,
+            "emission_logits",
+            config,
+            &mut table.0,
+            &self.parts.0,
+            &words,
+            &bias,
+            &states.0,
+            &k_of,
+            &dim
+        )?;
+        let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
+        launch!(device, "emission_softmax", config, &mut table.0, &self.begins.0, &k_of)
+    }
+
+    /// b ─▶ counts − visits ∘ b, where `count_of` has the row of counts of each slot or `u32::MAX`, and `visits` how often
+    /// each state was visited.
+    pub fn logit_gradient(
+        &self,
+        device: &Device,
+        table: &mut Array<f32>,
+        (counts, count_of): (&Array<f32>, (&Array<u32>, Range<usize>)),
+        visits: &Array<f32>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        assert!(self.n_slots * k <= table.len() && self.n_slots <= count_of.1.len(), "all slots");
+        assert!(self.n_clusters * k <= visits.len(), "all states");
+        let count_of = count_of.0.at(count_of.1);
+        let config = for_each(self.n_slots * k);
+        let (n_slots, k) = (self.n_slots as i32, k as i32);
+        launch!(
+            device,
+            "emission_gradient",
+            config,
+            &mut table.0,
+            &counts.0,
+            &count_of,
+            &visits.0,
+            &self.cluster_of.0,
+            &n_slots,
+            &k
+        )
+    }
+
+    /// Takes derivatives by logits to words' vectors and biases (added to `gradient`) and to states' vectors
+    /// (overwritten).
+    pub fn backward(
+        &self,
+        device: &Device,
+        derivatives: &Array<f32>,
+        (weights, states): (&Array<f32>, &Array<f32>),
+        (gradient, words, bias): (&mut Array<f32>, Range<usize>, Range<usize>),
+        d_states: &mut Array<f32>,
+        (k, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(self.n_slots * k <= derivatives.len() && bias.len() == self.n_slots, "all slots");
+        assert!(self.n_clusters * k * dim <= d_states.len().min(states.len()), "all states");
+        let vectors = weights.at(words.clone());
+        let (k_of, dim_of, n_slots) = (k as i32, dim as i32, self.n_slots as i32);
+        let tiles = |n: usize| n.div_ceil(32);
+        let config = grid((self.n_parts, tiles(dim), 1), (32, 8));
+        let mut d_words = gradient.at_mut(words);
+        launch!(
+            device,
+            "emission_to_words",
+            config,
+            &mut d_words,
+            &self.parts.0,
+            &derivatives.0,
+            &states.0,
+            &k_of,
+            &dim_of
+        )?;
+        let config = grid((self.n_clusters, tiles(k), tiles(dim)), (32, 8));
+        launch!(
+            device,
+            "emission_to_states",
+            config,
+            &mut d_states.0,
+            &self.begins.0,
+            &derivatives.0,
+            &vectors,
+            &k_of,
+            &dim_of
+        )?;
+        let mut d_bias = gradient.at_mut(bias);
+        let config = warps(self.n_slots);
+        launch!(device, "emission_to_bias", config, &mut d_bias, &derivatives.0, &n_slots, &k_of)
+    }
+}

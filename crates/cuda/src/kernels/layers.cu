@@ -1,0 +1,138 @@
+// Layers of networks. A matrix is row-major; a row is an example.
+
+// A number in [0, 1) of a seed and a place: three rounds of mixing (splitmix64), so that neighbours differ.
+__device__ float uniform_of(unsigned long long seed, unsigned long long place) {
+    unsigned long long z = seed + place * 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    z ^= z >> 31;
+    return (float)(z >> 40) * (1.0f / 16777216.0f);
+}
+
+__device__ float warp_sum(float x) {
+    for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
+    return x;
+}
+
+// out[r, col .. col + dim] = table[idxs[r]]
+extern "C" __global__ void gather_rows(float* out, int stride, int col, const float* table, const unsigned* idxs,
+                                       int n, int dim) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n * dim;
+         at += (long long)gridDim.x * blockDim.x) {
+        int r = at / dim, c = at % dim;
+        out[(long long)r * stride + col + c] = table[(long long)idxs[r] * dim + c];
+    }
+}
+
+// table[idxs[r]] += rows[r, col .. col + dim], all idxs different.
+extern "C" __global__ void add_to_rows(float* table, const unsigned* idxs, const float* rows, int stride, int col,
+                                       int n, int dim) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n * dim;
+         at += (long long)gridDim.x * blockDim.x) {
+        int r = at / dim, c = at % dim;
+        table[(long long)idxs[r] * dim + c] += rows[(long long)r * stride + col + c];
+    }
+}
+
+// table[g] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim
+extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, int stride, int col, int size,
+                                              int n_groups, int dim) {
+    for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_groups * dim; at += gridDim.x * blockDim.x) {
+        int g = at / dim, c = at % dim;
+        float sum = 0;
+        for (int i = 0; i < size; i++) sum += rows[((long long)g * size + i) * stride + col + c];
+        table[at] += sum;
+    }
+}
+
+// x = dropout(relu(x + bias))
+extern "C" __global__ void bias_relu(float* x, const float* bias, long long n, int dim, float rate,
+                                     unsigned long long seed) {
+    float scale = 1.0f / (1.0f - rate);
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n * dim;
+         at += (long long)gridDim.x * blockDim.x) {
+        float y = fmaxf(x[at] + bias[at % dim], 0.0f);
+        if (rate > 0.0f) y = uniform_of(seed, at) < rate ? 0.0f : y * scale;
+        x[at] = y;
+    }
+}
+
+// d_z = scale * d_y where y > 0, else 0
+extern "C" __global__ void relu_backward(float* d_z, const float* y, const float* d_y, long long n, float scale) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
+         at += (long long)gridDim.x * blockDim.x)
+        d_z[at] = y[at] > 0.0f ? scale * d_y[at] : 0.0f;
+}
+
+// The layer norm of a + b: a warp for each row.
+extern "C" __global__ void norm_of_sum(float* out, float* normalised, float* inverse_deviation, const float* a,
+                                       const float* b, const float* gain, const float* offset, int n, int dim) {
+    int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (r >= n) return;
+    long long at = (long long)r * dim;
+    float sum = 0;
+    for (int c = lane; c < dim; c += 32) sum += a[at + c] + b[at + c];
+    float mean = warp_sum(sum) / dim, squares = 0;
+    for (int c = lane; c < dim; c += 32) {
+        float x = a[at + c] + b[at + c] - mean;
+        squares += x * x;
+    }
+    float inverse = 1.0f / sqrtf(warp_sum(squares) / dim + 1e-5f);
+    if (lane == 0) inverse_deviation[r] = inverse;
+    for (int c = lane; c < dim; c += 32) {
+        float x = (a[at + c] + b[at + c] - mean) * inverse;
+        normalised[at + c] = x;
+        out[at + c] = x * gain[c] + offset[c];
+    }
+}
+
+// d_x of the norm; product = d_y o normalised, whose column sums are the gradient of the gain.
+extern "C" __global__ void norm_backward(float* d_x, float* product, const float* d_y, const float* normalised,
+                                         const float* inverse_deviation, const float* gain, int n, int dim) {
+    int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (r >= n) return;
+    long long at = (long long)r * dim;
+    float sum = 0, slope = 0;
+    for (int c = lane; c < dim; c += 32) {
+        float d = d_y[at + c], x = normalised[at + c];
+        product[at + c] = d * x;
+        sum += d * gain[c];
+        slope += d * gain[c] * x;
+    }
+    float mean = warp_sum(sum) / dim;
+    slope = warp_sum(slope) / dim;
+    float inverse = inverse_deviation[r];
+    for (int c = lane; c < dim; c += 32)
+        d_x[at + c] = inverse * (d_y[at + c] * gain[c] - mean - normalised[at + c] * slope);
+}
+
+// partial[b] = the column sums of rows b * rows_per_block ..; the sums of parts always come in the same order.
+extern "C" __global__ void column_sums(float* partial, const float* x, int n, int dim, int rows_per_block) {
+    int first = blockIdx.x * rows_per_block, last = min(n, first + rows_per_block);
+    for (int c = threadIdx.x; c < dim; c += blockDim.x) {
+        float sum = 0;
+        for (int r = first; r < last; r++) sum += x[(long long)r * dim + c];
+        partial[(long long)blockIdx.x * dim + c] = sum;
+    }
+}
+
+// out += the column sums of partial sums
+extern "C" __global__ void add_column_sums(float* out, const float* partial, int n, int dim) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= dim) return;
+    float sum = 0;
+    for (int r = 0; r < n; r++) sum += partial[(long long)r * dim + c];
+    out[c] += sum;
+}
+
+// The nearest bf16, ties to even.
+__device__ unsigned short bf16_of(float x) {
+    unsigned bits = __float_as_uint(x);
+    return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+extern "C" __global__ void to_bf16(unsigned short* out, const float* x, long long n) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
+         at += (long long)gridDim.x * blockDim.x)
+        out[at] = bf16_of(x[at]);
+}

@@ -1,0 +1,138 @@
+// Transitions a(j|i) = softmax of a row of logits, in blocks of k x k states: a pair of clusters each.
+
+__device__ float block_sum(float x, float* shared) {
+    x = warp_sum(x);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = threadIdx.x < blockDim.x / 32 ? shared[threadIdx.x] : 0.0f;
+    if (threadIdx.x < 32) x = warp_sum(x);
+    if (threadIdx.x == 0) shared[0] = x;
+    __syncthreads();
+    x = shared[0];
+    __syncthreads();
+    return x;
+}
+
+__device__ float block_max(float x, float* shared) {
+    for (int d = 16; d > 0; d >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        x = threadIdx.x < blockDim.x / 32 ? shared[threadIdx.x] : shared[0];
+        for (int d = 16; d > 0; d >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
+        if (threadIdx.x == 0) shared[0] = x;
+    }
+    __syncthreads();
+    x = shared[0];
+    __syncthreads();
+    return x;
+}
+
+// log_sums[i] = ln sum exp of row i. One pass: each thread keeps its own maximum and sum.
+extern "C" __global__ void row_log_sums(float* log_sums, const float* logits, int n) {
+    __shared__ float shared[32];
+    const float* row = logits + (long long)blockIdx.x * n;
+    float max = -INFINITY, sum = 0;
+    if (n % 4 == 0) {
+        const float4* row4 = (const float4*)row;
+        for (int c = threadIdx.x; c < n / 4; c += blockDim.x) {
+            float4 x = row4[c];
+            float top = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
+            if (top > max) {
+                sum *= expf(max - top);
+                max = top;
+            }
+            sum += expf(x.x - max) + expf(x.y - max) + expf(x.z - max) + expf(x.w - max);
+        }
+    } else {
+        for (int c = threadIdx.x; c < n; c += blockDim.x) {
+            float x = row[c];
+            if (x > max) {
+                sum *= expf(max - x);
+                max = x;
+            }
+            sum += expf(x - max);
+        }
+    }
+    float top = block_max(max, shared);
+    sum = block_sum(max == -INFINITY ? 0.0f : sum * expf(max - top), shared);
+    if (threadIdx.x == 0) log_sums[blockIdx.x] = top + logf(sum);
+}
+
+// The probabilities of some blocks: blocks[u] = exp(logits - log_sums) of clusters from[u] and to[u]. Logits have
+// `n` columns and begin with row `first_row`. What is smaller than SMALLEST_TRANSITION is taken for it, so that no
+// sentence is impossible.
+#define SMALLEST_TRANSITION 1e-30f
+extern "C" __global__ void gather_blocks(float* blocks, const float* logits, const float* log_sums,
+                                         const unsigned* from, const unsigned* to, int k, int n, int first_row) {
+    long long u = blockIdx.x;
+    for (int i = blockIdx.y; i < k; i += gridDim.y) {
+        long long row = (long long)from[u] * k + i;
+        const float* source = logits + (row - first_row) * n + (long long)to[u] * k;
+        float log_sum = log_sums[row];
+        float* out = blocks + (u * k + i) * k;
+        for (int j = threadIdx.x; j < k; j += blockDim.x)
+            out[j] = fmaxf(expf(source[j] - log_sum), SMALLEST_TRANSITION);
+    }
+}
+
+// The derivative by the logits, (R - left) o a, where R is zero but in the blocks that were used: block_of[c, c']
+// is the number of a block, or -1.
+__device__ float logit_derivative(float logit, float log_sum, float left, float ratio) {
+    return expf(logit - log_sum) * (ratio - left);
+}
+
+extern "C" __global__ void transition_gradient(float* logits, const float* log_sums, const float* left,
+                                               const float* ratios, const int* block_of, int k, int n) {
+    long long i = blockIdx.x;
+    int m = n / k;
+    const int* blocks = block_of + i / k * m;
+    float log_sum = log_sums[i], left_i = left[i];
+    for (int j = threadIdx.x; j < n; j += blockDim.x) {
+        int u = blocks[j / k];
+        float ratio = u < 0 ? 0.0f : ratios[((long long)u * k + i % k) * k + j % k];
+        logits[i * n + j] = logit_derivative(logits[i * n + j], log_sum, left_i, ratio);
+    }
+}
+
+// The same into another table, in bf16; k must be a multiple of 4.
+extern "C" __global__ void transition_gradient_bf16(unsigned short* derivatives, const float* logits,
+                                                    const float* log_sums, const float* left, const float* ratios,
+                                                    const int* block_of, int k, int n) {
+    long long i = blockIdx.x;
+    int m = n / k;
+    const int* blocks = block_of + i / k * m;
+    float log_sum = log_sums[i], left_i = left[i];
+    const float4* row = (const float4*)(logits + i * n);
+    for (int j4 = threadIdx.x; j4 < n / 4; j4 += blockDim.x) {
+        int j = j4 * 4, u = blocks[j / k];
+        float4 x = row[j4], r = make_float4(0, 0, 0, 0);
+        if (u >= 0) r = *(const float4*)(ratios + ((long long)u * k + i % k) * k + j % k);
+        ushort4 out;
+        out.x = bf16_of(logit_derivative(x.x, log_sum, left_i, r.x));
+        out.y = bf16_of(logit_derivative(x.y, log_sum, left_i, r.y));
+        out.z = bf16_of(logit_derivative(x.z, log_sum, left_i, r.z));
+        out.w = bf16_of(logit_derivative(x.w, log_sum, left_i, r.w));
+        *(ushort4*)(derivatives + i * n + j) = out;
+    }
+}
+
+// values = softmax(values), one block of threads for all.
+extern "C" __global__ void softmax(float* values, int n) {
+    __shared__ float shared[32];
+    float max = -INFINITY, sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) max = fmaxf(max, values[i]);
+    max = block_max(max, shared);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(values[i] - max);
+    sum = block_sum(sum, shared);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = expf(values[i] - max) / sum;
+}
+
+// values = counts - (sum of counts) values: the derivative by the logits of a softmax.
+extern "C" __global__ void softmax_gradient(float* values, const float* counts, int n) {
+    __shared__ float shared[32];
+    float sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += counts[i];
+    sum = block_sum(sum, shared);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = counts[i] - sum * values[i];
+}

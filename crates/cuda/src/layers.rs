@@ -1,0 +1,230 @@
+//! Layers of networks: rows of numbers in, rows of numbers out.
+
+use crate::device::{for_each, grid, launch};
+use crate::{Array, CudaError, Device};
+use cudarc::driver::PushKernelArg;
+use std::ops::Range;
+
+/// Some columns of rows of `stride` numbers each.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// The length of a row.
+    pub stride: usize,
+    /// The first column.
+    pub first: usize,
+}
+
+impl Columns {
+    /// All columns of rows of this length.
+    pub fn all(stride: usize) -> Columns {
+        Columns { stride, first: 0 }
+    }
+}
+
+/// Rows in groups of the same size, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct RowGroups {
+    /// How many groups there are.
+    pub n: usize,
+    /// How many rows are in each.
+    pub size: usize,
+}
+
+impl Device {
+    /// Copies the rows `idxs` of a table of `dim` columns, which lies at `table` of an array, to columns of `out`.
+    pub fn gather_rows(
+        &self,
+        out: (&mut Array<f32>, Columns),
+        table: (&Array<f32>, Range<usize>),
+        idxs: (&Array<u32>, Range<usize>),
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        let (out, Columns { stride, first }) = out;
+        assert!(
+            first + dim <= stride && n * stride <= out.len() && n <= idxs.1.len(),
+            "whole rows"
+        );
+        let table = table.0.at(table.1);
+        let config = for_each(n * dim);
+        let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
+        let idxs = idxs.0.at(idxs.1);
+        launch!(self, "gather_rows", config, &mut out.0, &stride, &first, &table, &idxs, &n, &dim)
+    }
+
+    /// Adds columns of rows to the rows `idxs` of a table, which are all different.
+    pub fn add_to_rows(
+        &self,
+        table: (&mut Array<f32>, Range<usize>),
+        idxs: (&Array<u32>, Range<usize>),
+        rows: (&Array<f32>, Columns),
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        let (rows, Columns { stride, first }) = rows;
+        assert!(
+            first + dim <= stride && n * stride <= rows.len() && n <= idxs.1.len(),
+            "whole rows"
+        );
+        let mut table = table.0.at_mut(table.1);
+        let config = for_each(n * dim);
+        let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
+        let idxs = idxs.0.at(idxs.1);
+        launch!(self, "add_to_rows", config, &mut table, &idxs, &rows.0, &stride, &first, &n, &dim)
+    }
+
+    /// Adds the sum of each group of rows to a row of a table.
+    pub fn add_sums_of_groups(
+        &self,
+        table: (&mut Array<f32>, Range<usize>),
+        rows: (&Array<f32>, Columns),
+        groups: RowGroups,
+        dim: usize,
+    ) -> Result<(), CudaError> {
+        let (rows, Columns { stride, first }) = rows;
+        assert!(first + dim <= stride && groups.n * groups.size * stride <= rows.len(), "rows");
+        assert!(groups.n * dim <= table.1.len(), "a row for each group");
+        let mut table = table.0.at_mut(table.1);
+        let config = for_each(groups.n * dim);
+        let (stride, first, dim) = (stride as i32, first as i32, dim as i32);
+        let (n, size) = (groups.n as i32, groups.size as i32);
+        launch!(
+            self,
+            "add_sums_of_groups",
+            config,
+            &mut table,
+            &rows.0,
+            &stride,
+            &first,
+            &size,
+            &n,
+            &dim
+        )
+    }
+
+    /// x ─▶ D(ReLU(x + bias)) of n rows; D drops numbers with probability `rate`, by the seed.
+    pub fn bias_relu(
+        &self,
+        x: &mut Array<f32>,
+        bias: (&Array<f32>, Range<usize>),
+        n: usize,
+        (rate, seed): (f32, u64),
+    ) -> Result<(), CudaError> {
+        let dim = bias.1.len();
+        assert!(n * dim <= x.len(), "whole rows");
+        let bias = bias.0.at(bias.1);
+        let config = for_each(n * dim);
+        let (n, dim) = (n as i64, dim as i32);
+        launch!(self, "bias_relu", config, &mut x.0, &bias, &n, &dim, &rate, &seed)
+    }
+
+    /// The derivative before a ReLU with value y: `scale` · d_y where y > 0.
+    pub fn relu_backward(
+        &self,
+        d_z: &mut Array<f32>,
+        y: &Array<f32>,
+        d_y: &Array<f32>,
+        n: usize,
+        scale: f32,
+    ) -> Result<(), CudaError> {
+        assert!(n <= d_z.len() && n <= y.len() && n <= d_y.len(), "a derivative for each number");
+        let (config, n) = (for_each(n), n as i64);
+        launch!(self, "relu_backward", config, &mut d_z.0, &y.0, &d_y.0, &n, &scale)
+    }
+
+    /// The layer norm of a + b; keeps what its backward pass needs.
+    pub fn norm_of_sum(
+        &self,
+        out: &mut Array<f32>,
+        (normalised, inverse_deviation): (&mut Array<f32>, &mut Array<f32>),
+        (a, b): (&Array<f32>, &Array<f32>),
+        (weights, gain, offset): (&Array<f32>, Range<usize>, Range<usize>),
+        n: usize,
+    ) -> Result<(), CudaError> {
+        let dim = gain.len();
+        for array in [&*out, normalised, a, b] {
+            assert!(n * dim <= array.len(), "whole rows");
+        }
+        assert!(n <= inverse_deviation.len() && offset.len() == dim, "a deviation for each row");
+        let (gain, offset) = (weights.at(gain), weights.at(offset));
+        let config = warps(n);
+        let (n, dim) = (n as i32, dim as i32);
+        launch!(
+            self,
+            "norm_of_sum",
+            config,
+            &mut out.0,
+            &mut normalised.0,
+            &mut inverse_deviation.0,
+            &a.0,
+            &b.0,
+            &gain,
+            &offset,
+            &n,
+            &dim
+        )
+    }
+
+    /// The derivative by what was normalised, and d_y ∘ normalised, whose column sums are the gain's derivative.
+    pub fn norm_backward(
+        &self,
+        (d_x, product): (&mut Array<f32>, &mut Array<f32>),
+        d_y: &Array<f32>,
+        (normalised, inverse_deviation): (&Array<f32>, &Array<f32>),
+        (weights, gain): (&Array<f32>, Range<usize>),
+        n: usize,
+    ) -> Result<(), CudaError> {
+        let dim = gain.len();
+        for array in [&*d_x, product, d_y, normalised] {
+            assert!(n * dim <= array.len(), "whole rows");
+        }
+        assert!(n <= inverse_deviation.len(), "a deviation for each row");
+        let gain = weights.at(gain);
+        let config = warps(n);
+        let (n, dim) = (n as i32, dim as i32);
+        launch!(
+            self,
+            "norm_backward",
+            config,
+            &mut d_x.0,
+            &mut product.0,
+            &d_y.0,
+            &normalised.0,
+            &inverse_deviation.0,
+            &gain,
+            &n,
+            &dim
+        )
+    }
+
+    /// Adds the sums of the columns of n rows; `partial` is scratch.
+    pub fn add_column_sums(
+        &self,
+        out: (&mut Array<f32>, Range<usize>),
+        x: &Array<f32>,
+        n: usize,
+        partial: &mut Array<f32>,
+    ) -> Result<(), CudaError> {
+        const ROWS: usize = 128;
+        let (dim, n_parts) = (out.1.len(), n.div_ceil(ROWS));
+        assert!(n * dim <= x.len(), "whole rows");
+        self.reserve(partial, n_parts * dim)?;
+        let config = grid((n_parts.max(1), 1, 1), (dim.next_multiple_of(32).min(1024), 1));
+        let (n, dim_of, rows) = (n as i32, dim as i32, ROWS as i32);
+        launch!(self, "column_sums", config, &mut partial.0, &x.0, &n, &dim_of, &rows)?;
+        let mut out = out.0.at_mut(out.1);
+        let n_parts = n_parts as i32;
+        let config = for_each(dim);
+        launch!(self, "add_column_sums", config, &mut out, &partial.0, &n_parts, &dim_of)
+    }
+
+    /// The nearest bf16 of each number.
+    pub fn to_bf16(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
+        assert!(n <= out.len() && n <= x.len(), "a place for each number");
+        let (config, n) = (for_each(n), n as i64);
+        launch!(self, "to_bf16", config, &mut out.0, &x.0, &n)
+    }
+}
+
+/// A warp for each row.
+pub(crate) fn warps(n: usize) -> cudarc::driver::LaunchConfig {
+    grid((n.div_ceil(8).max(1), 1, 1), (256, 1))
+}

@@ -1,0 +1,484 @@
+//! The learner on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, probabilities and
+//! expected counts on the device.
+//!
+//! A step writes the logits of all pairs of states that take part once, in single precision; their sums, the blocks
+//! that the batch uses, and the derivatives are each one pass over them. No sentence is impossible or too unlikely
+//! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
+//! logarithms instead.
+
+mod plan;
+mod residual;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use crate::learner::{Learner, LearnerState};
+use crate::neural::Neural;
+use crate::parameters::Parameters;
+use crate::params::HmmParams;
+use crate::states::Use;
+use crate::support::Support;
+use crate::tables::{Batch, Kept};
+use latens_cuda::{
+    AdamWStep, Array, CudaError, Device, Emissions, Precision, StepResult, Transposed,
+};
+use latens_model::FitError;
+use latens_nn::{AdamWParams, Dropout, Layout};
+use plan::{Plan, Planned};
+use residual::{Residual, Scratch};
+use states::{KeptStates, StateVectors};
+use std::ops::Range;
+
+/// The most numbers of blocks that a score holds at once: 16 GiB.
+const MAX_BLOCK_NUMBERS: usize = 1 << 32;
+
+/// Weights and their derivatives.
+#[derive(Debug)]
+struct Weights {
+    weights: Array<f32>,
+    gradient: Array<f32>,
+}
+
+/// The learner on a CUDA device.
+pub(crate) struct CudaLearner<'a> {
+    device: Device,
+    precision: Precision,
+    support: &'a Support,
+    clip: f64,
+    dropout: f32,
+    adamw: AdamWParams,
+    n_steps: u64,
+    learned: Weights,
+    mean: Array<f32>,
+    square: Array<f32>,
+    start_out: Range<usize>,
+    words: Range<usize>,
+    bias: Range<usize>,
+    dim: usize,
+    states: StateVectors,
+    start: Residual,
+    transition: Residual,
+    emission: Residual,
+    emissions: Emissions,
+    scratch: Scratch,
+    tables: Tables,
+    result: StepResult,
+    kept: Array<u32>,
+    ints: Array<u32>,
+}
+
+/// Probabilities, expected counts, and what the recursion writes.
+struct Tables {
+    start: Array<f32>,
+    logits: Array<f32>,
+    log_sums: Array<f32>,
+    emission: Array<f32>,
+    blocks: Array<f32>,
+    derivatives: Array<u16>,
+    from_bf16: Array<u16>,
+    to_bf16: Array<u16>,
+    local: Array<f32>,
+    alpha: Array<f32>,
+    weighted: Array<f32>,
+    nodes: Array<f32>,
+    log_probs: Array<f64>,
+    start_counts: Array<f32>,
+    left: Array<f32>,
+    visits: Array<f32>,
+    emitted: Array<f32>,
+}
+
+impl<'a> CudaLearner<'a> {
+    pub(crate) fn new(
+        params: &HmmParams,
+        support: &'a Support,
+        neural: &Neural<f32>,
+        state: &LearnerState,
+        precision: Precision,
+    ) -> Result<CudaLearner<'a>, CudaError> {
+        let device = Device::open()?;
+        let (n, dim, layout) = (support.n_states(), params.dim, neural.layout());
+        let net = |name: &str| Residual::new(&device, layout, name, n);
+        let clusters: Vec<_> = (0..support.n_clusters()).map(|c| support.slots(c)).collect();
+        Ok(CudaLearner {
+            precision,
+            support,
+            clip: params.clip,
+            dropout: params.dropout as f32,
+            adamw: AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() },
+            n_steps: state.n_steps,
+            learned: Weights {
+                weights: device.upload(&state.weights)?,
+                gradient: device.zeros(state.weights.len())?,
+            },
+            mean: device.upload(&state.mean)?,
+            square: device.upload(&state.square)?,
+            start_out: range(layout, "start.out.weight"),
+            words: range(layout, "words.weight"),
+            bias: range(layout, "words.bias"),
+            dim,
+            states: StateVectors::new(&device, params, layout, n)?,
+            start: net("start")?,
+            transition: net("transition")?,
+            emission: net("emission")?,
+            emissions: Emissions::new(&device, &clusters)?,
+            scratch: Scratch::new(&device, n, dim)?,
+            tables: Tables::new(&device, n)?,
+            result: StepResult::new(&device)?,
+            kept: device.zeros(n)?,
+            ints: device.zeros(1)?,
+            device,
+        })
+    }
+
+    /// Probabilities of start and emission, and the factors of transitions.
+    fn forward(&mut self, kept: &Kept, (rate, seed): (f32, u64)) -> Result<(), CudaError> {
+        let CudaLearner { device, precision, learned: Weights { weights, .. }, tables, .. } = self;
+        let (n, precision) = (kept.states.len(), *precision);
+        device.write(&kept.states, &mut self.kept)?;
+        let states = KeptStates { states: &self.kept, n, k: kept.k };
+        let part = |i: u64| (rate, seed.wrapping_add(i << 32));
+        self.states.forward(device, weights, states, part(0), precision)?;
+        for (i, (net, of)) in [
+            (&mut self.start, Use::Start),
+            (&mut self.transition, Use::From),
+            (&mut self.emission, Use::Emit),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let x = self.states.vectors(of);
+            net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
+        }
+        device.multiply(
+            (&mut tables.start, 0..n),
+            0.0,
+            (&self.start.out, 0..n * self.dim, Transposed::No),
+            (weights, self.start_out.clone(), Transposed::Yes),
+            (n, 1, self.dim),
+            Precision::Full,
+        )?;
+        device.softmax(&mut tables.start, n)?;
+        device.reserve(&mut tables.emission, self.support.n_slots() * kept.k)?;
+        self.emissions.forward(
+            device,
+            &mut tables.emission,
+            (weights, self.words.clone(), self.bias.clone()),
+            &self.emission.out,
+            (kept.k, self.dim),
+        )
+    }
+
+    /// The logits of transitions from some states to all.
+    fn logits(&mut self, rows: Range<usize>, n: usize) -> Result<(), CudaError> {
+        let CudaLearner { device, tables, dim, .. } = self;
+        device.reserve(&mut tables.logits, rows.len() * n)?;
+        let sizes = (rows.len(), n, *dim);
+        let from = (&self.transition.out, rows.start * *dim..rows.end * *dim, Transposed::No);
+        let to = (self.states.vectors(Use::To), 0..n * *dim, Transposed::Yes);
+        let out = (&mut tables.logits, 0..rows.len() * n);
+        device.multiply(out, 0.0, from, to, sizes, self.precision)?;
+        device.row_log_sums((&mut tables.log_sums, rows.start), &tables.logits, (rows.len(), n))
+    }
+
+    fn try_step(
+        &mut self,
+        batch: &Batch<'_>,
+        kept: &Kept,
+        seed: u64,
+        learning_rate: f64,
+    ) -> Result<f64, CudaError> {
+        let (k, n) = (kept.k, kept.states.len());
+        let plan = Plan::to_learn(self.support, batch);
+        self.forward(kept, (self.dropout, seed))?;
+        self.logits(0..n, n)?;
+        let mut ints = std::mem::replace(&mut self.ints, self.device.zeros(1)?);
+        let planned = Planned::new(&self.device, &plan, &mut ints)?;
+        self.tables.make_room(&self.device, &plan, k)?;
+        self.tables.expect(&self.device, &planned, (k, n))?;
+        self.backward(&planned, kept)?;
+        self.ints = ints;
+
+        let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
+        let per_token = 1.0 / batch.n_tokens().max(1) as f64;
+        let log_probs = (&self.tables.log_probs, plan.n_sentences());
+        device.step_scale(result, gradient, log_probs, (per_token, self.clip))?;
+        let step = step_of(&self.adamw, self.n_steps + 1, learning_rate);
+        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)?;
+        let log_prob = result.log_prob(device)?;
+        if log_prob.is_finite() {
+            self.n_steps += 1;
+        }
+        Ok(log_prob)
+    }
+
+    /// Expected counts ─▶ the gradient.
+    fn backward(&mut self, planned: &Planned<'_>, kept: &Kept) -> Result<(), CudaError> {
+        let (k, n, dim, precision) = (kept.k, kept.states.len(), self.dim, self.precision);
+        self.device.clear(&mut self.learned.gradient)?;
+        self.backward_start(n)?;
+        self.backward_transition(planned, (k, n))?;
+        let CudaLearner { device, tables, learned: Weights { weights, gradient }, .. } = self;
+        let count_of = (planned.ints, planned.plan.count_of.clone());
+        let counts = (&tables.emitted, count_of);
+        self.emissions.logit_gradient(device, &mut tables.emission, counts, &tables.visits, k)?;
+        self.emissions.backward(
+            device,
+            &tables.emission,
+            (weights, &self.emission.out),
+            (gradient, self.words.clone(), self.bias.clone()),
+            &mut self.emission.d_out,
+            (k, dim),
+        )?;
+        for (net, of) in [
+            (&mut self.start, Use::Start),
+            (&mut self.transition, Use::From),
+            (&mut self.emission, Use::Emit),
+        ] {
+            let (x, d_x) = self.states.vectors_and_gradients(of);
+            net.backward(device, &mut self.learned, x, d_x, n, &mut self.scratch, precision)?;
+        }
+        let states = KeptStates { states: &self.kept, n, k };
+        self.states.backward(device, &mut self.learned, states, &mut self.scratch, precision)
+    }
+
+    fn backward_start(&mut self, n: usize) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let CudaLearner { device, tables, learned: Weights { weights, gradient }, dim, .. } = self;
+        device.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
+        let d_logits = |transposed| (&tables.start, 0..n, transposed);
+        let all = 0..n * *dim;
+        let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
+        device.multiply(out, 1.0, d_logits(Yes), f, (1, *dim, n), Precision::Full)?;
+        let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
+        device.multiply(out, 0.0, d_logits(No), w, (n, *dim, 1), Precision::Full)
+    }
+
+    fn backward_transition(
+        &mut self,
+        planned: &Planned<'_>,
+        (k, n): (usize, usize),
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let CudaLearner { device, tables, dim, .. } = self;
+        let (dim, block_of) = (*dim, (planned.ints, planned.plan.block_of.clone()));
+        let (all, ratios) = (0..n * n, (&tables.blocks, block_of));
+        let (from, vectors) = (&self.transition.out, 0..n * dim);
+        let (to, d_to) = self.states.vectors_and_gradients(Use::To);
+        let d_from = (&mut self.transition.d_out, vectors.clone());
+        let d_to = (d_to, vectors.clone());
+        if self.precision == Precision::Full || !k.is_multiple_of(4) {
+            let logits = (&mut tables.logits, &tables.log_sums);
+            device.transition_gradient(logits, &tables.left, ratios, (k, n))?;
+            let g = |transposed| (&tables.logits, all.clone(), transposed);
+            let to = (to, vectors.clone(), No);
+            device.multiply(d_from, 0.0, g(No), to, (n, dim, n), self.precision)?;
+            return device.multiply(
+                d_to,
+                1.0,
+                g(Yes),
+                (from, vectors, No),
+                (n, dim, n),
+                self.precision,
+            );
+        }
+        device.reserve(&mut tables.derivatives, n * n)?;
+        let logits = (&tables.logits, &tables.log_sums);
+        device.transition_gradient_bf16(
+            &mut tables.derivatives,
+            logits,
+            &tables.left,
+            ratios,
+            (k, n),
+        )?;
+        for (bf16, factor) in [(&mut tables.from_bf16, from), (&mut tables.to_bf16, to)] {
+            device.reserve(bf16, n * dim)?;
+            device.to_bf16(bf16, factor, n * dim)?;
+        }
+        let g = |transposed| (&tables.derivatives, all.clone(), transposed);
+        let to = (&tables.to_bf16, vectors.clone(), No);
+        device.multiply_bf16(d_from, 0.0, g(No), to, (n, dim, n))?;
+        device.multiply_bf16(d_to, 1.0, g(Yes), (&tables.from_bf16, vectors, No), (n, dim, n))
+    }
+
+    /// Σ ln p of as many batches as their blocks have room.
+    fn score(&mut self, batch: &Batch<'_>, kept: &Kept) -> Result<f64, CudaError> {
+        /// About how many rows of logits are made at a time.
+        const ROWS: usize = 4096;
+        let (k, n, m) = (kept.k, kept.states.len(), self.support.n_clusters());
+        let plan = Plan::to_score(self.support, batch);
+        let mut ints = std::mem::replace(&mut self.ints, self.device.zeros(1)?);
+        let planned = Planned::new(&self.device, &plan, &mut ints)?;
+        self.tables.make_room_to_score(&self.device, &plan, k)?;
+        for first in (0..m).step_by((ROWS / k).max(1)) {
+            let clusters = first..(first + (ROWS / k).max(1)).min(m);
+            self.logits(clusters.start * k..clusters.end * k, n)?;
+            let which = plan.blocks_from(clusters.clone());
+            self.device.gather_blocks(
+                (&mut self.tables.blocks, which.start),
+                (&self.tables.logits, clusters.start * k),
+                &self.tables.log_sums,
+                &planned.blocks(which),
+                (k, n),
+            )?;
+        }
+        self.tables.forward(&self.device, &planned, k)?;
+        self.ints = ints;
+        let log_probs = self.device.download(&self.tables.log_probs)?;
+        Ok(log_probs[..plan.n_sentences()].iter().sum())
+    }
+
+    fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
+        let kept = Kept::all(self.support);
+        let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
+        if words.any(|&word| self.support.slot(word).is_none()) {
+            return Ok(f64::NEG_INFINITY);
+        }
+        self.forward(&kept, (0.0, 0))?;
+        let (mut sum, mut part) = (0.0, Batch::default());
+        // One call for as many sentences as possible, since each makes all logits.
+        let max_blocks = (MAX_BLOCK_NUMBERS / kept.k.pow(2)).max(1);
+        let m = self.support.n_clusters();
+        let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
+        for batch in batches {
+            if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
+                sum += self.score(&std::mem::take(&mut part), &kept)?;
+            }
+            part.sentences.extend(&batch.sentences);
+        }
+        Ok(sum + self.score(&part, &kept)?)
+    }
+}
+
+impl Learner for CudaLearner<'_> {
+    fn step(
+        &mut self,
+        batch: &Batch<'_>,
+        kept: &Kept,
+        dropout: Option<Dropout>,
+        learning_rate: f64,
+    ) -> Result<f64, FitError> {
+        let seed = dropout.map_or(0, Dropout::seed);
+        self.try_step(batch, kept, seed, learning_rate)
+            .map_err(FitError::step("learn on the device"))
+    }
+
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
+        self.try_log_prob(batches).map_err(FitError::step("score on the device"))
+    }
+
+    /// # Panics
+    /// If the device stopped answering since the last step.
+    fn state(&self) -> LearnerState {
+        let download = |array| self.device.download(array).expect("it did the last step");
+        LearnerState {
+            weights: download(&self.learned.weights),
+            mean: download(&self.mean),
+            square: download(&self.square),
+            n_steps: self.n_steps,
+        }
+    }
+}
+
+impl Tables {
+    fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
+        Ok(Tables {
+            start: device.zeros(n)?,
+            logits: device.zeros(1)?,
+            log_sums: device.zeros(n)?,
+            emission: device.zeros(1)?,
+            blocks: device.zeros(1)?,
+            derivatives: device.zeros(1)?,
+            from_bf16: device.zeros(1)?,
+            to_bf16: device.zeros(1)?,
+            local: device.zeros(1)?,
+            alpha: device.zeros(1)?,
+            weighted: device.zeros(1)?,
+            nodes: device.zeros(1)?,
+            log_probs: device.zeros(1)?,
+            start_counts: device.zeros(n)?,
+            left: device.zeros(n)?,
+            visits: device.zeros(n)?,
+            emitted: device.zeros(1)?,
+        })
+    }
+
+    fn make_room_to_score(
+        &mut self,
+        device: &Device,
+        plan: &Plan,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let n_values = (plan.n_tokens() * k).next_power_of_two();
+        device.reserve(&mut self.local, n_values)?;
+        device.reserve(&mut self.alpha, n_values)?;
+        device.reserve(&mut self.blocks, plan.n_blocks() * k * k)?;
+        device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
+    }
+
+    fn make_room(&mut self, device: &Device, plan: &Plan, k: usize) -> Result<(), CudaError> {
+        self.make_room_to_score(device, plan, k)?;
+        let n_values = (plan.n_tokens() * k).next_power_of_two();
+        device.reserve(&mut self.weighted, n_values)?;
+        device.reserve(&mut self.nodes, n_values)?;
+        device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
+    }
+
+    fn forward(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let sequences = planned.sequences();
+        device.place(&mut self.local, &self.emission, &sequences, k)?;
+        let out = (&mut self.alpha, &mut self.log_probs);
+        let probabilities = (&self.local, &self.start, &self.blocks);
+        device.forward_pass(out, probabilities, &sequences, k)
+    }
+
+    /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those.
+    fn expect(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        (k, n): (usize, usize),
+    ) -> Result<(), CudaError> {
+        let blocks = planned.blocks(0..planned.plan.n_blocks());
+        let logits = (&self.logits, 0);
+        device.gather_blocks((&mut self.blocks, 0), logits, &self.log_sums, &blocks, (k, n))?;
+        self.forward(device, planned, k)?;
+        let sequences = planned.sequences();
+        let out = (&mut self.alpha, &mut self.weighted, &mut self.nodes);
+        device.backward_pass(out, (&self.local, &self.blocks), &sequences, k)?;
+        let factors = (&self.alpha, &self.weighted);
+        device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)?;
+        for (out, groups) in [
+            (&mut self.start_counts, planned.starts()),
+            (&mut self.left, planned.left()),
+            (&mut self.visits, planned.visits()),
+        ] {
+            device.clear(out)?;
+            device.sum_groups(out, &self.nodes, &groups, k)?;
+        }
+        device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)
+    }
+}
+
+/// Where weights lie.
+fn range(layout: &Layout, name: &str) -> Range<usize> {
+    let mut entries = layout.entries();
+    entries.find(|entry| entry.0 == name).expect("weights of this name").2
+}
+
+/// The constants of step t.
+fn step_of(params: &AdamWParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
+    let ((beta_1, beta_2), t) = (params.betas, n_steps as f64);
+    AdamWStep {
+        betas: params.betas,
+        epsilon: params.epsilon,
+        kept: 1.0 - learning_rate * params.weight_decay,
+        rate: learning_rate / (1.0 - beta_1.powf(t)),
+        root_scale: 1.0 / (1.0 - beta_2.powf(t)).sqrt(),
+    }
+}

@@ -1,0 +1,170 @@
+//! The vectors of states on the device; see `crate::states` for what they are.
+
+use super::residual::{Residual, Scratch};
+use super::{Weights, range};
+use crate::params::{HmmParams, Parameterization, Tying};
+use crate::states::{USES, Use};
+use latens_cuda::{Array, Columns, CudaError, Device, Precision, RowGroups};
+use latens_nn::Layout;
+use std::ops::Range;
+
+/// Where the vectors come from, and room for them and their derivatives.
+#[derive(Debug)]
+pub(super) struct StateVectors {
+    source: Source,
+    dim: usize,
+    vectors: Vec<Array<f32>>,
+    d_vectors: Vec<Array<f32>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// One table for all uses, or one for each.
+    Tables(Vec<Range<usize>>),
+    Factored(Box<Factored>),
+}
+
+#[derive(Debug)]
+struct Factored {
+    cluster: Range<usize>,
+    state: Range<usize>,
+    nets: Vec<Residual>,
+    joined: Array<f32>,
+    d_joined: Array<f32>,
+    cluster_idxs: Array<u32>,
+    /// How many states of a cluster the indices are for.
+    k: usize,
+}
+
+/// The states that take part: their numbers lie in an array.
+#[derive(Clone, Copy)]
+pub(super) struct KeptStates<'a> {
+    pub(super) states: &'a Array<u32>,
+    pub(super) n: usize,
+    pub(super) k: usize,
+}
+
+impl StateVectors {
+    pub(super) fn new(
+        device: &Device,
+        params: &HmmParams,
+        layout: &Layout,
+        n_rows: usize,
+    ) -> Result<StateVectors, CudaError> {
+        let dim = params.dim;
+        let source = match (params.parameterization, params.tying) {
+            (Parameterization::Factored, _) => {
+                let net = |(_, name): &(Use, &str)| {
+                    Residual::new(device, layout, &format!("states.{name}"), n_rows)
+                };
+                Source::Factored(Box::new(Factored {
+                    cluster: range(layout, "clusters.embedding"),
+                    state: range(layout, "states.embedding"),
+                    nets: USES.iter().map(net).collect::<Result<_, _>>()?,
+                    joined: device.zeros(n_rows * dim)?,
+                    d_joined: device.zeros(n_rows * dim)?,
+                    cluster_idxs: device.zeros(n_rows)?,
+                    k: 0,
+                }))
+            }
+            (_, Tying::Shared) => Source::Tables(vec![range(layout, "states.embedding")]),
+            (_, Tying::Separate) => {
+                let table =
+                    |(_, name): &(Use, &str)| range(layout, &format!("states.{name}.embedding"));
+                Source::Tables(USES.iter().map(table).collect())
+            }
+        };
+        let n = if let Source::Tables(tables) = &source { tables.len() } else { USES.len() };
+        let zeros = || (0..n).map(|_| device.zeros(n_rows * dim)).collect::<Result<Vec<_>, _>>();
+        Ok(StateVectors { source, dim, vectors: zeros()?, d_vectors: zeros()? })
+    }
+
+    pub(super) fn forward(
+        &mut self,
+        device: &Device,
+        weights: &Array<f32>,
+        kept: KeptStates<'_>,
+        (rate, seed): (f32, u64),
+        precision: Precision,
+    ) -> Result<(), CudaError> {
+        let KeptStates { states, n, k } = kept;
+        let dim = self.dim;
+        self.d_vectors.iter_mut().try_for_each(|d_vectors| device.clear(d_vectors))?;
+        match &mut self.source {
+            Source::Tables(tables) => {
+                for (table, vectors) in tables.iter().zip(&mut self.vectors) {
+                    let (table, out) = ((weights, table.clone()), (vectors, Columns::all(dim)));
+                    device.gather_rows(out, table, (states, 0..n), (n, dim))?;
+                }
+            }
+            Source::Factored(factored) => {
+                let Factored { cluster, state, nets, joined, cluster_idxs, k: of_k, .. } =
+                    &mut **factored;
+                if *of_k != k {
+                    let idxs: Vec<u32> = (0..n).map(|i| (i / k) as u32).collect();
+                    device.write(&idxs, cluster_idxs)?;
+                    *of_k = k;
+                }
+                let half = dim / 2;
+                let out = (&mut *joined, Columns { stride: dim, first: 0 });
+                let table = (weights, cluster.clone());
+                device.gather_rows(out, table, (cluster_idxs, 0..n), (n, half))?;
+                let out = (&mut *joined, Columns { stride: dim, first: half });
+                device.gather_rows(out, (weights, state.clone()), (states, 0..n), (n, half))?;
+                for (i, (net, vectors)) in nets.iter_mut().zip(&mut self.vectors).enumerate() {
+                    let seed = seed.wrapping_add(i as u64);
+                    net.forward(device, weights, joined, n, (rate, seed), precision)?;
+                    device.copy(&net.out, vectors)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn vectors(&self, of: Use) -> &Array<f32> {
+        &self.vectors[of as usize % self.vectors.len()]
+    }
+
+    pub(super) fn vectors_and_gradients(&mut self, of: Use) -> (&Array<f32>, &mut Array<f32>) {
+        let at = of as usize % self.vectors.len();
+        (&self.vectors[at], &mut self.d_vectors[at])
+    }
+
+    /// Adds the derivatives that were collected to those of the weights.
+    pub(super) fn backward(
+        &mut self,
+        device: &Device,
+        learned: &mut Weights,
+        kept: KeptStates<'_>,
+        scratch: &mut Scratch,
+        precision: Precision,
+    ) -> Result<(), CudaError> {
+        let KeptStates { states, n, k } = kept;
+        let dim = self.dim;
+        match &mut self.source {
+            Source::Tables(tables) => {
+                for (table, d_vectors) in tables.iter().zip(&self.d_vectors) {
+                    let table = (&mut learned.gradient, table.clone());
+                    let rows = (d_vectors, Columns::all(dim));
+                    device.add_to_rows(table, (states, 0..n), rows, (n, dim))?;
+                }
+                Ok(())
+            }
+            Source::Factored(factored) => {
+                let Factored { cluster, state, nets, joined, d_joined, .. } = &mut **factored;
+                device.clear(d_joined)?;
+                for (net, d_vectors) in nets.iter_mut().zip(&self.d_vectors) {
+                    device.copy(d_vectors, &mut net.d_out)?;
+                    net.backward(device, learned, joined, d_joined, n, scratch, precision)?;
+                }
+                let half = dim / 2;
+                let table = (&mut learned.gradient, cluster.clone());
+                let rows = (&*d_joined, Columns { stride: dim, first: 0 });
+                device.add_sums_of_groups(table, rows, RowGroups { n: n / k, size: k }, half)?;
+                let table = (&mut learned.gradient, state.clone());
+                let rows = (&*d_joined, Columns { stride: dim, first: half });
+                device.add_to_rows(table, (states, 0..n), rows, (n, half))
+            }
+        }
+    }
+}

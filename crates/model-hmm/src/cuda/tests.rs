@@ -1,0 +1,90 @@
+//! The device against the processor. Without a device there is nothing to compare, and the tests say so.
+
+use super::*;
+use crate::learner::CpuLearner;
+use crate::params::{Constraint, Parameterization, Tying};
+use latens_corpus::WordId;
+use latens_math::Rng;
+
+/// Sentences of random words.
+fn sentences(n_words: usize, n: usize, rng: &mut Rng) -> Vec<Vec<WordId>> {
+    let mut below = |n: usize| (rng.uniform() * n as f64) as usize;
+    (0..n).map(|_| (0..1 + below(12)).map(|_| WordId::from(below(n_words))).collect()).collect()
+}
+
+fn compare(params: &HmmParams, n_words: usize, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let n_clusters = if params.constraint == Constraint::None { 1 } else { params.n_clusters };
+    let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
+    let support = Support::new(params.n_states / n_clusters, n_clusters, clusters);
+    let spellings = vec!["word"; n_words];
+    let neural = || Neural::<f32>::new(params, &support, &spellings, 0);
+    let mut weights = vec![0.0; neural().layout().len()];
+    neural().init(&mut weights, &mut rng);
+    let state = LearnerState::new(weights);
+    let mut cuda = match CudaLearner::new(params, &support, &neural(), &state, Precision::Full) {
+        Ok(learner) => learner,
+        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let mut cpu = CpuLearner::new(params, &support, Box::new(neural()), state);
+
+    let sentences = sentences(n_words, 20, &mut rng);
+    let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
+    let kept = Kept::draw(&support, params.state_dropout, &mut rng);
+    for _ in 0..3 {
+        let a = cpu.step(&batch, &kept, None, 0.01).unwrap();
+        let b = cuda.step(&batch, &kept, None, 0.01).unwrap();
+        assert!((a - b).abs() < 1e-5 * a.abs(), "ln p of a step: {a} and {b}");
+        let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
+        assert_near(&gradient, cpu.gradient(), "gradients");
+    }
+    let (a, b) = (cpu.log_prob(&[batch.clone()]).unwrap(), cuda.log_prob(&[batch]).unwrap());
+    // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
+    assert!((a - b).abs() < 1e-3 * a.abs(), "ln p after steps: {a} and {b}");
+    assert_eq!(cuda.state().n_steps, 3);
+}
+
+fn assert_near(a: &[f32], b: &[f32], what: &str) {
+    let norm =
+        |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let difference = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
+    let length = norm(&mut b.iter().copied());
+    assert!(difference <= 1e-4 * length, "{what}: {difference} of {length}");
+}
+
+#[test]
+fn steps_are_those_of_the_processor() {
+    let base = HmmParams { dim: 16, clip: 5.0, ..HmmParams::default() };
+    for (n_states, n_clusters, state_dropout, n_words, seed) in [
+        (24, 3, 0.0, 11, 1),
+        (24, 3, 0.5, 11, 2),
+        (256, 4, 0.5, 150, 3),
+        (70, 7, 0.0, 40, 4),
+        (2048, 2, 0.0, 300, 5),
+    ] {
+        let params = HmmParams { n_states, n_clusters, state_dropout, ..base.clone() };
+        compare(&params, n_words, seed);
+    }
+}
+
+#[test]
+fn all_kinds_of_state_vectors_learn_alike() {
+    for (parameterization, tying, constraint) in [
+        (Parameterization::Neural, Tying::Separate, Constraint::Brown),
+        (Parameterization::Factored, Tying::Shared, Constraint::Brown),
+        (Parameterization::Neural, Tying::Shared, Constraint::None),
+    ] {
+        let params = HmmParams {
+            n_states: 64,
+            n_clusters: 4,
+            dim: 32,
+            parameterization,
+            tying,
+            constraint,
+            state_dropout: 0.25,
+            ..HmmParams::default()
+        };
+        compare(&params, 60, 6);
+    }
+}
