@@ -67,7 +67,7 @@ const SOURCES: [&str; 5] = [
     include_str!("kernels/optimizer.cu"),
 ];
 
-const KERNELS: [&str; 30] = [
+const KERNELS: [&str; 29] = [
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -75,7 +75,6 @@ const KERNELS: [&str; 30] = [
     "relu_backward",
     "norm_of_sum",
     "norm_backward",
-    "column_sums",
     "add_column_sums",
     "to_bf16",
     "row_log_sums",

@@ -35,7 +35,7 @@ pub struct Emissions {
 
 impl Emissions {
     /// The most slots that one block of threads works on.
-    pub const PART: usize = 32;
+    pub const PART: usize = 64;
 
     /// Clusters with these slots each.
     pub fn new(device: &Device, clusters: &[Range<usize>]) -> Result<Emissions, CudaError> {
@@ -72,7 +72,7 @@ impl Emissions {
         assert!(self.n_slots * k <= table.len() && words.len() == self.n_slots * dim, "all slots");
         assert!(self.n_clusters * k * dim <= states.len(), "all states");
         let (words, bias) = (weights.at(words), weights.at(bias));
-        let config = grid((self.n_parts, k.div_ceil(32), 1), (32, 8));
+        let config = grid((self.n_parts, k.div_ceil(Emissions::PART), 1), (16, 16));
         let (k_of, dim) = (k as i32, dim as i32);
         launch!(
             device,
@@ -134,8 +134,8 @@ impl Emissions {
         assert!(self.n_clusters * k * dim <= d_states.len().min(states.len()), "all states");
         let vectors = weights.at(words.clone());
         let (k_of, dim_of, n_slots) = (k as i32, dim as i32, self.n_slots as i32);
-        let tiles = |n: usize| n.div_ceil(32);
-        let config = grid((self.n_parts, tiles(dim), 1), (32, 8));
+        let tiles = |n: usize| n.div_ceil(Emissions::PART);
+        let config = grid((self.n_parts, tiles(dim), 1), (16, 16));
         let mut d_words = gradient.at_mut(words);
         launch!(
             device,
@@ -148,7 +148,7 @@ impl Emissions {
             &k_of,
             &dim_of
         )?;
-        let config = grid((self.n_clusters, tiles(k), tiles(dim)), (32, 8));
+        let config = grid((self.n_clusters, tiles(k), tiles(dim)), (16, 16));
         launch!(
             device,
             "emission_to_states",

@@ -116,18 +116,37 @@ impl Device {
         launch!(self, "bias_relu", config, &mut x.0, &bias, &n, &dim, &rate, &seed)
     }
 
-    /// The derivative before a ReLU with value y: `scale` · d_y where y > 0.
+    /// The derivative before a ReLU with value y, of n rows: `scale` · d_y where y > 0; and its column sums, which are
+    /// added to `bias`. `partial` is scratch.
     pub fn relu_backward(
         &self,
         d_z: &mut Array<f32>,
-        y: &Array<f32>,
-        d_y: &Array<f32>,
+        (y, d_y): (&Array<f32>, &Array<f32>),
         n: usize,
         scale: f32,
+        (gradient, bias): (&mut Array<f32>, Range<usize>),
+        partial: &mut Array<f32>,
     ) -> Result<(), CudaError> {
-        assert!(n <= d_z.len() && n <= y.len() && n <= d_y.len(), "a derivative for each number");
-        let (config, n) = (for_each(n), n as i64);
-        launch!(self, "relu_backward", config, &mut d_z.0, &y.0, &d_y.0, &n, &scale)
+        let (dim, n_parts) = (bias.len(), n.div_ceil(ROWS_OF_PART));
+        for array in [&*d_z, y, d_y] {
+            assert!(n * dim <= array.len(), "whole rows");
+        }
+        self.reserve(partial, n_parts * dim)?;
+        let config = grid((n_parts.max(1), 1, 1), (dim.next_multiple_of(32).min(1024), 1));
+        let (n, dim) = (n as i32, dim as i32);
+        launch!(
+            self,
+            "relu_backward",
+            config,
+            &mut d_z.0,
+            &mut partial.0,
+            &y.0,
+            &d_y.0,
+            &n,
+            &dim,
+            &scale
+        )?;
+        self.add_column_sums((gradient, bias.clone()), partial, n_parts, Columns::all(bias.len()))
     }
 
     /// The layer norm of a + b; keeps what its backward pass needs.
@@ -163,57 +182,72 @@ impl Device {
         )
     }
 
-    /// The derivative by what was normalised, and d_y ∘ normalised, whose column sums are the gain's derivative.
+    /// The derivative by what was normalised, of n rows; those of gain and offset are added. `partial` is scratch.
     pub fn norm_backward(
         &self,
-        (d_x, product): (&mut Array<f32>, &mut Array<f32>),
+        d_x: &mut Array<f32>,
         d_y: &Array<f32>,
         (normalised, inverse_deviation): (&Array<f32>, &Array<f32>),
-        (weights, gain): (&Array<f32>, Range<usize>),
+        (weights, gradient, gain, offset): (
+            &Array<f32>,
+            &mut Array<f32>,
+            Range<usize>,
+            Range<usize>,
+        ),
         n: usize,
+        partial: &mut Array<f32>,
     ) -> Result<(), CudaError> {
-        let dim = gain.len();
-        for array in [&*d_x, product, d_y, normalised] {
+        /// Warps of a part, of which each has sums of its own; few for long rows, for which there is less room.
+        const WARPS: usize = 8;
+        const ROOM: usize = 48 << 10;
+        let (dim, n_parts) = (gain.len(), n.div_ceil(ROWS_OF_PART));
+        for array in [&*d_x, d_y, normalised] {
             assert!(n * dim <= array.len(), "whole rows");
         }
         assert!(n <= inverse_deviation.len(), "a deviation for each row");
-        let gain = weights.at(gain);
-        let config = warps(n);
-        let (n, dim) = (n as i32, dim as i32);
+        let room_of_warp = 2 * dim * size_of::<f32>();
+        let n_warps = WARPS.min(ROOM / room_of_warp);
+        assert!(n_warps > 0, "rows of at most 6,144 numbers");
+        self.reserve(partial, n_parts * 2 * dim)?;
+        let gains = weights.at(gain.clone());
+        let mut config = grid((n_parts.max(1), 1, 1), (32 * n_warps, 1));
+        config.shared_mem_bytes = (n_warps * room_of_warp) as u32;
+        let (n, dim_of) = (n as i32, dim as i32);
         launch!(
             self,
             "norm_backward",
             config,
             &mut d_x.0,
-            &mut product.0,
+            &mut partial.0,
             &d_y.0,
             &normalised.0,
             &inverse_deviation.0,
-            &gain,
+            &gains,
             &n,
-            &dim
-        )
+            &dim_of
+        )?;
+        for (out, first) in [(gain, 0), (offset, dim)] {
+            let columns = Columns { stride: 2 * dim, first };
+            self.add_column_sums((gradient, out), partial, n_parts, columns)?;
+        }
+        Ok(())
     }
 
-    /// Adds the sums of the columns of n rows; `partial` is scratch.
-    pub fn add_column_sums(
+    /// Adds the sums of some columns of n rows.
+    fn add_column_sums(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         x: &Array<f32>,
         n: usize,
-        partial: &mut Array<f32>,
+        columns: Columns,
     ) -> Result<(), CudaError> {
-        const ROWS: usize = 128;
-        let (dim, n_parts) = (out.1.len(), n.div_ceil(ROWS));
-        assert!(n * dim <= x.len(), "whole rows");
-        self.reserve(partial, n_parts * dim)?;
-        let config = grid((n_parts.max(1), 1, 1), (dim.next_multiple_of(32).min(1024), 1));
-        let (n, dim_of, rows) = (n as i32, dim as i32, ROWS as i32);
-        launch!(self, "column_sums", config, &mut partial.0, &x.0, &n, &dim_of, &rows)?;
+        let dim = out.1.len();
+        assert!(n * columns.stride <= x.len() && columns.first + dim <= columns.stride, "rows");
         let mut out = out.0.at_mut(out.1);
-        let n_parts = n_parts as i32;
-        let config = for_each(dim);
-        launch!(self, "add_column_sums", config, &mut out, &partial.0, &n_parts, &dim_of)
+        let config = grid((dim.div_ceil(32), 1, 1), (32, 32));
+        let (n, dim) = (n as i32, dim as i32);
+        let (stride, first) = (columns.stride as i32, columns.first as i32);
+        launch!(self, "add_column_sums", config, &mut out, &x.0, &n, &stride, &first, &dim)
     }
 
     /// The nearest bf16 of each number.
@@ -223,6 +257,9 @@ impl Device {
         launch!(self, "to_bf16", config, &mut out.0, &x.0, &n)
     }
 }
+
+/// How many rows' sums are made at a time; the kernels have the same number.
+const ROWS_OF_PART: usize = 64;
 
 /// A warp for each row.
 pub(crate) fn warps(n: usize) -> cudarc::driver::LaunchConfig {

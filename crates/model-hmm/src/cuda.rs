@@ -12,7 +12,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 
-use crate::learner::{Learner, LearnerState};
+use crate::learner::{Choices, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
 use crate::params::HmmParams;
@@ -183,33 +183,27 @@ impl<'a> CudaLearner<'a> {
 
     fn try_step(
         &mut self,
-        batch: &Batch<'_>,
+        plan: &Plan,
         kept: &Kept,
         seed: u64,
         learning_rate: f64,
-    ) -> Result<f64, CudaError> {
+    ) -> Result<(), CudaError> {
         let (k, n) = (kept.k, kept.states.len());
-        let plan = Plan::to_learn(self.support, batch);
         self.forward(kept, (self.dropout, seed))?;
         self.logits(0..n, n)?;
         let mut ints = std::mem::replace(&mut self.ints, self.device.zeros(1)?);
-        let planned = Planned::new(&self.device, &plan, &mut ints)?;
-        self.tables.make_room(&self.device, &plan, k)?;
+        let planned = Planned::new(&self.device, plan, &mut ints)?;
+        self.tables.make_room(&self.device, plan, k)?;
         self.tables.expect(&self.device, &planned, (k, n))?;
         self.backward(&planned, kept)?;
         self.ints = ints;
 
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
-        let per_token = 1.0 / batch.n_tokens().max(1) as f64;
+        let per_token = 1.0 / plan.n_tokens().max(1) as f64;
         let log_probs = (&self.tables.log_probs, plan.n_sentences());
         device.step_scale(result, gradient, log_probs, (per_token, self.clip))?;
         let step = step_of(&self.adamw, self.n_steps + 1, learning_rate);
-        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)?;
-        let log_prob = result.log_prob(device)?;
-        if log_prob.is_finite() {
-            self.n_steps += 1;
-        }
-        Ok(log_prob)
+        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
     }
 
     /// Expected counts ─▶ the gradient.
@@ -351,16 +345,31 @@ impl<'a> CudaLearner<'a> {
 }
 
 impl Learner for CudaLearner<'_> {
-    fn step(
+    type Plan = Plan;
+
+    fn plan(&self, batch: &Batch<'_>) -> Plan {
+        Plan::to_learn(self.support, batch)
+    }
+
+    fn begin_step(
         &mut self,
-        batch: &Batch<'_>,
-        kept: &Kept,
-        dropout: Option<Dropout>,
+        _: &Batch<'_>,
+        plan: &Plan,
+        choices: &Choices,
         learning_rate: f64,
-    ) -> Result<f64, FitError> {
-        let seed = dropout.map_or(0, Dropout::seed);
-        self.try_step(batch, kept, seed, learning_rate)
+    ) -> Result<(), FitError> {
+        let seed = choices.dropout.map_or(0, Dropout::seed);
+        self.try_step(plan, &choices.kept, seed, learning_rate)
             .map_err(FitError::step("learn on the device"))
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        let log_prob =
+            self.result.log_prob(&self.device).map_err(FitError::step("learn on the device"))?;
+        if log_prob.is_finite() {
+            self.n_steps += 1;
+        }
+        Ok(log_prob)
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {

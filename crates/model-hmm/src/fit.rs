@@ -1,13 +1,13 @@
 //! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
 
 use crate::batches::{Data, shuffled};
-use crate::learner::{CpuLearner, Learner, LearnerState};
+use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
 use crate::params::{Constraint, HmmParams, Parameterization, Schedule, WordVectors};
 use crate::scalar::Scalar;
 use crate::support::Support;
-use crate::tables::Kept;
+use crate::tables::{Batch, Kept};
 use latens_math::Rng;
 use latens_model::{
     Checkpoint, CheckpointError, Device, FitError, Progress, Valid, Watch, check_that,
@@ -151,7 +151,7 @@ struct Trainer<'t, L> {
     diverged: Option<usize>,
 }
 
-impl<L: Learner> Trainer<'_, L> {
+impl<'t, L: Learner> Trainer<'t, L> {
     fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
         while self.state.epoch < self.task.params.epochs && self.diverged.is_none() {
             self.epoch(watch)?;
@@ -166,14 +166,15 @@ impl<L: Learner> Trainer<'_, L> {
         let mut order = stream(params, ORDER, epoch, 0);
         let batches = shuffled(self.task.train.sentences, params.batch_tokens, &mut order);
         let mut started = Instant::now();
-        for (at, idxs) in batches.iter().enumerate().skip(self.state.batch) {
-            let batch = self.task.train.batch(idxs);
-            let mut states = stream(params, STATES, epoch, at);
-            let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
-            let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
-            let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+        let mut next =
+            batches.get(self.state.batch).map(|idxs| self.prepare(idxs, self.state.batch));
+        for at in self.state.batch..batches.len() {
+            let (batch, plan, choices) = next.take().expect("one was made ready for each batch");
             let rate = self.learning_rate(batches.len());
-            let log_prob = self.learner.step(&batch, &kept, dropout, rate)?;
+            self.learner.begin_step(&batch, &plan, &choices, rate)?;
+            // While a device works, the next batch is made ready.
+            next = batches.get(at + 1).map(|idxs| self.prepare(idxs, at + 1));
+            let log_prob = self.learner.end_step()?;
             if !log_prob.is_finite() {
                 self.diverged = Some(epoch + 1);
                 return Ok(());
@@ -189,6 +190,18 @@ impl<L: Learner> Trainer<'_, L> {
             }
         }
         self.end_epoch(batches.len(), watch)
+    }
+
+    /// A mini-batch of this epoch, and what is drawn for it.
+    fn prepare(&self, idxs: &[u32], at: usize) -> (Batch<'t>, L::Plan, Choices) {
+        let (params, epoch) = (self.task.params, self.state.epoch);
+        let batch = self.task.train.batch(idxs);
+        let mut states = stream(params, STATES, epoch, at);
+        let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
+        let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
+        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+        let plan = self.learner.plan(&batch);
+        (batch, plan, Choices { kept, dropout })
     }
 
     fn learning_rate(&self, n_batches: usize) -> f64 {

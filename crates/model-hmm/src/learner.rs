@@ -11,22 +11,40 @@ use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 /// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
 /// steps, so that probabilities and expected counts need never leave it.
 pub(crate) trait Learner {
-    /// One step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
-    /// weights. Returns Σ ln p of the batch before the step; NaN if that or the gradient is lost, and then
-    /// the weights are as they were.
-    fn step(
+    /// What a device wants to know of a mini-batch before its step.
+    type Plan;
+
+    /// Makes ready what can be before the step.
+    fn plan(&self, batch: &Batch<'_>) -> Self::Plan;
+
+    /// Begins a step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
+    /// weights.
+    fn begin_step(
         &mut self,
         batch: &Batch<'_>,
-        kept: &Kept,
-        dropout: Option<Dropout>,
+        plan: &Self::Plan,
+        choices: &Choices,
         learning_rate: f64,
-    ) -> Result<f64, FitError>;
+    ) -> Result<(), FitError>;
+
+    /// Waits for the end of the step that was begun. Returns Σ ln p of the batch before the step; NaN if that or
+    /// the gradient is lost, and then the weights are as they were.
+    fn end_step(&mut self) -> Result<f64, FitError>;
 
     /// Σ ln p of sentences with all states, tags aside.
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
     /// All that a checkpoint needs.
     fn state(&self) -> LearnerState;
+}
+
+/// What is drawn for a mini-batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    /// The states that take part.
+    pub(crate) kept: Kept,
+    /// Which hidden units do not.
+    pub(crate) dropout: Option<Dropout>,
 }
 
 /// Weights and the state of the optimiser.
@@ -57,6 +75,8 @@ pub(crate) struct CpuLearner<'a> {
     tables: Tables<f32>,
     engine: Engine<f32>,
     expected: Expected<f32>,
+    /// Σ ln p of the last step.
+    log_prob: f64,
 }
 
 impl<'a> CpuLearner<'a> {
@@ -78,6 +98,7 @@ impl<'a> CpuLearner<'a> {
             tables: Tables::default(),
             engine: Engine::default(),
             expected: Expected::default(),
+            log_prob: f64::NAN,
         }
     }
 }
@@ -91,15 +112,20 @@ impl CpuLearner<'_> {
 }
 
 impl Learner for CpuLearner<'_> {
-    fn step(
+    type Plan = ();
+
+    fn plan(&self, _: &Batch<'_>) {}
+
+    fn begin_step(
         &mut self,
         batch: &Batch<'_>,
-        kept: &Kept,
-        dropout: Option<Dropout>,
+        _: &(),
+        choices: &Choices,
         learning_rate: f64,
-    ) -> Result<f64, FitError> {
+    ) -> Result<(), FitError> {
+        let Choices { kept, dropout } = choices;
         let CpuLearner { support, parameters, weights, tables, expected, gradient, .. } = self;
-        parameters.forward(weights, support, kept, dropout, tables);
+        parameters.forward(weights, support, kept, *dropout, tables);
         let log_probs = self.engine.expectations(support, tables, batch, expected);
         gradient.fill(0.0);
         parameters.backward(weights, support, kept, tables, expected, gradient);
@@ -108,11 +134,17 @@ impl Learner for CpuLearner<'_> {
         let norm = norm(gradient) * per_token;
         let log_prob: f64 = log_probs.iter().sum();
         if !log_prob.is_finite() || !norm.is_finite() {
-            return Ok(f64::NAN);
+            self.log_prob = f64::NAN;
+            return Ok(());
         }
         let scale = -per_token * clip_factor(norm, self.clip);
         self.optimizer.update(weights, gradient, learning_rate, scale);
-        Ok(log_prob)
+        self.log_prob = log_prob;
+        Ok(())
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        Ok(self.log_prob)
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {

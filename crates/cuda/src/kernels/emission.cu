@@ -1,40 +1,65 @@
 // Emissions b(x|z) = softmax of u_x . f_z + bias_x over the words of z's cluster. The words of a cluster have slots side
 // by side; a table has a row of k numbers for each slot, those of the k states of its cluster.
 
-#define TILE 32
-#define ROWS 8 // rows of threads of a tile: each does TILE / ROWS rows of it
+// Products are made in tiles of 64 x 64 numbers by 16 x 16 threads, each of which has 4 x 4 of them.
+#define TILE 64
+#define DEPTH 16
 
 // A part of one cluster's slots, at most TILE of them.
 struct Part {
     unsigned cluster, first, n;
 };
 
+// sums += the product of DEPTH numbers of each of TILE rows of a and of b
+__device__ void add_products(float sums[4][4], const float a[DEPTH][TILE + 4], const float b[DEPTH][TILE + 4]) {
+#pragma unroll
+    for (int e = 0; e < DEPTH; e++) {
+        float4 x = *(const float4*)&a[e][threadIdx.y * 4], y = *(const float4*)&b[e][threadIdx.x * 4];
+        float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) sums[i][j] += xs[i] * ys[j];
+    }
+}
+
+// tile[e, r] = rows[first + r, at + e]: some columns of at most n rows of `stride` numbers
+__device__ void load_transposed(float tile[DEPTH][TILE + 4], const float* rows, int n, int at, int stride) {
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH; i += 256) {
+        int r = i / DEPTH, e = i % DEPTH;
+        tile[e][r] = r < n && at + e < stride ? rows[(long long)r * stride + at + e] : 0.0f;
+    }
+}
+
+// tile[e, c] = rows[e, at + c]: TILE columns of at most n rows
+__device__ void load(float tile[DEPTH][TILE + 4], const float* rows, int n, int at, int stride) {
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH; i += 256) {
+        int e = i / TILE, c = i % TILE;
+        tile[e][c] = e < n && at + c < stride ? rows[(long long)e * stride + at + c] : 0.0f;
+    }
+}
+
 // logits[x, z] = u_x . f_z + bias_x
 extern "C" __global__ void emission_logits(float* logits, const Part* parts, const float* words, const float* bias,
                                            const float* states, int k, int dim) {
-    __shared__ float us[TILE][TILE + 1], fs[TILE][TILE + 1];
+    __shared__ __align__(16) float us[DEPTH][TILE + 4], fs[DEPTH][TILE + 4];
     Part part = parts[blockIdx.x];
-    int z = blockIdx.y * TILE + threadIdx.x;
-    float sums[TILE / ROWS] = {0};
-    for (int d0 = 0; d0 < dim; d0 += TILE) {
-        int d = d0 + threadIdx.x;
-        for (int r = threadIdx.y; r < TILE; r += ROWS) {
-            us[r][threadIdx.x] = r < part.n && d < dim ? words[(long long)(part.first + r) * dim + d] : 0.0f;
-            int state = blockIdx.y * TILE + r;
-            fs[r][threadIdx.x] =
-                state < k && d < dim ? states[((long long)part.cluster * k + state) * dim + d] : 0.0f;
+    int z0 = blockIdx.y * TILE;
+    const float* own = states + ((long long)part.cluster * k + z0) * dim;
+    float sums[4][4] = {{0}};
+    for (int d = 0; d < dim; d += DEPTH) {
+        load_transposed(us, words + (long long)part.first * dim, part.n, d, dim);
+        load_transposed(fs, own, k - z0, d, dim);
+        __syncthreads();
+        add_products(sums, us, fs);
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            int r = threadIdx.y * 4 + i, z = z0 + threadIdx.x * 4 + j;
+            if (r < part.n && z < k)
+                logits[(long long)(part.first + r) * k + z] = sums[i][j] + bias[part.first + r];
         }
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < TILE; e++)
-#pragma unroll
-            for (int i = 0; i < TILE / ROWS; i++) sums[i] += us[threadIdx.y + i * ROWS][e] * fs[threadIdx.x][e];
-        __syncthreads();
-    }
-    for (int i = 0; i < TILE / ROWS; i++) {
-        int r = threadIdx.y + i * ROWS;
-        if (r < part.n && z < k) logits[(long long)(part.first + r) * k + z] = sums[i] + bias[part.first + r];
-    }
 }
 
 // A softmax down every column of a cluster: slots begins[c] .. begins[c + 1].
@@ -77,56 +102,43 @@ extern "C" __global__ void emission_gradient(float* table, const float* counts, 
 // d_words[x] += sum_z g[x, z] f_z
 extern "C" __global__ void emission_to_words(float* d_words, const Part* parts, const float* g, const float* states,
                                              int k, int dim) {
-    __shared__ float gs[TILE][TILE + 1], fs[TILE][TILE + 1];
+    __shared__ __align__(16) float gs[DEPTH][TILE + 4], fs[DEPTH][TILE + 4];
     Part part = parts[blockIdx.x];
-    int d = blockIdx.y * TILE + threadIdx.x;
-    float sums[TILE / ROWS] = {0};
-    for (int z0 = 0; z0 < k; z0 += TILE) {
-        for (int r = threadIdx.y; r < TILE; r += ROWS) {
-            int z = z0 + threadIdx.x;
-            gs[r][threadIdx.x] = r < part.n && z < k ? g[(long long)(part.first + r) * k + z] : 0.0f;
-            int state = z0 + r;
-            fs[r][threadIdx.x] =
-                state < k && d < dim ? states[((long long)part.cluster * k + state) * dim + d] : 0.0f;
+    int d0 = blockIdx.y * TILE;
+    float sums[4][4] = {{0}};
+    for (int z = 0; z < k; z += DEPTH) {
+        load_transposed(gs, g + (long long)part.first * k, part.n, z, k);
+        load(fs, states + ((long long)part.cluster * k + z) * dim, k - z, d0, dim);
+        __syncthreads();
+        add_products(sums, gs, fs);
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            int r = threadIdx.y * 4 + i, d = d0 + threadIdx.x * 4 + j;
+            if (r < part.n && d < dim) d_words[(long long)(part.first + r) * dim + d] += sums[i][j];
         }
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < TILE; e++)
-#pragma unroll
-            for (int i = 0; i < TILE / ROWS; i++) sums[i] += gs[threadIdx.y + i * ROWS][e] * fs[e][threadIdx.x];
-        __syncthreads();
-    }
-    for (int i = 0; i < TILE / ROWS; i++) {
-        int r = threadIdx.y + i * ROWS;
-        if (r < part.n && d < dim) d_words[(long long)(part.first + r) * dim + d] += sums[i];
-    }
 }
 
 // d_states[z] = sum_x g[x, z] u_x over the words of z's cluster
 extern "C" __global__ void emission_to_states(float* d_states, const unsigned* begins, const float* g,
                                               const float* words, int k, int dim) {
-    __shared__ float gs[TILE][TILE + 1], us[TILE][TILE + 1];
+    __shared__ __align__(16) float gs[DEPTH][TILE + 4], us[DEPTH][TILE + 4];
     unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
-    int d = blockIdx.z * TILE + threadIdx.x;
-    float sums[TILE / ROWS] = {0};
-    for (unsigned x0 = begin; x0 < end; x0 += TILE) {
-        for (int r = threadIdx.y; r < TILE; r += ROWS) {
-            unsigned x = x0 + r;
-            int z = blockIdx.y * TILE + threadIdx.x;
-            gs[r][threadIdx.x] = x < end && z < k ? g[(long long)x * k + z] : 0.0f;
-            us[r][threadIdx.x] = x < end && d < dim ? words[(long long)x * dim + d] : 0.0f;
+    int z0 = blockIdx.y * TILE, d0 = blockIdx.z * TILE;
+    float sums[4][4] = {{0}};
+    for (unsigned x = begin; x < end; x += DEPTH) {
+        load(gs, g + (long long)x * k, end - x, z0, k);
+        load(us, words + (long long)x * dim, end - x, d0, dim);
+        __syncthreads();
+        add_products(sums, gs, us);
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            int z = z0 + threadIdx.y * 4 + i, d = d0 + threadIdx.x * 4 + j;
+            if (z < k && d < dim) d_states[((long long)blockIdx.x * k + z) * dim + d] = sums[i][j];
         }
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < TILE; e++)
-#pragma unroll
-            for (int i = 0; i < TILE / ROWS; i++) sums[i] += gs[e][threadIdx.y + i * ROWS] * us[e][threadIdx.x];
-        __syncthreads();
-    }
-    for (int i = 0; i < TILE / ROWS; i++) {
-        int z = blockIdx.y * TILE + threadIdx.y + i * ROWS;
-        if (z < k && d < dim) d_states[((long long)blockIdx.x * k + z) * dim + d] = sums[i];
-    }
 }
 
 // d_bias[x] += sum_z g[x, z]: a warp for each slot.

@@ -1,3 +1,7 @@
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7F800000)
+#endif
+
 // Layers of networks. A matrix is row-major; a row is an example.
 
 // A number in [0, 1) of a seed and a place: three rounds of mixing (splitmix64), so that neighbours differ.
@@ -57,11 +61,24 @@ extern "C" __global__ void bias_relu(float* x, const float* bias, long long n, i
     }
 }
 
-// d_z = scale * d_y where y > 0, else 0
-extern "C" __global__ void relu_backward(float* d_z, const float* y, const float* d_y, long long n, float scale) {
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x)
-        d_z[at] = y[at] > 0.0f ? scale * d_y[at] : 0.0f;
+// The sums of columns are made in two steps, of parts of ROWS rows each, so that they always come in the same order.
+#define ROWS_OF_PART 64
+
+// d_z = scale * d_y where y > 0, else 0; partial[p] = the column sums of d_z of part p
+extern "C" __global__ void relu_backward(float* d_z, float* partial, const float* y, const float* d_y, int n, int dim,
+                                         float scale) {
+    int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART);
+    for (int c = threadIdx.x; c < dim; c += blockDim.x) {
+        float sum = 0;
+#pragma unroll 8
+        for (int r = first; r < last; r++) {
+            long long at = (long long)r * dim + c;
+            float d = y[at] > 0.0f ? scale * d_y[at] : 0.0f;
+            d_z[at] = d;
+            sum += d;
+        }
+        partial[(long long)blockIdx.x * dim + c] = sum;
+    }
 }
 
 // The layer norm of a + b: a warp for each row.
@@ -86,42 +103,51 @@ extern "C" __global__ void norm_of_sum(float* out, float* normalised, float* inv
     }
 }
 
-// d_x of the norm; product = d_y o normalised, whose column sums are the gradient of the gain.
-extern "C" __global__ void norm_backward(float* d_x, float* product, const float* d_y, const float* normalised,
+// d_x of the norm, and the derivatives of gain and offset of each part: partial[p] has those of the gain, then those of
+// the offset. A warp does the rows warp, warp + 8, ... of its part; `sums` has room for 2 * 8 * dim numbers.
+extern "C" __global__ void norm_backward(float* d_x, float* partial, const float* d_y, const float* normalised,
                                          const float* inverse_deviation, const float* gain, int n, int dim) {
-    int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (r >= n) return;
-    long long at = (long long)r * dim;
-    float sum = 0, slope = 0;
-    for (int c = lane; c < dim; c += 32) {
-        float d = d_y[at + c], x = normalised[at + c];
-        product[at + c] = d * x;
-        sum += d * gain[c];
-        slope += d * gain[c] * x;
+    extern __shared__ float sums[];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+    float* own = sums + 2 * warp * dim;
+    for (int c = lane; c < 2 * dim; c += 32) own[c] = 0;
+    int last = min(n, (int)(blockIdx.x + 1) * ROWS_OF_PART);
+    for (int r = blockIdx.x * ROWS_OF_PART + warp; r < last; r += n_warps) {
+        long long at = (long long)r * dim;
+        float sum = 0, slope = 0;
+        for (int c = lane; c < dim; c += 32) {
+            float d = d_y[at + c], x = normalised[at + c];
+            own[c] += d * x;
+            own[dim + c] += d;
+            sum += d * gain[c];
+            slope += d * gain[c] * x;
+        }
+        float mean = warp_sum(sum) / dim;
+        slope = warp_sum(slope) / dim;
+        float inverse = inverse_deviation[r];
+        for (int c = lane; c < dim; c += 32)
+            d_x[at + c] = inverse * (d_y[at + c] * gain[c] - mean - normalised[at + c] * slope);
     }
-    float mean = warp_sum(sum) / dim;
-    slope = warp_sum(slope) / dim;
-    float inverse = inverse_deviation[r];
-    for (int c = lane; c < dim; c += 32)
-        d_x[at + c] = inverse * (d_y[at + c] * gain[c] - mean - normalised[at + c] * slope);
-}
-
-// partial[b] = the column sums of rows b * rows_per_block ..; the sums of parts always come in the same order.
-extern "C" __global__ void column_sums(float* partial, const float* x, int n, int dim, int rows_per_block) {
-    int first = blockIdx.x * rows_per_block, last = min(n, first + rows_per_block);
-    for (int c = threadIdx.x; c < dim; c += blockDim.x) {
+    __syncthreads();
+    for (int c = threadIdx.x; c < 2 * dim; c += blockDim.x) {
         float sum = 0;
-        for (int r = first; r < last; r++) sum += x[(long long)r * dim + c];
-        partial[(long long)blockIdx.x * dim + c] = sum;
+        for (int w = 0; w < n_warps; w++) sum += sums[2 * w * dim + c];
+        partial[(long long)blockIdx.x * 2 * dim + c] = sum;
     }
 }
 
-// out += the column sums of partial sums
-extern "C" __global__ void add_column_sums(float* out, const float* partial, int n, int dim) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= dim) return;
+// out += the sums of `dim` columns from `first` on of n rows of `stride` numbers; 32 x 32 threads.
+extern "C" __global__ void add_column_sums(float* out, const float* partial, int n, int stride, int first, int dim) {
+    __shared__ float sums[32][33];
+    int c = blockIdx.x * 32 + threadIdx.x;
     float sum = 0;
-    for (int r = 0; r < n; r++) sum += partial[(long long)r * dim + c];
+    if (c < dim)
+        for (int r = threadIdx.y; r < n; r += 32) sum += partial[(long long)r * stride + first + c];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || c >= dim) return;
+    sum = 0;
+    for (int y = 0; y < 32; y++) sum += sums[y][threadIdx.x];
     out[c] += sum;
 }
 

@@ -13,110 +13,171 @@ extern "C" __global__ void place(float* local, const float* emission, const unsi
     }
 }
 
-// out[j] = sum_i left[i] block[i, j] for all j; `sums` has room for blockDim.x numbers.
-__device__ void times_block(float* out, const float* left, const float* block, int k, float* sums) {
-    int n_groups = k < (int)blockDim.x ? blockDim.x / k : 1;
-    int group = k < (int)blockDim.x ? threadIdx.x / k : 0;
-    int first = k < (int)blockDim.x ? threadIdx.x % k : threadIdx.x;
-    if (n_groups == 1) {
-        for (int j = first; j < k; j += blockDim.x) {
-            float sum = 0;
-#pragma unroll 16
-            for (int i = 0; i < k; i++) sum += left[i] * block[(long long)i * k + j];
-            out[j] = sum;
-        }
-        __syncthreads();
-        return;
-    }
-    int size = (k + n_groups - 1) / n_groups, begin = group * size, end = min(k, begin + size);
-    float sum = 0;
-    if (group < n_groups) {
-#pragma unroll 16
-        for (int i = begin; i < end; i++) sum += left[i] * block[(long long)i * k + first];
-    }
-    sums[threadIdx.x] = sum;
+// The k numbers of a block that a thread works on, if they are few: they are fetched one step ahead, since they do not
+// depend on what the step before finds. Threads are in k columns and blockDim.x / k groups; a group has every so many'th
+// row. HELD is how many there are at most.
+#define HELD 32
+
+// The sum of x over all threads; one barrier. `shared` has two rows of 32 numbers, which calls use in turn.
+__device__ float quick_sum(float x, float (*shared)[32], int turn) {
+    x = warp_sum(x);
+    if (threadIdx.x % 32 == 0) shared[turn & 1][threadIdx.x / 32] = x;
     __syncthreads();
-    for (int j = threadIdx.x; j < k; j += blockDim.x) {
-        float total = 0;
-        for (int g = 0; g < n_groups; g++) total += sums[g * k + j];
-        out[j] = total;
-    }
-    __syncthreads();
+    x = threadIdx.x % 32 < blockDim.x / 32 ? shared[turn & 1][threadIdx.x % 32] : 0.0f;
+    return warp_sum(x);
 }
 
-// out[i] = sum_j block[i, j] right[j]: a warp for each row.
-__device__ void block_times(float* out, const float* block, const float* right, int k) {
-    int lane = threadIdx.x % 32;
-    for (int i = threadIdx.x / 32; i < k; i += blockDim.x / 32) {
-        float sum = 0;
-#pragma unroll 4
-        for (int j = lane; j < k; j += 32) sum += block[(long long)i * k + j] * right[j];
-        sum = warp_sum(sum);
-        if (lane == 0) out[i] = sum;
-    }
+__device__ float quick_max(float x, float (*shared)[32], int turn) {
+    for (int d = 16; d > 0; d >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
+    if (threadIdx.x % 32 == 0) shared[turn & 1][threadIdx.x / 32] = x;
     __syncthreads();
+    x = threadIdx.x % 32 < blockDim.x / 32 ? shared[turn & 1][threadIdx.x % 32] : 0.0f;
+    for (int d = 16; d > 0; d >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
+    return x;
 }
+
+// Whether a thread can hold its part of a block.
+__device__ bool is_held(int k) { return (int)blockDim.x % k == 0 && k * k <= HELD * (int)blockDim.x; }
+
+// A mass that is smaller is summed up again, in two steps.
+#define SMALL_MASS 1e-20f
 
 // Fills alpha, of which each token's sums to one, and ln p of each sentence. block_of_pair[t] is the block between
-// tokens t - 1 and t.
+// tokens t - 1 and t. `memory` has room for 2 k + blockDim.x numbers.
 extern "C" __global__ void forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
                                         const float* blocks, const unsigned* offsets, const unsigned* clusters,
                                         const unsigned* block_of_pair, int k) {
     extern __shared__ float memory[];
-    __shared__ float shared[32];
+    __shared__ float shared[2][32];
     float *left = memory, *right = memory + k, *sums = memory + 2 * k;
     unsigned begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
+    bool held = is_held(k);
+    int n_groups = max(1, (int)blockDim.x / k), group = threadIdx.x / k, column = threadIdx.x % k, turn = 0;
+    float next[HELD];
     double log_prob = 0;
+    // Sums of logarithms of a few steps at a time: a logarithm is slow.
+    double mass_of_steps = 1;
     for (unsigned t = begin; t < end; t++) {
         if (t == begin) {
             for (int j = threadIdx.x; j < k; j += blockDim.x) right[j] = start[(long long)clusters[t] * k + j];
-            __syncthreads();
+        } else if (held) {
+            float sum = 0;
+#pragma unroll
+            for (int i = 0; i < HELD; i++)
+                if (i * n_groups + group < k) sum += left[i * n_groups + group] * next[i];
+            sums[threadIdx.x] = sum;
         } else {
-            times_block(right, left, blocks + (long long)block_of_pair[t] * k * k, k, sums);
+            const float* block = blocks + (long long)block_of_pair[t] * k * k;
+            for (int j = threadIdx.x; j < k; j += blockDim.x) {
+                float sum = 0;
+#pragma unroll 16
+                for (int i = 0; i < k; i++) sum += left[i] * block[(long long)i * k + j];
+                right[j] = sum;
+            }
         }
-        // First what comes in, then the word: either sum alone could be as small as a float can be.
+        if (held && t + 1 < end) {
+            const float* block = blocks + (long long)block_of_pair[t + 1] * k * k;
+#pragma unroll
+            for (int i = 0; i < HELD; i++)
+                if (i * n_groups + group < k) next[i] = block[(long long)(i * n_groups + group) * k + column];
+        }
+        __syncthreads();
         float mass = 0;
-        for (int j = threadIdx.x; j < k; j += blockDim.x) mass += right[j];
-        mass = block_sum(mass, shared);
-        float scale = 1.0f / mass, sum = 0;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
-            float x = right[j] * scale * local[(long long)t * k + j];
-            right[j] = x;
-            sum += x;
+            float x = right[j];
+            if (held && t > begin) {
+                x = 0;
+                for (int g = 0; g < n_groups; g++) x += sums[g * k + j];
+                right[j] = x;
+            }
+            left[j] = x * local[(long long)t * k + j];
+            mass += left[j];
         }
-        sum = block_sum(sum, shared);
-        scale = 1.0f / sum;
+        mass = quick_sum(mass, shared, turn++);
+        if (mass < SMALL_MASS) {
+            // First what comes in, then the word: either sum alone is no smaller than a float can be.
+            float before = 0, after = 0;
+            for (int j = threadIdx.x; j < k; j += blockDim.x) before += right[j];
+            before = quick_sum(before, shared, turn++);
+            for (int j = threadIdx.x; j < k; j += blockDim.x) {
+                left[j] = right[j] / before * local[(long long)t * k + j];
+                after += left[j];
+            }
+            mass = quick_sum(after, shared, turn++);
+            log_prob += log((double)before);
+        }
+        float scale = 1.0f / mass;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
-            float x = right[j] * scale;
-            left[j] = x;
-            alpha[(long long)t * k + j] = x;
+            left[j] *= scale;
+            alpha[(long long)t * k + j] = left[j];
         }
-        if (threadIdx.x == 0) log_prob += log((double)mass) + log((double)sum);
+        mass_of_steps *= mass;
+        if (mass_of_steps < 1e-200) {
+            log_prob += log(mass_of_steps);
+            mass_of_steps = 1;
+        }
         __syncthreads();
     }
-    if (threadIdx.x == 0) log_probs[blockIdx.x] = log_prob;
+    if (threadIdx.x == 0) log_probs[blockIdx.x] = log_prob + log(mass_of_steps);
 }
 
 // Fills gamma and v = b o beta (of which each token's has a maximum of one), and divides alpha by
-// kappa = sum alpha o beta, so that alpha x v are the expected transitions divided by a.
+// kappa = sum alpha o beta, so that alpha x v are the expected transitions divided by a. `memory` has room for 2 k
+// numbers.
 extern "C" __global__ void backward_pass(float* alpha, float* weighted, float* nodes, const float* local,
                                          const float* blocks, const unsigned* offsets,
                                          const unsigned* block_of_pair, int k) {
     extern __shared__ float memory[];
-    __shared__ float shared[32];
+    __shared__ float shared[2][32];
     float *beta = memory, *right = memory + k;
     unsigned begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, turn = 0;
+    // A warp has every n_warps'th row, and a lane every 32nd number of it.
+    int rows = (k + n_warps - 1) / n_warps, parts = (k + 31) / 32;
+    bool held = rows * parts <= HELD && parts <= 4;
+    float next[HELD];
     for (unsigned t = end; t-- > begin;) {
         bool is_last = t + 1 == end;
-        if (!is_last) block_times(beta, blocks + (long long)block_of_pair[t + 1] * k * k, right, k);
+        if (!is_last && held) {
+#pragma unroll
+            for (int r = 0; r < HELD / 4; r++) {
+                int i = r * n_warps + warp;
+                float sum = 0;
+#pragma unroll
+                for (int p = 0; p < 4; p++)
+                    if (p * 32 + lane < k) sum += next[r * 4 + p] * right[p * 32 + lane];
+                sum = warp_sum(sum);
+                if (lane == 0 && i < k) beta[i] = sum;
+            }
+        } else if (!is_last) {
+            const float* block = blocks + (long long)block_of_pair[t + 1] * k * k;
+            for (int i = warp; i < k; i += n_warps) {
+                float sum = 0;
+#pragma unroll 4
+                for (int j = lane; j < k; j += 32) sum += block[(long long)i * k + j] * right[j];
+                sum = warp_sum(sum);
+                if (lane == 0) beta[i] = sum;
+            }
+        }
+        if (held && t > begin) {
+            const float* block = blocks + (long long)block_of_pair[t] * k * k;
+#pragma unroll
+            for (int r = 0; r < HELD / 4; r++)
+#pragma unroll
+                for (int p = 0; p < 4; p++) {
+                    int i = r * n_warps + warp, j = p * 32 + lane;
+                    next[r * 4 + p] = i < k && j < k ? block[(long long)i * k + j] : 0.0f;
+                }
+        }
+        __syncthreads();
         float total = 0, max = 0;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
             float b = is_last ? 1.0f : beta[j], v = b * local[(long long)t * k + j];
             total += b * alpha[(long long)t * k + j];
             max = fmaxf(max, v);
         }
-        total = block_sum(total, shared);
-        max = block_max(max, shared);
+        total = quick_sum(total, shared, turn++);
+        max = quick_max(max, shared, turn++);
         float scale = 1.0f / total;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
             long long at = (long long)t * k + j;

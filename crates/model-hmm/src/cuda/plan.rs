@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Where the numbers of a batch lie.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     ints: Vec<u32>,
     offsets: Range<usize>,
     clusters: Range<usize>,

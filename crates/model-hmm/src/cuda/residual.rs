@@ -120,31 +120,30 @@ impl Residual {
         let Scratch { d_sum, d_outer, partial } = scratch;
         let Weights { weights, gradient } = learned;
         device.norm_backward(
-            (d_sum, d_outer),
+            d_sum,
             &self.d_out,
             (&self.normalised, &self.inverse_deviation),
-            (weights, self.gain.clone()),
+            (weights, gradient, self.gain.clone(), self.offset.clone()),
             n,
+            partial,
         )?;
-        device.add_column_sums((gradient, self.gain.clone()), d_outer, n, partial)?;
-        device.add_column_sums((gradient, self.offset.clone()), &self.d_out, n, partial)?;
 
-        device.relu_backward(d_outer, &self.outer_out, d_sum, n * dim, scale)?;
         let (weight, bias) = self.outer.clone();
+        let values = (&self.outer_out, &*d_sum);
+        device.relu_backward(d_outer, values, n, scale, (gradient, bias), partial)?;
         let factors = ((&*d_outer, all.clone(), Yes), (&self.inner_out, all.clone(), No));
         let out = (&mut *gradient, weight.clone());
         device.multiply(out, 1.0, factors.0, factors.1, (dim, dim, n), precision)?;
-        device.add_column_sums((gradient, bias), d_outer, n, partial)?;
         let factors = ((&*d_outer, all.clone(), No), (&*weights, weight, No));
         let out = (&mut *d_sum, all.clone());
         device.multiply(out, 1.0, factors.0, factors.1, (n, dim, dim), precision)?;
 
-        device.relu_backward(d_outer, &self.inner_out, d_sum, n * dim, scale)?;
         let (weight, bias) = self.inner.clone();
+        let values = (&self.inner_out, &*d_sum);
+        device.relu_backward(d_outer, values, n, scale, (gradient, bias), partial)?;
         let factors = ((&*d_outer, all.clone(), Yes), (x, 0..n * n_in, No));
         let out = (&mut *gradient, weight.clone());
         device.multiply(out, 1.0, factors.0, factors.1, (dim, n_in, n), precision)?;
-        device.add_column_sums((gradient, bias), d_outer, n, partial)?;
         let factors = ((&*d_outer, all, No), (&*weights, weight, No));
         device.multiply((d_x, 0..n * n_in), 1.0, factors.0, factors.1, (n, n_in, dim), precision)
     }

@@ -33,8 +33,8 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
     let kept = Kept::draw(&support, params.state_dropout, &mut rng);
     for _ in 0..3 {
-        let a = cpu.step(&batch, &kept, None, 0.01).unwrap();
-        let b = cuda.step(&batch, &kept, None, 0.01).unwrap();
+        let a = step(&mut cpu, &batch, &kept);
+        let b = step(&mut cuda, &batch, &kept);
         assert!((a - b).abs() < 1e-5 * a.abs(), "ln p of a step: {a} and {b}");
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
         assert_near(&gradient, cpu.gradient(), "gradients");
@@ -43,6 +43,13 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 1e-3 * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
+}
+
+fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
+    let choices = Choices { kept: kept.clone(), dropout: None };
+    let plan = learner.plan(batch);
+    learner.begin_step(batch, &plan, &choices, 0.01).unwrap();
+    learner.end_step().unwrap()
 }
 
 fn assert_near(a: &[f32], b: &[f32], what: &str) {
