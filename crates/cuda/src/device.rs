@@ -67,7 +67,7 @@ const SOURCES: [&str; 5] = [
     include_str!("kernels/optimizer.cu"),
 ];
 
-const KERNELS: [&str; 29] = [
+const KERNELS: [&str; 32] = [
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -80,7 +80,10 @@ const KERNELS: [&str; 29] = [
     "row_log_sums",
     "gather_blocks",
     "transition_gradient",
-    "transition_gradient_bf16",
+    "row_log_sums_half",
+    "gather_blocks_half",
+    "transition_gradient_half",
+    "to_half",
     "softmax",
     "softmax_gradient",
     "emission_logits",

@@ -111,8 +111,9 @@ impl Device {
         let dim = bias.1.len();
         assert!(n * dim <= x.len(), "whole rows");
         let bias = bias.0.at(bias.1);
+        assert!(n * dim < 1 << 31, "so many that 32 bits count them");
         let config = for_each(n * dim);
-        let (n, dim) = (n as i64, dim as i32);
+        let (n, dim) = (n as i32, dim as i32);
         launch!(self, "bias_relu", config, &mut x.0, &bias, &n, &dim, &rate, &seed)
     }
 
@@ -250,6 +251,13 @@ impl Device {
         launch!(self, "add_column_sums", config, &mut out, &x.0, &n, &stride, &first, &dim)
     }
 
+    /// The nearest number of half precision of each.
+    pub fn to_half(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
+        assert!(n <= out.len() && n <= x.len(), "a place for each number");
+        let (config, n) = (for_each(n), n as i64);
+        launch!(self, "to_half", config, &mut out.0, &x.0, &n)
+    }
+
     /// The nearest bf16 of each number.
     pub fn to_bf16(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
         assert!(n <= out.len() && n <= x.len(), "a place for each number");
@@ -259,7 +267,7 @@ impl Device {
 }
 
 /// How many rows' sums are made at a time; the kernels have the same number.
-const ROWS_OF_PART: usize = 64;
+const ROWS_OF_PART: usize = 16;
 
 /// A warp for each row.
 pub(crate) fn warps(n: usize) -> cudarc::driver::LaunchConfig {

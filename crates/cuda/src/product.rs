@@ -20,7 +20,7 @@ pub enum Transposed {
 pub enum Precision {
     /// In single precision.
     Full,
-    /// With factors of 11 significant bits (TF32), and gradients of transitions of 8 (bf16).
+    /// With factors of 11 significant bits (TF32, half precision), and derivatives of transitions of 8 (bf16).
     Fast,
 }
 
@@ -45,7 +45,8 @@ impl Device {
             Precision::Full => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
             Precision::Fast => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
         };
-        self.product(out, scale, a, b, (n, m, k), (sys::cudaDataType_t::CUDA_R_32F, compute))
+        let kind = sys::cudaDataType_t::CUDA_R_32F;
+        self.product(out, scale, a, b, (n, m, k), (kind, kind, compute))
     }
 
     /// The same with factors in bf16.
@@ -60,19 +61,40 @@ impl Device {
         b: Factor<'_, u16>,
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        let kind = sys::cudaDataType_t::CUDA_R_16BF;
-        self.product(out, scale, a, b, sizes, (kind, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F))
+        let kinds = (sys::cudaDataType_t::CUDA_R_16BF, sys::cudaDataType_t::CUDA_R_32F);
+        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        self.product(out, scale, a, b, sizes, (kinds.0, kinds.1, compute))
+    }
+
+    /// out = A B, all of half precision; sums are of single precision.
+    ///
+    /// # Panics
+    /// If an array is too short.
+    pub fn multiply_half(
+        &self,
+        out: (&mut Array<u16>, Range<usize>),
+        a: Factor<'_, u16>,
+        b: Factor<'_, u16>,
+        sizes: (usize, usize, usize),
+    ) -> Result<(), CudaError> {
+        let kind = sys::cudaDataType_t::CUDA_R_16F;
+        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        self.product(out, 0.0, a, b, sizes, (kind, kind, compute))
     }
 
     /// cuBLAS has columns where we have rows, so it is asked for outᵀ = Bᵀ Aᵀ.
-    fn product<T>(
+    fn product<T, Out>(
         &self,
-        out: (&mut Array<f32>, Range<usize>),
+        out: (&mut Array<Out>, Range<usize>),
         scale: f32,
         a: Factor<'_, T>,
         b: Factor<'_, T>,
         (n, m, k): (usize, usize, usize),
-        (kind, compute): (sys::cudaDataType_t, sys::cublasComputeType_t),
+        (kind, kind_out, compute): (
+            sys::cudaDataType_t,
+            sys::cudaDataType_t,
+            sys::cublasComputeType_t,
+        ),
     ) -> Result<(), CudaError> {
         if n == 0 || m == 0 {
             return Ok(());
@@ -104,7 +126,7 @@ impl Device {
                 stride_a,
                 (&raw const scale).cast(),
                 out as *mut _,
-                sys::cudaDataType_t::CUDA_R_32F,
+                kind_out,
                 m as i32,
                 compute,
                 sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,

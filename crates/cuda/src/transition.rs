@@ -75,7 +75,7 @@ impl Device {
         (ratios, block_of): (&Array<f32>, (&Array<u32>, Range<usize>)),
         (k, n): (usize, usize),
     ) -> Result<(), CudaError> {
-        check_gradient(logits, log_sums, left, block_of.1.len(), (k, n));
+        check_gradient(logits.len(), log_sums, left, block_of.1.len(), (k, n));
         let block_of = block_of.0.at(block_of.1);
         let config = grid((n, 1, 1), (512, 1));
         let (k, n) = (k as i32, n as i32);
@@ -93,26 +93,73 @@ impl Device {
         )
     }
 
-    /// The same into another table in bf16, for a k that is a multiple of 4.
-    pub fn transition_gradient_bf16(
+    /// [`Device::row_log_sums`] of logits in half precision, for an n that is a multiple of 8.
+    pub fn row_log_sums_half(
         &self,
-        derivatives: &mut Array<u16>,
-        (logits, log_sums): (&Array<f32>, &Array<f32>),
+        log_sums: (&mut Array<f32>, usize),
+        logits: &Array<u16>,
+        (n_rows, n): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(n_rows * n <= logits.len() && n.is_multiple_of(8), "whole rows, eight at a time");
+        let mut out = log_sums.0.at_mut(log_sums.1..log_sums.1 + n_rows);
+        let (config, n) = (grid((n_rows, 1, 1), (512, 1)), n as i32);
+        launch!(self, "row_log_sums_half", config, &mut out, &logits.0, &n)
+    }
+
+    /// [`Device::gather_blocks`] of logits in half precision.
+    pub fn gather_blocks_half(
+        &self,
+        out: (&mut Array<f32>, usize),
+        (logits, first_row): (&Array<u16>, usize),
+        log_sums: &Array<f32>,
+        blocks: &Blocks<'_>,
+        (k, n): (usize, usize),
+    ) -> Result<(), CudaError> {
+        let n_blocks = blocks.from.len();
+        if n_blocks == 0 {
+            return Ok(());
+        }
+        let (out, at) = out;
+        assert!((at + n_blocks) * k * k <= out.len(), "room for all blocks");
+        assert_eq!(n_blocks, blocks.to.len(), "two clusters a block");
+        let mut out = out.at_mut(at * k * k..(at + n_blocks) * k * k);
+        let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
+        let config = grid((n_blocks, k.min(32), 1), (k.next_multiple_of(32).min(512), 1));
+        let (k, n, first_row) = (k as i32, n as i32, first_row as i32);
+        launch!(
+            self,
+            "gather_blocks_half",
+            config,
+            &mut out,
+            &logits.0,
+            &log_sums.0,
+            &from,
+            &to,
+            &k,
+            &n,
+            &first_row
+        )
+    }
+
+    /// [`Device::transition_gradient`] of logits in half precision, for a k that is a multiple of 8; the derivatives
+    /// are in bf16.
+    pub fn transition_gradient_half(
+        &self,
+        (logits, log_sums): (&mut Array<u16>, &Array<f32>),
         left: &Array<f32>,
         (ratios, block_of): (&Array<f32>, (&Array<u32>, Range<usize>)),
         (k, n): (usize, usize),
     ) -> Result<(), CudaError> {
-        assert!(k.is_multiple_of(4) && n * n <= derivatives.len(), "four numbers at a time");
-        check_gradient(logits, log_sums, left, block_of.1.len(), (k, n));
+        assert!(k.is_multiple_of(8), "eight numbers at a time");
+        check_gradient(logits.len(), log_sums, left, block_of.1.len(), (k, n));
         let block_of = block_of.0.at(block_of.1);
         let config = grid((n, 1, 1), (512, 1));
         let (k, n) = (k as i32, n as i32);
         launch!(
             self,
-            "transition_gradient_bf16",
+            "transition_gradient_half",
             config,
-            &mut derivatives.0,
-            &logits.0,
+            &mut logits.0,
             &log_sums.0,
             &left.0,
             &ratios.0,
@@ -143,13 +190,13 @@ impl Device {
 }
 
 fn check_gradient(
-    logits: &Array<f32>,
+    n_logits: usize,
     log_sums: &Array<f32>,
     left: &Array<f32>,
     n_pairs: usize,
     (k, n): (usize, usize),
 ) {
-    assert!(n * n <= logits.len(), "all pairs of states");
+    assert!(n * n <= n_logits, "all pairs of states");
     assert!(n <= log_sums.len() && n <= left.len(), "all states");
     assert!((n / k).pow(2) <= n_pairs, "all pairs of clusters");
 }

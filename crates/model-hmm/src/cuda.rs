@@ -1,8 +1,8 @@
 //! The learner on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, probabilities and
 //! expected counts on the device.
 //!
-//! A step writes the logits of all pairs of states that take part once, in single precision; their sums, the blocks
-//! that the batch uses, and the derivatives are each one pass over them. No sentence is impossible or too unlikely
+//! A step writes the logits of all pairs of states that take part once, in half precision; their sums, the blocks
+//! that the batch uses, and the derivatives, which take their place, are each one pass over them. No sentence is impossible or too unlikely
 //! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
 //! logarithms instead.
 
@@ -64,7 +64,8 @@ pub(crate) struct CudaLearner<'a> {
     tables: Tables,
     result: StepResult,
     kept: Array<u32>,
-    ints: Array<u32>,
+    /// Numbers of the last batch; lent out while they are used.
+    ints: Option<Array<u32>>,
 }
 
 /// Probabilities, expected counts, and what the recursion writes.
@@ -74,9 +75,11 @@ struct Tables {
     log_sums: Array<f32>,
     emission: Array<f32>,
     blocks: Array<f32>,
-    derivatives: Array<u16>,
-    from_bf16: Array<u16>,
-    to_bf16: Array<u16>,
+    /// Logits in half precision, later their derivatives in bf16.
+    half_logits: Array<u16>,
+    /// The factors of transitions in half precision, later in bf16.
+    half_from: Array<u16>,
+    half_to: Array<u16>,
     local: Array<f32>,
     alpha: Array<f32>,
     weighted: Array<f32>,
@@ -126,7 +129,7 @@ impl<'a> CudaLearner<'a> {
             tables: Tables::new(&device, n)?,
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
-            ints: device.zeros(1)?,
+            ints: Some(device.zeros(1)?),
             device,
         })
     }
@@ -169,13 +172,38 @@ impl<'a> CudaLearner<'a> {
         )
     }
 
-    /// The logits of transitions from some states to all.
-    fn logits(&mut self, rows: Range<usize>, n: usize) -> Result<(), CudaError> {
+    /// Whether logits are of half precision, which eight states at a time allow.
+    fn is_half(&self, k: usize) -> bool {
+        self.precision == Precision::Fast && k.is_multiple_of(8)
+    }
+
+    /// The logits of transitions from some states to all, and their sums.
+    fn logits(&mut self, rows: Range<usize>, (k, n): (usize, usize)) -> Result<(), CudaError> {
+        let is_half = self.is_half(k);
         let CudaLearner { device, tables, dim, .. } = self;
-        device.reserve(&mut tables.logits, rows.len() * n)?;
         let sizes = (rows.len(), n, *dim);
-        let from = (&self.transition.out, rows.start * *dim..rows.end * *dim, Transposed::No);
-        let to = (self.states.vectors(Use::To), 0..n * *dim, Transposed::Yes);
+        let (from, to) = (rows.start * *dim..rows.end * *dim, 0..n * *dim);
+        if is_half {
+            if rows.start == 0 {
+                for (half, factor) in [
+                    (&mut tables.half_from, &self.transition.out),
+                    (&mut tables.half_to, self.states.vectors(Use::To)),
+                ] {
+                    device.reserve(half, n * *dim)?;
+                    device.to_half(half, factor, n * *dim)?;
+                }
+            }
+            device.reserve(&mut tables.half_logits, rows.len() * n)?;
+            let out = (&mut tables.half_logits, 0..rows.len() * n);
+            let from = (&tables.half_from, from, Transposed::No);
+            let to = (&tables.half_to, to, Transposed::Yes);
+            device.multiply_half(out, from, to, sizes)?;
+            let log_sums = (&mut tables.log_sums, rows.start);
+            return device.row_log_sums_half(log_sums, &tables.half_logits, (rows.len(), n));
+        }
+        device.reserve(&mut tables.logits, rows.len() * n)?;
+        let from = (&self.transition.out, from, Transposed::No);
+        let to = (self.states.vectors(Use::To), to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
         device.multiply(out, 0.0, from, to, sizes, self.precision)?;
         device.row_log_sums((&mut tables.log_sums, rows.start), &tables.logits, (rows.len(), n))
@@ -190,13 +218,14 @@ impl<'a> CudaLearner<'a> {
     ) -> Result<(), CudaError> {
         let (k, n) = (kept.k, kept.states.len());
         self.forward(kept, (self.dropout, seed))?;
-        self.logits(0..n, n)?;
-        let mut ints = std::mem::replace(&mut self.ints, self.device.zeros(1)?);
+        self.logits(0..n, (k, n))?;
+        let is_half = self.is_half(k);
+        let mut ints = self.ints.take().expect("it is put back");
         let planned = Planned::new(&self.device, plan, &mut ints)?;
         self.tables.make_room(&self.device, plan, k)?;
-        self.tables.expect(&self.device, &planned, (k, n))?;
+        self.tables.expect(&self.device, &planned, (k, n), is_half)?;
         self.backward(&planned, kept)?;
-        self.ints = ints;
+        self.ints = Some(ints);
 
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
         let per_token = 1.0 / plan.n_tokens().max(1) as f64;
@@ -254,45 +283,30 @@ impl<'a> CudaLearner<'a> {
         (k, n): (usize, usize),
     ) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
-        let CudaLearner { device, tables, dim, .. } = self;
+        let is_half = self.is_half(k);
+        let CudaLearner { device, tables, dim, precision, .. } = self;
         let (dim, block_of) = (*dim, (planned.ints, planned.plan.block_of.clone()));
         let (all, ratios) = (0..n * n, (&tables.blocks, block_of));
         let (from, vectors) = (&self.transition.out, 0..n * dim);
         let (to, d_to) = self.states.vectors_and_gradients(Use::To);
         let d_from = (&mut self.transition.d_out, vectors.clone());
         let d_to = (d_to, vectors.clone());
-        if self.precision == Precision::Full || !k.is_multiple_of(4) {
+        if !is_half {
             let logits = (&mut tables.logits, &tables.log_sums);
             device.transition_gradient(logits, &tables.left, ratios, (k, n))?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let to = (to, vectors.clone(), No);
-            device.multiply(d_from, 0.0, g(No), to, (n, dim, n), self.precision)?;
-            return device.multiply(
-                d_to,
-                1.0,
-                g(Yes),
-                (from, vectors, No),
-                (n, dim, n),
-                self.precision,
-            );
+            let (from, to) = ((from, vectors.clone(), No), (to, vectors, No));
+            device.multiply(d_from, 0.0, g(No), to, (n, dim, n), *precision)?;
+            return device.multiply(d_to, 1.0, g(Yes), from, (n, dim, n), *precision);
         }
-        device.reserve(&mut tables.derivatives, n * n)?;
-        let logits = (&tables.logits, &tables.log_sums);
-        device.transition_gradient_bf16(
-            &mut tables.derivatives,
-            logits,
-            &tables.left,
-            ratios,
-            (k, n),
-        )?;
-        for (bf16, factor) in [(&mut tables.from_bf16, from), (&mut tables.to_bf16, to)] {
-            device.reserve(bf16, n * dim)?;
-            device.to_bf16(bf16, factor, n * dim)?;
-        }
-        let g = |transposed| (&tables.derivatives, all.clone(), transposed);
-        let to = (&tables.to_bf16, vectors.clone(), No);
-        device.multiply_bf16(d_from, 0.0, g(No), to, (n, dim, n))?;
-        device.multiply_bf16(d_to, 1.0, g(Yes), (&tables.from_bf16, vectors, No), (n, dim, n))
+        let logits = (&mut tables.half_logits, &tables.log_sums);
+        device.transition_gradient_half(logits, &tables.left, ratios, (k, n))?;
+        device.to_bf16(&mut tables.half_from, from, n * dim)?;
+        device.to_bf16(&mut tables.half_to, to, n * dim)?;
+        let g = |transposed| (&tables.half_logits, all.clone(), transposed);
+        let (from, to) = (&tables.half_from, &tables.half_to);
+        device.multiply_bf16(d_from, 0.0, g(No), (to, vectors.clone(), No), (n, dim, n))?;
+        device.multiply_bf16(d_to, 1.0, g(Yes), (from, vectors, No), (n, dim, n))
     }
 
     /// Σ ln p of as many batches as their blocks have room.
@@ -301,23 +315,18 @@ impl<'a> CudaLearner<'a> {
         const ROWS: usize = 4096;
         let (k, n, m) = (kept.k, kept.states.len(), self.support.n_clusters());
         let plan = Plan::to_score(self.support, batch);
-        let mut ints = std::mem::replace(&mut self.ints, self.device.zeros(1)?);
+        let is_half = self.is_half(k);
+        let mut ints = self.ints.take().expect("it is put back");
         let planned = Planned::new(&self.device, &plan, &mut ints)?;
         self.tables.make_room_to_score(&self.device, &plan, k)?;
         for first in (0..m).step_by((ROWS / k).max(1)) {
             let clusters = first..(first + (ROWS / k).max(1)).min(m);
-            self.logits(clusters.start * k..clusters.end * k, n)?;
-            let which = plan.blocks_from(clusters.clone());
-            self.device.gather_blocks(
-                (&mut self.tables.blocks, which.start),
-                (&self.tables.logits, clusters.start * k),
-                &self.tables.log_sums,
-                &planned.blocks(which),
-                (k, n),
-            )?;
+            self.logits(clusters.start * k..clusters.end * k, (k, n))?;
+            let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
+            self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
         }
         self.tables.forward(&self.device, &planned, k)?;
-        self.ints = ints;
+        self.ints = Some(ints);
         let log_probs = self.device.download(&self.tables.log_probs)?;
         Ok(log_probs[..plan.n_sentences()].iter().sum())
     }
@@ -397,9 +406,9 @@ impl Tables {
             log_sums: device.zeros(n)?,
             emission: device.zeros(1)?,
             blocks: device.zeros(1)?,
-            derivatives: device.zeros(1)?,
-            from_bf16: device.zeros(1)?,
-            to_bf16: device.zeros(1)?,
+            half_logits: device.zeros(1)?,
+            half_from: device.zeros(1)?,
+            half_to: device.zeros(1)?,
             local: device.zeros(1)?,
             alpha: device.zeros(1)?,
             weighted: device.zeros(1)?,
@@ -446,16 +455,35 @@ impl Tables {
         device.forward_pass(out, probabilities, &sequences, k)
     }
 
+    /// Some of the blocks of a plan, of logits whose first row is that of state `first_row`.
+    fn gather(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        which: Range<usize>,
+        first_row: usize,
+        (k, n, is_half): (usize, usize, bool),
+    ) -> Result<(), CudaError> {
+        let (out, blocks) = ((&mut self.blocks, which.start), planned.blocks(which));
+        if is_half {
+            let logits = (&self.half_logits, first_row);
+            device.gather_blocks_half(out, logits, &self.log_sums, &blocks, (k, n))
+        } else {
+            let logits = (&self.logits, first_row);
+            device.gather_blocks(out, logits, &self.log_sums, &blocks, (k, n))
+        }
+    }
+
     /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those.
     fn expect(
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
         (k, n): (usize, usize),
+        is_half: bool,
     ) -> Result<(), CudaError> {
-        let blocks = planned.blocks(0..planned.plan.n_blocks());
-        let logits = (&self.logits, 0);
-        device.gather_blocks((&mut self.blocks, 0), logits, &self.log_sums, &blocks, (k, n))?;
+        let all = 0..planned.plan.n_blocks();
+        self.gather(device, planned, all, 0, (k, n, is_half))?;
         self.forward(device, planned, k)?;
         let sequences = planned.sequences();
         let out = (&mut self.alpha, &mut self.weighted, &mut self.nodes);

@@ -21,9 +21,9 @@ __device__ float warp_sum(float x) {
 // out[r, col .. col + dim] = table[idxs[r]]
 extern "C" __global__ void gather_rows(float* out, int stride, int col, const float* table, const unsigned* idxs,
                                        int n, int dim) {
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n * dim;
-         at += (long long)gridDim.x * blockDim.x) {
-        int r = at / dim, c = at % dim;
+    // Division by 32 bits: numbers of 64 take ten times as long.
+    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
+        unsigned r = at / (unsigned)dim, c = at % (unsigned)dim;
         out[(long long)r * stride + col + c] = table[(long long)idxs[r] * dim + c];
     }
 }
@@ -31,9 +31,8 @@ extern "C" __global__ void gather_rows(float* out, int stride, int col, const fl
 // table[idxs[r]] += rows[r, col .. col + dim], all idxs different.
 extern "C" __global__ void add_to_rows(float* table, const unsigned* idxs, const float* rows, int stride, int col,
                                        int n, int dim) {
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n * dim;
-         at += (long long)gridDim.x * blockDim.x) {
-        int r = at / dim, c = at % dim;
+    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
+        unsigned r = at / (unsigned)dim, c = at % (unsigned)dim;
         table[(long long)idxs[r] * dim + c] += rows[(long long)r * stride + col + c];
     }
 }
@@ -50,19 +49,18 @@ extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, i
 }
 
 // x = dropout(relu(x + bias))
-extern "C" __global__ void bias_relu(float* x, const float* bias, long long n, int dim, float rate,
+extern "C" __global__ void bias_relu(float* x, const float* bias, int n, int dim, float rate,
                                      unsigned long long seed) {
     float scale = 1.0f / (1.0f - rate);
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n * dim;
-         at += (long long)gridDim.x * blockDim.x) {
-        float y = fmaxf(x[at] + bias[at % dim], 0.0f);
+    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
+        float y = fmaxf(x[at] + bias[at % (unsigned)dim], 0.0f);
         if (rate > 0.0f) y = uniform_of(seed, at) < rate ? 0.0f : y * scale;
         x[at] = y;
     }
 }
 
-// The sums of columns are made in two steps, of parts of ROWS rows each, so that they always come in the same order.
-#define ROWS_OF_PART 64
+// The sums of columns are made in two steps, of parts of ROWS_OF_PART rows each, so that they always come in the same order.
+#define ROWS_OF_PART 16
 
 // d_z = scale * d_y where y > 0, else 0; partial[p] = the column sums of d_z of part p
 extern "C" __global__ void relu_backward(float* d_z, float* partial, const float* y, const float* d_y, int n, int dim,
@@ -70,7 +68,7 @@ extern "C" __global__ void relu_backward(float* d_z, float* partial, const float
     int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART);
     for (int c = threadIdx.x; c < dim; c += blockDim.x) {
         float sum = 0;
-#pragma unroll 8
+#pragma unroll 16
         for (int r = first; r < last; r++) {
             long long at = (long long)r * dim + c;
             float d = y[at] > 0.0f ? scale * d_y[at] : 0.0f;
@@ -155,6 +153,15 @@ extern "C" __global__ void add_column_sums(float* out, const float* partial, int
 __device__ unsigned short bf16_of(float x) {
     unsigned bits = __float_as_uint(x);
     return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+extern "C" __global__ void to_half(unsigned short* out, const float* x, long long n) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
+         at += (long long)gridDim.x * blockDim.x) {
+        unsigned short half;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x[at]));
+        out[at] = half;
+    }
 }
 
 extern "C" __global__ void to_bf16(unsigned short* out, const float* x, long long n) {

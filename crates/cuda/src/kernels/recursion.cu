@@ -18,6 +18,9 @@ extern "C" __global__ void place(float* local, const float* emission, const unsi
 // row. HELD is how many there are at most.
 #define HELD 32
 
+// Threads of a sentence; what starts the kernels has the same number.
+#define THREADS 512
+
 // The sum of x over all threads; one barrier. `shared` has two rows of 32 numbers, which calls use in turn.
 __device__ float quick_sum(float x, float (*shared)[32], int turn) {
     x = warp_sum(x);
@@ -44,7 +47,7 @@ __device__ bool is_held(int k) { return (int)blockDim.x % k == 0 && k * k <= HEL
 
 // Fills alpha, of which each token's sums to one, and ln p of each sentence. block_of_pair[t] is the block between
 // tokens t - 1 and t. `memory` has room for 2 k + blockDim.x numbers.
-extern "C" __global__ void forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
+extern "C" __global__ void __launch_bounds__(THREADS) forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
                                         const float* blocks, const unsigned* offsets, const unsigned* clusters,
                                         const unsigned* block_of_pair, int k) {
     extern __shared__ float memory[];
@@ -124,7 +127,7 @@ extern "C" __global__ void forward_pass(float* alpha, double* log_probs, const f
 // Fills gamma and v = b o beta (of which each token's has a maximum of one), and divides alpha by
 // kappa = sum alpha o beta, so that alpha x v are the expected transitions divided by a. `memory` has room for 2 k
 // numbers.
-extern "C" __global__ void backward_pass(float* alpha, float* weighted, float* nodes, const float* local,
+extern "C" __global__ void __launch_bounds__(THREADS) backward_pass(float* alpha, float* weighted, float* nodes, const float* local,
                                          const float* blocks, const unsigned* offsets,
                                          const unsigned* block_of_pair, int k) {
     extern __shared__ float memory[];

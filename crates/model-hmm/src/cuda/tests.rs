@@ -12,7 +12,22 @@ fn sentences(n_words: usize, n: usize, rng: &mut Rng) -> Vec<Vec<WordId>> {
     (0..n).map(|_| (0..1 + below(12)).map(|_| WordId::from(below(n_words))).collect()).collect()
 }
 
+/// How much gradients may differ, relative to their length.
+fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::Full => 1e-4,
+        // bf16 has 8 significant bits.
+        Precision::Fast => 1e-2,
+    }
+}
+
 fn compare(params: &HmmParams, n_words: usize, seed: u64) {
+    for precision in [Precision::Full, Precision::Fast] {
+        compare_with(precision, params, n_words, seed);
+    }
+}
+
+fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
     let mut rng = Rng::new(seed);
     let n_clusters = if params.constraint == Constraint::None { 1 } else { params.n_clusters };
     let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
@@ -22,7 +37,7 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     let mut weights = vec![0.0; neural().layout().len()];
     neural().init(&mut weights, &mut rng);
     let state = LearnerState::new(weights);
-    let mut cuda = match CudaLearner::new(params, &support, &neural(), &state, Precision::Full) {
+    let mut cuda = match CudaLearner::new(params, &support, &neural(), &state, precision) {
         Ok(learner) => learner,
         Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
         Err(error) => panic!("{error}"),
@@ -32,16 +47,23 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
     let kept = Kept::draw(&support, params.state_dropout, &mut rng);
-    for _ in 0..3 {
+    // Later weights differ more: Adam makes much of small derivatives, whose signs are a matter of rounding.
+    for i in 0..3 {
         let a = step(&mut cpu, &batch, &kept);
         let b = step(&mut cuda, &batch, &kept);
-        assert!((a - b).abs() < 1e-5 * a.abs(), "ln p of a step: {a} and {b}");
+        assert!(
+            (a - b).abs() < 0.1 * tolerance(precision) * a.abs(),
+            "ln p of a step: {a} and {b}"
+        );
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
-        assert_near(&gradient, cpu.gradient(), "gradients");
+        if i > 0 && precision == Precision::Fast {
+            continue;
+        }
+        assert_near(&gradient, cpu.gradient(), tolerance(precision));
     }
     let (a, b) = (cpu.log_prob(&[batch.clone()]).unwrap(), cuda.log_prob(&[batch]).unwrap());
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
-    assert!((a - b).abs() < 1e-3 * a.abs(), "ln p after steps: {a} and {b}");
+    assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
 }
 
@@ -52,12 +74,12 @@ fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
     learner.end_step().unwrap()
 }
 
-fn assert_near(a: &[f32], b: &[f32], what: &str) {
+fn assert_near(a: &[f32], b: &[f32], tolerance: f64) {
     let norm =
         |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     let difference = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
     let length = norm(&mut b.iter().copied());
-    assert!(difference <= 1e-4 * length, "{what}: {difference} of {length}");
+    assert!(difference <= tolerance * length, "gradients differ by {difference} of {length}");
 }
 
 #[test]
