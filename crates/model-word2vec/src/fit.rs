@@ -83,6 +83,8 @@ struct Fit<'a> {
     started: Instant,
     /// When this run began the epoch, and with which block.
     epoch_started: (Instant, usize),
+    /// How many tokens of all epochs came before this run.
+    n_tokens_before: usize,
 }
 
 impl<'a> Fit<'a> {
@@ -95,7 +97,8 @@ impl<'a> Fit<'a> {
         let learner = Learner::new(params, corpus, inputs, outputs);
         let started = Instant::now();
         let epoch_started = (started, state.block);
-        Fit { params, corpus, learner, state, started, epoch_started }
+        let n_tokens_before = learner.n_tokens_before(state.epoch, state.block);
+        Fit { params, corpus, learner, state, started, epoch_started, n_tokens_before }
     }
 
     fn run(mut self, watch: &mut Watch) -> Result<Word2vec, FitError> {
@@ -176,7 +179,10 @@ impl<'a> Fit<'a> {
         let mut facts = Map::new();
         facts.insert("tokens".into(), self.corpus.sentences.n_tokens().into());
         facts.insert("loss".into(), loss.into());
-        facts.insert("seconds".into(), self.started.elapsed().as_secs_f64().into());
+        let seconds = self.started.elapsed().as_secs_f64();
+        let n_tokens = self.learner.n_tokens_before(self.params.epochs, 0) - self.n_tokens_before;
+        facts.insert("tokens_per_second".into(), (n_tokens as f64 / seconds).into());
+        facts.insert("seconds".into(), seconds.into());
         Ok(Word2vec::new(self.params.clone(), self.corpus.lexicon.clone(), vectors, facts))
     }
 }
