@@ -4,11 +4,12 @@
 //! touches few of many rows, and stochastic gradient descent bears it. One thread alone loses nothing, and
 //! always gives the same result.
 //!
-//! Every access is a relaxed atomic one of 64 bits, that is, two numbers at a time: no data race, no unsafe
-//! code, and on today's machines the same instruction as a plain access. What atomics cost is that compilers
-//! do not make vector instructions of them. So a row is read once into memory of the thread's own
-//! ([`SharedRows::dot`]), where all arithmetic is done in vectors, and written once ([`SharedRows::step`]).
+//! Shared rows can be read and written, and nothing else ([`SharedRows::load`], [`SharedRows::store`]): all arithmetic is
+//! done on rows of the thread's own, in vectors. Reading and writing is by relaxed atomic accesses of 64 bits, that is, two
+//! numbers at a time: no data race, and on today's machines the same instruction as a plain access. Only the compiler
+//! makes no vector instructions of them.
 
+use pulp::Simd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many numbers are handled at once: a line of the cache.
@@ -24,20 +25,6 @@ struct Line([AtomicU64; LANES / 2]);
 struct Lanes([f32; LANES]);
 
 const ZERO: Lanes = Lanes([0.0; LANES]);
-
-impl Line {
-    #[inline(always)]
-    fn load(&self) -> Lanes {
-        let pairs: [u64; LANES / 2] = std::array::from_fn(|i| self.0[i].load(Relaxed));
-        Lanes(bytemuck::cast(pairs))
-    }
-
-    #[inline(always)]
-    fn store(&self, lanes: Lanes) {
-        let pairs: [u64; LANES / 2] = bytemuck::cast(lanes.0);
-        self.0.iter().zip(pairs).for_each(|(pair, value)| pair.store(value, Relaxed));
-    }
-}
 
 /// A matrix of numbers that threads share.
 pub struct SharedRows {
@@ -62,11 +49,10 @@ impl SharedRows {
         let mut lines = Vec::with_capacity(values.len() / n_columns * n_lines);
         for row in values.chunks_exact(n_columns) {
             for part in row.chunks(LANES) {
-                let mut lanes = ZERO;
-                lanes.0[..part.len()].copy_from_slice(part);
-                let line = Line(Default::default());
-                line.store(lanes);
-                lines.push(line);
+                let mut lanes = ZERO.0;
+                lanes[..part.len()].copy_from_slice(part);
+                let pairs: [u64; LANES / 2] = bytemuck::cast(lanes);
+                lines.push(Line(pairs.map(AtomicU64::new)));
             }
         }
         SharedRows { n_columns, n_lines, lines }
@@ -74,11 +60,11 @@ impl SharedRows {
 
     /// A copy of all values, row after row. It is of one moment only if nobody else is writing.
     pub fn to_vec(&self) -> Vec<f32> {
-        let mut values = Vec::with_capacity(self.lines.len() / self.n_lines * self.n_columns);
-        for row in self.lines.chunks_exact(self.n_lines) {
-            let end = values.len() + self.n_columns;
-            row.iter().for_each(|line| values.extend_from_slice(&line.load().0));
-            values.truncate(end);
+        let n_rows = self.lines.len() / self.n_lines;
+        let (mut values, mut row) = (Vec::with_capacity(n_rows * self.n_columns), self.zeros());
+        for row_idx in 0..n_rows {
+            self.load(row_idx, &mut row);
+            values.extend(row.0.iter().flat_map(|lanes| lanes.0).take(self.n_columns));
         }
         values
     }
@@ -88,82 +74,62 @@ impl SharedRows {
         Row(vec![ZERO; self.n_lines])
     }
 
-    /// x += u for the row u at `row_idx`.
+    /// Copies the row at `row_idx` to `row`.
     ///
     /// # Panics
     /// Here and below: if there is no such row, or another one is not as wide.
     #[inline(always)]
-    pub fn add_to(&self, row_idx: usize, x: &mut Row) {
-        for (line, x) in self.row(row_idx, x).iter().zip(&mut x.0) {
-            let lanes = line.load();
-            for (x, u) in x.0.iter_mut().zip(lanes.0) {
-                *x += u;
+    pub fn load(&self, row_idx: usize, row: &mut Row) {
+        assert_eq!(self.n_lines, row.0.len(), "rows of one width");
+        for (line, lanes) in self.row(row_idx).iter().zip(&mut row.0) {
+            for (pair, place) in line.0.iter().zip(lanes.0.as_chunks_mut::<2>().0) {
+                *place = bytemuck::cast(pair.load(Relaxed));
             }
         }
     }
 
-    /// u += x for the row u at `row_idx`.
+    /// Copies `row` to the row at `row_idx`.
     #[inline(always)]
-    pub fn add(&self, row_idx: usize, x: &Row) {
-        for (line, x) in self.row(row_idx, x).iter().zip(&x.0) {
-            let mut lanes = line.load();
-            for (u, x) in lanes.0.iter_mut().zip(x.0) {
-                *u += x;
+    pub fn store(&self, row_idx: usize, row: &Row) {
+        assert_eq!(self.n_lines, row.0.len(), "rows of one width");
+        for (line, lanes) in self.row(row_idx).iter().zip(&row.0) {
+            for (pair, &values) in line.0.iter().zip(lanes.0.as_chunks::<2>().0) {
+                pair.store(bytemuck::cast(values), Relaxed);
             }
-            line.store(lanes);
         }
     }
 
-    /// u · x for the row u at `row_idx`, which is copied to `copy`.
+    /// Asks for a row that will be needed soon, so that it need not be waited for then.
     #[inline(always)]
-    pub fn dot(&self, row_idx: usize, x: &Row, copy: &mut Row) -> f32 {
-        let row = self.row(row_idx, x);
-        assert_eq!(row.len(), copy.0.len(), "rows of one width");
-        let mut sums = [0.0; LANES];
-        for ((line, x), copy) in row.iter().zip(&x.0).zip(&mut copy.0) {
-            *copy = line.load();
-            for ((sum, u), x) in sums.iter_mut().zip(copy.0).zip(x.0) {
-                *sum += u * x;
-            }
+    #[allow(unsafe_code)]
+    pub fn prefetch(&self, row_idx: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for line in self.row(row_idx) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch reads nothing and cannot fault, and every x86-64 has the instruction.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
         }
-        sum(sums)
-    }
-
-    /// e += g c and u = c + g x, for the row u at `row_idx` and the copy c that [`SharedRows::dot`] made of it.
-    #[inline(always)]
-    pub fn step(&self, row_idx: usize, copy: &Row, g: f32, x: &Row, e: &mut Row) {
-        let row = self.row(row_idx, x);
-        assert!(row.len() == copy.0.len() && row.len() == e.0.len(), "rows of one width");
-        for (((line, copy), x), e) in row.iter().zip(&copy.0).zip(&x.0).zip(&mut e.0) {
-            let mut lanes = *copy;
-            for (((u, x), e), copy) in lanes.0.iter_mut().zip(x.0).zip(&mut e.0).zip(copy.0) {
-                *e += g * copy;
-                *u += g * x;
-            }
-            line.store(lanes);
-        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = row_idx;
     }
 
     #[inline(always)]
-    fn row(&self, row_idx: usize, other: &Row) -> &[Line] {
-        assert_eq!(self.n_lines, other.0.len(), "rows of one width");
+    fn row(&self, row_idx: usize) -> &[Line] {
         &self.lines[row_idx * self.n_lines..][..self.n_lines]
     }
 }
 
-/// The sum of the lanes, halves to halves: the order that vectors are added up in.
 #[inline(always)]
-fn sum(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] += lanes[i + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn vectors<S: Simd>(lanes: &Lanes) -> &[S::f32s] {
+    S::as_simd_f32s(&lanes.0).0
 }
 
+#[inline(always)]
+fn vectors_mut<S: Simd>(lanes: &mut Lanes) -> &mut [S::f32s] {
+    S::as_mut_simd_f32s(&mut lanes.0).0
+}
+
+/// Arithmetic in the vectors of `simd`.
 impl Row {
     /// Makes all numbers zero.
     #[inline(always)]
@@ -171,10 +137,28 @@ impl Row {
         self.0.fill(ZERO);
     }
 
-    /// Multiplies all numbers.
+    /// x · y for this row x.
     #[inline(always)]
-    pub fn scale(&mut self, factor: f32) {
-        self.0.iter_mut().flat_map(|lanes| &mut lanes.0).for_each(|x| *x *= factor);
+    pub fn dot<S: Simd>(&self, simd: S, y: &Row) -> f32 {
+        // Two sums side by side, so that one addition need not wait for the other.
+        let mut sums = [simd.splat_f32s(0.0); 2];
+        for (x, y) in self.0.iter().zip(&y.0) {
+            for (i, (&x, &y)) in vectors::<S>(x).iter().zip(vectors::<S>(y)).enumerate() {
+                sums[i % 2] = simd.mul_add_e_f32s(x, y, sums[i % 2]);
+            }
+        }
+        simd.reduce_sum_f32s(simd.add_f32s(sums[0], sums[1]))
+    }
+
+    /// x += g y for this row x.
+    #[inline(always)]
+    pub fn add_scaled<S: Simd>(&mut self, simd: S, g: f32, y: &Row) {
+        let g = simd.splat_f32s(g);
+        for (x, y) in self.0.iter_mut().zip(&y.0) {
+            for (x, &y) in vectors_mut::<S>(x).iter_mut().zip(vectors::<S>(y)) {
+                *x = simd.mul_add_e_f32s(g, y, *x);
+            }
+        }
     }
 }
 
@@ -182,6 +166,7 @@ impl Row {
 mod tests {
     use super::*;
     use crate::Rng;
+    use pulp::{Arch, Scalar, WithSimd};
 
     const N_COLUMNS: usize = 37;
 
@@ -190,9 +175,10 @@ mod tests {
     }
 
     /// A row of its own that has these values.
-    fn own(rows: &SharedRows, values: &[f32]) -> Row {
+    fn own(values: &[f32]) -> Row {
+        let rows = SharedRows::new(values, values.len());
         let mut row = rows.zeros();
-        SharedRows::new(values, values.len()).add_to(0, &mut row);
+        rows.load(0, &mut row);
         row
     }
 
@@ -209,50 +195,64 @@ mod tests {
         }
     }
 
+    /// Runs the test on whatever vectors this machine has, and without any.
+    struct Arithmetic;
+
+    impl WithSimd for Arithmetic {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let mut rng = Rng::new(2);
+            let (x, y, g) = (random(N_COLUMNS, &mut rng), random(N_COLUMNS, &mut rng), 0.3);
+            let (mut own_x, own_y) = (own(&x), own(&y));
+            let dot: f64 = x.iter().zip(&y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+            assert!((f64::from(own_x.dot(simd, &own_y)) - dot).abs() < 1e-5);
+            own_x.add_scaled(simd, g, &own_y);
+            let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + g * y).collect();
+            assert_close(&values(&own_x), &expected);
+            own_x.clear();
+            assert_eq!(values(&own_x), [0.0; N_COLUMNS]);
+        }
+    }
+
+    fn assert_close(a: &[f32], b: &[f32]) {
+        assert_eq!(a.len(), b.len());
+        let far = a.iter().zip(b).find(|(a, b)| (*a - *b).abs() > 1e-6);
+        assert!(far.is_none(), "{far:?}");
+    }
+
     #[test]
-    fn every_operation_agrees_with_its_formula() {
-        let mut rng = Rng::new(2);
-        let all = random(3 * N_COLUMNS, &mut rng);
-        let (x, e, g) = (random(N_COLUMNS, &mut rng), random(N_COLUMNS, &mut rng), 0.3);
-        let u = &all[N_COLUMNS..2 * N_COLUMNS];
+    fn arithmetic_agrees_with_its_formulas() {
+        Scalar.vectorize(Arithmetic);
+        Arch::new().dispatch(Arithmetic);
+    }
+
+    #[test]
+    fn a_stored_row_is_there_for_others_and_changes_no_other() {
+        let mut rng = Rng::new(3);
+        let (mut all, row) = (random(3 * N_COLUMNS, &mut rng), random(N_COLUMNS, &mut rng));
         let rows = SharedRows::new(&all, N_COLUMNS);
-        let (own_x, mut own_e, mut copy) = (own(&rows, &x), own(&rows, &e), rows.zeros());
-
-        let dot: f64 = u.iter().zip(&x).map(|(u, x)| f64::from(*u) * f64::from(*x)).sum();
-        assert!((f64::from(rows.dot(1, &own_x, &mut copy)) - dot).abs() < 1e-5);
-        assert_eq!(values(&copy), u);
-
-        rows.step(1, &copy, g, &own_x, &mut own_e);
-        let add = |a: &[f32], g: f32, b: &[f32]| -> Vec<f32> {
-            a.iter().zip(b).map(|(a, b)| a + g * b).collect()
-        };
-        let stepped = add(u, g, &x);
-        assert_eq!(values(&own_e), add(&e, g, u));
-        assert_eq!(rows.to_vec()[N_COLUMNS..2 * N_COLUMNS], stepped);
-
-        rows.add(1, &own_x);
-        let added = add(&stepped, 1.0, &x);
-        let mut expected = all.clone();
-        expected[N_COLUMNS..2 * N_COLUMNS].copy_from_slice(&added);
-        assert_eq!(rows.to_vec(), expected, "other rows stay as they are");
-
-        let mut sum = own_x.clone();
-        rows.add_to(1, &mut sum);
-        sum.scale(0.5);
-        let half: Vec<f32> = add(&x, 1.0, &added).iter().map(|x| x * 0.5).collect();
-        assert_eq!(values(&sum), half);
-        sum.clear();
-        assert_eq!(sum, rows.zeros());
+        rows.prefetch(1);
+        rows.store(1, &own(&row));
+        all[N_COLUMNS..2 * N_COLUMNS].copy_from_slice(&row);
+        assert_eq!(rows.to_vec(), all);
     }
 
     #[test]
     fn threads_on_rows_of_their_own_lose_nothing() {
         let rows = SharedRows::new(&[0.0; 4 * N_COLUMNS], N_COLUMNS);
-        let one = own(&rows, &[1.0; N_COLUMNS]);
+        let one = own(&[1.0; N_COLUMNS]);
         std::thread::scope(|scope| {
             for row_idx in 0..4 {
-                let (rows, one) = (&rows, &one);
-                scope.spawn(move || (0..10_000).for_each(|_| rows.add(row_idx, one)));
+                let (rows, one, mut row) = (&rows, &one, rows.zeros());
+                scope.spawn(move || {
+                    for _ in 0..10_000 {
+                        rows.load(row_idx, &mut row);
+                        row.add_scaled(Scalar, 1.0, one);
+                        rows.store(row_idx, &row);
+                    }
+                });
             }
         });
         assert_eq!(rows.to_vec(), [10_000.0; 4 * N_COLUMNS]);
@@ -262,6 +262,6 @@ mod tests {
     #[should_panic(expected = "rows of one width")]
     fn rows_of_other_widths_are_a_bug() {
         let rows = SharedRows::new(&[0.0; 20], 20);
-        rows.add(0, &SharedRows::new(&[0.0; 40], 40).zeros());
+        rows.store(0, &own(&[0.0; 40]));
     }
 }

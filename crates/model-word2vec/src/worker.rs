@@ -7,6 +7,7 @@ use crate::text::keep_some;
 use latens_corpus::WordId;
 use latens_math::hogwild::Row;
 use latens_math::{Real, Rng};
+use pulp::{Simd, WithSimd};
 use rand::Rng as _;
 
 /// A thread that learns, with memory of its own.
@@ -16,12 +17,43 @@ pub(crate) struct Worker<'a> {
     rate: f32,
     /// The words of a sentence that are kept.
     kept: Vec<u32>,
+    /// A place for the right word of the next guess, then random ones: drawn one guess ahead, so that their vectors
+    /// are on the way from memory.
+    pub(crate) words: Vec<u32>,
+    /// The rows of these words.
+    rows: Vec<Row>,
     /// What a word is guessed from.
-    hidden: Row,
+    pub(crate) hidden: Row,
     /// Minus the gradient of the loss by it, times the learning rate.
-    error: Row,
-    copy: Row,
+    pub(crate) error: Row,
+    /// A row on its way.
+    row: Row,
+    /// u_w · h of the right word and −u_v · h of the others, then σ of that: how likely the truth is.
+    scores: Vec<f32>,
     loss: Loss,
+}
+
+/// A block to learn from with the vector instructions of this machine. It is no closure, since the compiler does not
+/// always inline the call of a closure that it makes a function of.
+struct LearnBlock<'w, 'a> {
+    worker: &'w mut Worker<'a>,
+    tokens: &'w [WordId],
+}
+
+impl WithSimd for LearnBlock<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let LearnBlock { worker, tokens } = self;
+        for sentence in tokens.split(|&word| word == WordId::EOS) {
+            keep_some(sentence, &worker.learner.keep_probs, &mut worker.rng, &mut worker.kept);
+            match worker.learner.params.algorithm {
+                Algorithm::Cbow => worker.learn_from_means(simd),
+                Algorithm::SkipGram => worker.learn_from_each(simd),
+            }
+        }
+    }
 }
 
 /// The sum of losses, and of how many guesses.
@@ -39,9 +71,12 @@ impl<'a> Worker<'a> {
             rng: Rng::new(0),
             rate: 0.0,
             kept: Vec::new(),
+            words: vec![0],
+            rows: vec![row.clone(); 1 + learner.params.n_negatives],
             hidden: row.clone(),
             error: row.clone(),
-            copy: row,
+            row,
+            scores: Vec::new(),
             loss: Loss::default(),
         }
     }
@@ -53,57 +88,53 @@ impl<'a> Worker<'a> {
 
     /// Learns from a block of text with random numbers of its own, so that it is all one which thread does it.
     pub(crate) fn learn_block(&mut self, tokens: &[WordId], rate: f32, rng: Rng) {
+        self.begin(rate, rng);
+        pulp::Arch::new().dispatch(LearnBlock { worker: self, tokens });
+    }
+
+    pub(crate) fn begin(&mut self, rate: f32, rng: Rng) {
         (self.rate, self.rng) = (rate, rng);
-        let algorithm = self.learner.params.algorithm;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for sentence in tokens.split(|&word| word == WordId::EOS) {
-                    let probs = &self.learner.keep_probs;
-                    keep_some(sentence, probs, &mut self.rng, &mut self.kept);
-                    match algorithm {
-                        Algorithm::Cbow => self.learn_from_means(),
-                        Algorithm::SkipGram => self.learn_from_each(),
-                    }
-                }
-            },
-        );
+        self.draw_negatives();
     }
 
     /// Guesses each word from the mean of the words in its window. As in the original program each of these words
     /// then takes the whole step of the mean, not its share of it.
     #[inline(always)]
-    fn learn_from_means(&mut self) {
+    fn learn_from_means<S: Simd>(&mut self, simd: S) {
         let inputs = &self.learner.inputs;
         for place in 0..self.kept.len() {
             let (begin, end) = self.window(place);
             if end - begin < 2 {
                 continue;
             }
+            let share = 1.0 / (end - begin - 1) as f32;
             self.hidden.clear();
             for other in (begin..end).filter(|&other| other != place) {
-                inputs.add_to(self.kept[other] as usize, &mut self.hidden);
+                inputs.load(self.kept[other] as usize, &mut self.row);
+                self.hidden.add_scaled(simd, share, &self.row);
             }
-            self.hidden.scale(1.0 / (end - begin - 1) as f32);
-            self.guess(self.kept[place]);
+            self.guess(simd, self.kept[place]);
             for other in (begin..end).filter(|&other| other != place) {
-                inputs.add(self.kept[other] as usize, &self.error);
+                let word = self.kept[other] as usize;
+                inputs.load(word, &mut self.row);
+                self.row.add_scaled(simd, 1.0, &self.error);
+                inputs.store(word, &self.row);
             }
         }
     }
 
     /// Guesses each word from each of the words in its window.
     #[inline(always)]
-    fn learn_from_each(&mut self) {
+    fn learn_from_each<S: Simd>(&mut self, simd: S) {
         let inputs = &self.learner.inputs;
         for place in 0..self.kept.len() {
             let (begin, end) = self.window(place);
             for other in (begin..end).filter(|&other| other != place) {
                 let word = self.kept[other] as usize;
-                self.hidden.clear();
-                inputs.add_to(word, &mut self.hidden);
-                self.guess(self.kept[place]);
-                inputs.add(word, &self.error);
+                inputs.load(word, &mut self.hidden);
+                self.guess(simd, self.kept[place]);
+                self.hidden.add_scaled(simd, 1.0, &self.error);
+                inputs.store(word, &self.hidden);
             }
         }
     }
@@ -125,30 +156,60 @@ impl<'a> Worker<'a> {
     ///
     /// The outputs take their steps at once; that of h is left in `error`.
     #[inline(always)]
-    pub(crate) fn guess(&mut self, word: u32) {
-        self.error.clear();
-        let mut prob = self.tell(word, 1.0);
-        for _ in 0..self.learner.params.n_negatives {
-            let negative = self.learner.negatives.draw(&mut self.rng);
-            if negative != word {
-                prob *= self.tell(negative, 0.0);
-            }
+    pub(crate) fn guess<S: Simd>(&mut self, simd: S, word: u32) {
+        let outputs = &self.learner.outputs;
+        self.words[0] = word;
+        // The right word is the first; it is no wrong one.
+        if let Some(i) = self.words[1..].iter().position(|&negative| negative == word) {
+            self.words.swap_remove(1 + i);
         }
+        let n = self.words.len();
+        // All rows first, then all products, then all sigmoids: so none has to wait for the one before.
+        for (&word, row) in self.words.iter().zip(&mut self.rows) {
+            outputs.load(word as usize, row);
+        }
+        self.scores.resize(n.next_multiple_of(LANES), 0.0);
+        for (score, row) in self.scores.iter_mut().zip(&self.rows[..n]) {
+            *score = row.dot(simd, &self.hidden);
+        }
+        self.scores[0] = -self.scores[0];
+        for lanes in self.scores.as_chunks_mut::<LANES>().0 {
+            lanes.iter_mut().for_each(|score| *score = sigmoid(-*score));
+        }
+        self.error.clear();
+        for i in 0..n {
+            let step = self.rate * (1.0 - self.scores[i]) * if i == 0 { 1.0 } else { -1.0 };
+            self.error.add_scaled(simd, step, &self.rows[i]);
+            self.rows[i].add_scaled(simd, step, &self.hidden);
+            outputs.store(self.words[i] as usize, &self.rows[i]);
+        }
+        let prob: f64 = self.scores[..n].iter().map(|&prob| f64::from(prob)).product();
         // One logarithm for all. What is added keeps it finite, but for a NaN, which must be seen.
         self.loss.sum -= (prob + f64::MIN_POSITIVE).ln();
         self.loss.n += 1;
+        self.draw_negatives();
     }
 
-    /// The step for one word that is right (y = 1) or not (0), and the probability of saying so.
+    /// Draws words for the next guess. One that is drawn twice is there once only.
     #[inline(always)]
-    fn tell(&mut self, word: u32, y: f32) -> f64 {
-        let (outputs, word) = (&self.learner.outputs, word as usize);
-        let score = outputs.dot(word, &self.hidden, &mut self.copy);
-        let odds = (-score).exp_of();
-        let sigmoid = 1.0 / (1.0 + odds);
-        let step = (y - sigmoid) * self.rate;
-        outputs.step(word, &self.copy, step, &self.hidden, &mut self.error);
-        // σ(−x) = e^−x σ(x), which 1 − σ(x) would round to zero.
-        f64::from(if y == 1.0 { sigmoid } else { odds * sigmoid })
+    fn draw_negatives(&mut self) {
+        let Learner { negatives, outputs, params, .. } = self.learner;
+        self.words.truncate(1);
+        for _ in 0..params.n_negatives {
+            let negative = negatives.draw(&mut self.rng);
+            if !self.words[1..].contains(&negative) {
+                outputs.prefetch(negative as usize);
+                self.words.push(negative);
+            }
+        }
     }
+}
+
+/// How many scores are worked on at once.
+const LANES: usize = 8;
+
+/// σ(x) = 1 / (1 + e^−x).
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp_of())
 }
