@@ -131,7 +131,7 @@ fn bad_text_is_refused_with_its_line() {
 #[test]
 fn bad_bytes_are_refused_with_their_vector() {
     let of = |header: &str, entries: &[(&[u8], &[f32])]| {
-        let entry = |(word, values): &(&[u8], &[f32])| [word, b" ", &bytes(values)[..]].concat();
+        let entry = |&(word, values): &(&[u8], &[f32])| [word, b" ", &bytes(values)].concat();
         [header.as_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
     };
     let good = of("2 2\n", &[(b"a", &[1., 2.]), (b"b", &[1., 2.])]);
