@@ -97,7 +97,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 fn vectors_hint(error: &VectorsError) -> Option<String> {
     let hint = match error {
         VectorsError::NoHeader { .. } => "`--from glove` reads vectors without such a line",
-        VectorsError::Entry { unit: "line", number: 2, .. } => {
+        VectorsError::Entry { unit: "line", number: 2, problem }
+            if problem.contains("numbers expected") =>
+        {
             "if line 1 has two numbers and no word, it is `--from word2vec`"
         }
         VectorsError::Blank { .. } => "`--to glove` or `--to npy` has a place for it",
