@@ -4,6 +4,7 @@ use anyhow::Error;
 use latens::corpus::storage::StorageError;
 use latens::corpus::{MissingColumn, ReadError};
 use latens::hmm::TagsError;
+use latens::model::compat::VectorsError;
 use latens::model::file::FileError;
 use latens::model::{FitError, TagError};
 use latens::tasks::tagging::EvaluateError;
@@ -66,6 +67,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             _ => None,
         };
     }
+    if let Some(error) = error.downcast_ref::<VectorsError>() {
+        return vectors_hint(error);
+    }
     if let Some(hint) = tagging_hint(error) {
         return Some(hint);
     }
@@ -88,6 +92,20 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return None;
     }
     error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))
+}
+
+fn vectors_hint(error: &VectorsError) -> Option<String> {
+    let hint = match error {
+        VectorsError::NoHeader { .. } => "`--from glove` reads vectors without such a line",
+        VectorsError::Entry { unit: "line", number: 2, problem }
+            if problem.contains("numbers expected") =>
+        {
+            "if line 1 has two numbers and no word, it is `--from word2vec`"
+        }
+        VectorsError::Blank { .. } => "`--to glove` or `--to npy` has a place for it",
+        _ => return None,
+    };
+    Some(hint.into())
 }
 
 fn tagging_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {

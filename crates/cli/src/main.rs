@@ -4,7 +4,6 @@ mod args;
 mod cache;
 mod commands;
 mod errors;
-mod npy;
 mod output;
 mod paths;
 mod progress;
@@ -14,7 +13,8 @@ mod train;
 use args::Common;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    convert, count, demo, encode, inspect, manual, perplexity, reproduce, sample, tag, vocab,
+    convert, count, demo, encode, inspect, manual, nearest, perplexity, reproduce, sample, tag,
+    vocab,
 };
 use output::Output;
 use std::process::ExitCode;
@@ -42,6 +42,7 @@ enum Command {
     Sample(sample::SampleArgs),
     Tag(tag::TagArgs),
     Encode(encode::EncodeArgs),
+    Nearest(nearest::NearestArgs),
     Inspect(inspect::InspectArgs),
     Export(convert::ExportArgs),
     Import(convert::ImportArgs),
@@ -77,6 +78,7 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Sample(args) => sample::run(&args, &common, output)?,
         Command::Tag(args) => tag::run(&args, output)?,
         Command::Encode(args) => encode::run(&args, output)?,
+        Command::Nearest(args) => nearest::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,
         Command::Export(args) => convert::export(&args, output)?,
         Command::Import(args) => convert::import(&args, output)?,

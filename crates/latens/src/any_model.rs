@@ -1,9 +1,10 @@
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile};
-use latens_model::{LanguageModel, Tagger, TokenEncoder};
+use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
 use latens_model_ngram::Ngram;
+use latens_model_word2vec::Word2vec;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -18,6 +19,10 @@ pub enum AnyModel {
     Hmm(Box<Hmm>),
     /// An n-gram language model.
     Ngram(Ngram),
+    /// Word vectors that another program made.
+    Vectors(Vectors),
+    /// Word vectors learned by word2vec.
+    Word2vec(Word2vec),
 }
 
 impl AnyModel {
@@ -27,6 +32,8 @@ impl AnyModel {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
+            AnyModel::Vectors(_) => Vectors::KIND,
+            AnyModel::Word2vec(_) => Word2vec::KIND,
         }
     }
 
@@ -36,6 +43,8 @@ impl AnyModel {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
             AnyModel::Ngram(_) => "an n-gram language model",
+            AnyModel::Vectors(_) => "a list of word vectors",
+            AnyModel::Word2vec(_) => "a word2vec model",
         }
     }
 
@@ -45,6 +54,8 @@ impl AnyModel {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
+            AnyModel::Vectors(model) => model.lexicon(),
+            AnyModel::Word2vec(model) => model.lexicon(),
         }
     }
 
@@ -54,6 +65,8 @@ impl AnyModel {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
+            AnyModel::Vectors(model) => model.facts(),
+            AnyModel::Word2vec(model) => model.facts(),
         }
     }
 
@@ -62,7 +75,7 @@ impl AnyModel {
         match self {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
-            AnyModel::Brown(_) => None,
+            AnyModel::Brown(_) | AnyModel::Vectors(_) | AnyModel::Word2vec(_) => None,
         }
     }
 
@@ -71,6 +84,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => Some(model),
             AnyModel::Hmm(model) => Some(&**model),
+            AnyModel::Vectors(model) => Some(model.vectors()),
+            AnyModel::Word2vec(model) => Some(model),
             AnyModel::Ngram(_) => None,
         }
     }
@@ -79,7 +94,19 @@ impl AnyModel {
     pub fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
         match self {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
-            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+            AnyModel::Brown(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_) => None,
+        }
+    }
+
+    /// The vectors of its words, in the order of their ids, if it has any.
+    pub fn word_vectors(&self) -> Option<&WordVectors> {
+        match self {
+            AnyModel::Vectors(model) => Some(model.vectors()),
+            AnyModel::Word2vec(model) => Some(model.vectors()),
+            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) => None,
         }
     }
 
@@ -88,6 +115,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
+            AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
             AnyModel::Ngram(_) => vec![],
         }
     }
@@ -100,7 +128,12 @@ impl AnyModel {
                 let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
                 Some(Box::new(model.encoder(features)))
             }
-            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+            AnyModel::Vectors(model) if kind == VECTOR_FEATURES => Some(Box::new(model.vectors())),
+            AnyModel::Word2vec(model) if kind == VECTOR_FEATURES => Some(Box::new(model)),
+            AnyModel::Brown(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_) => None,
         }
     }
 
@@ -110,12 +143,16 @@ impl AnyModel {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
+            AnyModel::Vectors(model) => model.save(path),
+            AnyModel::Word2vec(model) => model.save(path),
         }
     }
 }
 
 /// The features of Brown clusters: beginnings of their paths.
 const BROWN_FEATURES: &str = "paths";
+/// The features of word vectors: their numbers.
+const VECTOR_FEATURES: &str = "vectors";
 
 /// Opens a model file of any kind.
 pub fn open(path: &Path) -> Result<AnyModel, FileError> {
@@ -124,6 +161,8 @@ pub fn open(path: &Path) -> Result<AnyModel, FileError> {
         Brown::KIND => Brown::from_file(&file).map(AnyModel::Brown),
         Hmm::KIND => Hmm::from_file(&file).map(|model| AnyModel::Hmm(Box::new(model))),
         Ngram::KIND => Ngram::from_file(&file).map(AnyModel::Ngram),
+        Vectors::KIND => Vectors::from_file(&file).map(AnyModel::Vectors),
+        Word2vec::KIND => Word2vec::from_file(&file).map(AnyModel::Word2vec),
         kind => Err(file.invalid(format!("this version knows no models of kind `{kind}`"))),
     }
 }

@@ -67,6 +67,9 @@ mod fit;
 pub mod file;
 mod checkpoint;
 mod word_clusters;
+mod word_vectors;
+mod vectors;
+pub mod compat;
 
 pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint, fingerprint};
 pub use device::Device;
@@ -76,4 +79,6 @@ pub use fit::FitError;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use progress::{Progress, Watch, unwatched};
 pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
+pub use vectors::Vectors;
 pub use word_clusters::{ClustersError, WordClusters};
+pub use word_vectors::{Coverage, NoVectors, WordVectors};

@@ -1,5 +1,6 @@
 //! What models are for. Tasks know roles, not models.
 
+pub mod analogies;
 pub mod perplexity;
 pub mod sampling;
 pub mod tagging;

@@ -1,9 +1,10 @@
 //! Models in and out of foreign formats.
 
+use super::vectors;
 use crate::args::PreprocessingArgs;
 use crate::output::Output;
 use crate::paths::check_output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::brown::Brown;
@@ -18,7 +19,8 @@ use std::path::PathBuf;
 /// Write a model in a foreign format
 ///
 /// A model goes in; out comes a file that other programs read. The format `arpa` is for n-gram models,
-/// without their cache; `paths` is for Brown clusters.
+/// without their cache; `paths` is for Brown clusters; all others are for models that have word vectors. Of `npy`,
+/// `-o` names the matrix and `--words` the list of its words.
 #[derive(Args)]
 pub(crate) struct ExportArgs {
     /// A model
@@ -26,6 +28,9 @@ pub(crate) struct ExportArgs {
     /// The format
     #[arg(long, value_enum)]
     to: ForeignFormat,
+    /// Where to write the words of the format `npy`, one a line
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
     /// Where to write it
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
@@ -34,7 +39,8 @@ pub(crate) struct ExportArgs {
 /// Read a model in a foreign format
 ///
 /// A file of another program goes in; out comes a model. Foreign formats do not say how text was cut
-/// into words: `--tokenize`, `--lowercase` and `--digits` say it.
+/// into words: `--tokenize`, `--lowercase` and `--digits` say it. Vectors of words in small letters, such as those
+/// of GloVe, need `--lowercase`.
 #[derive(Args)]
 pub(crate) struct ImportArgs {
     /// A model in a foreign format
@@ -42,6 +48,9 @@ pub(crate) struct ImportArgs {
     /// The format
     #[arg(long, value_enum)]
     from: ForeignFormat,
+    /// The words of the format `npy`, one a line
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
     /// Where to write the model
@@ -55,14 +64,29 @@ pub(crate) enum ForeignFormat {
     Arpa,
     /// Brown clusters as the classic program writes them: path, word, count
     Paths,
+    /// Word vectors as text, after a line with the number of words and of columns
+    Word2vec,
+    /// Word vectors as the bytes of their numbers
+    Word2vecBinary,
+    /// Word vectors as text without a first line
+    Glove,
+    /// Word vectors as fastText writes them (`.vec`): the same as `word2vec`
+    Fasttext,
+    /// Word vectors as a matrix of numpy, with the words in a file of their own
+    Npy,
 }
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     check_output(&args.output, [&args.model])?;
+    vectors::check_words(args.to, args.words.as_deref())?;
+    if let Some(words) = &args.words {
+        check_output(words, [&args.model])?;
+        ensure!(*words != args.output, "`{}` is both the matrix and its words", words.display());
+    }
     let model = latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
-        write_foreign(&model, args.to, out).map_err(|error| {
+        write_foreign(&model, args, out).map_err(|error| {
             let message = error.to_string();
             failed = Some(error);
             io::Error::other(message)
@@ -77,8 +101,8 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     output.result(&result, |out| writeln!(out, "wrote `{path}`"))
 }
 
-fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -> Result<()> {
-    match (format, model) {
+fn write_foreign(model: &AnyModel, args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
+    match (args.to, model) {
         (ForeignFormat::Arpa, AnyModel::Ngram(model)) => model.write_arpa(out)?,
         (ForeignFormat::Paths, AnyModel::Brown(model)) => {
             model.clusters().write_paths(&model.lexicon().vocab, out)?;
@@ -86,12 +110,19 @@ fn write_foreign(model: &AnyModel, format: ForeignFormat, out: &mut dyn Write) -
         (ForeignFormat::Arpa | ForeignFormat::Paths, model) => {
             anyhow::bail!("it is {}, which this format has no place for", model.description());
         }
+        (format, model) => {
+            let Some(found) = model.word_vectors() else {
+                anyhow::bail!("it is {}, which has no word vectors", model.description());
+            };
+            vectors::write(model.lexicon(), found, format, args.words.as_deref(), out)?;
+        }
     }
     Ok(())
 }
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
-    check_output(&args.output, [&args.file])?;
+    check_output(&args.output, [&args.file].into_iter().chain(&args.words))?;
+    vectors::check_words(args.from, args.words.as_deref())?;
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
     let preprocessing = args.preprocessing.preprocessing();
@@ -104,6 +135,8 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
                 WordClusters::read_paths(&mut file, &preprocessing).with_context(reading)?;
             AnyModel::Brown(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
         }
+        format => vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
+            .with_context(reading)?,
     };
     model.save(&args.output)?;
     let (path, vocab) = (args.output.display().to_string(), model.lexicon().vocab.len());

@@ -13,6 +13,7 @@ use latens::model::file::inspect;
 use latens::model::{Device, LanguageModel, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::{perplexity, sample};
+use latens::word2vec::{Word2vec, Word2vecParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             ngram(folder, common.seed)?,
             brown(folder)?,
             hidden_markov(folder, common.seed)?,
+            word_vectors(folder, common.seed)?,
         ],
     };
     output.result(&result, |out| {
@@ -119,8 +121,9 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    match other_text.or_else(|| [NGRAM_FILE, BROWN_FILE, HMM_FILE].into_iter().find(is_other_model))
-    {
+    match other_text.or_else(|| {
+        [NGRAM_FILE, BROWN_FILE, HMM_FILE, WORD2VEC_FILE].into_iter().find(is_other_model)
+    }) {
         Some(name) => Err(hinted(
             format!("`{}` exists and is not of this demo", folder.join(name).display()),
             "name a new folder with `-o`",
@@ -132,6 +135,7 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
+const WORD2VEC_FILE: &str = "demo.word2vec";
 
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
@@ -177,6 +181,39 @@ fn brown(folder: &Path) -> Result<ModelResult> {
     );
     let metrics = json!({ "mutual_information": model.facts()["mutual_information"] });
     Ok(ModelResult { model: Brown::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+/// Words whose neighbours are shown.
+const EXAMPLES: [&str; 3] = ["moon", "oven", "judge"];
+
+fn word_vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let corpus = training_text(folder, 3)?;
+    let params =
+        Word2vecParams { dim: 50, window: 3, epochs: 40, seed, ..Word2vecParams::default() };
+    let model = Word2vec::fit(&params.validate()?, &corpus, &mut unwatched)?;
+    model.save(&folder.join(WORD2VEC_FILE))?;
+    let (vectors, vocab) = (model.vectors(), &corpus.lexicon.vocab);
+    let lines = EXAMPLES.iter().filter_map(|&example| {
+        let id = vocab.get(example)?;
+        let near = vectors.nearest(vectors.get(id)?, 6, &[id]);
+        let near: Vec<&str> = near.iter().map(|&(word, _)| vocab.word(word)).collect();
+        Some(format!("    {example}: {}\n", near.join(" ")))
+    });
+    let text = format!(
+        "word2vec: gives every word a vector, so that words in similar company are near each other\n  \
+         {} words as vectors of {} numbers; near some of them:\n{}",
+        thousands(vocab.len()),
+        vectors.dim(),
+        lines.collect::<String>(),
+    );
+    let metrics = json!({ "loss": model.facts()["loss"] });
+    Ok(ModelResult {
+        model: Word2vec::KIND,
+        seconds: started.elapsed().as_secs_f64(),
+        metrics,
+        text,
+    })
 }
 
 fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {

@@ -1,5 +1,4 @@
 use crate::errors::hinted;
-use crate::npy;
 use crate::output::{Output, print, thousands};
 use crate::paths::check_output;
 use crate::progress::{Watcher, catch_interrupts};
@@ -10,6 +9,7 @@ use clap::Args;
 use latens::AnyModel;
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Lexicon, VocabLimits, WordId};
+use latens::model::compat::npy;
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use rayon::prelude::*;
 use serde_json::json;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// text is read as the model's training text was.
 ///
 /// Kinds of features are `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
-/// `paths` for Brown clusters.
+/// `paths` for Brown clusters, `vectors` for word vectors.
 #[derive(Args)]
 pub(crate) struct EncodeArgs {
     /// A model that knows something of words

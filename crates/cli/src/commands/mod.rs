@@ -6,10 +6,12 @@ pub(crate) mod demo;
 pub(crate) mod encode;
 pub(crate) mod inspect;
 pub(crate) mod manual;
+pub(crate) mod nearest;
 pub(crate) mod perplexity;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod tag;
+mod vectors;
 pub(crate) mod vocab;
 
 use crate::errors::hinted;

@@ -3,6 +3,7 @@
 mod brown;
 mod hmm;
 mod ngram;
+mod word2vec;
 
 pub(crate) use hmm::TAG_COLUMN;
 
@@ -41,6 +42,7 @@ enum ModelArgs {
     Brown(brown::BrownArgs),
     Hmm(Box<hmm::HmmArgs>),
     Ngram(ngram::NgramArgs),
+    Word2vec(word2vec::Word2vecArgs),
 }
 
 /// What the trainers of all models understand.
@@ -93,6 +95,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
         ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
+        ModelArgs::Word2vec(args) => word2vec::run(args, common, output),
     }
 }
 

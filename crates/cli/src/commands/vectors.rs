@@ -1,0 +1,87 @@
+//! Word vectors in and out of foreign formats.
+
+use super::convert::ForeignFormat;
+use crate::errors::hinted;
+use anyhow::{Context, Result, bail, ensure};
+use latens::AnyModel;
+use latens::corpus::storage::write_atomically;
+use latens::corpus::{Lexicon, Preprocessing, open_input};
+use latens::model::compat::{
+    TextFormat, VectorsError, npy, read_binary, read_text, write_binary, write_text,
+};
+use latens::model::{Vectors, WordVectors};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+/// The vectors in a file of another program.
+pub(super) fn read(
+    file: &mut dyn BufRead,
+    format: ForeignFormat,
+    words: Option<&Path>,
+    preprocessing: &Preprocessing,
+) -> Result<AnyModel> {
+    check_words(format, words)?;
+    let (lexicon, vectors) = match format {
+        ForeignFormat::Word2vec | ForeignFormat::Fasttext => {
+            read_text(file, TextFormat::Word2vec, preprocessing)?
+        }
+        ForeignFormat::Glove => read_text(file, TextFormat::Glove, preprocessing)?,
+        ForeignFormat::Word2vecBinary => read_binary(file, preprocessing)?,
+        ForeignFormat::Npy => {
+            let path = words.expect("the words were checked");
+            let reading = || format!("cannot read `{}`", path.display());
+            let mut words = BufReader::new(open_input(path).with_context(reading)?);
+            npy::read(file, &mut words, preprocessing)?
+        }
+        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format has no vectors"),
+    };
+    Ok(AnyModel::Vectors(Vectors::new(lexicon, vectors)))
+}
+
+/// Writes the vectors of a model, and for `npy` its words to a file of their own.
+pub(super) fn write(
+    lexicon: &Lexicon,
+    vectors: &WordVectors,
+    format: ForeignFormat,
+    words: Option<&Path>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let vocab = &lexicon.vocab;
+    match format {
+        ForeignFormat::Word2vec | ForeignFormat::Fasttext => {
+            write_text(vocab, vectors, TextFormat::Word2vec, out)?;
+        }
+        ForeignFormat::Glove => write_text(vocab, vectors, TextFormat::Glove, out)?,
+        ForeignFormat::Word2vecBinary => write_binary(vocab, vectors, out)?,
+        ForeignFormat::Npy => {
+            let path = words.expect("the words were checked");
+            let mut failed = None;
+            let written = write_atomically(path, |words| {
+                npy::write(vocab, vectors, out, words).map_err(|error| match error {
+                    VectorsError::Io(error) => error,
+                    error => {
+                        failed = Some(error);
+                        io::Error::other("it was not whole")
+                    }
+                })
+            });
+            failed.map_or(Ok(()), Err)?;
+            written?;
+        }
+        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format has no vectors"),
+    }
+    Ok(())
+}
+
+/// A matrix needs a list of words, and nothing else has one.
+pub(super) fn check_words(format: ForeignFormat, words: Option<&Path>) -> Result<()> {
+    let is_npy = matches!(format, ForeignFormat::Npy);
+    ensure!(is_npy || words.is_none(), "`--words` is for the format `npy` alone");
+    if is_npy && words.is_none() {
+        return Err(hinted(
+            "a `.npy` file has no words, only numbers",
+            "name the list of words with `--words FILE`, one word a line",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+use crate::learner::Learner;
+use crate::model::Word2vec;
+use crate::params::Word2vecParams;
+use crate::worker::Loss;
+use latens_corpus::{Corpus, WordId};
+use latens_model::{
+    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, WordVectors, data_fingerprint,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use std::time::Instant;
+
+/// How many blocks a thread does between two reports.
+const BLOCKS_PER_REPORT: usize = 64;
+
+impl Word2vec {
+    /// Learns the vectors of the words of a text. A checkpoint is offered at least at the end of each epoch.
+    ///
+    /// With one thread the same seed gives the same vectors; with several they differ a little each time.
+    pub fn fit(
+        params: &Valid<Word2vecParams>,
+        corpus: &Corpus,
+        watch: &mut Watch,
+    ) -> Result<Word2vec, FitError> {
+        check_text(corpus)?;
+        let rows = Learner::first_rows(params, corpus.lexicon.vocab.len());
+        Fit::new(params, corpus, &rows, State::default()).run(watch)
+    }
+
+    /// Goes on from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
+    pub fn resume(
+        params: &Valid<Word2vecParams>,
+        corpus: &Corpus,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Word2vec, FitError> {
+        check_text(corpus)?;
+        let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
+        checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
+        let shape = [corpus.lexicon.vocab.len(), params.dim];
+        let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
+        let fit = Fit::new(params, corpus, &rows, checkpoint.state()?);
+        if fit.state.block > fit.learner.n_blocks() {
+            let problem = "there are not so many blocks of text";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
+        fit.run(watch)
+    }
+}
+
+/// Without two words in a sentence there is nothing to guess, and without two different ones no wrong guess.
+fn check_text(corpus: &Corpus) -> Result<(), FitError> {
+    let longest = corpus.sentences.iter().map(|sentence| sentence.len() - 1).max().unwrap_or(0);
+    if longest < 2 {
+        return Err(FitError::not_enough_data("a sentence of at least 2 words", longest));
+    }
+    let words = || corpus.sentences.tokens().iter().filter(|&&word| word != WordId::EOS);
+    if words().min() == words().max() {
+        return Err(FitError::not_enough_data("at least 2 different words", 1));
+    }
+    Ok(())
+}
+
+/// Where learning is.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// Epochs that are done.
+    epoch: usize,
+    /// Blocks of the next one that are done.
+    block: usize,
+    /// The sum of losses of these blocks, and the number of guesses.
+    loss: f64,
+    n_guesses: u64,
+    /// The mean loss of the last epoch that had guesses.
+    last_loss: Option<f64>,
+}
+
+struct Fit<'a> {
+    params: &'a Valid<Word2vecParams>,
+    corpus: &'a Corpus,
+    learner: Learner<'a>,
+    state: State,
+    started: Instant,
+    /// When this run began the epoch, and with which block.
+    epoch_started: (Instant, usize),
+    /// How many tokens of all epochs came before this run.
+    n_tokens_before: usize,
+}
+
+impl<'a> Fit<'a> {
+    fn new(
+        params: &'a Valid<Word2vecParams>,
+        corpus: &'a Corpus,
+        [inputs, outputs]: &[Vec<f32>; 2],
+        state: State,
+    ) -> Fit<'a> {
+        let learner = Learner::new(params, corpus, inputs, outputs);
+        let started = Instant::now();
+        let epoch_started = (started, state.block);
+        let n_tokens_before = learner.n_tokens_before(state.epoch, state.block);
+        Fit { params, corpus, learner, state, started, epoch_started, n_tokens_before }
+    }
+
+    fn run(mut self, watch: &mut Watch) -> Result<Word2vec, FitError> {
+        let n_per_report = BLOCKS_PER_REPORT * rayon::current_num_threads();
+        while self.state.epoch < self.params.epochs {
+            let n_blocks = self.learner.n_blocks();
+            let end = (self.state.block + n_per_report).min(n_blocks);
+            let Loss { sum, n } = self.learner.learn(self.state.epoch, self.state.block..end);
+            self.state.loss += sum;
+            self.state.n_guesses += n;
+            self.state.block = end;
+            if !self.state.loss.is_finite() {
+                return Err(self.diverged());
+            }
+            if end == n_blocks {
+                self.end_epoch(watch)?;
+            } else {
+                self.report(&[], watch)?;
+            }
+        }
+        self.finish()
+    }
+
+    fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
+        let State { epoch, loss, n_guesses, .. } = self.state;
+        let mean = (n_guesses > 0).then(|| loss / n_guesses as f64);
+        let last_loss = mean.or(self.state.last_loss);
+        self.state = State { epoch: epoch + 1, last_loss, ..State::default() };
+        let (began, block) = self.epoch_started;
+        let n_tokens = self.learner.n_tokens_before(1, 0) - self.learner.n_tokens_before(0, block);
+        let speed = n_tokens as f64 / began.elapsed().as_secs_f64();
+        self.epoch_started = (Instant::now(), 0);
+        let mut metrics = vec![("tokens_per_second", speed)];
+        metrics.splice(0..0, mean.map(|loss| ("loss", loss)));
+        self.report(&metrics, watch)
+    }
+
+    fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
+        let checkpoint = || self.checkpoint();
+        let State { epoch, block, .. } = self.state;
+        let progress = Progress {
+            phase: "learn",
+            done: self.learner.n_tokens_before(epoch, block) as u64,
+            total: Some(self.learner.n_tokens_before(self.params.epochs, 0) as u64),
+            unit: "tokens",
+            metrics,
+            iteration: (!metrics.is_empty()).then_some(epoch as u64),
+            checkpoint: Some(&checkpoint),
+        };
+        progress.report(watch)
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let Corpus { lexicon, sentences } = self.corpus;
+        let fingerprint = data_fingerprint(&lexicon.vocab, sentences);
+        let shape = [lexicon.vocab.len(), self.params.dim];
+        Checkpoint::new(Word2vec::KIND, self.params, fingerprint, &self.state)
+            .with_array("inputs", &shape, &self.learner.inputs.to_vec())
+            .with_array("outputs", &shape, &self.learner.outputs.to_vec())
+    }
+
+    fn diverged(&self) -> FitError {
+        FitError::Diverged { epoch: self.state.epoch + 1, lower: "learning_rate" }
+    }
+
+    fn finish(self) -> Result<Word2vec, FitError> {
+        let Some(loss) = self.state.last_loss else {
+            let needs = "sentences with two words that `subsample` keeps";
+            return Err(FitError::not_enough_data(needs, "none"));
+        };
+        let mut values = self.learner.inputs.to_vec();
+        // A word of the vocabulary that is not in the text has learned nothing.
+        let rows = values.chunks_exact_mut(self.params.dim).zip(&self.learner.counts);
+        rows.filter(|&(_, &count)| count == 0).for_each(|(row, _)| row.fill(0.0));
+        let Ok(vectors) = WordVectors::new(self.params.dim, values) else {
+            return Err(FitError::Diverged { epoch: self.params.epochs, lower: "learning_rate" });
+        };
+        let mut facts = Map::new();
+        facts.insert("tokens".into(), self.corpus.sentences.n_tokens().into());
+        facts.insert("loss".into(), loss.into());
+        let seconds = self.started.elapsed().as_secs_f64();
+        let n_tokens = self.learner.n_tokens_before(self.params.epochs, 0) - self.n_tokens_before;
+        facts.insert("tokens_per_second".into(), (n_tokens as f64 / seconds).into());
+        facts.insert("seconds".into(), seconds.into());
+        Ok(Word2vec::new(self.params.clone(), self.corpus.lexicon.clone(), vectors, facts))
+    }
+}

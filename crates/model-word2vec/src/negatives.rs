@@ -1,0 +1,118 @@
+//! Random words to tell right ones from, drawn in constant time (alias method, Walker 1977; Vose 1991).
+
+use latens_math::Rng;
+use rand::Rng as _;
+
+/// Words, each as likely as its count to some power says.
+pub(crate) struct Negatives {
+    /// One slot a word, all equally likely.
+    slots: Vec<Slot>,
+}
+
+/// A slot is its own word's with probability `own` / 2³², else that of another.
+#[derive(Clone, Copy)]
+struct Slot {
+    own: u32,
+    other: u32,
+}
+
+impl Negatives {
+    /// Words by their counts. Those of count zero are never drawn.
+    ///
+    /// # Panics
+    /// If no word has a count.
+    pub(crate) fn new(counts: &[u64], power: f64) -> Negatives {
+        let weight = |&count: &u64| if count == 0 { 0.0 } else { (count as f64).powf(power) };
+        let weights: Vec<f64> = counts.iter().map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        assert!(total > 0.0, "a word to draw");
+        // In units of a slot: what is above one fills up the slots of words below one.
+        let mut shares: Vec<f64> =
+            weights.iter().map(|weight| weight / total * counts.len() as f64).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+            (0..shares.len()).partition(|&word| shares[word] < 1.0);
+        let full = |word: usize| Slot { own: u32::MAX, other: word as u32 };
+        let mut slots: Vec<Slot> = (0..shares.len()).map(full).collect();
+        while let (Some(&word), Some(&rich)) = (small.last(), large.last()) {
+            small.pop();
+            slots[word] = Slot { own: (shares[word] * 2f64.powi(32)) as u32, other: rich as u32 };
+            shares[rich] -= 1.0 - shares[word];
+            if shares[rich] < 1.0 {
+                large.pop();
+                small.push(rich);
+            }
+        }
+        // Sums round: a word that is left over is about full, unless it has no weight at all.
+        for word in small.into_iter().filter(|&word| weights[word] == 0.0) {
+            let heaviest = (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b]));
+            slots[word] = Slot { own: 0, other: heaviest.expect("there are words") as u32 };
+        }
+        Negatives { slots }
+    }
+
+    /// Draws a word.
+    #[inline(always)]
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u32 {
+        let bits = rng.next_u64();
+        let slot_idx = below(self.slots.len() as u32, bits);
+        let Slot { own, other } = self.slots[slot_idx as usize];
+        if (bits as u32) < own { slot_idx } else { other }
+    }
+}
+
+/// One of `n` numbers from 0 on, from the upper half of random bits.
+#[inline(always)]
+pub(crate) fn below(n: u32, bits: u64) -> u32 {
+    (((bits >> 32) * u64::from(n)) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probability of each word, by the slots.
+    fn probabilities(negatives: &Negatives) -> Vec<f64> {
+        let n = negatives.slots.len();
+        let mut probs = vec![0.0; n];
+        for (word, slot) in negatives.slots.iter().enumerate() {
+            let own = f64::from(slot.own) / 2f64.powi(32);
+            probs[word] += own / n as f64;
+            probs[slot.other as usize] += (1.0 - own) / n as f64;
+        }
+        probs
+    }
+
+    #[test]
+    fn the_slots_agree_with_the_definition() {
+        let zipf: Vec<u64> =
+            (0..5000).map(|rank| if rank == 1 { 0 } else { 100_000 / (rank + 1) }).collect();
+        for counts in [&[0, 0, 7][..], &[3, 0, 100, 1, 1], &[1; 10], &zipf] {
+            for power in [0.75, 0.0, 1.0, -0.5] {
+                let weights = counts
+                    .iter()
+                    .map(|&count| if count == 0 { 0.0 } else { (count as f64).powf(power) });
+                let weights: Vec<f64> = weights.collect();
+                let total: f64 = weights.iter().sum();
+                let probs = probabilities(&Negatives::new(counts, power));
+                for (prob, weight) in probs.into_iter().zip(weights) {
+                    assert!((prob - weight / total).abs() < 2e-9, "{prob} for {}", weight / total);
+                    assert!(weight > 0.0 || prob == 0.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_drawn_as_often_as_the_slots_say() {
+        let counts = [0, 0, 81, 16, 1];
+        let negatives = Negatives::new(&counts, 0.5);
+        let (mut rng, mut drawn, n) = (Rng::new(1), [0u32; 5], 140_000);
+        (0..n).for_each(|_| drawn[negatives.draw(&mut rng) as usize] += 1);
+        // Weights 9, 4 and 1; four standard deviations.
+        for (drawn, weight) in drawn.into_iter().zip([0.0, 0.0, 9.0, 4.0, 1.0]) {
+            let p: f64 = weight / 14.0;
+            let allowed = 4.0 * (f64::from(n) * p * (1.0 - p)).sqrt();
+            assert!((f64::from(drawn) - f64::from(n) * p).abs() <= allowed, "{drawn}");
+        }
+    }
+}

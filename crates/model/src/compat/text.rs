@@ -1,0 +1,169 @@
+use super::entries::Entries;
+use super::{MAX_DIM, VectorsError};
+use crate::word_vectors::WordVectors;
+use latens_corpus::{Lexicon, Preprocessing, Vocab};
+use std::io::{BufRead, Read, Write};
+
+/// How vectors are written as text, one word and its numbers a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// As word2vec and fastText (`.vec`) write them: the first line has the number of words and that of columns.
+    Word2vec,
+    /// As GloVe writes them: no first line.
+    Glove,
+}
+
+/// No line of a vector is longer.
+const MAX_LINE: u64 = 1 << 24;
+
+/// Reads vectors. Blanks between numbers may be several, also at the end of a line; words may have blanks, as
+/// some of GloVe's have, since the last numbers of a line are the vector.
+pub fn read_text(
+    input: &mut dyn BufRead,
+    format: TextFormat,
+    preprocessing: &Preprocessing,
+) -> Result<(Lexicon, WordVectors), VectorsError> {
+    let mut lines = Lines { input, line: Vec::new(), number: 0 };
+    let header = match format {
+        TextFormat::Word2vec => Some(read_header(&mut lines)?),
+        TextFormat::Glove => None,
+    };
+    let mut entries: Option<Entries> = None;
+    while lines.next()? {
+        // An empty line is no vector; some programs end their files with one.
+        if lines.line.trim_ascii().is_empty() {
+            continue;
+        }
+        let dim =
+            header.map_or_else(|| fields(&lines.line).count().saturating_sub(1), |(_, dim)| dim);
+        let entries = entries.get_or_insert_with(|| Entries::new("line", dim));
+        read_line(&lines, entries)?;
+        if let Some((n_words, _)) = header
+            && entries.len() > n_words
+        {
+            return Err(VectorsError::Number { expected: n_words, found: "more".into() });
+        }
+    }
+    let entries = entries.ok_or(VectorsError::Empty)?;
+    match header {
+        Some((expected, _)) if expected != entries.len() => {
+            Err(VectorsError::Number { expected, found: entries.len().to_string() })
+        }
+        _ => entries.finish(preprocessing),
+    }
+}
+
+/// The number of words and of columns, as the first line has them.
+pub(super) fn parse_header(line: &[u8]) -> Result<(u64, usize), VectorsError> {
+    let text = String::from_utf8_lossy(line);
+    let mut numbers = text.split_ascii_whitespace();
+    let (words, dim, rest) = (numbers.next(), numbers.next(), numbers.next());
+    let words = words.and_then(|number| number.parse().ok());
+    let dim = dim.and_then(|number| number.parse().ok()).filter(|dim| (1..=MAX_DIM).contains(dim));
+    match (words, dim, rest) {
+        (Some(words), Some(dim), None) => Ok((words, dim)),
+        _ => Err(VectorsError::NoHeader { found: text.trim().chars().take(40).collect() }),
+    }
+}
+
+fn read_header(lines: &mut Lines) -> Result<(u64, usize), VectorsError> {
+    if !lines.next()? {
+        return Err(VectorsError::Empty);
+    }
+    parse_header(&lines.line)
+}
+
+fn read_line(lines: &Lines, entries: &mut Entries) -> Result<(), VectorsError> {
+    let (line, number, dim) = (&lines.line, lines.number, entries.dim());
+    let problem = |entries: &Entries, problem: String| Err(entries.error(number, problem));
+    if !(1..=MAX_DIM).contains(&dim) {
+        return problem(entries, format!("a word and its numbers expected, found {dim} numbers"));
+    }
+    let n_fields = fields(line).count();
+    // Where the vector begins, counted from the end: what comes before is the word.
+    let Some(first) = fields(line).rev().nth(dim - 1).filter(|_| n_fields > dim) else {
+        let found = n_fields.saturating_sub(1);
+        return problem(entries, format!("{dim} numbers expected after the word, found {found}"));
+    };
+    let word = line[..offset(line, first)].trim_ascii();
+    let last = fields(word).next_back().unwrap_or_default();
+    if n_fields > dim + 1 && parse(last).is_some() {
+        let found = n_fields - 1;
+        return problem(entries, format!("{dim} numbers expected after the word, found {found}"));
+    }
+    let numbers = fields(&line[offset(line, first)..]);
+    let mut place = entries.word(number, word)?.iter_mut();
+    for text in numbers {
+        let place = place.next().expect("there are as many fields as numbers");
+        let Some(value) = parse(text) else {
+            let text = String::from_utf8_lossy(text).into_owned();
+            return problem(entries, format!("`{text}` is no number"));
+        };
+        *place = value;
+    }
+    Ok(())
+}
+
+fn parse(text: &[u8]) -> Option<f32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// What stands between blanks. Other white space may be part of a word.
+fn fields(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(|&byte| byte == b' ' || byte == b'\t').filter(|field| !field.is_empty())
+}
+
+/// Where a part of a line begins.
+fn offset(line: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr() - line.as_ptr().addr()
+}
+
+/// The lines of a text, without their ends.
+struct Lines<'a> {
+    input: &'a mut dyn BufRead,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines<'_> {
+    /// Goes to the next line, if there is one.
+    fn next(&mut self) -> Result<bool, VectorsError> {
+        self.line.clear();
+        self.number += 1;
+        let length = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line)?;
+        if length as u64 == MAX_LINE {
+            let problem = "it is longer than any vector".into();
+            return Err(VectorsError::Entry { unit: "line", number: self.number, problem });
+        }
+        while self.line.last().is_some_and(|&byte| byte == b'\n' || byte == b'\r') {
+            self.line.pop();
+        }
+        Ok(length > 0)
+    }
+}
+
+/// Writes vectors, so that reading gives them back to the last bit. Words without a vector are left out.
+pub fn write_text(
+    vocab: &Vocab,
+    vectors: &WordVectors,
+    format: TextFormat,
+    out: &mut dyn Write,
+) -> Result<(), VectorsError> {
+    if format == TextFormat::Word2vec {
+        writeln!(out, "{} {}", vectors.iter().count(), vectors.dim())?;
+    }
+    for (id, vector) in vectors.iter() {
+        let word = vocab.word(id);
+        let blanks: &[char] = match format {
+            TextFormat::Word2vec => &[' ', '\t', '\n', '\r'],
+            TextFormat::Glove => &['\n', '\r'],
+        };
+        if word.contains(blanks) {
+            return Err(VectorsError::Blank { word: word.to_owned() });
+        }
+        write!(out, "{word}")?;
+        vector.iter().try_for_each(|value| write!(out, " {value}"))?;
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! Words as points in space, in which models meet: one makes them, another uses them.
+
+use latens_corpus::storage::FlatArray;
+use latens_corpus::{Vocab, WordId};
+use thiserror::Error;
+
+/// A vector for each word of a vocabulary. A word whose numbers are all zero has none.
+#[derive(Clone, Debug)]
+pub struct WordVectors {
+    dim: usize,
+    values: FlatArray<f32>,
+}
+
+/// Numbers that are no vectors of words.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("these are no vectors: {problem}")]
+pub struct NoVectors {
+    /// What is wrong.
+    pub problem: &'static str,
+}
+
+/// How much of a vocabulary has vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Words of the vocabulary, without `<unk>` and `<eos>`.
+    pub n_words: usize,
+    /// Those that have a vector.
+    pub n_found: usize,
+    /// Those of them that have the vector of their small letters.
+    pub n_lowercased: usize,
+    /// How often all words were seen.
+    pub n_tokens: u64,
+    /// How often words with a vector were seen.
+    pub n_found_tokens: u64,
+}
+
+impl Coverage {
+    /// The share of all seen tokens whose words have a vector; of words, if none was counted; 0 of nothing.
+    pub fn share(&self) -> f64 {
+        let (found, all) = match self.n_tokens {
+            0 => (self.n_found as f64, self.n_words as f64),
+            n_tokens => (self.n_found_tokens as f64, n_tokens as f64),
+        };
+        if all > 0.0 { found / all } else { 0.0 }
+    }
+}
+
+impl WordVectors {
+    /// Vectors of `dim` numbers each, in the order of the words' ids.
+    pub fn new(dim: usize, values: impl Into<FlatArray<f32>>) -> Result<WordVectors, NoVectors> {
+        let values = values.into();
+        let problem = if dim == 0 {
+            "they have no numbers"
+        } else if !values.len().is_multiple_of(dim) {
+            "the last one is not whole"
+        } else if !values.iter().all(|value| value.is_finite()) {
+            "not all numbers are finite"
+        } else {
+            return Ok(WordVectors { dim, values });
+        };
+        Err(NoVectors { problem })
+    }
+
+    /// How many numbers a vector has.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// For how many words there is a place: the size of the vocabulary.
+    pub fn n_words(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    /// The numbers of all words, in the order of their ids; zeros for words without a vector.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The vector of a word, if it has one.
+    pub fn get(&self, word: WordId) -> Option<&[f32]> {
+        let vector = &self.values[word.index() * self.dim..][..self.dim];
+        vector.iter().any(|&value| value != 0.0).then_some(vector)
+    }
+
+    /// The words that have a vector, with it, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (WordId, &[f32])> {
+        let ids = (0..self.n_words()).map(WordId::from);
+        ids.filter_map(|word| Some((word, self.get(word)?)))
+    }
+
+    /// The vectors for the words of another vocabulary, and how many of them have one. A word that has no
+    /// vector takes that of its small letters.
+    pub fn for_words(&self, own: &Vocab, other: &Vocab) -> (WordVectors, Coverage) {
+        let mut values = vec![0.0; other.len() * self.dim];
+        let mut coverage = Coverage::default();
+        for (id, place) in values.chunks_exact_mut(self.dim).enumerate() {
+            let (id, word) = (WordId::from(id), other.word(WordId::from(id)));
+            let find = |word: &str| own.get(word).and_then(|id| self.get(id));
+            let exact = if id == WordId::EOS { self.get(id) } else { find(word) };
+            let vector = exact.or_else(|| find(&word.to_lowercase()));
+            place.copy_from_slice(vector.unwrap_or(&vec![0.0; self.dim]));
+            if id != WordId::UNK && id != WordId::EOS {
+                coverage.count(other.count(id), vector.is_some(), exact.is_none());
+            }
+        }
+        (WordVectors { dim: self.dim, values: values.into() }, coverage)
+    }
+
+    /// The `n` words whose vectors have the smallest angle with `query`, by falling cosine of it; fewer if fewer
+    /// have vectors. Words in `except` are left out, and so are `<unk>` and `<eos>`.
+    ///
+    /// # Panics
+    /// If `query` has not as many numbers as a vector.
+    pub fn nearest(&self, query: &[f32], n: usize, except: &[WordId]) -> Vec<(WordId, f32)> {
+        assert_eq!(query.len(), self.dim, "a vector of the same space");
+        let length = norm(query);
+        let cosine = |(word, vector): (WordId, &[f32])| {
+            (word, (dot(query, vector) / (length * norm(vector))) as f32)
+        };
+        let special = [WordId::UNK, WordId::EOS];
+        let others =
+            self.iter().filter(|(word, _)| !except.contains(word) && !special.contains(word));
+        let mut found: Vec<(WordId, f32)> = others.map(cosine).collect();
+        let by_cosine =
+            |a: &(WordId, f32), b: &(WordId, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if n < found.len() {
+            found.select_nth_unstable_by(n, by_cosine);
+            found.truncate(n);
+        }
+        found.sort_unstable_by(by_cosine);
+        found
+    }
+
+    /// Where the word should be that is to `c` as `b` is to `a` (Mikolov et al. 2013): b − a + c, each made of
+    /// length one first. `None` if one of them has no vector.
+    pub fn analogy(&self, a: WordId, b: WordId, c: WordId) -> Option<Vec<f32>> {
+        let mut sum = vec![0.0; self.dim];
+        for (word, sign) in [(a, -1.0), (b, 1.0), (c, 1.0)] {
+            let vector = self.get(word)?;
+            let scale = sign / norm(vector);
+            sum.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += (scale * f64::from(x)) as f32);
+        }
+        Some(sum)
+    }
+}
+
+impl Coverage {
+    fn count(&mut self, n_seen: u64, is_found: bool, is_lowercased: bool) {
+        self.n_words += 1;
+        self.n_tokens += n_seen;
+        if is_found {
+            self.n_found += 1;
+            self.n_found_tokens += n_seen;
+            self.n_lowercased += usize::from(is_lowercased);
+        }
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    // Several sums side by side, so that the compiler makes vectors of them.
+    let mut sums = [0.0; 8];
+    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
+        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += f64::from(a) * f64::from(b);
+        }
+    }
+    sums.iter().sum()
+}
+
+fn norm(vector: &[f32]) -> f64 {
+    dot(vector, vector).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens_corpus::{EOS, UNK};
+
+    fn vocab(words: &[&str]) -> Vocab {
+        let counts = (0..words.len() as u64 + 2).collect();
+        Vocab::from_parts([UNK, EOS].iter().chain(words), counts).unwrap()
+    }
+
+    /// `<unk>`, `<eos>`, then four words, of which the last has no vector.
+    fn plane() -> WordVectors {
+        WordVectors::new(2, vec![1., 1., 0., 0., 2., 0., 3., 3., 0., -1., 0., 0.]).unwrap()
+    }
+
+    #[test]
+    fn numbers_that_are_no_vectors_are_refused() {
+        for (dim, values) in
+            [(0, vec![]), (2, vec![1.0; 3]), (1, vec![f32::NAN]), (1, vec![f32::INFINITY])]
+        {
+            assert!(WordVectors::new(dim, values).is_err());
+        }
+        assert!(WordVectors::new(3, vec![]).is_ok());
+    }
+
+    #[test]
+    fn neighbours_are_those_of_the_smallest_angle() {
+        let vectors = plane();
+        let near = vectors.nearest(&[1.0, 0.0], 10, &[]);
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        assert_eq!(near, [(WordId(2), 1.0), (WordId(3), half), (WordId(4), 0.0)]);
+        assert_eq!(vectors.nearest(&[1.0, 0.0], 1, &[WordId(2)]), [(WordId(3), half)]);
+        assert_eq!(vectors.nearest(&[1.0, 0.0], 0, &[]), []);
+    }
+
+    #[test]
+    fn an_analogy_is_a_sum_of_vectors_of_length_one() {
+        let vectors = plane();
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        assert_eq!(
+            vectors.analogy(WordId(2), WordId(3), WordId(4)),
+            Some(vec![half - 1.0, half - 1.0])
+        );
+        assert_eq!(vectors.analogy(WordId(2), WordId(3), WordId(5)), None);
+    }
+
+    #[test]
+    fn words_of_another_vocabulary_find_their_vectors_by_small_letters_too() {
+        let own = vocab(&["a", "b", "c", "none"]);
+        let other = vocab(&["B", "a", "none", "C", "absent"]);
+        let (vectors, coverage) = plane().for_words(&own, &other);
+        let expected: [Option<&[f32]>; 7] =
+            [Some(&[1., 1.]), None, Some(&[3., 3.]), Some(&[2., 0.]), None, Some(&[0., -1.]), None];
+        for (id, expected) in expected.into_iter().enumerate() {
+            assert_eq!(vectors.get(WordId::from(id)), expected);
+        }
+        // The words were seen 2, 3, 4, 5 and 6 times.
+        let expected =
+            Coverage { n_words: 5, n_found: 3, n_lowercased: 2, n_tokens: 20, n_found_tokens: 10 };
+        assert_eq!(coverage, expected);
+        assert_eq!(coverage.share(), 0.5);
+        assert_eq!(Coverage::default().share(), 0.0);
+    }
+}
