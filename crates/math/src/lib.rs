@@ -1,6 +1,7 @@
 //! Numeric building blocks. There are no words here: slices and matrices in, numbers out.
 
 pub mod chain;
+pub mod lbfgs;
 mod real;
 mod log_space;
 mod products;

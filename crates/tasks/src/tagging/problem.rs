@@ -1,0 +1,394 @@
+//! The function that a tagger's weights minimise, −Σ ln p(tags | words) + c₂ Σ w², and its gradient.
+//!
+//! What features say of tags is added up for each group of attributes and each row of an encoder once, then
+//! for each token. The gradient goes the same way back: from tokens to the groups and rows that they have, and
+//! on to weights. Every sum is over a list that depends on the text alone, so threads change nothing.
+
+use super::chain_head::{ChainHead, ChainScratch};
+use super::encoders::{NO_ROW, RowValues, Rows};
+use super::examples::Examples;
+use super::layout::Layout;
+use super::lists::Lists;
+use super::local_head::LocalHead;
+use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::Real;
+use latens_nn::multiply;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// About how many tokens one task takes.
+const SHARD: usize = 1000;
+
+/// How many groups, attributes or rows one task takes.
+const CHUNK: usize = 512;
+
+/// Vectors are as long as registers are wide.
+const ALIGNMENT: usize = 8;
+
+/// What is made of the numbers that features give each token.
+enum Head<T> {
+    Chain(ChainHead<T>),
+    Local(LocalHead<T>),
+}
+
+/// What one part of the text adds.
+pub(super) struct Part<T> {
+    pub(super) loss: f64,
+    /// The gradient of the head's own weights.
+    pub(super) gradient: Vec<f64>,
+    pub(super) chain: ChainScratch<T>,
+}
+
+/// The function, with memory for its steps. `T` is the precision that features are added up in.
+pub(super) struct Problem<'a, T> {
+    examples: &'a Examples,
+    layout: &'a Layout,
+    head: Head<T>,
+    l2: f64,
+    stride: usize,
+    shards: Vec<Range<usize>>,
+    /// Tokens of each group, groups of each attribute.
+    tokens_of_group: Lists,
+    groups_of_attribute: Lists,
+    /// What groups say of tags; later what the gradient says of groups.
+    group_scores: Vec<T>,
+    /// The same for the rows of each encoder at each place.
+    row_scores: Vec<Vec<T>>,
+    /// The numbers of each token; later the gradient by them.
+    token_scores: Vec<T>,
+    /// The sentence of each token.
+    sentence_of_token: Vec<u32>,
+}
+
+impl<'a, T: Real> Problem<'a, T> {
+    pub(super) fn new(examples: &'a Examples, layout: &'a Layout, is_chain: bool, l2: f64) -> Self {
+        let stride = layout.width.next_multiple_of(ALIGNMENT);
+        let lexical = &examples.lexical;
+        let zeros = |n: usize| vec![T::zero(); n * stride];
+        let lists = lexical.of_token.chunks(lexical.n_groups.max(1)).enumerate();
+        let pairs = lists.flat_map(|(token, groups)| groups.iter().map(move |&group| (group, token as u32)));
+        let tokens_of_group = Lists::by_number(lexical.groups.len(), pairs);
+        let mut row_scores = Vec::new();
+        for rows in &examples.blocks {
+            row_scores.extend((0..layout.n_places).map(|_| zeros(rows.n_rows())));
+        }
+        let sentences = 0..examples.ends.len();
+        let sentence_of_token = sentences.clone().flat_map(|sentence| {
+            std::iter::repeat_n(sentence as u32, examples.sentence(sentence).len())
+        });
+        let head = if is_chain {
+            Head::Chain(ChainHead::new(layout, stride))
+        } else {
+            Head::Local(LocalHead::new(layout, stride))
+        };
+        Problem {
+            examples,
+            layout,
+            head,
+            l2,
+            stride,
+            shards: examples.shards(SHARD),
+            tokens_of_group,
+            groups_of_attribute: lexical.groups.transposed(lexical.attributes.len()),
+            group_scores: zeros(lexical.groups.len()),
+            row_scores,
+            token_scores: zeros(examples.n_tokens()),
+            sentence_of_token: sentence_of_token.collect(),
+        }
+    }
+
+    /// The value at `weights`; `gradient` is overwritten.
+    pub(super) fn evaluate(&mut self, weights: &[f64], gradient: &mut [f64]) -> f64 {
+        self.score_groups(weights);
+        self.score_rows(weights);
+        gradient.fill(0.0);
+        let loss = self.score_tokens(weights, gradient);
+        self.return_to_groups();
+        self.return_to_attributes(gradient);
+        self.return_to_rows(gradient);
+        loss + self.penalty(weights, gradient)
+    }
+
+    fn penalty(&self, weights: &[f64], gradient: &mut [f64]) -> f64 {
+        let l2 = self.l2;
+        let parts = weights.par_chunks(1 << 15).zip(gradient.par_chunks_mut(1 << 15));
+        let parts = parts.map(|(weights, gradient)| {
+            let mut sum = 0.0;
+            for (w, g) in weights.iter().zip(gradient) {
+                sum += w * w;
+                *g += 2.0 * l2 * w;
+            }
+            l2 * sum
+        });
+        parts.collect::<Vec<f64>>().iter().sum()
+    }
+
+    fn score_groups(&mut self, weights: &[f64]) {
+        let (groups, layout, stride) = (&self.examples.lexical.groups, self.layout, self.stride);
+        self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, scores)| {
+            for (i, scores) in scores.chunks_exact_mut(stride).enumerate() {
+                scores.fill(T::zero());
+                for &attribute in groups.get(chunk * CHUNK + i) {
+                    let range = layout.attribute(attribute as usize);
+                    for (&tag, &w) in layout.tags[range.clone()].iter().zip(&weights[range]) {
+                        scores[usize::from(tag)] += T::of(w);
+                    }
+                }
+            }
+        });
+    }
+
+    fn score_rows(&mut self, weights: &[f64]) {
+        let (width, stride) = (self.layout.width, self.stride);
+        for (block, rows) in self.examples.blocks.iter().enumerate() {
+            for place in 0..self.layout.n_places {
+                let weights = &weights[self.layout.block(block, place)];
+                let weights: Vec<T> = weights.iter().map(|&w| T::of(w)).collect();
+                let scores = &mut self.row_scores[block * self.layout.n_places + place];
+                times_weights(rows, &weights, width, scores, stride);
+            }
+        }
+    }
+
+    /// The numbers of all tokens, what the head makes of them, and the gradient by them.
+    fn score_tokens(&mut self, weights: &[f64], gradient: &mut [f64]) -> f64 {
+        let (examples, stride) = (self.examples, self.stride);
+        match &mut self.head {
+            Head::Chain(head) => head.prepare(&weights[self.layout.transition_weights()]),
+            Head::Local(head) => head.prepare(weights, self.layout),
+        }
+        let (head, group_scores, row_scores) = (&self.head, &self.group_scores, &self.row_scores);
+        let n_places = self.layout.n_places;
+        let mut token_scores = std::mem::take(&mut self.token_scores);
+        let mut rest = &mut token_scores[..];
+        let mut tasks = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            let n = examples.ends[shard.end - 1] - examples.sentence(shard.start).start;
+            let (scores, after) = rest.split_at_mut(n * stride);
+            tasks.push((shard.clone(), scores));
+            rest = after;
+        }
+        let parts = tasks.into_par_iter().map(|(shard, mut scores)| {
+            let mut part = head.part();
+            for sentence in shard {
+                let tokens = examples.sentence(sentence);
+                let (own, after) = scores.split_at_mut(tokens.len() * stride);
+                let sums = TokenSums { examples, group_scores, row_scores, n_places, stride };
+                pulp::Arch::new().dispatch(
+                    #[inline(always)]
+                    || sums.write(tokens.clone(), own),
+                );
+                match head {
+                    Head::Chain(head) => head.run(&examples.tags[tokens], own, &mut part),
+                    Head::Local(head) => {
+                        let counts = &examples.counts[tokens.clone()];
+                        head.run(&examples.tags[tokens], counts, own, &mut part);
+                    }
+                }
+                scores = after;
+            }
+            if let Head::Chain(head) = head {
+                head.close(&mut part);
+            }
+            part
+        });
+        let parts: Vec<Part<T>> = parts.collect();
+        self.token_scores = token_scores;
+        let mut sums = vec![0.0; self.head.part().gradient.len()];
+        for part in &parts {
+            sums.iter_mut().zip(&part.gradient).for_each(|(sum, g)| *sum += g);
+        }
+        match &self.head {
+            Head::Chain(head) => head.finish(&sums, self.layout, gradient),
+            Head::Local(_) => {
+                let [first, _, last] = self.layout.network();
+                gradient[first.start..last.end].copy_from_slice(&sums);
+            }
+        }
+        parts.iter().map(|part| part.loss).sum()
+    }
+
+    /// The gradient by what each group says: the sum over its tokens.
+    fn return_to_groups(&mut self) {
+        let (tokens, token_scores, stride) = (&self.tokens_of_group, &self.token_scores, self.stride);
+        self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
+            pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    for (i, sums) in sums.chunks_exact_mut(stride).enumerate() {
+                        let tokens = tokens.get(chunk * CHUNK + i).iter();
+                        add_rows(tokens.map(|&token| token as usize), token_scores, stride, sums);
+                    }
+                },
+            );
+        });
+    }
+
+    /// The gradient by the weights of attributes: the sum over their groups.
+    fn return_to_attributes(&self, gradient: &mut [f64]) {
+        let (layout, stride, sums) = (self.layout, self.stride, &self.group_scores);
+        let n = self.groups_of_attribute.len();
+        let mut rest = &mut gradient[..layout.tags.len()];
+        let mut tasks = Vec::new();
+        for begin in (0..n).step_by(CHUNK) {
+            let end = (begin + CHUNK).min(n);
+            let size = layout.attributes[end] - layout.attributes[begin];
+            let (part, after) = rest.split_at_mut(size);
+            tasks.push((begin..end, part));
+            rest = after;
+        }
+        tasks.into_par_iter().for_each(|(attributes, part)| {
+            let first = layout.attributes[attributes.start];
+            for attribute in attributes {
+                let range = layout.attribute(attribute);
+                let tags = &layout.tags[range.clone()];
+                let part = &mut part[range.start - first..range.end - first];
+                for &group in self.groups_of_attribute.get(attribute) {
+                    let sums = &sums[group as usize * stride..][..stride];
+                    for (g, &tag) in part.iter_mut().zip(tags) {
+                        *g += sums[usize::from(tag)].wide();
+                    }
+                }
+            }
+        });
+    }
+
+    /// The gradient by the weights of encoders' columns.
+    fn return_to_rows(&mut self, gradient: &mut [f64]) {
+        let (n_places, stride, width) = (self.layout.n_places, self.stride, self.layout.width);
+        for (block, rows) in self.examples.blocks.iter().enumerate() {
+            for place in 0..n_places {
+                let sums = &mut self.row_scores[block * n_places + place];
+                let offset = place as isize - self.examples.window as isize;
+                let (scores, sentences) = (&self.token_scores, &self.sentence_of_token);
+                sums.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
+                    for (i, sums) in sums.chunks_exact_mut(stride).enumerate() {
+                        // The tokens that see this row at this place.
+                        let tokens = rows.tokens.get(chunk * CHUNK + i).iter();
+                        let tokens = tokens.filter_map(|&token| {
+                            let seen_by = (token as usize).checked_add_signed(-offset)?;
+                            let same = sentences.get(seen_by)? == &sentences[token as usize];
+                            same.then_some(seen_by)
+                        });
+                        add_rows(tokens, scores, stride, sums);
+                    }
+                });
+                let gradient = &mut gradient[self.layout.block(block, place)];
+                transposed_times(rows, sums, stride, width, gradient);
+            }
+        }
+    }
+}
+
+impl<T: Real> Head<T> {
+    fn part(&self) -> Part<T> {
+        let n = match self {
+            Head::Chain(head) => head.n_weights(),
+            Head::Local(head) => head.n_weights(),
+        };
+        Part { loss: 0.0, gradient: vec![0.0; n], chain: ChainScratch::default() }
+    }
+}
+
+/// Adds up what groups and rows say of tokens.
+struct TokenSums<'a, T> {
+    examples: &'a Examples,
+    group_scores: &'a [T],
+    row_scores: &'a [Vec<T>],
+    n_places: usize,
+    stride: usize,
+}
+
+impl<T: Real> TokenSums<'_, T> {
+    #[inline(always)]
+    fn write(&self, tokens: Range<usize>, out: &mut [T]) {
+        for (token, out) in tokens.clone().zip(out.chunks_exact_mut(self.stride)) {
+            out.fill(T::zero());
+            for &group in self.examples.lexical.groups_of(token) {
+                add_row(out, &self.group_scores[group as usize * self.stride..][..self.stride]);
+            }
+            for (block, rows) in self.examples.blocks.iter().enumerate() {
+                for place in 0..self.n_places {
+                    let at = (token + place).wrapping_sub(self.examples.window);
+                    if !tokens.contains(&at) || rows.of_token[at] == NO_ROW {
+                        continue;
+                    }
+                    let scores = &self.row_scores[block * self.n_places + place];
+                    add_row(out, &scores[rows.of_token[at] as usize * self.stride..][..self.stride]);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_row<T: Real>(out: &mut [T], row: &[T]) {
+    out.iter_mut().zip(row).for_each(|(out, &value)| *out += value);
+}
+
+/// out = Σ rows; long sums in parts, since single precision loses what is added to a large number.
+#[inline(always)]
+fn add_rows<T: Real>(rows: impl Iterator<Item = usize>, all: &[T], stride: usize, out: &mut [T]) {
+    const PART: usize = 256;
+    out.fill(T::zero());
+    let mut total: Vec<f64> = Vec::new();
+    for (i, row) in rows.enumerate() {
+        if i % PART == 0 && i > 0 {
+            total.resize(stride, 0.0);
+            total.iter_mut().zip(&*out).for_each(|(total, out)| *total += out.wide());
+            out.fill(T::zero());
+        }
+        add_row(out, &all[row * stride..][..stride]);
+    }
+    out.iter_mut().zip(&total).for_each(|(out, total)| *out = T::of(out.wide() + total));
+}
+
+/// Rows times weights, `width` numbers a column of the rows; `out` has `stride` numbers a row.
+pub(super) fn times_weights<T: Real>(rows: &Rows, weights: &[T], width: usize, out: &mut [T], stride: usize) {
+    match &rows.values {
+        RowValues::Dense(values) => {
+            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
+            let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
+            let right = MatRef::from_row_major_slice(weights, rows.n_features, width);
+            let out = MatMut::from_row_major_slice_with_stride_mut(out, rows.n_rows(), width, stride);
+            multiply(out, Accum::Replace, left, right, Par::rayon(0));
+        }
+        RowValues::Sparse { rows, .. } => {
+            out.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, out)| {
+                for (i, out) in out.chunks_exact_mut(stride).enumerate() {
+                    out.fill(T::zero());
+                    for (column, value) in rows.get(chunk * CHUNK + i) {
+                        let weights = &weights[column * width..(column + 1) * width];
+                        let value = T::of(f64::from(value));
+                        out.iter_mut().zip(weights).for_each(|(out, &w)| *out += value * w);
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// gradient = rowsᵀ · sums.
+fn transposed_times<T: Real>(rows: &Rows, sums: &[T], stride: usize, width: usize, gradient: &mut [f64]) {
+    match &rows.values {
+        RowValues::Dense(values) => {
+            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
+            let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
+            let right = MatRef::from_row_major_slice_with_stride(sums, rows.n_rows(), width, stride);
+            let mut product = vec![T::zero(); gradient.len()];
+            let out = MatMut::from_row_major_slice_mut(&mut product, rows.n_features, width);
+            multiply(out, Accum::Replace, left.transpose(), right, Par::rayon(0));
+            gradient.iter_mut().zip(product).for_each(|(g, product)| *g = product.wide());
+        }
+        RowValues::Sparse { columns, .. } => {
+            gradient.par_chunks_mut(width).enumerate().for_each(|(column, gradient)| {
+                for (row, value) in columns.get(column) {
+                    let sums = &sums[row * stride..][..width];
+                    for (g, sum) in gradient.iter_mut().zip(sums) {
+                        *g += f64::from(value) * sum.wide();
+                    }
+                }
+            });
+        }
+    }
+}
