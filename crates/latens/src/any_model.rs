@@ -1,9 +1,11 @@
+use crate::encoder::encoder_of;
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile};
 use latens_model::{LanguageModel, Tagger, TokenEncoder};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
 use latens_model_ngram::Ngram;
+use latens_tasks::tagging::FeatureTagger;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -18,6 +20,8 @@ pub enum AnyModel {
     Hmm(Box<Hmm>),
     /// An n-gram language model.
     Ngram(Ngram),
+    /// A tagger over features.
+    Tagger(Box<FeatureTagger>),
 }
 
 impl AnyModel {
@@ -27,6 +31,7 @@ impl AnyModel {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
+            AnyModel::Tagger(_) => FeatureTagger::KIND,
         }
     }
 
@@ -36,6 +41,7 @@ impl AnyModel {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
             AnyModel::Ngram(_) => "an n-gram language model",
+            AnyModel::Tagger(_) => "a tagger",
         }
     }
 
@@ -45,6 +51,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
+            AnyModel::Tagger(model) => model.lexicon(),
         }
     }
 
@@ -54,6 +61,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
+            AnyModel::Tagger(model) => model.facts(),
         }
     }
 
@@ -62,7 +70,7 @@ impl AnyModel {
         match self {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
-            AnyModel::Brown(_) => None,
+            AnyModel::Brown(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -71,7 +79,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => Some(model),
             AnyModel::Hmm(model) => Some(&**model),
-            AnyModel::Ngram(_) => None,
+            AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -79,6 +87,7 @@ impl AnyModel {
     pub fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
         match self {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
+            AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
         }
     }
@@ -88,7 +97,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
-            AnyModel::Ngram(_) => vec![],
+            AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
         }
     }
 
@@ -100,7 +109,7 @@ impl AnyModel {
                 let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
                 Some(Box::new(model.encoder(features)))
             }
-            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+            AnyModel::Brown(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -110,6 +119,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
+            AnyModel::Tagger(model) => model.save(path),
         }
     }
 }
@@ -119,11 +129,17 @@ const BROWN_FEATURES: &str = "paths";
 
 /// Opens a model file of any kind.
 pub fn open(path: &Path) -> Result<AnyModel, FileError> {
-    let file = ModelFile::open(path)?;
+    open_file(&ModelFile::open(path)?)
+}
+
+/// The model of any kind in an open file, which may be part of another one.
+pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
     match file.kind() {
-        Brown::KIND => Brown::from_file(&file).map(AnyModel::Brown),
-        Hmm::KIND => Hmm::from_file(&file).map(|model| AnyModel::Hmm(Box::new(model))),
-        Ngram::KIND => Ngram::from_file(&file).map(AnyModel::Ngram),
+        Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
+        Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Ngram::KIND => Ngram::from_file(file).map(AnyModel::Ngram),
+        FeatureTagger::KIND => FeatureTagger::from_file(file, &encoder_of)
+            .map(|model| AnyModel::Tagger(Box::new(model))),
         kind => Err(file.invalid(format!("this version knows no models of kind `{kind}`"))),
     }
 }

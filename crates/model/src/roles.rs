@@ -113,6 +113,28 @@ pub trait Tagger: Send + Sync {
     fn n_seen(&self, word: &str) -> u64;
 }
 
+impl<T: Tagger + ?Sized> Tagger for &T {
+    fn tags(&self) -> &[String] {
+        (**self).tags()
+    }
+
+    fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
+        (**self).tag(words)
+    }
+
+    fn pos_column(&self) -> Option<usize> {
+        (**self).pos_column()
+    }
+
+    fn tag_with_pos(&self, words: &[&str], pos: &[&str]) -> Result<Vec<u32>, TagError> {
+        (**self).tag_with_pos(words, pos)
+    }
+
+    fn n_seen(&self, word: &str) -> u64 {
+        (**self).n_seen(word)
+    }
+}
+
 /// Why a sentence could not be tagged.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
