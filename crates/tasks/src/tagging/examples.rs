@@ -2,7 +2,8 @@
 
 use super::encoders::Rows;
 use super::lists::Lists;
-use super::template::{Template, key, n_groups};
+use super::template::{Template, groups, is_single, key};
+use foldhash::fast::FixedState;
 use latens_corpus::{StringTable, TaggedSentences};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +23,7 @@ pub(super) struct Examples {
     pub(super) window: usize,
 }
 
-/// Attributes of words, in groups that tokens share.
+/// Attributes of words, in groups that tokens share, and alone.
 #[derive(Default)]
 pub(super) struct Lexical {
     pub(super) attributes: StringTable,
@@ -31,7 +32,13 @@ pub(super) struct Lexical {
     /// The groups of each token, as many for each.
     pub(super) of_token: Vec<u32>,
     pub(super) n_groups: usize,
+    /// The attributes that each token has besides, as many for each; [`NO_ATTRIBUTE`] for one that was left out.
+    pub(super) singles: Vec<u32>,
+    pub(super) n_singles: usize,
 }
+
+/// In the place of an attribute that was left out.
+pub(super) const NO_ATTRIBUTE: u32 = u32::MAX;
 
 impl Examples {
     pub(super) fn n_tokens(&self) -> usize {
@@ -64,12 +71,16 @@ impl Lexical {
         pos_column: Option<usize>,
         min_count: u64,
     ) -> Lexical {
-        let n_groups = n_groups(pos_column.is_some());
-        let (mut attributes, mut groups) = (StringTable::default(), Lists::new());
+        let all = groups(pos_column.is_some());
+        let mut lexical = Lexical {
+            n_groups: all.clone().filter(|&group| !is_single(group)).count(),
+            n_singles: all.clone().filter(|&group| is_single(group)).count(),
+            groups: Lists::new(),
+            ..Lexical::default()
+        };
         let (mut words, mut tags) = (StringTable::default(), StringTable::default());
-        let mut of_token = Vec::with_capacity(text.n_tokens() * n_groups);
-        let mut known: Vec<HashMap<[Option<u32>; 3], u32, foldhash::fast::FixedState>> =
-            vec![HashMap::default(); n_groups];
+        let mut known: Vec<HashMap<[Option<u32>; 3], u32, FixedState>> =
+            all.clone().map(|_| HashMap::default()).collect();
         let (mut scratch, mut found) = (String::new(), Vec::new());
         for sentence in text.iter() {
             let strings = sentence.words();
@@ -78,21 +89,25 @@ impl Lexical {
             let pos_ids: Vec<u32> = pos.iter().flatten().map(|tag| tags.intern(tag)).collect();
             let template = Template::new(&strings, pos.as_deref());
             for at in 0..strings.len() {
-                for (group, known) in known.iter_mut().enumerate() {
+                for (group, known) in all.clone().zip(&mut known) {
                     let key = key(group, &word_ids, &pos_ids, at);
                     let number = *known.entry(key).or_insert_with(|| {
                         found.clear();
                         template.attributes(group, at, &mut scratch, |name| {
-                            found.push(attributes.intern(name));
+                            found.push(lexical.attributes.intern(name));
                         });
-                        groups.push(found.iter().copied());
-                        groups.len() as u32 - 1
+                        if is_single(group) {
+                            return found[0];
+                        }
+                        lexical.groups.push(found.iter().copied());
+                        lexical.groups.len() as u32 - 1
                     });
-                    of_token.push(number);
+                    let numbers =
+                        if is_single(group) { &mut lexical.singles } else { &mut lexical.of_token };
+                    numbers.push(number);
                 }
             }
         }
-        let lexical = Lexical { attributes, groups, of_token, n_groups };
         if min_count > 1 { lexical.without_rare(min_count) } else { lexical }
     }
 
@@ -103,6 +118,7 @@ impl Lexical {
         for (group, n_tokens) in self.groups.iter().zip(n_tokens) {
             group.iter().for_each(|&attribute| counts[attribute as usize] += n_tokens);
         }
+        self.singles.iter().for_each(|&attribute| counts[attribute as usize] += 1);
         let mut attributes = StringTable::default();
         let kept = |(name, &count): (&str, &u64)| {
             (count >= min_count).then(|| attributes.intern(name))
@@ -112,7 +128,22 @@ impl Lexical {
         for group in self.groups.iter() {
             groups.push(group.iter().filter_map(|&attribute| numbers[attribute as usize]));
         }
-        Lexical { attributes, groups, ..self }
+        let single = |&attribute: &u32| numbers[attribute as usize].unwrap_or(NO_ATTRIBUTE);
+        let singles = self.singles.iter().map(single).collect();
+        Lexical { attributes, groups, singles, ..self }
+    }
+
+    /// The attributes of a token that are in no group.
+    #[inline(always)]
+    pub(super) fn singles_of(&self, token: usize) -> &[u32] {
+        &self.singles[token * self.n_singles..(token + 1) * self.n_singles]
+    }
+
+    /// All attributes of a token.
+    pub(super) fn attributes_of(&self, token: usize) -> impl Iterator<Item = usize> + '_ {
+        let grouped = self.groups_of(token).iter().flat_map(|&group| self.groups.get(group as usize));
+        let singles = self.singles_of(token).iter().filter(|&&attribute| attribute != NO_ATTRIBUTE);
+        grouped.chain(singles).map(|&attribute| attribute as usize)
     }
 
     /// The groups of a token.

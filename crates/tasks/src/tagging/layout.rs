@@ -1,6 +1,6 @@
 //! Where each weight is in the one vector that a learner sees.
 
-use super::examples::Examples;
+use super::examples::{Examples, NO_ATTRIBUTE};
 use super::params::Pairs;
 use std::ops::Range;
 
@@ -101,6 +101,10 @@ fn observed_pairs(examples: &Examples) -> (Vec<usize>, Vec<u16>) {
         lexical.groups.get(group as usize).iter().map(move |&attribute| (attribute, tag))
     });
     let mut pairs: Vec<(u32, u16)> = of_attribute.collect();
+    for (token, &tag) in examples.tags.iter().enumerate().filter(|&(token, _)| examples.counts[token]) {
+        let singles = lexical.singles_of(token).iter().filter(|&&a| a != NO_ATTRIBUTE);
+        pairs.extend(singles.map(|&attribute| (attribute, tag)));
+    }
     pairs.sort_unstable();
     pairs.dedup();
     let mut offsets = vec![0; lexical.attributes.len() + 1];

@@ -1,8 +1,14 @@
 /// Lists of numbers, one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lists {
     offsets: Vec<usize>,
     items: Vec<u32>,
+}
+
+impl Default for Lists {
+    fn default() -> Lists {
+        Lists::new()
+    }
 }
 
 impl Lists {

@@ -50,3 +50,4 @@ pub use fit::{TaggedTraining, TaggerError};
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};
 pub use tagger::FeatureTagger;
+pub use template::attributes;

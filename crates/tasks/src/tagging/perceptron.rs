@@ -57,7 +57,7 @@ impl<'a> Perceptron<'a> {
         let n_tags = self.layout.n_tags;
         let mut scores = vec![0.0; tokens.len() * n_tags];
         for (token, scores) in tokens.clone().zip(scores.chunks_exact_mut(n_tags)) {
-            for attribute in attributes(self.examples, token) {
+            for attribute in self.examples.lexical.attributes_of(token) {
                 let range = self.layout.attribute(attribute);
                 for (&tag, &w) in self.layout.tags[range.clone()].iter().zip(&self.weights[range]) {
                     scores[usize::from(tag)] += w;
@@ -78,7 +78,7 @@ impl<'a> Perceptron<'a> {
             if truth == found {
                 continue;
             }
-            for attribute in attributes(examples, token) {
+            for attribute in examples.lexical.attributes_of(token) {
                 let range = layout.attribute(attribute);
                 for i in range {
                     match layout.tags[i] {
@@ -108,11 +108,6 @@ impl<'a> Perceptron<'a> {
         self.weights[weight] += change;
         self.weighted_changes[weight] += f64::from(change) * self.time as f64;
     }
-}
-
-fn attributes(examples: &Examples, token: usize) -> impl Iterator<Item = usize> + '_ {
-    let groups = examples.lexical.groups_of(token).iter();
-    groups.flat_map(|&group| examples.lexical.groups.get(group as usize)).map(|&a| a as usize)
 }
 
 /// Visits the weights of what encoders say of a token: where those of a column's tags begin, and its number.

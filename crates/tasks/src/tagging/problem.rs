@@ -6,7 +6,7 @@
 
 use super::chain_head::{ChainHead, ChainScratch};
 use super::encoders::{NO_ROW, RowValues, Rows};
-use super::examples::Examples;
+use super::examples::{Examples, NO_ATTRIBUTE};
 use super::layout::Layout;
 use super::lists::Lists;
 use super::local_head::LocalHead;
@@ -47,9 +47,10 @@ pub(super) struct Problem<'a, T> {
     l2: f64,
     stride: usize,
     shards: Vec<Range<usize>>,
-    /// Tokens of each group, groups of each attribute.
+    /// Tokens of each group; groups of each attribute, and tokens of one that is in none.
     tokens_of_group: Lists,
     groups_of_attribute: Lists,
+    tokens_of_attribute: Lists,
     /// What groups say of tags; later what the gradient says of groups.
     group_scores: Vec<T>,
     /// The same for the rows of each encoder at each place.
@@ -65,9 +66,7 @@ impl<'a, T: Real> Problem<'a, T> {
         let stride = layout.width.next_multiple_of(ALIGNMENT);
         let lexical = &examples.lexical;
         let zeros = |n: usize| vec![T::zero(); n * stride];
-        let lists = lexical.of_token.chunks(lexical.n_groups.max(1)).enumerate();
-        let pairs = lists.flat_map(|(token, groups)| groups.iter().map(move |&group| (group, token as u32)));
-        let tokens_of_group = Lists::by_number(lexical.groups.len(), pairs);
+        let n_attributes = lexical.attributes.len();
         let mut row_scores = Vec::new();
         for rows in &examples.blocks {
             row_scores.extend((0..layout.n_places).map(|_| zeros(rows.n_rows())));
@@ -88,8 +87,9 @@ impl<'a, T: Real> Problem<'a, T> {
             l2,
             stride,
             shards: examples.shards(SHARD),
-            tokens_of_group,
-            groups_of_attribute: lexical.groups.transposed(lexical.attributes.len()),
+            tokens_of_group: tokens_of(&lexical.of_token, lexical.n_groups, lexical.groups.len()),
+            groups_of_attribute: lexical.groups.transposed(n_attributes),
+            tokens_of_attribute: tokens_of(&lexical.singles, lexical.n_singles, n_attributes),
             group_scores: zeros(lexical.groups.len()),
             row_scores,
             token_scores: zeros(examples.n_tokens()),
@@ -158,7 +158,7 @@ impl<'a, T: Real> Problem<'a, T> {
             Head::Local(head) => head.prepare(weights, self.layout),
         }
         let (head, group_scores, row_scores) = (&self.head, &self.group_scores, &self.row_scores);
-        let n_places = self.layout.n_places;
+        let layout = self.layout;
         let mut token_scores = std::mem::take(&mut self.token_scores);
         let mut rest = &mut token_scores[..];
         let mut tasks = Vec::with_capacity(self.shards.len());
@@ -173,7 +173,7 @@ impl<'a, T: Real> Problem<'a, T> {
             for sentence in shard {
                 let tokens = examples.sentence(sentence);
                 let (own, after) = scores.split_at_mut(tokens.len() * stride);
-                let sums = TokenSums { examples, group_scores, row_scores, n_places, stride };
+                let sums = TokenSums { examples, layout, weights, group_scores, row_scores, stride };
                 pulp::Arch::new().dispatch(
                     #[inline(always)]
                     || sums.write(tokens.clone(), own),
@@ -226,7 +226,8 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The gradient by the weights of attributes: the sum over their groups.
     fn return_to_attributes(&self, gradient: &mut [f64]) {
-        let (layout, stride, sums) = (self.layout, self.stride, &self.group_scores);
+        let (layout, stride) = (self.layout, self.stride);
+        let (sums, scores) = (&self.group_scores, &self.token_scores);
         let n = self.groups_of_attribute.len();
         let mut rest = &mut gradient[..layout.tags.len()];
         let mut tasks = Vec::new();
@@ -247,6 +248,12 @@ impl<'a, T: Real> Problem<'a, T> {
                     let sums = &sums[group as usize * stride..][..stride];
                     for (g, &tag) in part.iter_mut().zip(tags) {
                         *g += sums[usize::from(tag)].wide();
+                    }
+                }
+                for &token in self.tokens_of_attribute.get(attribute) {
+                    let scores = &scores[token as usize * stride..][..stride];
+                    for (g, &tag) in part.iter_mut().zip(tags) {
+                        *g += scores[usize::from(tag)].wide();
                     }
                 }
             }
@@ -290,12 +297,20 @@ impl<T: Real> Head<T> {
     }
 }
 
-/// Adds up what groups and rows say of tokens.
+/// The tokens that have each number, where every token has `n_each` numbers.
+fn tokens_of(numbers: &[u32], n_each: usize, n: usize) -> Lists {
+    let of_token = numbers.chunks(n_each.max(1)).zip(0u32..);
+    let pairs = of_token.flat_map(|(numbers, token)| numbers.iter().map(move |&n| (n, token)));
+    Lists::by_number(n, pairs)
+}
+
+/// Adds up what groups, attributes and rows say of tokens.
 struct TokenSums<'a, T> {
     examples: &'a Examples,
+    layout: &'a Layout,
+    weights: &'a [f64],
     group_scores: &'a [T],
     row_scores: &'a [Vec<T>],
-    n_places: usize,
     stride: usize,
 }
 
@@ -307,13 +322,22 @@ impl<T: Real> TokenSums<'_, T> {
             for &group in self.examples.lexical.groups_of(token) {
                 add_row(out, &self.group_scores[group as usize * self.stride..][..self.stride]);
             }
+            for &attribute in self.examples.lexical.singles_of(token) {
+                if attribute != NO_ATTRIBUTE {
+                    let range = self.layout.attribute(attribute as usize);
+                    for (&tag, &w) in self.layout.tags[range.clone()].iter().zip(&self.weights[range]) {
+                        out[usize::from(tag)] += T::of(w);
+                    }
+                }
+            }
+            let n_places = self.layout.n_places;
             for (block, rows) in self.examples.blocks.iter().enumerate() {
-                for place in 0..self.n_places {
+                for place in 0..n_places {
                     let at = (token + place).wrapping_sub(self.examples.window);
                     if !tokens.contains(&at) || rows.of_token[at] == NO_ROW {
                         continue;
                     }
-                    let scores = &self.row_scores[block * self.n_places + place];
+                    let scores = &self.row_scores[block * n_places + place];
                     add_row(out, &scores[rows.of_token[at] as usize * self.stride..][..self.stride]);
                 }
             }
@@ -350,7 +374,9 @@ pub(super) fn times_weights<T: Real>(rows: &Rows, weights: &[T], width: usize, o
             let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
             let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
             let right = MatRef::from_row_major_slice(weights, rows.n_features, width);
-            let out = MatMut::from_row_major_slice_with_stride_mut(out, rows.n_rows(), width, stride);
+            // Not `from_row_major_slice_with_stride_mut`, which in faer 0.24 takes rows for columns.
+            let out = MatMut::from_column_major_slice_with_stride_mut(out, width, rows.n_rows(), stride);
+            let out = out.transpose_mut();
             multiply(out, Accum::Replace, left, right, Par::rayon(0));
         }
         RowValues::Sparse { rows, .. } => {

@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::local_head::LocalHead;
 use super::params::{Kind, TaggerParams};
 use super::spans::Scheme;
-use super::template::{Template, n_groups};
+use super::template::{Template, groups};
 use latens_corpus::{Lexicon, StringTable, WordId};
 use latens_math::chain::{log_smooth, max_sum};
 use latens_math::softmax;
@@ -178,7 +178,7 @@ impl FeatureTagger {
     }
 
     /// What the features say of the tags of each word.
-    fn scores(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Vec<f32>, TagError> {
+    pub(super) fn scores(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Vec<f32>, TagError> {
         if let (Some(column), None) = (self.params.pos_column, pos) {
             return Err(TagError::NoPartsOfSpeech { column: column + 1 });
         }
@@ -203,7 +203,7 @@ impl FeatureTagger {
         let (template, n_tags) = (Template::new(words, pos), self.tags.own.len());
         let mut scratch = String::new();
         for (at, scores) in scores.chunks_exact_mut(n_tags).enumerate() {
-            for group in 0..n_groups(pos.is_some()) {
+            for group in groups(pos.is_some()) {
                 template.attributes(group, at, &mut scratch, |name| self.weights.add(name, scores));
             }
         }

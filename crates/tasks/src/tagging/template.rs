@@ -1,12 +1,13 @@
 //! The lexical template: which attributes of words, and of their neighbours, a tagger looks at. This file is the
 //! only place that knows.
 //!
-//! An attribute is a string, such as `w0=Monday` or `s3=day`. Attributes come in groups, each made of a few things
+//! An attribute is a string, such as `w0=Monday` or `e3=day`. Attributes come in groups, each made of a few things
 //! alone, e.g., of the word itself: so a learner adds up what a group says once, and not for every place in the text.
+//! Some attributes are alone in their group.
 //!
 //! | group | attributes (`0` the word itself, `-1` the one before it …) |
 //! |---|---|
-//! | the word | a constant; the word; in small letters; digits as zeros; its shape (`Xx9-`), long and short; beginnings and ends of 1 to 4 letters; whether it has capitals only, a capital first, a capital inside, a digit, a hyphen, no letter |
+//! | the word | a constant; the word; in small letters; digits as zeros; its shape (`Xx9-`), long and short; beginnings and ends of 1 to 4 letters, as far as it has so many; whether it has capitals only, a capital first, a capital inside, a digit, a hyphen, no letter |
 //! | each neighbour at -1 and +1 | in small letters; its short shape; its last three letters |
 //! | each neighbour at -2 and +2 | in small letters; its short shape |
 //! | two words | -1 and 0, 0 and +1, in small letters |
@@ -22,9 +23,31 @@ use std::fmt::Write;
 const BEFORE: &str = "<s>";
 const AFTER: &str = "</s>";
 
-/// The groups of words, and those that a column of parts of speech adds.
-const N_WORD_GROUPS: usize = 8;
-const N_POS_GROUPS: usize = 4;
+/// A group: whether it has several attributes, and whether it needs parts of speech.
+struct Group {
+    is_single: bool,
+    is_pos: bool,
+}
+
+const fn group(is_single: bool, is_pos: bool) -> Group {
+    Group { is_single, is_pos }
+}
+
+/// The groups in the order of their numbers.
+const GROUPS: [Group; 12] = [
+    group(false, false),
+    group(false, false),
+    group(false, false),
+    group(false, false),
+    group(false, false),
+    group(true, false),
+    group(true, false),
+    group(true, false),
+    group(false, true),
+    group(false, true),
+    group(false, true),
+    group(true, true),
+];
 
 /// Attributes of a sentence.
 pub(super) struct Template<'a> {
@@ -40,9 +63,27 @@ struct Forms<'a> {
     short: String,
 }
 
-/// How many groups a token has.
-pub(super) fn n_groups(has_pos: bool) -> usize {
-    N_WORD_GROUPS + if has_pos { N_POS_GROUPS } else { 0 }
+/// The attributes of each word of a sentence, for other programs; `pos` are parts of speech, if they are looked at.
+pub fn attributes(words: &[&str], pos: Option<&[&str]>) -> Vec<Vec<String>> {
+    let (template, mut scratch) = (Template::new(words, pos), String::new());
+    let of_word = |at: usize| {
+        let mut found = Vec::new();
+        for group in groups(pos.is_some()) {
+            template.attributes(group, at, &mut scratch, |name| found.push(name.to_owned()));
+        }
+        found
+    };
+    (0..words.len()).map(of_word).collect()
+}
+
+/// The groups that a token has.
+pub(super) fn groups(has_pos: bool) -> impl Iterator<Item = usize> + Clone {
+    (0..GROUPS.len()).filter(move |&group| has_pos || !GROUPS[group].is_pos)
+}
+
+/// Whether a group has one attribute only.
+pub(super) fn is_single(group: usize) -> bool {
+    GROUPS[group].is_single
 }
 
 /// What a group is made of: tokens that share these numbers share its attributes. `words` and `pos` are the
@@ -174,7 +215,7 @@ impl<'a> Forms<'a> {
             let zeros = lower.chars().map(|c| if c.is_numeric() { '0' } else { c });
             say(format_args!("z0={}", zeros.collect::<String>()));
         }
-        for n in 1..=4 {
+        for n in 1..=lower.chars().take(4).count() {
             say(format_args!("b{n}={}", first(lower, n)));
             say(format_args!("e{n}={}", last(lower, n)));
         }
@@ -225,12 +266,7 @@ mod tests {
     use std::collections::HashMap;
 
     fn all(words: &[&str], pos: Option<&[&str]>, at: usize) -> Vec<String> {
-        let template = Template::new(words, pos);
-        let mut found = Vec::new();
-        for group in 0..n_groups(pos.is_some()) {
-            template.attributes(group, at, &mut String::new(), |name| found.push(name.to_owned()));
-        }
-        found
+        attributes(words, pos).swap_remove(at)
     }
 
     #[test]
@@ -261,7 +297,7 @@ mod tests {
             let tags: Vec<&str> = pos.iter().map(|&p| ["P", "Q"][p as usize]).collect();
             let template = Template::new(&strings, Some(&tags));
             for at in 0..n {
-                for group in 0..n_groups(true) {
+                for group in groups(true) {
                     let mut found = Vec::new();
                     template.attributes(group, at, &mut String::new(), |a| found.push(a.to_owned()));
                     let key = (group, key(group, &words, &pos, at));
