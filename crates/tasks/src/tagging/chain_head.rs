@@ -6,8 +6,10 @@
 
 use super::layout::Layout;
 use super::problem::Part;
+use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
-use latens_math::chain::{Chain, LogChain, Smoothed, add_edges, log_smooth, smooth};
+use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, smooth};
+use latens_nn::multiply;
 
 /// What all sentences share.
 pub(super) struct ChainHead<T> {
@@ -26,8 +28,9 @@ pub(super) struct ChainHead<T> {
 pub(super) struct ChainScratch<T> {
     local: Vec<T>,
     smoothed: Smoothed<T>,
-    /// Expected transitions of the sentences so far.
-    edges: Vec<T>,
+    /// What the posterior of pairs of neighbours is made of, of all sentences so far: a row a pair of each.
+    left: Vec<T>,
+    right: Vec<T>,
 }
 
 impl<T: Real> ChainHead<T> {
@@ -65,8 +68,11 @@ impl<T: Real> ChainHead<T> {
         };
         let n = tags.len();
         part.loss += log_sum + largest + (n - 1) as f64 * self.largest;
-        scratch.edges.resize(self.pairs.len(), T::zero());
-        (0..n - 1).for_each(|step| add_edges(&chain, &scratch.smoothed, step, &mut scratch.edges));
+        for step in 0..n - 1 {
+            let (left, scale, right) = scratch.smoothed.edge_factors(step);
+            scratch.left.extend(left.iter().map(|&alpha| alpha * scale));
+            scratch.right.extend_from_slice(right);
+        }
         for ((step, scores), &tag) in scores.chunks_exact_mut(self.stride).enumerate().zip(tags) {
             scores.copy_from_slice(scratch.smoothed.nodes(step));
             scores[usize::from(tag)] -= T::one();
@@ -123,9 +129,17 @@ impl<T: Real> ChainHead<T> {
 
     /// The sentences of a part are over: their expected transitions join its gradient.
     pub(super) fn close(&self, part: &mut Part<T>) {
-        let edges = part.chain.edges.chunks_exact(self.stride);
-        for (sums, edges) in part.gradient.chunks_exact_mut(self.n_tags).zip(edges) {
-            sums.iter_mut().zip(edges).for_each(|(sum, edge)| *sum += edge.wide());
+        let (n, stride) = (part.chain.left.len() / self.stride, self.stride);
+        let left = MatRef::from_row_major_slice(&part.chain.left, n, stride);
+        let right = MatRef::from_row_major_slice(&part.chain.right, n, stride);
+        let mut sums = vec![T::zero(); stride * stride];
+        let out = MatMut::from_row_major_slice_mut(&mut sums, stride, stride);
+        multiply(out, Accum::Replace, left.transpose(), right, Par::Seq);
+        let rows = sums.chunks_exact(stride).zip(self.pairs.chunks_exact(stride));
+        for (gradient, (sums, pairs)) in part.gradient.chunks_exact_mut(self.n_tags).zip(rows) {
+            for (g, (sum, pair)) in gradient.iter_mut().zip(sums.iter().zip(pairs)) {
+                *g += sum.wide() * pair.wide();
+            }
         }
     }
 

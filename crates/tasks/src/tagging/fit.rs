@@ -39,7 +39,7 @@ pub enum TaggerError {
 }
 
 /// More tags would need more transitions than there are words in any text.
-const MAX_TAGS: usize = 2000;
+const MAX_TAGS: usize = 1000;
 
 impl From<ParamError> for TaggerError {
     fn from(error: ParamError) -> TaggerError {
