@@ -20,11 +20,15 @@ const QUICK: &str = "--n-iterations 12";
 #[test]
 fn parts_of_speech_are_learned_and_taggers_compared() {
     let folder = with_tagged_corpus();
-    let trained = folder.json(&format!("tag train train.conll --column 2 --dev valid.conll {QUICK} -o a.tagger"));
+    let trained = folder
+        .json(&format!("tag train train.conll --column 2 --dev valid.conll {QUICK} -o a.tagger"));
     assert_eq!(trained["model"], "tagger");
     assert!(trained["metrics"]["dev_accuracy"].as_f64().unwrap() > 0.75, "{trained}");
     let inspected = folder.json("inspect a.tagger");
-    assert_eq!((&inspected["model"], &inspected["training"]["tag_column"]), (&"tagger".into(), &2.into()));
+    assert_eq!(
+        (&inspected["model"], &inspected["training"]["tag_column"]),
+        (&"tagger".into(), &2.into())
+    );
 
     let scores = folder.json("tag eval a.tagger test.conll");
     let accuracy = scores["accuracy"].as_f64().unwrap();
@@ -65,7 +69,10 @@ fn names_are_found_with_parts_of_speech_and_encoders_which_travel_inside() {
     fs::remove_file(folder.path().join("w.hmm")).unwrap();
     assert_eq!(folder.json("tag eval n.tagger test.conll"), scores);
     let encoders = &folder.json("inspect n.tagger")["training"]["encoders"];
-    assert_eq!((&encoders[0]["name"], &encoders[1]["features"]), (&"w.brown".into(), &"posterior".into()));
+    assert_eq!(
+        (&encoders[0]["name"], &encoders[1]["features"]),
+        (&"w.brown".into(), &"posterior".into())
+    );
     // Tags are written as IOB2, whatever the tagger uses for itself.
     let tagged = folder.run("tag run n.tagger test.conll").stdout;
     let tags = tagged.lines().filter_map(|line| line.rsplit_once('\t')).map(|(_, tag)| tag);
@@ -75,7 +82,11 @@ fn names_are_found_with_parts_of_speech_and_encoders_which_travel_inside() {
     folder.run("tag run n.tagger plain.txt").assert_refused("parts of speech in column 2");
     folder.write("strange.conll", "moon NOUN B-Planet\n");
     let strange = folder.run("tag eval n.tagger strange.conll");
-    assert!(strange.code == Some(0) && strange.stderr.contains("never saw the tag `B-Planet`"), "{}", strange.stderr);
+    assert!(
+        strange.code == Some(0) && strange.stderr.contains("never saw the tag `B-Planet`"),
+        "{}",
+        strange.stderr
+    );
 }
 
 #[test]
@@ -97,7 +108,10 @@ fn every_flag_changes_what_is_learned() {
         folder.json(&format!("tag train train.conll --column 2 {iterations} {flags} -o f.tagger"));
         let parameters = &folder.json("inspect f.tagger")["parameters"];
         assert_eq!(parameters[name].to_string(), value, "{flags}");
-        assert!(folder.json("tag eval f.tagger test.conll")["accuracy"].as_f64().unwrap() > 0.1, "{flags}");
+        assert!(
+            folder.json("tag eval f.tagger test.conll")["accuracy"].as_f64().unwrap() > 0.1,
+            "{flags}"
+        );
     }
 }
 
@@ -142,7 +156,11 @@ fn what_cannot_be_learned_from_is_refused() {
 #[test]
 fn a_sentence_of_ten_thousand_words_is_learned_and_tagged() {
     let folder = with_tagged_corpus();
-    let long: String = embedded::tagged(Split::Train).lines().filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+    let long: String = embedded::tagged(Split::Train)
+        .lines()
+        .filter(|l| !l.is_empty())
+        .map(|l| format!("{l}\n"))
+        .collect();
     let long = long.repeat(3);
     let n_words = long.lines().count();
     assert!(n_words > 10_000, "{n_words}");

@@ -104,8 +104,11 @@ impl Runner<'_> {
         };
         let encoders = encoder.map(|path| latens::open_encoder(path, features)).into_iter();
         let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
-        let training =
-            TaggedTraining { text: &text, column: task.column, preprocessing: Preprocessing::default() };
+        let training = TaggedTraining {
+            text: &text,
+            column: task.column,
+            preprocessing: Preprocessing::default(),
+        };
         let params = TaggerParams { pos_column: task.pos_column, ..params.clone() }.validate()?;
         Ok(FeatureTagger::fit(&params, &training, encoders, &mut unwatched)?)
     }

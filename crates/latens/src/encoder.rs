@@ -61,11 +61,19 @@ pub fn open_encoder(path: &Path, features: Option<&str>) -> Result<Encoder, Enco
     let map = map_file(path)?;
     let n_bytes = map.len();
     let file = FlatArray::mapped(map, 0..n_bytes).expect("bytes lie anywhere");
-    Ok(Encoder { name, features: kind.to_owned(), model: Box::new(ModelEncoder { model, kind }), file })
+    Ok(Encoder {
+        name,
+        features: kind.to_owned(),
+        model: Box::new(ModelEncoder { model, kind }),
+        file,
+    })
 }
 
 /// The encoder in a file, as taggers open those that are part of them.
-pub(crate) fn encoder_of(file: &ModelFile, features: &str) -> Result<Box<dyn WordEncoder>, FileError> {
+pub(crate) fn encoder_of(
+    file: &ModelFile,
+    features: &str,
+) -> Result<Box<dyn WordEncoder>, FileError> {
     let model = open_file(file)?;
     let kinds = model.feature_kinds();
     let Some(&kind) = kinds.iter().find(|&&kind| kind == features) else {

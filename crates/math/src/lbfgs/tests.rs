@@ -64,8 +64,7 @@ fn sums_of_absolute_values_put_numbers_to_zero_as_the_closed_form_says() {
     };
     let l1 = 0.5;
     let (search, _) = minimize(strict(l1), n, &mut function);
-    let expected =
-        |i: usize| m[i].signum() * (m[i].abs() - l1 / h[i]).max(0.0);
+    let expected = |i: usize| m[i].signum() * (m[i].abs() - l1 / h[i]).max(0.0);
     let mut n_zero = 0;
     for (i, &x) in search.x().iter().enumerate() {
         assert!((x - expected(i)).abs() < 1e-6, "{i}: {x} {}", expected(i));
@@ -78,9 +77,9 @@ fn sums_of_absolute_values_put_numbers_to_zero_as_the_closed_form_says() {
 /// The logistic loss of `n` weights on four times as many rows that are made of a seed.
 fn logistic(n: usize) -> impl FnMut(&[f64], &mut [f64]) -> f64 {
     let mut rng = Rng::new(5);
-    let rows: Vec<Vec<f64>> =
-        (0..4 * n).map(|_| (0..n).map(|_| rng.normal()).collect()).collect();
-    let signs: Vec<f64> = rows.iter().map(|row| (row[0] - row[1] + rng.normal()).signum()).collect();
+    let rows: Vec<Vec<f64>> = (0..4 * n).map(|_| (0..n).map(|_| rng.normal()).collect()).collect();
+    let signs: Vec<f64> =
+        rows.iter().map(|row| (row[0] - row[1] + rng.normal()).signum()).collect();
     move |x: &[f64], gradient: &mut [f64]| {
         gradient.fill(0.0);
         let mut value = 0.0;

@@ -95,13 +95,18 @@ impl<T: Real> ChainHead<T> {
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
-                let rows = scores.chunks_exact(self.stride).zip(local.chunks_exact_mut(self.stride));
+                let rows =
+                    scores.chunks_exact(self.stride).zip(local.chunks_exact_mut(self.stride));
                 for (scores, local) in rows {
                     let (scores, rest) = scores.split_at(self.n_tags);
-                    let largest = scores.iter().fold(T::neg_infinity(), |a, &b| if b > a { b } else { a });
+                    let largest =
+                        scores.iter().fold(T::neg_infinity(), |a, &b| if b > a { b } else { a });
                     sum += largest.wide();
                     let (local, padding) = local.split_at_mut(self.n_tags);
-                    local.iter_mut().zip(scores).for_each(|(local, &s)| *local = (s - largest).exp_of());
+                    local
+                        .iter_mut()
+                        .zip(scores)
+                        .for_each(|(local, &s)| *local = (s - largest).exp_of());
                     padding[..rest.len()].fill(T::zero());
                 }
             },

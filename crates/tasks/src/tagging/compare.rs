@@ -87,9 +87,11 @@ mod tests {
 
     #[test]
     fn only_differences_count() {
-        let right = [(true, true); 90].into_iter().chain([(true, false); 2]).chain([(false, false); 8]);
+        let right =
+            [(true, true); 90].into_iter().chain([(true, false); 2]).chain([(false, false); 8]);
         let found = Comparison::of(right);
-        let expected = Comparison { tokens: 100, both: 90, first_only: 2, second_only: 0, p_value: 0.5 };
+        let expected =
+            Comparison { tokens: 100, both: 90, first_only: 2, second_only: 0, p_value: 0.5 };
         assert_eq!(found, expected);
     }
 }

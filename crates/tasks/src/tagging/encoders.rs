@@ -126,7 +126,8 @@ pub(super) fn read_rows(
 ) -> (Reading, Vec<f32>, Rows) {
     let n_features = encoder.model.n_features();
     let (distinct, of_token) = distinct_rows(encode_all(&*encoder.model, text));
-    let is_dense = !distinct.is_empty() && distinct.iter().all(|(columns, _)| columns.len() == n_features);
+    let is_dense =
+        !distinct.is_empty() && distinct.iter().all(|(columns, _)| columns.len() == n_features);
     let tokens = of_token.iter().zip(0..).map(|(&row, token)| (row, token));
     let tokens = Lists::by_number(distinct.len(), tokens);
     let words = text.iter().flat_map(|sentence| sentence.words());

@@ -100,8 +100,12 @@ pub fn evaluate(
     let known: HashSet<&str> = tagger.tags().iter().map(String::as_str).collect();
     let mut unknown_tags: Vec<String> = Vec::new();
     for &tag in true_tags.iter().flatten() {
-        let is_known = known.contains(tag) || (has_spans && known.contains(&*format!("B-{}", kind(tag))));
-        if !is_known && !unknown_tags.iter().any(|unknown| unknown == tag) && (tag != "O" || !has_spans) {
+        let is_known =
+            known.contains(tag) || (has_spans && known.contains(&*format!("B-{}", kind(tag))));
+        if !is_known
+            && !unknown_tags.iter().any(|unknown| unknown == tag)
+            && (tag != "O" || !has_spans)
+        {
             unknown_tags.push(tag.to_owned());
         }
     }

@@ -120,9 +120,8 @@ impl Lexical {
         }
         self.singles.iter().for_each(|&attribute| counts[attribute as usize] += 1);
         let mut attributes = StringTable::default();
-        let kept = |(name, &count): (&str, &u64)| {
-            (count >= min_count).then(|| attributes.intern(name))
-        };
+        let kept =
+            |(name, &count): (&str, &u64)| (count >= min_count).then(|| attributes.intern(name));
         let numbers: Vec<Option<u32>> = self.attributes.iter().zip(&counts).map(kept).collect();
         let mut groups = Lists::new();
         for group in self.groups.iter() {
@@ -141,7 +140,8 @@ impl Lexical {
 
     /// All attributes of a token.
     pub(super) fn attributes_of(&self, token: usize) -> impl Iterator<Item = usize> + '_ {
-        let grouped = self.groups_of(token).iter().flat_map(|&group| self.groups.get(group as usize));
+        let grouped =
+            self.groups_of(token).iter().flat_map(|&group| self.groups.get(group as usize));
         let singles = self.singles_of(token).iter().filter(|&&attribute| attribute != NO_ATTRIBUTE);
         grouped.chain(singles).map(|&attribute| attribute as usize)
     }

@@ -3,16 +3,19 @@
 use super::encoders::{Encoder, Reading};
 use super::params::TaggerParams;
 use super::spans::are_chunk_tags;
-use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames, Weights};
+use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames};
+use super::weights::Weights;
 use latens_corpus::StringTable;
 use latens_corpus::storage::FlatArray;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// How the encoders in a file are opened: by who knows all models.
-pub type OpenEncoder<'o> = dyn Fn(&ModelFile, &str) -> Result<Box<dyn super::WordEncoder>, FileError> + 'o;
+pub type OpenEncoder<'o> =
+    dyn Fn(&ModelFile, &str) -> Result<Box<dyn super::WordEncoder>, FileError> + 'o;
 
 /// The fact that tells of the encoders.
 const ENCODERS: &str = "encoders";
@@ -29,9 +32,11 @@ impl Strings {
     }
 
     fn write<'a>(&'a self, name: &str, writer: ModelWriter<'a>) -> ModelWriter<'a> {
-        writer
-            .array(&format!("{name}.letters"), &[self.letters.len()], &self.letters)
-            .array(&format!("{name}.ends"), &[self.ends.len()], &self.ends)
+        writer.array(&format!("{name}.letters"), &[self.letters.len()], &self.letters).array(
+            &format!("{name}.ends"),
+            &[self.ends.len()],
+            &self.ends,
+        )
     }
 
     fn read(file: &ModelFile, name: &str) -> Result<StringTable, FileError> {
@@ -50,8 +55,10 @@ impl FeatureTagger {
         let direct = Strings::of(&self.direct.words);
         let files: Vec<Vec<u64>> =
             self.encoders.iter().map(|encoder| words(&encoder.encoder.file)).collect();
-        let readings: Vec<&Reading> = self.encoders.iter().map(|encoder| &encoder.reading).collect();
-        let Weights { offsets, tags: weight_tags, values, transitions, network, .. } = &self.weights;
+        let readings: Vec<&Reading> =
+            self.encoders.iter().map(|encoder| &encoder.reading).collect();
+        let Weights { offsets, tags: weight_tags, values, transitions, network, .. } =
+            &self.weights;
         let n_tags = self.tags.own.len();
         let mut writer = ModelWriter::new(Self::KIND, &self.params)
             .lexicon(&self.lexicon)
@@ -88,12 +95,17 @@ impl FeatureTagger {
         let are_spans = are_chunk_tags(tags.iter().map(String::as_str));
         let width = if params.has_network() { params.n_hidden } else { n_tags };
         let weights = read_weights(file, &params, n_tags)?;
-        let direct = Direct { words: Strings::read(file, "direct")?, tags: file.vector("direct.tags")?.to_vec() };
+        let direct = Direct {
+            words: Strings::read(file, "direct")?,
+            tags: file.vector("direct.tags")?.to_vec(),
+        };
         let known = |tags: &[u16]| tags.iter().all(|&tag| usize::from(tag) < n_tags);
-        if !known(&weights.tags) || !known(&direct.tags) || direct.words.len() != direct.tags.len() {
+        if !known(&weights.tags) || !known(&direct.tags) || direct.words.len() != direct.tags.len()
+        {
             return Err(file.invalid("it has weights of tags that are not there"));
         }
-        let readings = file.header().training.get(ENCODERS).cloned().unwrap_or(Value::Array(vec![]));
+        let readings =
+            file.header().training.get(ENCODERS).cloned().unwrap_or(Value::Array(vec![]));
         let readings = Vec::<Reading>::deserialize(readings)
             .map_err(|_| file.invalid("what it says of its encoders cannot be read"))?;
         let mut encoders = Vec::with_capacity(readings.len());
@@ -103,11 +115,16 @@ impl FeatureTagger {
         let mut facts = file.header().training.clone();
         facts.remove(ENCODERS);
         let (lexicon, tags) = (file.lexicon()?, TagNames::new(tags, are_spans));
-        Ok(FeatureTagger { params, lexicon, facts, tags, weights, encoders, direct })
+        let word_scores = OnceLock::new();
+        Ok(FeatureTagger { params, lexicon, facts, tags, weights, encoders, direct, word_scores })
     }
 }
 
-fn read_weights(file: &ModelFile, params: &TaggerParams, n_tags: usize) -> Result<Weights, FileError> {
+fn read_weights(
+    file: &ModelFile,
+    params: &TaggerParams,
+    n_tags: usize,
+) -> Result<Weights, FileError> {
     let attributes = Strings::read(file, "attributes")?;
     let offsets = file.array::<u64>("attributes.offsets", &[attributes.len() + 1])?.to_vec();
     let n_values = offsets[offsets.len() - 1] as usize;
@@ -139,12 +156,15 @@ fn read_encoder(
     if model.n_features() != reading.n_features {
         return Err(file.invalid("an encoder has other columns than it had"));
     }
-    let bytes: Vec<u8> = bytemuck::cast_slice::<u64, u8>(&file.vector::<u64>(&name)?)[..reading.n_bytes].to_vec();
+    let bytes: Vec<u8> =
+        bytemuck::cast_slice::<u64, u8>(&file.vector::<u64>(&name)?)[..reading.n_bytes].to_vec();
     let n_means = if reading.is_dense { reading.n_features } else { 0 };
     let means = file.finite_array(&format!("encoder.{i}.means"), &[n_means])?.to_vec();
-    let weights = file.finite_array(&format!("encoder.{i}.weights"), &[reading.n_features * n_weights])?;
+    let weights =
+        file.finite_array(&format!("encoder.{i}.weights"), &[reading.n_features * n_weights])?;
     let features = reading.features.clone();
-    let encoder = Encoder { name: reading.name.clone(), features, model, file: FlatArray::from(bytes) };
+    let encoder =
+        Encoder { name: reading.name.clone(), features, model, file: FlatArray::from(bytes) };
     Ok(FittedEncoder { encoder, reading, means, weights: weights.to_vec() })
 }
 

@@ -6,11 +6,15 @@ use super::layout::Layout;
 use super::learn::{Task, learn};
 use super::params::{Kind, TaggerParams};
 use super::spans::are_chunk_tags;
-use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames, Weights};
-use latens_corpus::{EOS, Lexicon, MissingColumn, Preprocessing, StringTable, TaggedSentences, Vocab, VocabLimits};
+use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames};
+use super::weights::Weights;
+use latens_corpus::{
+    EOS, Lexicon, MissingColumn, Preprocessing, StringTable, TaggedSentences, Vocab, VocabLimits,
+};
 use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch};
 use serde_json::{Map, json};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::time::Instant;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
@@ -23,7 +27,9 @@ pub enum TaggerError {
     #[error(transparent)]
     Column(#[from] MissingColumn),
     /// A column has too many different tags to be one of tags.
-    #[error("column {column} has {n_tags} different tags, more than {MAX_TAGS}: is it the right one?")]
+    #[error(
+        "column {column} has {n_tags} different tags, more than {MAX_TAGS}: is it the right one?"
+    )]
     TooManyTags {
         /// The column, counted from 1.
         column: usize,
@@ -96,7 +102,8 @@ fn fit(
     }
     let report = |done: u64, watch: &mut Watch| {
         let total = Some(1 + encoders.len() as u64);
-        Progress { phase: "read features", done, total, unit: "kinds", ..Progress::default() }.report(watch)
+        Progress { phase: "read features", done, total, unit: "kinds", ..Progress::default() }
+            .report(watch)
     };
     report(0, watch)?;
     let (names, tags) = read_tags(params, training)?;
@@ -105,7 +112,8 @@ fn fit(
         true => Lexical::read(text, params.pos_column, params.min_count),
         false => Lexical::default(),
     };
-    let (mut readings, mut blocks): (Vec<(Reading, Vec<f32>)>, Vec<Rows>) = (Vec::new(), Vec::new());
+    let (mut readings, mut blocks): (Vec<(Reading, Vec<f32>)>, Vec<Rows>) =
+        (Vec::new(), Vec::new());
     for (encoder, done) in encoders.iter().zip(1..) {
         report(done, watch)?;
         let (reading, means, rows) = read_rows(encoder, text, params.scale);
@@ -127,12 +135,14 @@ fn fit(
     let task = Task { params, examples: &examples, layout: &layout, fingerprint };
     let learned = learn(&task, checkpoint, watch)?;
 
-    let fitted = encoders.into_iter().zip(readings).enumerate().map(|(block, (encoder, (reading, means)))| {
-        let places = 0..layout.n_places;
-        let weights = places.flat_map(|place| &learned.weights[layout.block(block, place)]);
-        let weights = weights.map(|&w| w as f32).collect();
-        FittedEncoder { encoder, reading, means, weights }
-    });
+    let fitted = encoders.into_iter().zip(readings).enumerate().map(
+        |(block, (encoder, (reading, means)))| {
+            let places = 0..layout.n_places;
+            let weights = places.flat_map(|place| &learned.weights[layout.block(block, place)]);
+            let weights = weights.map(|&w| w as f32).collect();
+            FittedEncoder { encoder, reading, means, weights }
+        },
+    );
     let mut facts = Map::new();
     facts.insert("tokens".into(), json!(text.n_tokens()));
     facts.insert("sentences".into(), json!(text.len()));
@@ -147,6 +157,7 @@ fn fit(
         weights: Weights::of(&learned.weights, &layout, &examples.lexical.attributes),
         encoders: fitted.collect(),
         direct,
+        word_scores: OnceLock::new(),
     })
 }
 
@@ -158,7 +169,8 @@ fn read_tags(
     let columns = training.text.iter().map(|s| s.column(training.column).expect("it was checked"));
     let columns: Vec<Vec<&str>> = columns.collect();
     let are_spans = are_chunk_tags(columns.iter().flatten().copied());
-    let (mut names, mut tags) = (StringTable::default(), Vec::with_capacity(training.text.n_tokens()));
+    let (mut names, mut tags) =
+        (StringTable::default(), Vec::with_capacity(training.text.n_tokens()));
     for column in &columns {
         if are_spans {
             tags.extend(params.spans.write(column).iter().map(|tag| names.intern(tag)));

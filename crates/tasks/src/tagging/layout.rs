@@ -25,7 +25,12 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(examples: &Examples, pairs: Pairs, is_chain: bool, n_hidden: usize) -> Layout {
+    pub(super) fn new(
+        examples: &Examples,
+        pairs: Pairs,
+        is_chain: bool,
+        n_hidden: usize,
+    ) -> Layout {
         let n_tags = examples.n_tags;
         let (attributes, tags) = match pairs {
             Pairs::Observed => observed_pairs(examples),
@@ -92,7 +97,9 @@ impl Layout {
 fn observed_pairs(examples: &Examples) -> (Vec<usize>, Vec<u16>) {
     let lexical = &examples.lexical;
     let mut of_group: Vec<(u32, u16)> = Vec::with_capacity(lexical.of_token.len());
-    for (token, &tag) in examples.tags.iter().enumerate().filter(|&(token, _)| examples.counts[token]) {
+    for (token, &tag) in
+        examples.tags.iter().enumerate().filter(|&(token, _)| examples.counts[token])
+    {
         of_group.extend(lexical.groups_of(token).iter().map(|&group| (group, tag)));
     }
     of_group.sort_unstable();
@@ -101,7 +108,9 @@ fn observed_pairs(examples: &Examples) -> (Vec<usize>, Vec<u16>) {
         lexical.groups.get(group as usize).iter().map(move |&attribute| (attribute, tag))
     });
     let mut pairs: Vec<(u32, u16)> = of_attribute.collect();
-    for (token, &tag) in examples.tags.iter().enumerate().filter(|&(token, _)| examples.counts[token]) {
+    for (token, &tag) in
+        examples.tags.iter().enumerate().filter(|&(token, _)| examples.counts[token])
+    {
         let singles = lexical.singles_of(token).iter().filter(|&&a| a != NO_ATTRIBUTE);
         pairs.extend(singles.map(|&attribute| (attribute, tag)));
     }

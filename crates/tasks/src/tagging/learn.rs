@@ -78,8 +78,15 @@ fn minimize(
         let checkpoint: Option<&dyn Fn() -> Checkpoint> = Some(&save);
         // A search that has converged would converge again elsewhere if it went on.
         let checkpoint = checkpoint.filter(|_| outcome == Outcome::Went);
-        let progress =
-            Progress { phase: "learn", done, total: Some(total), unit, metrics: &metrics, iteration: None, checkpoint };
+        let progress = Progress {
+            phase: "learn",
+            done,
+            total: Some(total),
+            unit,
+            metrics: &metrics,
+            iteration: None,
+            checkpoint,
+        };
         progress.report(watch)?;
     }
     if !search.value().is_finite() {
@@ -119,11 +126,17 @@ impl Task<'_> {
             Checkpoint::new(FeatureTagger::KIND, self.params, self.fingerprint, &state)
                 .with_array("weights", &[x.len()], x)
                 .with_array("gradient", &[x.len()], gradient)
-                .with_array("values", &[values.len()], &values.iter().copied().collect::<Vec<f64>>());
+                .with_array(
+                    "values",
+                    &[values.len()],
+                    &values.iter().copied().collect::<Vec<f64>>(),
+                );
         for (i, Pair { step, change }) in pairs.iter().enumerate() {
-            checkpoint = checkpoint
-                .with_array(&format!("step.{i}"), &[x.len()], step)
-                .with_array(&format!("change.{i}"), &[x.len()], change);
+            checkpoint = checkpoint.with_array(&format!("step.{i}"), &[x.len()], step).with_array(
+                &format!("change.{i}"),
+                &[x.len()],
+                change,
+            );
         }
         checkpoint
     }
@@ -182,8 +195,16 @@ fn correct_errors(
                 .with_array("weighted_changes", &n, &perceptron.weighted_changes)
         };
         let (done, unit) = (state.epoch, "epochs");
-        Progress { phase: "learn", done, total: Some(total), unit, metrics: &metrics, iteration: None, checkpoint: Some(&save) }
-            .report(watch)?;
+        Progress {
+            phase: "learn",
+            done,
+            total: Some(total),
+            unit,
+            metrics: &metrics,
+            iteration: None,
+            checkpoint: Some(&save),
+        }
+        .report(watch)?;
     }
     let mut facts = Map::new();
     facts.insert("train_errors".into(), json!(state.errors));

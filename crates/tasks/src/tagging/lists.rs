@@ -37,7 +37,8 @@ impl Lists {
     /// For each number below `n`, the lists that have it, in order; numbers above are left out.
     pub(super) fn transposed(&self, n: usize) -> Lists {
         let pairs = self.iter().enumerate();
-        let pairs = pairs.flat_map(|(list, items)| items.iter().map(move |&item| (item, list as u32)));
+        let pairs =
+            pairs.flat_map(|(list, items)| items.iter().map(move |&item| (item, list as u32)));
         Lists::by_number(n, pairs)
     }
 

@@ -4,8 +4,8 @@
 use super::encoders::{NO_ROW, RowValues};
 use super::examples::Examples;
 use super::layout::Layout;
-use latens_math::chain::max_sum;
 use latens_math::Rng;
+use latens_math::chain::max_sum;
 use std::ops::Range;
 
 /// A perceptron at work. The average over all times is w − u/c, with u the changes of w times when they were made.
@@ -21,7 +21,13 @@ pub(super) struct Perceptron<'a> {
 impl<'a> Perceptron<'a> {
     pub(super) fn new(examples: &'a Examples, layout: &'a Layout) -> Perceptron<'a> {
         let n = layout.n_weights();
-        Perceptron { examples, layout, weights: vec![0.0; n], weighted_changes: vec![0.0; n], time: 1 }
+        Perceptron {
+            examples,
+            layout,
+            weights: vec![0.0; n],
+            weighted_changes: vec![0.0; n],
+            time: 1,
+        }
     }
 
     /// Goes through all sentences in random order, and returns the share of wrong tags.
@@ -127,12 +133,14 @@ fn each_row(
             let (row, begin) = (rows.of_token[at] as usize, layout.block(block, place).start);
             match &rows.values {
                 RowValues::Sparse { rows, .. } => {
-                    rows.get(row).for_each(|(column, value)| visit(begin + column * layout.n_tags, value));
+                    rows.get(row)
+                        .for_each(|(column, value)| visit(begin + column * layout.n_tags, value));
                 }
                 RowValues::Dense(values) => {
                     let values = &values[row * rows.n_features..(row + 1) * rows.n_features];
                     let columns = values.iter().enumerate();
-                    columns.for_each(|(column, &value)| visit(begin + column * layout.n_tags, value));
+                    columns
+                        .for_each(|(column, &value)| visit(begin + column * layout.n_tags, value));
                 }
             }
         }

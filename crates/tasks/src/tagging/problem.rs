@@ -5,14 +5,12 @@
 //! on to weights. Every sum is over a list that depends on the text alone, so threads change nothing.
 
 use super::chain_head::{ChainHead, ChainScratch};
-use super::encoders::{NO_ROW, RowValues, Rows};
-use super::examples::{Examples, NO_ATTRIBUTE};
+use super::examples::Examples;
 use super::layout::Layout;
 use super::lists::Lists;
 use super::local_head::LocalHead;
-use faer::{Accum, MatMut, MatRef, Par};
+use super::sums::{TokenSums, add_rows, times_weights, transposed_times};
 use latens_math::Real;
-use latens_nn::multiply;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -173,7 +171,8 @@ impl<'a, T: Real> Problem<'a, T> {
             for sentence in shard {
                 let tokens = examples.sentence(sentence);
                 let (own, after) = scores.split_at_mut(tokens.len() * stride);
-                let sums = TokenSums { examples, layout, weights, group_scores, row_scores, stride };
+                let sums =
+                    TokenSums { examples, layout, weights, group_scores, row_scores, stride };
                 pulp::Arch::new().dispatch(
                     #[inline(always)]
                     || sums.write(tokens.clone(), own),
@@ -210,7 +209,8 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The gradient by what each group says: the sum over its tokens.
     fn return_to_groups(&mut self) {
-        let (tokens, token_scores, stride) = (&self.tokens_of_group, &self.token_scores, self.stride);
+        let (tokens, token_scores, stride) =
+            (&self.tokens_of_group, &self.token_scores, self.stride);
         self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
             pulp::Arch::new().dispatch(
                 #[inline(always)]
@@ -302,119 +302,4 @@ fn tokens_of(numbers: &[u32], n_each: usize, n: usize) -> Lists {
     let of_token = numbers.chunks(n_each.max(1)).zip(0u32..);
     let pairs = of_token.flat_map(|(numbers, token)| numbers.iter().map(move |&n| (n, token)));
     Lists::by_number(n, pairs)
-}
-
-/// Adds up what groups, attributes and rows say of tokens.
-struct TokenSums<'a, T> {
-    examples: &'a Examples,
-    layout: &'a Layout,
-    weights: &'a [f64],
-    group_scores: &'a [T],
-    row_scores: &'a [Vec<T>],
-    stride: usize,
-}
-
-impl<T: Real> TokenSums<'_, T> {
-    #[inline(always)]
-    fn write(&self, tokens: Range<usize>, out: &mut [T]) {
-        for (token, out) in tokens.clone().zip(out.chunks_exact_mut(self.stride)) {
-            out.fill(T::zero());
-            for &group in self.examples.lexical.groups_of(token) {
-                add_row(out, &self.group_scores[group as usize * self.stride..][..self.stride]);
-            }
-            for &attribute in self.examples.lexical.singles_of(token) {
-                if attribute != NO_ATTRIBUTE {
-                    let range = self.layout.attribute(attribute as usize);
-                    for (&tag, &w) in self.layout.tags[range.clone()].iter().zip(&self.weights[range]) {
-                        out[usize::from(tag)] += T::of(w);
-                    }
-                }
-            }
-            let n_places = self.layout.n_places;
-            for (block, rows) in self.examples.blocks.iter().enumerate() {
-                for place in 0..n_places {
-                    let at = (token + place).wrapping_sub(self.examples.window);
-                    if !tokens.contains(&at) || rows.of_token[at] == NO_ROW {
-                        continue;
-                    }
-                    let scores = &self.row_scores[block * n_places + place];
-                    add_row(out, &scores[rows.of_token[at] as usize * self.stride..][..self.stride]);
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn add_row<T: Real>(out: &mut [T], row: &[T]) {
-    out.iter_mut().zip(row).for_each(|(out, &value)| *out += value);
-}
-
-/// out = Σ rows; long sums in parts, since single precision loses what is added to a large number.
-#[inline(always)]
-fn add_rows<T: Real>(rows: impl Iterator<Item = usize>, all: &[T], stride: usize, out: &mut [T]) {
-    const PART: usize = 256;
-    out.fill(T::zero());
-    let mut total: Vec<f64> = Vec::new();
-    for (i, row) in rows.enumerate() {
-        if i % PART == 0 && i > 0 {
-            total.resize(stride, 0.0);
-            total.iter_mut().zip(&*out).for_each(|(total, out)| *total += out.wide());
-            out.fill(T::zero());
-        }
-        add_row(out, &all[row * stride..][..stride]);
-    }
-    out.iter_mut().zip(&total).for_each(|(out, total)| *out = T::of(out.wide() + total));
-}
-
-/// Rows times weights, `width` numbers a column of the rows; `out` has `stride` numbers a row.
-pub(super) fn times_weights<T: Real>(rows: &Rows, weights: &[T], width: usize, out: &mut [T], stride: usize) {
-    match &rows.values {
-        RowValues::Dense(values) => {
-            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
-            let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
-            let right = MatRef::from_row_major_slice(weights, rows.n_features, width);
-            // Not `from_row_major_slice_with_stride_mut`, which in faer 0.24 takes rows for columns.
-            let out = MatMut::from_column_major_slice_with_stride_mut(out, width, rows.n_rows(), stride);
-            let out = out.transpose_mut();
-            multiply(out, Accum::Replace, left, right, Par::rayon(0));
-        }
-        RowValues::Sparse { rows, .. } => {
-            out.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, out)| {
-                for (i, out) in out.chunks_exact_mut(stride).enumerate() {
-                    out.fill(T::zero());
-                    for (column, value) in rows.get(chunk * CHUNK + i) {
-                        let weights = &weights[column * width..(column + 1) * width];
-                        let value = T::of(f64::from(value));
-                        out.iter_mut().zip(weights).for_each(|(out, &w)| *out += value * w);
-                    }
-                }
-            });
-        }
-    }
-}
-
-/// gradient = rowsᵀ · sums.
-fn transposed_times<T: Real>(rows: &Rows, sums: &[T], stride: usize, width: usize, gradient: &mut [f64]) {
-    match &rows.values {
-        RowValues::Dense(values) => {
-            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
-            let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
-            let right = MatRef::from_row_major_slice_with_stride(sums, rows.n_rows(), width, stride);
-            let mut product = vec![T::zero(); gradient.len()];
-            let out = MatMut::from_row_major_slice_mut(&mut product, rows.n_features, width);
-            multiply(out, Accum::Replace, left.transpose(), right, Par::rayon(0));
-            gradient.iter_mut().zip(product).for_each(|(g, product)| *g = product.wide());
-        }
-        RowValues::Sparse { columns, .. } => {
-            gradient.par_chunks_mut(width).enumerate().for_each(|(column, gradient)| {
-                for (row, value) in columns.get(column) {
-                    let sums = &sums[row * stride..][..width];
-                    for (g, sum) in gradient.iter_mut().zip(sums) {
-                        *g += f64::from(value) * sum.wide();
-                    }
-                }
-            });
-        }
-    }
 }

@@ -2,17 +2,19 @@
 
 use super::chain_head::LogSentence;
 use super::encoders::{Encoder, Reading, standardize};
-use super::layout::Layout;
 use super::local_head::LocalHead;
 use super::params::{Kind, TaggerParams};
 use super::spans::Scheme;
-use super::template::{Template, groups};
+use super::template::{Template, groups, word_of};
+use super::weights::Weights;
+use super::word_scores::WordScores;
 use latens_corpus::{Lexicon, StringTable, WordId};
 use latens_math::chain::{log_smooth, max_sum};
 use latens_math::softmax;
 use latens_model::{FeatureRows, TagError, Tagger, Valid};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A tagger that looks at words, their letters and neighbours, and at what encoders know of them.
 pub struct FeatureTagger {
@@ -24,6 +26,8 @@ pub struct FeatureTagger {
     pub(super) encoders: Vec<FittedEncoder>,
     /// Words that a local tagger need not look at, and their tags.
     pub(super) direct: Direct,
+    /// Made when first needed.
+    pub(super) word_scores: OnceLock<WordScores>,
 }
 
 /// The names of tags, inside and outside.
@@ -34,21 +38,6 @@ pub(super) struct TagNames {
     /// Those that it answers with: the same, or in IOB2 where they are tags of spans.
     pub(super) written: Vec<String>,
     pub(super) are_spans: bool,
-}
-
-/// All that was learned, but for encoders.
-#[derive(Clone, Debug)]
-pub(super) struct Weights {
-    pub(super) attributes: StringTable,
-    /// Where the weights of each attribute begin, and where the last one's end.
-    pub(super) offsets: Vec<u64>,
-    /// The tag and the value of each weight of an attribute.
-    pub(super) tags: Vec<u16>,
-    pub(super) values: Vec<f32>,
-    /// From, to.
-    pub(super) transitions: Vec<f32>,
-    /// b, V, v of a network.
-    pub(super) network: Vec<f32>,
 }
 
 /// An encoder, how to read it, and what its columns say.
@@ -87,7 +76,8 @@ impl TagNames {
         }
         let names: Vec<&str> = found.iter().map(|&tag| self.own[tag as usize].as_str()).collect();
         let place = |name: String| {
-            self.written.iter().position(|written| *written == name).expect("every span has names") as u32
+            self.written.iter().position(|written| *written == name).expect("every span has names")
+                as u32
         };
         Scheme::Iob2.write(&names).into_iter().map(place).collect()
     }
@@ -137,7 +127,11 @@ impl FeatureTagger {
     }
 
     /// The probability of each of [`FeatureTagger::own_tags`] for each word.
-    pub fn marginals(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Vec<Vec<f32>>, TagError> {
+    pub fn marginals(
+        &self,
+        words: &[&str],
+        pos: Option<&[&str]>,
+    ) -> Result<Vec<Vec<f32>>, TagError> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -171,14 +165,19 @@ impl FeatureTagger {
             Kind::Crf => max_sum(&scores, &self.weights.transitions, n_tags),
             Kind::Local => {
                 let rows = words.iter().zip(scores.chunks_exact(n_tags));
-                rows.map(|(word, scores)| self.direct.tag(word).unwrap_or_else(|| best(scores))).collect()
+                rows.map(|(word, scores)| self.direct.tag(word).unwrap_or_else(|| best(scores)))
+                    .collect()
             }
         };
         Ok(self.tags.write(&found))
     }
 
     /// What the features say of the tags of each word.
-    pub(super) fn scores(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Vec<f32>, TagError> {
+    pub(super) fn scores(
+        &self,
+        words: &[&str],
+        pos: Option<&[&str]>,
+    ) -> Result<Vec<f32>, TagError> {
         if let (Some(column), None) = (self.params.pos_column, pos) {
             return Err(TagError::NoPartsOfSpeech { column: column + 1 });
         }
@@ -201,24 +200,23 @@ impl FeatureTagger {
     fn add_attributes(&self, words: &[&str], pos: Option<&[&str]>, scores: &mut [f32]) {
         let pos = pos.filter(|_| self.params.pos_column.is_some());
         let (template, n_tags) = (Template::new(words, pos), self.tags.own.len());
+        let known = self
+            .word_scores
+            .get_or_init(|| WordScores::new(&self.lexicon.vocab, &self.weights, n_tags));
+        let vocab = &self.lexicon.vocab;
+        // A word that was never seen is not the word `<unk>`.
+        let id = |word: &&str| vocab.get(word).filter(|&id| id.index() > WordId::EOS.index());
+        let ids: Vec<Option<WordId>> = words.iter().map(id).collect();
         let mut scratch = String::new();
         for (at, scores) in scores.chunks_exact_mut(n_tags).enumerate() {
             for group in groups(pos.is_some()) {
+                let word = word_of(group, at, words.len()).and_then(|word| ids[word]);
+                if let Some(sums) = word.and_then(|word| known.get(word, group)) {
+                    scores.iter_mut().zip(sums).for_each(|(score, sum)| *score += sum);
+                    continue;
+                }
                 template.attributes(group, at, &mut scratch, |name| self.weights.add(name, scores));
             }
-        }
-    }
-}
-
-impl Weights {
-    /// Adds what an attribute says of each tag.
-    #[inline]
-    fn add(&self, attribute: &str, scores: &mut [f32]) {
-        let Some(attribute) = self.attributes.find(attribute) else { return };
-        let begin = self.offsets[attribute as usize] as usize;
-        let end = self.offsets[attribute as usize + 1] as usize;
-        for (&tag, value) in self.tags[begin..end].iter().zip(&self.values[begin..end]) {
-            scores[usize::from(tag)] += value;
         }
     }
 }
@@ -230,7 +228,8 @@ impl FittedEncoder {
         self.encoder.model.encode(words, &mut rows);
         let n_columns = self.reading.n_features;
         let mut dense = vec![0.0; n_columns];
-        for (at, (columns, values)) in rows.iter().enumerate().filter(|(_, row)| !row.0.is_empty()) {
+        for (at, (columns, values)) in rows.iter().enumerate().filter(|(_, row)| !row.0.is_empty())
+        {
             let mut values = values;
             if self.reading.is_dense {
                 columns.iter().zip(values).for_each(|(&column, &x)| dense[column as usize] = x);
@@ -287,37 +286,6 @@ impl Tagger for FeatureTagger {
         match self.lexicon.vocab.id(word) {
             WordId::UNK => 0,
             id => self.lexicon.vocab.count(id),
-        }
-    }
-}
-
-impl Weights {
-    /// Takes the weights of attributes, transitions and the network out of the vector that was learned. Attributes
-    /// whose weights are all zero are left out.
-    pub(super) fn of(learned: &[f64], layout: &Layout, attributes: &StringTable) -> Weights {
-        let mut names = StringTable::default();
-        let (mut offsets, mut tags, mut values) = (vec![0], Vec::new(), Vec::new());
-        for (attribute, name) in attributes.iter().enumerate() {
-            let range = layout.attribute(attribute);
-            let pairs = layout.tags[range.clone()].iter().zip(&learned[range]);
-            for (&tag, &value) in pairs.filter(|(_, value)| **value as f32 != 0.0) {
-                tags.push(tag);
-                values.push(value as f32);
-            }
-            if tags.len() as u64 > offsets[offsets.len() - 1] {
-                names.intern(name);
-                offsets.push(tags.len() as u64);
-            }
-        }
-        let narrow = |weights: &[f64]| weights.iter().map(|&w| w as f32).collect();
-        let [first, _, last] = layout.network();
-        Weights {
-            attributes: names,
-            offsets,
-            tags,
-            values,
-            transitions: narrow(&learned[layout.transition_weights()]),
-            network: narrow(&learned[first.start..last.end]),
         }
     }
 }

@@ -86,6 +86,23 @@ pub(super) fn is_single(group: usize) -> bool {
     GROUPS[group].is_single
 }
 
+/// How many groups, the first ones, are made of one word.
+pub(super) const WORD_GROUPS: usize = 5;
+
+/// Where the word of such a group is, from the token that has it.
+const OFFSETS: [isize; WORD_GROUPS] = [0, -2, -1, 1, 2];
+
+/// Each group that is made of one word, and the token that has it of the third of five words.
+pub(super) fn groups_of_word() -> impl Iterator<Item = (usize, usize)> {
+    OFFSETS.iter().enumerate().map(|(group, &offset)| (group, (2 - offset) as usize))
+}
+
+/// The place of the word that a group is made of, if it is made of one, and there is one.
+pub(super) fn word_of(group: usize, at: usize, n: usize) -> Option<usize> {
+    let offset = *OFFSETS.get(group)?;
+    at.checked_add_signed(offset).filter(|&at| at < n)
+}
+
 /// What a group is made of: tokens that share these numbers share its attributes. `words` and `pos` are the
 /// numbers of the words and parts of speech of a sentence; places without one have no number.
 pub(super) fn key(group: usize, words: &[u32], pos: &[u32], at: usize) -> [Option<u32>; 3] {
@@ -95,12 +112,8 @@ pub(super) fn key(group: usize, words: &[u32], pos: &[u32], at: usize) -> [Optio
     let word = |offset| near(words, offset);
     let tag = |offset| near(pos, offset);
     match group {
-        0 => [word(0), None, None],
         // A neighbour that is missing is missing on its own side.
-        1 => [word(-2), None, None],
-        2 => [word(-1), None, None],
-        3 => [word(1), None, None],
-        4 => [word(2), None, None],
+        0..WORD_GROUPS => [word(OFFSETS[group]), None, None],
         5 => [word(-1), word(0), None],
         6 => [word(0), word(1), None],
         7 => [word(-1), word(0), word(1)],
@@ -135,7 +148,7 @@ impl<'a> Template<'a> {
         match group {
             0 => self.forms[at].attributes(&mut say),
             1..=4 => {
-                let offset = [-2, -1, 1, 2][group - 1];
+                let offset = OFFSETS[group];
                 say(format_args!("l{offset}={}", lower(offset)));
                 say(format_args!("c{offset}={}", short(offset)));
                 if group == 2 || group == 3 {
@@ -292,14 +305,16 @@ mod tests {
         for code in 0..1 << 6 {
             let bit = |i: usize| (code >> i) & 1;
             let n = 1 + code % 3;
-            let (words, pos): (Vec<u32>, Vec<u32>) = (0..n).map(|i| (bit(i), bit(i + 3))).unzip_u32();
+            let (words, pos): (Vec<u32>, Vec<u32>) =
+                (0..n).map(|i| (bit(i), bit(i + 3))).unzip_u32();
             let strings: Vec<&str> = words.iter().map(|&w| ["Ab", "c1"][w as usize]).collect();
             let tags: Vec<&str> = pos.iter().map(|&p| ["P", "Q"][p as usize]).collect();
             let template = Template::new(&strings, Some(&tags));
             for at in 0..n {
                 for group in groups(true) {
                     let mut found = Vec::new();
-                    template.attributes(group, at, &mut String::new(), |a| found.push(a.to_owned()));
+                    template
+                        .attributes(group, at, &mut String::new(), |a| found.push(a.to_owned()));
                     let key = (group, key(group, &words, &pos, at));
                     assert_eq!(seen.entry(key).or_insert_with(|| found.clone()), &found, "{key:?}");
                 }

@@ -52,7 +52,9 @@ impl WordEncoder for Letters {
             match (word.starts_with('s'), self.is_dense) {
                 (true, _) => out.push_sparse([]),
                 (false, true) => out.push_dense(&[letter(0), letter(1), letter(2), letter(3)]),
-                (false, false) => out.push_sparse([(3, letter(0)), (u32::from(word.len() > 3), 1.0)]),
+                (false, false) => {
+                    out.push_sparse([(3, letter(0)), (u32::from(word.len() > 3), 1.0)])
+                }
             }
         }
     }
@@ -76,7 +78,9 @@ fn encoders() -> Vec<Encoder> {
     let encoder = |is_dense: bool| {
         let mut file = Vec::new();
         let params = NoParams {}.validate().unwrap();
-        ModelWriter::new(if is_dense { "dense" } else { "sparse" }, &params).write_to(&mut file).unwrap();
+        ModelWriter::new(if is_dense { "dense" } else { "sparse" }, &params)
+            .write_to(&mut file)
+            .unwrap();
         let model = Box::new(Letters { is_dense });
         Encoder { name: "letters".into(), features: "letters".into(), model, file: file.into() }
     };
@@ -95,7 +99,12 @@ fn kinds() -> Vec<TaggerParams> {
     let local = TaggerParams { kind: Kind::Local, n_hidden: 0, ..crf.clone() };
     vec![
         crf.clone(),
-        TaggerParams { pairs: Pairs::All, spans: Scheme::Bioes, pos_column: Some(1), ..crf.clone() },
+        TaggerParams {
+            pairs: Pairs::All,
+            spans: Scheme::Bioes,
+            pos_column: Some(1),
+            ..crf.clone()
+        },
         TaggerParams { lexical: false, window: 2, ..crf.clone() },
         TaggerParams { l1: 0.2, min_count: 2, ..crf.clone() },
         TaggerParams { optimizer: Optimizer::Perceptron, epochs: 8, ..crf },
@@ -116,7 +125,15 @@ fn examples(text: &TaggedSentences, params: &TaggerParams) -> Examples {
     };
     let blocks = encoders().iter().map(|encoder| read_rows(encoder, text, 0.5).2).collect();
     let counts = (0..tags.len()).map(|token| params.kind == Kind::Crf || token != 2).collect();
-    Examples { n_tags: 3, ends: ends.collect(), tags, counts, lexical, blocks, window: params.window }
+    Examples {
+        n_tags: 3,
+        ends: ends.collect(),
+        tags,
+        counts,
+        lexical,
+        blocks,
+        window: params.window,
+    }
 }
 
 #[test]
@@ -150,7 +167,11 @@ fn gradients_are_finite_differences() {
             };
             let difference = (at(w + step) - at(w - step)) / (2.0 * step);
             at(w);
-            assert!((difference - gradient[i]).abs() < 1e-7, "{params:?} {i}: {difference} {}", gradient[i]);
+            assert!(
+                (difference - gradient[i]).abs() < 1e-7,
+                "{params:?} {i}: {difference} {}",
+                gradient[i]
+            );
         }
     }
 }
@@ -171,13 +192,18 @@ fn the_loss_is_that_of_all_paths() {
             let tokens = examples.sentence(sentence);
             let n = tokens.len();
             let score = |path: &[u16]| -> f64 {
-                let own = tokens.clone().zip(path).map(|(t, &tag)| score_of(&examples, &layout, &weights, t, tag));
+                let own = tokens
+                    .clone()
+                    .zip(path)
+                    .map(|(t, &tag)| score_of(&examples, &layout, &weights, t, tag));
                 let transitions = &weights[layout.transition_weights()];
-                let pairs = path.windows(2).map(|p| transitions[usize::from(p[0]) * 3 + usize::from(p[1])]);
+                let pairs =
+                    path.windows(2).map(|p| transitions[usize::from(p[0]) * 3 + usize::from(p[1])]);
                 own.sum::<f64>() + pairs.sum::<f64>()
             };
-            let paths = (0..3usize.pow(n as u32))
-                .map(|code| (0..n).map(|t| (code / 3usize.pow(t as u32) % 3) as u16).collect::<Vec<u16>>());
+            let paths = (0..3usize.pow(n as u32)).map(|code| {
+                (0..n).map(|t| (code / 3usize.pow(t as u32) % 3) as u16).collect::<Vec<u16>>()
+            });
             let scores: Vec<f64> = paths.map(|path| score(&path)).collect();
             expected += latens_math::log_sum_exp(&scores) - score(&examples.tags[tokens.clone()]);
         }
@@ -210,12 +236,15 @@ fn score_of(examples: &Examples, layout: &Layout, weights: &[f64], token: usize,
             let (begin, row) = (layout.block(block, place).start, rows.of_token[at] as usize);
             for column in 0..rows.n_features {
                 let value = match &rows.values {
-                    super::encoders::RowValues::Dense(values) => values[row * rows.n_features + column],
+                    super::encoders::RowValues::Dense(values) => {
+                        values[row * rows.n_features + column]
+                    }
                     super::encoders::RowValues::Sparse { rows, .. } => {
                         rows.get(row).filter(|&(c, _)| c == column).map(|(_, value)| value).sum()
                     }
                 };
-                score += f64::from(value) * weights[begin + column * layout.n_tags + usize::from(tag)];
+                score +=
+                    f64::from(value) * weights[begin + column * layout.n_tags + usize::from(tag)];
             }
         }
     }
@@ -232,13 +261,14 @@ fn marginals_are_sums_over_paths_and_the_best_path_is_found() {
         let n = tagger.own_tags().len();
         let scores = tagger.scores(&words, pos).unwrap();
         let score = |path: &[usize]| -> f64 {
-            let own: f64 = path.iter().enumerate().map(|(t, tag)| f64::from(scores[t * n + tag])).sum();
-            let pairs = path.windows(2).map(|p| f64::from(tagger.weights.transitions[p[0] * n + p[1]]));
+            let own: f64 =
+                path.iter().enumerate().map(|(t, tag)| f64::from(scores[t * n + tag])).sum();
+            let pairs =
+                path.windows(2).map(|p| f64::from(tagger.weights.transitions[p[0] * n + p[1]]));
             own + pairs.sum::<f64>()
         };
-        let paths: Vec<Vec<usize>> = (0..n.pow(4))
-            .map(|code| (0..4).map(|t| code / n.pow(t) % n).collect())
-            .collect();
+        let paths: Vec<Vec<usize>> =
+            (0..n.pow(4)).map(|code| (0..4).map(|t| code / n.pow(t) % n).collect()).collect();
         let total: f64 = paths.iter().map(|path| score(path).exp()).sum();
         let marginals = tagger.marginals(&words, pos).unwrap();
         for t in 0..4 {
@@ -258,7 +288,8 @@ fn marginals_are_sums_over_paths_and_the_best_path_is_found() {
             Some(pos) => tagger.tag_with_pos(&words, pos),
             None => tagger.tag(&words),
         };
-        let found: Vec<&str> = found.unwrap().iter().map(|&tag| &*tagger.tags()[tag as usize]).collect();
+        let found: Vec<&str> =
+            found.unwrap().iter().map(|&tag| &*tagger.tags()[tag as usize]).collect();
         // A word that is tagged directly is not looked at.
         let skip = usize::from(params.direct_words == ["The"]);
         assert!(best.clone().any(|best| best[skip..] == found[skip..]), "{params:?}: {found:?}");
@@ -293,7 +324,10 @@ fn files_give_every_kind_of_tagger_back() {
 }
 
 fn assert_same(a: &FeatureTagger, b: &FeatureTagger) {
-    assert_eq!((a.tags(), a.own_tags(), a.facts().get("loss")), (b.tags(), b.own_tags(), b.facts().get("loss")));
+    assert_eq!(
+        (a.tags(), a.own_tags(), a.facts().get("loss")),
+        (b.tags(), b.own_tags(), b.facts().get("loss"))
+    );
     let pos = Some(&["P", "Q", "P", "R"][..]);
     let words = ["The", "zebra", "sleeps", ","];
     assert_eq!(a.marginals(&words, pos), b.marginals(&words, pos));
@@ -311,7 +345,10 @@ fn an_interrupted_training_learns_the_same_tagger() {
             error => panic!("{error}"),
         };
         check_resume(
-            |watch| FeatureTagger::fit(&params, &training(&text, 2), encoders(), watch).map_err(fit_error),
+            |watch| {
+                FeatureTagger::fit(&params, &training(&text, 2), encoders(), watch)
+                    .map_err(fit_error)
+            },
             |checkpoint, watch| {
                 FeatureTagger::resume(&params, &training(&text, 2), encoders(), checkpoint, watch)
                     .map_err(fit_error)
@@ -338,7 +375,9 @@ fn threads_change_nothing() {
 fn what_is_wrong_is_told() {
     let text = read(TEXT);
     let params = TaggerParams::default().validate().unwrap();
-    let fit = |params, column| FeatureTagger::fit(params, &training(&text, column), vec![], &mut unwatched);
+    let fit = |params, column| {
+        FeatureTagger::fit(params, &training(&text, column), vec![], &mut unwatched)
+    };
     assert!(fit(&params, 3).unwrap_err().to_string().contains("no column 4"));
     let pos = TaggerParams { pos_column: Some(5), ..TaggerParams::default() }.validate().unwrap();
     assert!(fit(&pos, 2).unwrap_err().to_string().contains("no column 6"));
@@ -346,14 +385,16 @@ fn what_is_wrong_is_told() {
     assert!(matches!(fit(&nothing, 2).unwrap_err(), TaggerError::NoFeatures));
     let many: String = (0..3000).map(|i| format!("a {i}\n")).collect();
     let many = read(&many);
-    let error = FeatureTagger::fit(&params, &training(&many, 1), vec![], &mut unwatched).unwrap_err();
+    let error =
+        FeatureTagger::fit(&params, &training(&many, 1), vec![], &mut unwatched).unwrap_err();
     assert!(error.to_string().contains("column 2 has 3000 different tags"), "{error}");
     let stopped = FeatureTagger::fit(&params, &training(&text, 2), vec![], &mut |_| {
         std::ops::ControlFlow::Break(())
     });
     assert!(matches!(stopped, Err(TaggerError::Fit(FitError::Interrupted))));
 
-    let with_pos = TaggerParams { pos_column: Some(1), ..TaggerParams::default() }.validate().unwrap();
+    let with_pos =
+        TaggerParams { pos_column: Some(1), ..TaggerParams::default() }.validate().unwrap();
     let tagger = fit(&with_pos, 2).unwrap();
     assert_eq!(tagger.tag(&["a"]), Err(TagError::NoPartsOfSpeech { column: 2 }));
 }
@@ -364,7 +405,8 @@ fn a_very_long_sentence_is_tagged() {
     let tagger = fit(&TaggerParams::default(), &text, encoders());
     let words = ["The", "cat", "barks"].repeat(4000);
     assert_eq!(tagger.tag(&words).unwrap().len(), 12_000);
-    let sums = tagger.marginals(&words, None).unwrap().into_iter().map(|row| row.iter().sum::<f32>());
+    let sums =
+        tagger.marginals(&words, None).unwrap().into_iter().map(|row| row.iter().sum::<f32>());
     sums.for_each(|sum| assert!((sum - 1.0).abs() < 1e-3, "{sum}"));
 }
 

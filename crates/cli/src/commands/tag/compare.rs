@@ -40,7 +40,8 @@ pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
     let column = column(args.column, &first, &args.first)?;
     let taggers = [tagger(&first, &args.first)?, tagger(&second, &args.second)?];
     let text = TaggedSentences::read(&inputs)?;
-    let found = compare([&*taggers[0], &*taggers[1]], &text, column).context("cannot compare the taggers")?;
+    let found = compare([&*taggers[0], &*taggers[1]], &text, column)
+        .context("cannot compare the taggers")?;
     let Comparison { tokens, both, first_only, second_only, p_value } = found;
     let differs = p_value < args.level;
     let share = |right: usize| right as f64 / tokens.max(1) as f64;
@@ -54,7 +55,11 @@ pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
             [(&args.first, first, first_only), (&args.second, second, second_only)]
         {
             let (percent, only) = (100.0 * accuracy, thousands(only));
-            writeln!(out, "`{}`: {percent:.2} % right; {only} words that the other has wrong", path.display())?;
+            writeln!(
+                out,
+                "`{}`: {percent:.2} % right; {only} words that the other has wrong",
+                path.display()
+            )?;
         }
         let verdict = if differs { "a real difference" } else { "this may be luck" };
         writeln!(out, "p = {p_value:.4}: {verdict}")

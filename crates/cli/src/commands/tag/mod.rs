@@ -12,8 +12,8 @@ use crate::train::TAG_COLUMN;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::{Format, Inputs, TaggedSentences};
 use latens::corpus::storage::write_atomically;
+use latens::corpus::{Format, Inputs, TaggedSentences};
 use latens::model::Tagger;
 use latens::tasks::tagging::{TagScores, evaluate, tag_all};
 use serde::Serialize;
@@ -98,7 +98,8 @@ pub(crate) fn run(args: &TagArgs, common: &Common, output: &Output) -> Result<Ex
 /// Tagged text. Where neither `--format` nor the names of files say how it is written, it is in columns.
 fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
     let mut inputs = reading.inputs(files)?;
-    let says_nothing = |path: &PathBuf| matches!(Format::of_path(path), Format::Lines | Format::Docs(_));
+    let says_nothing =
+        |path: &PathBuf| matches!(Format::of_path(path), Format::Lines | Format::Docs(_));
     if inputs.format.is_none() && inputs.paths.iter().all(says_nothing) {
         inputs.format = Some(Format::Conll);
     }
@@ -125,7 +126,9 @@ fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
         .with_context(|| format!("cannot measure `{}`", args.tagger.display()))?;
     if let [first, ..] = &scores.unknown_tags[..] {
         let n = scores.unknown_tags.len();
-        output.note(&format!("warning: the tagger never saw the tag `{first}` ({n} such tags in all)"));
+        output.note(&format!(
+            "warning: the tagger never saw the tag `{first}` ({n} such tags in all)"
+        ));
     }
     let result = EvalResult::of(&scores);
     output.result(&result, |out| result.write(out))

@@ -5,13 +5,17 @@ use crate::output::{Output, thousands};
 use crate::paths::{check_input, check_output, refuse_second_stdin};
 use crate::progress::{Watcher, catch_interrupts};
 use crate::reading::watched;
-use crate::train::{TAG_COLUMN, TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file};
+use crate::train::{
+    TAG_COLUMN, TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file,
+};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::corpus::{Preprocessing, TaggedSentences};
 use latens::model::{Params, Progress};
-use latens::tasks::tagging::{self, Encoder, FeatureTagger, TaggedTraining, TaggerError, TaggerParams, evaluate};
+use latens::tasks::tagging::{
+    self, Encoder, FeatureTagger, TaggedTraining, TaggerError, TaggerParams, evaluate,
+};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -135,18 +139,27 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         true => Some(open_checkpoint(&checkpoint_path)?),
         false => refuse_other_file(&checkpoint_path).map(|()| None)?,
     };
-    let text = TaggedSentences::read(&watched(tagged_inputs(&args.text.reading, &args.text.files)?, output))?;
+    let text = TaggedSentences::read(&watched(
+        tagged_inputs(&args.text.reading, &args.text.files)?,
+        output,
+    ))?;
     let dev = args.dev.as_ref().map(|dev| -> Result<TaggedSentences> {
-        let dev = TaggedSentences::read(&tagged_inputs(&args.text.reading, std::slice::from_ref(dev))?)?;
+        let dev =
+            TaggedSentences::read(&tagged_inputs(&args.text.reading, std::slice::from_ref(dev))?)?;
         dev.check_column(args.column())?;
         Ok(dev)
     });
     let dev = dev.transpose()?;
     let log = args.log.as_deref().map(|path| open_log(path, args.resume)).transpose()?;
     catch_interrupts()?;
-    output.note(&format!("{} words, {} sentences", thousands(text.n_tokens()), thousands(text.len())));
+    output.note(&format!(
+        "{} words, {} sentences",
+        thousands(text.n_tokens()),
+        thousands(text.len())
+    ));
     let mut watcher = Watcher::new(output, log, Some(checkpoint_path.clone()));
-    let preprocessing = Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
+    let preprocessing =
+        Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
     let training = TaggedTraining { text: &text, column: args.column(), preprocessing };
     let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
     let fitted = match &checkpoint {
@@ -203,7 +216,11 @@ fn warn_of_strange_encoders(tagger: &FeatureTagger, output: &Output) {
     }
 }
 
-fn measure(tagger: &FeatureTagger, dev: &TaggedSentences, column: usize) -> Result<Map<String, Value>> {
+fn measure(
+    tagger: &FeatureTagger,
+    dev: &TaggedSentences,
+    column: usize,
+) -> Result<Map<String, Value>> {
     let scores = evaluate(tagger, dev, column).context("cannot measure on the text of `--dev`")?;
     let mut metrics = Map::new();
     metrics.insert("dev_accuracy".into(), json!(scores.accuracy));
