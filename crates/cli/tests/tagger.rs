@@ -135,7 +135,7 @@ fn what_cannot_be_learned_from_is_refused() {
         ("tag train train.conll --column 2 --encoder w.brown:bits -o x", "no features `bits`"),
         ("tag train train.conll --column 2 --encoder absent.brown -o x", "absent.brown"),
         ("tag train train.conll --column 2 --encoder train.conll -o x", "is not a latens model"),
-        ("tag train train.conll --column 2 --l2 -1 -o x", "--l2"),
+        ("tag train train.conll --column 2 --l2=-1 -o x", "`l2` must be at least 0"),
         ("tag train train.conll --column 2 --optimizer perceptron --l1 1 -o x", "`l1` must be 0"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),
         ("tag train train.conll --column 2 --resume -o x", "there is no checkpoint"),

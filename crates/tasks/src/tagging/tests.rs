@@ -456,3 +456,17 @@ fn dense_rows_are_centred_and_scaled_over_tokens() {
     // `The`, `barks` and others come more than once, and have one row.
     assert!(rows.n_rows() < 9, "{}", rows.n_rows());
 }
+
+/// The same attributes (`examples/attributes.rs`) and regularisation in python-crfsuite 0.9.12 (`c2` 1, `epsilon`
+/// 1e-7, `delta` 1e-9; for all pairs `feature.possible_states` and `feature.possible_transitions`).
+#[test]
+fn the_optimum_is_that_of_crfsuite() {
+    let text = read(include_str!("../../../corpus/embedded/music.conll"));
+    for (pairs, expected) in [(Pairs::All, 296.674_922), (Pairs::Observed, 343.007_203)] {
+        let params = TaggerParams { pairs, l2: 1.0, n_iterations: 1000, ..TaggerParams::default() };
+        let params = params.validate().unwrap();
+        let tagger = FeatureTagger::fit(&params, &training(&text, 1), vec![], &mut unwatched);
+        let loss = tagger.unwrap().facts()["loss"].as_f64().unwrap();
+        assert!((loss - expected).abs() < 1e-6 * expected, "{loss} {expected}");
+    }
+}
