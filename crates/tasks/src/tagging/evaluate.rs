@@ -97,18 +97,7 @@ pub fn evaluate(
             rare.add(is_right);
         }
     }
-    let known: HashSet<&str> = tagger.tags().iter().map(String::as_str).collect();
-    let mut unknown_tags: Vec<String> = Vec::new();
-    for &tag in true_tags.iter().flatten() {
-        let is_known =
-            known.contains(tag) || (has_spans && known.contains(&*format!("B-{}", kind(tag))));
-        if !is_known
-            && !unknown_tags.iter().any(|unknown| unknown == tag)
-            && (tag != "O" || !has_spans)
-        {
-            unknown_tags.push(tag.to_owned());
-        }
-    }
+    let unknown_tags = unknown_tags(tagger, &true_tags, has_spans);
     Ok(TagScores {
         tokens: text.n_tokens(),
         accuracy: all.share().unwrap_or(0.0),
@@ -145,6 +134,20 @@ fn right_tags(truth: &[Vec<&str>], found: &[Vec<&str>]) -> Vec<bool> {
     }
     let written = pairs.map(|(t, f)| (Scheme::Iob2.write(t), Scheme::Iob2.write(f)));
     written.flat_map(|(t, f)| t.into_iter().zip(f).map(|(t, f)| t == f)).collect()
+}
+
+/// The tags of a text that the tagger never finds, in order. Of spans only types count, however they are written.
+fn unknown_tags(tagger: &dyn Tagger, truth: &[Vec<&str>], are_spans: bool) -> Vec<String> {
+    let known: HashSet<&str> = tagger.tags().iter().map(String::as_str).collect();
+    let kinds: HashSet<&str> = known.iter().map(|tag| kind(tag)).collect();
+    let is_known = |tag: &str| known.contains(tag) || (are_spans && kinds.contains(kind(tag)));
+    let mut unknown: Vec<String> = Vec::new();
+    for &tag in truth.iter().flatten().filter(|tag| !is_known(tag)) {
+        if !unknown.iter().any(|other| other == tag) {
+            unknown.push(tag.to_owned());
+        }
+    }
+    unknown
 }
 
 /// What follows the dash.
