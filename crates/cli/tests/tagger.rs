@@ -119,7 +119,7 @@ fn every_flag_changes_what_is_learned() {
 fn what_cannot_be_learned_from_is_refused() {
     let folder = with_tagged_corpus();
     folder.write("empty.conll", "\n\n");
-    folder.write("one.txt", "just words in a line\n");
+    folder.write("one.txt", "words\nalone\n");
     folder.json("train ngram train.conll -o w.ngram");
     folder.json("train brown train.conll --n-clusters 4 -o w.brown");
     folder.json("tag train train.conll --column 2 --n-iterations 2 -o t.tagger");
