@@ -123,10 +123,7 @@ pub(crate) struct PreprocessingArgs {
 
 impl PreprocessingArgs {
     pub(crate) fn preprocessing(&self) -> Preprocessing {
-        let tokenize = match self.tokenize {
-            TokenizeArg::Blanks => Tokenize::Blanks,
-            TokenizeArg::Words => Tokenize::Words,
-        };
+        let tokenize = self.tokenize.into();
         let digits = match self.digits {
             DigitsArg::Keep => Digits::Keep,
             DigitsArg::Zero => Digits::Zero,
@@ -239,4 +236,13 @@ pub(crate) enum DigitsArg {
     Keep,
     Zero,
     Num,
+}
+
+impl From<TokenizeArg> for Tokenize {
+    fn from(tokenize: TokenizeArg) -> Tokenize {
+        match tokenize {
+            TokenizeArg::Blanks => Tokenize::Blanks,
+            TokenizeArg::Words => Tokenize::Words,
+        }
+    }
 }

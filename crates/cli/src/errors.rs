@@ -7,7 +7,7 @@ use latens::hmm::TagsError;
 use latens::model::compat::VectorsError;
 use latens::model::file::FileError;
 use latens::model::{FitError, TagError};
-use latens::tasks::tagging::EvaluateError;
+use latens::tasks::tagging::{EvaluateError, TaggerError};
 use std::fmt::Write;
 use std::io;
 
@@ -110,12 +110,19 @@ fn vectors_hint(error: &VectorsError) -> Option<String> {
 
 fn tagging_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let evaluating = error.downcast_ref::<EvaluateError>();
-    let is_unknown_word =
-        error.is::<TagError>() || matches!(evaluating, Some(EvaluateError::Tag(_)));
+    let tagging = match evaluating {
+        Some(EvaluateError::Tag(error)) => Some(error),
+        _ => error.downcast_ref::<TagError>(),
+    };
     let is_column = error.is::<MissingColumn>()
         || matches!(evaluating, Some(EvaluateError::Column(_)))
-        || matches!(error.downcast_ref(), Some(TagsError::Column(_)));
-    if is_unknown_word {
+        || matches!(error.downcast_ref(), Some(TagsError::Column(_)))
+        || matches!(error.downcast_ref(), Some(TaggerError::Column(_)));
+    if let Some(TagError::NoPartsOfSpeech { .. }) = tagging {
+        let hint = "give it text in columns like those of its training text, or train it without `--pos-column`";
+        return Some(hint.into());
+    }
+    if tagging.is_some() {
         let hint = "train the tagger with `--min-count 2`, so that it learns what unknown words do, \
                     or with `--word-vectors chars`, so that it reads them";
         return Some(hint.into());

@@ -76,7 +76,7 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Vocab(args) => vocab::run(&args, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,
-        Command::Tag(args) => tag::run(&args, output)?,
+        Command::Tag(args) => return tag::run(&args, &common, output),
         Command::Encode(args) => encode::run(&args, output)?,
         Command::Nearest(args) => nearest::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,

@@ -137,7 +137,9 @@ fn what_cannot_be_tagged_or_measured_is_told() {
     folder.write("unknown.txt", "a zyzzogeton\n");
     folder.run("tag run m.hmm unknown.txt").assert_refused("the word `zyzzogeton` was not in");
     folder.run("tag eval m.hmm train.conll --column 9").assert_refused("there is no column 9");
-    folder.run("tag eval m.hmm plain.txt").assert_refused("a sentence without columns");
+    folder
+        .run("tag eval m.hmm plain.txt --format lines")
+        .assert_refused("a sentence without columns");
     folder.run("tag run m.hmm train.conll -o train.conll").assert_refused("both input and output");
 
     folder.json(&format!("train hmm train.conll {SMALL} -o words.hmm"));

@@ -5,13 +5,14 @@
 //! tenth of that text can be had freely, and it is far too little for so many states, so our figures are for
 //! the order of the two models, not for theirs to be met.
 
+use crate::tagging::{Representation, Runner, Task, cache_folder};
 use crate::{Experiment, Row};
 use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
-use latens::corpus::{Corpus, Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
+use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
 use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
 use latens::model::{Device, Params, unwatched};
-use latens::tasks::tagging::evaluate;
+use latens::tasks::tagging::{TaggerParams, evaluate};
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -20,34 +21,33 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// A tagged text in three parts.
+/// A treebank, and the paper's figures for words and for letters, on the second and the third file.
 struct Treebank {
-    name: &'static str,
-    folder: &'static str,
-    /// The files to learn from, to choose the epoch by, and to report on.
-    files: [&'static str; 3],
-    format: Format,
-    /// The column of the tags, counted from 0.
-    column: usize,
-    /// The paper's figures for words and for letters, on the second and the third file.
+    task: Task,
     paper: Option<[[f64; 2]; 2]>,
 }
 
 const TREEBANKS: [Treebank; 2] = [
     Treebank {
-        name: "WSJ sample",
-        folder: "ptb-pos",
-        files: ["wsj.train.txt", "wsj.dev.txt", "wsj.test.txt"],
-        format: Format::Conll,
-        column: 1,
+        task: Task {
+            name: "WSJ sample",
+            folder: "ptb-pos",
+            files: ["wsj.train.txt", "wsj.dev.txt", "wsj.test.txt"],
+            format: Format::Conll,
+            column: 1,
+            pos_column: None,
+        },
         paper: Some([[96.25, 96.50], [96.73, 96.95]]),
     },
     Treebank {
-        name: "UD EWT",
-        folder: "ud-ewt",
-        files: ["en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_ewt-ud-test.conllu"],
-        format: Format::Conllu,
-        column: 3,
+        task: Task {
+            name: "UD EWT",
+            folder: "ud-ewt",
+            files: ["en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_ewt-ud-test.conllu"],
+            format: Format::Conllu,
+            column: 3,
+            pos_column: None,
+        },
         paper: None,
     },
 ];
@@ -59,19 +59,45 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     let mut rows = Vec::new();
     for treebank in &TREEBANKS {
         for (i, (name, word_vectors)) in MODELS.into_iter().enumerate() {
-            note(&format!("{name} on {}", treebank.name));
+            note(&format!("{name} on {}", treebank.task.name));
             let hmm = treebank.fit(data, &params(word_vectors, quick))?;
             for (part, column) in [(1, "dev"), (2, "test")] {
                 rows.push(Row {
                     row: name.to_owned(),
-                    column: format!("{} {column}", treebank.name),
+                    column: format!("{} {column}", treebank.task.name),
                     paper: treebank.paper.map(|paper| paper[i][part - 1]),
                     ours: 100.0 * treebank.accuracy(data, part, &hmm)?,
                 });
             }
         }
+        rows.extend(conditional_random_fields(treebank, data, quick, note)?);
     }
     Ok(rows)
+}
+
+/// The other use of such models: as features of a tagger that looks at words as well.
+fn conditional_random_fields(
+    treebank: &Treebank,
+    data: &Path,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let runner = Runner {
+        data,
+        unlabeled: treebank.task.inputs(data, 0),
+        preprocessing: Preprocessing { digits: Digits::Zero, ..Preprocessing::default() },
+        limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
+        cache: cache_folder(),
+    };
+    let brown = BrownParams { n_clusters: if quick { 64 } else { 256 }, ..BrownParams::default() };
+    let representations = [
+        ("words", Representation::Words),
+        ("words + Brown", Representation::Brown(brown)),
+        ("words + HMM states", Representation::Hmm(params(WordVectors::Words, quick), "state")),
+    ];
+    let n_iterations = if quick { 30 } else { 100 };
+    let taggers = [("CRF", TaggerParams { n_iterations, ..TaggerParams::default() })];
+    runner.rows(&representations, std::slice::from_ref(&treebank.task), &taggers, note)
 }
 
 fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
@@ -88,23 +114,18 @@ fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
 }
 
 impl Treebank {
-    fn inputs(&self, data: &Path, part: usize) -> Inputs {
-        let path = data.join(self.folder).join(self.files[part]);
-        Inputs { format: Some(self.format.clone()), ..Inputs::new([path]) }
-    }
-
     /// Learns a model. All digits are zeros, as in the paper. Words that are seen once stand for unknown words: a
     /// model of words reads them as `<unk>`, a model of letters by their letters.
     fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
         let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
         let min_count = if params.word_vectors == WordVectors::Words { 2 } else { 1 };
         let limits = VocabLimits { min_count, ..VocabLimits::default() };
-        let inputs = self.inputs(data, 0);
+        let inputs = self.task.inputs(data, 0);
         let corpus = Corpus::read(&inputs, &how, &limits).with_context(|| {
-            format!("the folder of `--data` must have the folder `{}`", self.folder)
+            format!("the folder of `--data` must have the folder `{}`", self.task.folder)
         })?;
-        let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.column, &corpus)?;
-        let valid = corpus.lexicon.read(&self.inputs(data, 1))?;
+        let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
+        let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
 
         let text = text_to_cluster(params, &corpus);
         let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
@@ -123,7 +144,7 @@ impl Treebank {
 
     fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {
         let tagger = hmm.tagger().context("the model learned tags")?;
-        let text = TaggedSentences::read(&self.inputs(data, part))?;
-        Ok(evaluate(&tagger, &text, self.column)?.accuracy)
+        let text = TaggedSentences::read(&self.task.inputs(data, part))?;
+        Ok(evaluate(&tagger, &text, self.task.column)?.accuracy)
     }
 }

@@ -6,6 +6,7 @@ mod hmm_ablation;
 mod hmm_tagging;
 mod lm_baselines;
 mod penn_treebank;
+mod tagging;
 
 use serde::Serialize;
 use std::path::Path;

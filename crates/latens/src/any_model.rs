@@ -1,3 +1,4 @@
+use crate::encoder::encoder_of;
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile};
 use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
@@ -5,6 +6,7 @@ use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
 use latens_model_ngram::Ngram;
 use latens_model_word2vec::Word2vec;
+use latens_tasks::tagging::FeatureTagger;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -23,6 +25,8 @@ pub enum AnyModel {
     Vectors(Vectors),
     /// Word vectors learned by word2vec.
     Word2vec(Word2vec),
+    /// A tagger over features.
+    Tagger(Box<FeatureTagger>),
 }
 
 impl AnyModel {
@@ -34,6 +38,7 @@ impl AnyModel {
             AnyModel::Ngram(_) => Ngram::KIND,
             AnyModel::Vectors(_) => Vectors::KIND,
             AnyModel::Word2vec(_) => Word2vec::KIND,
+            AnyModel::Tagger(_) => FeatureTagger::KIND,
         }
     }
 
@@ -45,6 +50,7 @@ impl AnyModel {
             AnyModel::Ngram(_) => "an n-gram language model",
             AnyModel::Vectors(_) => "a list of word vectors",
             AnyModel::Word2vec(_) => "a word2vec model",
+            AnyModel::Tagger(_) => "a tagger",
         }
     }
 
@@ -56,6 +62,7 @@ impl AnyModel {
             AnyModel::Ngram(model) => model.lexicon(),
             AnyModel::Vectors(model) => model.lexicon(),
             AnyModel::Word2vec(model) => model.lexicon(),
+            AnyModel::Tagger(model) => model.lexicon(),
         }
     }
 
@@ -67,6 +74,7 @@ impl AnyModel {
             AnyModel::Ngram(model) => model.facts(),
             AnyModel::Vectors(model) => model.facts(),
             AnyModel::Word2vec(model) => model.facts(),
+            AnyModel::Tagger(model) => model.facts(),
         }
     }
 
@@ -75,7 +83,10 @@ impl AnyModel {
         match self {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
-            AnyModel::Brown(_) | AnyModel::Vectors(_) | AnyModel::Word2vec(_) => None,
+            AnyModel::Brown(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_)
+            | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -86,7 +97,7 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model),
-            AnyModel::Ngram(_) => None,
+            AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -94,6 +105,7 @@ impl AnyModel {
     pub fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
         match self {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
+            AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
@@ -106,7 +118,7 @@ impl AnyModel {
         match self {
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model.vectors()),
-            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) => None,
+            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -116,7 +128,7 @@ impl AnyModel {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
-            AnyModel::Ngram(_) => vec![],
+            AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
         }
     }
 
@@ -133,7 +145,8 @@ impl AnyModel {
             AnyModel::Brown(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
-            | AnyModel::Word2vec(_) => None,
+            | AnyModel::Word2vec(_)
+            | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -145,6 +158,7 @@ impl AnyModel {
             AnyModel::Ngram(model) => model.save(path),
             AnyModel::Vectors(model) => model.save(path),
             AnyModel::Word2vec(model) => model.save(path),
+            AnyModel::Tagger(model) => model.save(path),
         }
     }
 }
@@ -156,13 +170,19 @@ const VECTOR_FEATURES: &str = "vectors";
 
 /// Opens a model file of any kind.
 pub fn open(path: &Path) -> Result<AnyModel, FileError> {
-    let file = ModelFile::open(path)?;
+    open_file(&ModelFile::open(path)?)
+}
+
+/// The model of any kind in an open file, which may be part of another one.
+pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
     match file.kind() {
-        Brown::KIND => Brown::from_file(&file).map(AnyModel::Brown),
-        Hmm::KIND => Hmm::from_file(&file).map(|model| AnyModel::Hmm(Box::new(model))),
-        Ngram::KIND => Ngram::from_file(&file).map(AnyModel::Ngram),
-        Vectors::KIND => Vectors::from_file(&file).map(AnyModel::Vectors),
-        Word2vec::KIND => Word2vec::from_file(&file).map(AnyModel::Word2vec),
+        Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
+        Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Ngram::KIND => Ngram::from_file(file).map(AnyModel::Ngram),
+        FeatureTagger::KIND => FeatureTagger::from_file(file, &encoder_of)
+            .map(|model| AnyModel::Tagger(Box::new(model))),
+        Vectors::KIND => Vectors::from_file(file).map(AnyModel::Vectors),
+        Word2vec::KIND => Word2vec::from_file(file).map(AnyModel::Word2vec),
         kind => Err(file.invalid(format!("this version knows no models of kind `{kind}`"))),
     }
 }

@@ -3,8 +3,10 @@
 //! This crate is the front door: it re-exports the others, and has the only list of all models.
 
 mod any_model;
+mod encoder;
 
 pub use any_model::{AnyModel, open};
+pub use encoder::{EncoderError, open_encoder};
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;
 pub use latens_math as math;

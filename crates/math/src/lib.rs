@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod hogwild;
+pub mod lbfgs;
 mod real;
 mod log_space;
 mod products;

@@ -98,8 +98,41 @@ pub trait Tagger: Send + Sync {
     /// The tag of each word of a sentence, as a place in [`Tagger::tags`].
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
 
+    /// The column of parts of speech, counted from 0, that the tagger reads besides words, if it does.
+    fn pos_column(&self) -> Option<usize> {
+        None
+    }
+
+    /// Like [`Tagger::tag`], with what the sentence has in that column.
+    fn tag_with_pos(&self, words: &[&str], pos: &[&str]) -> Result<Vec<u32>, TagError> {
+        let _ = pos;
+        self.tag(words)
+    }
+
     /// How often the word was seen in training.
     fn n_seen(&self, word: &str) -> u64;
+}
+
+impl<T: Tagger + ?Sized> Tagger for &T {
+    fn tags(&self) -> &[String] {
+        (**self).tags()
+    }
+
+    fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
+        (**self).tag(words)
+    }
+
+    fn pos_column(&self) -> Option<usize> {
+        (**self).pos_column()
+    }
+
+    fn tag_with_pos(&self, words: &[&str], pos: &[&str]) -> Result<Vec<u32>, TagError> {
+        (**self).tag_with_pos(words, pos)
+    }
+
+    fn n_seen(&self, word: &str) -> u64 {
+        (**self).n_seen(word)
+    }
 }
 
 /// Why a sentence could not be tagged.
@@ -111,6 +144,12 @@ pub enum TagError {
     UnknownWord {
         /// The word, as it was written.
         word: String,
+    },
+    /// The tagger reads parts of speech, and the text has none.
+    #[error("the tagger reads parts of speech in column {column}, and the text has no such column")]
+    NoPartsOfSpeech {
+        /// The column, counted from 1.
+        column: usize,
     },
 }
 

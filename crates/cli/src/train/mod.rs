@@ -80,14 +80,25 @@ struct Training<'a> {
     watcher: Watcher,
 }
 
+/// What every training tells at its end.
 #[derive(Serialize)]
-struct TrainResult {
-    model: &'static str,
-    path: String,
-    seconds: f64,
-    tokens: usize,
-    vocab: usize,
-    metrics: Map<String, Value>,
+pub(crate) struct TrainResult {
+    pub(crate) model: &'static str,
+    pub(crate) path: String,
+    pub(crate) seconds: f64,
+    pub(crate) tokens: usize,
+    pub(crate) vocab: usize,
+    pub(crate) metrics: Map<String, Value>,
+}
+
+impl TrainResult {
+    pub(crate) fn show(&self, output: &Output) -> Result<()> {
+        output.result(self, |out| {
+            writeln!(out, "wrote `{}` in {:.1} s", self.path, self.seconds)?;
+            let mut metrics = self.metrics.iter();
+            metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
+        })
+    }
 }
 
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
@@ -102,7 +113,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 impl TrainingArgs {
     /// Begins the training of a model that leaves checkpoints.
     fn begin(&self, output: &Output) -> Result<Training<'_>> {
-        let path = self.checkpoint_path();
+        let path = checkpoint_path(&self.output);
         let checkpoint = if self.resume {
             Some(open_checkpoint(&path)?)
         } else {
@@ -126,7 +137,7 @@ impl TrainingArgs {
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
         let valid = self.read_valid(&corpus.lexicon)?;
-        let log = self.log.as_deref().map(|path| self.open_log(path)).transpose()?;
+        let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts()?;
         let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
         output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
@@ -151,24 +162,24 @@ impl TrainingArgs {
         }
         self.valid.as_deref().map_or(Ok(()), check_input)
     }
+}
 
-    /// Opens the log. Only a run that goes on keeps what is in it.
-    fn open_log(&self, path: &Path) -> Result<File> {
-        let mut options = File::options();
-        if self.resume {
-            options.append(true)
-        } else {
-            options.write(true).truncate(true)
-        };
-        options.create(true).open(path).with_context(|| cannot_write(path))
-    }
+/// Opens a log. Only a run that goes on keeps what is in it.
+pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
+    let mut options = File::options();
+    if resume {
+        options.append(true)
+    } else {
+        options.write(true).truncate(true)
+    };
+    options.create(true).open(path).with_context(|| cannot_write(path))
+}
 
-    /// Where an interrupted run leaves its checkpoint: beside the model.
-    fn checkpoint_path(&self) -> PathBuf {
-        let mut name = self.output.clone().into_os_string();
-        name.push(".checkpoint");
-        name.into()
-    }
+/// Where an interrupted run leaves its checkpoint: beside the model.
+pub(crate) fn checkpoint_path(model: &Path) -> PathBuf {
+    let mut name = model.to_owned().into_os_string();
+    name.push(".checkpoint");
+    name.into()
 }
 
 /// Refuses a log that is there and cannot be changed: unlike a model, it is not replaced as a whole.
@@ -183,7 +194,7 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write `{}`", path.display())
 }
 
-fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     if !path.exists() {
         return Err(hinted(
             format!("there is no checkpoint `{}` to go on from", path.display()),
@@ -194,7 +205,7 @@ fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
 }
 
 /// Refuses to begin where a checkpoint would replace a file that is none.
-fn refuse_other_file(path: &Path) -> Result<()> {
+pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
     let is_checkpoint = || inspect(path).is_ok_and(|found| found.header.checkpoint.is_some());
     if path.exists() && !is_checkpoint() {
         return Err(hinted(
@@ -222,7 +233,7 @@ impl Training<'_> {
         // The model is whole, so nobody will go on from its checkpoint; one that this run never saw
         // may be of other work.
         if self.watcher.has_saved() || self.checkpoint.is_some() {
-            let _ = fs::remove_file(self.args.checkpoint_path());
+            let _ = fs::remove_file(checkpoint_path(&self.args.output));
         }
         let result = TrainResult {
             model: model.kind(),
@@ -232,10 +243,6 @@ impl Training<'_> {
             vocab: self.corpus.lexicon.vocab.len(),
             metrics,
         };
-        output.result(&result, |out| {
-            writeln!(out, "wrote `{}` in {:.1} s", result.path, result.seconds)?;
-            let mut metrics = result.metrics.iter();
-            metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
-        })
+        result.show(output)
     }
 }

@@ -10,6 +10,7 @@
 //! with logarithms, which is always exact. All are pure functions: no words, no files, no threads.
 
 mod log;
+mod max_sum;
 mod sampling;
 mod scaled;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 mod viterbi;
 
 pub use log::{LogChain, log_forward, log_smooth, log_viterbi};
+pub use max_sum::max_sum;
 pub use sampling::sample_path;
 pub use scaled::{Filtered, SMALLEST_SCALE, Smoothed, add_edges, forward, smooth};
 pub use viterbi::viterbi;

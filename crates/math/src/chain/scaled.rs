@@ -83,6 +83,17 @@ impl<T: Real> Smoothed<T> {
         &self.nodes[self.range(step)]
     }
 
+    /// What the posterior of pairs of `step` and the step after it is made of: a column a and a row b with
+    /// ξ(i, j) = scale · a_i pair(i, j) b_j. Where all steps have the same pairs, the products a bᵀ of many steps
+    /// are one product of matrices.
+    ///
+    /// # Panics
+    /// If `step` is the last one.
+    pub fn edge_factors(&self, step: usize) -> (&[T], T, &[T]) {
+        let weighted = &self.weighted[self.range(step + 1)];
+        (self.filtered.step(step), T::one() / self.totals[step], weighted)
+    }
+
     fn range(&self, step: usize) -> std::ops::Range<usize> {
         self.filtered.offsets[step]..self.filtered.offsets[step + 1]
     }
@@ -136,15 +147,14 @@ pub fn add_edges<T: Real>(
     step: usize,
     out: &mut [T],
 ) {
-    let weighted = &smoothed.weighted[smoothed.range(step + 1)];
+    let (filtered, scale, weighted) = smoothed.edge_factors(step);
     let pairs = chain.pairs(step);
     assert_eq!(out.len(), pairs.len(), "one number a pair");
     let rows = out.chunks_exact_mut(weighted.len()).zip(pairs.chunks_exact(weighted.len()));
-    let scale = T::one() / smoothed.totals[step];
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
-            for (&alpha, (out, pairs)) in smoothed.filtered.step(step).iter().zip(rows) {
+            for (&alpha, (out, pairs)) in filtered.iter().zip(rows) {
                 let factor = alpha * scale;
                 for ((out, &pair), &weighted) in out.iter_mut().zip(pairs).zip(weighted) {
                     *out += factor * pair * weighted;

@@ -38,6 +38,26 @@ impl ModelFile {
         Ok(ModelFile { path: path.to_owned(), map, contents })
     }
 
+    /// The model file that lies, byte for byte, in the first `n_bytes` of an array of this one, which another
+    /// model carries with it. It is mapped and verified like any other; messages name the file around it.
+    pub fn part(&self, name: &str, n_bytes: usize) -> Result<ModelFile, FileError> {
+        let array = self.extent(name)?.range.clone();
+        let begin = array.start;
+        // Arrays of a file are aligned as far as the file is.
+        let is_aligned = begin.is_multiple_of(align_of::<u64>());
+        if n_bytes > array.len() || !is_aligned {
+            return Err(self.invalid(format!("the array `{name}` has no place for a model")));
+        }
+        let bytes = &self.map[begin..begin + n_bytes];
+        let mut contents = Contents::read(bytes, &self.path)?;
+        check_data(&bytes[contents.data.clone()], &contents.data_checksum, &self.path)?;
+        for extent in contents.arrays.values_mut() {
+            extent.range = extent.range.start + begin..extent.range.end + begin;
+        }
+        contents.data = contents.data.start + begin..contents.data.end + begin;
+        Ok(ModelFile { path: self.path.clone(), map: self.map.clone(), contents })
+    }
+
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path

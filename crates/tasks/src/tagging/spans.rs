@@ -1,6 +1,62 @@
 //! Spans of words from the tags of words, as the program `conlleval` of the CoNLL shared tasks counts them.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// How tags say where spans begin and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// `I` for every word, but `B` for the first one where a span of the same type is right before it.
+    Iob1,
+    /// `B` for the first word, `I` for others.
+    #[default]
+    Iob2,
+    /// `S` for a span of one word, else `B` for the first one, `E` for the last one, `I` between.
+    Bioes,
+}
+
+impl Scheme {
+    /// The scheme that some sentences are written in. Sentences that several would have are taken for IOB2.
+    pub fn of<'a>(sentences: impl IntoIterator<Item = &'a [&'a str]>) -> Scheme {
+        let mut scheme = Scheme::Iob2;
+        for tags in sentences {
+            if tags.iter().any(|tag| matches!(split(tag), ("E" | "S", kind) if !kind.is_empty())) {
+                return Scheme::Bioes;
+            }
+            let starts = spans(tags).into_iter().map(|span| tags[span.words.start]);
+            if starts.map(split).any(|(letter, _)| letter == "I") {
+                scheme = Scheme::Iob1;
+            }
+        }
+        scheme
+    }
+
+    /// The tags of a sentence in this scheme, whichever they are in.
+    pub fn write(self, tags: &[&str]) -> Vec<String> {
+        let mut written = vec!["O".to_owned(); tags.len()];
+        let mut before: Option<Span<'_>> = None;
+        for span in spans(tags) {
+            let Range { start, end } = span.words;
+            let follows = |before: Span<'_>| before.kind == span.kind && before.words.end == start;
+            let touches = before.is_some_and(follows);
+            for (i, tag) in written[start..end].iter_mut().enumerate() {
+                let (is_first, is_last) = (i == 0, start + i + 1 == end);
+                let letter = match self {
+                    Scheme::Iob1 if is_first && touches => 'B',
+                    Scheme::Iob2 if is_first => 'B',
+                    Scheme::Bioes if is_first && is_last => 'S',
+                    Scheme::Bioes if is_first => 'B',
+                    Scheme::Bioes if is_last => 'E',
+                    Scheme::Iob1 | Scheme::Iob2 | Scheme::Bioes => 'I',
+                };
+                *tag = format!("{letter}-{}", span.kind);
+            }
+            before = Some(span);
+        }
+        written
+    }
+}
 
 /// Some words in a row that belong together, such as a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +145,25 @@ mod tests {
         for (tags, expected) in cases {
             assert_eq!(found(tags), *expected, "{tags}");
         }
+    }
+
+    #[test]
+    fn the_same_spans_can_be_written_in_three_ways() {
+        let written = [
+            (Scheme::Iob1, "I-X I-X B-X O I-Y I-X"),
+            (Scheme::Iob2, "B-X I-X B-X O B-Y B-X"),
+            (Scheme::Bioes, "B-X E-X S-X O S-Y S-X"),
+        ];
+        for (from, text) in written {
+            let tags: Vec<&str> = text.split(' ').collect();
+            assert_eq!(Scheme::of([&tags[..]]), from);
+            for (to, expected) in written {
+                assert_eq!(to.write(&tags).join(" "), expected, "{from:?} to {to:?}");
+            }
+        }
+        let tags = ["O", "B-X", "O"];
+        assert_eq!(Scheme::of([&tags[..]]), Scheme::Iob2);
+        assert_eq!(Scheme::of([]), Scheme::Iob2);
     }
 
     #[test]

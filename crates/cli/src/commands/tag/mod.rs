@@ -1,4 +1,9 @@
-use crate::args::TextArgs;
+//! `latens tag`: taggers are learned, measured, compared and used.
+
+mod compare;
+mod train;
+
+use crate::args::{Common, ReadingArgs, TextArgs};
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
 use crate::paths::check_output;
@@ -7,18 +12,19 @@ use crate::train::TAG_COLUMN;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::TaggedSentences;
 use latens::corpus::storage::write_atomically;
+use latens::corpus::{Format, Inputs, TaggedSentences};
 use latens::model::Tagger;
 use latens::tasks::tagging::{TagScores, evaluate, tag_all};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-/// Tag words, or measure a tagger
+/// Learn a tagger, measure it, and tag words
 ///
-/// A tagger is a model that learned tags, e.g., with `latens train hmm --tags 2`.
+/// A tagger is a model that learned tags: with `latens tag train`, or `latens train hmm --tags 2`.
 #[derive(Args)]
 pub(crate) struct TagArgs {
     #[command(subcommand)]
@@ -27,8 +33,10 @@ pub(crate) struct TagArgs {
 
 #[derive(Subcommand)]
 enum TagCommand {
+    Train(Box<train::TagTrainArgs>),
     Eval(EvalArgs),
     Run(RunArgs),
+    Compare(compare::CompareArgs),
 }
 
 /// Measure a tagger on tagged text
@@ -77,26 +85,51 @@ struct EvalResult {
     tokens: usize,
 }
 
-pub(crate) fn run(args: &TagArgs, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &TagArgs, common: &Common, output: &Output) -> Result<ExitCode> {
     match &args.command {
-        TagCommand::Eval(args) => eval(args, output),
-        TagCommand::Run(args) => tag(args, output),
+        TagCommand::Train(args) => train::run(args, common, output)?,
+        TagCommand::Eval(args) => eval(args, output)?,
+        TagCommand::Run(args) => tag(args, output)?,
+        TagCommand::Compare(args) => return compare::run(args, output),
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tagged text. Where neither `--format` nor the names of files say how it is written, it is in columns.
+fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
+    let mut inputs = reading.inputs(files)?;
+    let says_nothing =
+        |path: &PathBuf| matches!(Format::of_path(path), Format::Lines | Format::Docs(_));
+    if inputs.format.is_none() && inputs.paths.iter().all(says_nothing) {
+        inputs.format = Some(Format::Conll);
+    }
+    Ok(inputs)
+}
+
+/// The column of the tags, counted from 0: the one that is named, or that of the training text.
+fn column(named: Option<u16>, model: &AnyModel, path: &Path) -> Result<usize> {
+    let remembered = || model.facts().get(TAG_COLUMN).and_then(Value::as_u64);
+    let Some(column) = named.map(u64::from).or_else(remembered).filter(|&n| n > 0) else {
+        let message = format!("`{}` does not say which column its tags are in", path.display());
+        return Err(hinted(message, "name it with `--column`"));
+    };
+    Ok(column as usize - 1)
 }
 
 fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
-    let inputs = watched(args.text.inputs()?, output);
+    let inputs = watched(tagged_inputs(&args.text.reading, &args.text.files)?, output);
     let model = latens::open(&args.tagger)?;
     let tagger = tagger(&model, &args.tagger)?;
-    let remembered = || model.facts().get(TAG_COLUMN).and_then(Value::as_u64);
-    let Some(column) = args.column.map(u64::from).or_else(remembered).filter(|&n| n > 0) else {
-        let message =
-            format!("`{}` does not say which column its tags are in", args.tagger.display());
-        return Err(hinted(message, "name it with `--column`"));
-    };
+    let column = column(args.column, &model, &args.tagger)?;
     let text = TaggedSentences::read(&inputs)?;
-    let scores = evaluate(&*tagger, &text, column as usize - 1)
+    let scores = evaluate(&*tagger, &text, column)
         .with_context(|| format!("cannot measure `{}`", args.tagger.display()))?;
+    if let [first, ..] = &scores.unknown_tags[..] {
+        let n = scores.unknown_tags.len();
+        output.note(&format!(
+            "warning: the tagger never saw the tag `{first}` ({n} such tags in all)"
+        ));
+    }
     let result = EvalResult::of(&scores);
     output.result(&result, |out| result.write(out))
 }
@@ -132,7 +165,7 @@ fn tagger<'a>(model: &'a AnyModel, path: &Path) -> Result<Box<dyn Tagger + 'a>> 
     model.as_tagger().ok_or_else(|| {
         hinted(
             format!("`{}` is {} that knows no tags", path.display(), model.description()),
-            "train a tagger, e.g., `latens train hmm news.conll --tags 2 --min-count 2 -o news.hmm`",
+            "train a tagger, e.g., `latens tag train news.conll --column 2 -o news.tagger`",
         )
     })
 }

@@ -1,0 +1,68 @@
+use super::{column, tagged_inputs, tagger};
+use crate::args::ReadingArgs;
+use crate::output::{Output, thousands};
+use crate::reading::watched;
+use anyhow::{Context, Result};
+use clap::Args;
+use latens::corpus::TaggedSentences;
+use latens::tasks::tagging::{Comparison, compare};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Say whether one tagger is better than another, or was only lucky
+///
+/// Two taggers and text with tags go in; out come how many words each has right, and the probability that two
+/// taggers that are as good differ as much: McNemar's test, by the exact binomial distribution. The exit
+/// status is 0 if that is below `--level`, else 1.
+#[derive(Args)]
+pub(crate) struct CompareArgs {
+    /// A tagger
+    first: PathBuf,
+    /// Another tagger
+    second: PathBuf,
+    /// Tagged text
+    text: PathBuf,
+    #[command(flatten)]
+    reading: ReadingArgs,
+    /// The column that has the tags, the first one being 1 [default: as in training]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    column: Option<u16>,
+    /// The probability below which a difference is taken for a real one
+    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    level: f64,
+}
+
+pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
+    let inputs = watched(tagged_inputs(&args.reading, std::slice::from_ref(&args.text))?, output);
+    let (first, second) = (latens::open(&args.first)?, latens::open(&args.second)?);
+    let column = column(args.column, &first, &args.first)?;
+    let taggers = [tagger(&first, &args.first)?, tagger(&second, &args.second)?];
+    let text = TaggedSentences::read(&inputs)?;
+    let found = compare([&*taggers[0], &*taggers[1]], &text, column)
+        .context("cannot compare the taggers")?;
+    let Comparison { tokens, both, first_only, second_only, p_value } = found;
+    let differs = p_value < args.level;
+    let share = |right: usize| right as f64 / tokens.max(1) as f64;
+    let (first, second) = (share(both + first_only), share(both + second_only));
+    let result = json!({
+        "first_accuracy": first, "second_accuracy": second, "first_only": first_only,
+        "second_only": second_only, "p_value": p_value, "significant": differs, "tokens": tokens,
+    });
+    output.result(&result, |out: &mut dyn Write| -> io::Result<()> {
+        for (path, accuracy, only) in
+            [(&args.first, first, first_only), (&args.second, second, second_only)]
+        {
+            let (percent, only) = (100.0 * accuracy, thousands(only));
+            writeln!(
+                out,
+                "`{}`: {percent:.2} % right; {only} words that the other has wrong",
+                path.display()
+            )?;
+        }
+        let verdict = if differs { "a real difference" } else { "this may be luck" };
+        writeln!(out, "p = {p_value:.4}: {verdict}")
+    })?;
+    Ok(if differs { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}

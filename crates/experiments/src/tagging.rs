@@ -1,0 +1,153 @@
+//! What all experiments with taggers share: representations of words × tasks × taggers. Representations are learned
+//! once, and kept in a folder under a name that is a hash of all that they are made of.
+
+use crate::Row;
+use anyhow::{Context, Result};
+use latens::brown::{Brown, BrownParams};
+use latens::corpus::{Corpus, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
+use latens::hmm::{Hmm, HmmParams, Training, text_to_cluster};
+use latens::model::{Params, fingerprint, unwatched};
+use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A tagged text in three parts.
+pub(crate) struct Task {
+    pub(crate) name: &'static str,
+    pub(crate) folder: &'static str,
+    /// The files to learn from, to choose by, and to report on.
+    pub(crate) files: [&'static str; 3],
+    pub(crate) format: Format,
+    /// The columns of the tags and of parts of speech to look at, counted from 0.
+    pub(crate) column: usize,
+    pub(crate) pos_column: Option<usize>,
+}
+
+/// What is known of words before a tagger learns.
+pub(crate) enum Representation {
+    /// Nothing but their letters.
+    Words,
+    /// Brown clusters.
+    Brown(BrownParams),
+    /// Features of this kind of a hidden Markov model, with its clusters of words.
+    Hmm(HmmParams, &'static str),
+}
+
+/// Runs taggers on tasks with representations that are learned from one text.
+pub(crate) struct Runner<'a> {
+    pub(crate) data: &'a Path,
+    /// The text without tags that representations are learned from.
+    pub(crate) unlabeled: Inputs,
+    pub(crate) preprocessing: Preprocessing,
+    pub(crate) limits: VocabLimits,
+    /// Where representations are kept.
+    pub(crate) cache: PathBuf,
+}
+
+impl Task {
+    pub(crate) fn inputs(&self, data: &Path, part: usize) -> Inputs {
+        let path = data.join(self.folder).join(self.files[part]);
+        Inputs { format: Some(self.format.clone()), ..Inputs::new([path]) }
+    }
+}
+
+/// Where models are kept from one run to the next: a folder of this user's, or of this machine's.
+pub(crate) fn cache_folder() -> PathBuf {
+    let under_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let folder = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(under_home);
+    folder.unwrap_or_else(std::env::temp_dir).join("latens").join("experiments")
+}
+
+impl Runner<'_> {
+    /// A figure in percent for each representation on each task: F1 of spans, or the share of right tags.
+    pub(crate) fn rows(
+        &self,
+        representations: &[(&str, Representation)],
+        tasks: &[Task],
+        taggers: &[(&str, TaggerParams)],
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for task in tasks {
+            for (tagger, params) in taggers {
+                for (name, representation) in representations {
+                    let row = format!("{tagger}, {name}");
+                    note(&format!("{row} on {}", task.name));
+                    let encoder = self.encoder(representation)?;
+                    let fitted = self.fit(task, params, encoder.as_deref(), representation)?;
+                    for (part, column) in [(1, "dev"), (2, "test")] {
+                        let text = TaggedSentences::read(&task.inputs(self.data, part))?;
+                        let scores = evaluate(&fitted, &text, task.column)?;
+                        let ours = 100.0 * scores.spans.map_or(scores.accuracy, |spans| spans.f1);
+                        let column = format!("{} {column}", task.name);
+                        rows.push(Row { row: row.clone(), column, paper: None, ours });
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn fit(
+        &self,
+        task: &Task,
+        params: &TaggerParams,
+        encoder: Option<&Path>,
+        representation: &Representation,
+    ) -> Result<FeatureTagger> {
+        let text = TaggedSentences::read(&task.inputs(self.data, 0)).with_context(|| {
+            format!("the folder of `--data` must have the folder `{}`", task.folder)
+        })?;
+        let features = match representation {
+            Representation::Hmm(_, features) => Some(*features),
+            Representation::Words | Representation::Brown(_) => None,
+        };
+        let encoders = encoder.map(|path| latens::open_encoder(path, features)).into_iter();
+        let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
+        let training = TaggedTraining {
+            text: &text,
+            column: task.column,
+            preprocessing: Preprocessing::default(),
+        };
+        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() }.validate()?;
+        Ok(FeatureTagger::fit(&params, &training, encoders, &mut unwatched)?)
+    }
+
+    /// The file of a representation, which is learned unless it was before.
+    fn encoder(&self, representation: &Representation) -> Result<Option<PathBuf>> {
+        let (kind, params) = match representation {
+            Representation::Words => return Ok(None),
+            Representation::Brown(params) => (Brown::KIND, serde_json::to_string(params)?),
+            Representation::Hmm(params, _) => (Hmm::KIND, serde_json::to_string(params)?),
+        };
+        let corpus = Corpus::read(&self.unlabeled, &self.preprocessing, &self.limits)?;
+        let tokens = corpus.sentences.tokens().iter().map(|word| word.0);
+        let words = u64::to_le_bytes(corpus.lexicon.vocab.fingerprint()).map(u32::from);
+        let hash = fingerprint(tokens.chain(words).chain(params.bytes().map(u32::from)));
+        let path = self.cache.join(format!("{hash:016x}.{kind}"));
+        if latens::open(&path).is_ok() {
+            return Ok(Some(path));
+        }
+        let keeping = || format!("cannot keep models in `{}`", self.cache.display());
+        fs::create_dir_all(&self.cache).with_context(keeping)?;
+        match representation {
+            Representation::Words => {}
+            Representation::Brown(params) => fit_brown(params, &corpus)?.save(&path)?,
+            Representation::Hmm(params, _) => fit_hmm(params, &corpus)?.save(&path)?,
+        }
+        Ok(Some(path))
+    }
+}
+
+fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {
+    Ok(Brown::fit(&params.clone().validate()?, corpus, &mut unwatched)?)
+}
+
+fn fit_hmm(params: &HmmParams, corpus: &Corpus) -> Result<Hmm> {
+    let text = text_to_cluster(params, corpus);
+    let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
+    let brown = fit_brown(&brown, &text)?;
+    let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+    let training = Training { corpus, valid: None, clusters: Some(&clusters), tags: None };
+    Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
+}
