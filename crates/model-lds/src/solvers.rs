@@ -1,0 +1,94 @@
+//! Matrix equations of the stationary state, by doubling: every step squares what is left of the error.
+
+use crate::dense::{
+    NumericError, frobenius, identity, inverse, is_finite, product, solve, symmetric,
+};
+use faer::Mat;
+
+const MOST_STEPS: usize = 60;
+
+/// X = A X B + F.
+pub(crate) fn sylvester(
+    a: &Mat<f64>,
+    b: &Mat<f64>,
+    f: &Mat<f64>,
+) -> Result<Mat<f64>, NumericError> {
+    let (mut x, mut a, mut b) = (f.clone(), a.clone(), b.clone());
+    for _ in 0..MOST_STEPS {
+        let increment = product([a.as_ref(), x.as_ref(), b.as_ref()]);
+        x += &increment;
+        if !is_finite(&x) {
+            break;
+        }
+        if frobenius(&increment) <= 1e-15 * frobenius(&x) {
+            return Ok(x);
+        }
+        a = product([a.as_ref(), a.as_ref()]);
+        b = product([b.as_ref(), b.as_ref()]);
+    }
+    Err(NumericError::NotConverging("the sum of the past"))
+}
+
+/// X = A X Aᵀ + F: the stationary covariance of a state with transition A and noise F.
+pub(crate) fn lyapunov(a: &Mat<f64>, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
+    sylvester(a, &a.transpose().to_owned(), f)
+}
+
+/// The stabilising solution of the Riccati equation X = Q + A X (I + R X)⁻¹ Aᵀ, by
+/// structure-preserving doubling.
+///
+/// X is the covariance of the state given all words before, where R = Cᵀ D⁻¹ C.
+pub(crate) fn riccati(
+    a: &Mat<f64>,
+    q: &Mat<f64>,
+    r: &Mat<f64>,
+) -> Result<Mat<f64>, NumericError> {
+    let name = "the covariance of the prediction";
+    let (mut a, mut g, mut s) = (a.transpose().to_owned(), r.clone(), q.clone());
+    for _ in 0..MOST_STEPS {
+        let w = identity(a.nrows()) + product([g.as_ref(), s.as_ref()]);
+        let w = inverse(&w, name)?;
+        let wa = product([w.as_ref(), a.as_ref()]);
+        let increment = symmetric(&product([a.transpose(), s.as_ref(), wa.as_ref()]));
+        g = symmetric(&(&g + product([a.as_ref(), w.as_ref(), g.as_ref(), a.transpose()])));
+        a = product([a.as_ref(), wa.as_ref()]);
+        s += &increment;
+        if frobenius(&increment) <= 1e-14 * frobenius(&s) {
+            return if is_finite(&s) { Ok(s) } else { Err(NumericError::NotConverging(name)) };
+        }
+    }
+    Err(NumericError::NotConverging(name))
+}
+
+/// The same solution as the limit of the filter's own recursion, from the stationary covariance on. It
+/// needs no inverse of D, and many more steps.
+#[cfg(test)]
+pub(crate) fn riccati_by_filtering(
+    a: &Mat<f64>,
+    q: &Mat<f64>,
+    g: &Mat<f64>,
+    e: &Mat<f64>,
+) -> Result<Mat<f64>, NumericError> {
+    let mut s = lyapunov(a, q)?;
+    for _ in 0..100_000 {
+        let n = inverse(&(identity(a.nrows()) + product([g.as_ref(), (&s - e).as_ref()])), "S")?;
+        let gain = product([s.as_ref(), n.as_ref(), g.as_ref(), s.as_ref()]);
+        let next = symmetric(&(product([a.as_ref(), (&s - gain).as_ref(), a.transpose()]) + q));
+        let change = frobenius(&(&next - &s));
+        s = next;
+        if change <= 1e-14 * frobenius(&s) {
+            return Ok(s);
+        }
+    }
+    Err(NumericError::NotConverging("the filter"))
+}
+
+/// J = Σ₀ Aᵀ Σ₁⁻¹.
+pub(crate) fn smoother_gain(
+    a: &Mat<f64>,
+    filtered: &Mat<f64>,
+    predicted: &Mat<f64>,
+) -> Result<Mat<f64>, NumericError> {
+    let right = product([a.as_ref(), filtered.as_ref()]);
+    Ok(solve(predicted, &right, "the covariance of the prediction")?.transpose().to_owned())
+}

@@ -1,0 +1,3 @@
+//! Invariants and golden numbers; see the files below.
+mod toy;
+mod golden;

@@ -1,0 +1,54 @@
+//! Small texts as covariances, without a vocabulary.
+
+use crate::moments::Moments;
+use latens_math::{Csr, Real};
+use std::collections::BTreeMap;
+
+/// The text of the golden numbers: types are numbered as they come.
+pub(super) const GOLDEN_TEXT: &str =
+    "the dog saw the cat . the cat saw the dog . a dog ran . the cat ran . a man saw the dog . \
+     the man ran . a cat saw a man . the dog ran .";
+
+pub(super) const GOLDEN_TYPES: [&str; 8] = ["the", "dog", "saw", "cat", ".", "a", "ran", "man"];
+
+pub(super) fn golden_tokens() -> Vec<usize> {
+    let id = |word| GOLDEN_TYPES.iter().position(|&known| known == word).unwrap();
+    GOLDEN_TEXT.split(' ').map(id).collect()
+}
+
+pub(super) fn unigrams(text: &[usize], n_types: usize) -> Vec<u64> {
+    let mut counts = vec![0; n_types];
+    text.iter().for_each(|&word| counts[word] += 1);
+    counts
+}
+
+/// N_k of a text: rows are later words.
+pub(super) fn lag_counts<T: Real>(text: &[usize], n_types: usize, lag: usize) -> Csr<T> {
+    let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for (&later, &earlier) in text.iter().skip(lag).zip(text) {
+        *counts.entry((later, earlier)).or_default() += 1.0;
+    }
+    let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in 0..n_types {
+        for (&(_, column), &count) in counts.range((row, 0)..(row + 1, 0)) {
+            columns.push(column as u32);
+            values.push(T::of(count));
+        }
+        offsets.push(columns.len() as u64);
+    }
+    Csr::new(n_types, offsets, columns, values).unwrap()
+}
+
+pub(super) fn moments<T: Real>(
+    text: &[usize],
+    n_types: usize,
+    n_lags: usize,
+    pseudo_counts: f64,
+) -> Moments<T> {
+    let lags = (1..=n_lags).map(|lag| lag_counts(text, n_types, lag));
+    Moments::new(&unigrams(text, n_types), lags, pseudo_counts)
+}
+
+pub(super) fn golden() -> Moments<f64> {
+    moments(&golden_tokens(), 8, 7, 1.0)
+}
