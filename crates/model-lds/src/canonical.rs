@@ -5,10 +5,10 @@ use crate::asos::Expectations;
 use crate::dense::{
     NumericError, cholesky, eigen, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::panel::{Panel, cross, narrow, times, view};
+use crate::panel::{Panel, cross, narrow, times, view, view_mut};
 use crate::steady::Dynamics;
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, Par};
+use faer::{Accum, Mat, Par};
 use latens_math::Real;
 use rayon::prelude::*;
 
@@ -150,7 +150,7 @@ fn combine<T: Real>(
     let (of_x, of_c) = (narrow::<T>(of_x.as_ref()), narrow::<T>(of_c.as_ref()));
     x.par_blocks(256).for_each(|(first, block)| {
         let (copy, n_rows) = (block.to_vec(), block.len() / stride);
-        let mut out = MatMut::from_row_major_slice_with_stride_mut(block, n_rows, n, stride);
+        let mut out = view_mut(block, n_rows, n, stride);
         let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
         matmul(out.as_mut(), Accum::Replace, x, of_x.as_ref(), T::one(), Par::Seq);
         matmul(out, Accum::Add, c, of_c.as_ref(), T::one(), Par::Seq);

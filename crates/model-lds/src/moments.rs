@@ -8,9 +8,9 @@
 //! μ_i = (n_i + κ)/T'. So v is an exact null vector.
 
 use crate::covariances::{Covariances, Pass, Side, Weights};
-use crate::panel::{Panel, Sum, cross, narrow, total, view};
+use crate::panel::{Panel, Sum, cross, narrow, total, view, view_mut};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, Par};
+use faer::{Accum, Mat, Par};
 use latens_math::{Csr, Real, WeightedRows};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -393,7 +393,7 @@ impl<'a, T: Real> BlockPass<'a, T> {
             sum.add(self.c.view().subrows(first, n_rows), block.subcols(0, self.n_lags * stride));
             if let Some(weights) = &self.weights {
                 let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];
-                let out = MatMut::from_row_major_slice_with_stride_mut(out, n_rows, n, stride);
+                let out = view_mut(out, n_rows, n, stride);
                 matmul(out, Accum::Replace, block, weights.as_ref(), T::one(), Par::Seq);
             }
         }
