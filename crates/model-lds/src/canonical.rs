@@ -57,6 +57,12 @@ impl<T: Real> Canonical<T> {
         Ok(Canonical { a, c, g, n_clipped: n_a + n_c })
     }
 
+    /// A model that was put right before.
+    pub(crate) fn restored(a: Mat<f64>, c: Panel<T>) -> Canonical<T> {
+        let g = symmetric(&cross(c.view(), c.view()));
+        Canonical { a, c, g, n_clipped: 0 }
+    }
+
     pub(crate) fn dynamics(&self) -> Dynamics {
         Dynamics::canonical(self.a.clone(), self.g.clone())
     }
