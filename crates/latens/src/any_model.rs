@@ -3,6 +3,7 @@ use latens_model::file::{FileError, ModelFile};
 use latens_model::{LanguageModel, Tagger, TokenEncoder};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
+use latens_model_lds::{self as lds, Lds};
 use latens_model_ngram::Ngram;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -16,6 +17,8 @@ pub enum AnyModel {
     Brown(Brown),
     /// A hidden Markov model.
     Hmm(Box<Hmm>),
+    /// A linear dynamical system.
+    Lds(Box<Lds>),
     /// An n-gram language model.
     Ngram(Ngram),
 }
@@ -26,6 +29,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
+            AnyModel::Lds(_) => Lds::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
         }
     }
@@ -35,6 +39,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
+            AnyModel::Lds(_) => "a linear dynamical system",
             AnyModel::Ngram(_) => "an n-gram language model",
         }
     }
@@ -44,6 +49,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
+            AnyModel::Lds(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
         }
     }
@@ -53,6 +59,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
+            AnyModel::Lds(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
         }
     }
@@ -62,7 +69,7 @@ impl AnyModel {
         match self {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
-            AnyModel::Brown(_) => None,
+            AnyModel::Brown(_) | AnyModel::Lds(_) => None,
         }
     }
 
@@ -71,6 +78,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => Some(model),
             AnyModel::Hmm(model) => Some(&**model),
+            AnyModel::Lds(model) => Some(&**model),
             AnyModel::Ngram(_) => None,
         }
     }
@@ -79,7 +87,7 @@ impl AnyModel {
     pub fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
         match self {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
-            AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
+            AnyModel::Brown(_) | AnyModel::Lds(_) | AnyModel::Ngram(_) => None,
         }
     }
 
@@ -88,6 +96,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
+            AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Ngram(_) => vec![],
         }
     }
@@ -100,6 +109,10 @@ impl AnyModel {
                 let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
                 Some(Box::new(model.encoder(features)))
             }
+            AnyModel::Lds(model) => {
+                let (_, features) = *lds::Features::ALL.iter().find(|(name, _)| *name == kind)?;
+                Some(Box::new(model.encoder(features)))
+            }
             AnyModel::Brown(_) | AnyModel::Ngram(_) => None,
         }
     }
@@ -109,6 +122,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
+            AnyModel::Lds(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
         }
     }
@@ -123,6 +137,7 @@ pub fn open(path: &Path) -> Result<AnyModel, FileError> {
     match file.kind() {
         Brown::KIND => Brown::from_file(&file).map(AnyModel::Brown),
         Hmm::KIND => Hmm::from_file(&file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Lds::KIND => Lds::from_file(&file).map(|model| AnyModel::Lds(Box::new(model))),
         Ngram::KIND => Ngram::from_file(&file).map(AnyModel::Ngram),
         kind => Err(file.invalid(format!("this version knows no models of kind `{kind}`"))),
     }

@@ -7,9 +7,7 @@
 //! uncorrelated with earlier states: (w, x)_{r+1} = C A (x, x)_r.
 
 use crate::covariances::{Covariances, Weights};
-use crate::dense::{
-    NumericError, frobenius, is_finite, product, symmetric, trace_of_product,
-};
+use crate::dense::{NumericError, frobenius, is_finite, product, symmetric, trace_of_product};
 use crate::panel::Panel;
 use crate::solvers::{lyapunov, sylvester};
 use crate::steady::{Dynamics, Steady};
@@ -116,9 +114,7 @@ fn recursion(
     let mut wx = vec![closure];
     for r_k in r.iter().rev().chain([&model.g]) {
         let above = wx.last().expect("the closure is there");
-        wx.push(
-            product([above.as_ref(), h.transpose()]) + product([r_k.as_ref(), b.transpose()]),
-        );
+        wx.push(product([above.as_ref(), h.transpose()]) + product([r_k.as_ref(), b.transpose()]));
     }
     wx.reverse();
     let mut xw = vec![wx[0].transpose().to_owned()];
@@ -143,10 +139,7 @@ fn downward(steady: &Steady, last: Mat<f64>, xw: &[Mat<f64>]) -> Vec<Mat<f64>> {
 }
 
 /// The second moments of filtered and of smoothed states, and (xT, xT)_1.
-fn smoothed(
-    steady: &Steady,
-    chain: &Chain,
-) -> Result<(StateMoments, Mat<f64>), NumericError> {
+fn smoothed(steady: &Steady, chain: &Chain) -> Result<(StateMoments, Mat<f64>), NumericError> {
     let (j, p) = (&steady.j, &steady.p);
     let mut s = chain.x[chain.x.len() - 1].clone();
     let mut s_1 = s.clone();
@@ -154,8 +147,8 @@ fn smoothed(
         s_1 = s;
         s = product([j.as_ref(), s_1.as_ref()]) + product([p.as_ref(), x_k.as_ref()]);
     }
-    let constant = product([j.as_ref(), s_1.as_ref(), p.transpose()])
-        + product([p.as_ref(), s.transpose()]);
+    let constant =
+        product([j.as_ref(), s_1.as_ref(), p.transpose()]) + product([p.as_ref(), s.transpose()]);
     let smoothed = lyapunov(j, &constant)?;
     let lag_one =
         product([smoothed.as_ref(), j.transpose()]) + product([s_1.as_ref(), p.transpose()]);
@@ -178,9 +171,7 @@ impl Smoothing {
         let mut z = vec![powers[horizon].clone()];
         for power in powers[..horizon].iter().rev() {
             let above = z.last().expect("the last is there");
-            z.push(
-                product([power.as_ref(), p.as_ref()]) + product([above.as_ref(), h.as_ref()]),
-            );
+            z.push(product([power.as_ref(), p.as_ref()]) + product([above.as_ref(), h.as_ref()]));
         }
         z.reverse();
         Smoothing { z }
@@ -221,8 +212,6 @@ fn gain(model: &Dynamics, steady: &Steady, chain: &Chain) -> f64 {
     let g_s = g - product([g.as_ref(), theta.as_ref(), g.as_ref()]);
     let crossing = product([n.as_ref(), chain.wx[1].as_ref(), a.transpose()]);
     let predicted = product([g_s.as_ref(), a.as_ref(), chain.x[0].as_ref()]);
-    -0.5 * (steady.log_det
-        - trace_of_product(theta, g)
-        - 2.0 * crate::dense::trace(&crossing)
+    -0.5 * (steady.log_det - trace_of_product(theta, g) - 2.0 * crate::dense::trace(&crossing)
         + trace_of_product(&predicted, &a.transpose().to_owned()))
 }

@@ -146,12 +146,7 @@ fn clip(
 }
 
 /// x · of_x + c · of_c, in place of x.
-fn combine<T: Real>(
-    mut x: Panel<T>,
-    of_x: &Mat<f64>,
-    c: &Panel<T>,
-    of_c: &Mat<f64>,
-) -> Panel<T> {
+fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f64>) -> Panel<T> {
     let (n, stride) = (x.n_cols(), x.stride());
     let (of_x, of_c) = (narrow::<T>(of_x.as_ref()), narrow::<T>(of_c.as_ref()));
     x.par_blocks(256).for_each(|(first, block)| {

@@ -34,10 +34,8 @@ pub(crate) trait Covariances<T: Real>: Sync {
             r.push(cross(c.view(), later.view()));
             let Some(Weights { right, left }) = weights else { continue };
             let earlier = self.product(lag, Side::Earlier, c);
-            let terms = [
-                times(later.view(), &right[lag - 1]),
-                times(earlier.view(), &left[lag - 1]),
-            ];
+            let terms =
+                [times(later.view(), &right[lag - 1]), times(earlier.view(), &left[lag - 1])];
             for row in 0..sum.n_rows() {
                 for term in &terms {
                     let entries = sum.row_mut(row).iter_mut().zip(term.row(row));

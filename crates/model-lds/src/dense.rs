@@ -70,11 +70,8 @@ pub(crate) fn is_finite(x: &Mat<f64>) -> bool {
 pub(crate) fn cholesky(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
     let n = x.nrows();
     let mut factor = Mat::from_fn(n, n, |i, j| if i >= j { x[(i, j)] } else { 0.0 });
-    let scratch = cholesky::llt::factor::cholesky_in_place_scratch::<f64>(
-        n,
-        Par::Seq,
-        Default::default(),
-    );
+    let scratch =
+        cholesky::llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
     cholesky::llt::factor::cholesky_in_place(
         factor.as_mut(),
         Default::default(),
@@ -130,11 +127,8 @@ pub(crate) fn solve(
         Default::default(),
     );
     let mut out = y.clone();
-    let scratch = lu::partial_pivoting::solve::solve_in_place_scratch::<usize, f64>(
-        n,
-        y.ncols(),
-        Par::Seq,
-    );
+    let scratch =
+        lu::partial_pivoting::solve::solve_in_place_scratch::<usize, f64>(n, y.ncols(), Par::Seq);
     lu::partial_pivoting::solve::solve_in_place(
         factors.as_ref(),
         factors.as_ref(),
@@ -193,7 +187,8 @@ pub(crate) fn eigen(x: &Mat<f64>, name: &'static str) -> Result<Eigen, NumericEr
 impl Eigen {
     /// U diag(f(value)) Uᵀ.
     pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Mat<f64> {
-        let scaled = scale_columns(&self.vectors, &self.values.iter().map(|&x| f(x)).collect::<Vec<_>>());
+        let scaled =
+            scale_columns(&self.vectors, &self.values.iter().map(|&x| f(x)).collect::<Vec<_>>());
         symmetric(&product([scaled.as_ref(), self.vectors.transpose()]))
     }
 

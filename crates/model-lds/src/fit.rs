@@ -6,9 +6,7 @@ use crate::moments::Moments;
 use crate::params::LdsParams;
 use latens_corpus::{Corpus, Sentences};
 use latens_counts::{Budget, CountError, LagCounts};
-use latens_model::{
-    Checkpoint, FitError, ParamError, Progress, Valid, Watch, fingerprint,
-};
+use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, fingerprint};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -119,7 +117,11 @@ fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
         return Err(match too_far {
             true => param("lags", must, params.lags.to_string()),
             false => {
-                let must = format!("at most {}, for {} counted lags", counts.n_lags().div_ceil(2), counts.n_lags());
+                let must = format!(
+                    "at most {}, for {} counted lags",
+                    counts.n_lags().div_ceil(2),
+                    counts.n_lags()
+                );
                 param("ssid_lags", must, params.ssid_lags.to_string())
             }
         });

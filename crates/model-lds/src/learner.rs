@@ -93,8 +93,7 @@ impl<'a> Trainer<'a> {
     /// Makes the first model.
     fn begin(task: &'a Task<'a>, watch: &mut Watch) -> Result<Trainer<'a>, FitError> {
         let (params, started) = (task.params, Instant::now());
-        let sketch =
-            Sketch { n_extra: 20, n_powers: params.power_iterations, seed: params.seed };
+        let sketch = Sketch { n_extra: 20, n_powers: params.power_iterations, seed: params.seed };
         let (mut done, total) = (0, 2 * params.power_iterations as u64 + 2);
         let mut step = || {
             done += 1;
@@ -103,12 +102,15 @@ impl<'a> Trainer<'a> {
                 .report(watch)
                 .map_err(Stop::Fit)
         };
-        let decomposition = decompose(task.moments, params.ssid_lags, params.dim, sketch, &mut step)?;
+        let decomposition =
+            decompose(task.moments, params.ssid_lags, params.dim, sketch, &mut step)?;
         let rank = decomposition.rank();
         if rank < params.dim {
             return Err(FitError::Params(ParamError {
                 name: "dim",
-                must: format!("at most {rank}, since the text's words follow each other in no more ways"),
+                must: format!(
+                    "at most {rank}, since the text's words follow each other in no more ways"
+                ),
                 got: params.dim.to_string(),
             }));
         }
@@ -162,8 +164,7 @@ impl<'a> Trainer<'a> {
 
     fn advance(&mut self) -> Result<(), NumericError> {
         let expected = self.expected.take().expect("the model was measured");
-        self.current =
-            self.current.from_expectations(expected, self.task.moments.null_vector())?;
+        self.current = self.current.from_expectations(expected, self.task.moments.null_vector())?;
         self.state.iteration += 1;
         self.state.n_clipped += self.current.n_clipped;
         self.measure()

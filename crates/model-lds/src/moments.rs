@@ -345,7 +345,8 @@ impl<'a, T: Real> BlockPass<'a, T> {
         n_lags: usize,
         weights: Option<&Weights>,
     ) -> BlockPass<'a, T> {
-        let sides = if weights.is_some() { &[Side::Later, Side::Earlier][..] } else { &[Side::Later] };
+        let sides =
+            if weights.is_some() { &[Side::Later, Side::Earlier][..] } else { &[Side::Later] };
         let mut products = Vec::new();
         for &side in sides {
             let centres = moments.centres(1..n_lags + 1, side, c);

@@ -38,11 +38,7 @@ pub(crate) fn lyapunov(a: &Mat<f64>, f: &Mat<f64>) -> Result<Mat<f64>, NumericEr
 /// structure-preserving doubling.
 ///
 /// X is the covariance of the state given all words before, where R = Cᵀ D⁻¹ C.
-pub(crate) fn riccati(
-    a: &Mat<f64>,
-    q: &Mat<f64>,
-    r: &Mat<f64>,
-) -> Result<Mat<f64>, NumericError> {
+pub(crate) fn riccati(a: &Mat<f64>, q: &Mat<f64>, r: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
     let name = "the covariance of the prediction";
     let (mut a, mut g, mut s) = (a.transpose().to_owned(), r.clone(), q.clone());
     for _ in 0..MOST_STEPS {

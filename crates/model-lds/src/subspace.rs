@@ -223,7 +223,8 @@ impl<T: Real> Decomposition<T> {
 
 /// Q = Σ − A Σ Aᵀ, with a floor under its eigenvalues; and the least of them before.
 fn noise(a: &Mat<f64>, covariance: &Mat<f64>) -> Result<(Mat<f64>, f64), NumericError> {
-    let noise = symmetric(&(covariance - product([a.as_ref(), covariance.as_ref(), a.transpose()])));
+    let noise =
+        symmetric(&(covariance - product([a.as_ref(), covariance.as_ref(), a.transpose()])));
     let eigen = eigen(&noise, "the noise of the states")?;
     let floor = NOISE_FLOOR * trace(covariance) / a.nrows() as f64;
     Ok((eigen.map(|value| value.max(floor)), eigen.least()))

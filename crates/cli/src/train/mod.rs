@@ -2,6 +2,7 @@
 
 mod brown;
 mod hmm;
+mod lds;
 mod ngram;
 
 pub(crate) use hmm::TAG_COLUMN;
@@ -16,7 +17,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::{Corpus, Lexicon, Sentences};
+use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens::model::Checkpoint;
 use latens::model::file::inspect;
 use latens::tasks::perplexity;
@@ -40,6 +41,7 @@ pub(crate) struct TrainArgs {
 enum ModelArgs {
     Brown(brown::BrownArgs),
     Hmm(Box<hmm::HmmArgs>),
+    Lds(Box<lds::LdsArgs>),
     Ngram(ngram::NgramArgs),
 }
 
@@ -71,6 +73,8 @@ struct Training<'a> {
     args: &'a TrainingArgs,
     started: Instant,
     corpus: Corpus,
+    /// How many tokens are learned from, whether they are at hand or were counted before.
+    n_tokens: usize,
     /// Text to measure on.
     valid: Option<Sentences>,
     /// Where to go on from, if that was asked for.
@@ -92,6 +96,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
+        ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
     }
 }
@@ -99,14 +104,32 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 impl TrainingArgs {
     /// Begins the training of a model that leaves checkpoints.
     fn begin(&self, output: &Output) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        self.read(checkpoint, Some(self.checkpoint_path()), output)
+    }
+
+    /// The same for a model that learns from counts, which were made of a text that is not at hand.
+    fn begin_counted(
+        &self,
+        lexicon: Lexicon,
+        n_tokens: usize,
+        output: &Output,
+    ) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        let started = Instant::now();
+        self.check_files()?;
+        let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
+        let corpus = Corpus { lexicon, sentences };
+        self.begin_with(started, corpus, n_tokens, checkpoint, Some(self.checkpoint_path()), output)
+    }
+
+    fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint_path();
-        let checkpoint = if self.resume {
-            Some(open_checkpoint(&path)?)
-        } else {
-            refuse_other_file(&path)?;
-            None
-        };
-        self.read(checkpoint, Some(path), output)
+        if self.resume {
+            return open_checkpoint(&path).map(Some);
+        }
+        refuse_other_file(&path)?;
+        Ok(None)
     }
 
     /// Reads the text, after a look at whether all other files can be read and written. From then on
@@ -122,13 +145,26 @@ impl TrainingArgs {
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let n_tokens = corpus.sentences.n_tokens();
+        self.begin_with(started, corpus, n_tokens, checkpoint, checkpoint_path, output)
+    }
+
+    fn begin_with(
+        &self,
+        started: Instant,
+        corpus: Corpus,
+        n_tokens: usize,
+        checkpoint: Option<Checkpoint>,
+        checkpoint_path: Option<PathBuf>,
+        output: &Output,
+    ) -> Result<Training<'_>> {
         let valid = self.read_valid(&corpus.lexicon)?;
         let log = self.log.as_deref().map(|path| self.open_log(path)).transpose()?;
         catch_interrupts()?;
-        let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
+        let words = corpus.lexicon.vocab.len();
+        output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(words)));
         let watcher = Watcher::new(output, log, checkpoint_path);
-        Ok(Training { args: self, started, corpus, valid, checkpoint, watcher })
+        Ok(Training { args: self, started, corpus, n_tokens, valid, checkpoint, watcher })
     }
 
     fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
@@ -225,7 +261,7 @@ impl Training<'_> {
             model: model.kind(),
             path: path.display().to_string(),
             seconds: self.started.elapsed().as_secs_f64(),
-            tokens: self.corpus.sentences.n_tokens(),
+            tokens: self.n_tokens,
             vocab: self.corpus.lexicon.vocab.len(),
             metrics,
         };

@@ -5,8 +5,7 @@ use latens_math::{Csr, Real};
 use std::collections::BTreeMap;
 
 /// The text of the golden numbers: types are numbered as they come.
-pub(super) const GOLDEN_TEXT: &str =
-    "the dog saw the cat . the cat saw the dog . a dog ran . the cat ran . a man saw the dog . \
+pub(super) const GOLDEN_TEXT: &str = "the dog saw the cat . the cat saw the dog . a dog ran . the cat ran . a man saw the dog . \
      the man ran . a cat saw a man . the dog ran .";
 
 pub(super) const GOLDEN_TYPES: [&str; 8] = ["the", "dog", "saw", "cat", ".", "a", "ran", "man"];
