@@ -9,7 +9,7 @@
 use crate::covariances::{Covariances, Weights};
 use crate::dense::{NumericError, frobenius, is_finite, product, symmetric, trace_of_product};
 use crate::panel::Panel;
-use crate::solvers::{lyapunov, sylvester};
+use crate::solvers::{Sylvester, lyapunov};
 use crate::steady::{Dynamics, Steady};
 use faer::Mat;
 use latens_math::Real;
@@ -86,12 +86,12 @@ impl Chain {
         // X = A X Hᵀ + H^{2r+1} Xᵀ (Aᵀ G Bᵀ) + xw_r Bᵀ, where the middle term is tiny.
         let right = product([a.transpose(), g.as_ref(), b.transpose()]);
         let power = power(h, 2 * horizon + 1);
-        let h_transposed = h.transpose().to_owned();
-        let mut change = sylvester(a, &h_transposed, &product([last.as_ref(), b.transpose()]))?;
+        let mut sums = Sylvester::new(a.clone(), h.transpose().to_owned());
+        let mut change = sums.solve(&product([last.as_ref(), b.transpose()]))?;
         let mut x = change.clone();
         for _ in 0..200 {
             let f = product([power.as_ref(), change.transpose(), right.as_ref()]);
-            change = sylvester(a, &h_transposed, &f)?;
+            change = sums.solve(&f)?;
             x += &change;
             if frobenius(&change) <= 1e-14 * frobenius(&x) {
                 let closure = product([g.as_ref(), a.as_ref(), x.as_ref()]);

@@ -318,7 +318,10 @@ impl<T: Real> Covariances<T> for Moments<T> {
             parts.push((rows.clone(), part));
             rest = others;
         }
-        let sums = parts.into_par_iter().map(|(rows, out)| pass.part(rows, out)).collect();
+        let sums = parts
+            .into_par_iter()
+            .map_init(|| pass.scratch(), |block, (rows, out)| pass.part(rows, out, block))
+            .collect();
         let sums = total(sums).expect("there are words");
         let (n, stride) = (c.n_cols(), c.stride());
         let r = (0..n_lags).map(|lag| sums.as_ref().subcols(lag * stride, n).to_owned()).collect();
@@ -368,13 +371,17 @@ impl<'a, T: Real> BlockPass<'a, T> {
         BlockPass { moments, c, whitened: moments.whitened(c), n_lags, products, weights }
     }
 
+    /// Room for a block of all products.
+    fn scratch(&self) -> Vec<T> {
+        vec![T::zero(); BLOCK_ROWS * self.products.len() * self.c.stride()]
+    }
+
     /// Adds the weighted products of some rows to `out`; Σ Cᵀ Ψ_k C over them comes back, the lags side by
     /// side.
-    fn part(&self, rows: Range<usize>, out: &mut [T]) -> Mat<f64> {
+    fn part(&self, rows: Range<usize>, out: &mut [T], block: &mut [T]) -> Mat<f64> {
         let (n, stride) = (self.c.n_cols(), self.c.stride());
         let width = self.products.len() * stride;
         let mut sum = Sum::new(n, self.n_lags * stride);
-        let mut block = vec![T::zero(); BLOCK_ROWS * width];
         for first in rows.clone().step_by(BLOCK_ROWS) {
             let n_rows = BLOCK_ROWS.min(rows.end - first);
             for (i, row) in block.chunks_exact_mut(width).take(n_rows).enumerate() {
@@ -390,7 +397,7 @@ impl<'a, T: Real> BlockPass<'a, T> {
                     );
                 }
             }
-            let block = view(&block, n_rows, width, width);
+            let block = view(block, n_rows, width, width);
             sum.add(self.c.view().subrows(first, n_rows), block.subcols(0, self.n_lags * stride));
             if let Some(weights) = &self.weights {
                 let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];

@@ -7,31 +7,43 @@ use faer::Mat;
 
 const MOST_STEPS: usize = 60;
 
-/// X = A X B + F.
-pub(crate) fn sylvester(
-    a: &Mat<f64>,
-    b: &Mat<f64>,
-    f: &Mat<f64>,
-) -> Result<Mat<f64>, NumericError> {
-    let (mut x, mut a, mut b) = (f.clone(), a.clone(), b.clone());
-    for _ in 0..MOST_STEPS {
-        let increment = product([a.as_ref(), x.as_ref(), b.as_ref()]);
-        x += &increment;
-        if !is_finite(&x) {
-            break;
-        }
-        if frobenius(&increment) <= 1e-15 * frobenius(&x) {
-            return Ok(x);
-        }
-        a = product([a.as_ref(), a.as_ref()]);
-        b = product([b.as_ref(), b.as_ref()]);
+/// Solves X = A X B + F for many F: the powers of A and B are made once.
+pub(crate) struct Sylvester {
+    /// A^(2^k) and B^(2^k).
+    powers: Vec<[Mat<f64>; 2]>,
+}
+
+impl Sylvester {
+    pub(crate) fn new(a: Mat<f64>, b: Mat<f64>) -> Sylvester {
+        Sylvester { powers: vec![[a, b]] }
     }
-    Err(NumericError::NotConverging("the sum of the past"))
+
+    pub(crate) fn solve(&mut self, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
+        let mut x = f.clone();
+        for step in 0..MOST_STEPS {
+            if step == self.powers.len() {
+                let [a, b] = &self.powers[step - 1];
+                let squares = [a, b].map(|power| product([power.as_ref(), power.as_ref()]));
+                self.powers.push(squares);
+            }
+            let [a, b] = &self.powers[step];
+            let increment = product([a.as_ref(), x.as_ref(), b.as_ref()]);
+            x += &increment;
+            let (change, size) = (frobenius(&increment), frobenius(&x));
+            if !size.is_finite() {
+                break;
+            }
+            if change <= 1e-15 * size {
+                return Ok(x);
+            }
+        }
+        Err(NumericError::NotConverging("the sum of the past"))
+    }
 }
 
 /// X = A X Aᵀ + F: the stationary covariance of a state with transition A and noise F.
 pub(crate) fn lyapunov(a: &Mat<f64>, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
-    sylvester(a, &a.transpose().to_owned(), f)
+    Sylvester::new(a.clone(), a.transpose().to_owned()).solve(f)
 }
 
 /// The stabilising solution of the Riccati equation X = Q + A X (I + R X)⁻¹ Aᵀ, by

@@ -1,3 +1,4 @@
 //! Invariants and golden numbers; see the files below.
 mod toy;
 mod golden;
+mod invariants;

@@ -1,7 +1,7 @@
 //! Small texts as covariances, without a vocabulary.
 
 use crate::moments::Moments;
-use latens_math::{Csr, Real};
+use latens_math::{Csr, Real, Rng, sample_index};
 use std::collections::BTreeMap;
 
 /// The text of the golden numbers: types are numbered as they come.
@@ -50,4 +50,37 @@ pub(super) fn moments<T: Real>(
 
 pub(super) fn golden() -> Moments<f64> {
     moments(&golden_tokens(), 8, 7, 1.0)
+}
+
+/// A text of a hidden Markov chain of eight states, each of which prefers some of the types.
+pub(super) fn markov_text(n_tokens: usize, n_types: usize, seed: u64) -> Vec<usize> {
+    let mut rng = Rng::new(seed);
+    let mut peaked = |n: usize| -> Vec<f64> { (0..n).map(|_| rng.normal().exp().powi(3)).collect() };
+    let transitions: Vec<Vec<f64>> = (0..8).map(|_| peaked(8)).collect();
+    let emissions: Vec<Vec<f64>> = (0..8).map(|_| peaked(n_types)).collect();
+    let mut rng = Rng::stream(seed, 1);
+    let mut state = 0;
+    let mut token = || {
+        state = sample_index(&transitions[state], &mut rng);
+        sample_index(&emissions[state], &mut rng)
+    };
+    // Every type comes once, so that all have a probability without pseudo-counts.
+    (0..n_tokens).map(|t| if t < n_types { t } else { token() }).collect()
+}
+
+/// The sum of sparse matrices.
+pub(super) fn sum(parts: Vec<Csr<f64>>) -> Csr<f64> {
+    let n = parts[0].n_rows();
+    let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in 0..n {
+        let mut entries: BTreeMap<u32, f64> = BTreeMap::new();
+        for part in &parts {
+            let (columns, values) = part.row(row);
+            columns.iter().zip(values).for_each(|(&j, &x)| *entries.entry(j).or_default() += x);
+        }
+        columns.extend(entries.keys());
+        values.extend(entries.values());
+        offsets.push(columns.len() as u64);
+    }
+    Csr::new(n, offsets, columns, values).unwrap()
 }
