@@ -1,7 +1,7 @@
 //! Features of words from their states.
 
+use crate::filter::rows;
 use crate::model::{Lds, normalise};
-use faer::Mat;
 use latens_corpus::WordId;
 use latens_counts::Boundary;
 use latens_math::BlockRef;
@@ -49,14 +49,10 @@ impl Lds {
         LdsEncoder {
             lds: self,
             features,
-            type_whitening: narrow(&self.whitening.types),
-            state_whitening: narrow(state),
+            type_whitening: rows(&self.whitening.types),
+            state_whitening: rows(state),
         }
     }
-}
-
-fn narrow(x: &Mat<f64>) -> Vec<f32> {
-    crate::learner::to_rows(x).into_iter().map(|value| value as f32).collect()
 }
 
 /// Words' own vectors and smoothed states.

@@ -14,6 +14,7 @@ use latens_corpus::{Sentences, WordId};
 use latens_counts::Boundary;
 use latens_math::Real;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// How many tokens are scored after a start of their own, so that long texts are shared out to threads.
 const RUN: usize = 1024;
@@ -39,18 +40,28 @@ impl Run {
         let mut runs = Vec::new();
         let mut begin = 0;
         let mut add = |length: usize| {
-            let end = begin + length;
-            for start in (begin..end).step_by(RUN) {
-                let begin = start.saturating_sub(WARM_UP).max(begin);
-                runs.push(Run { begin, start, end: (start + RUN).min(end) });
-            }
-            begin = end;
+            Run::cut(begin..begin + length, &mut runs);
+            begin += length;
         };
         match boundary {
             Boundary::Stream => sentences.segments().for_each(|text| add(text.len())),
             Boundary::Sentence => sentences.iter().for_each(|text| add(text.len())),
         }
         runs
+    }
+
+    /// A whole text in one piece.
+    #[cfg(test)]
+    pub(crate) fn whole(n_tokens: usize) -> Run {
+        Run { begin: 0, start: 0, end: n_tokens }
+    }
+
+    /// Cuts tokens that follow each other into runs.
+    pub(crate) fn cut(tokens: Range<usize>, runs: &mut Vec<Run>) {
+        for start in tokens.clone().step_by(RUN) {
+            let begin = start.saturating_sub(WARM_UP).max(tokens.start);
+            runs.push(Run { begin, start, end: (start + RUN).min(tokens.end) });
+        }
     }
 }
 

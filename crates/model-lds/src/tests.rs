@@ -2,3 +2,4 @@
 mod toy;
 mod golden;
 mod invariants;
+mod filters;

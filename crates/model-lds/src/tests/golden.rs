@@ -4,7 +4,7 @@ use super::toy::golden;
 use crate::asos::expectations;
 use crate::canonical::Canonical;
 use crate::covariances::{Covariances, Side};
-use crate::dense::{NumericError, eigenvalues, identity, singular};
+use crate::dense::{NumericError, eigenvalues, identity, product, singular};
 use crate::moments::Moments;
 use crate::panel::{Panel, cross};
 use crate::steady::{Dynamics, Steady};
@@ -171,6 +171,63 @@ fn expectations_at_fixed_parameters() {
     {
         assert!(y(row).iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-9), "{:?}", y(row));
     }
+}
+
+#[test]
+fn the_m_step_before_its_gauge_is_changed() {
+    let moments = golden();
+    let (model, c) = fixed(&moments);
+    let steady = Steady::of(&model).unwrap();
+    let found = expectations(&moments, &model, &steady, &c, 3, true).unwrap();
+    let divide = |x: &Mat<f64>| crate::dense::solve_right(x, &found.state, "Exx").unwrap();
+    let a = divide(&found.next_state);
+    let expected = [0.236801381623, 0.418484571038, -0.013024536667, 0.230005177147];
+    assert_close(&a, &expected, 1e-9, "A");
+    close_pair(pair(&a), (0.233403279385, 0.073749715532), 1e-9);
+    let q = &found.state - product([a.as_ref(), found.next_state.transpose()]);
+    let expected = [0.809981768696, -0.003830886523, -0.003830886523, 1.134382985159];
+    assert_close(&crate::dense::symmetric(&q), &expected, 1e-9, "Q");
+    let words = Mat::from_fn(8, 2, |i, j| found.words.row(i)[j]);
+    let old = Mat::from_fn(8, 2, |i, j| c.row(i)[j]);
+    let y = words + product([old.as_ref(), found.words_from_c.as_ref()]);
+    let new = divide(&y);
+    assert!((new[(1, 0)] - 0.225258064754).abs() < 1e-9);
+    assert!((new[(1, 1)] + 0.266472771561).abs() < 1e-9);
+    let low_rank = product([new.as_ref(), found.state.as_ref(), new.transpose()]);
+    let largest = crate::dense::eigen(&low_rank, "C E C^T").unwrap().greatest();
+    assert!((largest - 0.865139729625).abs() < 1e-9);
+    let diagonal = [
+        0.740570786533,
+        0.747599682650,
+        0.894817270551,
+        0.741171553913,
+        0.540783677099,
+        0.834469159085,
+        0.851335696518,
+        0.765069589548,
+    ];
+    for (i, expected) in diagonal.into_iter().enumerate() {
+        assert!((1.0 - moments.mu()[i] - low_rank[(i, i)] - expected).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_papers_own_gauge_starts_lower() {
+    let moments = golden();
+    let sketch = Sketch { n_extra: 20, n_powers: 2, seed: 1 };
+    let found = decompose(&moments, 2, 2, sketch, &mut || Ok::<(), NumericError>(())).unwrap();
+    let a = found.transition().unwrap();
+    let c = found.emission(&a).unwrap();
+    let g = crate::dense::symmetric(&cross(c.view(), c.view()));
+    let pi = crate::solvers::lyapunov(&a, &identity(2)).unwrap();
+    let largest = eigenvalues(&product([g.as_ref(), pi.as_ref()]), "G Pi").unwrap();
+    let largest = largest.into_iter().map(|(re, _)| re).fold(0.0, f64::max);
+    assert!((largest - 3.845561775615).abs() < 1e-9);
+    let model = Dynamics { a, q: identity(2), e: faer::Scale(0.98 / largest) * &pi, g };
+    let steady = Steady::of(&model).unwrap();
+    let gain = expectations(&moments, &model, &steady, &c, 3, false).unwrap().gain;
+    assert!((gain - 0.492866026184).abs() < 1e-9, "{gain}");
+    assert!((steady.log_det - 0.021284927139).abs() < 1e-9);
 }
 
 /// The complex pair of eigenvalues of a 2 × 2 matrix.

@@ -39,7 +39,8 @@ pub(super) fn to_mat<T: Real>(panel: &Panel<T>) -> Mat<f64> {
 
 /// Whitened words: a row a token.
 fn whitened(text: &[usize], mu: &[f64]) -> Mat<f64> {
-    let entry = |t: usize, j: usize| f64::from(u8::from(text[t] == j)) / mu[j].sqrt() - mu[j].sqrt();
+    let entry =
+        |t: usize, j: usize| f64::from(u8::from(text[t] == j)) / mu[j].sqrt() - mu[j].sqrt();
     Mat::from_fn(text.len(), mu.len(), entry)
 }
 

@@ -55,7 +55,8 @@ pub(super) fn golden() -> Moments<f64> {
 /// A text of a hidden Markov chain of eight states, each of which prefers some of the types.
 pub(super) fn markov_text(n_tokens: usize, n_types: usize, seed: u64) -> Vec<usize> {
     let mut rng = Rng::new(seed);
-    let mut peaked = |n: usize| -> Vec<f64> { (0..n).map(|_| rng.normal().exp().powi(3)).collect() };
+    let mut peaked =
+        |n: usize| -> Vec<f64> { (0..n).map(|_| rng.normal().exp().powi(3)).collect() };
     let transitions: Vec<Vec<f64>> = (0..8).map(|_| peaked(8)).collect();
     let emissions: Vec<Vec<f64>> = (0..8).map(|_| peaked(n_types)).collect();
     let mut rng = Rng::stream(seed, 1);
