@@ -9,7 +9,7 @@
 use crate::covariances::{Covariances, Weights};
 use crate::dense::{NumericError, frobenius, is_finite, product, symmetric, trace_of_product};
 use crate::panel::Panel;
-use crate::solvers::{Sylvester, lyapunov};
+use crate::solvers::Sylvester;
 use crate::steady::{Dynamics, Steady};
 use faer::Mat;
 use latens_math::Real;
@@ -91,7 +91,7 @@ impl Chain {
         let mut x = change.clone();
         for _ in 0..200 {
             let f = product([power.as_ref(), change.transpose(), right.as_ref()]);
-            change = sums.solve(&f)?;
+            change = sums.solve_beside(&f, frobenius(&x))?;
             x += &change;
             if frobenius(&change) <= 1e-14 * frobenius(&x) {
                 let closure = product([g.as_ref(), a.as_ref(), x.as_ref()]);
@@ -149,7 +149,7 @@ fn smoothed(steady: &Steady, chain: &Chain) -> Result<(StateMoments, Mat<f64>), 
     }
     let constant =
         product([j.as_ref(), s_1.as_ref(), p.transpose()]) + product([p.as_ref(), s.transpose()]);
-    let smoothed = lyapunov(j, &constant)?;
+    let smoothed = steady.past.clone().solve(&constant)?;
     let lag_one =
         product([smoothed.as_ref(), j.transpose()]) + product([s_1.as_ref(), p.transpose()]);
     let moments = StateMoments { filtered: chain.x[0].clone(), smoothed };

@@ -20,7 +20,7 @@ const BLOCK_ROWS: usize = 64;
 
 /// Into so many parts of about equal work a pass is shared out; fixed, so that sums are the same for any
 /// number of threads.
-const N_PARTS: usize = 32;
+const N_PARTS: usize = 16;
 
 /// The covariances of a text, implicit in its counts.
 #[derive(Clone, Debug)]

@@ -4,36 +4,52 @@ use crate::dense::{
     NumericError, frobenius, identity, inverse, is_finite, product, solve, symmetric,
 };
 use faer::Mat;
+use std::sync::Arc;
 
 const MOST_STEPS: usize = 60;
 
 /// Solves X = A X B + F for many F: the powers of A and B are made once.
+#[derive(Clone, Debug)]
 pub(crate) struct Sylvester {
     /// A^(2^k) and B^(2^k).
-    powers: Vec<[Mat<f64>; 2]>,
+    powers: Vec<Arc<[Mat<f64>; 2]>>,
 }
 
 impl Sylvester {
     pub(crate) fn new(a: Mat<f64>, b: Mat<f64>) -> Sylvester {
-        Sylvester { powers: vec![[a, b]] }
+        Sylvester { powers: vec![Arc::new([a, b])] }
+    }
+
+    /// X = A X Aᵀ + F.
+    pub(crate) fn symmetric(a: &Mat<f64>) -> Sylvester {
+        Sylvester::new(a.clone(), a.transpose().to_owned())
     }
 
     pub(crate) fn solve(&mut self, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
+        self.solve_beside(f, 0.0)
+    }
+
+    /// The same as a small addend to something of the given norm: what is lost in rounding is left out.
+    pub(crate) fn solve_beside(
+        &mut self,
+        f: &Mat<f64>,
+        norm: f64,
+    ) -> Result<Mat<f64>, NumericError> {
         let mut x = f.clone();
         for step in 0..MOST_STEPS {
             if step == self.powers.len() {
-                let [a, b] = &self.powers[step - 1];
+                let [a, b] = &*self.powers[step - 1];
                 let squares = [a, b].map(|power| product([power.as_ref(), power.as_ref()]));
-                self.powers.push(squares);
+                self.powers.push(Arc::new(squares));
             }
-            let [a, b] = &self.powers[step];
+            let [a, b] = &*self.powers[step];
             let increment = product([a.as_ref(), x.as_ref(), b.as_ref()]);
             x += &increment;
             let (change, size) = (frobenius(&increment), frobenius(&x));
             if !size.is_finite() {
                 break;
             }
-            if change <= 1e-15 * size {
+            if change <= 1e-15 * size.max(norm) {
                 return Ok(x);
             }
         }
@@ -43,7 +59,7 @@ impl Sylvester {
 
 /// X = A X Aᵀ + F: the stationary covariance of a state with transition A and noise F.
 pub(crate) fn lyapunov(a: &Mat<f64>, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
-    Sylvester::new(a.clone(), a.transpose().to_owned()).solve(f)
+    Sylvester::symmetric(a).solve(f)
 }
 
 /// The stabilising solution of the Riccati equation X = Q + A X (I + R X)⁻¹ Aᵀ, by

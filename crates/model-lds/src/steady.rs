@@ -3,7 +3,7 @@
 use crate::dense::{
     NumericError, cholesky, identity, inverse, log_det, product, solve_lower, symmetric,
 };
-use crate::solvers::{lyapunov, riccati, smoother_gain};
+use crate::solvers::{Sylvester, riccati, smoother_gain};
 use faer::Mat;
 
 /// What a model is apart from its words: the state's transition A, the noise covariances
@@ -50,6 +50,8 @@ pub(crate) struct Steady {
     /// J and P = I − J A: xT_t = J xT_{t+1} + P x_t.
     pub(crate) j: Mat<f64>,
     pub(crate) p: Mat<f64>,
+    /// Solves X = J X Jᵀ + F.
+    pub(crate) past: Sylvester,
     /// ln pdet S = ln det(I + G M).
     pub(crate) log_det: f64,
 }
@@ -65,8 +67,9 @@ impl Steady {
         let j = smoother_gain(a, &filtered, &predicted)?;
         let p = identity(model.dim()) - product([j.as_ref(), a.as_ref()]);
         let rest = &filtered - product([j.as_ref(), predicted.as_ref(), j.transpose()]);
-        let smoothed = symmetric(&lyapunov(&j, &symmetric(&rest))?);
-        Ok(Steady { predicted, filtered, smoothed, n, theta, b, h, j, p, log_det })
+        let mut past = Sylvester::symmetric(&j);
+        let smoothed = symmetric(&past.solve(&symmetric(&rest))?);
+        Ok(Steady { past, predicted, filtered, smoothed, n, theta, b, h, j, p, log_det })
     }
 }
 
