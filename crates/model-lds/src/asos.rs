@@ -201,8 +201,14 @@ impl Smoothing {
     }
 }
 
+/// X^n, n ≥ 1, by squares.
 fn power(x: &Mat<f64>, n: usize) -> Mat<f64> {
-    (1..n).fold(x.clone(), |power, _| product([power.as_ref(), x.as_ref()]))
+    if n == 1 {
+        return x.clone();
+    }
+    let root = power(x, n / 2);
+    let square = product([root.as_ref(), root.as_ref()]);
+    if n % 2 == 0 { square } else { product([square.as_ref(), x.as_ref()]) }
 }
 
 /// −½ (ln det(I + G M) − tr(Θ G) − 2 tr(Aᵀ N wx_1) + tr(Aᵀ (G − G Θ G) A X_0)).

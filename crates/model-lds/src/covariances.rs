@@ -15,11 +15,11 @@ pub(crate) trait Covariances<T: Real>: Sync {
     /// The unit vector that all words are orthogonal to.
     fn null_vector(&self) -> &[T];
 
-    /// Y_i = Σ_j Ψ_{n+i−j} X_j for n blocks of columns: the product with the block Hankel matrix.
-    fn hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T>;
+    /// Y_i = Σ_j Ψ_{n+i−j} X_j for n blocks of columns: the product with the block Hankel matrix. X is used up.
+    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T>;
 
     /// Y_j = Σ_i Ψ_{n+i−j}ᵀ X_i: the same for the transpose.
-    fn transposed_hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T>;
+    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T>;
 
     /// Ψ_k X, or Ψ_kᵀ X.
     fn product(&self, lag: usize, side: Side, x: &Panel<T>) -> Panel<T>;

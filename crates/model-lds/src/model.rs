@@ -1,11 +1,12 @@
 use crate::canonical::{Canonical, turn};
 use crate::dense::{NumericError, eigen, product};
 use crate::learner::Measured;
+use crate::likelihood::{Run, TextGain};
 use crate::panel::{Panel, times};
 use crate::params::LdsParams;
 use crate::steady::{Dynamics, Steady};
 use faer::Mat;
-use latens_corpus::{Lexicon, WordId};
+use latens_corpus::{Lexicon, Sentences, WordId};
 use latens_math::Real;
 use latens_model::Valid;
 use serde_json::{Map, Value};
@@ -146,6 +147,14 @@ impl Lds {
         let mut vectors = times(self.inputs.view(), &self.whitening.types);
         (0..vectors.n_rows()).for_each(|row| normalise(vectors.row_mut(row)));
         vectors.to_rows()
+    }
+
+    /// The mean log-likelihood of a text's tokens in nats, less that of independent words of a Gaussian with the
+    /// same covariance. Rare words dominate it; it compares models of one vocabulary and one `pseudo_counts`.
+    pub fn gain(&self, text: &Sentences) -> f64 {
+        let gain = TextGain::new(&self.dynamics, &self.steady, &self.words, &self.mu);
+        let runs = Run::all(text, self.params.boundary);
+        gain.of(text.tokens(), &runs) / text.n_tokens().max(1) as f64
     }
 
     /// How likely each word is next, after words that left the filtered state x: μ_i max(1 + u_i · A x, 0.02),

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// So many rows of all products are held at once, in the nearest cache.
-const BLOCK_ROWS: usize = 64;
+const BLOCK_ROWS: usize = 96;
 
 /// Into so many parts of about equal work a pass is shared out; fixed, so that sums are the same for any
 /// number of threads.
@@ -180,11 +180,11 @@ impl<T: Real> Moments<T> {
 
     /// The product with the block Hankel matrix or its transpose. The blocks of X are in its columns, so
     /// a pair of words that counts for several blocks is one sum over neighbouring columns.
-    fn hankel_product(&self, n_blocks: usize, side: Side, x: &Panel<T>) -> Panel<T> {
+    fn hankel_product(&self, n_blocks: usize, side: Side, mut x: Panel<T>) -> Panel<T> {
         let width = x.n_cols() / n_blocks;
         let lags = 1..2 * n_blocks;
-        let centres = self.centres(lags.clone(), side, x);
-        let x = self.whitened(x);
+        let centres = self.centres(lags.clone(), side, &x);
+        x.scale_rows(&self.d);
         let corrections = self.hankel_corrections(n_blocks, side, width, &centres);
         let null: Vec<T> = (0..x.n_cols()).map(|j| T::of(centres[(0, j)])).collect();
         let mut out = Panel::compact(x.n_rows(), x.n_cols());
@@ -283,11 +283,11 @@ impl<T: Real> Covariances<T> for Moments<T> {
         &self.v
     }
 
-    fn hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T> {
+    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
         self.hankel_product(n_blocks, Side::Later, x)
     }
 
-    fn transposed_hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T> {
+    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
         self.hankel_product(n_blocks, Side::Earlier, x)
     }
 

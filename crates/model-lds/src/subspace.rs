@@ -47,20 +47,20 @@ pub(crate) fn decompose<T: Real, E: From<NumericError>>(
 ) -> Result<Decomposition<T>, E> {
     let n_types = covariances.n_types();
     let width = (dim + sketch.n_extra).next_multiple_of(16).min(n_types * n_blocks);
-    let mut basis = covariances.hankel(n_blocks, &random(n_types, n_blocks * width, sketch.seed));
+    let mut basis = covariances.hankel(n_blocks, random(n_types, n_blocks * width, sketch.seed));
     step()?;
     for _ in 0..sketch.n_powers {
         orthonormalise(&mut basis, width)?;
-        basis = covariances.transposed_hankel(n_blocks, &basis);
+        basis = covariances.transposed_hankel(n_blocks, basis);
         step()?;
         orthonormalise(&mut basis, width)?;
-        basis = covariances.hankel(n_blocks, &basis);
+        basis = covariances.hankel(n_blocks, basis);
         step()?;
     }
     // Once makes it well conditioned, twice orthonormal.
     orthonormalise(&mut basis, width)?;
     orthonormalise(&mut basis, width)?;
-    let image = covariances.transposed_hankel(n_blocks, &basis);
+    let image = covariances.transposed_hankel(n_blocks, basis.clone());
     step()?;
     let squares = eigen(&symmetric(&cross(image.cut(width), image.cut(width))), "the covariances")?;
     let dim = dim.min(width);

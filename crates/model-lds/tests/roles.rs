@@ -215,6 +215,7 @@ fn held_out_text_decides_when_to_stop() {
     let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!(seen.len() < 41, "{seen:?}");
     assert_eq!(lds.facts()["valid_gain"].as_f64(), Some(best));
+    assert!((lds.gain(&valid) - best).abs() < 1e-4 * best.abs(), "turned, but the same model");
     let at = lds.facts()["best_iteration"].as_u64().unwrap() as usize;
     assert_eq!(seen[at], best);
     assert_eq!(seen.len(), at + 3, "two more are tried");

@@ -106,7 +106,7 @@ fn products_with_the_hankel_matrix_are_those_of_its_blocks() {
     let mut rng = Rng::new(1);
     let mut x = Panel::<f64>::compact(12, 3 * 4);
     (0..12).for_each(|i| x.row_mut(i).iter_mut().for_each(|x| *x = rng.normal()));
-    let (y, z) = (moments.hankel(3, &x), moments.transposed_hankel(3, &x));
+    let (y, z) = (moments.hankel(3, x.clone()), moments.transposed_hankel(3, x.clone()));
     let part = |panel: &Panel<f64>, j: usize| Mat::from_fn(12, 4, |a, b| panel.row(a)[4 * j + b]);
     for i in 0..3 {
         let (mut sum, mut transposed) = (Mat::zeros(12, 4), Mat::zeros(12, 4));
@@ -155,10 +155,10 @@ impl<T: Real> Covariances<T> for Plain<'_, T> {
     fn null_vector(&self) -> &[T] {
         self.0.null_vector()
     }
-    fn hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T> {
+    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
         self.0.hankel(n_blocks, x)
     }
-    fn transposed_hankel(&self, n_blocks: usize, x: &Panel<T>) -> Panel<T> {
+    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
         self.0.transposed_hankel(n_blocks, x)
     }
     fn product(&self, lag: usize, side: Side, x: &Panel<T>) -> Panel<T> {
@@ -214,11 +214,11 @@ impl Covariances<f64> for Dense {
     fn null_vector(&self) -> &[f64] {
         &self.v
     }
-    fn hankel(&self, n_blocks: usize, x: &Panel<f64>) -> Panel<f64> {
-        self.blocks(n_blocks, x, Side::Later)
+    fn hankel(&self, n_blocks: usize, x: Panel<f64>) -> Panel<f64> {
+        self.blocks(n_blocks, &x, Side::Later)
     }
-    fn transposed_hankel(&self, n_blocks: usize, x: &Panel<f64>) -> Panel<f64> {
-        self.blocks(n_blocks, x, Side::Earlier)
+    fn transposed_hankel(&self, n_blocks: usize, x: Panel<f64>) -> Panel<f64> {
+        self.blocks(n_blocks, &x, Side::Earlier)
     }
     fn product(&self, lag: usize, side: Side, x: &Panel<f64>) -> Panel<f64> {
         let psi = match side {
@@ -369,4 +369,63 @@ fn the_result_does_not_depend_on_the_number_of_threads() {
         })
     };
     assert_eq!(gain(1), gain(3));
+}
+
+/// A Gaussian text of eight numbers a token from a state of three, and its covariances, whitened; also how the
+/// model itself would have them at lag 1.
+fn gaussian(n_tokens: usize) -> (Dense, Mat<f64>) {
+    let mut rng = Rng::new(4);
+    let (n, h) = (8, 3);
+    let (cos, sin) = (0.92 * 0.6f64.cos(), 0.92 * 0.6f64.sin());
+    let a = [[cos, -sin, 0.0], [sin, cos, 0.1], [0.0, 0.0, 0.7]];
+    let a = Mat::from_fn(h, h, |i, j| a[i][j]);
+    let c = Mat::from_fn(n, h, |_, _| 0.8 * rng.normal());
+    let mut x = Mat::zeros(h, 1);
+    let mut tokens = Panel::<f64>::zeros(n_tokens, n);
+    for t in 0..n_tokens {
+        x = product([a.as_ref(), x.as_ref()]) + Mat::from_fn(h, 1, |_, _| rng.normal());
+        let word = product([c.as_ref(), x.as_ref()]);
+        let token = tokens.row_mut(t);
+        (0..n).for_each(|i| token[i] = word[(i, 0)] + rng.normal());
+    }
+    let covariance = |lag: usize| {
+        let view = tokens.view();
+        let sum = cross(view.subrows(lag, n_tokens - lag), view.subrows(0, n_tokens - lag));
+        faer::Scale(1.0 / n_tokens as f64) * &sum
+    };
+    let whitening = eigen(&symmetric(&covariance(0)), "Psi_0").unwrap().map(|x| 1.0 / x.sqrt());
+    let whiten = |x: &Mat<f64>| product([whitening.as_ref(), x.as_ref(), whitening.as_ref()]);
+    let state = lyapunov(&a, &identity(h)).unwrap();
+    let truth = product([c.as_ref(), a.as_ref(), state.as_ref(), c.transpose()]);
+    let psi = (1..=11).map(|lag| whiten(&covariance(lag))).collect();
+    (Dense { psi, v: vec![0.0; n] }, whiten(&truth))
+}
+
+#[test]
+fn a_gaussian_system_is_found_again_from_its_text() {
+    let error = |n_tokens: usize| {
+        let (covariances, truth) = gaussian(n_tokens);
+        let sketch = Sketch { n_extra: 20, n_powers: 4, seed: 1 };
+        let first = decompose(&covariances, 6, 3, sketch, &mut go_on).unwrap();
+        let mut model = first.identify(covariances.null_vector()).unwrap().model;
+        let error = |model: &Canonical<f64>| {
+            let c = to_mat(&model.c);
+            let found = product([c.as_ref(), model.a.as_ref(), c.transpose()]);
+            frobenius(&(found - &truth)) / frobenius(&truth)
+        };
+        let (at_first, mut last) = (error(&model), f64::NEG_INFINITY);
+        for _ in 0..20 {
+            let dynamics = model.dynamics();
+            let steady = Steady::of(&dynamics).unwrap();
+            let found = expectations(&covariances, &dynamics, &steady, &model.c, 8, true).unwrap();
+            assert!(found.gain > last - 1e-4, "{last} to {}", found.gain);
+            last = found.gain;
+            model = model.from_expectations(found, covariances.null_vector()).unwrap();
+        }
+        [at_first, error(&model)]
+    };
+    let (short, long) = (error(4_000), error(64_000));
+    assert!(short.iter().all(|&error| error < 0.2), "{short:?}");
+    assert!(long.iter().all(|&error| error < 0.06), "{long:?}");
+    assert!(long[1] < short[1], "more text, a better model: {short:?} {long:?}");
 }
