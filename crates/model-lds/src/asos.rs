@@ -66,6 +66,9 @@ pub(crate) fn expectations<T: Real>(
     Ok(Expectations { state, next_state, words: pass.sum, words_from_c, moments, gain })
 }
 
+/// Where the iteration for the closure ends, as a share of what it finds.
+const CLOSED: f64 = 1e-12;
+
 /// Covariances of words and filtered states: wx_k = Cᵀ (w, x)_k and X_k = (x, x)_k.
 pub(crate) struct Chain {
     pub(crate) wx: Vec<Mat<f64>>,
@@ -93,7 +96,7 @@ impl Chain {
             let f = product([power.as_ref(), change.transpose(), right.as_ref()]);
             change = sums.solve_beside(&f, frobenius(&x))?;
             x += &change;
-            if frobenius(&change) <= 1e-14 * frobenius(&x) {
+            if frobenius(&change) <= CLOSED * frobenius(&x) {
                 let closure = product([g.as_ref(), a.as_ref(), x.as_ref()]);
                 let (wx, xw) = recursion(model, steady, r, closure);
                 return Ok(Chain { x: downward(steady, x, &xw), wx });
@@ -208,7 +211,7 @@ fn power(x: &Mat<f64>, n: usize) -> Mat<f64> {
     }
     let root = power(x, n / 2);
     let square = product([root.as_ref(), root.as_ref()]);
-    if n % 2 == 0 { square } else { product([square.as_ref(), x.as_ref()]) }
+    if n.is_multiple_of(2) { square } else { product([square.as_ref(), x.as_ref()]) }
 }
 
 /// −½ (ln det(I + G M) − tr(Θ G) − 2 tr(Aᵀ N wx_1) + tr(Aᵀ (G − G Θ G) A X_0)).

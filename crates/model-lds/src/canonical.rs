@@ -3,7 +3,7 @@
 
 use crate::asos::Expectations;
 use crate::dense::{
-    NumericError, cholesky, eigen, inverse_lower, product, scale_columns, symmetric,
+    NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
 use crate::panel::{Panel, cross, narrow, times, view, view_mut};
 use crate::steady::Dynamics;
@@ -68,7 +68,7 @@ impl<T: Real> Canonical<T> {
     }
 
     /// The M step: A = L⁻¹ E[x_{t+1} x_tᵀ] L⁻ᵀ and C = E[w xᵀ] L⁻ᵀ with E[x xᵀ] = L Lᵀ.
-    pub(crate) fn from_expectations(
+    pub(crate) fn m_step(
         &self,
         expected: Expectations<T>,
         v: &[T],
@@ -138,8 +138,13 @@ fn clip(
     margin: f64,
     name: &'static str,
 ) -> Result<(Option<Mat<f64>>, usize), NumericError> {
-    let eigen = eigen(&symmetric(gram), name)?;
     let limit = 1.0 - margin;
+    // Whether there is anything to cut is much cheaper to know than what.
+    let room = faer::Scale(limit) * identity(gram.nrows()) - gram;
+    if cholesky(&symmetric(&room), name).is_ok() {
+        return Ok((None, 0));
+    }
+    let eigen = eigen(&symmetric(gram), name)?;
     let n = eigen.values.iter().filter(|&&value| value > limit).count();
     let clip = eigen.map(|value| if value > limit { (limit / value).sqrt() } else { 1.0 });
     Ok(((n > 0).then_some(clip), n))

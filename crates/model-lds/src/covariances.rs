@@ -9,9 +9,6 @@ use latens_math::Real;
 pub(crate) trait Covariances<T: Real>: Sync {
     fn n_types(&self) -> usize;
 
-    /// The largest k.
-    fn n_lags(&self) -> usize;
-
     /// The unit vector that all words are orthogonal to.
     fn null_vector(&self) -> &[T];
 

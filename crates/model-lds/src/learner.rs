@@ -164,7 +164,7 @@ impl<'a> Trainer<'a> {
 
     fn advance(&mut self) -> Result<(), NumericError> {
         let expected = self.expected.take().expect("the model was measured");
-        self.current = self.current.from_expectations(expected, self.task.moments.null_vector())?;
+        self.current = self.current.m_step(expected, self.task.moments.null_vector())?;
         self.state.iteration += 1;
         self.state.n_clipped += self.current.n_clipped;
         self.measure()

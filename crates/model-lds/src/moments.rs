@@ -101,7 +101,8 @@ impl<T: Real> Moments<T> {
         let mu: Vec<f64> =
             unigrams.iter().map(|&count| (count as f64 + pseudo_counts) / n_tokens).collect();
         assert!(mu.iter().all(|&mu| mu > 0.0), "every type has a probability");
-        let lags: Vec<Lag<T>> = lags.into_iter().map(Lag::new).collect();
+        let lags: Vec<Csr<T>> = lags.into_iter().collect();
+        let lags: Vec<Lag<T>> = lags.into_par_iter().map(Lag::new).collect();
         assert!(lags.iter().all(|lag| lag.later.n_rows() == mu.len()), "counts of these types");
         let parts = parts(mu.len(), |row| {
             let n_pairs = |csr: &Csr<T>| csr.offsets()[row + 1] - csr.offsets()[row];
@@ -275,10 +276,6 @@ impl<T: Real> Covariances<T> for Moments<T> {
         self.mu.len()
     }
 
-    fn n_lags(&self) -> usize {
-        self.lags.len()
-    }
-
     fn null_vector(&self) -> &[T] {
         &self.v
     }
@@ -329,6 +326,9 @@ impl<T: Real> Covariances<T> for Moments<T> {
     }
 }
 
+/// A lag and a side, with what centring subtracts.
+type Product<T> = ((usize, Side), [Vec<T>; 2]);
+
 /// [`Covariances::pass`] of a text.
 struct BlockPass<'a, T> {
     moments: &'a Moments<T>,
@@ -336,7 +336,7 @@ struct BlockPass<'a, T> {
     whitened: Panel<T>,
     n_lags: usize,
     /// The products that a block has, with what centring subtracts from each.
-    products: Vec<((usize, Side), [Vec<T>; 2])>,
+    products: Vec<Product<T>>,
     /// All weights, one under the other, as the products lie side by side.
     weights: Option<Mat<T>>,
 }

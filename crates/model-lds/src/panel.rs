@@ -86,7 +86,10 @@ impl<T: Real> Panel<T> {
 
     /// A compact matrix whose rows are cut into several rows of `n_cols` numbers.
     pub(crate) fn cut(&self, n_cols: usize) -> MatRef<'_, T> {
-        assert!(self.stride == self.n_cols && self.n_cols % n_cols == 0, "rows can be cut");
+        assert!(
+            self.stride == self.n_cols && self.n_cols.is_multiple_of(n_cols),
+            "rows can be cut"
+        );
         view(&self.values, self.values.len() / n_cols, n_cols, n_cols)
     }
 

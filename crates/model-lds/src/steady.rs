@@ -34,8 +34,10 @@ impl Dynamics {
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     /// Σ₁ = Cov(x_t | w_<t).
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub(crate) predicted: Mat<f64>,
     /// Σ₀ = Cov(x_t | w_≤t).
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub(crate) filtered: Mat<f64>,
     /// Cov(x_t | all w).
     pub(crate) smoothed: Mat<f64>,

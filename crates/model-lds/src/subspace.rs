@@ -57,8 +57,6 @@ pub(crate) fn decompose<T: Real, E: From<NumericError>>(
         basis = covariances.hankel(n_blocks, basis);
         step()?;
     }
-    // Once makes it well conditioned, twice orthonormal.
-    orthonormalise(&mut basis, width)?;
     orthonormalise(&mut basis, width)?;
     let image = covariances.transposed_hankel(n_blocks, basis.clone());
     step()?;
@@ -125,7 +123,7 @@ impl<T: Real> Decomposition<T> {
     }
 
     /// Δ_jᵀ = image_j · this, of Δ = S^½ Vᵀ.
-    fn from_image(&self) -> Mat<f64> {
+    fn image_to_delta(&self) -> Mat<f64> {
         let factors: Vec<f64> = self.values.iter().map(|s| 1.0 / s.max(1e-300).sqrt()).collect();
         crate::dense::scale_columns(&self.left, &factors)
     }
@@ -139,7 +137,7 @@ impl<T: Real> Decomposition<T> {
     /// Δ_j Δ_kᵀ.
     fn deltas(&self, j: usize, k: usize) -> Mat<f64> {
         let cross = cross(self.block(&self.image, j), self.block(&self.image, k));
-        let half = self.from_image();
+        let half = self.image_to_delta();
         product([half.transpose(), cross.as_ref(), half.as_ref()])
     }
 
@@ -199,7 +197,7 @@ impl<T: Real> Decomposition<T> {
     ) -> Result<(Mat<f64>, f64), NumericError> {
         let g = symmetric(&cross(c.view(), c.view()));
         let last = cross(self.block(&self.image, self.n_blocks - 1), c.view());
-        let gx_c = product([self.from_image().transpose(), last.as_ref()]);
+        let gx_c = product([self.image_to_delta().transpose(), last.as_ref()]);
         // F = Gx C G⁻¹ is A Σ if the model holds.
         let f = solve(&g, &gx_c.transpose().to_owned(), "the covariance of the words' vectors")?;
         let f_a = product([f.as_ref(), a.as_ref()]);

@@ -304,7 +304,7 @@ fn the_first_model_and_ten_steps_of_em() {
         let found = expectations(&moments, &dynamics, &steady, c, 3, true).unwrap();
         gains.push(found.gain);
         if gains.len() <= 10 {
-            model = model.from_expectations(found, v).unwrap();
+            model = model.m_step(found, v).unwrap();
         }
     }
     for (step, gain, tolerance) in expected {

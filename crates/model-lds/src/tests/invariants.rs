@@ -149,9 +149,6 @@ impl<T: Real> Covariances<T> for Plain<'_, T> {
     fn n_types(&self) -> usize {
         self.0.n_types()
     }
-    fn n_lags(&self) -> usize {
-        self.0.n_lags()
-    }
     fn null_vector(&self) -> &[T] {
         self.0.null_vector()
     }
@@ -207,9 +204,6 @@ struct Dense {
 impl Covariances<f64> for Dense {
     fn n_types(&self) -> usize {
         self.v.len()
-    }
-    fn n_lags(&self) -> usize {
-        self.psi.len()
     }
     fn null_vector(&self) -> &[f64] {
         &self.v
@@ -276,7 +270,7 @@ fn a_model_is_a_fixed_point_of_em_at_its_own_covariances() {
         let filtered = identity(4) - &steady.filtered;
         assert_near(&found.moments.filtered, &filtered, 1e-11, "X_0 = Pi - Sigma_0");
         assert!((found.gain + 0.5 * steady.log_det).abs() < 1e-11);
-        let next = model.from_expectations(found, moments.null_vector()).unwrap();
+        let next = model.m_step(found, moments.null_vector()).unwrap();
         assert_near(&next.a, &model.a, 1e-10, "A");
         assert_near(&to_mat(&next.c), &to_mat(&model.c), 1e-10, "C");
     }
@@ -336,7 +330,7 @@ fn em_never_loses_and_stays_in_the_canonical_gauge() {
         let x = &found.moments.filtered;
         assert_near(x, &x.transpose().to_owned(), 1e-10 * frobenius(x), "X_0 is symmetric");
         last = found.gain;
-        model = model.from_expectations(found, moments.null_vector()).unwrap();
+        model = model.m_step(found, moments.null_vector()).unwrap();
         assert_eq!(model.n_clipped, 0);
         let norm = |x: &Mat<f64>| eigen(&symmetric(x), "x").unwrap().greatest();
         assert!(norm(&model.g) < 1.0);
@@ -363,7 +357,7 @@ fn the_result_does_not_depend_on_the_number_of_threads() {
                 let steady = Steady::of(&dynamics).unwrap();
                 let found = expectations(&moments, &dynamics, &steady, &model.c, 7, true).unwrap();
                 gain = found.gain;
-                model = model.from_expectations(found, moments.null_vector()).unwrap();
+                model = model.m_step(found, moments.null_vector()).unwrap();
             }
             (gain, model.c.to_rows())
         })
@@ -420,7 +414,7 @@ fn a_gaussian_system_is_found_again_from_its_text() {
             let found = expectations(&covariances, &dynamics, &steady, &model.c, 8, true).unwrap();
             assert!(found.gain > last - 1e-4, "{last} to {}", found.gain);
             last = found.gain;
-            model = model.from_expectations(found, covariances.null_vector()).unwrap();
+            model = model.m_step(found, covariances.null_vector()).unwrap();
         }
         [at_first, error(&model)]
     };
