@@ -12,7 +12,8 @@ use bytemuck::Pod;
 use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -128,6 +129,14 @@ pub struct Container {
     kind: &'static str,
     meta: serde_json::Value,
     arrays: Vec<(String, Range<usize>)>,
+}
+
+/// Whether a file begins as those of this format do. A file that cannot be read does not.
+pub fn is_container(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok())
+        && begin == *MAGIC
 }
 
 impl Container {

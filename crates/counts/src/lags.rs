@@ -132,6 +132,11 @@ impl LagCounts {
         &self.lags
     }
 
+    /// The lags one after the other, from lag 1; what was taken can be dropped before the next one.
+    pub fn into_lags(self) -> impl Iterator<Item = LagMatrix> {
+        self.lags.into_iter()
+    }
+
     /// How the text was read.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon

@@ -4,8 +4,10 @@
 
 mod hmm_ablation;
 mod hmm_tagging;
+mod lds_dynamics;
 mod lm_baselines;
 mod penn_treebank;
+mod svg;
 mod tagging;
 
 use serde::Serialize;
@@ -39,5 +41,17 @@ pub struct Experiment {
 pub type Run = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>;
 
 /// All experiments.
-pub const EXPERIMENTS: &[Experiment] =
-    &[lm_baselines::EXPERIMENT, hmm_ablation::EXPERIMENT, hmm_tagging::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] = &[
+    lm_baselines::EXPERIMENT,
+    hmm_ablation::EXPERIMENT,
+    hmm_tagging::EXPERIMENT,
+    lds_dynamics::EXPERIMENT,
+];
+
+/// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
+pub fn figure(name: &str) -> Option<Draw> {
+    (name == lds_dynamics::EXPERIMENT.name).then_some(lds_dynamics::draw)
+}
+
+/// As [`Run`], with a picture besides the rows.
+pub type Draw = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<(Vec<Row>, String)>;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
 use latens::hmm::{Hmm, HmmParams, Training, text_to_cluster};
-use latens::model::{Params, fingerprint, unwatched};
+use latens::model::{Device, Params, fingerprint, unwatched};
 use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,6 +148,12 @@ fn fit_hmm(params: &HmmParams, corpus: &Corpus) -> Result<Hmm> {
     let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
     let brown = fit_brown(&brown, &text)?;
     let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
-    let training = Training { corpus, valid: None, clusters: Some(&clusters), tags: None };
+    let training = Training {
+        corpus,
+        valid: None,
+        clusters: Some(&clusters),
+        tags: None,
+        device: Device::Cpu,
+    };
     Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
 }

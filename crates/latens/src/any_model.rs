@@ -4,10 +4,12 @@ use latens_model::file::{FileError, ModelFile};
 use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
+use latens_model_lds::{self as lds, Lds};
 use latens_model_ngram::Ngram;
 use latens_model_word2vec::Word2vec;
 use latens_tasks::tagging::FeatureTagger;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// A model of any kind. Its `match`es have no `_` arm, so that the compiler lists what a new model
@@ -19,6 +21,8 @@ pub enum AnyModel {
     Brown(Brown),
     /// A hidden Markov model.
     Hmm(Box<Hmm>),
+    /// A linear dynamical system.
+    Lds(Box<Lds>),
     /// An n-gram language model.
     Ngram(Ngram),
     /// Word vectors that another program made.
@@ -35,6 +39,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
+            AnyModel::Lds(_) => Lds::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
             AnyModel::Vectors(_) => Vectors::KIND,
             AnyModel::Word2vec(_) => Word2vec::KIND,
@@ -47,6 +52,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
+            AnyModel::Lds(_) => "a linear dynamical system",
             AnyModel::Ngram(_) => "an n-gram language model",
             AnyModel::Vectors(_) => "a list of word vectors",
             AnyModel::Word2vec(_) => "a word2vec model",
@@ -59,6 +65,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
+            AnyModel::Lds(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
             AnyModel::Vectors(model) => model.lexicon(),
             AnyModel::Word2vec(model) => model.lexicon(),
@@ -71,6 +78,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
+            AnyModel::Lds(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
             AnyModel::Vectors(model) => model.facts(),
             AnyModel::Word2vec(model) => model.facts(),
@@ -84,6 +92,7 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
             AnyModel::Brown(_)
+            | AnyModel::Lds(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
             | AnyModel::Tagger(_) => None,
@@ -95,6 +104,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => Some(model),
             AnyModel::Hmm(model) => Some(&**model),
+            AnyModel::Lds(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model),
             AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
@@ -107,6 +117,7 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
             AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
+            | AnyModel::Lds(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_) => None,
@@ -114,11 +125,16 @@ impl AnyModel {
     }
 
     /// The vectors of its words, in the order of their ids, if it has any.
-    pub fn word_vectors(&self) -> Option<&WordVectors> {
+    pub fn word_vectors(&self) -> Option<Cow<'_, WordVectors>> {
         match self {
-            AnyModel::Vectors(model) => Some(model.vectors()),
-            AnyModel::Word2vec(model) => Some(model.vectors()),
-            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
+            AnyModel::Lds(model) => {
+                WordVectors::new(model.dim(), model.type_vectors()).ok().map(Cow::Owned)
+            }
+            AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),
+            AnyModel::Word2vec(model) => Some(Cow::Borrowed(model.vectors())),
+            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => {
+                None
+            }
         }
     }
 
@@ -127,6 +143,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
+            AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
             AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
         }
@@ -138,6 +155,10 @@ impl AnyModel {
             AnyModel::Brown(model) if kind == BROWN_FEATURES => Some(Box::new(model)),
             AnyModel::Hmm(model) => {
                 let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
+                Some(Box::new(model.encoder(features)))
+            }
+            AnyModel::Lds(model) => {
+                let (_, features) = *lds::Features::ALL.iter().find(|(name, _)| *name == kind)?;
                 Some(Box::new(model.encoder(features)))
             }
             AnyModel::Vectors(model) if kind == VECTOR_FEATURES => Some(Box::new(model.vectors())),
@@ -155,6 +176,7 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
+            AnyModel::Lds(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
             AnyModel::Vectors(model) => model.save(path),
             AnyModel::Word2vec(model) => model.save(path),
@@ -178,6 +200,7 @@ pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
     match file.kind() {
         Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
         Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Lds::KIND => Lds::from_file(file).map(|model| AnyModel::Lds(Box::new(model))),
         Ngram::KIND => Ngram::from_file(file).map(AnyModel::Ngram),
         FeatureTagger::KIND => FeatureTagger::from_file(file, &encoder_of)
             .map(|model| AnyModel::Tagger(Box::new(model))),

@@ -3,6 +3,7 @@
 //! Models store and compute in `f32`. The same code in `f64` is what finite differences are taken of.
 
 use crate::products::{self, BlockRef, TimesRows, TransposedTimesRows};
+use crate::row_sums::{self, SumOfRows, WeightedRows};
 use num_traits::Float;
 use rayon::prelude::*;
 use std::fmt::{Debug, Display};
@@ -42,6 +43,10 @@ pub trait Real:
     /// What [`BlockRef::transposed_times_rows`] does.
     #[doc(hidden)]
     fn transposed_times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
+
+    /// What [`WeightedRows::add_to`] does.
+    #[doc(hidden)]
+    fn add_rows(rows: WeightedRows<'_, Self>, out: &mut [Self]);
 }
 
 impl Real for f32 {
@@ -91,6 +96,10 @@ impl Real for f32 {
     fn transposed_times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
         pulp::Arch::new().dispatch(TransposedTimesRows { block, left, out });
     }
+
+    fn add_rows(rows: WeightedRows<'_, f32>, out: &mut [f32]) {
+        pulp::Arch::new().dispatch(SumOfRows { rows, out });
+    }
 }
 
 impl Real for f64 {
@@ -115,6 +124,10 @@ impl Real for f64 {
 
     fn transposed_times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {
         products::transposed_times_rows(block, left, out);
+    }
+
+    fn add_rows(rows: WeightedRows<'_, f64>, out: &mut [f64]) {
+        row_sums::add_rows(rows, out);
     }
 }
 

@@ -114,7 +114,7 @@ fn write_foreign(model: &AnyModel, args: &ExportArgs, out: &mut dyn Write) -> Re
             let Some(found) = model.word_vectors() else {
                 anyhow::bail!("it is {}, which has no word vectors", model.description());
             };
-            vectors::write(model.lexicon(), found, format, args.words.as_deref(), out)?;
+            vectors::write(model.lexicon(), &found, format, args.words.as_deref(), out)?;
         }
     }
     Ok(())

@@ -50,12 +50,21 @@ pub(crate) struct CountArgs {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum BoundaryArg {
+pub(crate) enum BoundaryArg {
     /// Sentences of a file form one stream
     #[default]
     Stream,
     /// Pairs stand in one sentence
     Sentence,
+}
+
+impl From<BoundaryArg> for Boundary {
+    fn from(boundary: BoundaryArg) -> Boundary {
+        match boundary {
+            BoundaryArg::Stream => Boundary::Stream,
+            BoundaryArg::Sentence => Boundary::Sentence,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -95,10 +104,7 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
     let inputs = watched(args.reading.inputs(&args.files)?, output);
     let words = &args.words;
     let corpus = read_corpus(&inputs, &words.learned, words.vocab.as_deref(), &args.cache)?;
-    let boundary = match args.boundary {
-        BoundaryArg::Stream => Boundary::Stream,
-        BoundaryArg::Sentence => Boundary::Sentence,
-    };
+    let boundary = args.boundary.into();
     catch_interrupts()?;
     let mut watcher = Watcher::new(output, None, None);
     let total = corpus.sentences.n_tokens() as u64;
@@ -118,8 +124,13 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
 }
 
 fn merge(args: &CountArgs, budget: &Budget) -> Result<LagCounts> {
+    merge_files(&args.files, budget)
+}
+
+/// The sum of some files of counts.
+pub(crate) fn merge_files(files: &[PathBuf], budget: &Budget) -> Result<LagCounts> {
     let parts: Result<Vec<LagCounts>, CountError> =
-        args.files.iter().map(|path| LagCounts::open(path)).collect();
+        files.iter().map(|path| LagCounts::open(path)).collect();
     LagCounts::merge(&parts?, budget).map_err(|error| {
         hinted(error.to_string(), "count all parts with one `--vocab` and the same options")
     })

@@ -8,6 +8,7 @@ use latens::corpus::embedded::{self, Split};
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
 use latens::hmm::{self, Hmm, HmmParams};
+use latens::lds::{self, Lds, LdsParams};
 use latens::math::Rng;
 use latens::model::file::inspect;
 use latens::model::{Device, LanguageModel, Params, unwatched};
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             brown(folder)?,
             hidden_markov(folder, common.seed)?,
             word_vectors(folder, common.seed)?,
+            dynamical(folder, common.seed)?,
         ],
     };
     output.result(&result, |out| {
@@ -121,9 +123,8 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    match other_text.or_else(|| {
-        [NGRAM_FILE, BROWN_FILE, HMM_FILE, WORD2VEC_FILE].into_iter().find(is_other_model)
-    }) {
+    let files = [NGRAM_FILE, BROWN_FILE, HMM_FILE, WORD2VEC_FILE, LDS_FILE];
+    match other_text.or_else(|| files.into_iter().find(is_other_model)) {
         Some(name) => Err(hinted(
             format!("`{}` exists and is not of this demo", folder.join(name).display()),
             "name a new folder with `-o`",
@@ -136,6 +137,7 @@ const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
 const WORD2VEC_FILE: &str = "demo.word2vec";
+const LDS_FILE: &str = "demo.lds";
 
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
@@ -251,6 +253,43 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
     );
     let metrics = json!({ "test_perplexity": ppl });
     Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+/// Words whose neighbours by their vectors are shown.
+const SHOWN_WORDS: [&str; 4] = ["she", "the", "of", "was"];
+
+fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let corpus = training_text(folder, 4)?;
+    let valid = corpus.lexicon.read(&inputs(folder, Split::Valid))?;
+    let params = LdsParams { dim: 30, seed, ..LdsParams::default() }.validate()?;
+    let training = lds::Training::of(&params, &corpus, Some(&valid), &mut unwatched)?;
+    let model = Lds::fit(&params, training, &mut unwatched)?;
+    model.save(&folder.join(LDS_FILE))?;
+    let lines = SHOWN_WORDS.map(|word| format!("    {word}: {}\n", neighbours(&model, word, 6)));
+    let text = format!(
+        "lds: follows the text with a state of {} numbers that moves linearly from word to word\n  \
+         words whose vectors are most alike:\n{}",
+        model.dim(),
+        lines.concat(),
+    );
+    let metrics =
+        json!({ "gain": model.facts()["gain"], "valid_gain": model.facts()["valid_gain"] });
+    Ok(ModelResult { model: Lds::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+/// The words whose vectors have the smallest angles with a word's.
+fn neighbours(model: &Lds, word: &str, n: usize) -> String {
+    let (vectors, dim, vocab) = (model.type_vectors(), model.dim(), &model.lexicon().vocab);
+    let vector = |id: usize| &vectors[id * dim..(id + 1) * dim];
+    let own = vocab.id(word).index();
+    let cosine = |id: usize| vector(id).iter().zip(vector(own)).map(|(a, b)| a * b).sum::<f32>();
+    let mut ids: Vec<usize> = (WordId::EOS.index() + 1..vocab.len())
+        .filter(|&id| id != own && model.count(WordId::from(id)) >= 10)
+        .collect();
+    ids.sort_by(|&a, &b| cosine(b).total_cmp(&cosine(a)));
+    let words = ids.into_iter().take(n).map(|id| vocab.word(WordId::from(id)));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The most frequent words of the states that have most different ones, by the best path through each

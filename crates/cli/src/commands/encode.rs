@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 /// text is read as the model's training text was.
 ///
 /// Kinds of features are `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
-/// `paths` for Brown clusters, `vectors` for word vectors.
+/// `paths` for Brown clusters, `vectors` for word vectors, `type+smoothed`, `type`, `filtered` and `smoothed`
+/// for a linear dynamical system.
 #[derive(Args)]
 pub(crate) struct EncodeArgs {
     /// A model that knows something of words

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
             "train a model that has them, e.g., `latens train word2vec news.txt -o news.word2vec`",
         ));
     };
+    let vectors = &*vectors;
     if let Some(path) = &args.questions {
         return ask(path, &model, vectors, output);
     }

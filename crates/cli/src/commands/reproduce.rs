@@ -1,12 +1,14 @@
 use crate::errors::hinted;
 use crate::output::Output;
+use crate::paths::check_output;
 use anyhow::Result;
 use clap::Args;
-use latens_experiments::{EXPERIMENTS, Experiment, Row};
+use latens::corpus::storage::write_atomically;
+use latens_experiments::{EXPERIMENTS, Experiment, Row, figure};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -25,6 +27,9 @@ pub(crate) struct ReproduceArgs {
     /// A smaller run of the same code, for a first look
     #[arg(long)]
     quick: bool,
+    /// Draw what was found, for an experiment with a figure
+    #[arg(short, long, value_name = "FIGURE.svg")]
+    output: Option<PathBuf>,
     /// Name the experiments
     #[arg(long)]
     list: bool,
@@ -49,7 +54,11 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         ));
     };
     let started = Instant::now();
-    let rows = (experiment.run)(data, args.quick, &mut |message| output.note(message))?;
+    let note = &mut |message: &str| output.note(message);
+    let rows = match &args.output {
+        Some(path) => run_and_draw(experiment, data, args.quick, path, note)?,
+        None => (experiment.run)(data, args.quick, note)?,
+    };
     let result = ReproduceResult {
         experiment: experiment.name,
         rows,
@@ -57,6 +66,23 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     };
     output.result(&result, |out| write_table(experiment, &result.rows, out))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn run_and_draw(
+    experiment: &Experiment,
+    data: &Path,
+    quick: bool,
+    path: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let Some(draw) = figure(experiment.name) else {
+        let message = format!("the experiment `{}` has no figure", experiment.name);
+        return Err(hinted(message, "run it without `-o`"));
+    };
+    check_output(path, std::iter::empty::<PathBuf>())?;
+    let (rows, picture) = draw(data, quick, note)?;
+    write_atomically(path, |out| out.write_all(picture.as_bytes()))?;
+    Ok(rows)
 }
 
 fn list(output: &Output) -> Result<()> {

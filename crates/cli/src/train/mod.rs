@@ -2,6 +2,7 @@
 
 mod brown;
 mod hmm;
+mod lds;
 mod ngram;
 mod word2vec;
 
@@ -17,7 +18,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::{Corpus, Lexicon, Sentences};
+use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens::model::Checkpoint;
 use latens::model::file::inspect;
 use latens::tasks::perplexity;
@@ -41,6 +42,7 @@ pub(crate) struct TrainArgs {
 enum ModelArgs {
     Brown(brown::BrownArgs),
     Hmm(Box<hmm::HmmArgs>),
+    Lds(Box<lds::LdsArgs>),
     Ngram(ngram::NgramArgs),
     Word2vec(word2vec::Word2vecArgs),
 }
@@ -73,6 +75,8 @@ struct Training<'a> {
     args: &'a TrainingArgs,
     started: Instant,
     corpus: Corpus,
+    /// How many tokens are learned from, whether they are at hand or were counted before.
+    n_tokens: usize,
     /// Text to measure on.
     valid: Option<Sentences>,
     /// Where to go on from, if that was asked for.
@@ -105,6 +109,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
+        ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
         ModelArgs::Word2vec(args) => word2vec::run(args, common, output),
     }
@@ -113,14 +118,39 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 impl TrainingArgs {
     /// Begins the training of a model that leaves checkpoints.
     fn begin(&self, output: &Output) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        self.read(checkpoint, Some(checkpoint_path(&self.output)), output)
+    }
+
+    /// The same for a model that learns from counts, which were made of a text that is not at hand.
+    fn begin_counted(
+        &self,
+        lexicon: Lexicon,
+        n_tokens: usize,
+        output: &Output,
+    ) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        let started = Instant::now();
+        self.check_files()?;
+        let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
+        let corpus = Corpus { lexicon, sentences };
+        self.begin_with(
+            started,
+            corpus,
+            n_tokens,
+            checkpoint,
+            Some(checkpoint_path(&self.output)),
+            output,
+        )
+    }
+
+    fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let path = checkpoint_path(&self.output);
-        let checkpoint = if self.resume {
-            Some(open_checkpoint(&path)?)
-        } else {
-            refuse_other_file(&path)?;
-            None
-        };
-        self.read(checkpoint, Some(path), output)
+        if self.resume {
+            return open_checkpoint(&path).map(Some);
+        }
+        refuse_other_file(&path)?;
+        Ok(None)
     }
 
     /// Reads the text, after a look at whether all other files can be read and written. From then on
@@ -136,13 +166,26 @@ impl TrainingArgs {
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let n_tokens = corpus.sentences.n_tokens();
+        self.begin_with(started, corpus, n_tokens, checkpoint, checkpoint_path, output)
+    }
+
+    fn begin_with(
+        &self,
+        started: Instant,
+        corpus: Corpus,
+        n_tokens: usize,
+        checkpoint: Option<Checkpoint>,
+        checkpoint_path: Option<PathBuf>,
+        output: &Output,
+    ) -> Result<Training<'_>> {
         let valid = self.read_valid(&corpus.lexicon)?;
         let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts()?;
-        let (tokens, words) = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        output.note(&format!("{} tokens, {} words", thousands(tokens), thousands(words)));
+        let words = corpus.lexicon.vocab.len();
+        output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(words)));
         let watcher = Watcher::new(output, log, checkpoint_path);
-        Ok(Training { args: self, started, corpus, valid, checkpoint, watcher })
+        Ok(Training { args: self, started, corpus, n_tokens, valid, checkpoint, watcher })
     }
 
     fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
@@ -239,7 +282,7 @@ impl Training<'_> {
             model: model.kind(),
             path: path.display().to_string(),
             seconds: self.started.elapsed().as_secs_f64(),
-            tokens: self.corpus.sentences.n_tokens(),
+            tokens: self.n_tokens,
             vocab: self.corpus.lexicon.vocab.len(),
             metrics,
         };

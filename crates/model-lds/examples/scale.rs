@@ -1,0 +1,79 @@
+//! How long a model of a large vocabulary takes: a text that follows Zipf's law is made up as it is counted.
+//!
+//! `cargo run --release -p latens-model-lds --example scale -- [TOKENS] [WORDS] [DIM] [ITERATIONS] [SHARDS]`
+#![allow(clippy::print_stdout)]
+
+use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
+use latens_counts::{Boundary, Budget, LagCounts};
+use latens_math::Rng;
+use latens_model::Params;
+use latens_model_lds::{Lds, LdsParams, Training};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|number| number.parse().expect("a number"));
+    let mut next = |usual: usize| arguments.next().unwrap_or(usual);
+    let (n_tokens, n_words) = (next(100_000_000), next(200_000));
+    let (dim, n_iterations, n_shards) = (next(200), next(2), next(20));
+    let started = Instant::now();
+    let counts = count(n_tokens, n_words, n_shards);
+    let n_pairs: usize = counts.lags().iter().map(|lag| lag.nnz()).sum();
+    println!(
+        "counted {n_tokens} tokens in {:.1} s: {n_pairs} pairs",
+        started.elapsed().as_secs_f64()
+    );
+    let params = LdsParams { dim, n_iterations, ..LdsParams::default() }.validate().expect("fine");
+    let mut last = Instant::now();
+    let training = Training { counts, valid: None };
+    let lds = Lds::fit(&params, training, &mut |progress| {
+        let seconds = last.elapsed().as_secs_f64();
+        println!("{} {}: {seconds:.1} s, {:?}", progress.phase, progress.done, progress.metrics);
+        last = Instant::now();
+        ControlFlow::Continue(())
+    });
+    println!("{:?}", lds.expect("a model").facts());
+}
+
+/// Counts shard after shard, so that the text is never there as a whole.
+fn count(n_tokens: usize, n_words: usize, n_shards: usize) -> LagCounts {
+    let cumulative: Vec<f64> = (1..=n_words)
+        .scan(0.0, |sum, rank| {
+            *sum += 1.0 / rank as f64;
+            Some(*sum)
+        })
+        .collect();
+    let names: Vec<String> = (0..n_words - 2).map(|i| format!("w{i}")).collect();
+    let seen = names.iter().map(|name| (name.as_str(), 1)).chain([("<eos>", 1)]);
+    let limits = VocabLimits::default();
+    let vocab = Vocab::from_counts(seen, &limits);
+    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    let mut sum: Option<LagCounts> = None;
+    for shard in 0..n_shards {
+        let sentences = text(n_tokens / n_shards, &cumulative, shard as u64);
+        let corpus = Corpus { lexicon: lexicon.clone(), sentences };
+        let go_on = &mut |_| ControlFlow::Continue(());
+        let budget = Budget::default();
+        let part = LagCounts::of(&corpus, 7, Boundary::Stream, &budget, go_on).expect("counts");
+        sum = Some(match sum {
+            Some(sum) => LagCounts::merge(&[sum, part], &budget).expect("counts of one kind"),
+            None => part,
+        });
+    }
+    sum.expect("a shard")
+}
+
+/// Words by Zipf's law. Half of them depend on the word before: what follows a word is a law of its own.
+fn text(n_tokens: usize, cumulative: &[f64], seed: u64) -> Sentences {
+    let mut rng = Rng::stream(1, seed);
+    let (n, total) = (cumulative.len(), cumulative[cumulative.len() - 1]);
+    let mut before = 0;
+    let mut word = || {
+        let rank = cumulative.partition_point(|&sum| sum < rng.uniform() * total).min(n - 1);
+        let shifted = rng.uniform() < 0.5;
+        before = if shifted { (rank + before % 50 * 7) % n } else { rank };
+        WordId::from(2 + before % (n - 2))
+    };
+    let sentences = (0..n_tokens / 25).map(|_| (0..24).map(|_| word()).collect::<Vec<_>>());
+    Sentences::from_words(sentences.collect::<Vec<_>>())
+}

@@ -1,0 +1,280 @@
+//! Small dense matrices in double precision, on one thread each: what is small is faster so, and the same
+//! however many threads there are.
+
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::linalg::{cholesky, evd, lu, svd};
+use faer::{Accum, Mat, MatRef, Par};
+use thiserror::Error;
+
+/// A matrix has not the property that it must have.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NumericError {
+    /// It has no Cholesky factor.
+    #[error("{0} is not positive definite")]
+    NotPositiveDefinite(&'static str),
+    /// It has no inverse.
+    #[error("{0} has no inverse")]
+    Singular(&'static str),
+    /// Its eigenvalues or singular values cannot be found.
+    #[error("the eigenvalues of {0} cannot be found")]
+    Eigenvalues(&'static str),
+    /// An iteration goes on for ever.
+    #[error("{0} does not converge")]
+    NotConverging(&'static str),
+}
+
+/// The product of matrices, from left to right. Large ones are shared out to threads in fixed tiles.
+pub(crate) fn product<const N: usize>(factors: [MatRef<'_, f64>; N]) -> Mat<f64> {
+    let mut result = factors[0].to_owned();
+    for factor in &factors[1..] {
+        let mut next = Mat::zeros(result.nrows(), factor.ncols());
+        let par = if result.nrows() < 128 { Par::Seq } else { Par::rayon(0) };
+        latens_nn::multiply(next.as_mut(), Accum::Replace, result.as_ref(), *factor, par);
+        result = next;
+    }
+    result
+}
+
+pub(crate) fn identity(n: usize) -> Mat<f64> {
+    Mat::identity(n, n)
+}
+
+/// (X + Xᵀ) / 2.
+pub(crate) fn symmetric(x: &Mat<f64>) -> Mat<f64> {
+    Mat::from_fn(x.nrows(), x.ncols(), |i, j| 0.5 * (x[(i, j)] + x[(j, i)]))
+}
+
+pub(crate) fn trace(x: &Mat<f64>) -> f64 {
+    (0..x.nrows()).map(|i| x[(i, i)]).sum()
+}
+
+/// tr(X Y).
+pub(crate) fn trace_of_product(x: &Mat<f64>, y: &Mat<f64>) -> f64 {
+    let row = |i: usize| (0..x.ncols()).map(|j| x[(i, j)] * y[(j, i)]).sum::<f64>();
+    (0..x.nrows()).map(row).sum()
+}
+
+pub(crate) fn frobenius(x: &Mat<f64>) -> f64 {
+    let columns = x.as_ref().col_iter();
+    columns.map(|column| column.iter().map(|value| value * value).sum::<f64>()).sum::<f64>().sqrt()
+}
+
+pub(crate) fn is_finite(x: &Mat<f64>) -> bool {
+    x.as_ref().col_iter().all(|column| column.iter().all(|value| value.is_finite()))
+}
+
+/// L with X = L Lᵀ.
+pub(crate) fn cholesky(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
+    let n = x.nrows();
+    let mut factor = Mat::from_fn(n, n, |i, j| if i >= j { x[(i, j)] } else { 0.0 });
+    let scratch =
+        cholesky::llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
+    cholesky::llt::factor::cholesky_in_place(
+        factor.as_mut(),
+        Default::default(),
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    )
+    .map_err(|_| NumericError::NotPositiveDefinite(name))?;
+    let fine = (0..n).all(|i| factor[(i, i)] > 0.0) && is_finite(&factor);
+    if fine { Ok(lower(&factor)) } else { Err(NumericError::NotPositiveDefinite(name)) }
+}
+
+fn lower(x: &Mat<f64>) -> Mat<f64> {
+    Mat::from_fn(x.nrows(), x.ncols(), |i, j| if i >= j { x[(i, j)] } else { 0.0 })
+}
+
+/// Σ ln of the diagonal, twice: ln det of what the factor is of.
+pub(crate) fn log_det(cholesky_factor: &Mat<f64>) -> f64 {
+    (0..cholesky_factor.nrows()).map(|i| 2.0 * cholesky_factor[(i, i)].ln()).sum()
+}
+
+/// L⁻¹ X for a lower triangular L.
+pub(crate) fn solve_lower(l: &Mat<f64>, mut x: Mat<f64>) -> Mat<f64> {
+    solve_lower_triangular_in_place(l.as_ref(), x.as_mut(), Par::Seq);
+    x
+}
+
+/// L⁻¹ of a lower triangular L.
+pub(crate) fn inverse_lower(l: &Mat<f64>) -> Mat<f64> {
+    solve_lower(l, identity(l.nrows()))
+}
+
+/// X⁻¹ Y.
+pub(crate) fn solve(
+    x: &Mat<f64>,
+    y: &Mat<f64>,
+    name: &'static str,
+) -> Result<Mat<f64>, NumericError> {
+    let (n, mut factors) = (x.nrows(), x.clone());
+    let (mut forward, mut backward) = (vec![0usize; n], vec![0usize; n]);
+    let scratch = lu::partial_pivoting::factor::lu_in_place_scratch::<usize, f64>(
+        n,
+        n,
+        Par::Seq,
+        Default::default(),
+    );
+    let (_, permutation) = lu::partial_pivoting::factor::lu_in_place(
+        factors.as_mut(),
+        &mut forward,
+        &mut backward,
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    );
+    let mut out = y.clone();
+    let scratch =
+        lu::partial_pivoting::solve::solve_in_place_scratch::<usize, f64>(n, y.ncols(), Par::Seq);
+    lu::partial_pivoting::solve::solve_in_place(
+        factors.as_ref(),
+        factors.as_ref(),
+        permutation,
+        out.as_mut(),
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+    );
+    if is_finite(&out) { Ok(out) } else { Err(NumericError::Singular(name)) }
+}
+
+/// Y X⁻¹.
+pub(crate) fn solve_right(
+    y: &Mat<f64>,
+    x: &Mat<f64>,
+    name: &'static str,
+) -> Result<Mat<f64>, NumericError> {
+    let solved = solve(&x.transpose().to_owned(), &y.transpose().to_owned(), name)?;
+    Ok(solved.transpose().to_owned())
+}
+
+pub(crate) fn inverse(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
+    solve(x, &identity(x.nrows()), name)
+}
+
+/// X = U diag(values) Uᵀ of a symmetric X, values ascending.
+pub(crate) struct Eigen {
+    pub(crate) values: Vec<f64>,
+    pub(crate) vectors: Mat<f64>,
+}
+
+pub(crate) fn eigen(x: &Mat<f64>, name: &'static str) -> Result<Eigen, NumericError> {
+    if !is_finite(x) {
+        return Err(NumericError::Eigenvalues(name));
+    }
+    let n = x.nrows();
+    let (mut values, mut vectors) = (Diag::<f64>::zeros(n), Mat::zeros(n, n));
+    let scratch = evd::self_adjoint_evd_scratch::<f64>(
+        n,
+        evd::ComputeEigenvectors::Yes,
+        Par::Seq,
+        Default::default(),
+    );
+    evd::self_adjoint_evd(
+        x.as_ref(),
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    )
+    .map_err(|_| NumericError::Eigenvalues(name))?;
+    Ok(Eigen { values: values.column_vector().iter().copied().collect(), vectors })
+}
+
+impl Eigen {
+    /// U diag(f(value)) Uᵀ.
+    pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Mat<f64> {
+        let scaled =
+            scale_columns(&self.vectors, &self.values.iter().map(|&x| f(x)).collect::<Vec<_>>());
+        symmetric(&product([scaled.as_ref(), self.vectors.transpose()]))
+    }
+
+    pub(crate) fn least(&self) -> f64 {
+        self.values.first().copied().unwrap_or(0.0)
+    }
+
+    pub(crate) fn greatest(&self) -> f64 {
+        self.values.last().copied().unwrap_or(0.0)
+    }
+}
+
+/// X diag(factors).
+pub(crate) fn scale_columns(x: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
+    Mat::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] * factors[j])
+}
+
+/// The singular values and vectors of a square matrix, values descending: X = U diag(s) Vᵀ.
+pub(crate) struct Singular {
+    pub(crate) values: Vec<f64>,
+    pub(crate) left: Mat<f64>,
+    pub(crate) right: Mat<f64>,
+}
+
+pub(crate) fn singular(x: &Mat<f64>, name: &'static str) -> Result<Singular, NumericError> {
+    if !is_finite(x) {
+        return Err(NumericError::Eigenvalues(name));
+    }
+    let n = x.nrows();
+    let mut values = Diag::<f64>::zeros(n);
+    let (mut left, mut right) = (Mat::zeros(n, n), Mat::zeros(n, n));
+    let scratch = svd::svd_scratch::<f64>(
+        n,
+        n,
+        svd::ComputeSvdVectors::Full,
+        svd::ComputeSvdVectors::Full,
+        Par::Seq,
+        Default::default(),
+    );
+    svd::svd(
+        x.as_ref(),
+        values.as_mut(),
+        Some(left.as_mut()),
+        Some(right.as_mut()),
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    )
+    .map_err(|_| NumericError::Eigenvalues(name))?;
+    Ok(Singular { values: values.column_vector().iter().copied().collect(), left, right })
+}
+
+/// The eigenvalues of any square matrix, as real and imaginary parts.
+pub(crate) fn eigenvalues(
+    x: &Mat<f64>,
+    name: &'static str,
+) -> Result<Vec<(f64, f64)>, NumericError> {
+    if !is_finite(x) {
+        return Err(NumericError::Eigenvalues(name));
+    }
+    let n = x.nrows();
+    let (mut real, mut imaginary) = (Diag::<f64>::zeros(n), Diag::<f64>::zeros(n));
+    let scratch = evd::evd_scratch::<f64>(
+        n,
+        evd::ComputeEigenvectors::No,
+        evd::ComputeEigenvectors::No,
+        Par::Seq,
+        Default::default(),
+    );
+    evd::evd_real(
+        x.as_ref(),
+        real.as_mut(),
+        imaginary.as_mut(),
+        None,
+        None,
+        Par::Seq,
+        MemStack::new(&mut MemBuffer::new(scratch)),
+        Default::default(),
+    )
+    .map_err(|_| NumericError::Eigenvalues(name))?;
+    let (real, imaginary) = (real.column_vector(), imaginary.column_vector());
+    Ok(real.iter().copied().zip(imaginary.iter().copied()).collect())
+}
+
+/// The largest modulus of an eigenvalue.
+pub(crate) fn spectral_radius(x: &Mat<f64>, name: &'static str) -> Result<f64, NumericError> {
+    let moduli = eigenvalues(x, name)?.into_iter().map(|(re, im)| re.hypot(im));
+    Ok(moduli.fold(0.0, f64::max))
+}

@@ -1,0 +1,122 @@
+//! Features of words from their states.
+
+use crate::filter::rows;
+use crate::model::{Lds, normalise};
+use latens_corpus::WordId;
+use latens_counts::Boundary;
+use latens_math::BlockRef;
+use latens_model::{FeatureRows, TokenEncoder};
+
+/// Which features of a word are wanted. Every kind is whitened and put on the unit sphere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Features {
+    /// The word's own vector and its smoothed state, side by side.
+    TypeAndSmoothed,
+    /// The word's own vector, whatever stands around it.
+    Type,
+    /// The state given the words so far.
+    Filtered,
+    /// The state given the whole sentence.
+    Smoothed,
+}
+
+impl Features {
+    /// All kinds, each with its name, the usual one first.
+    pub const ALL: [(&str, Features); 4] = [
+        ("type+smoothed", Features::TypeAndSmoothed),
+        ("type", Features::Type),
+        ("filtered", Features::Filtered),
+        ("smoothed", Features::Smoothed),
+    ];
+}
+
+/// A model as an encoder of one kind of features.
+#[derive(Clone, Debug)]
+pub struct LdsEncoder<'a> {
+    lds: &'a Lds,
+    features: Features,
+    type_whitening: Vec<f32>,
+    state_whitening: Vec<f32>,
+}
+
+impl Lds {
+    /// The model as an encoder.
+    pub fn encoder(&self, features: Features) -> LdsEncoder<'_> {
+        let state = match features {
+            Features::Filtered => &self.whitening.filtered,
+            _ => &self.whitening.smoothed,
+        };
+        LdsEncoder {
+            lds: self,
+            features,
+            type_whitening: rows(&self.whitening.types),
+            state_whitening: rows(state),
+        }
+    }
+}
+
+/// Words' own vectors and smoothed states.
+impl TokenEncoder for Lds {
+    fn n_features(&self) -> usize {
+        2 * self.dim()
+    }
+
+    fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
+        self.encoder(Features::TypeAndSmoothed).encode(sentence, out);
+    }
+}
+
+impl LdsEncoder<'_> {
+    fn types(&self, sentence: &[WordId]) -> Vec<f32> {
+        let rows = sentence.iter().flat_map(|word| self.lds.inputs.row(word.index()));
+        self.whitened(&self.type_whitening, &rows.copied().collect::<Vec<_>>())
+    }
+
+    fn states(&self, sentence: &[WordId]) -> Vec<f32> {
+        // In a stream a sentence comes after the end of another.
+        let start = match self.lds.params().boundary {
+            Boundary::Stream => Some(self.lds.inputs.row(WordId::EOS.index())),
+            Boundary::Sentence => None,
+        };
+        let mut states = self.lds.filter(sentence, start);
+        if self.features != Features::Filtered {
+            self.lds.smooth(&mut states);
+        }
+        self.whitened(&self.state_whitening, &states)
+    }
+
+    fn whitened(&self, whitening: &[f32], rows: &[f32]) -> Vec<f32> {
+        let dim = self.lds.dim();
+        let mut out = vec![0.0; rows.len()];
+        BlockRef::new(whitening, dim, (0, dim), (0, dim)).times_rows(rows, &mut out);
+        out.chunks_exact_mut(dim).for_each(normalise);
+        out
+    }
+}
+
+impl TokenEncoder for LdsEncoder<'_> {
+    fn n_features(&self) -> usize {
+        match self.features {
+            Features::TypeAndSmoothed => 2 * self.lds.dim(),
+            Features::Type | Features::Filtered | Features::Smoothed => self.lds.dim(),
+        }
+    }
+
+    fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
+        let dim = self.lds.dim();
+        match self.features {
+            Features::Type => {
+                self.types(sentence).chunks_exact(dim).for_each(|row| out.push_dense(row));
+            }
+            Features::Filtered | Features::Smoothed => {
+                self.states(sentence).chunks_exact(dim).for_each(|row| out.push_dense(row));
+            }
+            Features::TypeAndSmoothed => {
+                let (types, states) = (self.types(sentence), self.states(sentence));
+                for (word, state) in types.chunks_exact(dim).zip(states.chunks_exact(dim)) {
+                    out.push_dense(&[word, state].concat());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The exams that every model takes, and what it must refuse.
+
+use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
+use latens_counts::{Boundary, Budget, LagCounts};
+use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
+use latens_model_lds::{Features, HiddenState, Lds, LdsParams, Training};
+use latens_testkit::two_class_corpus;
+use std::ops::ControlFlow;
+
+fn params() -> LdsParams {
+    LdsParams { dim: 4, n_iterations: 4, pseudo_counts: Some(5.0), ..LdsParams::default() }
+}
+
+fn fit(params: &Valid<LdsParams>, corpus: &Corpus) -> Result<Lds, FitError> {
+    Lds::fit(params, Training::of(params, corpus, None, &mut unwatched)?, &mut unwatched)
+}
+
+fn toy() -> (Lds, Corpus) {
+    let corpus = two_class_corpus(400, 1);
+    (fit(&params().validate().unwrap(), &corpus).unwrap(), corpus)
+}
+
+/// A corpus of one file, with the vocabulary of its words.
+fn corpus(sentences: &[&str]) -> Corpus {
+    let limits = VocabLimits::default();
+    let mut counts = std::collections::BTreeMap::from([("<eos>", sentences.len() as u64)]);
+    let words = sentences.iter().flat_map(|sentence| sentence.split_whitespace());
+    words.for_each(|word| *counts.entry(word).or_default() += 1);
+    let vocab = Vocab::from_counts(counts, &limits);
+    let ids = |sentence: &&str| -> Vec<WordId> {
+        sentence.split_whitespace().map(|word| vocab.id(word)).collect()
+    };
+    let sentences = Sentences::from_words(sentences.iter().map(ids));
+    Corpus {
+        lexicon: Lexicon { preprocessing: Preprocessing::default(), limits, vocab },
+        sentences,
+    }
+}
+
+fn refusal(params: LdsParams, corpus: &Corpus) -> String {
+    fit(&params.validate().unwrap(), corpus).unwrap_err().to_string()
+}
+
+#[test]
+fn it_is_a_token_encoder_of_every_kind_of_features() {
+    let (lds, corpus) = toy();
+    latens_testkit::check_token_encoder(&lds, &corpus.sentences);
+    for (_, features) in Features::ALL {
+        latens_testkit::check_token_encoder(&lds.encoder(features), &corpus.sentences);
+    }
+}
+
+#[test]
+fn its_file_gives_it_back_and_damage_is_noticed() {
+    let (lds, corpus) = toy();
+    latens_testkit::check_file_round_trip(&lds, Lds::save, Lds::open, |a, b| {
+        assert_eq!(a.transition(), b.transition());
+        assert_eq!(a.type_vectors(), b.type_vectors());
+        let [mut rows, mut others] = [FeatureRows::new(), FeatureRows::new()];
+        a.encode(corpus.sentences.get(3), &mut rows);
+        b.encode(corpus.sentences.get(3), &mut others);
+        assert_eq!(rows, others);
+    });
+}
+
+#[test]
+fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+    let (corpus, valid) = (two_class_corpus(400, 1), two_class_corpus(100, 2).sentences);
+    let params = params().validate().unwrap();
+    for valid in [None, Some(&valid)] {
+        let data = || Training::of(&params, &corpus, valid, &mut unwatched).unwrap();
+        latens_testkit::check_resume(
+            |watch| Lds::fit(&params, data(), watch),
+            |checkpoint, watch| Lds::resume(&params, data(), checkpoint, watch),
+            |a, b| {
+                assert_eq!(a.transition(), b.transition());
+                assert_eq!(a.type_vectors(), b.type_vectors());
+                assert_eq!(a.facts()["gain"], b.facts()["gain"]);
+                assert_eq!(a.facts()["best_iteration"], b.facts()["best_iteration"]);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_checkpoint_of_other_counts_is_refused() {
+    let params = params().validate().unwrap();
+    let data =
+        |seed| Training::of(&params, &two_class_corpus(400, seed), None, &mut unwatched).unwrap();
+    let mut checkpoint = None;
+    let stopped = Lds::fit(&params, data(1), &mut |progress| {
+        checkpoint = progress.checkpoint.map(|make| make());
+        if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(stopped, Err(FitError::Interrupted)));
+    let refused = Lds::resume(&params, data(2), &checkpoint.unwrap(), &mut unwatched);
+    assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+}
+
+#[test]
+fn counts_of_parts_give_the_model_of_the_whole() {
+    let corpus = two_class_corpus(400, 1);
+    let params = params().validate().unwrap();
+    let part = |range| {
+        let part =
+            Corpus { lexicon: corpus.lexicon.clone(), sentences: corpus.sentences.slice(range) };
+        let go_on = &mut |_| ControlFlow::Continue(());
+        LagCounts::of(&part, 7, Boundary::Stream, &Budget::default(), go_on).unwrap()
+    };
+    let merged = |parts: [LagCounts; 2]| LagCounts::merge(&parts, &Budget::default()).unwrap();
+    let fit = |counts| {
+        Lds::fit(&params, Training { counts, valid: None }, &mut unwatched).unwrap().transition()
+    };
+    let [a, b] = [0..150, 150..400].map(part);
+    assert_eq!(fit(merged([a.clone(), b.clone()])), fit(merged([b, a])));
+}
+
+#[test]
+fn features_are_on_the_unit_sphere_and_know_their_context() {
+    let (lds, corpus) = toy();
+    let vocab = &corpus.lexicon.vocab;
+    let [a, b] = ["a0", "b0"].map(|word| vocab.id(word));
+    let row = |features, sentence: &[WordId], at: usize| {
+        let mut rows = FeatureRows::new();
+        lds.encoder(features).encode(sentence, &mut rows);
+        rows.row(at).1.to_vec()
+    };
+    for (_, features) in Features::ALL {
+        let row = row(features, &[a, b, a], 1);
+        let norm: f32 = row.iter().map(|x| x * x).sum::<f32>();
+        let expected = if features == Features::TypeAndSmoothed { 2.0 } else { 1.0 };
+        assert!((norm - expected).abs() < 1e-5, "{norm}");
+    }
+    let [alone, after_a] =
+        [&[b][..], &[a, b]].map(|words| row(Features::Type, words, words.len() - 1));
+    assert_eq!(alone, after_a, "a word's own vector knows no context");
+    assert_ne!(row(Features::Filtered, &[a, b], 1), row(Features::Filtered, &[b, b], 1));
+    assert_eq!(row(Features::Filtered, &[a, b], 0), row(Features::Filtered, &[a, a], 0));
+    assert_ne!(row(Features::Smoothed, &[a, b], 0), row(Features::Smoothed, &[a, a], 0));
+}
+
+#[test]
+fn words_of_a_class_have_vectors_alike() {
+    let (lds, corpus) = toy();
+    let (vectors, vocab) = (lds.type_vectors(), &corpus.lexicon.vocab);
+    let vector = |word: &str| &vectors[vocab.id(word).index() * 4..][..4];
+    let cosine =
+        |a: &str, b: &str| -> f32 { vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum() };
+    assert!(cosine("a0", "a1") > cosine("a0", "b1") && cosine("b0", "b1") > cosine("b0", "a1"));
+    assert!(vector("<unk>").iter().all(|&x| x == 0.0), "a word that was never seen has none");
+}
+
+#[test]
+fn the_next_word_is_of_the_other_class_more_often() {
+    let (lds, corpus) = toy();
+    let vocab = &corpus.lexicon.vocab;
+    let probs = lds.next_word_probs(&[vocab.id("a0")]);
+    assert!((probs.iter().sum::<f64>() - 1.0).abs() < 1e-12 && probs.iter().all(|&p| p > 0.0));
+    let usual = lds.next_word_probs(&[]);
+    let change = |word: &str| probs[vocab.id(word).index()] / usual[vocab.id(word).index()];
+    assert!(change("b0") > 1.0 && change("a1") < 1.0, "{} {}", change("b0"), change("a1"));
+}
+
+#[test]
+fn both_recurrent_networks_predict_the_same_state() {
+    let (lds, corpus) = toy();
+    let sentence = &corpus.sentences.iter().find(|sentence| sentence.len() > 6).unwrap()[..6];
+    // Linear units: h ← R h + input(w).
+    let hidden = |state| {
+        let weights = lds.rnn_weights(state);
+        let dim = weights.dim;
+        let mut h = vec![0.0; dim];
+        for word in sentence {
+            let input = &weights.input[word.index() * dim..][..dim];
+            let row =
+                |i: usize| weights.recurrent[i * dim..][..dim].iter().zip(&h).map(|(r, h)| r * h);
+            h = (0..dim).map(|i| row(i).sum::<f32>() + input[i]).collect();
+        }
+        let output = |word: usize| {
+            weights.output[word * dim..][..dim].iter().zip(&h).map(|(o, h)| o * h).sum::<f32>()
+        };
+        (0..weights.bias.len()).map(output).collect::<Vec<f32>>()
+    };
+    let (predicted, filtered) = (hidden(HiddenState::Predicted), hidden(HiddenState::Filtered));
+    for (a, b) in predicted.iter().zip(filtered) {
+        assert!((a - b).abs() < 1e-4, "{a} {b}");
+    }
+    let bias: f64 =
+        lds.rnn_weights(HiddenState::Filtered).bias.iter().map(|b| f64::from(*b).exp()).sum();
+    assert!((bias - 1.0).abs() < 1e-5);
+}
+
+#[test]
+fn transitions_lead_from_class_to_class() {
+    let (lds, corpus) = toy();
+    let pairs = lds.transition_pairs(4, 3, 1).unwrap();
+    assert!(pairs.is_sorted_by(|a, b| a.strength >= b.strength) && pairs[0].strength < 1.0);
+    assert!(pairs.iter().all(|pair| pair.from.len() == 3 && pair.to.len() == 3));
+    assert!(pairs[0].from.iter().all(|(word, _)| corpus.lexicon.vocab.count(*word) > 0));
+}
+
+#[test]
+fn held_out_text_decides_when_to_stop() {
+    // Little text, many iterations: the model gets better on it for ever, but not elsewhere.
+    let (corpus, valid) = (two_class_corpus(40, 1), two_class_corpus(400, 2).sentences);
+    let params = LdsParams { dim: 12, n_iterations: 40, pseudo_counts: Some(1.0), ..params() };
+    let params = params.validate().unwrap();
+    let training = Training::of(&params, &corpus, Some(&valid), &mut unwatched).unwrap();
+    let mut seen = Vec::new();
+    let lds = Lds::fit(&params, training, &mut |progress| {
+        seen.extend(progress.metrics.iter().find(|(name, _)| *name == "valid_gain").map(|m| m.1));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert!(seen.len() < 41, "{seen:?}");
+    assert_eq!(lds.facts()["valid_gain"].as_f64(), Some(best));
+    assert!((lds.gain(&valid) - best).abs() < 1e-4 * best.abs(), "turned, but the same model");
+    let at = lds.facts()["best_iteration"].as_u64().unwrap() as usize;
+    assert_eq!(seen[at], best);
+    assert_eq!(seen.len(), at + 3, "two more are tried");
+}
+
+#[test]
+fn too_little_text_is_refused() {
+    let one_type = corpus(&["a a a a a a a a a a a a"]);
+    let message = refusal(params(), &one_type);
+    assert!(message.contains("at least 3 different words, has 2"), "{message}");
+    let short = corpus(&["a b c d e"]);
+    let message = refusal(params(), &short);
+    assert!(message.contains("words 7 tokens apart, has none"), "{message}");
+}
+
+#[test]
+fn more_dimensions_than_words_are_refused() {
+    let corpus = two_class_corpus(100, 1);
+    let message = refusal(LdsParams { dim: 400, ..params() }, &corpus);
+    assert!(message.contains("`dim` must be at most 20, one less than"), "{message}");
+}
+
+#[test]
+fn no_pseudo_counts_are_raised_with_a_warning_and_give_no_nan() {
+    let corpus = two_class_corpus(60, 1);
+    let none = LdsParams { pseudo_counts: Some(0.0), n_iterations: 10, ..params() };
+    let lds = fit(&none.validate().unwrap(), &corpus).unwrap();
+    assert!(lds.warnings()[0].contains("1 was used"), "{:?}", lds.warnings());
+    assert_eq!(lds.facts()["pseudo_counts"].as_f64(), Some(1.0));
+    assert!(lds.facts()["gain"].as_f64().unwrap().is_finite());
+    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+}
+
+#[test]
+fn words_that_always_follow_each_other_are_warned_of() {
+    // Each word is followed by one other: nothing is left to chance but for the pseudo-counts.
+    let sentences = vec!["a b c d e f g h i j"; 200];
+    let params = LdsParams { dim: 3, n_iterations: 30, pseudo_counts: Some(1.0), ..params() };
+    let lds = fit(&params.validate().unwrap(), &corpus(&sentences)).unwrap();
+    assert!(
+        lds.warnings().iter().any(|warning| warning.contains("by heart")),
+        "{:?}",
+        lds.warnings()
+    );
+    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+}
+
+#[test]
+fn counts_that_do_not_fit_the_parameters_are_refused() {
+    let corpus = two_class_corpus(100, 1);
+    let counts = |n_lags, boundary| {
+        LagCounts::of(&corpus, n_lags, boundary, &Budget::default(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap()
+    };
+    let refusal = |counts| {
+        let params = params().validate().unwrap();
+        let refused = Lds::fit(&params, Training { counts, valid: None }, &mut unwatched);
+        refused.unwrap_err().to_string()
+    };
+    let message = refusal(counts(7, Boundary::Sentence));
+    assert!(message.contains("`boundary` must be sentence"), "{message}");
+    let message = refusal(counts(3, Boundary::Stream));
+    assert!(message.contains("`lags` must be at most 3"), "{message}");
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let bad = [
+        LdsParams { dim: 0, ..params() },
+        LdsParams { lags: 0, ..params() },
+        LdsParams { ssid_lags: 1, ..params() },
+        LdsParams { pseudo_counts: Some(-1.0), ..params() },
+        LdsParams { pseudo_counts: Some(f64::NAN), ..params() },
+    ];
+    assert!(bad.into_iter().all(|params| params.validate().is_err()));
+}
