@@ -104,6 +104,7 @@ impl Residual {
     }
 
     /// Adds the derivatives of weights, and those of `x` to `d_x`, given `d_out`.
+    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub(super) fn backward(
         &mut self,
         device: &Device,

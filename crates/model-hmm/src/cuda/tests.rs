@@ -61,7 +61,8 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
         }
         assert_near(&gradient, cpu.gradient(), tolerance(precision));
     }
-    let (a, b) = (cpu.log_prob(&[batch.clone()]).unwrap(), cuda.log_prob(&[batch]).unwrap());
+    let (a, b) =
+        (cpu.log_prob(std::slice::from_ref(&batch)).unwrap(), cuda.log_prob(&[batch]).unwrap());
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
