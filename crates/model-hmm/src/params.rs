@@ -128,7 +128,7 @@ impl Default for HmmParams {
             state_dropout: 0.0,
             dropout: 0.0,
             epochs: 20,
-            batch_tokens: 600,
+            batch_tokens: 1024,
             learning_rate: 0.01,
             schedule: Schedule::Cosine,
             weight_decay: 0.0,
