@@ -460,3 +460,18 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
         ["model", "undisturbed"].map(|model| folder.json(&format!("perplexity {model} text")));
     assert_eq!(scores[0], scores[1]);
 }
+
+/// Without a graphics card, and without the feature that uses one, `--device cuda` is refused before anything is
+/// learned; so is what a device cannot learn.
+#[test]
+fn a_device_that_is_not_there_is_told() {
+    let folder = Folder::new();
+    folder.write("text", "a b c\nb c a\nc a b\n");
+    let small = "text --n-states 4 --n-clusters 2 --dim 4 --device cuda";
+    train_hmm(&folder, small).assert_refused("cannot use the device `cuda`");
+    train_hmm(&folder, &format!("{small} --parameterization scalar"))
+        .assert_refused("`device` must be `cpu` for a model with numbers of their own");
+    let letters = format!("{small} --word-vectors chars");
+    train_hmm(&folder, &letters).assert_refused("words read off letters");
+    folder.run("train hmm text --device gpu -o hmm").assert_refused("a device is `cpu` or `cuda`");
+}

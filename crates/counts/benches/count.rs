@@ -41,7 +41,10 @@ fn zipf(n_tokens: usize, n_words: usize) -> Corpus {
             sum
         })
         .collect();
-    let mut word = || WordId::from(2 + sums.partition_point(|&below| below < sum * rng.uniform()));
+    let mut word = || {
+        let place = sum * rng.uniform();
+        WordId::from(2 + sums.partition_point(|&below| below < place).min(sums.len() - 1))
+    };
     let ids: Vec<WordId> = (0..n_tokens).map(|_| word()).collect();
     let limits = VocabLimits::default();
     let words: Vec<String> = (2..n_words).map(|rank| format!("w{rank}")).collect();

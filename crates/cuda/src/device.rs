@@ -1,9 +1,10 @@
 //! A device, its memory, and the kernels compiled for it.
 
 use cudarc::cublas::CudaBlas;
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr,
-    LaunchConfig, ValidAsZeroBits,
+    DriverError, LaunchConfig, ValidAsZeroBits,
 };
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 use std::collections::HashMap;
@@ -40,7 +41,7 @@ pub enum CudaError {
 }
 
 impl CudaError {
-    pub(crate) fn failed(what: &'static str) -> impl FnOnce(cudarc::driver::DriverError) -> Self {
+    pub(crate) fn failed(what: &'static str) -> impl FnOnce(DriverError) -> Self {
         move |error| CudaError::Failed { what, problem: format!("{error:?}") }
     }
 }
@@ -107,11 +108,14 @@ impl Device {
     pub fn open() -> Result<Device, CudaError> {
         find_libraries()?;
         let failed = CudaError::failed;
-        if CudaContext::device_count().map_err(failed("count devices"))? == 0 {
-            return Err(CudaError::NoDevice);
-        }
+        match CudaContext::device_count() {
+            Ok(0) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
+                return Err(CudaError::NoDevice);
+            }
+            count => count.map_err(failed("count devices"))?,
+        };
         let context = CudaContext::new(0).map_err(failed("open the device"))?;
-        // SAFETY: events order streams, and there is one stream only.
+        // SAFETY: events order streams, and what belongs to this device is used in one stream only.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(failed("make a stream"))?;
         let blas = CudaBlas::new(stream.clone())
@@ -192,8 +196,8 @@ impl Device {
         Ok(())
     }
 
-    fn room<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>, cudarc::driver::DriverError> {
-        // SAFETY: an array of no numbers is never read.
+    fn room<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>, DriverError> {
+        // SAFETY: it is room for an array of no numbers, of which nothing reads any.
         unsafe { self.stream.alloc(len) }
     }
 
@@ -222,7 +226,8 @@ impl<T> Array<T> {
     }
 }
 
-/// Starts a kernel. What calls it has checked that all arrays are as long as the kernel reads and writes.
+/// Starts a kernel. What calls it has checked that all arrays are as long as the kernel reads and writes, as far as
+/// indices on the device do not lead elsewhere.
 macro_rules! launch {
     ($device:expr, $name:literal, $config:expr, $($arg:expr),* $(,)?) => {{
         let mut launch = $device.stream.launch_builder($device.kernel($name));
@@ -296,8 +301,7 @@ pub(crate) fn failed_with(what: &'static str, problem: String) -> CudaError {
     CudaError::Failed { what, problem }
 }
 
-fn memory_error(error: &cudarc::driver::DriverError, bytes: usize) -> CudaError {
-    use cudarc::driver::sys::CUresult;
+fn memory_error(error: &DriverError, bytes: usize) -> CudaError {
     match error.0 {
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => CudaError::OutOfMemory { bytes },
         _ => failed_with("make room on the device", format!("{error:?}")),

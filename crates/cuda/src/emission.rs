@@ -71,6 +71,7 @@ impl Emissions {
     ) -> Result<(), CudaError> {
         assert!(self.n_slots * k <= table.len() && words.len() == self.n_slots * dim, "all slots");
         assert!(self.n_clusters * k * dim <= states.len(), "all states");
+        assert_eq!(bias.len(), self.n_slots, "a bias for each slot");
         let (words, bias) = (weights.at(words), weights.at(bias));
         let config = grid((self.n_parts, k.div_ceil(Emissions::PART), 1), (16, 16));
         let (k_of, dim) = (k as i32, dim as i32);
@@ -132,6 +133,7 @@ impl Emissions {
     ) -> Result<(), CudaError> {
         assert!(self.n_slots * k <= derivatives.len() && bias.len() == self.n_slots, "all slots");
         assert!(self.n_clusters * k * dim <= d_states.len().min(states.len()), "all states");
+        assert_eq!(words.len(), self.n_slots * dim, "a vector for each slot");
         let vectors = weights.at(words.clone());
         let (k_of, dim_of, n_slots) = (k as i32, dim as i32, self.n_slots as i32);
         let tiles = |n: usize| n.div_ceil(Emissions::PART);

@@ -132,6 +132,9 @@ impl Device {
         for array in [&*d_z, y, d_y] {
             assert!(n * dim <= array.len(), "whole rows");
         }
+        if n == 0 {
+            return Ok(());
+        }
         self.reserve(partial, n_parts * dim)?;
         let config = grid((n_parts.max(1), 1, 1), (dim.next_multiple_of(32).min(1024), 1));
         let (n, dim) = (n as i32, dim as i32);
@@ -208,7 +211,10 @@ impl Device {
         assert!(n <= inverse_deviation.len(), "a deviation for each row");
         let room_of_warp = 2 * dim * size_of::<f32>();
         let n_warps = WARPS.min(ROOM / room_of_warp);
-        assert!(n_warps > 0, "rows of at most 6,144 numbers");
+        assert!(dim <= MAX_DIM, "rows of at most so many numbers");
+        if n == 0 {
+            return Ok(());
+        }
         self.reserve(partial, n_parts * 2 * dim)?;
         let gains = weights.at(gain.clone());
         let mut config = grid((n_parts.max(1), 1, 1), (32 * n_warps, 1));
@@ -265,6 +271,9 @@ impl Device {
         launch!(self, "to_bf16", config, &mut out.0, &x.0, &n)
     }
 }
+
+/// The longest row of a norm: two rows of sums lie in the 48 KiB that a part has.
+pub const MAX_DIM: usize = 6_144;
 
 /// How many rows' sums are made at a time; the kernels have the same number.
 const ROWS_OF_PART: usize = 16;

@@ -1,9 +1,11 @@
 //! CUDA for the models of latens: memory on a device, kernels compiled when a device is opened, and products of
-//! matrices by cuBLAS, behind functions that check the sizes of what they are given.
+//! matrices by cuBLAS, behind functions that check the lengths of what they are given. What arrays of indices hold is
+//! not checked: it lies on the device, and whoever put it there answers for it. An array belongs to the device that
+//! made it.
 //!
 //! Nothing here is needed to build: the libraries of CUDA are looked for when [`Device::open`] is called, and where there
 //! are none it says so. The crate knows no words and no models; what a kernel computes is said in its `.cu` file and
-//! at the function that starts it, and the tests compute the same on the CPU.
+//! at the function that starts it. The tests of `latens-model-hmm` compare whole steps with those of the CPU.
 //!
 //! Matrices are row-major. All work is done in one stream, in the order of the calls; only downloads wait for it.
 
@@ -19,8 +21,8 @@ mod optimizer;
 
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
-pub use layers::{Columns, RowGroups};
+pub use layers::{Columns, MAX_DIM, RowGroups};
 pub use optimizer::{AdamWStep, StepResult};
 pub use product::{Precision, Transposed};
-pub use recursion::{Groups, Sequences};
+pub use recursion::{Groups, MAX_STATES, Sequences};
 pub use transition::Blocks;

@@ -28,6 +28,11 @@ impl Sequences<'_> {
     fn n_tokens(&self) -> usize {
         self.clusters.len()
     }
+
+    fn check(&self) {
+        let n = self.n_tokens();
+        assert!(self.slots.len() == n && self.block_of_pair.len() == n, "numbers for each token");
+    }
 }
 
 /// Tokens in groups, each with a number of its own; where the numbers lie in one array.
@@ -43,6 +48,16 @@ pub struct Groups<'a> {
     pub tokens: Range<usize>,
 }
 
+impl Groups<'_> {
+    fn check(&self) {
+        assert_eq!(
+            self.begins.len(),
+            self.rows.len() + 1,
+            "a beginning for each group, and an end"
+        );
+    }
+}
+
 impl Device {
     /// b of each token's slot.
     pub fn place(
@@ -52,6 +67,7 @@ impl Device {
         sequences: &Sequences<'_>,
         k: usize,
     ) -> Result<(), CudaError> {
+        sequences.check();
         assert!(sequences.n_tokens() * k <= local.len(), "k numbers a token");
         let config = for_each(sequences.n_tokens() * k);
         let (n_tokens, k) = (sequences.n_tokens() as i32, k as i32);
@@ -67,11 +83,13 @@ impl Device {
         sequences: &Sequences<'_>,
         k: usize,
     ) -> Result<(), CudaError> {
+        sequences.check();
         assert!(sequences.len() <= log_probs.len(), "a number for each sentence");
         assert!(sequences.n_tokens() * k <= alpha.len().min(local.len()), "k numbers a token");
         if sequences.len() == 0 {
             return Ok(());
         }
+        assert!(k <= MAX_STATES, "as many states as there is room for");
         let mut config = grid((sequences.len(), 1, 1), (THREADS, 1));
         config.shared_mem_bytes = ((2 * k + THREADS) * size_of::<f32>()) as u32;
         let k = k as i32;
@@ -102,6 +120,7 @@ impl Device {
         sequences: &Sequences<'_>,
         k: usize,
     ) -> Result<(), CudaError> {
+        sequences.check();
         for array in [&*alpha, weighted, nodes, local] {
             assert!(sequences.n_tokens() * k <= array.len(), "k numbers a token");
         }
@@ -139,6 +158,7 @@ impl Device {
         if pairs.rows.is_empty() {
             return Ok(());
         }
+        pairs.check();
         assert!(pairs.rows.len() * k * k <= ratios.len(), "a block for each group");
         let config = grid((pairs.rows.len(), k.min(16), 1), (k.next_multiple_of(32).min(512), 1));
         let k = k as i32;
@@ -168,6 +188,7 @@ impl Device {
         if groups.rows.is_empty() {
             return Ok(());
         }
+        groups.check();
         let config = grid((groups.rows.len(), 1, 1), (k.next_multiple_of(32).min(512), 1));
         let k = k as i32;
         let rows = groups.ints.at(groups.rows.clone());
@@ -177,5 +198,8 @@ impl Device {
     }
 }
 
-/// Threads of a sentence.
+/// Threads of a sentence; the kernels have the same number.
 const THREADS: usize = 512;
+
+/// The most states of a token: two rows of them lie in the 48 KiB that a sentence has.
+pub const MAX_STATES: usize = 5_824;

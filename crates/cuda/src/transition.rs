@@ -196,7 +196,7 @@ fn check_gradient(
     n_pairs: usize,
     (k, n): (usize, usize),
 ) {
-    assert!(n * n <= n_logits, "all pairs of states");
+    assert!(n * n <= n_logits && n.is_multiple_of(k), "all pairs of states, in whole clusters");
     assert!(n <= log_sums.len() && n <= left.len(), "all states");
     assert!((n / k).pow(2) <= n_pairs, "all pairs of clusters");
 }

@@ -1,7 +1,8 @@
 //! The learner on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, probabilities and
 //! expected counts on the device.
 //!
-//! A step writes the logits of all pairs of states that take part once, in half precision; their sums, the blocks
+//! A step writes the logits of all pairs of states that take part once, in half precision if the states of a cluster
+//! come in eights; their sums, the blocks
 //! that the batch uses, and the derivatives, which take their place, are each one pass over them. No sentence is impossible or too unlikely
 //! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
 //! logarithms instead.
@@ -309,7 +310,7 @@ impl<'a> CudaLearner<'a> {
         device.multiply_bf16(d_to, 1.0, g(Yes), (from, vectors, No), (n, dim, n))
     }
 
-    /// Σ ln p of as many batches as their blocks have room.
+    /// Σ ln p of a batch, whose blocks must have room.
     fn score(&mut self, batch: &Batch<'_>, kept: &Kept) -> Result<f64, CudaError> {
         /// About how many rows of logits are made at a time.
         const ROWS: usize = 4096;

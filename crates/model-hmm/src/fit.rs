@@ -87,7 +87,6 @@ pub(crate) fn fit(
 ) -> Result<Fitted, FitError> {
     let parameters = parameters(task);
     let n_weights = parameters.layout().len();
-    check_device(task)?;
     let (state, learned, best) = match checkpoint {
         Some(checkpoint) => restore(task, checkpoint, n_weights)?,
         None => {
@@ -108,14 +107,20 @@ pub(crate) fn fit(
     }
 }
 
+/// The most states of a word, and the longest embedding, that the device's kernels have room for.
+const MAX_STATES_OF_WORD: usize = 5_824;
+const MAX_DIM: usize = 6_144;
+
 /// Refuses what cannot be learned on the device.
-fn check_device(task: &Task<'_>) -> Result<(), FitError> {
+pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
     let params = task.params;
     let words = [
         (params.parameterization == Parameterization::Scalar, "numbers of their own"),
         (params.constraint == Constraint::Uniform, "states drawn for each word"),
         (params.word_vectors == WordVectors::Chars, "words read off letters"),
         (task.n_tags > 0, "tags"),
+        (task.support.k > MAX_STATES_OF_WORD, "so many states for one word"),
+        (params.dim > MAX_DIM, "so long embeddings"),
     ];
     for (is_so, what) in words {
         let must = format!("`cpu` for a model with {what}");

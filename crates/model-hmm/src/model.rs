@@ -144,6 +144,7 @@ fn fit_from(
         device: training.device,
         kind: Hmm::KIND,
     };
+    fit::check_device(&task)?;
     let (weights, tables, mut facts) = if params.by_em() {
         let fitted = em::fit(&task, &vocab, checkpoint, watch)?;
         (None, fitted.tables, fitted.facts)

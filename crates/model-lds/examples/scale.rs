@@ -69,7 +69,8 @@ fn text(n_tokens: usize, cumulative: &[f64], seed: u64) -> Sentences {
     let (n, total) = (cumulative.len(), cumulative[cumulative.len() - 1]);
     let mut before = 0;
     let mut word = || {
-        let rank = cumulative.partition_point(|&sum| sum < rng.uniform() * total).min(n - 1);
+        let place = rng.uniform() * total;
+        let rank = cumulative.partition_point(|&sum| sum < place).min(n - 1);
         let shifted = rng.uniform() < 0.5;
         before = if shifted { (rank + before % 50 * 7) % n } else { rank };
         WordId::from(2 + before % (n - 2))

@@ -13,8 +13,8 @@ pub struct LdsParams {
     /// How many blocks the matrix has, in each direction, that the first model is made of; pairs of words
     /// up to `2 · ssid_lags − 1` tokens apart go into it.
     pub ssid_lags: usize,
-    /// How often each word is taken to have been seen besides, alone; 0.2 tokens a word if not given. It
-    /// is what keeps rare words from being learned by heart.
+    /// How often each word is taken to have been seen besides, alone; if not given, a fifth of how often a word
+    /// is seen on average, but at least 1. It is what keeps rare words from being learned by heart.
     pub pseudo_counts: Option<f64>,
     /// How many steps of EM follow the first model at most; fewer if held-out text says so.
     pub n_iterations: usize,

@@ -24,7 +24,9 @@ impl Word2vec {
     ) -> Result<Word2vec, FitError> {
         check_text(corpus)?;
         let rows = Learner::first_rows(params, corpus.lexicon.vocab.len());
-        Fit::new(params, corpus, &rows, State::default()).run(watch)
+        let fit = Fit::new(params, corpus, &rows, State::default());
+        drop(rows);
+        fit.run(watch)
     }
 
     /// Goes on from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
@@ -44,6 +46,7 @@ impl Word2vec {
             let problem = "there are not so many blocks of text";
             return Err(CheckpointError::Invalid { problem }.into());
         }
+        drop(rows);
         fit.run(watch)
     }
 }

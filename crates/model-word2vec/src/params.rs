@@ -60,7 +60,7 @@ impl Params for Word2vecParams {
         check_range("n_negatives", self.n_negatives, 1..=1000)?;
         check_range("noise_power", self.noise_power, -1.0..=2.0)?;
         check_range("subsample", self.subsample, 0.0..=1.0)?;
-        check_range("epochs", self.epochs, 1..)?;
+        check_range("epochs", self.epochs, 1..=100_000)?;
         check_range("learning_rate", self.learning_rate, (Excluded(0.0), Unbounded))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct LdsArgs {
     #[arg(long, value_name = "K", default_value_t = LdsParams::default().ssid_lags)]
     ssid_lags: usize,
     /// How often each word is taken to have been seen besides; more keeps rare words from being learned by
-    /// heart [default: 0.2 tokens a word, rounded]
+    /// heart [default: a fifth of how often a word is seen on average, at least 1]
     #[arg(long, value_name = "N")]
     pseudo_counts: Option<f64>,
     /// How many steps of EM follow the first model at most

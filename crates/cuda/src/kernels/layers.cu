@@ -109,6 +109,7 @@ extern "C" __global__ void norm_backward(float* d_x, float* partial, const float
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
     float* own = sums + 2 * warp * dim;
     for (int c = lane; c < 2 * dim; c += 32) own[c] = 0;
+    __syncwarp();
     int last = min(n, (int)(blockIdx.x + 1) * ROWS_OF_PART);
     for (int r = blockIdx.x * ROWS_OF_PART + warp; r < last; r += n_warps) {
         long long at = (long long)r * dim;
@@ -149,8 +150,9 @@ extern "C" __global__ void add_column_sums(float* out, const float* partial, int
     out[c] += sum;
 }
 
-// The nearest bf16, ties to even.
+// The nearest bf16, ties to even; what is not a number stays none.
 __device__ unsigned short bf16_of(float x) {
+    if (x != x) return 0x7FC0;
     unsigned bits = __float_as_uint(x);
     return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }

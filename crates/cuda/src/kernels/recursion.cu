@@ -9,7 +9,7 @@ extern "C" __global__ void place(float* local, const float* emission, const unsi
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_tokens * k;
          at += (long long)gridDim.x * blockDim.x) {
         long long slot = slots[at / k];
-        local[at] = fmaxf(emission[slot * k + at % k], SMALLEST_EMISSION);
+        local[at] = at_least(emission[slot * k + at % k], SMALLEST_EMISSION);
     }
 }
 
@@ -62,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward_pass(float* alpha,
     double mass_of_steps = 1;
     for (unsigned t = begin; t < end; t++) {
         if (t == begin) {
-            for (int j = threadIdx.x; j < k; j += blockDim.x) right[j] = start[(long long)clusters[t] * k + j];
+            for (int j = threadIdx.x; j < k; j += blockDim.x)
+                right[j] = at_least(start[(long long)clusters[t] * k + j], SMALLEST_TRANSITION);
         } else if (held) {
             float sum = 0;
 #pragma unroll
@@ -181,10 +182,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_pass(float* alpha
         }
         total = quick_sum(total, shared, turn++);
         max = quick_max(max, shared, turn++);
+        float beta_scale = 1, local_scale = 1;
+        if (max < SMALL_MASS) {
+            // Each factor by itself first: their product could be smaller than a float can be.
+            float max_beta = 0, max_local = 0;
+            for (int j = threadIdx.x; j < k; j += blockDim.x) {
+                max_beta = fmaxf(max_beta, is_last ? 1.0f : beta[j]);
+                max_local = fmaxf(max_local, local[(long long)t * k + j]);
+            }
+            beta_scale = 1.0f / quick_max(max_beta, shared, turn++);
+            local_scale = 1.0f / quick_max(max_local, shared, turn++);
+            max = 0;
+            for (int j = threadIdx.x; j < k; j += blockDim.x) {
+                float b = is_last ? 1.0f : beta[j];
+                max = fmaxf(max, (b * beta_scale) * (local[(long long)t * k + j] * local_scale));
+            }
+            max = quick_max(max, shared, turn++);
+        }
         float scale = 1.0f / total;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
             long long at = (long long)t * k + j;
-            float b = is_last ? 1.0f : beta[j], a = alpha[at] * scale, v = b * local[at] / max;
+            float b = is_last ? 1.0f : beta[j], a = alpha[at] * scale;
+            float v = (b * beta_scale) * (local[at] * local_scale) / max;
             nodes[at] = a * b;
             alpha[at] = a;
             weighted[at] = v;

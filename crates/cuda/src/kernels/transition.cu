@@ -63,6 +63,10 @@ extern "C" __global__ void row_log_sums(float* log_sums, const float* logits, in
 // `n` columns and begin with row `first_row`. What is smaller than SMALLEST_TRANSITION is taken for it, so that no
 // sentence is impossible.
 #define SMALLEST_TRANSITION 1e-30f
+
+// The larger of a probability and a floor; what is not a number stays none, so that it is noticed.
+__device__ float at_least(float x, float floor) { return x < floor ? floor : x; }
+
 extern "C" __global__ void gather_blocks(float* blocks, const float* logits, const float* log_sums,
                                          const unsigned* from, const unsigned* to, int k, int n, int first_row) {
     long long u = blockIdx.x;
@@ -72,14 +76,14 @@ extern "C" __global__ void gather_blocks(float* blocks, const float* logits, con
         float log_sum = log_sums[row];
         float* out = blocks + (u * k + i) * k;
         for (int j = threadIdx.x; j < k; j += blockDim.x)
-            out[j] = fmaxf(expf(source[j] - log_sum), SMALLEST_TRANSITION);
+            out[j] = at_least(expf(source[j] - log_sum), SMALLEST_TRANSITION);
     }
 }
 
-// The derivative by the logits, (R - left) o a, where R is zero but in the blocks that were used: block_of[c, c']
-// is the number of a block, or -1.
-__device__ float logit_derivative(float logit, float log_sum, float left, float ratio) {
-    return expf(logit - log_sum) * (ratio - left);
+// The derivative by the logits, R o a - left o a, where R is zero but in the blocks that were used: block_of[c, c']
+// is the number of a block, or -1. R was found with transitions that are no smaller than the smallest.
+__device__ float logit_derivative(float a, float left, float ratio) {
+    return at_least(a, SMALLEST_TRANSITION) * ratio - a * left;
 }
 
 extern "C" __global__ void transition_gradient(float* logits, const float* log_sums, const float* left,
@@ -91,7 +95,7 @@ extern "C" __global__ void transition_gradient(float* logits, const float* log_s
     for (int j = threadIdx.x; j < n; j += blockDim.x) {
         int u = blocks[j / k];
         float ratio = u < 0 ? 0.0f : ratios[((long long)u * k + i % k) * k + j % k];
-        logits[i * n + j] = logit_derivative(logits[i * n + j], log_sum, left_i, ratio);
+        logits[i * n + j] = logit_derivative(expf(logits[i * n + j] - log_sum), left_i, ratio);
     }
 }
 
@@ -141,7 +145,7 @@ extern "C" __global__ void gather_blocks_half(float* blocks, const unsigned shor
         float log_sum = log_sums[row];
         float* out = blocks + (u * k + i) * k;
         for (int j = threadIdx.x; j < k; j += blockDim.x)
-            out[j] = fmaxf(expf(of_half(source[j]) - log_sum), SMALLEST_TRANSITION);
+            out[j] = at_least(expf(of_half(source[j]) - log_sum), SMALLEST_TRANSITION);
     }
 }
 
@@ -165,7 +169,7 @@ extern "C" __global__ void transition_gradient_half(unsigned short* logits, cons
         }
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            eight.x[e] = bf16_of(__expf(of_half(eight.x[e]) - log_sum) * (r[e] - left_i));
+            eight.x[e] = bf16_of(logit_derivative(__expf(of_half(eight.x[e]) - log_sum), left_i, r[e]));
         row[c] = eight;
     }
 }

@@ -1,4 +1,4 @@
-//! The device against the processor. Without a device there is nothing to compare, and the tests say so.
+//! The device against the processor. Without a device there is nothing to compare, and the tests pass.
 
 use super::*;
 use crate::learner::CpuLearner;

@@ -11,7 +11,7 @@ use super::weights::Weights;
 use latens_corpus::{
     EOS, Lexicon, MissingColumn, Preprocessing, StringTable, TaggedSentences, Vocab, VocabLimits,
 };
-use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch};
+use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, check_that};
 use serde_json::{Map, json};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -97,6 +97,9 @@ fn fit(
     let text = training.text;
     text.check_column(training.column)?;
     params.pos_column.map_or(Ok(()), |column| text.check_column(column))?;
+    let sees_itself = params.pos_column == Some(training.column);
+    let must = "another column than that of the tags to learn";
+    check_that(!sees_itself, "pos_column", must, training.column + 1).map_err(FitError::from)?;
     if !params.has_lexical() && encoders.is_empty() {
         return Err(TaggerError::NoFeatures);
     }

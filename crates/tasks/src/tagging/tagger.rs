@@ -232,6 +232,7 @@ impl FittedEncoder {
         {
             let mut values = values;
             if self.reading.is_dense {
+                dense.fill(0.0);
                 columns.iter().zip(values).for_each(|(&column, &x)| dense[column as usize] = x);
                 standardize(&mut dense, &self.means, self.reading.scale);
                 values = &dense;

@@ -147,6 +147,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         let dev =
             TaggedSentences::read(&tagged_inputs(&args.text.reading, std::slice::from_ref(dev))?)?;
         dev.check_column(args.column())?;
+        params.pos_column.map_or(Ok(()), |column| dev.check_column(column))?;
         Ok(dev)
     });
     let dev = dev.transpose()?;
