@@ -229,7 +229,7 @@ impl<T> Array<T> {
 /// Starts a kernel. What calls it has checked that all arrays are as long as the kernel reads and writes, as far as
 /// indices on the device do not lead elsewhere.
 macro_rules! launch {
-    ($device:expr, $name:literal, $config:expr, $($arg:expr),* $(,)?) => {{
+    ($device:expr, $name:expr, $config:expr, $($arg:expr),* $(,)?) => {{
         let mut launch = $device.stream.launch_builder($device.kernel($name));
         $(launch.arg($arg);)*
         // SAFETY: the arguments are those of the kernel of this name, in its order, and long enough.

@@ -31,39 +31,16 @@ impl Device {
     }
 
     /// The probabilities of blocks, from number `at` on of `out`, of logits whose first row is that of state
-    /// `first_row`.
+    /// `first_row`; k is the number of states of a cluster, n of all.
     pub fn gather_blocks(
         &self,
         out: (&mut Array<f32>, usize),
-        (logits, first_row): (&Array<f32>, usize),
+        logits: (&Array<f32>, usize),
         log_sums: &Array<f32>,
         blocks: &Blocks<'_>,
-        (k, n): (usize, usize),
+        sizes: (usize, usize),
     ) -> Result<(), CudaError> {
-        let n_blocks = blocks.from.len();
-        if n_blocks == 0 {
-            return Ok(());
-        }
-        let (out, at) = out;
-        assert!((at + n_blocks) * k * k <= out.len(), "room for all blocks");
-        assert_eq!(n_blocks, blocks.to.len(), "two clusters a block");
-        let mut out = out.at_mut(at * k * k..(at + n_blocks) * k * k);
-        let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
-        let config = grid((n_blocks, k.min(32), 1), (k.next_multiple_of(32).min(512), 1));
-        let (k, n, first_row) = (k as i32, n as i32, first_row as i32);
-        launch!(
-            self,
-            "gather_blocks",
-            config,
-            &mut out,
-            &logits.0,
-            &log_sums.0,
-            &from,
-            &to,
-            &k,
-            &n,
-            &first_row
-        )
+        self.gather("gather_blocks", out, logits, log_sums, blocks, sizes)
     }
 
     /// Logits ─▶ the derivatives (R − left) ∘ a by them, where `ratios` has R of blocks, and `block_of` the block of each
@@ -110,7 +87,20 @@ impl Device {
     pub fn gather_blocks_half(
         &self,
         out: (&mut Array<f32>, usize),
-        (logits, first_row): (&Array<u16>, usize),
+        logits: (&Array<u16>, usize),
+        log_sums: &Array<f32>,
+        blocks: &Blocks<'_>,
+        sizes: (usize, usize),
+    ) -> Result<(), CudaError> {
+        self.gather("gather_blocks_half", out, logits, log_sums, blocks, sizes)
+    }
+
+    /// Starts the kernel of this name, which reads logits of this kind.
+    fn gather<T>(
+        &self,
+        kernel: &'static str,
+        out: (&mut Array<f32>, usize),
+        (logits, first_row): (&Array<T>, usize),
         log_sums: &Array<f32>,
         blocks: &Blocks<'_>,
         (k, n): (usize, usize),
@@ -128,7 +118,7 @@ impl Device {
         let (k, n, first_row) = (k as i32, n as i32, first_row as i32);
         launch!(
             self,
-            "gather_blocks_half",
+            kernel,
             config,
             &mut out,
             &logits.0,
