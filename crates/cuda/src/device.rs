@@ -68,7 +68,7 @@ const SOURCES: [&str; 5] = [
     include_str!("kernels/optimizer.cu"),
 ];
 
-const KERNELS: [&str; 32] = [
+const KERNELS: [&str; 35] = [
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -78,12 +78,14 @@ const KERNELS: [&str; 32] = [
     "norm_backward",
     "add_column_sums",
     "to_bf16",
+    "scaled_to_bf16",
+    "scale_rows",
     "row_log_sums",
     "gather_blocks",
     "transition_gradient",
     "row_log_sums_half",
     "gather_blocks_half",
-    "transition_gradient_half",
+    "minus_probabilities_half",
     "to_half",
     "softmax",
     "softmax_gradient",
@@ -94,9 +96,10 @@ const KERNELS: [&str; 32] = [
     "emission_to_states",
     "emission_to_bias",
     "place",
-    "forward_pass",
-    "backward_pass",
+    "passes",
+    "join_passes",
     "collect_ratios",
+    "collect_differences",
     "sum_groups",
     "square_sums",
     "step_scale",
@@ -115,13 +118,27 @@ impl Device {
             count => count.map_err(failed("count devices"))?,
         };
         let context = CudaContext::new(0).map_err(failed("open the device"))?;
-        // SAFETY: events order streams, and what belongs to this device is used in one stream only.
+        // SAFETY: events order what is done in several streams; here whoever uses more than one says what waits for what.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(failed("make a stream"))?;
         let blas = CudaBlas::new(stream.clone())
             .map_err(|error| failed_with("start cuBLAS", format!("{error:?}")))?;
         let kernels = compile(&context)?;
         Ok(Device { context, stream, blas, kernels })
+    }
+
+    /// The same device once more: work that is begun with either goes on at the same time. The arrays of one can be used
+    /// with the other as far as [`Device::after`] puts what they do in order.
+    pub fn beside(&self) -> Result<Device, CudaError> {
+        let stream = self.context.new_stream().map_err(CudaError::failed("make a stream"))?;
+        let blas = CudaBlas::new(stream.clone())
+            .map_err(|error| failed_with("start cuBLAS", format!("{error:?}")))?;
+        Ok(Device { context: self.context.clone(), stream, blas, kernels: self.kernels.clone() })
+    }
+
+    /// What is begun from now on waits for all that was begun with the other.
+    pub fn after(&self, other: &Device) -> Result<(), CudaError> {
+        self.stream.join(&other.stream).map_err(CudaError::failed("wait for other work"))
     }
 
     /// What the device is called.

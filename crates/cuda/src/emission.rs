@@ -2,7 +2,7 @@
 
 use crate::device::{for_each, grid, launch};
 use crate::layers::warps;
-use crate::{Array, CudaError, Device};
+use crate::{Array, CudaError, Device, Precision};
 use cudarc::driver::{DeviceRepr, PushKernelArg};
 use std::ops::Range;
 
@@ -68,13 +68,14 @@ impl Emissions {
         (weights, words, bias): (&Array<f32>, Range<usize>, Range<usize>),
         states: &Array<f32>,
         (k, dim): (usize, usize),
+        precision: Precision,
     ) -> Result<(), CudaError> {
         assert!(self.n_slots * k <= table.len() && words.len() == self.n_slots * dim, "all slots");
         assert!(self.n_clusters * k * dim <= states.len(), "all states");
         assert_eq!(bias.len(), self.n_slots, "a bias for each slot");
         let (words, bias) = (weights.at(words), weights.at(bias));
         let config = grid((self.n_parts, k.div_ceil(Emissions::PART), 1), (16, 16));
-        let (k_of, dim) = (k as i32, dim as i32);
+        let (k_of, dim, is_fast) = (k as i32, dim as i32, is_fast(precision));
         launch!(
             device,
             "emission_logits",
@@ -85,7 +86,8 @@ impl Emissions {
             &bias,
             &states.0,
             &k_of,
-            &dim
+            &dim,
+            &is_fast
         )?;
         let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
         launch!(device, "emission_softmax", config, &mut table.0, &self.begins.0, &k_of)
@@ -122,6 +124,7 @@ impl Emissions {
 
     /// Takes derivatives by logits to words' vectors and biases (added to `gradient`) and to states' vectors
     /// (overwritten).
+    #[expect(clippy::too_many_arguments, reason = "what goes in, what comes out, and their sizes")]
     pub fn backward(
         &self,
         device: &Device,
@@ -130,12 +133,14 @@ impl Emissions {
         (gradient, words, bias): (&mut Array<f32>, Range<usize>, Range<usize>),
         d_states: &mut Array<f32>,
         (k, dim): (usize, usize),
+        precision: Precision,
     ) -> Result<(), CudaError> {
         assert!(self.n_slots * k <= derivatives.len() && bias.len() == self.n_slots, "all slots");
         assert!(self.n_clusters * k * dim <= d_states.len().min(states.len()), "all states");
         assert_eq!(words.len(), self.n_slots * dim, "a vector for each slot");
         let vectors = weights.at(words.clone());
         let (k_of, dim_of, n_slots) = (k as i32, dim as i32, self.n_slots as i32);
+        let is_fast = is_fast(precision);
         let tiles = |n: usize| n.div_ceil(Emissions::PART);
         let config = grid((self.n_parts, tiles(dim), 1), (16, 16));
         let mut d_words = gradient.at_mut(words);
@@ -148,7 +153,8 @@ impl Emissions {
             &derivatives.0,
             &states.0,
             &k_of,
-            &dim_of
+            &dim_of,
+            &is_fast
         )?;
         let config = grid((self.n_clusters, tiles(k), tiles(dim)), (16, 16));
         launch!(
@@ -160,10 +166,16 @@ impl Emissions {
             &derivatives.0,
             &vectors,
             &k_of,
-            &dim_of
+            &dim_of,
+            &is_fast
         )?;
         let mut d_bias = gradient.at_mut(bias);
         let config = warps(self.n_slots);
         launch!(device, "emission_to_bias", config, &mut d_bias, &derivatives.0, &n_slots, &k_of)
     }
+}
+
+/// Whether tensor cores make the products, for kernels.
+fn is_fast(precision: Precision) -> i32 {
+    i32::from(precision == Precision::Fast)
 }

@@ -136,7 +136,7 @@ impl Device {
             return Ok(());
         }
         self.reserve(partial, n_parts * dim)?;
-        let config = grid((n_parts.max(1), 1, 1), (dim.next_multiple_of(32).min(1024), 1));
+        let config = grid((n_parts.max(1), 1, 1), (64, 4));
         let (n, dim) = (n as i32, dim as i32);
         launch!(
             self,
@@ -262,6 +262,31 @@ impl Device {
         assert!(n <= out.len() && n <= x.len(), "a place for each number");
         let (config, n) = (for_each(n), n as i64);
         launch!(self, "to_half", config, &mut out.0, &x.0, &n)
+    }
+
+    /// The nearest bf16 of each of n rows times a factor of its own.
+    pub fn scaled_to_bf16(
+        &self,
+        out: &mut Array<u16>,
+        x: &Array<f32>,
+        factors: &Array<f32>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(n * dim <= out.len().min(x.len()) && n <= factors.len(), "whole rows");
+        let (config, n, dim) = (for_each(n * dim), n as i32, dim as i32);
+        launch!(self, "scaled_to_bf16", config, &mut out.0, &x.0, &factors.0, &n, &dim)
+    }
+
+    /// Multiplies each of n rows by a factor of its own.
+    pub fn scale_rows(
+        &self,
+        x: &mut Array<f32>,
+        factors: &Array<f32>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(n * dim <= x.len() && n <= factors.len(), "whole rows");
+        let (config, n, dim) = (for_each(n * dim), n as i32, dim as i32);
+        launch!(self, "scale_rows", config, &mut x.0, &factors.0, &n, &dim)
     }
 
     /// The nearest bf16 of each number.

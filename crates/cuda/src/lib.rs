@@ -7,7 +7,8 @@
 //! are none it says so. The crate knows no words and no models; what a kernel computes is said in its `.cu` file and
 //! at the function that starts it. The tests of `latens-model-hmm` compare whole steps with those of the CPU.
 //!
-//! Matrices are row-major. All work is done in one stream, in the order of the calls; only downloads wait for it.
+//! Matrices are row-major. All work of a [`Device`] is done in one stream, in the order of the calls; only downloads wait for it.
+//! [`Device::beside`] makes another.
 
 #![allow(unsafe_code)]
 

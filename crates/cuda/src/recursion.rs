@@ -1,7 +1,8 @@
 //! The scaled recursions over sentences.
 
 use crate::device::{for_each, grid, launch};
-use crate::{Array, CudaError, Device};
+use crate::layers::warps;
+use crate::{Array, Blocks, CudaError, Device};
 use cudarc::driver::PushKernelArg;
 use std::ops::Range;
 
@@ -79,6 +80,39 @@ impl Device {
     pub fn forward_pass(
         &self,
         (alpha, log_probs): (&mut Array<f32>, &mut Array<f64>),
+        probabilities: (&Array<f32>, &Array<f32>, &Array<f32>),
+        sequences: &Sequences<'_>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let (betas, weighted) = (&mut self.zeros(1)?, &mut self.zeros(1)?);
+        self.passes(1, (alpha, betas, weighted, log_probs), probabilities, sequences, k)
+    }
+
+    /// Of each token α/κ, γ and b ∘ β, and ln p of each sentence; forward and backward at the same time.
+    pub fn both_passes(
+        &self,
+        (alpha, nodes, weighted): (&mut Array<f32>, &mut Array<f32>, &mut Array<f32>),
+        log_probs: &mut Array<f64>,
+        probabilities: (&Array<f32>, &Array<f32>, &Array<f32>),
+        sequences: &Sequences<'_>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let n_tokens = sequences.n_tokens();
+        assert!(n_tokens * k <= nodes.len().min(weighted.len()), "k numbers a token");
+        self.passes(2, (alpha, nodes, weighted, log_probs), probabilities, sequences, k)?;
+        let (config, n_tokens, k) = (warps(n_tokens), n_tokens as i32, k as i32);
+        launch!(self, "join_passes", config, &mut alpha.0, &mut nodes.0, &n_tokens, &k)
+    }
+
+    fn passes(
+        &self,
+        n_passes: usize,
+        (alpha, betas, weighted, log_probs): (
+            &mut Array<f32>,
+            &mut Array<f32>,
+            &mut Array<f32>,
+            &mut Array<f64>,
+        ),
         (local, start, blocks): (&Array<f32>, &Array<f32>, &Array<f32>),
         sequences: &Sequences<'_>,
         k: usize,
@@ -90,7 +124,7 @@ impl Device {
             return Ok(());
         }
         assert!(k <= MAX_STATES, "as many states as there is room for");
-        let mut config = grid((sequences.len(), 1, 1), (THREADS, 1));
+        let mut config = grid((sequences.len(), n_passes, 1), (THREADS, 1));
         config.shared_mem_bytes = ((2 * k + THREADS) * size_of::<f32>()) as u32;
         let k = k as i32;
         let offsets = sequences.ints.at(sequences.offsets.clone());
@@ -98,50 +132,17 @@ impl Device {
         let block_of_pair = sequences.ints.at(sequences.block_of_pair.clone());
         launch!(
             self,
-            "forward_pass",
+            "passes",
             config,
             &mut alpha.0,
+            &mut betas.0,
+            &mut weighted.0,
             &mut log_probs.0,
             &local.0,
             &start.0,
             &blocks.0,
             &offsets,
             &clusters,
-            &block_of_pair,
-            &k
-        )
-    }
-
-    /// γ and b ∘ β of each token; α ─▶ α/κ.
-    pub fn backward_pass(
-        &self,
-        (alpha, weighted, nodes): (&mut Array<f32>, &mut Array<f32>, &mut Array<f32>),
-        (local, blocks): (&Array<f32>, &Array<f32>),
-        sequences: &Sequences<'_>,
-        k: usize,
-    ) -> Result<(), CudaError> {
-        sequences.check();
-        for array in [&*alpha, weighted, nodes, local] {
-            assert!(sequences.n_tokens() * k <= array.len(), "k numbers a token");
-        }
-        if sequences.len() == 0 {
-            return Ok(());
-        }
-        let mut config = grid((sequences.len(), 1, 1), (THREADS, 1));
-        config.shared_mem_bytes = (2 * k * size_of::<f32>()) as u32;
-        let k = k as i32;
-        let offsets = sequences.ints.at(sequences.offsets.clone());
-        let block_of_pair = sequences.ints.at(sequences.block_of_pair.clone());
-        launch!(
-            self,
-            "backward_pass",
-            config,
-            &mut alpha.0,
-            &mut weighted.0,
-            &mut nodes.0,
-            &local.0,
-            &blocks.0,
-            &offsets,
             &block_of_pair,
             &k
         )
@@ -174,6 +175,47 @@ impl Device {
             &begins,
             &tokens,
             &k
+        )
+    }
+
+    /// Minus the probabilities of transitions, in bf16 ─▶ N/left − a where `blocks` were used, of which `probabilities`
+    /// has a, and N is the expected number of transitions.
+    pub fn collect_differences(
+        &self,
+        differences: &mut Array<u16>,
+        (probabilities, left): (&Array<f32>, &Array<f32>),
+        (alpha, weighted): (&Array<f32>, &Array<f32>),
+        (blocks, pairs): (&Blocks<'_>, &Groups<'_>),
+        (k, n): (usize, usize),
+    ) -> Result<(), CudaError> {
+        if pairs.rows.is_empty() {
+            return Ok(());
+        }
+        pairs.check();
+        let n_blocks = pairs.rows.len();
+        assert!(n_blocks == blocks.from.len() && n_blocks == blocks.to.len(), "clusters of blocks");
+        assert!(n_blocks * k * k <= probabilities.len(), "a block for each group");
+        assert!(n * n <= differences.len() && n <= left.len(), "all states");
+        let config = grid((n_blocks, k.min(16), 1), (k.next_multiple_of(32).min(512), 1));
+        let (k, n) = (k as i32, n as i32);
+        let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
+        let begins = pairs.ints.at(pairs.begins.clone());
+        let tokens = pairs.ints.at(pairs.tokens.clone());
+        launch!(
+            self,
+            "collect_differences",
+            config,
+            &mut differences.0,
+            &probabilities.0,
+            &left.0,
+            &alpha.0,
+            &weighted.0,
+            &from,
+            &to,
+            &begins,
+            &tokens,
+            &k,
+            &n
         )
     }
 

@@ -52,7 +52,9 @@ impl Device {
         (ratios, block_of): (&Array<f32>, (&Array<u32>, Range<usize>)),
         (k, n): (usize, usize),
     ) -> Result<(), CudaError> {
-        check_gradient(logits.len(), log_sums, left, block_of.1.len(), (k, n));
+        assert!(n * n <= logits.len() && n.is_multiple_of(k), "all pairs of states");
+        assert!(n <= log_sums.len() && n <= left.len(), "all states");
+        assert!((n / k).pow(2) <= block_of.1.len(), "all pairs of clusters");
         let block_of = block_of.0.at(block_of.1);
         let config = grid((n, 1, 1), (512, 1));
         let (k, n) = (k as i32, n as i32);
@@ -131,28 +133,28 @@ impl Device {
         )
     }
 
-    /// [`Device::transition_gradient`] of logits in half precision, for a k that is a multiple of 8; the derivatives
-    /// are in bf16.
-    pub fn transition_gradient_half(
+    /// Logits in half precision ─▶ minus their probabilities in bf16, for a k that is a multiple of 8; the
+    /// probabilities of the blocks of `block_of` are written to `blocks` in full.
+    pub fn minus_probabilities_half(
         &self,
-        (logits, log_sums): (&mut Array<u16>, &Array<f32>),
-        left: &Array<f32>,
-        (ratios, block_of): (&Array<f32>, (&Array<u32>, Range<usize>)),
+        logits: &mut Array<u16>,
+        (blocks, n_blocks): (&mut Array<f32>, usize),
+        block_of: (&Array<u32>, Range<usize>),
         (k, n): (usize, usize),
     ) -> Result<(), CudaError> {
         assert!(k.is_multiple_of(8), "eight numbers at a time");
-        check_gradient(logits.len(), log_sums, left, block_of.1.len(), (k, n));
+        assert!(n * n <= logits.len() && n.is_multiple_of(k), "all pairs of states");
+        assert!((n / k).pow(2) <= block_of.1.len(), "all pairs of clusters");
+        assert!(n_blocks * k * k <= blocks.len(), "room for all blocks");
         let block_of = block_of.0.at(block_of.1);
         let config = grid((n, 1, 1), (512, 1));
         let (k, n) = (k as i32, n as i32);
         launch!(
             self,
-            "transition_gradient_half",
+            "minus_probabilities_half",
             config,
             &mut logits.0,
-            &log_sums.0,
-            &left.0,
-            &ratios.0,
+            &mut blocks.0,
             &block_of,
             &k,
             &n
@@ -177,16 +179,4 @@ impl Device {
         let (config, n) = (grid((1, 1, 1), (1024, 1)), n as i32);
         launch!(self, "softmax_gradient", config, &mut values.0, &counts.0, &n)
     }
-}
-
-fn check_gradient(
-    n_logits: usize,
-    log_sums: &Array<f32>,
-    left: &Array<f32>,
-    n_pairs: usize,
-    (k, n): (usize, usize),
-) {
-    assert!(n * n <= n_logits && n.is_multiple_of(k), "all pairs of states, in whole clusters");
-    assert!(n <= log_sums.len() && n <= left.len(), "all states");
-    assert!((n / k).pow(2) <= n_pairs, "all pairs of clusters");
 }

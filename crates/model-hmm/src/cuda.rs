@@ -2,8 +2,9 @@
 //! expected counts on the device.
 //!
 //! A step writes the logits of all pairs of states that take part once, in half precision if the states of a cluster
-//! come in eights; their sums, the blocks
-//! that the batch uses, and the derivatives, which take their place, are each one pass over them. No sentence is impossible or too unlikely
+//! come in eights. One pass over them finds their sums, writes the blocks that the batch uses, and puts minus the
+//! probabilities in their place; to these the expected transitions are added where there are any, which gives the derivatives
+//! but for a factor a row. No sentence is impossible or too unlikely
 //! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
 //! logarithms instead.
 
@@ -43,6 +44,8 @@ struct Weights {
 /// The learner on a CUDA device.
 pub(crate) struct CudaLearner<'a> {
     device: Device,
+    /// Where starts and emissions are computed while transitions are.
+    side: Device,
     precision: Precision,
     support: &'a Support,
     clip: f64,
@@ -131,22 +134,24 @@ impl<'a> CudaLearner<'a> {
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
             ints: Some(device.zeros(1)?),
+            side: device.beside()?,
             device,
         })
     }
 
-    /// Probabilities of start and emission, and the factors of transitions.
+    /// Probabilities of start and emission, at the side, and the factors of transitions.
     fn forward(&mut self, kept: &Kept, (rate, seed): (f32, u64)) -> Result<(), CudaError> {
-        let CudaLearner { device, precision, learned: Weights { weights, .. }, tables, .. } = self;
-        let (n, precision) = (kept.states.len(), *precision);
+        let CudaLearner { device, side, learned: Weights { weights, .. }, tables, .. } = self;
+        let (n, precision) = (kept.states.len(), self.precision);
         device.write(&kept.states, &mut self.kept)?;
         let states = KeptStates { states: &self.kept, n, k: kept.k };
         let part = |i: u64| (rate, seed.wrapping_add(i << 32));
         self.states.forward(device, weights, states, part(0), precision)?;
-        for (i, (net, of)) in [
-            (&mut self.start, Use::Start),
-            (&mut self.transition, Use::From),
-            (&mut self.emission, Use::Emit),
+        side.after(device)?;
+        for (i, (device, net, of)) in [
+            (&*side, &mut self.start, Use::Start),
+            (&*device, &mut self.transition, Use::From),
+            (&*side, &mut self.emission, Use::Emit),
         ]
         .into_iter()
         .enumerate()
@@ -154,7 +159,7 @@ impl<'a> CudaLearner<'a> {
             let x = self.states.vectors(of);
             net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
         }
-        device.multiply(
+        side.multiply(
             (&mut tables.start, 0..n),
             0.0,
             (&self.start.out, 0..n * self.dim, Transposed::No),
@@ -162,14 +167,15 @@ impl<'a> CudaLearner<'a> {
             (n, 1, self.dim),
             Precision::Full,
         )?;
-        device.softmax(&mut tables.start, n)?;
-        device.reserve(&mut tables.emission, self.support.n_slots() * kept.k)?;
+        side.softmax(&mut tables.start, n)?;
+        side.reserve(&mut tables.emission, self.support.n_slots() * kept.k)?;
         self.emissions.forward(
-            device,
+            side,
             &mut tables.emission,
             (weights, self.words.clone(), self.bias.clone()),
             &self.emission.out,
             (kept.k, self.dim),
+            precision,
         )
     }
 
@@ -178,7 +184,7 @@ impl<'a> CudaLearner<'a> {
         self.precision == Precision::Fast && k.is_multiple_of(8)
     }
 
-    /// The logits of transitions from some states to all, and their sums.
+    /// The logits of transitions from some states to all.
     fn logits(&mut self, rows: Range<usize>, (k, n): (usize, usize)) -> Result<(), CudaError> {
         let is_half = self.is_half(k);
         let CudaLearner { device, tables, dim, .. } = self;
@@ -198,16 +204,13 @@ impl<'a> CudaLearner<'a> {
             let out = (&mut tables.half_logits, 0..rows.len() * n);
             let from = (&tables.half_from, from, Transposed::No);
             let to = (&tables.half_to, to, Transposed::Yes);
-            device.multiply_half(out, from, to, sizes)?;
-            let log_sums = (&mut tables.log_sums, rows.start);
-            return device.row_log_sums_half(log_sums, &tables.half_logits, (rows.len(), n));
+            return device.multiply_half(out, from, to, sizes);
         }
         device.reserve(&mut tables.logits, rows.len() * n)?;
         let from = (&self.transition.out, from, Transposed::No);
         let to = (self.states.vectors(Use::To), to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
-        device.multiply(out, 0.0, from, to, sizes, self.precision)?;
-        device.row_log_sums((&mut tables.log_sums, rows.start), &tables.logits, (rows.len(), n))
+        device.multiply(out, 0.0, from, to, sizes, self.precision)
     }
 
     fn try_step(
@@ -218,12 +221,16 @@ impl<'a> CudaLearner<'a> {
         learning_rate: f64,
     ) -> Result<(), CudaError> {
         let (k, n) = (kept.k, kept.states.len());
-        self.forward(kept, (self.dropout, seed))?;
-        self.logits(0..n, (k, n))?;
         let is_half = self.is_half(k);
+        // First what is copied to the device: a copy waits for the work before it.
         let mut ints = self.ints.take().expect("it is put back");
         let planned = Planned::new(&self.device, plan, &mut ints)?;
+        self.device.clear(&mut self.learned.gradient)?;
+        self.forward(kept, (self.dropout, seed))?;
+        self.logits(0..n, (k, n))?;
         self.tables.make_room(&self.device, plan, k)?;
+        self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
+        self.device.after(&self.side)?;
         self.tables.expect(&self.device, &planned, (k, n), is_half)?;
         self.backward(&planned, kept)?;
         self.ints = Some(ints);
@@ -236,46 +243,51 @@ impl<'a> CudaLearner<'a> {
         device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
     }
 
-    /// Expected counts ─▶ the gradient.
+    /// Expected counts ─▶ the gradient; of starts and emissions at the side.
     fn backward(&mut self, planned: &Planned<'_>, kept: &Kept) -> Result<(), CudaError> {
-        let (k, n, dim, precision) = (kept.k, kept.states.len(), self.dim, self.precision);
-        self.device.clear(&mut self.learned.gradient)?;
+        let (k, n, precision) = (kept.k, kept.states.len(), self.precision);
+        self.side.after(&self.device)?;
         self.backward_start(n)?;
+        self.backward_emission(planned, k)?;
         self.backward_transition(planned, (k, n))?;
-        let CudaLearner { device, tables, learned: Weights { weights, gradient }, .. } = self;
+        for (net, of) in [(&mut self.start, Use::Start), (&mut self.emission, Use::Emit)] {
+            let (x, d_x) = self.states.vectors_and_gradients(of);
+            net.backward(&self.side, &mut self.learned, x, d_x, n, &mut self.scratch, precision)?;
+        }
+        self.device.after(&self.side)?;
+        let CudaLearner { device, learned, scratch, transition, .. } = self;
+        let (x, d_x) = self.states.vectors_and_gradients(Use::From);
+        transition.backward(device, learned, x, d_x, n, scratch, precision)?;
+        let states = KeptStates { states: &self.kept, n, k };
+        self.states.backward(device, learned, states, scratch, precision)
+    }
+
+    fn backward_emission(&mut self, planned: &Planned<'_>, k: usize) -> Result<(), CudaError> {
+        let CudaLearner { side, tables, learned: Weights { weights, gradient }, .. } = self;
         let count_of = (planned.ints, planned.plan.count_of.clone());
         let counts = (&tables.emitted, count_of);
-        self.emissions.logit_gradient(device, &mut tables.emission, counts, &tables.visits, k)?;
+        self.emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
         self.emissions.backward(
-            device,
+            side,
             &tables.emission,
             (weights, &self.emission.out),
             (gradient, self.words.clone(), self.bias.clone()),
             &mut self.emission.d_out,
-            (k, dim),
-        )?;
-        for (net, of) in [
-            (&mut self.start, Use::Start),
-            (&mut self.transition, Use::From),
-            (&mut self.emission, Use::Emit),
-        ] {
-            let (x, d_x) = self.states.vectors_and_gradients(of);
-            net.backward(device, &mut self.learned, x, d_x, n, &mut self.scratch, precision)?;
-        }
-        let states = KeptStates { states: &self.kept, n, k };
-        self.states.backward(device, &mut self.learned, states, &mut self.scratch, precision)
+            (k, self.dim),
+            self.precision,
+        )
     }
 
     fn backward_start(&mut self, n: usize) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
-        let CudaLearner { device, tables, learned: Weights { weights, gradient }, dim, .. } = self;
-        device.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
+        let CudaLearner { side, tables, learned: Weights { weights, gradient }, dim, .. } = self;
+        side.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
         let d_logits = |transposed| (&tables.start, 0..n, transposed);
         let all = 0..n * *dim;
         let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
-        device.multiply(out, 1.0, d_logits(Yes), f, (1, *dim, n), Precision::Full)?;
+        side.multiply(out, 1.0, d_logits(Yes), f, (1, *dim, n), Precision::Full)?;
         let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
-        device.multiply(out, 0.0, d_logits(No), w, (n, *dim, 1), Precision::Full)
+        side.multiply(out, 0.0, d_logits(No), w, (n, *dim, 1), Precision::Full)
     }
 
     fn backward_transition(
@@ -286,28 +298,30 @@ impl<'a> CudaLearner<'a> {
         use Transposed::{No, Yes};
         let is_half = self.is_half(k);
         let CudaLearner { device, tables, dim, precision, .. } = self;
-        let (dim, block_of) = (*dim, (planned.ints, planned.plan.block_of.clone()));
-        let (all, ratios) = (0..n * n, (&tables.blocks, block_of));
-        let (from, vectors) = (&self.transition.out, 0..n * dim);
+        let (dim, all, vectors) = (*dim, 0..n * n, 0..n * *dim);
+        let from = &self.transition.out;
         let (to, d_to) = self.states.vectors_and_gradients(Use::To);
-        let d_from = (&mut self.transition.d_out, vectors.clone());
+        let d_from = &mut self.transition.d_out;
         let d_to = (d_to, vectors.clone());
         if !is_half {
-            let logits = (&mut tables.logits, &tables.log_sums);
+            let block_of = (planned.ints, planned.plan.block_of.clone());
+            let (logits, ratios) =
+                ((&mut tables.logits, &tables.log_sums), (&tables.blocks, block_of));
             device.transition_gradient(logits, &tables.left, ratios, (k, n))?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let (from, to) = ((from, vectors.clone(), No), (to, vectors, No));
-            device.multiply(d_from, 0.0, g(No), to, (n, dim, n), *precision)?;
+            let (from, to) = ((from, vectors.clone(), No), (to, vectors.clone(), No));
+            device.multiply((d_from, vectors), 0.0, g(No), to, (n, dim, n), *precision)?;
             return device.multiply(d_to, 1.0, g(Yes), from, (n, dim, n), *precision);
         }
-        let logits = (&mut tables.half_logits, &tables.log_sums);
-        device.transition_gradient_half(logits, &tables.left, ratios, (k, n))?;
-        device.to_bf16(&mut tables.half_from, from, n * dim)?;
-        device.to_bf16(&mut tables.half_to, to, n * dim)?;
+        // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
         let g = |transposed| (&tables.half_logits, all.clone(), transposed);
-        let (from, to) = (&tables.half_from, &tables.half_to);
-        device.multiply_bf16(d_from, 0.0, g(No), (to, vectors.clone(), No), (n, dim, n))?;
-        device.multiply_bf16(d_to, 1.0, g(Yes), (from, vectors, No), (n, dim, n))
+        device.to_bf16(&mut tables.half_to, to, n * dim)?;
+        let to = (&tables.half_to, vectors.clone(), No);
+        device.multiply_bf16((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
+        device.scale_rows(d_from, &tables.left, (n, dim))?;
+        device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
+        let from = (&tables.half_from, vectors, No);
+        device.multiply_bf16(d_to, 1.0, g(Yes), from, (n, dim, n))
     }
 
     /// Σ ln p of a batch, whose blocks must have room.
@@ -322,7 +336,9 @@ impl<'a> CudaLearner<'a> {
         self.tables.make_room_to_score(&self.device, &plan, k)?;
         for first in (0..m).step_by((ROWS / k).max(1)) {
             let clusters = first..(first + (ROWS / k).max(1)).min(m);
-            self.logits(clusters.start * k..clusters.end * k, (k, n))?;
+            let rows = clusters.start * k..clusters.end * k;
+            self.logits(rows.clone(), (k, n))?;
+            self.tables.sum_logits(&self.device, rows, n, is_half)?;
             let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
             self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
         }
@@ -339,6 +355,7 @@ impl<'a> CudaLearner<'a> {
             return Ok(f64::NEG_INFINITY);
         }
         self.forward(&kept, (0.0, 0))?;
+        self.device.after(&self.side)?;
         let (mut sum, mut part) = (0.0, Batch::default());
         // One call for as many sentences as possible, since each makes all logits.
         let max_blocks = (MAX_BLOCK_NUMBERS / kept.k.pow(2)).max(1);
@@ -475,7 +492,47 @@ impl Tables {
         }
     }
 
-    /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those.
+    /// ln Σ exp of the rows of logits of some states.
+    fn sum_logits(
+        &mut self,
+        device: &Device,
+        rows: Range<usize>,
+        n: usize,
+        is_half: bool,
+    ) -> Result<(), CudaError> {
+        let (out, sizes) = ((&mut self.log_sums, rows.start), (rows.len(), n));
+        if is_half {
+            device.row_log_sums_half(out, &self.half_logits, sizes)
+        } else {
+            device.row_log_sums(out, &self.logits, sizes)
+        }
+    }
+
+    /// Logits of all states ─▶ the blocks of a plan. Logits of half precision become minus the probabilities.
+    fn transitions(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        (k, n): (usize, usize),
+        is_half: bool,
+    ) -> Result<(), CudaError> {
+        let n_blocks = planned.plan.n_blocks();
+        if is_half {
+            let block_of = (planned.ints, planned.plan.block_of.clone());
+            let blocks = (&mut self.blocks, n_blocks);
+            return device.minus_probabilities_half(
+                &mut self.half_logits,
+                blocks,
+                block_of,
+                (k, n),
+            );
+        }
+        self.sum_logits(device, 0..n, n, is_half)?;
+        self.gather(device, planned, 0..n_blocks, 0, (k, n, is_half))
+    }
+
+    /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those. Where
+    /// there are minus the probabilities of transitions, N/left is added to them instead.
     fn expect(
         &mut self,
         device: &Device,
@@ -483,14 +540,15 @@ impl Tables {
         (k, n): (usize, usize),
         is_half: bool,
     ) -> Result<(), CudaError> {
-        let all = 0..planned.plan.n_blocks();
-        self.gather(device, planned, all, 0, (k, n, is_half))?;
-        self.forward(device, planned, k)?;
         let sequences = planned.sequences();
-        let out = (&mut self.alpha, &mut self.weighted, &mut self.nodes);
-        device.backward_pass(out, (&self.local, &self.blocks), &sequences, k)?;
-        let factors = (&self.alpha, &self.weighted);
-        device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)?;
+        device.place(&mut self.local, &self.emission, &sequences, k)?;
+        device.both_passes(
+            (&mut self.alpha, &mut self.nodes, &mut self.weighted),
+            &mut self.log_probs,
+            (&self.local, &self.start, &self.blocks),
+            &sequences,
+            k,
+        )?;
         for (out, groups) in [
             (&mut self.start_counts, planned.starts()),
             (&mut self.left, planned.left()),
@@ -499,7 +557,14 @@ impl Tables {
             device.clear(out)?;
             device.sum_groups(out, &self.nodes, &groups, k)?;
         }
-        device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)
+        device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)?;
+        let factors = (&self.alpha, &self.weighted);
+        if is_half {
+            let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
+            let (out, of) = (&mut self.half_logits, (&self.blocks, &self.left));
+            return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
+        }
+        device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
     }
 }
 

@@ -1,65 +1,114 @@
 // Emissions b(x|z) = softmax of u_x . f_z + bias_x over the words of z's cluster. The words of a cluster have slots side
 // by side; a table has a row of k numbers for each slot, those of the k states of its cluster.
 
-// Products are made in tiles of 64 x 64 numbers by 16 x 16 threads, each of which has 4 x 4 of them.
+// Products are made in tiles of TILE x TILE numbers by 16 x 16 threads, each of which has 16 of them: a square of 4 x 4,
+// or, of tensor cores, what these leave with it. Rows of tiles in shared memory are PITCH long, so that the threads of
+// a warp read from different banks.
 #define TILE 64
-#define DEPTH 16
+#define DEPTH 32
+#define PITCH (TILE + 8)
 
 // A part of one cluster's slots, at most TILE of them.
 struct Part {
     unsigned cluster, first, n;
 };
 
-// sums += the product of DEPTH numbers of each of TILE rows of a and of b
-__device__ void add_products(float sums[4][4], const float a[DEPTH][TILE + 4], const float b[DEPTH][TILE + 4]) {
+// The row and column of a thread's number q of a tile. Of tensor cores a warp has 16 rows and 32 columns: four
+// products of 16 x 8.
+__device__ void place_of(int q, bool is_fast, int* row, int* column) {
+    int thread = threadIdx.y * 16 + threadIdx.x, warp = thread / 32, lane = thread % 32;
+    *row = is_fast ? warp / 2 * 16 + lane / 4 + (q & 2) * 4 : threadIdx.y * 4 + q / 4;
+    *column = is_fast ? warp % 2 * 32 + q / 4 * 8 + lane % 4 * 2 + (q & 1) : threadIdx.x * 4 + q % 4;
+}
+
+__device__ unsigned tf32_of(float x) {
+    unsigned y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return y;
+}
+
+// sums += the product of DEPTH numbers of each of TILE rows of a and of b, by tensor cores
+__device__ void add_products_fast(float sums[16], const float a[DEPTH][PITCH], const float b[DEPTH][PITCH]) {
+    int thread = threadIdx.y * 16 + threadIdx.x, warp = thread / 32, lane = thread % 32;
+    int row = warp / 2 * 16 + lane / 4, column = warp % 2 * 32 + lane / 4;
+#pragma unroll
+    for (int e = lane % 4; e < DEPTH; e += 8) {
+        unsigned a0 = tf32_of(a[e][row]), a1 = tf32_of(a[e][row + 8]);
+        unsigned a2 = tf32_of(a[e + 4][row]), a3 = tf32_of(a[e + 4][row + 8]);
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            unsigned b0 = tf32_of(b[e][column + part * 8]), b1 = tf32_of(b[e + 4][column + part * 8]);
+            float* sum = sums + part * 4;
+            asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                "{%0, %1, %2, %3};"
+                : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+        }
+    }
+}
+
+__device__ void add_products(float sums[16], const float a[DEPTH][PITCH], const float b[DEPTH][PITCH], bool is_fast) {
+    if (is_fast) return add_products_fast(sums, a, b);
 #pragma unroll
     for (int e = 0; e < DEPTH; e++) {
         float4 x = *(const float4*)&a[e][threadIdx.y * 4], y = *(const float4*)&b[e][threadIdx.x * 4];
         float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) sums[i][j] += xs[i] * ys[j];
+        for (int q = 0; q < 16; q++) sums[q] += xs[q / 4] * ys[q % 4];
     }
 }
 
-// tile[e, r] = rows[first + r, at + e]: some columns of at most n rows of `stride` numbers
-__device__ void load_transposed(float tile[DEPTH][TILE + 4], const float* rows, int n, int at, int stride) {
-    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH; i += 256) {
-        int r = i / DEPTH, e = i % DEPTH;
-        tile[e][r] = r < n && at + e < stride ? rows[(long long)r * stride + at + e] : 0.0f;
+// Four numbers from `at` on of a row of `stride`; zeros after its end.
+__device__ float4 four_of(const float* row, int at, int stride) {
+    if (at + 4 <= stride && (unsigned long long)(row + at) % 16 == 0) return *(const float4*)(row + at);
+    float4 four = {0, 0, 0, 0};
+    if (at < stride) four.x = row[at];
+    if (at + 1 < stride) four.y = row[at + 1];
+    if (at + 2 < stride) four.z = row[at + 2];
+    if (at + 3 < stride) four.w = row[at + 3];
+    return four;
+}
+
+// tile[e, r] = rows[r, at + e]: DEPTH columns of at most n rows of `stride` numbers
+__device__ void load_transposed(float tile[DEPTH][PITCH], const float* rows, int n, int at, int stride) {
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH / 4; i += 256) {
+        int r = i % TILE, e = i / TILE * 4;
+        float4 four = {0, 0, 0, 0};
+        if (r < n) four = four_of(rows + (long long)r * stride, at + e, stride);
+        tile[e][r] = four.x, tile[e + 1][r] = four.y, tile[e + 2][r] = four.z, tile[e + 3][r] = four.w;
     }
 }
 
 // tile[e, c] = rows[e, at + c]: TILE columns of at most n rows
-__device__ void load(float tile[DEPTH][TILE + 4], const float* rows, int n, int at, int stride) {
-    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH; i += 256) {
-        int e = i / TILE, c = i % TILE;
-        tile[e][c] = e < n && at + c < stride ? rows[(long long)e * stride + at + c] : 0.0f;
+__device__ void load(float tile[DEPTH][PITCH], const float* rows, int n, int at, int stride) {
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH / 4; i += 256) {
+        int e = i / (TILE / 4), c = i % (TILE / 4) * 4;
+        float4 four = {0, 0, 0, 0};
+        if (e < n) four = four_of(rows + (long long)e * stride, at + c, stride);
+        *(float4*)&tile[e][c] = four;
     }
 }
 
 // logits[x, z] = u_x . f_z + bias_x
 extern "C" __global__ void emission_logits(float* logits, const Part* parts, const float* words, const float* bias,
-                                           const float* states, int k, int dim) {
-    __shared__ __align__(16) float us[DEPTH][TILE + 4], fs[DEPTH][TILE + 4];
+                                           const float* states, int k, int dim, int is_fast) {
+    __shared__ __align__(16) float us[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
     int z0 = blockIdx.y * TILE;
     const float* own = states + ((long long)part.cluster * k + z0) * dim;
-    float sums[4][4] = {{0}};
+    float sums[16] = {0};
     for (int d = 0; d < dim; d += DEPTH) {
         load_transposed(us, words + (long long)part.first * dim, part.n, d, dim);
         load_transposed(fs, own, k - z0, d, dim);
         __syncthreads();
-        add_products(sums, us, fs);
+        add_products(sums, us, fs, is_fast);
         __syncthreads();
     }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int r = threadIdx.y * 4 + i, z = z0 + threadIdx.x * 4 + j;
-            if (r < part.n && z < k)
-                logits[(long long)(part.first + r) * k + z] = sums[i][j] + bias[part.first + r];
-        }
+    for (int q = 0; q < 16; q++) {
+        int r, z;
+        place_of(q, is_fast, &r, &z);
+        if (r < part.n && (z += z0) < k) logits[(long long)(part.first + r) * k + z] = sums[q] + bias[part.first + r];
+    }
 }
 
 // A softmax down every column of a cluster: slots begins[c] .. begins[c + 1].
@@ -101,44 +150,44 @@ extern "C" __global__ void emission_gradient(float* table, const float* counts, 
 
 // d_words[x] += sum_z g[x, z] f_z
 extern "C" __global__ void emission_to_words(float* d_words, const Part* parts, const float* g, const float* states,
-                                             int k, int dim) {
-    __shared__ __align__(16) float gs[DEPTH][TILE + 4], fs[DEPTH][TILE + 4];
+                                             int k, int dim, int is_fast) {
+    __shared__ __align__(16) float gs[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
     int d0 = blockIdx.y * TILE;
-    float sums[4][4] = {{0}};
+    float sums[16] = {0};
     for (int z = 0; z < k; z += DEPTH) {
         load_transposed(gs, g + (long long)part.first * k, part.n, z, k);
         load(fs, states + ((long long)part.cluster * k + z) * dim, k - z, d0, dim);
         __syncthreads();
-        add_products(sums, gs, fs);
+        add_products(sums, gs, fs, is_fast);
         __syncthreads();
     }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int r = threadIdx.y * 4 + i, d = d0 + threadIdx.x * 4 + j;
-            if (r < part.n && d < dim) d_words[(long long)(part.first + r) * dim + d] += sums[i][j];
-        }
+    for (int q = 0; q < 16; q++) {
+        int r, d;
+        place_of(q, is_fast, &r, &d);
+        if (r < part.n && (d += d0) < dim) d_words[(long long)(part.first + r) * dim + d] += sums[q];
+    }
 }
 
 // d_states[z] = sum_x g[x, z] u_x over the words of z's cluster
 extern "C" __global__ void emission_to_states(float* d_states, const unsigned* begins, const float* g,
-                                              const float* words, int k, int dim) {
-    __shared__ __align__(16) float gs[DEPTH][TILE + 4], us[DEPTH][TILE + 4];
+                                              const float* words, int k, int dim, int is_fast) {
+    __shared__ __align__(16) float gs[DEPTH][PITCH], us[DEPTH][PITCH];
     unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
     int z0 = blockIdx.y * TILE, d0 = blockIdx.z * TILE;
-    float sums[4][4] = {{0}};
+    float sums[16] = {0};
     for (unsigned x = begin; x < end; x += DEPTH) {
         load(gs, g + (long long)x * k, end - x, z0, k);
         load(us, words + (long long)x * dim, end - x, d0, dim);
         __syncthreads();
-        add_products(sums, gs, us);
+        add_products(sums, gs, us, is_fast);
         __syncthreads();
     }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int z = z0 + threadIdx.y * 4 + i, d = d0 + threadIdx.x * 4 + j;
-            if (z < k && d < dim) d_states[((long long)blockIdx.x * k + z) * dim + d] = sums[i][j];
-        }
+    for (int q = 0; q < 16; q++) {
+        int z, d;
+        place_of(q, is_fast, &z, &d);
+        if ((z += z0) < k && (d += d0) < dim) d_states[((long long)blockIdx.x * k + z) * dim + d] = sums[q];
+    }
 }
 
 // d_bias[x] += sum_z g[x, z]: a warp for each slot.

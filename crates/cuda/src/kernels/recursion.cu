@@ -47,11 +47,9 @@ __device__ bool is_held(int k) { return (int)blockDim.x % k == 0 && k * k <= HEL
 
 // Fills alpha, of which each token's sums to one, and ln p of each sentence. block_of_pair[t] is the block between
 // tokens t - 1 and t. `memory` has room for 2 k + blockDim.x numbers.
-extern "C" __global__ void __launch_bounds__(THREADS) forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
-                                        const float* blocks, const unsigned* offsets, const unsigned* clusters,
-                                        const unsigned* block_of_pair, int k) {
-    extern __shared__ float memory[];
-    __shared__ float shared[2][32];
+__device__ void forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
+                             const float* blocks, const unsigned* offsets, const unsigned* clusters,
+                             const unsigned* block_of_pair, int k, float* memory, float (*shared)[32]) {
     float *left = memory, *right = memory + k, *sums = memory + 2 * k;
     unsigned begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
     bool held = is_held(k);
@@ -125,14 +123,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward_pass(float* alpha,
     if (threadIdx.x == 0) log_probs[blockIdx.x] = log_prob + log(mass_of_steps);
 }
 
-// Fills gamma and v = b o beta (of which each token's has a maximum of one), and divides alpha by
-// kappa = sum alpha o beta, so that alpha x v are the expected transitions divided by a. `memory` has room for 2 k
-// numbers.
-extern "C" __global__ void __launch_bounds__(THREADS) backward_pass(float* alpha, float* weighted, float* nodes, const float* local,
-                                         const float* blocks, const unsigned* offsets,
-                                         const unsigned* block_of_pair, int k) {
-    extern __shared__ float memory[];
-    __shared__ float shared[2][32];
+// Fills beta and v = b o beta, of which each token's has a maximum of one. `memory` has room for 2 k numbers.
+__device__ void backward_pass(float* betas, float* weighted, const float* local, const float* blocks,
+                              const unsigned* offsets, const unsigned* block_of_pair, int k, float* memory,
+                              float (*shared)[32]) {
     float *beta = memory, *right = memory + k;
     unsigned begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32, turn = 0;
@@ -174,13 +168,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_pass(float* alpha
                 }
         }
         __syncthreads();
-        float total = 0, max = 0;
-        for (int j = threadIdx.x; j < k; j += blockDim.x) {
-            float b = is_last ? 1.0f : beta[j], v = b * local[(long long)t * k + j];
-            total += b * alpha[(long long)t * k + j];
-            max = fmaxf(max, v);
-        }
-        total = quick_sum(total, shared, turn++);
+        float max = 0;
+        for (int j = threadIdx.x; j < k; j += blockDim.x)
+            max = fmaxf(max, (is_last ? 1.0f : beta[j]) * local[(long long)t * k + j]);
         max = quick_max(max, shared, turn++);
         float beta_scale = 1, local_scale = 1;
         if (max < SMALL_MASS) {
@@ -199,17 +189,45 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_pass(float* alpha
             }
             max = quick_max(max, shared, turn++);
         }
-        float scale = 1.0f / total;
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
             long long at = (long long)t * k + j;
-            float b = is_last ? 1.0f : beta[j], a = alpha[at] * scale;
+            float b = is_last ? 1.0f : beta[j];
             float v = (b * beta_scale) * (local[at] * local_scale) / max;
-            nodes[at] = a * b;
-            alpha[at] = a;
+            betas[at] = b;
             weighted[at] = v;
             right[j] = v;
         }
         __syncthreads();
+    }
+}
+
+// Both passes at once, blocks of threads (sentence, 0) forward and (sentence, 1) backward; forward alone if there are no
+// others.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    passes(float* alpha, float* betas, float* weighted, double* log_probs, const float* local, const float* start,
+           const float* blocks, const unsigned* offsets, const unsigned* clusters, const unsigned* block_of_pair,
+           int k) {
+    extern __shared__ float memory[];
+    __shared__ float shared[2][32];
+    if (blockIdx.y == 0)
+        forward_pass(alpha, log_probs, local, start, blocks, offsets, clusters, block_of_pair, k, memory, shared);
+    else
+        backward_pass(betas, weighted, local, blocks, offsets, block_of_pair, k, memory, shared);
+}
+
+// beta becomes gamma = alpha o beta / kappa, and alpha is divided by kappa = sum alpha o beta, so that alpha x v are the
+// expected transitions divided by a. A warp for each token.
+extern "C" __global__ void join_passes(float* alpha, float* nodes, int n_tokens, int k) {
+    long long t = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (t >= n_tokens) return;
+    float kappa = 0;
+    for (int j = lane; j < k; j += 32) kappa += alpha[t * k + j] * nodes[t * k + j];
+    float scale = 1.0f / warp_sum(kappa);
+    for (int j = lane; j < k; j += 32) {
+        float a = alpha[t * k + j] * scale;
+        nodes[t * k + j] *= a;
+        alpha[t * k + j] = a;
     }
 }
 
@@ -228,6 +246,28 @@ extern "C" __global__ void collect_ratios(float* ratios, const float* alpha, con
             }
             ratios[(u * k + i) * k + j] = sum;
         }
+}
+
+// differences[i, j] = N_ij / left_i - a_ij in bf16, of the blocks u that are used, between clusters from[u] and to[u];
+// N = R o a with R as above. The derivatives by the logits are left times as much.
+extern "C" __global__ void collect_differences(unsigned short* differences, const float* blocks, const float* left,
+                                               const float* alpha, const float* weighted, const unsigned* from,
+                                               const unsigned* to, const unsigned* begins, const unsigned* tokens,
+                                               int k, int n) {
+    long long u = blockIdx.x;
+    unsigned begin = begins[u], end = begins[u + 1];
+    for (int i = blockIdx.y; i < k; i += gridDim.y) {
+        long long row = (long long)from[u] * k + i;
+        float share = left[row] > 0 ? 1.0f / left[row] : 0.0f;
+        for (int j = threadIdx.x; j < k; j += blockDim.x) {
+            float sum = 0, a = blocks[(u * k + i) * k + j];
+            for (unsigned at = begin; at < end; at++) {
+                long long t = tokens[at];
+                sum += alpha[(t - 1) * k + i] * weighted[t * k + j];
+            }
+            differences[row * n + (long long)to[u] * k + j] = bf16_of(sum * a * share - a);
+        }
+    }
 }
 
 // out[rows[g]] = the sum of nodes[t] over members begins[g] .. begins[g + 1] of `tokens`

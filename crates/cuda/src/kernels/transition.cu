@@ -112,9 +112,8 @@ struct __align__(16) Eight {
     unsigned short x[8];
 };
 
-extern "C" __global__ void row_log_sums_half(float* log_sums, const unsigned short* logits, int n) {
-    __shared__ float shared[32];
-    const Eight* row = (const Eight*)(logits + (long long)blockIdx.x * n);
+// ln sum exp of a row, for all threads.
+__device__ float log_sum_of_half(const Eight* row, int n, float* shared) {
     float max = -INFINITY, sum = 0;
     for (int c = threadIdx.x; c < n / 8; c += blockDim.x) {
         Eight eight = row[c];
@@ -133,7 +132,13 @@ extern "C" __global__ void row_log_sums_half(float* log_sums, const unsigned sho
     }
     float top = block_max(max, shared);
     sum = block_sum(max == -INFINITY ? 0.0f : sum * expf(max - top), shared);
-    if (threadIdx.x == 0) log_sums[blockIdx.x] = top + logf(sum);
+    return top + logf(sum);
+}
+
+extern "C" __global__ void row_log_sums_half(float* log_sums, const unsigned short* logits, int n) {
+    __shared__ float shared[32];
+    float log_sum = log_sum_of_half((const Eight*)(logits + (long long)blockIdx.x * n), n, shared);
+    if (threadIdx.x == 0) log_sums[blockIdx.x] = log_sum;
 }
 
 extern "C" __global__ void gather_blocks_half(float* blocks, const unsigned short* logits, const float* log_sums,
@@ -149,28 +154,82 @@ extern "C" __global__ void gather_blocks_half(float* blocks, const unsigned shor
     }
 }
 
-// The derivatives take the place of the logits, in bf16: as wide, and with the range that small ones need.
-extern "C" __global__ void transition_gradient_half(unsigned short* logits, const float* log_sums, const float* left,
-                                                    const float* ratios, const int* block_of, int k, int n) {
+// Two numbers as bf16, the first in the lower half.
+__device__ unsigned two_bf16(float x, float y) {
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+}
+
+// Threads of a row, and how many times eight numbers each of them can hold.
+#define ROW_THREADS 512
+#define ROW_EIGHTS 4
+
+// Minus the probabilities take the place of the logits, in bf16: as wide, and with the range that small ones need. Those
+// of the blocks that are used are also written in full. Where a row is short enough, threads hold it and make every
+// exponential once; else they read their numbers twice.
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, 2)
+    minus_probabilities_half(unsigned short* logits, float* blocks, const int* block_of, int k, int n) {
+    __shared__ float shared[32];
     long long i = blockIdx.x;
     int m = n / k;
-    const int* blocks = block_of + i / k * m;
-    float log_sum = log_sums[i], left_i = left[i];
+    const int* used = block_of + i / k * m;
     Eight* row = (Eight*)(logits + i * n);
-    for (unsigned c = threadIdx.x; c < n / 8; c += blockDim.x) {
-        unsigned j = c * 8;
-        int u = blocks[j / (unsigned)k];
-        Eight eight = row[c];
-        float r[8] = {0};
-        if (u >= 0) {
-            const float4* ratio = (const float4*)(ratios + ((long long)u * k + i % k) * k + j % (unsigned)k);
-            float4 a = ratio[0], b = ratio[1];
-            r[0] = a.x, r[1] = a.y, r[2] = a.z, r[3] = a.w, r[4] = b.x, r[5] = b.y, r[6] = b.z, r[7] = b.w;
-        }
+    bool held = n / 8 <= ROW_EIGHTS * ROW_THREADS;
+    float values[ROW_EIGHTS][8], log_sum, scale;
+    if (held) {
+        float max = -INFINITY, sum = 0;
 #pragma unroll
-        for (int e = 0; e < 8; e++)
-            eight.x[e] = bf16_of(logit_derivative(__expf(of_half(eight.x[e]) - log_sum), left_i, r[e]));
-        row[c] = eight;
+        for (int h = 0; h < ROW_EIGHTS; h++) {
+            int c = h * ROW_THREADS + threadIdx.x;
+            Eight eight;
+            if (c < n / 8) eight = row[c];
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                values[h][e] = c < n / 8 ? of_half(eight.x[e]) : -INFINITY;
+                max = fmaxf(max, values[h][e]);
+            }
+        }
+        max = block_max(max, shared);
+#pragma unroll
+        for (int h = 0; h < ROW_EIGHTS; h++)
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                values[h][e] = __expf(values[h][e] - max);
+                sum += values[h][e];
+            }
+        scale = 1.0f / block_sum(sum, shared);
+    } else {
+        log_sum = log_sum_of_half(row, n, shared);
+    }
+    auto write = [&](int c, const float a[8]) {
+        unsigned j = c * 8;
+        int u = used[j / (unsigned)k];
+        if (u >= 0) {
+            float* block = blocks + ((long long)u * k + i % k) * k + j % (unsigned)k;
+#pragma unroll
+            for (int e = 0; e < 8; e++) block[e] = at_least(a[e], SMALLEST_TRANSITION);
+        }
+        uint4 out = {two_bf16(-a[0], -a[1]), two_bf16(-a[2], -a[3]), two_bf16(-a[4], -a[5]), two_bf16(-a[6], -a[7])};
+        *(uint4*)(row + c) = out;
+    };
+    if (held) {
+#pragma unroll
+        for (int h = 0; h < ROW_EIGHTS; h++) {
+            int c = h * ROW_THREADS + threadIdx.x;
+            if (c >= n / 8) continue;
+#pragma unroll
+            for (int e = 0; e < 8; e++) values[h][e] *= scale;
+            write(c, values[h]);
+        }
+    } else {
+        for (int c = threadIdx.x; c < n / 8; c += ROW_THREADS) {
+            Eight eight = row[c];
+            float a[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++) a[e] = __expf(of_half(eight.x[e]) - log_sum);
+            write(c, a);
+        }
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) struct StateVectors {
     source: Source,
     dim: usize,
     vectors: Vec<Array<f32>>,
+    /// For each use; for one table those of transitions, and those of starts and emissions, which are added to at
+    /// the same time.
     d_vectors: Vec<Array<f32>>,
 }
 
@@ -75,8 +77,8 @@ impl StateVectors {
             }
         };
         let n = if let Source::Tables(tables) = &source { tables.len() } else { USES.len() };
-        let zeros = || (0..n).map(|_| device.zeros(n_rows * dim)).collect::<Result<Vec<_>, _>>();
-        Ok(StateVectors { source, dim, vectors: zeros()?, d_vectors: zeros()? })
+        let zeros = |n| (0..n).map(|_| device.zeros(n_rows * dim)).collect::<Result<Vec<_>, _>>();
+        Ok(StateVectors { source, dim, vectors: zeros(n)?, d_vectors: zeros(n.max(2))? })
     }
 
     pub(super) fn forward(
@@ -126,8 +128,13 @@ impl StateVectors {
     }
 
     pub(super) fn vectors_and_gradients(&mut self, of: Use) -> (&Array<f32>, &mut Array<f32>) {
-        let at = of as usize % self.vectors.len();
-        (&self.vectors[at], &mut self.d_vectors[at])
+        let is_shared = self.vectors.len() == 1;
+        let d_at = match of {
+            Use::From | Use::To if is_shared => 0,
+            Use::Start | Use::Emit if is_shared => 1,
+            _ => of as usize,
+        };
+        (&self.vectors[of as usize % self.vectors.len()], &mut self.d_vectors[d_at])
     }
 
     /// Adds the derivatives that were collected to those of the weights.
@@ -143,8 +150,8 @@ impl StateVectors {
         let dim = self.dim;
         match &mut self.source {
             Source::Tables(tables) => {
-                for (table, d_vectors) in tables.iter().zip(&self.d_vectors) {
-                    let table = (&mut learned.gradient, table.clone());
+                for (i, d_vectors) in self.d_vectors.iter().enumerate() {
+                    let table = (&mut learned.gradient, tables[i % tables.len()].clone());
                     let rows = (d_vectors, Columns::all(dim));
                     device.add_to_rows(table, (states, 0..n), rows, (n, dim))?;
                 }
