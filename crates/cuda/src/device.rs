@@ -60,15 +60,17 @@ pub struct Device {
 pub struct Array<T>(pub(crate) CudaSlice<T>);
 
 /// The sources of all kernels; later ones use functions of earlier ones.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 7] = [
     include_str!("kernels/layers.cu"),
     include_str!("kernels/transition.cu"),
     include_str!("kernels/emission.cu"),
     include_str!("kernels/recursion.cu"),
+    include_str!("kernels/lockstep.cu"),
     include_str!("kernels/optimizer.cu"),
+    include_str!("kernels/counts.cu"),
 ];
 
-const KERNELS: [&str; 35] = [
+const KERNELS: [&str; 44] = [
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -98,12 +100,21 @@ const KERNELS: [&str; 35] = [
     "place",
     "passes",
     "join_passes",
+    "forward_rows",
+    "backward_rows",
     "collect_ratios",
     "collect_differences",
     "sum_groups",
     "square_sums",
     "step_scale",
     "adamw",
+    "copy_blocks",
+    "add_transitions",
+    "add_emissions",
+    "add_values",
+    "add_sum",
+    "share_rows",
+    "share_columns",
 ];
 
 impl Device {

@@ -24,10 +24,10 @@ unsafe impl DeviceRepr for Part {}
 /// Which slots belong to which cluster.
 #[derive(Debug)]
 pub struct Emissions {
-    n_slots: usize,
-    n_clusters: usize,
+    pub(crate) n_slots: usize,
+    pub(crate) n_clusters: usize,
     /// Where each cluster begins among the slots, and where the last one ends.
-    begins: Array<u32>,
+    pub(crate) begins: Array<u32>,
     cluster_of: Array<u32>,
     parts: Array<Part>,
     n_parts: usize,

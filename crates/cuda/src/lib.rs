@@ -18,11 +18,14 @@ mod layers;
 mod transition;
 mod emission;
 mod recursion;
+mod lockstep;
 mod optimizer;
+mod counts;
 
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
 pub use layers::{Columns, MAX_DIM, RowGroups};
+pub use lockstep::Steps;
 pub use optimizer::{AdamWStep, StepResult};
 pub use product::{Precision, Transposed};
 pub use recursion::{Groups, MAX_STATES, Sequences};

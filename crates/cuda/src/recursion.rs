@@ -1,7 +1,6 @@
 //! The scaled recursions over sentences.
 
 use crate::device::{for_each, grid, launch};
-use crate::layers::warps;
 use crate::{Array, Blocks, CudaError, Device};
 use cudarc::driver::PushKernelArg;
 use std::ops::Range;
@@ -100,8 +99,7 @@ impl Device {
         let n_tokens = sequences.n_tokens();
         assert!(n_tokens * k <= nodes.len().min(weighted.len()), "k numbers a token");
         self.passes(2, (alpha, nodes, weighted, log_probs), probabilities, sequences, k)?;
-        let (config, n_tokens, k) = (warps(n_tokens), n_tokens as i32, k as i32);
-        launch!(self, "join_passes", config, &mut alpha.0, &mut nodes.0, &n_tokens, &k)
+        self.join_passes(alpha, nodes, (n_tokens, k))
     }
 
     fn passes(
@@ -231,7 +229,7 @@ impl Device {
             return Ok(());
         }
         groups.check();
-        let config = grid((groups.rows.len(), 1, 1), (k.next_multiple_of(32).min(512), 1));
+        let config = grid((groups.rows.len(), k.div_ceil(32), 1), (32, 8));
         let k = k as i32;
         let rows = groups.ints.at(groups.rows.clone());
         let begins = groups.ints.at(groups.begins.clone());

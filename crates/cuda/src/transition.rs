@@ -116,7 +116,10 @@ impl Device {
         assert_eq!(n_blocks, blocks.to.len(), "two clusters a block");
         let mut out = out.at_mut(at * k * k..(at + n_blocks) * k * k);
         let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
-        let config = grid((n_blocks, k.min(32), 1), (k.next_multiple_of(32).min(512), 1));
+        let config = grid(
+            (n_blocks, k.min(if n_blocks < 64 { 512 } else { 32 }), 1),
+            (k.next_multiple_of(32).min(512), 1),
+        );
         let (k, n, first_row) = (k as i32, n as i32, first_row as i32);
         launch!(
             self,

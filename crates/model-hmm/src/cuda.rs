@@ -8,11 +8,14 @@
 //! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
 //! logarithms instead.
 
+mod em;
 mod plan;
 mod residual;
 mod states;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use em::CudaEstimator;
 
 use crate::learner::{Choices, Learner, LearnerState};
 use crate::neural::Neural;
@@ -31,7 +34,7 @@ use residual::{Residual, Scratch};
 use states::{KeptStates, StateVectors};
 use std::ops::Range;
 
-/// The most numbers of blocks that a score holds at once: 16 GiB.
+/// The most numbers of blocks, and of tokens, that a score holds at once: 16 GiB.
 const MAX_BLOCK_NUMBERS: usize = 1 << 32;
 
 /// Weights and their derivatives.
@@ -93,6 +96,9 @@ struct Tables {
     left: Array<f32>,
     visits: Array<f32>,
     emitted: Array<f32>,
+    /// What is predicted forward and backward, and the tokens before others, where tokens come in steps.
+    predicted: [Array<f32>; 2],
+    before: Array<f32>,
 }
 
 impl<'a> CudaLearner<'a> {
@@ -181,7 +187,8 @@ impl<'a> CudaLearner<'a> {
 
     /// Whether logits are of half precision, which eight states at a time allow.
     fn is_half(&self, k: usize) -> bool {
-        self.precision == Precision::Fast && k.is_multiple_of(8)
+        // One cluster is learned in steps, which want all transitions in full.
+        self.precision == Precision::Fast && k.is_multiple_of(8) && self.support.n_clusters() > 1
     }
 
     /// The logits of transitions from some states to all.
@@ -231,7 +238,8 @@ impl<'a> CudaLearner<'a> {
         self.tables.make_room(&self.device, plan, k)?;
         self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
         self.device.after(&self.side)?;
-        self.tables.expect(&self.device, &planned, (k, n), is_half)?;
+        let devices = (&self.device, &self.side);
+        self.tables.expect(devices, &planned, (k, n), (is_half, self.precision))?;
         self.backward(&planned, kept)?;
         self.ints = Some(ints);
 
@@ -342,7 +350,8 @@ impl<'a> CudaLearner<'a> {
             let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
             self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
         }
-        self.tables.forward(&self.device, &planned, k)?;
+        // Scores are those of the processor: in full.
+        self.tables.forward(&self.device, &planned, k, Precision::Full)?;
         self.ints = Some(ints);
         let log_probs = self.device.download(&self.tables.log_probs)?;
         Ok(log_probs[..plan.n_sentences()].iter().sum())
@@ -361,6 +370,7 @@ impl<'a> CudaLearner<'a> {
         let max_blocks = (MAX_BLOCK_NUMBERS / kept.k.pow(2)).max(1);
         let m = self.support.n_clusters();
         let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
+        let max_tokens = max_tokens.min(MAX_BLOCK_NUMBERS / kept.k);
         for batch in batches {
             if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
                 sum += self.score(&std::mem::take(&mut part), &kept)?;
@@ -436,6 +446,8 @@ impl Tables {
             left: device.zeros(n)?,
             visits: device.zeros(n)?,
             emitted: device.zeros(1)?,
+            predicted: [device.zeros(1)?, device.zeros(1)?],
+            before: device.zeros(1)?,
         })
     }
 
@@ -465,12 +477,18 @@ impl Tables {
         device: &Device,
         planned: &Planned<'_>,
         k: usize,
+        precision: Precision,
     ) -> Result<(), CudaError> {
         let sequences = planned.sequences();
         device.place(&mut self.local, &self.emission, &sequences, k)?;
         let out = (&mut self.alpha, &mut self.log_probs);
         let probabilities = (&self.local, &self.start, &self.blocks);
-        device.forward_pass(out, probabilities, &sequences, k)
+        match planned.steps(k, precision) {
+            None => device.forward_pass(out, probabilities, &sequences, k),
+            Some(steps) => {
+                device.forward_in_steps(out, probabilities, steps, &mut self.predicted[0])
+            }
+        }
     }
 
     /// Some of the blocks of a plan, of logits whose first row is that of state `first_row`.
@@ -535,20 +553,29 @@ impl Tables {
     /// there are minus the probabilities of transitions, N/left is added to them instead.
     fn expect(
         &mut self,
-        device: &Device,
+        (device, side): (&Device, &Device),
         planned: &Planned<'_>,
         (k, n): (usize, usize),
-        is_half: bool,
+        (is_half, precision): (bool, Precision),
     ) -> Result<(), CudaError> {
         let sequences = planned.sequences();
         device.place(&mut self.local, &self.emission, &sequences, k)?;
-        device.both_passes(
-            (&mut self.alpha, &mut self.nodes, &mut self.weighted),
-            &mut self.log_probs,
-            (&self.local, &self.start, &self.blocks),
-            &sequences,
-            k,
-        )?;
+        let probabilities = (&self.local, &self.start, &self.blocks);
+        let steps = planned.steps(k, precision);
+        if let Some(steps) = steps {
+            side.after(device)?;
+            let ([forward, backward], out) =
+                (&mut self.predicted, (&mut self.alpha, &mut self.log_probs));
+            device.forward_in_steps(out, probabilities, steps, forward)?;
+            let (out, of) = ((&mut self.nodes, &mut self.weighted), (&self.local, &self.blocks));
+            side.backward_in_steps(out, of, steps, backward)?;
+            device.after(side)?;
+            let sizes = (planned.plan.n_tokens(), k);
+            device.join_passes(&mut self.alpha, &mut self.nodes, sizes)?;
+        } else {
+            let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
+            device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
+        }
         for (out, groups) in [
             (&mut self.start_counts, planned.starts()),
             (&mut self.left, planned.left()),
@@ -559,6 +586,10 @@ impl Tables {
         }
         device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)?;
         let factors = (&self.alpha, &self.weighted);
+        if let Some(steps) = steps {
+            let (out, previous) = (&mut self.blocks, planned.previous());
+            return device.ratios_in_steps(out, factors, previous, steps, &mut self.before);
+        }
         if is_half {
             let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
             let (out, of) = (&mut self.half_logits, (&self.blocks, &self.left));

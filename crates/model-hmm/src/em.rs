@@ -8,7 +8,7 @@ use crate::support::Support;
 use crate::tables::{Batch, Tables};
 use latens_corpus::Vocab;
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Watch};
+use latens_model::{Checkpoint, CheckpointError, Device, FitError, Progress, Watch};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -151,6 +151,84 @@ pub(crate) struct Fitted {
     pub(crate) facts: Map<String, Value>,
 }
 
+/// A model under estimation on some device.
+pub(crate) trait Estimator {
+    /// About how many numbers a batch may have, one for each token and state of its word.
+    const BATCH_NUMBERS: usize;
+
+    /// Adds what a batch is expected to have done under the model.
+    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError>;
+
+    /// Σ ln p of the batches that were added, which are then forgotten by the next [`Estimator::maximize`].
+    fn log_prob(&mut self) -> Result<f64, FitError>;
+
+    /// The model that makes what was expected most likely.
+    fn maximize(&mut self, prior: f64) -> Result<(), FitError>;
+
+    /// Σ ln p of other sentences.
+    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
+
+    /// The model.
+    fn tables(&self) -> Tables<f32>;
+}
+
+/// The estimator on the CPU.
+pub(crate) struct CpuEstimator<'a> {
+    support: &'a Support,
+    n_tags: usize,
+    tables: Tables<f32>,
+    counts: Counts,
+    engine: Engine<f32>,
+    expected: Expected<f32>,
+    log_prob: f64,
+}
+
+impl<'a> CpuEstimator<'a> {
+    pub(crate) fn new(support: &'a Support, n_tags: usize, tables: Tables<f32>) -> Self {
+        CpuEstimator {
+            support,
+            n_tags,
+            tables,
+            counts: Counts::new(support, n_tags),
+            engine: Engine::default(),
+            expected: Expected::default(),
+            log_prob: 0.0,
+        }
+    }
+}
+
+impl Estimator for CpuEstimator<'_> {
+    /// What fits in the cache.
+    const BATCH_NUMBERS: usize = 1 << 21;
+
+    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
+        let CpuEstimator { support, tables, counts, engine, expected, log_prob, .. } = self;
+        *log_prob += engine.expectations(support, tables, batch, expected).iter().sum::<f64>();
+        counts.add(tables, expected);
+        Ok(())
+    }
+
+    fn log_prob(&mut self) -> Result<f64, FitError> {
+        Ok(self.log_prob)
+    }
+
+    fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
+        self.counts.maximize(self.support, prior, &mut self.tables);
+        self.counts = Counts::new(self.support, self.n_tags);
+        self.log_prob = 0.0;
+        Ok(())
+    }
+
+    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
+        let CpuEstimator { support, tables, engine, .. } = self;
+        Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
+    }
+
+    fn tables(&self) -> Tables<f32> {
+        self.tables.clone()
+    }
+}
+
 pub(crate) fn fit(
     task: &Task<'_>,
     vocab: &Vocab,
@@ -169,13 +247,46 @@ pub(crate) fn fit(
     if let Some(checkpoint) = checkpoint {
         (state, best) = restore(task, checkpoint, &mut tables)?;
     }
-    let batches = batches(&task.train, task.support.k);
-    let mut engine = Engine::default();
+    match task.device {
+        Device::Cpu => {
+            let estimator = CpuEstimator::new(task.support, task.n_tags, tables);
+            estimate(task, estimator, state, best, watch)
+        }
+        Device::Cuda => estimate(task, cuda_estimator(task, tables)?, state, best, watch),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_estimator<'a>(
+    task: &Task<'a>,
+    tables: Tables<f32>,
+) -> Result<crate::cuda::CudaEstimator<'a>, FitError> {
+    crate::cuda::CudaEstimator::new(task.support, &tables, latens_cuda::Precision::Fast)
+        .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_estimator<'a>(task: &Task<'a>, _: Tables<f32>) -> Result<CpuEstimator<'a>, FitError> {
+    let problem = "this program was built without CUDA".to_owned();
+    Err(FitError::Device { device: task.device, problem })
+}
+
+fn estimate<E: Estimator>(
+    task: &Task<'_>,
+    mut estimator: E,
+    mut state: State,
+    mut best: Option<Tables<f32>>,
+    watch: &mut Watch,
+) -> Result<Fitted, FitError> {
+    let batches = batches(&task.train, task.support.k, E::BATCH_NUMBERS);
     while state.iteration < task.params.epochs {
         let started = Instant::now();
-        let mut counts = Counts::new(task.support, task.n_tags);
-        let log_prob =
-            expect(task, &tables, &batches, &mut engine, &mut counts, state.iteration, watch)?;
+        for (at, batch) in batches.iter().enumerate() {
+            estimator.expect(batch)?;
+            let done = (state.iteration * batches.len() + at) as u64;
+            progress(task, done, &batches, &[], None).report(watch)?;
+        }
+        let log_prob = estimator.log_prob()?;
         if !log_prob.is_finite() {
             // What was good on held-out text before is kept.
             if best.is_some() {
@@ -184,25 +295,26 @@ pub(crate) fn fit(
             let (needs, has) = ("sentences that the model can make", "one that it cannot");
             return Err(FitError::not_enough_data(needs, has));
         }
-        counts.maximize(task.support, task.params.prior, &mut tables);
+        estimator.maximize(task.params.prior)?;
         state.seconds = started.elapsed().as_secs_f64();
         let train = (-log_prob / task.train.sentences.n_tokens().max(1) as f64).exp();
         state.train_perplexity = Some(train);
         state.iteration += 1;
         let mut metrics = vec![("train_perplexity", train)];
         if let Some(valid) = &task.valid {
-            let perplexity = perplexity(task.support, &tables, valid, &mut engine);
+            let log_prob = estimator.score(&valid.untagged(SCORED_TOKENS))?;
+            let perplexity = (-log_prob / valid.sentences.n_tokens().max(1) as f64).exp();
             // An impossible sentence makes every model infinitely bad: that tells nothing.
             let is_better = state.best_perplexity.is_none_or(|best| perplexity < best);
             if is_better && perplexity.is_finite() {
                 state.best_perplexity = Some(perplexity);
                 state.best_iteration = Some(state.iteration);
-                best = Some(tables.clone());
+                best = Some(estimator.tables());
             }
             metrics.push(("valid_perplexity", perplexity));
         }
         metrics.push(("seconds_per_epoch", state.seconds));
-        let save = || checkpoint_of(task, &state, &tables, best.as_ref());
+        let save = || checkpoint_of(task, &state, &estimator.tables(), best.as_ref());
         let done = (state.iteration * batches.len()) as u64;
         progress(task, done, &batches, &metrics, Some(&save)).report(watch)?;
     }
@@ -213,32 +325,12 @@ pub(crate) fn fit(
     facts.insert("best_epoch".into(), json!(state.best_iteration));
     facts.insert("seconds_per_epoch".into(), json!(state.seconds));
     facts.retain(|_, value| !value.is_null());
-    Ok(Fitted { tables: best.unwrap_or(tables), facts })
+    Ok(Fitted { tables: best.unwrap_or_else(|| estimator.tables()), facts })
 }
 
-/// Sentences of about the same length together, as many as fit in the cache with their k states.
-fn batches<'a>(data: &Data<'a>, k: usize) -> Vec<Batch<'a>> {
-    data.in_batches((1 << 21) / k.max(256))
-}
-
-fn expect(
-    task: &Task<'_>,
-    tables: &Tables<f32>,
-    batches: &[Batch<'_>],
-    engine: &mut Engine<f32>,
-    counts: &mut Counts,
-    iteration: usize,
-    watch: &mut Watch,
-) -> Result<f64, FitError> {
-    let (mut log_prob, mut expected) = (0.0, Expected::default());
-    for (at, batch) in batches.iter().enumerate() {
-        log_prob +=
-            engine.expectations(task.support, tables, batch, &mut expected).iter().sum::<f64>();
-        counts.add(tables, &expected);
-        let done = (iteration * batches.len() + at) as u64;
-        progress(task, done, batches, &[], None).report(watch)?;
-    }
-    Ok(log_prob)
+/// Sentences of about the same length together, with about so many numbers: one for each token and each of k states.
+fn batches<'a>(data: &Data<'a>, k: usize, n_numbers: usize) -> Vec<Batch<'a>> {
+    data.in_batches(n_numbers / k.max(256))
 }
 
 fn progress<'a>(
@@ -251,17 +343,6 @@ fn progress<'a>(
     let total = Some((task.params.epochs * batches.len()) as u64);
     let iteration = Some(done / batches.len().max(1) as u64);
     Progress { phase: "learn", done, total, unit: "batches", metrics, iteration, checkpoint }
-}
-
-fn perplexity(
-    support: &Support,
-    tables: &Tables<f32>,
-    data: &Data<'_>,
-    engine: &mut Engine<f32>,
-) -> f64 {
-    let batches = data.untagged(SCORED_TOKENS);
-    let log_probs = batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch));
-    (-log_probs.sum::<f64>() / data.sentences.n_tokens().max(1) as f64).exp()
 }
 
 const ARRAYS: [&str; 4] = ["start", "transition", "emission", "tags"];

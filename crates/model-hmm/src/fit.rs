@@ -115,11 +115,17 @@ const MAX_DIM: usize = 6_144;
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
     let params = task.params;
     let words = [
-        (params.parameterization == Parameterization::Scalar, "numbers of their own"),
+        (
+            params.parameterization == Parameterization::Scalar && !params.by_em(),
+            "numbers of their own that is learned by gradient",
+        ),
         (params.constraint == Constraint::Uniform, "states drawn for each word"),
         (params.word_vectors == WordVectors::Chars, "words read off letters"),
         (task.n_tags > 0, "tags"),
-        (task.support.k > MAX_STATES_OF_WORD, "so many states for one word"),
+        (
+            task.support.k > MAX_STATES_OF_WORD && task.support.n_clusters() > 1,
+            "so many states for one word",
+        ),
         (params.dim > MAX_DIM, "so long embeddings"),
     ];
     for (is_so, what) in words {

@@ -2,13 +2,20 @@
 
 use crate::support::Support;
 use crate::tables::Batch;
-use latens_cuda::{Array, Blocks, CudaError, Device, Groups, Sequences};
+use latens_corpus::WordId;
+use latens_cuda::{Array, Blocks, CudaError, Device, Groups, Precision, Sequences, Steps};
 use std::ops::Range;
 
 /// Where the numbers of a batch lie.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     ints: Vec<u32>,
+    n_sentences: usize,
+    /// Where all words have the same states, tokens come in steps: how many sentences have a first token, a second one,
+    /// …; else it is empty.
+    pub(super) steps: Vec<usize>,
+    /// The token before each from the second step on.
+    pub(super) previous: Range<usize>,
     offsets: Range<usize>,
     clusters: Range<usize>,
     slots: Range<usize>,
@@ -42,7 +49,10 @@ pub(super) struct Planned<'a> {
 impl Plan {
     /// The tokens of a batch and the blocks between them; only what scores need.
     pub(super) fn to_score(support: &Support, batch: &Batch<'_>) -> Plan {
-        let mut plan = Plan::default();
+        if support.n_clusters() == 1 {
+            return Plan::in_steps(support, batch);
+        }
+        let mut plan = Plan { n_sentences: batch.sentences.len(), ..Plan::default() };
         let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
         for sentence in &batch.sentences {
             for &word in *sentence {
@@ -70,6 +80,34 @@ impl Plan {
         plan
     }
 
+    /// The tokens of a batch, all first ones, then all second ones, ….
+    fn in_steps(support: &Support, batch: &Batch<'_>) -> Plan {
+        let mut sentences: Vec<_> =
+            batch.sentences.iter().filter(|sentence| !sentence.is_empty()).collect();
+        sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
+        let n_steps = sentences.first().map_or(0, |sentence| sentence.len());
+        let mut plan = Plan { n_sentences: sentences.len(), ..Plan::default() };
+        let (mut slots, mut previous, mut before) = (vec![], vec![], 0);
+        for step in 0..n_steps {
+            let n = sentences.partition_point(|sentence| sentence.len() > step);
+            let slot = |words: &&&[WordId]| support.slot(words[step]).expect("a word of the model");
+            if step > 0 {
+                previous.extend((0..n).map(|row| (before + row) as u32));
+                before += plan.steps[step - 1];
+            }
+            slots.extend(sentences[..n].iter().map(|words| slot(words) as u32));
+            plan.steps.push(n);
+        }
+        let block: &[u32] = if n_steps > 1 { &[0] } else { &[] };
+        plan.clusters = plan.push(&vec![0; slots.len()]);
+        plan.slots = plan.push(&slots);
+        plan.block_of_pair = plan.push(&vec![0; slots.len()]);
+        plan.from = plan.push(block);
+        plan.to = plan.push(block);
+        plan.previous = plan.push(&previous);
+        plan
+    }
+
     /// All that a step of learning needs.
     pub(super) fn to_learn(support: &Support, batch: &Batch<'_>) -> Plan {
         let mut plan = Plan::to_score(support, batch);
@@ -83,12 +121,22 @@ impl Plan {
         let (offsets, clusters) = (plan.of(&plan.offsets), plan.of(&plan.clusters));
         let (slots, blocks) = (plan.of(&plan.slots), plan.of(&plan.block_of_pair));
         let tokens = 0..clusters.len() as u32;
-        let mut is_first = vec![false; clusters.len() + 1];
-        offsets.iter().for_each(|&at| is_first[at as usize] = true);
+        let (mut is_first, mut is_last) = (vec![false; clusters.len()], vec![true; clusters.len()]);
+        if plan.steps.is_empty() {
+            is_last.fill(false);
+            for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
+                is_first[ends[0] as usize] = true;
+                is_last[ends[1] as usize - 1] = true;
+            }
+        } else {
+            is_first[..plan.n_sentences].fill(true);
+            plan.of(&plan.previous).iter().for_each(|&token| is_last[token as usize] = false);
+        }
         let by_cluster = |token: u32| (clusters[token as usize], token);
         let is_first = |token: u32| is_first[token as usize];
+        let is_last = |token: u32| is_last[token as usize];
         let starts: Vec<_> = tokens.clone().filter(|&t| is_first(t)).map(by_cluster).collect();
-        let left: Vec<_> = tokens.clone().filter(|&t| !is_first(t + 1)).map(by_cluster).collect();
+        let left: Vec<_> = tokens.clone().filter(|&t| !is_last(t)).map(by_cluster).collect();
         let visits: Vec<_> = tokens.clone().map(by_cluster).collect();
         let emitted: Vec<_> = tokens.clone().map(|t| (slots[t as usize], t)).collect();
         let pairs = tokens.filter(|&t| !is_first(t)).map(|t| (blocks[t as usize], t)).collect();
@@ -116,7 +164,7 @@ impl Plan {
     }
 
     pub(super) fn n_sentences(&self) -> usize {
-        self.offsets.len() - 1
+        self.n_sentences
     }
 
     pub(super) fn n_blocks(&self) -> usize {
@@ -180,6 +228,16 @@ impl<'a> Planned<'a> {
         device.reserve(ints, plan.ints.len().next_power_of_two())?;
         device.write(plan.ints(), ints)?;
         Ok(Planned { plan, ints })
+    }
+
+    /// The steps of tokens, if they come in such.
+    pub(super) fn steps(&self, k: usize, precision: Precision) -> Option<Steps<'a>> {
+        let sizes = &self.plan.steps[..];
+        (!sizes.is_empty()).then_some(Steps { sizes, k, precision })
+    }
+
+    pub(super) fn previous(&self) -> (&'a Array<u32>, Range<usize>) {
+        (self.ints, self.plan.previous.clone())
     }
 
     pub(super) fn sequences(&self) -> Sequences<'a> {

@@ -1,9 +1,11 @@
 //! The device against the processor. Without a device there is nothing to compare, and the tests pass.
 
 use super::*;
+use crate::em::{CpuEstimator, Estimator};
 use crate::learner::CpuLearner;
 use crate::params::{Constraint, Parameterization, Tying};
-use latens_corpus::WordId;
+use crate::tables::Tables;
+use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
 
 /// Sentences of random words.
@@ -116,5 +118,56 @@ fn all_kinds_of_state_vectors_learn_alike() {
             ..HmmParams::default()
         };
         compare(&params, 60, 6);
+    }
+}
+
+/// Two iterations of Baum–Welch, in two batches each.
+fn estimate<E: Estimator>(mut estimator: E, batches: &[Batch<'_>]) -> (Vec<f64>, Tables<f32>) {
+    let mut log_probs = vec![];
+    for _ in 0..2 {
+        batches.iter().for_each(|batch| estimator.expect(batch).unwrap());
+        log_probs.push(estimator.log_prob().unwrap());
+        estimator.maximize(0.1).unwrap();
+    }
+    log_probs.push(estimator.score(batches).unwrap());
+    (log_probs, estimator.tables())
+}
+
+#[test]
+fn estimates_are_those_of_the_processor() {
+    for (n_states, n_clusters, n_words, seed) in
+        [(12, 3, 20, 1), (64, 4, 60, 2), (40, 1, 30, 3), (257, 1, 90, 4), (256, 2, 100, 5)]
+    {
+        let mut rng = Rng::new(seed);
+        let params = HmmParams { n_states, n_clusters, seed, ..HmmParams::default() };
+        let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
+        let support = Support::new(n_states / n_clusters, n_clusters, clusters);
+        let special = ["<unk>".to_owned(), "<eos>".to_owned()].into_iter();
+        let words: Vec<String> =
+            special.chain((2..n_words).map(|word| format!("w{word}"))).collect();
+        let vocab = Vocab::from_parts(words, vec![1; n_words]).unwrap();
+        let tables = crate::em::initial(&params, &support, &vocab, 0);
+        let sentences = sentences(n_words, 30, &mut rng);
+        let batches = [&sentences[..20], &sentences[20..]].map(|part| Batch {
+            sentences: part.iter().map(|sentence| &sentence[..]).collect(),
+            tags: vec![],
+        });
+        let cuda = match CudaEstimator::new(&support, &tables, Precision::Full) {
+            Ok(estimator) => estimate(estimator, &batches),
+            Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+            Err(error) => panic!("{error}"),
+        };
+        let cpu = estimate(CpuEstimator::new(&support, 0, tables), &batches);
+        for (a, b) in cpu.0.iter().zip(&cuda.0) {
+            assert!((a - b).abs() < 1e-4 * a.abs(), "ln p: {:?} and {:?}", cpu.0, cuda.0);
+        }
+        for (a, b) in [
+            (&cpu.1.start, &cuda.1.start),
+            (&cpu.1.transition, &cuda.1.transition),
+            (&cpu.1.emission, &cuda.1.emission),
+        ] {
+            assert_eq!(a.len(), b.len());
+            assert_near(b, a, 1e-4);
+        }
     }
 }
