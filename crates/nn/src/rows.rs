@@ -173,7 +173,7 @@ fn share_out<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + S
 /// Adds the sum of each column to `totals`.
 ///
 /// Threads share out columns, each of which is summed in the order of rows.
-pub(crate) fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
+pub fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
     assert_eq!(matrix.ncols(), totals.len(), "one total a column");
     for_each_chunk(
         (totals, matrix.transpose()),
