@@ -60,15 +60,16 @@ pub struct Device {
 pub struct Array<T>(pub(crate) CudaSlice<T>);
 
 /// The sources of all kernels; later ones use functions of earlier ones.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("kernels/layers.cu"),
     include_str!("kernels/transition.cu"),
     include_str!("kernels/emission.cu"),
     include_str!("kernels/recursion.cu"),
     include_str!("kernels/optimizer.cu"),
+    include_str!("kernels/recurrent.cu"),
 ];
 
-const KERNELS: [&str; 32] = [
+const KERNELS: [&str; 42] = [
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -101,6 +102,16 @@ const KERNELS: [&str; 32] = [
     "square_sums",
     "step_scale",
     "adamw",
+    "keep_rows",
+    "elman_step",
+    "elman_backward",
+    "lstm_step",
+    "lstm_backward",
+    "dropout",
+    "dropout_in_place",
+    "next_words",
+    "add_rows_of_words",
+    "sgd",
 ];
 
 impl Device {

@@ -166,8 +166,7 @@ mod tests {
         let tokens = tokens();
         for architecture in [Architecture::Rnn, Architecture::Ff] {
             for (batch_size, bptt) in [(1, 3), (3, 2), (4, 100), (20, 1), (11, 5)] {
-                let params =
-                    NeuralParams { architecture, batch_size, bptt, ..NeuralParams::rnn() };
+                let params = NeuralParams { architecture, batch_size, bptt, ..NeuralParams::rnn() };
                 let reader = Reader::new(&params, &tokens);
                 let order = reader.order(&mut Rng::new(1));
                 let n_context = params.n_context();

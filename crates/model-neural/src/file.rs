@@ -10,9 +10,8 @@ impl Neural {
 
     /// Writes the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let mut writer = ModelWriter::new(self.kind(), &self.params)
-            .lexicon(&self.lexicon)
-            .facts(&self.facts);
+        let mut writer =
+            ModelWriter::new(self.kind(), &self.params).lexicon(&self.lexicon).facts(&self.facts);
         for (name, shape, range) in self.network.layout.entries() {
             writer = writer.array(name, shape, &self.weights[range]);
         }

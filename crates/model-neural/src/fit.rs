@@ -202,7 +202,8 @@ impl<L: Learner> Trainer<'_, L> {
         if !train.is_finite() || !measured.is_finite() || train > hopeless {
             self.diverged = Some(self.state.epoch + 1);
         }
-        metrics.extend([("learning_rate", learning_rate), ("seconds_per_epoch", self.state.seconds)]);
+        metrics
+            .extend([("learning_rate", learning_rate), ("seconds_per_epoch", self.state.seconds)]);
         self.state.train_perplexity = Some(train.exp()).filter(|perplexity| perplexity.is_finite());
         self.state.seconds_per_epoch = Some(self.state.seconds);
         self.state.epoch += 1;
@@ -250,8 +251,7 @@ impl<L: Learner> Trainer<'_, L> {
         let learned = self.learner.state().expect("a device that has just made a step can be read");
         let state = State { n_updates: learned.n_steps, ..self.state.clone() };
         let kind = self.task.params.architecture.kind();
-        let mut checkpoint =
-            Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
+        let mut checkpoint = Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
         for (name, values) in [
             ("weights", &learned.weights),
             ("mean", &learned.mean),
@@ -336,8 +336,8 @@ fn restore(
     let best = state.best_epoch.map(|_| array("best", n_weights)).transpose()?;
     let arrays = [&learned.weights, &learned.mean, &learned.square, &learned.memory];
     let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|x| x.is_finite());
-    let is_sound = arrays.into_iter().chain(&best).all(is_finite)
-        && learned.square.iter().all(|&v| v >= 0.0);
+    let is_sound =
+        arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
     if !is_sound || state.epoch > task.params.epochs {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }

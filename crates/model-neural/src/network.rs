@@ -155,7 +155,8 @@ impl Network {
             Body::Lstm(layers) => {
                 lstm.resize_with(layers.len(), LstmScratch::default);
                 let states = state.chunks_exact_mut((state.len() / layers.len()).max(1));
-                for (i, ((layer, scratch), state)) in layers.iter().zip(lstm).zip(states).enumerate()
+                for (i, ((layer, scratch), state)) in
+                    layers.iter().zip(lstm).zip(states).enumerate()
                 {
                     let (below, out) = outs.split_at_mut(i);
                     let below = below.last().unwrap_or(x).view();
@@ -404,8 +405,7 @@ mod tests {
             let log_prob = |bptt| {
                 let params = NeuralParams { batch_size: 1, bptt, ..params.clone() };
                 let reader = Reader::new(&params, &text);
-                let (mut scratch, mut state) =
-                    (Scratch::default(), vec![0.0; network.state_len()]);
+                let (mut scratch, mut state) = (Scratch::default(), vec![0.0; network.state_len()]);
                 let mut loss = |at| {
                     let batch = reader.batch(at, &[]);
                     network.loss(&weights, &batch, &mut state, &mut scratch, Par::Seq)

@@ -223,10 +223,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let two = NeuralParams { n_layers: 2, ..NeuralParams::rnn() }.check().unwrap_err();
-        assert_eq!(
-            two.to_string(),
-            "`n_layers` must be 1 for a simple recurrent network, got 2"
-        );
+        assert_eq!(two.to_string(), "`n_layers` must be 1 for a simple recurrent network, got 2");
         let decay = NeuralParams { weight_decay: 0.1, ..NeuralParams::rnn() }.check().unwrap_err();
         assert_eq!(decay.to_string(), "`weight_decay` must be 0 for `sgd`, got 0.1");
     }
