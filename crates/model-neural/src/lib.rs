@@ -37,5 +37,5 @@ mod file;
 
 pub use first_weights::FirstWeights;
 pub use latens_nn::Squash;
-pub use model::{Neural, Training};
+pub use model::{Neural, Training, usable_device};
 pub use params::{Architecture, Memory, NeuralParams, Optimizer, Schedule, Tying};

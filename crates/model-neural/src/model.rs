@@ -76,6 +76,15 @@ impl Neural {
     }
 }
 
+/// A graphics card if this program can use one, else the processor.
+pub fn usable_device() -> Device {
+    #[cfg(feature = "cuda")]
+    if latens_cuda::Device::open().is_ok() {
+        return Device::Cuda;
+    }
+    Device::Cpu
+}
+
 fn fit_from(
     params: &Valid<NeuralParams>,
     training: &Training<'_>,

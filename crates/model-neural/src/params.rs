@@ -151,7 +151,7 @@ impl NeuralParams {
             bptt: 20,
             optimizer: Optimizer::Sgd,
             schedule: Schedule::Halving,
-            learning_rate: 2.0,
+            learning_rate: 10.0,
             weight_decay: 0.0,
             clip: 1.0,
             ..NeuralParams::ff()
