@@ -111,7 +111,6 @@ impl Learner for CpuLearner<'_> {
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
         let CpuLearner { network, weights, gradient, memory, scratch, .. } = self;
         let &Choices { dropout, learning_rate, scale } = choices;
-        gradient.fill(0.0);
         let par = Par::rayon(0);
         let loss = network.learn(weights, batch, memory, dropout, scale, gradient, scratch, par);
         let norm = norm(gradient);

@@ -6,8 +6,9 @@ use faer::{Accum, MatRef, Par};
 use latens_math::{Real, Rng};
 use latens_nn::{
     Buffer, Dropout, Elman, ElmanScratch, Embedding, Layout, Linear, Lstm, LstmScratch, WeightId,
-    bias_relu, cross_entropy, fill_uniform, multiply, relu_backward,
+    bias_relu, biased_cross_entropy, fill_uniform, multiply, relu_backward,
 };
+use rayon::prelude::*;
 
 /// Where all weights are, and what is computed with them.
 ///
@@ -177,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Logits of the words that come next, for each row.
+    /// Logits of the words that come next, for each row, without their bias.
     fn foretell<'s, T: Real>(
         &self,
         weights: &[T],
@@ -187,11 +188,8 @@ impl Network {
         let out = scratch.outs.last().expect("there is at least one layer").view();
         scratch.logits.resize(out.nrows(), self.n_words());
         let logits = &mut scratch.logits;
-        // The product is added to the bias: a pass less over the largest matrix.
-        let bias = self.bias.of(weights);
-        logits.values_mut().chunks_exact_mut(bias.len()).for_each(|row| row.copy_from_slice(bias));
         let u = self.output.mat(weights).transpose();
-        multiply(logits.view_mut(), Accum::Add, out, u, par);
+        multiply(logits.view_mut(), Accum::Replace, out, u, par);
         logits
     }
 
@@ -201,7 +199,9 @@ impl Network {
         weights: &[T],
         scratch: &'s mut Scratch<T>,
     ) -> &'s mut [T] {
-        self.foretell(weights, scratch, Par::Seq).values_mut()
+        let logits = self.foretell(weights, scratch, Par::Seq).values_mut();
+        logits.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
+        logits
     }
 
     /// −Σ ln p of the words of a batch.
@@ -215,10 +215,11 @@ impl Network {
     ) -> f64 {
         self.read(weights, batch, state, None, scratch, par);
         let logits = self.foretell(weights, scratch, par);
-        cross_entropy(logits.view_mut(), &batch.targets, 1.0, par)
+        let bias = self.bias.of(weights);
+        biased_cross_entropy(logits.view_mut(), bias, &batch.targets, 1.0, par)
     }
 
-    /// The same while learning, and adds `scale` times its derivatives to `gradient`.
+    /// The same while learning, and writes `scale` times its derivatives to `gradient`.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn learn<T: Real>(
         &self,
@@ -233,7 +234,8 @@ impl Network {
     ) -> f64 {
         self.read(weights, batch, state, dropout, scratch, par);
         let logits = self.foretell(weights, scratch, par);
-        let loss = cross_entropy(logits.view_mut(), &batch.targets, scale, par);
+        let bias = self.bias.of(weights);
+        let loss = biased_cross_entropy(logits.view_mut(), bias, &batch.targets, scale, par);
         self.backward(weights, batch, dropout, gradient, scratch, par);
         loss
     }
@@ -296,10 +298,19 @@ impl Network {
         d_out.resize(out.n_rows(), self.dim);
         let u = self.output.mat(weights);
         multiply(d_out.view_mut(), Accum::Replace, logits.view(), u, par);
+        // All derivatives but these are added up, and these come first.
+        let output = self.output.range();
+        clear(&mut gradient[..output.start]);
+        clear(&mut gradient[output.end..]);
         let d_u = self.output.mat_mut(gradient);
-        multiply(d_u, Accum::Add, logits.view().transpose(), out.view(), par);
+        multiply(d_u, Accum::Replace, logits.view().transpose(), out.view(), par);
         latens_nn::add_column_sums(logits.view(), self.bias.of_mut(gradient), par);
     }
+}
+
+/// Sets numbers to zero, of which there may be millions.
+fn clear<T: Real>(numbers: &mut [T]) {
+    numbers.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::zero()));
 }
 
 /// Calls `f` with the first `n` numbers of both halves of the states of a layer.
@@ -387,7 +398,8 @@ mod tests {
                     0.5 * network
                         .learn(weights, &batch, state, dropout, scale, gradient, scratch, par)
                 };
-                let mut gradient = vec![0.0; weights.len()];
+                // What was there before is written over.
+                let mut gradient = vec![7.0; weights.len()];
                 learn(&weights, &mut gradient);
                 let mut ignored = vec![0.0; weights.len()];
                 let mut f = |weights: &[f64]| learn(weights, &mut ignored);

@@ -72,7 +72,7 @@ pub use buffer::Buffer;
 pub use char_cnn::{CharCnn, CharCnnParams, CharCnnScratch, Spellings};
 pub use clip::{clip_factor, norm};
 pub use conv::{Conv, ConvScratch};
-pub use cross_entropy::cross_entropy;
+pub use cross_entropy::{biased_cross_entropy, cross_entropy};
 pub use dropout::Dropout;
 pub use elman::{Elman, ElmanScratch};
 pub use embedding::{Embedding, gather_rows, scatter_add_rows};
