@@ -60,7 +60,7 @@ pub struct Device {
 pub struct Array<T>(pub(crate) CudaSlice<T>);
 
 /// The sources of all kernels; later ones use functions of earlier ones.
-const SOURCES: [&str; 7] = [
+const SOURCES: &[&str] = &[
     include_str!("kernels/layers.cu"),
     include_str!("kernels/transition.cu"),
     include_str!("kernels/emission.cu"),
@@ -68,9 +68,10 @@ const SOURCES: [&str; 7] = [
     include_str!("kernels/lockstep.cu"),
     include_str!("kernels/optimizer.cu"),
     include_str!("kernels/counts.cu"),
+    include_str!("kernels/recurrent.cu"),
 ];
 
-const KERNELS: [&str; 44] = [
+const KERNELS: &[&str] = &[
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
@@ -115,6 +116,16 @@ const KERNELS: [&str; 44] = [
     "add_sum",
     "share_rows",
     "share_columns",
+    "keep_rows",
+    "elman_step",
+    "elman_backward",
+    "lstm_step",
+    "lstm_backward",
+    "dropout",
+    "dropout_in_place",
+    "next_words",
+    "add_rows_of_words",
+    "sgd",
 ];
 
 impl Device {

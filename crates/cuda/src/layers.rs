@@ -241,7 +241,10 @@ impl Device {
     }
 
     /// Adds the sums of some columns of n rows.
-    fn add_column_sums(
+    ///
+    /// # Panics
+    /// If there are not so many rows or columns.
+    pub fn add_column_sums(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         x: &Array<f32>,

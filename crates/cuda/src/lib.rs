@@ -5,7 +5,8 @@
 //!
 //! Nothing here is needed to build: the libraries of CUDA are looked for when [`Device::open`] is called, and where there
 //! are none it says so. The crate knows no words and no models; what a kernel computes is said in its `.cu` file and
-//! at the function that starts it. The tests of `latens-model-hmm` compare whole steps with those of the CPU.
+//! at the function that starts it. The tests of `latens-model-hmm` and
+//! `latens-model-neural` compare whole steps with those of the CPU.
 //!
 //! Matrices are row-major. All work of a [`Device`] is done in one stream, in the order of the calls; only downloads wait for it.
 //! [`Device::beside`] makes another.
@@ -21,6 +22,7 @@ mod recursion;
 mod lockstep;
 mod optimizer;
 mod counts;
+mod recurrent;
 
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
@@ -28,5 +30,6 @@ pub use layers::{Columns, MAX_DIM, RowGroups};
 pub use lockstep::Steps;
 pub use optimizer::{AdamWStep, StepResult};
 pub use product::{Precision, Transposed};
+pub use recurrent::{Fresh, Squash, WordGroups};
 pub use recursion::{Groups, MAX_STATES, Sequences};
 pub use transition::Blocks;

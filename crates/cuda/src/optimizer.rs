@@ -35,6 +35,10 @@ impl StepResult {
         Ok(StepResult { partial: device.zeros(N_PARTIAL)?, result: device.zeros(2)? })
     }
 
+    pub(crate) fn array(&self) -> &Array<f64> {
+        &self.result
+    }
+
     /// Σ ln p of the last step, when it is done; NaN if it was lost, and then the step was not taken.
     pub fn log_prob(&self, device: &Device) -> Result<f64, CudaError> {
         Ok(device.download(&self.result)?[0])

@@ -5,6 +5,7 @@
 mod hmm_ablation;
 mod hmm_tagging;
 mod lds_dynamics;
+mod lds_rnn;
 mod lm_baselines;
 mod penn_treebank;
 mod svg;
@@ -46,11 +47,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm_ablation::EXPERIMENT,
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
+    lds_rnn::EXPERIMENT,
 ];
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
 pub fn figure(name: &str) -> Option<Draw> {
-    (name == lds_dynamics::EXPERIMENT.name).then_some(lds_dynamics::draw)
+    let drawn: [(Experiment, Draw); 2] =
+        [(lds_dynamics::EXPERIMENT, lds_dynamics::draw), (lds_rnn::EXPERIMENT, lds_rnn::draw)];
+    drawn.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, draw)| draw)
 }
 
 /// As [`Run`], with a picture besides the rows.

@@ -3,15 +3,16 @@
 use crate::penn_treebank::PennTreebank;
 use crate::{Experiment, Row};
 use anyhow::Result;
-use latens::corpus::{Corpus, Sentences};
+use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
 use latens::model::{LanguageModel, Params, unwatched};
+use latens::neural::{Neural, NeuralParams, Training, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lm-baselines",
-    about: "perplexity of n-gram language models on the Penn Treebank",
+    about: "perplexity of n-gram and neural language models on the Penn Treebank and WikiText-2",
     run,
 };
 
@@ -49,6 +50,89 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         &ptb,
         Some(125.7),
     ));
+    let ptb = Text { name: "PTB", train: ptb.train, valid: ptb.valid, test: ptb.test };
+    rows.extend(neural_rows(ptb, quick, [(163.0, 151.0), (f64::NAN, 124.7), (93.6, 88.8)], note)?);
+    if let Some(text) = read_wikitext(data)? {
+        note("estimating the 5-gram model of WikiText-2");
+        let model = fit(&text.train, NgramParams::default())?;
+        rows.extend(text.rows("KN-5", &model, (f64::NAN, f64::NAN)));
+        let papers = [(209.0, f64::NAN), (f64::NAN, f64::NAN), (125.0, f64::NAN)];
+        rows.extend(neural_rows(text, quick, papers, note)?);
+    }
+    Ok(rows)
+}
+
+/// A corpus with its three parts.
+struct Text {
+    name: &'static str,
+    train: Corpus,
+    valid: Sentences,
+    test: Sentences,
+}
+
+impl Text {
+    /// Perplexities beside the paper's, of which some are not a number.
+    fn rows(&self, row: &str, model: &dyn LanguageModel, paper: (f64, f64)) -> Vec<Row> {
+        let row = |part: &str, text: &Sentences, paper: f64| Row {
+            row: row.to_owned(),
+            column: format!("{} {part}", self.name),
+            paper: Some(paper).filter(|paper| !paper.is_nan()),
+            ours: perplexity(model, text).perplexity(),
+        };
+        vec![row("valid", &self.valid, paper.0), row("test", &self.test, paper.1)]
+    }
+}
+
+/// WikiText-2, if the folder has it.
+fn read_wikitext(data: &Path) -> Result<Option<Text>> {
+    let file = |part: &str| data.join(format!("wikitext-2/wiki.{part}.tokens"));
+    if !file("train").exists() {
+        return Ok(None);
+    }
+    let inputs = |part: &str| Inputs::new([file(part)]);
+    let train = Corpus::read(&inputs("train"), &Preprocessing::default(), &VocabLimits::default())?;
+    let (valid, test) =
+        (train.lexicon.read(&inputs("valid"))?, train.lexicon.read(&inputs("test"))?);
+    Ok(Some(Text { name: "WikiText-2", train, valid, test }))
+}
+
+/// Feed-forward, recurrent and LSTM models; `papers` has what the paper reports for each.
+fn neural_rows(
+    mut text: Text,
+    quick: bool,
+    papers: [(f64, f64); 3],
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let models = [
+        ("FF 4-gram, 256", NeuralParams::ff()),
+        ("RNN, 300", NeuralParams::rnn()),
+        ("LSTM, 2 × 256", NeuralParams::lstm()),
+    ];
+    if quick {
+        let n = text.train.sentences.len().min(3000);
+        text.train.sentences = text.train.sentences.slice(0..n);
+    }
+    let mut rows = Vec::new();
+    for ((name, mut params), paper) in models.into_iter().zip(papers) {
+        if quick {
+            params = NeuralParams { dim: 50, epochs: 3, ..params };
+        }
+        note(&format!("{}: {name}", text.name));
+        let training = Training {
+            corpus: &text.train,
+            valid: Some(&text.valid),
+            init: None,
+            device: usable_device(),
+        };
+        let model = Neural::fit(&params.validate()?, &training, &mut unwatched)?;
+        rows.push(Row {
+            row: name.to_owned(),
+            column: format!("{} weights, millions", text.name),
+            paper: None,
+            ours: model.n_weights() as f64 / 1e6,
+        });
+        rows.extend(text.rows(name, &model, paper));
+    }
     Ok(rows)
 }
 

@@ -43,6 +43,17 @@ impl Svg {
         .expect("a string takes all");
     }
 
+    /// A line through places.
+    pub(crate) fn line(&mut self, places: &[(f64, f64)], colour: &str, thickness: f64) {
+        let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let points = points.join(" ");
+        writeln!(
+            self.body,
+            r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{thickness}"/>"#
+        )
+        .expect("a string takes all");
+    }
+
     pub(crate) fn finish(self) -> String {
         let Svg { width, height, body } = self;
         format!(

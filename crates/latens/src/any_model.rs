@@ -5,6 +5,7 @@ use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
 use latens_model_lds::{self as lds, Lds};
+use latens_model_neural::{Architecture, Neural};
 use latens_model_ngram::Ngram;
 use latens_model_word2vec::Word2vec;
 use latens_tasks::tagging::FeatureTagger;
@@ -23,6 +24,8 @@ pub enum AnyModel {
     Hmm(Box<Hmm>),
     /// A linear dynamical system.
     Lds(Box<Lds>),
+    /// A neural language model.
+    Neural(Box<Neural>),
     /// An n-gram language model.
     Ngram(Ngram),
     /// Word vectors that another program made.
@@ -40,6 +43,7 @@ impl AnyModel {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
             AnyModel::Lds(_) => Lds::KIND,
+            AnyModel::Neural(model) => model.kind(),
             AnyModel::Ngram(_) => Ngram::KIND,
             AnyModel::Vectors(_) => Vectors::KIND,
             AnyModel::Word2vec(_) => Word2vec::KIND,
@@ -53,6 +57,11 @@ impl AnyModel {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
             AnyModel::Lds(_) => "a linear dynamical system",
+            AnyModel::Neural(model) => match model.params().architecture {
+                Architecture::Ff => "a feed-forward language model",
+                Architecture::Rnn => "a recurrent language model",
+                Architecture::Lstm => "an LSTM language model",
+            },
             AnyModel::Ngram(_) => "an n-gram language model",
             AnyModel::Vectors(_) => "a list of word vectors",
             AnyModel::Word2vec(_) => "a word2vec model",
@@ -66,6 +75,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
             AnyModel::Lds(model) => model.lexicon(),
+            AnyModel::Neural(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
             AnyModel::Vectors(model) => model.lexicon(),
             AnyModel::Word2vec(model) => model.lexicon(),
@@ -79,6 +89,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
             AnyModel::Lds(model) => model.facts(),
+            AnyModel::Neural(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
             AnyModel::Vectors(model) => model.facts(),
             AnyModel::Word2vec(model) => model.facts(),
@@ -90,6 +101,7 @@ impl AnyModel {
     pub fn as_language_model(&self) -> Option<&dyn LanguageModel> {
         match self {
             AnyModel::Hmm(model) => Some(&**model),
+            AnyModel::Neural(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
             AnyModel::Brown(_)
             | AnyModel::Lds(_)
@@ -107,7 +119,7 @@ impl AnyModel {
             AnyModel::Lds(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model),
-            AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
+            AnyModel::Neural(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -118,6 +130,7 @@ impl AnyModel {
             AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
             | AnyModel::Lds(_)
+            | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_) => None,
@@ -132,9 +145,11 @@ impl AnyModel {
             }
             AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Word2vec(model) => Some(Cow::Borrowed(model.vectors())),
-            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => {
-                None
-            }
+            AnyModel::Brown(_)
+            | AnyModel::Hmm(_)
+            | AnyModel::Neural(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -145,7 +160,7 @@ impl AnyModel {
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
-            AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
+            AnyModel::Neural(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
         }
     }
 
@@ -164,6 +179,7 @@ impl AnyModel {
             AnyModel::Vectors(model) if kind == VECTOR_FEATURES => Some(Box::new(model.vectors())),
             AnyModel::Word2vec(model) if kind == VECTOR_FEATURES => Some(Box::new(model)),
             AnyModel::Brown(_)
+            | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
@@ -177,6 +193,7 @@ impl AnyModel {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
             AnyModel::Lds(model) => model.save(path),
+            AnyModel::Neural(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
             AnyModel::Vectors(model) => model.save(path),
             AnyModel::Word2vec(model) => model.save(path),
@@ -201,6 +218,9 @@ pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
         Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
         Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
         Lds::KIND => Lds::from_file(file).map(|model| AnyModel::Lds(Box::new(model))),
+        kind if Neural::KINDS.contains(&kind) => {
+            Neural::from_file(file).map(|model| AnyModel::Neural(Box::new(model)))
+        }
         Ngram::KIND => Ngram::from_file(file).map(AnyModel::Ngram),
         FeatureTagger::KIND => FeatureTagger::from_file(file, &encoder_of)
             .map(|model| AnyModel::Tagger(Box::new(model))),

@@ -43,8 +43,14 @@ pub trait LanguageModel: Send + Sync {
 
     /// ln p of one sentence from a fresh start; override where a whole sentence is cheaper.
     fn log_prob(&self, sentence: &[WordId]) -> f64 {
+        self.text_log_prob(sentence)
+    }
+
+    /// ln p of running text, sentence after sentence, from a fresh start; override where many words are
+    /// cheaper together. It is the sum of what one scorer returns, up to rounding.
+    fn text_log_prob(&self, text: &[WordId]) -> f64 {
         let mut scorer = self.scorer();
-        sentence.iter().map(|&word| scorer.read(word)).sum()
+        text.iter().map(|&word| scorer.read(word)).sum()
     }
 }
 

@@ -7,8 +7,8 @@ use std::ops::Range;
 /// About how many numbers a chunk has: enough to pay for a task, few enough to stay in the cache.
 const CHUNK: usize = 1 << 14;
 
-/// How many columns are summed side by side.
-const COLUMNS: usize = 64;
+/// How many columns are summed side by side: as many as there are registers for.
+const COLUMNS: usize = 256;
 
 /// So many rows are summed in one go before the sum is added to the total: the error of a sum grows
 /// with the number of its terms.
@@ -173,7 +173,7 @@ fn share_out<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + S
 /// Adds the sum of each column to `totals`.
 ///
 /// Threads share out columns, each of which is summed in the order of rows.
-pub(crate) fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
+pub fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
     assert_eq!(matrix.ncols(), totals.len(), "one total a column");
     for_each_chunk(
         (totals, matrix.transpose()),

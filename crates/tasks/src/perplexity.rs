@@ -34,13 +34,14 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
         let shards: Vec<f64> = (0..text.len().div_ceil(SHARD))
             .into_par_iter()
             .map(|shard| {
-                let sentences = shard * SHARD..((shard + 1) * SHARD).min(text.len());
-                read(model, sentences.map(|i| text.get(i)))
+                let (begin, end) = (shard * SHARD, ((shard + 1) * SHARD).min(text.len()));
+                let [begin, end] = [begin, end].map(|sentence| text.offsets()[sentence] as usize);
+                model.text_log_prob(&text.tokens()[begin..end])
             })
             .collect();
         shards.iter().sum()
     } else {
-        read(model, text.iter())
+        model.text_log_prob(text.tokens())
     };
     let oov = text.tokens().iter().filter(|&&word| word == WordId::UNK).count();
     Perplexity { log_prob, tokens: text.n_tokens(), oov }
@@ -63,9 +64,4 @@ pub fn first_impossible(model: &dyn LanguageModel, text: &Sentences) -> Option<I
         let token_idx = log_probs.iter().position(|&p| p == f64::NEG_INFINITY)?;
         Some(Impossible { sentence_idx, token_idx })
     })
-}
-
-fn read<'a>(model: &dyn LanguageModel, sentences: impl Iterator<Item = &'a [WordId]>) -> f64 {
-    let mut scorer = model.scorer();
-    sentences.flatten().map(|&word| scorer.read(word)).sum()
 }

@@ -14,6 +14,7 @@ const N_SENTENCES: usize = 20;
 /// - at every history, probabilities of the next word sum to one and none is above one or NaN;
 /// - [`Scorer::read`] returns what [`Scorer::next_log_probs`] foretold, which itself reads nothing;
 /// - [`LanguageModel::log_prob`] is the sum over a new scorer's words;
+/// - [`LanguageModel::text_log_prob`] is the sum over running text;
 /// - a model that says so forgets each sentence at its end.
 ///
 /// # Panics
@@ -26,6 +27,7 @@ pub fn check_language_model(model: &dyn LanguageModel, sentences: &Sentences) {
         check_history(model, history);
         check_log_prob(model, history);
     }
+    check_text(model, &sentences.concat());
     if model.forgets_sentences() {
         check_forgetting(model, &sentences);
     }
@@ -88,6 +90,14 @@ fn check_log_prob(model: &dyn LanguageModel, sentence: &[WordId]) {
     });
 }
 
+fn check_text(model: &dyn LanguageModel, text: &[WordId]) {
+    let mut scorer = model.scorer();
+    let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
+    assert_close(model.text_log_prob(text), sum, || {
+        "`text_log_prob` and the sum over the scorer's words of running text".to_owned()
+    });
+}
+
 fn check_forgetting(model: &dyn LanguageModel, sentences: &[&[WordId]]) {
     let mut scorer = model.scorer();
     for sentence in sentences {
@@ -119,6 +129,7 @@ mod tests {
         NextReads,
         ReadDisagrees,
         LogProbDisagrees,
+        TextDisagrees,
         Remembers,
     }
 
@@ -169,6 +180,12 @@ mod tests {
             let sum: f64 = sentence.iter().map(|&word| scorer.read(word)).sum();
             if self.fault == Fault::LogProbDisagrees { sum - 1e-3 } else { sum }
         }
+
+        fn text_log_prob(&self, text: &[WordId]) -> f64 {
+            let mut scorer = self.scorer();
+            let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
+            if self.fault == Fault::TextDisagrees { sum * 1.001 } else { sum }
+        }
     }
 
     impl Scorer for BigramScorer<'_> {
@@ -214,6 +231,7 @@ mod tests {
             (Fault::NextReads, "`next_log_probs` changed the scorer"),
             (Fault::ReadDisagrees, "`read` and `next_log_probs`"),
             (Fault::LogProbDisagrees, "`log_prob` and the sum"),
+            (Fault::TextDisagrees, "of running text"),
             (Fault::Remembers, "from a fresh start"),
         ];
         for (fault, expected) in faults {

@@ -3,6 +3,7 @@
 mod brown;
 mod hmm;
 mod lds;
+mod neural;
 mod ngram;
 mod word2vec;
 
@@ -41,9 +42,12 @@ pub(crate) struct TrainArgs {
 #[derive(Subcommand)]
 enum ModelArgs {
     Brown(brown::BrownArgs),
+    Ff(Box<neural::FfArgs>),
     Hmm(Box<hmm::HmmArgs>),
     Lds(Box<lds::LdsArgs>),
+    Lstm(Box<neural::LstmArgs>),
     Ngram(ngram::NgramArgs),
+    Rnn(Box<neural::RnnArgs>),
     Word2vec(word2vec::Word2vecArgs),
 }
 
@@ -108,9 +112,12 @@ impl TrainResult {
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
+        ModelArgs::Ff(args) => neural::run_ff(args, common, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
+        ModelArgs::Lstm(args) => neural::run_lstm(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
+        ModelArgs::Rnn(args) => neural::run_rnn(args, common, output),
         ModelArgs::Word2vec(args) => word2vec::run(args, common, output),
     }
 }

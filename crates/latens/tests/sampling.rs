@@ -1,0 +1,40 @@
+//! What is drawn from a language model comes as often as the model says.
+
+use latens::corpus::embedded::{self, Split};
+use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits, WordId};
+use latens::math::Rng;
+use latens::model::{Device, LanguageModel, Params, unwatched};
+use latens::neural::{Neural, NeuralParams, Training};
+use latens::tasks::sample;
+
+#[test]
+fn first_words_are_drawn_as_often_as_they_are_likely() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text");
+    std::fs::write(&path, embedded::text(Split::Valid)).unwrap();
+    let limits = VocabLimits { max_vocab: 40, ..VocabLimits::default() };
+    let corpus = Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap();
+    let training = Training { corpus: &corpus, valid: None, init: None, device: Device::Cpu };
+    for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
+        let params = NeuralParams { dim: 8, epochs: 2, batch_size: 20, ..params };
+        let model = Neural::fit(&params.validate().unwrap(), &training, &mut unwatched).unwrap();
+        let mut log_probs = vec![0.0; model.n_words()];
+        model.scorer().next_log_probs(&mut log_probs);
+        // The unknown word is not drawn: the others share its probability.
+        let rest = 1.0 - log_probs[WordId::UNK.index()].exp();
+
+        let (n, mut rng) = (20_000, Rng::new(1));
+        let mut counts = vec![0.0; model.n_words()];
+        for _ in 0..n {
+            let first = sample(&model, 1, &mut rng).first().copied();
+            counts[first.unwrap_or(WordId::EOS).index()] += 1.0;
+        }
+        assert_eq!(counts[WordId::UNK.index()], 0.0);
+        let expected = log_probs.iter().map(|log_prob| n as f64 * log_prob.exp() / rest);
+        let words = counts.iter().zip(expected).skip(1);
+        let chi_square: f64 = words.map(|(count, mean)| (count - mean).powi(2) / mean).sum();
+        // Mean and five standard deviations of χ² with one degree of freedom less than there are words.
+        let freedom = (model.n_words() - 2) as f64;
+        assert!(chi_square < freedom + 5.0 * (2.0 * freedom).sqrt(), "{chi_square} of {freedom}");
+    }
+}

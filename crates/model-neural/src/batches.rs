@@ -1,0 +1,226 @@
+//! Text in mini-batches.
+
+use crate::params::{Architecture, Memory, NeuralParams};
+use latens_corpus::WordId;
+use latens_math::Rng;
+use latens_nn::Streams;
+
+/// Words to foretell, with the words before them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Batch {
+    pub(crate) n_streams: usize,
+    /// For each row the words that are read, the last one first: one, or the context of a feed-forward network.
+    pub(crate) inputs: Vec<u32>,
+    /// For each row the word that comes next.
+    pub(crate) targets: Vec<u32>,
+    /// For each row whether all before it is forgotten; empty if that never happens.
+    pub(crate) fresh: Vec<bool>,
+}
+
+impl Batch {
+    pub(crate) fn streams(&self) -> Streams<'_> {
+        Streams { n: self.n_streams, fresh: &self.fresh }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.targets.len()
+    }
+}
+
+/// How a text is cut into mini-batches.
+pub(crate) struct Reader<'a> {
+    tokens: &'a [WordId],
+    n_context: usize,
+    is_recurrent: bool,
+    memory: Memory,
+    n_streams: usize,
+    n_steps: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// To learn from. There are never more streams than tokens.
+    pub(crate) fn new(params: &NeuralParams, tokens: &'a [WordId]) -> Reader<'a> {
+        let n_streams = params.batch_size.min(tokens.len()).max(1);
+        let is_recurrent = params.architecture != Architecture::Ff;
+        Reader {
+            tokens,
+            n_context: params.n_context(),
+            is_recurrent,
+            memory: params.memory,
+            n_streams,
+            n_steps: if is_recurrent { params.bptt } else { 1 },
+        }
+    }
+
+    /// To score: one stream, so that every word is foretold from all words before it.
+    pub(crate) fn to_score(params: &NeuralParams, tokens: &'a [WordId]) -> Reader<'a> {
+        /// How many words are foretold together.
+        const ROWS: usize = 256;
+        let reader = Reader::new(params, tokens);
+        if reader.is_recurrent {
+            Reader { n_streams: 1, n_steps: ROWS, ..reader }
+        } else {
+            Reader { n_streams: ROWS.min(tokens.len()).max(1), ..reader }
+        }
+    }
+
+    pub(crate) fn n_streams(&self) -> usize {
+        self.n_streams
+    }
+
+    /// How many tokens a whole mini-batch has.
+    pub(crate) fn full_size(&self) -> usize {
+        (self.n_streams * self.n_steps).min(self.tokens.len()).max(1)
+    }
+
+    /// The tokens of a stream, rounded down: the first ones have one more if they do not come out even.
+    fn stream_len(&self) -> usize {
+        self.tokens.len() / self.n_streams
+    }
+
+    /// How many mini-batches there are.
+    pub(crate) fn len(&self) -> usize {
+        if !self.is_recurrent {
+            return self.tokens.len().div_ceil(self.n_streams);
+        }
+        let odd = !self.tokens.len().is_multiple_of(self.n_streams);
+        self.stream_len().div_ceil(self.n_steps) + usize::from(odd)
+    }
+
+    /// The order in which a feed-forward network learns words; recurrent ones have no choice.
+    pub(crate) fn order(&self, rng: &mut Rng) -> Vec<u32> {
+        if self.is_recurrent {
+            return vec![];
+        }
+        let mut order: Vec<u32> = (0..self.tokens.len() as u32).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, (rng.uniform() * (i + 1) as f64) as usize);
+        }
+        order
+    }
+
+    /// The mini-batch at a place; words come in an `order`, or as they stand in the text if that is empty.
+    pub(crate) fn batch(&self, at: usize, order: &[u32]) -> Batch {
+        let mut batch = Batch::default();
+        if self.is_recurrent {
+            self.recurrent_batch(at, &mut batch);
+        } else {
+            let begin = at * self.n_streams;
+            let end = (begin + self.n_streams).min(self.tokens.len());
+            batch.n_streams = end - begin;
+            for i in begin..end {
+                self.push(order.get(i).map_or(i, |&place| place as usize), &mut batch);
+            }
+        }
+        batch
+    }
+
+    fn recurrent_batch(&self, at: usize, batch: &mut Batch) {
+        let (len, rest) = (self.stream_len(), self.tokens.len() % self.n_streams);
+        let begin = (at * self.n_steps).min(len);
+        // The last one has what some streams have more than others.
+        let (end, n) = if begin < len {
+            ((begin + self.n_steps).min(len), self.n_streams)
+        } else {
+            (len + 1, rest)
+        };
+        batch.n_streams = n;
+        for step in begin..end {
+            for stream in 0..n {
+                self.push(stream * len + stream.min(rest) + step, batch);
+            }
+        }
+    }
+
+    /// Adds the token at `place` as one to foretell.
+    fn push(&self, place: usize, batch: &mut Batch) {
+        let mut has_begun = false;
+        for back in 1..=self.n_context {
+            // Before the text, and before a sentence that knows of none before it, there are ends of sentences.
+            let word = match place.checked_sub(back) {
+                Some(place) if !has_begun => self.tokens[place],
+                _ => WordId::EOS,
+            };
+            has_begun |= self.memory == Memory::Reset && word == WordId::EOS;
+            batch.inputs.push(word.0);
+        }
+        if self.is_recurrent && self.memory == Memory::Reset {
+            batch.fresh.push(has_begun);
+        }
+        batch.targets.push(self.tokens[place].0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: [u32; 11] = [2, 3, 1, 4, 1, 5, 6, 7, 1, 8, 1];
+
+    fn tokens() -> Vec<WordId> {
+        TEXT.map(WordId).to_vec()
+    }
+
+    #[test]
+    fn every_token_is_foretold_once_after_the_one_before_it() {
+        let tokens = tokens();
+        for architecture in [Architecture::Rnn, Architecture::Ff] {
+            for (batch_size, bptt) in [(1, 3), (3, 2), (4, 100), (20, 1), (11, 5)] {
+                let params = NeuralParams { architecture, batch_size, bptt, ..NeuralParams::rnn() };
+                let reader = Reader::new(&params, &tokens);
+                let order = reader.order(&mut Rng::new(1));
+                let n_context = params.n_context();
+                let mut pairs = Vec::new();
+                for batch in (0..reader.len()).map(|at| reader.batch(at, &order)) {
+                    assert!(batch.n_rows() > 0 && batch.n_rows() <= reader.full_size());
+                    assert_eq!(batch.n_rows() % batch.n_streams, 0);
+                    let inputs = batch.inputs.chunks(n_context);
+                    pairs.extend(inputs.zip(batch.targets.clone()).map(|(input, y)| (input[0], y)));
+                }
+                pairs.sort_unstable();
+                let before = [1].into_iter().chain(TEXT);
+                let mut expected: Vec<(u32, u32)> = before.zip(TEXT).collect();
+                expected.sort_unstable();
+                assert_eq!(pairs, expected, "{batch_size} {bptt}");
+            }
+        }
+    }
+
+    #[test]
+    fn streams_go_on_in_the_next_batch() {
+        let tokens = tokens();
+        let params = NeuralParams { batch_size: 3, bptt: 2, ..NeuralParams::rnn() };
+        let reader = Reader::new(&params, &tokens);
+        assert_eq!(reader.len(), 3);
+        // The streams are 2 3 1 4, 1 5 6 7 and 1 8 1.
+        assert_eq!(reader.batch(0, &[]).targets, [2, 1, 1, 3, 5, 8]);
+        assert_eq!(reader.batch(0, &[]).inputs, [1, 4, 7, 2, 1, 1]);
+        assert_eq!(reader.batch(1, &[]).targets, [1, 6, 1]);
+        let last = reader.batch(2, &[]);
+        assert_eq!((last.n_streams, &last.targets[..]), (2, &[4, 7][..]));
+    }
+
+    #[test]
+    fn sentences_can_begin_afresh() {
+        let tokens = tokens();
+        let reset = |architecture| {
+            let memory = Memory::Reset;
+            let params = NeuralParams { architecture, memory, order: 3, ..NeuralParams::rnn() };
+            Reader::to_score(&params, &tokens).batch(0, &[])
+        };
+        let fresh = reset(Architecture::Rnn).fresh;
+        let begins = |i: usize| i == 0 || TEXT[i - 1] == 1;
+        assert_eq!(fresh, (0..11).map(begins).collect::<Vec<_>>());
+        let contexts = reset(Architecture::Ff).inputs;
+        assert_eq!(contexts[..12], [1, 1, 2, 1, 3, 2, 1, 1, 4, 1, 1, 1]);
+    }
+
+    #[test]
+    fn orders_are_permutations() {
+        let tokens = tokens();
+        let mut order = Reader::new(&NeuralParams::ff(), &tokens).order(&mut Rng::new(3));
+        assert_ne!(order, (0..11).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..11).collect::<Vec<_>>());
+    }
+}

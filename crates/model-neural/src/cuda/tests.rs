@@ -1,0 +1,127 @@
+//! The device against the processor. Without a device there is nothing to compare, and the tests pass.
+
+use super::*;
+use crate::learner::CpuLearner;
+use crate::params::{Memory, Tying};
+use latens_math::Rng;
+use latens_nn::Squash;
+
+fn text(n_words: usize, n: usize, rng: &mut Rng) -> Vec<WordId> {
+    (0..n).map(|_| WordId::from((rng.uniform() * n_words as f64) as usize)).collect()
+}
+
+/// How much gradients may differ, relative to their length.
+fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::Full => 1e-4,
+        // TF32 has 11 significant bits.
+        Precision::Fast => 1e-2,
+    }
+}
+
+fn compare(params: &NeuralParams, n_words: usize, seed: u64) {
+    for precision in [Precision::Full, Precision::Fast] {
+        compare_with(precision, params, n_words, seed);
+    }
+}
+
+fn compare_with(precision: Precision, params: &NeuralParams, n_words: usize, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let text = text(n_words, 157, &mut rng);
+    let (network, reader) = (Network::new(params, n_words), Reader::new(params, &text));
+    let mut weights = vec![0.0; network.layout.len()];
+    network.init(&mut weights, &mut rng);
+    let n_memory = reader.n_streams() * network.state_len();
+    let state = LearnerState::new(params, weights, n_memory);
+    let mut cuda = match CudaLearner::new(params, &network, &state, precision) {
+        Ok(learner) => learner,
+        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let mut cpu = CpuLearner::new(params, &network, state);
+    let scale = 1.0 / reader.full_size() as f64;
+    for at in 0..reader.len() {
+        let batch = reader.batch(at, &[]);
+        let choices = Choices { dropout: None, learning_rate: 1e-3, scale };
+        let a = cpu.step(&batch, &choices).unwrap();
+        let b = cuda.step(&batch, &choices).unwrap();
+        let may_differ = 0.1 * tolerance(precision) * a.abs();
+        assert!((a - b).abs() < may_differ, "ln p of step {at}: {a} and {b}");
+        let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
+        let gradient: Vec<f32> = gradient.iter().map(|g| -g * scale as f32).collect();
+        assert_near(&gradient, cpu.gradient(), tolerance(precision), "gradients");
+    }
+    let (a, b) = (cpu.state().unwrap(), cuda.state().unwrap());
+    assert_near(&b.memory, &a.memory, tolerance(precision), "memories");
+    assert_near(&b.weights, &a.weights, tolerance(precision), "weights");
+    assert_eq!(a.n_steps, b.n_steps);
+    let (a, b) = (cpu.log_prob(&text).unwrap(), cuda.log_prob(&text).unwrap());
+    assert!((a - b).abs() < tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
+}
+
+fn assert_near(a: &[f32], b: &[f32], tolerance: f64, what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    let norm =
+        |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let difference = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
+    let length = norm(&mut b.iter().copied());
+    assert!(difference <= tolerance * length, "{what} differ by {difference} of {length}");
+}
+
+#[test]
+fn steps_are_those_of_the_processor() {
+    let small = |params| NeuralParams { dim: 24, batch_size: 6, bptt: 7, dropout: 0.0, ..params };
+    let (ff, rnn, lstm) =
+        (small(NeuralParams::ff()), small(NeuralParams::rnn()), small(NeuralParams::lstm()));
+    for (i, params) in [
+        NeuralParams { batch_size: 50, ..ff.clone() },
+        NeuralParams { tying: Tying::Separate, optimizer: Optimizer::Sgd, ..ff },
+        rnn.clone(),
+        NeuralParams { memory: Memory::Reset, tying: Tying::Shared, ..rnn.clone() },
+        NeuralParams { squash: Squash::Sigmoid, optimizer: Optimizer::AdamW, ..rnn },
+        lstm.clone(),
+        NeuralParams { memory: Memory::Reset, tying: Tying::Separate, n_layers: 1, ..lstm.clone() },
+        NeuralParams { optimizer: Optimizer::AdamW, n_layers: 3, dim: 40, ..lstm },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        compare(&params, 30 + 700 * i, i as u64);
+    }
+}
+
+#[test]
+fn dropout_leaves_out_its_share() {
+    let device = match Device::open() {
+        Ok(device) => device,
+        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let n = 40_000;
+    let ones = device.upload(&vec![1f32; n]).unwrap();
+    let (mut out, mut again) = (device.zeros(n).unwrap(), device.upload(&vec![1f32; n]).unwrap());
+    device.dropout(&mut out, &ones, n, (0.3, 5)).unwrap();
+    device.dropout_in_place(&mut again, n, (0.3, 5)).unwrap();
+    let (out, again) = (device.download(&out).unwrap(), device.download(&again).unwrap());
+    assert_eq!(out, again);
+    let n_zeros = out.iter().filter(|&&x| x == 0.0).count() as f64;
+    // Four standard deviations of a binomial count.
+    assert!((n_zeros - 12_000.0).abs() < 4.0 * (40_000.0f64 * 0.21).sqrt());
+    assert!(out.iter().all(|&x| x == 0.0 || (x - 1.0 / 0.7).abs() < 1e-6));
+}
+
+#[test]
+fn rows_of_a_word_are_one_group() {
+    let batch = Batch {
+        n_streams: 2,
+        inputs: vec![5, 3, 5, 5],
+        targets: vec![3, 4, 6, 7],
+        fresh: vec![true, false, false, true],
+    };
+    let (plan, numbers) = Plan::new(&batch);
+    assert_eq!(numbers[plan.words.clone()], [3, 5]);
+    assert_eq!(numbers[plan.starts.clone()], [0, 1, 4]);
+    assert_eq!(numbers[plan.places.clone()], [1, 0, 2, 3]);
+    let fresh = plan.fresh.unwrap();
+    assert_eq!(numbers[fresh..fresh + 4], [1, 0, 0, 1]);
+}

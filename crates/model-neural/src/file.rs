@@ -1,0 +1,43 @@
+use crate::model::Neural;
+use crate::network::Network;
+use crate::params::{Architecture, NeuralParams};
+use latens_model::file::{FileError, ModelFile, ModelWriter};
+use std::path::Path;
+
+impl Neural {
+    /// The kinds of files that these models are.
+    pub const KINDS: [&str; 3] = ["ff", "rnn", "lstm"];
+
+    /// Writes the model to a file.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let mut writer =
+            ModelWriter::new(self.kind(), &self.params).lexicon(&self.lexicon).facts(&self.facts);
+        for (name, shape, range) in self.network.layout.entries() {
+            writer = writer.array(name, shape, &self.weights[range]);
+        }
+        writer.save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: &Path) -> Result<Neural, FileError> {
+        Neural::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The model in an open file.
+    pub fn from_file(file: &ModelFile) -> Result<Neural, FileError> {
+        let kinds = [Architecture::Ff, Architecture::Rnn, Architecture::Lstm];
+        let kind = kinds.into_iter().map(Architecture::kind).find(|kind| *kind == file.kind());
+        file.expect_kind(kind.unwrap_or(Architecture::Lstm.kind()))?;
+        let (params, lexicon) = (file.parameters::<NeuralParams>()?, file.lexicon()?);
+        if params.architecture.kind() != file.kind() {
+            return Err(file.invalid("its parameters are those of another kind"));
+        }
+        let network = Network::new(&params, lexicon.vocab.len());
+        let mut weights = vec![0.0; network.layout.len()];
+        for (name, shape, range) in network.layout.entries() {
+            weights[range].copy_from_slice(&file.finite_array::<f32>(name, shape)?);
+        }
+        let facts = file.header().training.clone();
+        Ok(Neural { params, lexicon, facts, network, weights })
+    }
+}

@@ -1,0 +1,85 @@
+//! A recurrent network that begins as a filter of another model.
+
+use crate::network::{Body, Network};
+use crate::params::{Architecture, NeuralParams, Tying};
+use latens_corpus::Vocab;
+use latens_model::{ParamError, check_that, fingerprint};
+use latens_nn::Squash;
+
+/// First weights of a simple recurrent network: those of a linear filter x_t = R x_{t−1} + b_w, whose output O x_t plus
+/// the bias are the logits of the next word. Matrices are row after row.
+#[derive(Clone, Debug)]
+pub struct FirstWeights<'a> {
+    /// The words of the model that they come from.
+    pub vocab: &'a Vocab,
+    /// How many numbers x has.
+    pub dim: usize,
+    /// R.
+    pub recurrent: Vec<f32>,
+    /// b_w: a row a word.
+    pub input: Vec<f32>,
+    /// O: a row a word.
+    pub output: Vec<f32>,
+    /// The bias of each word.
+    pub bias: Vec<f32>,
+    /// The hidden vector is this times x: small ones stay where the network's functions are almost linear.
+    pub scale: f64,
+}
+
+impl FirstWeights<'_> {
+    /// Whether a network with these parameters and words can begin like this.
+    pub(crate) fn check(&self, params: &NeuralParams, vocab: &Vocab) -> Result<(), ParamError> {
+        let is_rnn = params.architecture == Architecture::Rnn;
+        check_that(is_rnn, "init", "left out, but for `rnn`", params.architecture.kind())?;
+        let must = format!("{}, as in the model to begin with", self.dim);
+        check_that(params.dim == self.dim, "dim", must, params.dim)?;
+        let is_separate = params.tying == Tying::Separate;
+        check_that(is_separate, "tying", "`separate` with a model to begin with", "shared")?;
+        let different = vocab.words().zip(self.vocab.words()).find(|(a, b)| a != b);
+        let got = match different {
+            Some((a, b)) => format!("one with `{b}` in the place of `{a}`"),
+            None => format!("one of {} words instead of {}", self.vocab.len(), vocab.len()),
+        };
+        let same = different.is_none() && vocab.len() == self.vocab.len();
+        check_that(same, "init", "a model with the same vocabulary (see `--vocab`)", got)
+    }
+
+    /// Writes them. With the hyperbolic tangent, which is the identity near zero, the hidden vector h is s x, so that
+    /// A = R, inputs are s b_w, and outputs O/s. The logistic function is ½ + a/4 near zero: then h = ½ + s x/4, which
+    /// makes A = 4 R with inputs s b_w − 2 R 1, and outputs 4 O/s with 2 O 1/s taken off the bias.
+    pub(crate) fn write(&self, network: &Network, squash: Squash, weights: &mut [f32]) {
+        let Body::Rnn(layer) = &network.body else { unreachable!("it was checked") };
+        let (dim, scale) = (self.dim, self.scale as f32);
+        let (slope, middle) = match squash {
+            Squash::Tanh => (1.0, 0.0),
+            Squash::Sigmoid => (0.25, 0.5),
+        };
+        let sum = |row: &[f32]| row.iter().sum::<f32>();
+        let shifts: Vec<f32> =
+            self.recurrent.chunks_exact(dim).map(|row| middle / slope * sum(row)).collect();
+        let recurrent = layer.recurrent().of_mut(weights);
+        for (a, r) in recurrent.iter_mut().zip(&self.recurrent) {
+            *a = r / slope;
+        }
+        let input = network.input.table().of_mut(weights);
+        for (row, from) in input.chunks_exact_mut(dim).zip(self.input.chunks_exact(dim)) {
+            for ((w, b), shift) in row.iter_mut().zip(from).zip(&shifts) {
+                *w = scale * b - shift;
+            }
+        }
+        let factor = 1.0 / (slope * scale);
+        for (u, o) in network.output.of_mut(weights).iter_mut().zip(&self.output) {
+            *u = factor * o;
+        }
+        let bias = network.bias.of_mut(weights).iter_mut().zip(&self.bias);
+        for ((w, b), row) in bias.zip(self.output.chunks_exact(dim)) {
+            *w = b - middle * factor * sum(row);
+        }
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let parts = [&self.recurrent, &self.input, &self.output, &self.bias];
+        let bits = parts.into_iter().flatten().map(|x| x.to_bits());
+        fingerprint(bits.chain([(self.scale as f32).to_bits()]))
+    }
+}

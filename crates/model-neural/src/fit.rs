@@ -1,0 +1,345 @@
+//! Training: epochs of mini-batches, judged on held-out text.
+
+use crate::batches::Reader;
+use crate::first_weights::FirstWeights;
+use crate::learner::{Choices, CpuLearner, Learner, LearnerState, n_moments};
+use crate::network::Network;
+use crate::params::{NeuralParams, Schedule};
+use latens_corpus::WordId;
+use latens_math::Rng;
+use latens_model::{Checkpoint, CheckpointError, Device, FitError, Progress, Valid, Watch};
+use latens_nn::{Dropout, Halving, Plateau, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+/// All that does not change while a model is trained.
+pub(crate) struct Task<'a> {
+    pub(crate) params: &'a Valid<NeuralParams>,
+    pub(crate) network: &'a Network,
+    pub(crate) train: &'a [WordId],
+    pub(crate) valid: Option<&'a [WordId]>,
+    pub(crate) init: Option<&'a FirstWeights<'a>>,
+    pub(crate) fingerprint: u64,
+    pub(crate) device: Device,
+}
+
+/// How far training has come, apart from weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    /// Epochs that are over.
+    epoch: usize,
+    /// Mini-batches of this epoch that are over.
+    batch: usize,
+    /// Σ ln p, and the tokens it is over, of this epoch.
+    log_prob: f64,
+    n_tokens: u64,
+    seconds: f64,
+    /// Steps of all epochs.
+    n_steps: u64,
+    /// Steps of the optimiser.
+    n_updates: u64,
+    plateau: Plateau,
+    halving: Halving,
+    /// Whether the schedule says that nothing more is to be gained.
+    is_over: bool,
+    best_epoch: Option<usize>,
+    best_perplexity: Option<f64>,
+    train_perplexity: Option<f64>,
+    seconds_per_epoch: Option<f64>,
+}
+
+/// Which random stream a choice comes from: one for each kind of choice and each place in the training, so that
+/// training goes on from a checkpoint with the same choices.
+fn stream(params: &NeuralParams, kind: u64, epoch: usize, batch: usize) -> Rng {
+    Rng::stream(params.seed ^ (kind << 56), ((epoch as u64) << 32) | batch as u64)
+}
+
+const WEIGHTS: u64 = 1;
+const ORDER: u64 = 2;
+const UNITS: u64 = 3;
+
+/// Trains, from the beginning or from a checkpoint. Returns the best weights on held-out text, or the last ones
+/// without it.
+pub(crate) fn fit(
+    task: &Task<'_>,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
+    let reader = Reader::new(task.params, task.train);
+    let n_memory = reader.n_streams() * task.network.state_len();
+    let (state, learned, best) = match checkpoint {
+        Some(checkpoint) => restore(task, checkpoint, n_memory)?,
+        None => {
+            let learned = LearnerState::new(task.params, first_weights(task), n_memory);
+            (State::new(task.params), learned, None)
+        }
+    };
+    match task.device {
+        Device::Cpu => {
+            let learner = CpuLearner::new(task.params, task.network, learned);
+            Trainer { task, reader, learner, state, best, diverged: None }.run(watch)
+        }
+        Device::Cuda => {
+            let learner = cuda_learner(task, &learned)?;
+            Trainer { task, reader, learner, state, best, diverged: None }.run(watch)
+        }
+    }
+}
+
+fn first_weights(task: &Task<'_>) -> Vec<f32> {
+    let mut weights = vec![0.0; task.network.layout.len()];
+    task.network.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
+    if let Some(init) = task.init {
+        init.write(task.network, task.params.squash, &mut weights);
+    }
+    weights
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_learner<'a>(
+    task: &Task<'a>,
+    learned: &LearnerState,
+) -> Result<crate::cuda::CudaLearner<'a>, FitError> {
+    let precision = latens_cuda::Precision::Fast;
+    crate::cuda::CudaLearner::new(task.params, task.network, learned, precision)
+        .map_err(crate::cuda::device_error)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_learner<'a>(task: &Task<'a>, _: &LearnerState) -> Result<CpuLearner<'a>, FitError> {
+    let problem = "this program was built without CUDA".to_owned();
+    Err(FitError::Device { device: task.device, problem })
+}
+
+struct Trainer<'t, L> {
+    task: &'t Task<'t>,
+    reader: Reader<'t>,
+    learner: L,
+    state: State,
+    /// The best weights so far on held-out text.
+    best: Option<Vec<f32>>,
+    /// The epoch, counted from 1, in which the loss was lost.
+    diverged: Option<usize>,
+}
+
+impl<L: Learner> Trainer<'_, L> {
+    fn run(mut self, watch: &mut Watch) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
+        let is_over = |state: &State| state.epoch >= self.task.params.epochs || state.is_over;
+        while !is_over(&self.state) && self.diverged.is_none() {
+            self.epoch(watch)?;
+        }
+        self.finish()
+    }
+
+    fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
+        let (epoch, n_batches) = (self.state.epoch, self.reader.len());
+        let order = self.reader.order(&mut stream(self.task.params, ORDER, epoch, 0));
+        let mut started = Instant::now();
+        if self.state.batch == 0 {
+            self.learner.forget()?;
+        }
+        for at in self.state.batch..n_batches {
+            let batch = self.reader.batch(at, &order);
+            let log_prob = self.learner.step(&batch, &self.choices(at))?;
+            if !log_prob.is_finite() {
+                self.diverged = Some(epoch + 1);
+                return Ok(());
+            }
+            self.state.batch = at + 1;
+            self.state.n_steps += 1;
+            self.state.log_prob += log_prob;
+            self.state.n_tokens += batch.n_rows() as u64;
+            self.state.seconds += started.elapsed().as_secs_f64();
+            started = Instant::now();
+            if at + 1 < n_batches {
+                self.report(&[], watch)?;
+            }
+        }
+        self.end_epoch(watch)
+    }
+
+    /// What is chosen for a mini-batch. Smaller mini-batches make smaller steps.
+    fn choices(&self, at: usize) -> Choices {
+        let params = self.task.params;
+        let seed = (stream(params, UNITS, self.state.epoch, at).uniform() * 2f64.powi(53)) as u64;
+        Choices {
+            dropout: (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed)),
+            learning_rate: self.learning_rate(),
+            scale: 1.0 / self.reader.full_size() as f64,
+        }
+    }
+
+    fn learning_rate(&self) -> f64 {
+        let params = self.task.params;
+        match params.schedule {
+            Schedule::Constant => params.learning_rate,
+            Schedule::Cosine => {
+                let n_steps = (self.reader.len() * params.epochs) as u64;
+                let rate = params.learning_rate;
+                latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 }.rate(self.state.n_steps)
+            }
+            Schedule::Plateau => self.state.plateau.rate(),
+            Schedule::Halving => self.state.halving.rate(),
+        }
+    }
+
+    /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
+    fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
+        let learning_rate = self.learning_rate();
+        let train = -self.state.log_prob / self.state.n_tokens.max(1) as f64;
+        let (mut metrics, mut measured) = (vec![("train_perplexity", train.exp())], train);
+        if let Some(valid) = self.task.valid {
+            measured = -self.learner.log_prob(valid)? / valid.len() as f64;
+            metrics.push(("valid_perplexity", measured.exp()));
+            self.judge(measured)?;
+        }
+        self.state.plateau.observe(measured);
+        self.state.is_over = self.state.halving.observe(measured) == Verdict::Stop
+            && self.task.params.schedule == Schedule::Halving;
+        // A model that is so much worse than one that knows nothing will not come back.
+        let hopeless = 2.0 * (self.task.network.n_words() as f64).ln();
+        if !train.is_finite() || !measured.is_finite() || train > hopeless {
+            self.diverged = Some(self.state.epoch + 1);
+        }
+        metrics
+            .extend([("learning_rate", learning_rate), ("seconds_per_epoch", self.state.seconds)]);
+        self.state.train_perplexity = Some(train.exp()).filter(|perplexity| perplexity.is_finite());
+        self.state.seconds_per_epoch = Some(self.state.seconds);
+        self.state.epoch += 1;
+        (self.state.batch, self.state.log_prob, self.state.n_tokens) = (0, 0.0, 0);
+        self.state.seconds = 0.0;
+        if self.diverged.is_some() {
+            return Ok(());
+        }
+        self.report(&metrics, watch)
+    }
+
+    /// Keeps the weights if they are the best on held-out text; a schedule may take back what made them worse.
+    fn judge(&mut self, measured: f64) -> Result<(), FitError> {
+        let perplexity = measured.exp();
+        if perplexity.is_finite() && self.state.best_perplexity.is_none_or(|best| perplexity < best)
+        {
+            self.state.best_perplexity = Some(perplexity);
+            self.state.best_epoch = Some(self.state.epoch + 1);
+            self.best = Some(self.learner.state()?.weights);
+            return Ok(());
+        }
+        match (&self.best, self.task.params.schedule) {
+            (Some(best), Schedule::Halving) => self.learner.set_weights(best),
+            _ => Ok(()),
+        }
+    }
+
+    fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
+        let n_batches = self.reader.len();
+        let checkpoint = || self.checkpoint();
+        let done = (self.state.epoch * n_batches + self.state.batch) as u64;
+        Progress {
+            phase: "learn",
+            done,
+            total: Some((self.task.params.epochs * n_batches) as u64),
+            unit: "batches",
+            metrics,
+            iteration: Some(self.state.epoch as u64),
+            checkpoint: Some(&checkpoint),
+        }
+        .report(watch)
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let learned = self.learner.state().expect("a device that has just made a step can be read");
+        let state = State { n_updates: learned.n_steps, ..self.state.clone() };
+        let kind = self.task.params.architecture.kind();
+        let mut checkpoint = Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
+        for (name, values) in [
+            ("weights", &learned.weights),
+            ("mean", &learned.mean),
+            ("square", &learned.square),
+            ("memory", &learned.memory),
+        ] {
+            checkpoint = checkpoint.with_array(name, &[values.len()], values);
+        }
+        if let Some(best) = &self.best {
+            checkpoint = checkpoint.with_array("best", &[best.len()], best);
+        }
+        checkpoint
+    }
+
+    /// The best model; if there is none, the last one, unless that is lost.
+    fn finish(self) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
+        let weights = match (self.best, self.diverged) {
+            (Some(best), _) => best,
+            (None, Some(epoch)) => {
+                return Err(FitError::Diverged { epoch, lower: "learning_rate" });
+            }
+            (None, None) => self.learner.state()?.weights,
+        };
+        let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
+        let mut facts = Map::new();
+        facts.insert("epochs".into(), json!(epoch));
+        let mut fact = |name: &str, value: Option<Value>| {
+            facts.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        fact("train_perplexity", train_perplexity.map(|value| json!(value)));
+        fact("valid_perplexity", best_perplexity.map(|value| json!(value)));
+        fact("best_epoch", best_epoch.map(|value| json!(value)));
+        fact("seconds_per_epoch", self.state.seconds_per_epoch.map(|value| json!(value)));
+        fact("diverged_in_epoch", self.diverged.map(|epoch| json!(epoch)));
+        Ok((weights, facts))
+    }
+}
+
+impl State {
+    fn new(params: &NeuralParams) -> State {
+        /// The factor by which the learning rate falls after an epoch without gain.
+        const FACTOR: f64 = 4.0;
+        /// What counts as a gain when the rate is halved (RNNLM).
+        const MIN_IMPROVEMENT: f64 = 1.003;
+        State {
+            epoch: 0,
+            batch: 0,
+            log_prob: 0.0,
+            n_tokens: 0,
+            seconds: 0.0,
+            n_steps: 0,
+            n_updates: 0,
+            plateau: Plateau::new(params.learning_rate, FACTOR, 1),
+            halving: Halving::new(params.learning_rate, MIN_IMPROVEMENT),
+            is_over: false,
+            best_epoch: None,
+            best_perplexity: None,
+            train_perplexity: None,
+            seconds_per_epoch: None,
+        }
+    }
+}
+
+fn restore(
+    task: &Task<'_>,
+    checkpoint: &Checkpoint,
+    n_memory: usize,
+) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
+    let kind = task.params.architecture.kind();
+    checkpoint.check_fits(kind, task.params, task.fingerprint, &[])?;
+    let state: State = checkpoint.state()?;
+    let n_weights = task.network.layout.len();
+    let n_moments = n_moments(task.params, n_weights);
+    let array = |name: &str, n: usize| checkpoint.array::<f32>(name, &[n]);
+    let learned = LearnerState {
+        weights: array("weights", n_weights)?,
+        mean: array("mean", n_moments)?,
+        square: array("square", n_moments)?,
+        n_steps: state.n_updates,
+        memory: array("memory", n_memory)?,
+    };
+    let best = state.best_epoch.map(|_| array("best", n_weights)).transpose()?;
+    let arrays = [&learned.weights, &learned.mean, &learned.square, &learned.memory];
+    let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|x| x.is_finite());
+    let is_sound =
+        arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
+    if !is_sound || state.epoch > task.params.epochs {
+        return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
+    }
+    Ok((state, learned, best))
+}

@@ -1,0 +1,442 @@
+//! The networks: words ─▶ vectors ─▶ layers ─▶ logits of the next word.
+
+use crate::batches::Batch;
+use crate::params::{Architecture, NeuralParams, Tying};
+use faer::{Accum, MatRef, Par};
+use latens_math::{Real, Rng};
+use latens_nn::{
+    Buffer, Dropout, Elman, ElmanScratch, Embedding, Layout, Linear, Lstm, LstmScratch, WeightId,
+    bias_relu, biased_cross_entropy, fill_uniform, multiply, relu_backward,
+};
+use rayon::prelude::*;
+
+/// Where all weights are, and what is computed with them.
+///
+/// With D dropout while learning, U the vectors of words as they are foretold, and e_w that of a word as it is read:
+///
+/// * feed-forward: x = D(e of the last words, one after the other), h¹ = D(ReLU(W¹ x + b¹)), h² = …
+/// * simple recurrent: h_t = f(D(e_w) + A h_{t−1})
+/// * long short-term memory: layers as [`Lstm`] has them, of D(e_w), and D of the layer below
+///
+/// logits = U D(h) + b
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    pub(crate) layout: Layout,
+    pub(crate) input: Embedding,
+    pub(crate) body: Body,
+    /// U, which is the table of `input` if words have one vector for both uses.
+    pub(crate) output: WeightId,
+    pub(crate) bias: WeightId,
+    pub(crate) dim: usize,
+    pub(crate) n_context: usize,
+    init_range: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Ff(Vec<Linear>),
+    Rnn(Elman),
+    Lstm(Vec<Lstm>),
+}
+
+/// Memory of the passes, used again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch<T> {
+    /// The vectors of words, after dropout.
+    x: Buffer<T>,
+    elman: ElmanScratch<T>,
+    lstm: Vec<LstmScratch<T>>,
+    /// What each layer gives on, after dropout.
+    outs: Vec<Buffer<T>>,
+    logits: Buffer<T>,
+    /// Derivatives by what a layer gives on, and by what it takes.
+    d_out: Buffer<T>,
+    d_in: Buffer<T>,
+    /// Derivatives by what a ReLU is a function of.
+    d_z: Buffer<T>,
+}
+
+impl Network {
+    pub(crate) fn new(params: &NeuralParams, n_words: usize) -> Network {
+        let (dim, n_context, mut layout) = (params.dim, params.n_context(), Layout::new());
+        let input = Embedding::new(&mut layout, "input", n_words, dim);
+        let body = match params.architecture {
+            Architecture::Ff => Body::Ff(
+                (0..params.n_layers)
+                    .map(|i| {
+                        let n_in = if i == 0 { n_context * dim } else { dim };
+                        Linear::new(&mut layout, &format!("layer{i}"), n_in, dim)
+                    })
+                    .collect(),
+            ),
+            Architecture::Rnn => {
+                Body::Rnn(Elman::new(&mut layout, "recurrent", dim, params.squash))
+            }
+            Architecture::Lstm => Body::Lstm(
+                (0..params.n_layers)
+                    .map(|i| Lstm::new(&mut layout, &format!("layer{i}"), dim, dim))
+                    .collect(),
+            ),
+        };
+        let output = match params.tying {
+            Tying::Shared => input.table(),
+            Tying::Separate => layout.add("output", &[n_words, dim]),
+        };
+        let bias = layout.add("bias", &[n_words]);
+        let init_range = params.init_range;
+        Network { layout, input, body, output, bias, dim, n_context, init_range }
+    }
+
+    pub(crate) fn n_words(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Words evenly from ± the range, layers as they say themselves, biases of words 0.
+    pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
+        fill_uniform(self.input.table().of_mut(weights), self.init_range, rng);
+        match &self.body {
+            Body::Ff(layers) => layers.iter().for_each(|layer| layer.init(weights, rng)),
+            Body::Rnn(layer) => layer.init(weights, rng),
+            Body::Lstm(layers) => layers.iter().for_each(|layer| layer.init(weights, rng)),
+        }
+        if self.output != self.input.table() {
+            fill_uniform(self.output.of_mut(weights), self.init_range, rng);
+        }
+        self.bias.of_mut(weights).fill(T::zero());
+    }
+
+    /// How many numbers a stream remembers.
+    pub(crate) fn state_len(&self) -> usize {
+        match &self.body {
+            Body::Ff(_) => 0,
+            Body::Rnn(_) => self.dim,
+            Body::Lstm(layers) => 2 * layers.len() * self.dim,
+        }
+    }
+
+    /// Reads the inputs of a batch: `scratch` then has what the last layer gives on. `state` has what the streams
+    /// remember, layer after layer, and is brought up to date. A batch of fewer streams than there are states is one
+    /// of the first streams.
+    pub(crate) fn read<T: Real>(
+        &self,
+        weights: &[T],
+        batch: &Batch,
+        state: &mut [T],
+        dropout: Option<Dropout>,
+        scratch: &mut Scratch<T>,
+        par: Par,
+    ) {
+        let (n_rows, dim) = (batch.n_rows(), self.dim);
+        let part = |i: usize| dropout.map(|dropout| dropout.part(i as u64));
+        let Scratch { x, elman, lstm, outs, .. } = scratch;
+        x.resize(n_rows * self.n_context, dim);
+        self.input.forward(weights, &batch.inputs, x.view_mut(), par);
+        if let Some(dropout) = part(0) {
+            dropout.apply(x.view_mut(), par);
+        }
+        x.resize(n_rows, self.n_context * dim);
+        outs.resize_with(self.n_layers(), Buffer::new);
+        outs.iter_mut().for_each(|out| out.resize(n_rows, dim));
+        let (streams, n) = (batch.streams(), batch.n_streams * dim);
+        match &self.body {
+            Body::Ff(layers) => {
+                for (i, layer) in layers.iter().enumerate() {
+                    let (below, out) = outs.split_at_mut(i);
+                    let (below, out) = (below.last().unwrap_or(x), &mut out[0]);
+                    let weight = layer.weight().mat(weights).transpose();
+                    multiply(out.view_mut(), Accum::Replace, below.view(), weight, par);
+                    let bias = layer.bias().expect("it has one").of(weights);
+                    bias_relu(out.view_mut(), bias, part(i + 1), par);
+                }
+            }
+            Body::Rnn(layer) => {
+                layer.forward(weights, x.view(), streams, &mut state[..n], elman, par);
+                pass_on(elman.hidden(), &mut outs[0], part(1), par);
+            }
+            Body::Lstm(layers) => {
+                lstm.resize_with(layers.len(), LstmScratch::default);
+                let states = state.chunks_exact_mut((state.len() / layers.len()).max(1));
+                for (i, ((layer, scratch), state)) in
+                    layers.iter().zip(lstm).zip(states).enumerate()
+                {
+                    let (below, out) = outs.split_at_mut(i);
+                    let below = below.last().unwrap_or(x).view();
+                    with_first(state, n, |state| {
+                        layer.forward(weights, below, streams, state, scratch, par);
+                    });
+                    pass_on(scratch.hidden(), &mut out[0], part(i + 1), par);
+                }
+            }
+        }
+    }
+
+    fn n_layers(&self) -> usize {
+        match &self.body {
+            Body::Ff(layers) => layers.len(),
+            Body::Rnn(_) => 1,
+            Body::Lstm(layers) => layers.len(),
+        }
+    }
+
+    /// Logits of the words that come next, for each row, without their bias.
+    fn foretell<'s, T: Real>(
+        &self,
+        weights: &[T],
+        scratch: &'s mut Scratch<T>,
+        par: Par,
+    ) -> &'s mut Buffer<T> {
+        let out = scratch.outs.last().expect("there is at least one layer").view();
+        scratch.logits.resize(out.nrows(), self.n_words());
+        let logits = &mut scratch.logits;
+        let u = self.output.mat(weights).transpose();
+        multiply(logits.view_mut(), Accum::Replace, out, u, par);
+        logits
+    }
+
+    /// Logits after what a scorer has read, for the one row of its batch.
+    pub(crate) fn logits<'s, T: Real>(
+        &self,
+        weights: &[T],
+        scratch: &'s mut Scratch<T>,
+    ) -> &'s mut [T] {
+        let logits = self.foretell(weights, scratch, Par::Seq).values_mut();
+        logits.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
+        logits
+    }
+
+    /// −Σ ln p of the words of a batch.
+    pub(crate) fn loss<T: Real>(
+        &self,
+        weights: &[T],
+        batch: &Batch,
+        state: &mut [T],
+        scratch: &mut Scratch<T>,
+        par: Par,
+    ) -> f64 {
+        self.read(weights, batch, state, None, scratch, par);
+        let logits = self.foretell(weights, scratch, par);
+        let bias = self.bias.of(weights);
+        biased_cross_entropy(logits.view_mut(), bias, &batch.targets, 1.0, par)
+    }
+
+    /// The same while learning, and writes `scale` times its derivatives to `gradient`.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn learn<T: Real>(
+        &self,
+        weights: &[T],
+        batch: &Batch,
+        state: &mut [T],
+        dropout: Option<Dropout>,
+        scale: f64,
+        gradient: &mut [T],
+        scratch: &mut Scratch<T>,
+        par: Par,
+    ) -> f64 {
+        self.read(weights, batch, state, dropout, scratch, par);
+        let logits = self.foretell(weights, scratch, par);
+        let bias = self.bias.of(weights);
+        let loss = biased_cross_entropy(logits.view_mut(), bias, &batch.targets, scale, par);
+        self.backward(weights, batch, dropout, gradient, scratch, par);
+        loss
+    }
+
+    fn backward<T: Real>(
+        &self,
+        weights: &[T],
+        batch: &Batch,
+        dropout: Option<Dropout>,
+        gradient: &mut [T],
+        scratch: &mut Scratch<T>,
+        par: Par,
+    ) {
+        let (n_rows, dim) = (batch.n_rows(), self.dim);
+        self.backward_of_output(weights, gradient, scratch, par);
+        let part = |i: usize| dropout.map(|dropout| dropout.part(i as u64));
+        let (streams, kept) = (batch.streams(), dropout.map_or(T::one(), |d| d.scale()));
+        let Scratch { x, elman, lstm, outs, d_out, d_in, d_z, .. } = scratch;
+        for i in (0..self.n_layers()).rev() {
+            let below = if i == 0 { &*x } else { &outs[i - 1] };
+            d_in.resize(n_rows, below.n_cols());
+            match &self.body {
+                Body::Ff(layers) => {
+                    // ReLU knows which numbers were dropped: they are zero.
+                    d_z.resize(n_rows, dim);
+                    relu_backward(outs[i].view(), d_out.view(), kept, d_z.view_mut(), par);
+                    let d_below = Some((d_in.view_mut(), Accum::Replace));
+                    layers[i].backward(weights, below.view(), d_z.view(), gradient, d_below, par);
+                }
+                Body::Rnn(layer) => {
+                    drop_again(d_out, part(1), par);
+                    let (d_out, d_in) = (d_out.view(), d_in.view_mut());
+                    layer.backward(weights, streams, elman, d_out, gradient, d_in, par);
+                }
+                Body::Lstm(layers) => {
+                    drop_again(d_out, part(i + 1), par);
+                    let (d_out, d_in) = (d_out.view(), d_in.view_mut());
+                    let (layer, below) = (&layers[i], below.view());
+                    let scratch = &mut lstm[i];
+                    layer.backward(weights, below, streams, scratch, d_out, gradient, d_in, par);
+                }
+            }
+            std::mem::swap(d_out, d_in);
+        }
+        d_out.resize(n_rows * self.n_context, dim);
+        drop_again(d_out, part(0), par);
+        self.input.backward(&batch.inputs, d_out.view(), gradient, par);
+    }
+
+    /// From the derivatives by logits to those by U, b, and what the last layer gives on.
+    fn backward_of_output<T: Real>(
+        &self,
+        weights: &[T],
+        gradient: &mut [T],
+        scratch: &mut Scratch<T>,
+        par: Par,
+    ) {
+        let Scratch { outs, logits, d_out, .. } = scratch;
+        let out = outs.last().expect("there is at least one layer");
+        d_out.resize(out.n_rows(), self.dim);
+        let u = self.output.mat(weights);
+        multiply(d_out.view_mut(), Accum::Replace, logits.view(), u, par);
+        // All derivatives but these are added up, and these come first.
+        let output = self.output.range();
+        clear(&mut gradient[..output.start]);
+        clear(&mut gradient[output.end..]);
+        let d_u = self.output.mat_mut(gradient);
+        multiply(d_u, Accum::Replace, logits.view().transpose(), out.view(), par);
+        latens_nn::add_column_sums(logits.view(), self.bias.of_mut(gradient), par);
+    }
+}
+
+/// Sets numbers to zero, of which there may be millions.
+fn clear<T: Real>(numbers: &mut [T]) {
+    numbers.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::zero()));
+}
+
+/// Calls `f` with the first `n` numbers of both halves of the states of a layer.
+fn with_first<T: Real>(state: &mut [T], n: usize, f: impl FnOnce(&mut [T])) {
+    let half = state.len() / 2;
+    if n == half {
+        return f(state);
+    }
+    let mut some = [&state[..n], &state[half..half + n]].concat();
+    f(&mut some);
+    state[..n].copy_from_slice(&some[..n]);
+    state[half..half + n].copy_from_slice(&some[n..]);
+}
+
+fn pass_on<T: Real>(
+    hidden: MatRef<'_, T>,
+    out: &mut Buffer<T>,
+    dropout: Option<Dropout>,
+    par: Par,
+) {
+    out.view_mut().copy_from(hidden);
+    if let Some(dropout) = dropout {
+        dropout.apply(out.view_mut(), par);
+    }
+}
+
+fn drop_again<T: Real>(d_out: &mut Buffer<T>, dropout: Option<Dropout>, par: Par) {
+    if let Some(dropout) = dropout {
+        dropout.apply(d_out.view_mut(), par);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batches::Reader;
+    use crate::params::Memory;
+    use latens_corpus::WordId;
+    use latens_nn::Squash;
+    use latens_nn::check::assert_gradient;
+
+    /// All kinds of networks, small.
+    fn kinds() -> Vec<NeuralParams> {
+        let small = |params| NeuralParams { dim: 4, batch_size: 3, bptt: 3, ..params };
+        let (ff, rnn, lstm) =
+            (small(NeuralParams::ff()), small(NeuralParams::rnn()), small(NeuralParams::lstm()));
+        vec![
+            ff.clone(),
+            NeuralParams { tying: Tying::Separate, memory: Memory::Reset, n_layers: 1, ..ff },
+            NeuralParams { squash: Squash::Sigmoid, ..rnn.clone() },
+            NeuralParams { tying: Tying::Shared, memory: Memory::Reset, ..rnn },
+            NeuralParams { tying: Tying::Separate, memory: Memory::Reset, ..lstm.clone() },
+            NeuralParams { n_layers: 3, ..lstm },
+        ]
+    }
+
+    fn text() -> Vec<WordId> {
+        [2, 3, 1, 4, 1, 5, 2, 4, 1, 3, 1].map(WordId).to_vec()
+    }
+
+    /// Weights far enough from zero that all functions are curved.
+    fn weights(network: &Network) -> Vec<f64> {
+        let mut weights = vec![0.0; network.layout.len()];
+        fill_uniform(&mut weights, 0.7, &mut Rng::new(5));
+        weights
+    }
+
+    #[test]
+    fn gradients_are_finite_differences_also_with_dropout() {
+        let text = text();
+        for params in kinds() {
+            let network = Network::new(&params, 6);
+            let weights = weights(&network);
+            let reader = Reader::new(&params, &text);
+            for (dropout, at) in [(None, 0), (Some(Dropout::new(0.4, 7)), reader.len() - 1)] {
+                let batch = reader.batch(at, &[]);
+                let state: Vec<f64> = (0..reader.n_streams() * network.state_len())
+                    .map(|i| f64::from(i as u32 % 5) / 10.0)
+                    .collect();
+                let learn = |weights: &[f64], gradient: &mut [f64]| {
+                    let (mut scratch, mut state) = (Scratch::default(), state.clone());
+                    let (scale, par) = (0.5, Par::Seq);
+                    let scratch = &mut scratch;
+                    let state = &mut state;
+                    0.5 * network
+                        .learn(weights, &batch, state, dropout, scale, gradient, scratch, par)
+                };
+                // What was there before is written over.
+                let mut gradient = vec![7.0; weights.len()];
+                learn(&weights, &mut gradient);
+                let mut ignored = vec![0.0; weights.len()];
+                let mut f = |weights: &[f64]| learn(weights, &mut ignored);
+                assert_gradient(&mut f, &weights, &gradient, 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_in_pieces_is_the_text_in_one() {
+        let text = text();
+        for params in kinds().iter().filter(|params| params.architecture != Architecture::Ff) {
+            let network = Network::new(params, 6);
+            let weights = weights(&network);
+            let log_prob = |bptt| {
+                let params = NeuralParams { batch_size: 1, bptt, ..params.clone() };
+                let reader = Reader::new(&params, &text);
+                let (mut scratch, mut state) = (Scratch::default(), vec![0.0; network.state_len()]);
+                let mut loss = |at| {
+                    let batch = reader.batch(at, &[]);
+                    network.loss(&weights, &batch, &mut state, &mut scratch, Par::Seq)
+                };
+                (0..reader.len()).map(&mut loss).sum::<f64>()
+            };
+            for bptt in [1, 2, 4] {
+                assert!((log_prob(bptt) - log_prob(100)).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn shared_vectors_are_fewer_weights() {
+        // Table 1 of Chiu and Rush: 2.8 and 3.6 million weights for 10,000 words.
+        let ff = Network::new(&NeuralParams::ff(), 10_000).layout.len();
+        let lstm = Network::new(&NeuralParams::lstm(), 10_000).layout.len();
+        assert_eq!((ff / 10_000, lstm / 10_000), (283, 362));
+        let separate = NeuralParams { tying: Tying::Separate, ..NeuralParams::ff() };
+        assert_eq!(Network::new(&separate, 10_000).layout.len(), ff + 2_560_000);
+    }
+}

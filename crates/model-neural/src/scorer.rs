@@ -1,0 +1,98 @@
+//! Reading word by word.
+
+use crate::batches::Batch;
+use crate::learner::text_log_prob;
+use crate::model::Neural;
+use crate::network::Scratch;
+use crate::params::{Architecture, Memory};
+use faer::Par;
+use latens_corpus::WordId;
+use latens_math::log_sum_exp;
+use latens_model::{LanguageModel, Scorer};
+
+impl LanguageModel for Neural {
+    fn n_words(&self) -> usize {
+        self.network.n_words()
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        let mut scorer = NeuralScorer {
+            model: self,
+            context: vec![WordId::EOS.0; self.network.n_context],
+            memory: vec![0.0; self.network.state_len()],
+            scratch: Scratch::default(),
+            log_probs: Vec::new(),
+        };
+        scorer.go_on();
+        Box::new(scorer)
+    }
+
+    fn forgets_sentences(&self) -> bool {
+        self.params.memory == Memory::Reset
+    }
+
+    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        let Neural { params, network, weights, .. } = self;
+        let scratch = &mut Scratch::default();
+        text_log_prob(params, network, weights, text, scratch, Par::rayon(0))
+    }
+}
+
+/// What a network remembers, and what it foretells.
+struct NeuralScorer<'a> {
+    model: &'a Neural,
+    /// The words that come in next: the one read last, or for a feed-forward network the last ones, the last first.
+    context: Vec<u32>,
+    memory: Vec<f32>,
+    scratch: Scratch<f32>,
+    /// ln p of every word that may come next; empty until someone asks.
+    log_probs: Vec<f64>,
+}
+
+impl NeuralScorer<'_> {
+    /// Feeds the context to the network.
+    fn go_on(&mut self) {
+        let Neural { params, network, weights, .. } = self.model;
+        let is_fresh = params.memory == Memory::Reset && self.context[0] == WordId::EOS.0;
+        let is_recurrent = params.architecture != Architecture::Ff;
+        let batch = Batch {
+            n_streams: 1,
+            inputs: self.context.clone(),
+            targets: vec![WordId::EOS.0],
+            fresh: if is_recurrent { vec![is_fresh] } else { vec![] },
+        };
+        let scratch = &mut self.scratch;
+        network.read(weights, &batch, &mut self.memory, None, scratch, Par::Seq);
+        self.log_probs.clear();
+    }
+
+    fn foretell(&mut self) -> &[f64] {
+        if self.log_probs.is_empty() {
+            let Neural { network, weights, .. } = self.model;
+            let logits = network.logits(weights, &mut self.scratch);
+            self.log_probs.extend(logits.iter().map(|&logit| f64::from(logit)));
+            let log_sum = log_sum_exp(&self.log_probs);
+            self.log_probs.iter_mut().for_each(|log_prob| *log_prob -= log_sum);
+        }
+        &self.log_probs
+    }
+}
+
+impl Scorer for NeuralScorer<'_> {
+    fn read(&mut self, word: WordId) -> f64 {
+        assert!(word.index() < self.model.n_words(), "{word:?} is not in the vocabulary");
+        let log_prob = self.foretell()[word.index()];
+        self.context.rotate_right(1);
+        self.context[0] = word.0;
+        if self.model.forgets_sentences() && word == WordId::EOS {
+            self.context.fill(WordId::EOS.0);
+        }
+        self.go_on();
+        log_prob
+    }
+
+    fn next_log_probs(&mut self, out: &mut [f64]) {
+        assert_eq!(out.len(), self.model.n_words(), "one entry a word");
+        out.copy_from_slice(self.foretell());
+    }
+}

@@ -1,0 +1,313 @@
+//! What every model promises, and what these ones do besides.
+
+use latens_corpus::{Corpus, Sentences, WordId};
+use latens_model::{Checkpoint, Device, FitError, LanguageModel, Params, Valid, Watch, unwatched};
+use latens_model_neural::{
+    FirstWeights, Memory, Neural, NeuralParams, Optimizer, Schedule, Squash, Training, Tying,
+};
+use latens_testkit::{
+    check_file_round_trip, check_language_model, check_resume, two_class_corpus, zipfian_corpus,
+};
+use std::ops::ControlFlow;
+
+struct Toy {
+    corpus: Corpus,
+    valid: Sentences,
+}
+
+impl Toy {
+    fn of(corpus: Corpus) -> Toy {
+        let n = corpus.sentences.len();
+        let valid = corpus.sentences.slice(n * 4 / 5..n);
+        let sentences = corpus.sentences.slice(0..n * 4 / 5);
+        Toy { corpus: Corpus { sentences, ..corpus }, valid }
+    }
+
+    fn new() -> Toy {
+        Toy::of(zipfian_corpus(20, 60, 1))
+    }
+
+    fn training(&self) -> Training<'_> {
+        let (corpus, valid) = (&self.corpus, Some(&self.valid));
+        Training { corpus, valid, init: None, device: Device::Cpu }
+    }
+
+    fn fit_watched(
+        &self,
+        params: &Valid<NeuralParams>,
+        watch: &mut Watch,
+    ) -> Result<Neural, FitError> {
+        Neural::fit(params, &self.training(), watch)
+    }
+
+    fn fit(&self, params: &NeuralParams) -> Neural {
+        self.fit_watched(&params.clone().validate().unwrap(), &mut unwatched).unwrap()
+    }
+
+    fn resume(
+        &self,
+        params: &Valid<NeuralParams>,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Neural, FitError> {
+        Neural::resume(params, &self.training(), checkpoint, watch)
+    }
+}
+
+/// One model of each kind.
+fn kinds() -> Vec<NeuralParams> {
+    let small =
+        |params| NeuralParams { dim: 6, epochs: 3, batch_size: 7, bptt: 4, dropout: 0.2, ..params };
+    let (ff, rnn, lstm) =
+        (small(NeuralParams::ff()), small(NeuralParams::rnn()), small(NeuralParams::lstm()));
+    vec![
+        NeuralParams { batch_size: 30, ..ff.clone() },
+        NeuralParams { memory: Memory::Reset, tying: Tying::Separate, ..ff },
+        rnn.clone(),
+        NeuralParams {
+            memory: Memory::Reset,
+            squash: Squash::Sigmoid,
+            tying: Tying::Shared,
+            ..rnn
+        },
+        lstm.clone(),
+        NeuralParams {
+            memory: Memory::Reset,
+            optimizer: Optimizer::AdamW,
+            schedule: Schedule::Cosine,
+            learning_rate: 0.01,
+            weight_decay: 0.01,
+            n_layers: 1,
+            ..lstm
+        },
+    ]
+}
+
+/// Whether two models are the same to the last bit, as far as anyone can tell.
+fn assert_same(a: &Neural, b: &Neural) {
+    assert_eq!((a.kind(), a.params(), a.n_weights()), (b.kind(), b.params(), b.n_weights()));
+    for name in ["train_perplexity", "valid_perplexity", "best_epoch", "epochs", "tokens"] {
+        assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
+    }
+    let text: Vec<WordId> = (0..100).map(|i: u32| WordId(i * i % a.n_words() as u32)).collect();
+    assert_eq!(a.text_log_prob(&text).to_bits(), b.text_log_prob(&text).to_bits());
+}
+
+#[test]
+fn it_is_a_language_model() {
+    let toy = Toy::new();
+    for params in kinds() {
+        check_language_model(&toy.fit(&params), &toy.corpus.sentences);
+    }
+}
+
+#[test]
+fn its_file_gives_it_back_and_damage_is_noticed() {
+    let toy = Toy::new();
+    for params in kinds() {
+        check_file_round_trip(&toy.fit(&params), Neural::save, Neural::open, assert_same);
+    }
+}
+
+#[test]
+fn an_interrupted_training_learns_the_same_model() {
+    let toy = Toy::new();
+    for params in kinds() {
+        let params = params.validate().unwrap();
+        check_resume(
+            |watch| toy.fit_watched(&params, watch),
+            |checkpoint, watch| toy.resume(&params, checkpoint, watch),
+            assert_same,
+        );
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let toy = Toy::new();
+    let fit = |n_threads: usize, params: &NeuralParams| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        pool.install(|| toy.fit(params))
+    };
+    for params in kinds() {
+        // Large enough that products of matrices are worth dividing.
+        let params = NeuralParams { dim: 150, epochs: 1, ..params };
+        assert_same(&fit(1, &params), &fit(3, &params));
+    }
+}
+
+#[test]
+fn all_kinds_learn_the_classes_of_a_grammar() {
+    let toy = Toy::of(two_class_corpus(200, 1));
+    for params in kinds() {
+        let rate = if params.optimizer == Optimizer::AdamW { 0.02 } else { 2.0 };
+        let params = NeuralParams { epochs: 15, learning_rate: rate, dropout: 0.0, ..params };
+        let trained = toy.fit(&params);
+        let untrained = toy.fit(&NeuralParams { epochs: 0, ..params });
+        let log_prob = |model: &Neural| model.text_log_prob(toy.valid.tokens());
+        let gain = (log_prob(&trained) - log_prob(&untrained)) / toy.valid.n_tokens() as f64;
+        assert!(gain > 0.3, "{gain} of {:?}", trained.params());
+    }
+}
+
+#[test]
+fn halving_goes_on_as_long_as_it_helps() {
+    let toy = Toy::new();
+    let params = NeuralParams { epochs: 100, ..kinds()[2].clone() };
+    let mut rates = Vec::new();
+    let model = toy.fit_watched(&params.validate().unwrap(), &mut |progress| {
+        let rate = progress.metrics.iter().find(|(name, _)| *name == "learning_rate");
+        rates.extend(rate.map(|&(_, rate)| rate));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(model.unwrap().facts()["epochs"], rates.len());
+    assert!(rates.len() < 100 && rates[0] == NeuralParams::rnn().learning_rate);
+    let halved = rates.iter().position(|&rate| rate < rates[0]).expect("it is halved");
+    assert!(rates[halved - 1..].windows(2).all(|pair| pair[1] == pair[0] / 2.0), "{rates:?}");
+}
+
+#[test]
+fn a_loss_that_diverges_ends_the_training() {
+    let toy = Toy::new();
+    let wild = |params: &NeuralParams, learning_rate| {
+        let params = NeuralParams { learning_rate, clip: 1e30, dropout: 0.0, ..params.clone() };
+        Neural::fit(&params.validate().unwrap(), &toy.training(), &mut unwatched)
+    };
+    for params in [&kinds()[0], &kinds()[2], &kinds()[4]] {
+        let error = wild(params, 1e12).map(drop).unwrap_err();
+        assert!(
+            matches!(error, FitError::Diverged { epoch: 1, lower: "learning_rate" }),
+            "{error}"
+        );
+    }
+    // What was good before is kept.
+    let params = NeuralParams { schedule: Schedule::Constant, ..kinds()[2].clone() };
+    let params = params.validate().unwrap();
+    let mut checkpoint = None;
+    let stopped = toy.fit_watched(&params, &mut |progress| {
+        if progress.metrics.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        checkpoint = progress.checkpoint.map(|checkpoint| checkpoint());
+        ControlFlow::Break(())
+    });
+    assert!(matches!(stopped, Err(FitError::Interrupted)));
+    let resumed = toy.resume(&params, &checkpoint.unwrap(), &mut unwatched).unwrap();
+    assert!(!resumed.facts().contains_key("diverged_in_epoch"));
+}
+
+#[test]
+fn one_sentence_is_enough_and_none_is_not() {
+    let corpus = two_class_corpus(5, 1);
+    for params in kinds() {
+        let one = Corpus { sentences: corpus.sentences.slice(0..1), ..corpus.clone() };
+        let training = Training { corpus: &one, valid: None, init: None, device: Device::Cpu };
+        let params = params.validate().unwrap();
+        let model = Neural::fit(&params, &training, &mut unwatched).unwrap();
+        assert!(model.log_prob(one.sentences.get(0)).is_finite());
+        let none = Corpus { sentences: corpus.sentences.slice(0..0), ..corpus.clone() };
+        let none = Training { corpus: &none, ..training };
+        let error = Neural::fit(&params, &none, &mut unwatched).map(drop).unwrap_err();
+        assert!(error.to_string().contains("at least 1 sentence"), "{error}");
+    }
+}
+
+/// A linear filter of two numbers for the words of a corpus.
+fn filter(corpus: &Corpus, scale: f64) -> FirstWeights<'_> {
+    let n = corpus.lexicon.vocab.len();
+    let numbers = |len: usize, seed: u32| -> Vec<f32> {
+        (0..len as u32).map(|i| ((i * 37 + seed * 11) % 21) as f32 / 20.0 - 0.5).collect()
+    };
+    FirstWeights {
+        vocab: &corpus.lexicon.vocab,
+        dim: 2,
+        recurrent: vec![0.5, 0.2, -0.3, 0.4],
+        input: numbers(2 * n, 1),
+        output: numbers(2 * n, 2),
+        bias: numbers(n, 3),
+        scale,
+    }
+}
+
+/// ln p of the first words of a text under the filter itself.
+fn filtered_log_probs(filter: &FirstWeights<'_>, text: &[WordId]) -> Vec<f64> {
+    let number = |values: &[f32], i: usize| f64::from(values[i]);
+    let (mut x, mut before) = ([0.0; 2], WordId::EOS);
+    let read = text.iter().map(|&word| {
+        let r = &filter.recurrent;
+        x = [0, 1].map(|i| {
+            number(r, 2 * i) * x[0]
+                + number(r, 2 * i + 1) * x[1]
+                + number(&filter.input, 2 * before.index() + i)
+        });
+        before = word;
+        let logits: Vec<f64> = (0..filter.bias.len())
+            .map(|w| {
+                number(&filter.bias, w)
+                    + number(&filter.output, 2 * w) * x[0]
+                    + number(&filter.output, 2 * w + 1) * x[1]
+            })
+            .collect();
+        let sum: f64 = logits.iter().map(|logit| logit.exp()).sum();
+        logits[word.index()] - sum.ln()
+    });
+    read.collect()
+}
+
+#[test]
+fn a_network_begins_as_the_filter_it_is_given() {
+    let toy = Toy::new();
+    let text = &toy.corpus.sentences.tokens()[..60];
+    for squash in [Squash::Tanh, Squash::Sigmoid] {
+        // Small hidden vectors keep to where the functions are straight.
+        let filter = filter(&toy.corpus, 0.01);
+        let params = NeuralParams { dim: 2, epochs: 0, squash, ..NeuralParams::rnn() };
+        let training = Training { init: Some(&filter), ..toy.training() };
+        let model = Neural::fit(&params.validate().unwrap(), &training, &mut unwatched).unwrap();
+        let mut scorer = model.scorer();
+        // A state of zero is no state of zero to a logistic function, whose middle is ½: that must fade first.
+        let n_to_fade = if squash == Squash::Sigmoid { 40 } else { 0 };
+        let expected = filtered_log_probs(&filter, text).into_iter();
+        for (i, (expected, &word)) in expected.zip(text).enumerate() {
+            let log_prob = scorer.read(word);
+            let agrees = i < n_to_fade || (log_prob - expected).abs() < 1e-3;
+            assert!(agrees, "{squash:?}, word {i}: {log_prob} and {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_that_does_not_fit_is_refused() {
+    let toy = Toy::new();
+    let refusal = |params: NeuralParams, init: &FirstWeights<'_>| {
+        let training = Training { init: Some(init), ..toy.training() };
+        let params = params.validate().unwrap();
+        Neural::fit(&params, &training, &mut unwatched).map(drop).unwrap_err().to_string()
+    };
+    let fitting = filter(&toy.corpus, 1.0);
+    let rnn = || NeuralParams { dim: 2, ..NeuralParams::rnn() };
+    let other = refusal(NeuralParams { dim: 3, ..rnn() }, &fitting);
+    assert!(other.contains("`dim` must be 2"), "{other}");
+    let lstm = refusal(NeuralParams::lstm(), &fitting);
+    assert!(lstm.contains("`init` must be left out"), "{lstm}");
+    let tied = refusal(NeuralParams { tying: Tying::Shared, ..rnn() }, &fitting);
+    assert!(tied.contains("`tying` must be `separate`"), "{tied}");
+    let other = zipfian_corpus(30, 60, 2);
+    let words = refusal(rnn(), &filter(&other, 1.0));
+    assert!(words.contains("`init` must be a model with the same vocabulary"), "{words}");
+}
+
+#[test]
+fn a_scorer_knows_what_it_has_read() {
+    let toy = Toy::new();
+    let words = |model: &Neural, text: &[u32]| {
+        let mut scorer = model.scorer();
+        text.iter().for_each(|&word| assert!(scorer.read(WordId(word)) < 0.0));
+        scorer.read(WordId(2))
+    };
+    for params in kinds() {
+        let model = toy.fit(&params);
+        let (a, b) = (words(&model, &[3, 1]), words(&model, &[4, 1]));
+        assert_eq!(a == b, params.memory == Memory::Reset, "{params:?}");
+    }
+}
