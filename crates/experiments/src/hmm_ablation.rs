@@ -1,21 +1,21 @@
 //! What each part of a very large HMM is good for (Chiu & Rush 2020, Tables 3 and 4, Figure 3).
 
+use crate::kept_models::KeptModels;
 use crate::penn_treebank::PennTreebank;
 use crate::{Experiment, Row};
 use anyhow::Result;
 use latens::brown::{Brown, BrownParams};
-use latens::hmm::{Constraint, Hmm, HmmParams, Learning, Parameterization, Training};
-use latens::model::{Device, Params, Progress, WordClusters, unwatched};
+use latens::hmm::{Constraint, HmmParams, Learning, Parameterization, Training};
+use latens::model::{Device, Params, WordClusters, unwatched};
 use latens::tasks::perplexity;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hmm-ablation",
     about: "perplexity of HMMs on the Penn Treebank: clusters, constraints, states, dropout, networks",
-    run,
+    run: |data, quick, note| ablate(data, quick, false, note),
 };
 
 /// One model of a table.
@@ -69,9 +69,9 @@ fn models() -> Vec<Model> {
         table_3(Unconstrained, (1024, NONE), (256, NONE), 0.0, 180.0),
         table_3(Brown, (1024, 4), (256, 4), 0.0, 182.0),
         table_3(Brown, (1024, 8), (256, 8), 0.0, 194.0),
-        table_3(Uniform, (8192, 64), (512, 16), 0.5, 150.0),
-        table_3(Brown, (8192, 64), (512, 16), 0.5, 142.0),
-        table_3(Uniform, (16384, 128), (1024, 32), 0.5, 146.0),
+        table_3(Uniform, (8192, 64), (256, 16), 0.5, 150.0),
+        table_3(Brown, (8192, 64), (256, 16), 0.5, 142.0),
+        table_3(Uniform, (16384, 128), (512, 32), 0.5, 146.0),
         figure_3(1024, None, None),
         figure_3(2048, Some(256), None),
         figure_3(4096, Some(512), None),
@@ -99,7 +99,7 @@ impl Model {
             learning: Learning::Gradient,
             state_dropout: self.state_dropout,
             // A number of its own gets few gradients, where a network gets one from every token.
-            learning_rate: if is_scalar { 0.1 } else { 0.01 },
+            learning_rate: if is_scalar { 0.1 } else { HmmParams::default().learning_rate },
             dim: if quick { 64 } else { 256 },
             epochs: if quick { 4 } else { 35 },
             ..HmmParams::default()
@@ -125,8 +125,13 @@ struct Figures {
     valid: f64,
 }
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let ptb = PennTreebank::read(data)?;
+pub(crate) fn ablate(
+    data: &Path,
+    quick: bool,
+    resume: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let (ptb, kept) = (PennTreebank::read(data)?, KeptModels::new(resume));
     let mut clusters = BTreeMap::new();
     // Some models are part of several tables.
     let mut known: Vec<(HmmParams, Figures)> = Vec::new();
@@ -141,7 +146,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
                 Constraint::Brown => Some(cluster(&ptb, params.n_clusters, &mut clusters)?),
                 Constraint::Uniform | Constraint::None => None,
             };
-            let figures = fit(&params, &ptb, clusters, note)?;
+            let figures = fit(&params, &ptb, clusters, &kept, note)?;
             known.push((params.clone(), figures));
         }
         let Some((_, figures)) = known.iter().find(|(other, _)| *other == params) else { continue };
@@ -177,9 +182,9 @@ fn fit(
     params: &HmmParams,
     ptb: &PennTreebank,
     clusters: Option<&WordClusters>,
+    kept: &KeptModels,
     note: &mut dyn FnMut(&str),
 ) -> Result<Figures> {
-    let params = params.clone().validate()?;
     let training = Training {
         corpus: &ptb.train,
         valid: Some(&ptb.valid),
@@ -187,14 +192,7 @@ fn fit(
         tags: None,
         device: Device::Cpu,
     };
-    let hmm = Hmm::fit(&params, &training, &mut |progress: &Progress<'_>| {
-        if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
-            let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
-            let metrics = metrics.collect::<Vec<_>>().join(", ");
-            note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
-        }
-        ControlFlow::Continue(())
-    })?;
+    let hmm = kept.hmm(params, &training, note)?;
     // The perplexity of the last epoch on its own mini-batches, as the paper has it.
     let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
     let valid = perplexity(&hmm, &ptb.valid).perplexity();

@@ -109,6 +109,7 @@ fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
         epochs,
         word_vectors,
         batch_tokens: 1000,
+        learning_rate: 0.01,
         ..HmmParams::default()
     }
 }

@@ -3,7 +3,9 @@
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
 mod hmm_ablation;
+mod hmm_language;
 mod hmm_tagging;
+mod kept_models;
 mod lds_dynamics;
 mod lds_rnn;
 mod lm_baselines;
@@ -44,11 +46,27 @@ pub type Run = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>
 /// All experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
     lm_baselines::EXPERIMENT,
+    hmm_language::PTB,
+    hmm_language::WIKITEXT_2,
     hmm_ablation::EXPERIMENT,
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
     lds_rnn::EXPERIMENT,
 ];
+
+/// Goes on with the experiment of this name where a run that was stopped left off, if it keeps its models.
+pub fn resume(name: &str) -> Option<Run> {
+    let kept: [(Experiment, Run); 3] = [
+        (hmm_language::PTB, |data, quick, note| hmm_language::ptb(data, quick, true, note)),
+        (hmm_language::WIKITEXT_2, |data, quick, note| {
+            hmm_language::wikitext_2(data, quick, true, note)
+        }),
+        (hmm_ablation::EXPERIMENT, |data, quick, note| {
+            hmm_ablation::ablate(data, quick, true, note)
+        }),
+    ];
+    kept.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)
+}
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
 pub fn figure(name: &str) -> Option<Draw> {

@@ -52,6 +52,7 @@ fn benches(criterion: &mut Criterion) {
             dim: size.dim,
             state_dropout: 0.5,
             epochs: 1_000_000,
+            batch_tokens: 1024,
             ..HmmParams::default()
         };
         let mut group = criterion.benchmark_group(size.name);

@@ -175,7 +175,9 @@ impl<'t, L: Learner> Trainer<'t, L> {
         let params = self.task.params;
         let epoch = self.state.epoch;
         let mut order = stream(params, ORDER, epoch, 0);
-        let batches = shuffled(self.task.train.sentences, params.batch_tokens, &mut order);
+        let sentences = self.task.train.sentences;
+        let batch_tokens = params.batch_tokens_of(sentences.n_tokens());
+        let batches = shuffled(sentences, batch_tokens, &mut order);
         let mut started = Instant::now();
         let mut next =
             batches.get(self.state.batch).map(|idxs| self.prepare(idxs, self.state.batch));

@@ -97,7 +97,7 @@ pub struct HmmParams {
     pub dropout: f64,
     /// How often the text is gone through.
     pub epochs: usize,
-    /// About how many tokens there are in a mini-batch.
+    /// About how many tokens there are in a mini-batch; 0 for a 400th of the text, but from 256 to 2,048.
     pub batch_tokens: usize,
     /// How far the first steps go.
     pub learning_rate: f64,
@@ -128,8 +128,8 @@ impl Default for HmmParams {
             state_dropout: 0.0,
             dropout: 0.0,
             epochs: 20,
-            batch_tokens: 1024,
-            learning_rate: 0.01,
+            batch_tokens: 0,
+            learning_rate: 0.003,
             schedule: Schedule::Cosine,
             weight_decay: 0.0,
             clip: 5.0,
@@ -145,7 +145,7 @@ impl Params for HmmParams {
         check_range("n_states", self.n_states, 1..=1 << 17)?;
         check_range("n_clusters", self.n_clusters, 1..=1 << 15)?;
         check_range("dim", self.dim, 2..=1 << 14)?;
-        check_range("batch_tokens", self.batch_tokens, 1..=1 << 24)?;
+        check_range("batch_tokens", self.batch_tokens, 0..=1 << 24)?;
         check_range("epochs", self.epochs, 0..=1_000_000)?;
         check_range("state_dropout", self.state_dropout, 0.0..1.0)?;
         check_range("dropout", self.dropout, 0.0..1.0)?;
@@ -191,6 +191,16 @@ impl HmmParams {
     /// How many states may emit a word.
     pub fn states_per_word(&self) -> usize {
         if self.has_clusters() { self.n_states / self.n_clusters } else { self.n_states }
+    }
+
+    /// How many tokens there are in a mini-batch of a text.
+    pub(crate) fn batch_tokens_of(&self, n_tokens: usize) -> usize {
+        /// Enough steps an epoch for small texts, and few enough for large ones.
+        const N_STEPS: usize = 400;
+        match self.batch_tokens {
+            0 => (n_tokens / N_STEPS).clamp(256, 2048),
+            n => n,
+        }
     }
 
     /// Whether the model is learned in closed form.

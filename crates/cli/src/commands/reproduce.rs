@@ -4,7 +4,7 @@ use crate::paths::check_output;
 use anyhow::Result;
 use clap::Args;
 use latens::corpus::storage::write_atomically;
-use latens_experiments::{EXPERIMENTS, Experiment, Row, figure};
+use latens_experiments::{EXPERIMENTS, Experiment, Row, figure, resume};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
@@ -27,6 +27,9 @@ pub(crate) struct ReproduceArgs {
     /// A smaller run of the same code, for a first look
     #[arg(long)]
     quick: bool,
+    /// Go on where a run that was stopped left off, for an experiment that keeps its models
+    #[arg(long, conflicts_with = "output")]
+    resume: bool,
     /// Draw what was found, for an experiment with a figure
     #[arg(short, long, value_name = "FIGURE.svg")]
     output: Option<PathBuf>,
@@ -57,6 +60,13 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     let note = &mut |message: &str| output.note(message);
     let rows = match &args.output {
         Some(path) => run_and_draw(experiment, data, args.quick, path, note)?,
+        None if args.resume => {
+            let Some(resume) = resume(experiment.name) else {
+                let message = format!("the experiment `{name}` keeps nothing to go on from");
+                return Err(hinted(message, "run it without `--resume`"));
+            };
+            resume(data, args.quick, note)?
+        }
         None => (experiment.run)(data, args.quick, note)?,
     };
     let result = ReproduceResult {

@@ -67,7 +67,8 @@ pub(crate) struct HmmArgs {
     /// How often the text is gone through
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().epochs)]
     epochs: usize,
-    /// About how many tokens there are in a mini-batch
+    /// About how many tokens there are in a mini-batch; 0 for a 400th of the text, but from 256 to
+    /// 2,048
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().batch_tokens)]
     batch_tokens: usize,
     /// How far the first steps go

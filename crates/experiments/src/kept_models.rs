@@ -1,0 +1,166 @@
+//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, and a checkpoint of it after every
+//! epoch before that, so that a run that was stopped goes on where it was.
+
+use crate::tagging::cache_folder;
+use anyhow::{Context, Result};
+use latens::hmm::{Hmm, HmmParams, Training};
+use latens::model::{
+    Checkpoint, Device, FitError, Params, Progress, Valid, data_fingerprint, fingerprint,
+};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Where models are kept, and whether those of an earlier run are used.
+pub(crate) struct KeptModels {
+    folder: PathBuf,
+    resume: bool,
+}
+
+impl KeptModels {
+    pub(crate) fn new(resume: bool) -> KeptModels {
+        KeptModels { folder: cache_folder(), resume }
+    }
+
+    /// A model of a text, learned on a CUDA device if there is one that can.
+    pub(crate) fn hmm(
+        &self,
+        params: &HmmParams,
+        training: &Training<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Hmm> {
+        let params = params.clone().validate()?;
+        let path = self.folder.join(format!("{:016x}.hmm", hash(&params, training)?));
+        let checkpoint = path.with_extension("hmm.checkpoint");
+        if self.resume
+            && let Ok(hmm) = Hmm::open(&path)
+        {
+            note(&format!("  taken from `{}`", path.display()));
+            return Ok(hmm);
+        }
+        let keeping = || format!("cannot keep models in `{}`", self.folder.display());
+        fs::create_dir_all(&self.folder).with_context(keeping)?;
+        let begun = if self.resume { Checkpoint::open(&checkpoint).ok() } else { None };
+        let on_cuda = Training { device: Device::Cuda, ..*training };
+        let hmm = match fit(&params, &on_cuda, begun.as_ref(), &checkpoint, note) {
+            // No device, or none that can learn this model.
+            Err(FitError::Device { .. } | FitError::Params(_)) => {
+                fit(&params, training, begun.as_ref(), &checkpoint, note)?
+            }
+            fitted => fitted?,
+        };
+        hmm.save(&path).with_context(keeping)?;
+        // It may not be there, if there were no epochs.
+        let _ = fs::remove_file(&checkpoint);
+        Ok(hmm)
+    }
+}
+
+/// A number for the model that comes out.
+fn hash(params: &Valid<HmmParams>, training: &Training<'_>) -> Result<u64> {
+    let vocab = &training.corpus.lexicon.vocab;
+    let clusters = training.clusters.map(|clusters| format!("{clusters:?}")).unwrap_or_default();
+    let words = serde_json::to_string(&**params)? + &clusters;
+    let texts = [Some(&training.corpus.sentences), training.valid];
+    let texts = texts.into_iter().flatten().map(|text| data_fingerprint(vocab, text));
+    let numbers = texts.flat_map(|hash| [hash as u32, (hash >> 32) as u32]);
+    Ok(fingerprint(numbers.chain(words.bytes().map(u32::from))))
+}
+
+fn fit(
+    params: &Valid<HmmParams>,
+    training: &Training<'_>,
+    begun: Option<&Checkpoint>,
+    path: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<Hmm, FitError> {
+    let mut unsaved = None;
+    let mut watch = |progress: &Progress<'_>| {
+        let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) else {
+            return ControlFlow::Continue(());
+        };
+        let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
+        let metrics = metrics.collect::<Vec<_>>().join(", ");
+        note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
+        match progress.checkpoint.map_or(Ok(()), |make| make().save(path)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                unsaved = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let fitted = match begun {
+        Some(checkpoint) => Hmm::resume(params, training, checkpoint, &mut watch),
+        None => Hmm::fit(params, training, &mut watch),
+    };
+    match unsaved {
+        Some(error) => Err(FitError::step("keep a checkpoint")(error)),
+        None => fitted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits};
+
+    fn corpus(folder: &Path) -> Corpus {
+        let path = folder.join("text");
+        fs::write(&path, "a b c\nb c a\nc a b\na c\nb b a\n".repeat(20)).unwrap();
+        let limits = VocabLimits::default();
+        Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap()
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let corpus = corpus(folder.path());
+        let params = HmmParams {
+            n_states: 4,
+            n_clusters: 1,
+            constraint: latens::hmm::Constraint::None,
+            dim: 4,
+            epochs: 4,
+            ..HmmParams::default()
+        };
+        let training = Training {
+            corpus: &corpus,
+            valid: Some(&corpus.sentences),
+            clusters: None,
+            tags: None,
+            device: Device::Cpu,
+        };
+        let kept = |name: &str, resume| KeptModels { folder: folder.path().join(name), resume };
+        let mut notes = Vec::new();
+        let mut hmm = |kept: KeptModels| {
+            notes.clear();
+            let hmm = kept.hmm(&params, &training, &mut |note| notes.push(note.to_owned()));
+            (hmm.unwrap().facts()["valid_perplexity"].clone(), notes.clone())
+        };
+        let (whole, notes) = hmm(kept("whole", false));
+        assert_eq!(notes.len(), 4, "{notes:?}");
+        let (taken, notes) = hmm(kept("whole", true));
+        assert!(notes[0].contains("taken from"), "{notes:?}");
+        assert_eq!(taken, whole);
+
+        // As if the run had been stopped after the second epoch.
+        let stopped = kept("stopped", true);
+        fs::create_dir_all(&stopped.folder).unwrap();
+        let valid = params.clone().validate().unwrap();
+        let name = format!("{:016x}.hmm.checkpoint", hash(&valid, &training).unwrap());
+        let checkpoint = stopped.folder.join(name);
+        let mut watch = |progress: &Progress<'_>| {
+            if progress.iteration != Some(2) || progress.metrics.is_empty() {
+                return ControlFlow::Continue(());
+            }
+            progress.checkpoint.unwrap()().save(&checkpoint).unwrap();
+            ControlFlow::Break(())
+        };
+        assert!(Hmm::fit(&valid, &training, &mut watch).is_err());
+        let (resumed, notes) = hmm(stopped);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert_eq!(resumed, whole);
+        assert!(!checkpoint.exists());
+    }
+}
