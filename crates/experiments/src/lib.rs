@@ -5,6 +5,9 @@
 mod hmm_ablation;
 mod hmm_tagging;
 mod lds_dynamics;
+mod lds_ner;
+mod lds_pos;
+mod lds_tagging;
 mod lm_baselines;
 mod penn_treebank;
 mod svg;
@@ -46,6 +49,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm_ablation::EXPERIMENT,
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
+    lds_pos::EXPERIMENT,
+    lds_ner::EXPERIMENT,
 ];
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.

@@ -36,6 +36,7 @@ impl<T: Real> LocalHead<T> {
     }
 
     /// Replaces the numbers of the tokens of a sentence by the derivatives of −ln p by them, and adds to `part`.
+    #[inline(always)]
     pub(super) fn run(&self, tags: &[u16], counts: &[bool], scores: &mut [T], part: &mut Part<T>) {
         let tokens = tags.iter().zip(counts).zip(scores.chunks_exact_mut(self.stride));
         for ((&tag, &counts), scores) in tokens {
@@ -52,6 +53,7 @@ impl<T: Real> LocalHead<T> {
     /// With p = softmax(v + Σ_u h_u V_u), e = p − [the tag] and h = tanh(s + b):
     ///
     /// ∂/∂v = e, ∂/∂V_u = h_u e, ∂/∂b_u = ∂/∂s_u = (1 − h_u²) Σ_y V_uy e_y.
+    #[inline(always)]
     fn run_network(&self, tag: u16, scores: &mut [T], gradient: &mut [f64]) -> f64 {
         let (n_hidden, n_tags) = (self.n_hidden, self.n_tags);
         let hidden = &mut scores[..n_hidden];
@@ -93,6 +95,7 @@ impl<T: Real> LocalHead<T> {
 }
 
 /// Replaces logits by the derivatives of −ln p of a tag by them, and returns ln p.
+#[inline(always)]
 fn softmax_gradient<T: Real>(logits: &mut [T], tag: u16) -> f64 {
     let logit = logits[usize::from(tag)];
     let log_sum = softmax(logits);
