@@ -59,7 +59,7 @@ impl<T: Real> LocalHead<T> {
         let hidden = &mut scores[..n_hidden];
         let (bias, rest) = self.weights.split_at(n_hidden);
         let (units, offsets) = rest.split_at(n_hidden * n_tags);
-        hidden.iter_mut().zip(bias).for_each(|(h, &b)| *h = (*h + b).tanh());
+        hidden.iter_mut().zip(bias).for_each(|(h, &b)| *h = tanh(*h + b));
         let mut logits = offsets.to_vec();
         for (&h, unit) in hidden.iter().zip(units.chunks_exact(n_tags)) {
             logits.iter_mut().zip(unit).for_each(|(logit, &w)| *logit += h * w);
@@ -71,7 +71,7 @@ impl<T: Real> LocalHead<T> {
         let rows = units.chunks_exact(n_tags).zip(d_units.chunks_exact_mut(n_tags));
         for ((h, d_bias), (unit, d_unit)) in hidden.iter_mut().zip(d_bias).zip(rows) {
             d_unit.iter_mut().zip(&logits).for_each(|(d, &e)| *d += (*h * e).wide());
-            let sum: T = unit.iter().zip(&logits).map(|(&w, &e)| w * e).sum();
+            let sum = dot(unit, &logits);
             *h = (T::one() - *h * *h) * sum;
             *d_bias += h.wide();
         }
@@ -87,7 +87,7 @@ impl<T: Real> LocalHead<T> {
         let (units, offsets) = rest.split_at(self.n_hidden * self.n_tags);
         let mut logits = offsets.to_vec();
         for ((&s, &b), unit) in scores.iter().zip(bias).zip(units.chunks_exact(self.n_tags)) {
-            let h = (s + b).tanh();
+            let h = tanh(s + b);
             logits.iter_mut().zip(unit).for_each(|(logit, &w)| *logit += h * w);
         }
         logits
@@ -101,4 +101,38 @@ fn softmax_gradient<T: Real>(logits: &mut [T], tag: u16) -> f64 {
     let log_sum = softmax(logits);
     logits[usize::from(tag)] -= T::one();
     (logit - log_sum).wide()
+}
+
+/// tanh x = 1 − 2 / (e^2x + 1), of which the compiler makes vectors; off by a rounding error of 1 at most.
+#[inline(always)]
+fn tanh<T: Real>(x: T) -> T {
+    T::one() - T::of(2.0) / ((x + x).exp_of() + T::one())
+}
+
+/// Σ a_i b_i, eight sums side by side.
+#[inline(always)]
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    const LANES: usize = 8;
+    let mut sums = [T::zero(); LANES];
+    let (a, b) = (a.chunks(LANES), b.chunks(LANES));
+    for (a, b) in a.zip(b) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (&a, &b))| *sum += a * b);
+    }
+    sums.into_iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_forms_are_the_plain_ones() {
+        for x in [-100.0, -30.0, -1.5, -1e-3, 0.0, 1e-6, 0.3, 2.0, 9.0, 50.0] {
+            assert!((tanh(x) - f64::tanh(x)).abs() < 1e-15, "{x}");
+            assert!((tanh(x as f32) - (x as f32).tanh()).abs() < 3e-7, "{x}");
+        }
+        let numbers: Vec<f64> = (0..19).map(|i| f64::from(i % 7) - 2.5).collect();
+        let plain: f64 = numbers.iter().zip(&numbers).map(|(a, b)| a * b).sum();
+        assert_eq!(dot(&numbers, &numbers), plain);
+    }
 }
