@@ -51,6 +51,6 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
 }
 
 fn params(quick: bool) -> TaggerParams {
-    let n_iterations = if quick { 30 } else { 120 };
+    let n_iterations = if quick { 30 } else { 100 };
     TaggerParams { n_iterations, spans: Scheme::Bioes, scale: 0.15, ..TaggerParams::default() }
 }

@@ -121,7 +121,7 @@ impl Column {
 
 impl Tagger {
     fn params(self, quick: bool) -> TaggerParams {
-        let n_iterations = if quick { 30 } else { 150 };
+        let n_iterations = if quick { 30 } else { 80 };
         let usual = TaggerParams { n_iterations, window: 0, ..TaggerParams::default() };
         match self {
             // Words that have one tag only, or almost; punctuation comes with it.

@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
 /// The paper's choice was CBOW with the same window; on so little text skip-gram is the better one.
 pub(crate) fn word2vec(quick: bool) -> Representation {
     let algorithm = word2vec::Algorithm::SkipGram;
-    let (dim, epochs) = if quick { (50, 5) } else { (200, 10) };
+    let (dim, epochs) = if quick { (50, 3) } else { (200, 5) };
     Representation::Word2vec(Word2vecParams {
         algorithm,
         dim,
