@@ -36,6 +36,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         for (text, part, paper) in [(&dev, "dev", paper[0]), (&test, "test", paper[1])] {
             let scores = evaluate(&tagger, text, COLUMN)?;
             let f1 = scores.spans.map_or(0.0, |spans| spans.f1);
+            note(&format!("{part} {:.2}", 100.0 * f1));
             let (row, paper) = ((*name).to_owned(), Some(paper));
             rows.push(Row { row, column: part.to_owned(), paper, ours: 100.0 * f1 });
         }

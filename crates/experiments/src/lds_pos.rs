@@ -95,7 +95,9 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
             note(&format!("{} on {}", column.name, text.name));
             let tagger = column.fit(&text.parts[0], encoder.as_deref(), quick)?;
             let paper = column.paper.map(|[u, p]| if text.universal { u } else { p });
-            rows.extend(text.measure(&tagger, column.name, paper, &mut found)?);
+            let measured = text.measure(&tagger, column.name, paper, &mut found)?;
+            note(&format!("dev {:.2}, test {:.2}", measured[0].ours, measured[1].ours));
+            rows.extend(measured);
         }
         rows.extend(PAIRS.map(|[first, second]| Row {
             row: format!("p: {first} ≠ {second}"),
