@@ -4,6 +4,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use latens::corpus::{Corpus, Documents, Inputs, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts, NgramCounts};
+use latens::model::compat::{TextFormat, npy, read_text, write_binary};
 use latens::model::{Checkpoint, Params, unwatched};
 use latens::ngram::{Ngram, NgramParams};
 use latens_fuzz::forge::Outline;
@@ -94,6 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     seed("text_compressed", "zstd", zstd::encode_all(TEXT.as_bytes(), 3)?)?;
     seed("arpa", "trigrams", ARPA)?;
     seed("clusters", "paths", PATHS)?;
+    vectors()?;
     // One sentence done, and its three n-grams, each seen once; see the target.
     seed("ngram_resume", "one", [1, 1, 3, 2, 1, 2, 4, 4, 1, 3, 2, 4, 1])?;
     let model = |name: &str, outline: &str| {
@@ -113,6 +115,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     LagCounts::open(&container("lags", &format!("{LAGS}{VOCAB}"))?)?;
     NgramCounts::open(&container("ngrams", NGRAMS)?)?;
     files()
+}
+
+/// Two vectors of two numbers in every format, each of which its reader accepts.
+fn vectors() -> Result<(), Box<dyn Error>> {
+    const WORD2VEC: &str = "2 2\nthe 0.5 -1\ncat 2e-3 0\n";
+    const GLOVE: &str = "the 0.5 -1\n. . 2e-3 NaN\n";
+    let how = Preprocessing::default();
+    for (name, text, format) in
+        [("word2vec", WORD2VEC, TextFormat::Word2vec), ("glove", GLOVE, TextFormat::Glove)]
+    {
+        seed("vectors_text", name, text)?;
+        read_text(&mut text.as_bytes(), format, &how)?;
+    }
+    let (lexicon, vectors) = read_text(&mut WORD2VEC.as_bytes(), TextFormat::Word2vec, &how)?;
+    let (mut binary, mut words, mut matrix) = (Vec::new(), Vec::new(), Vec::new());
+    write_binary(&lexicon.vocab, &vectors, &mut binary)?;
+    seed("vectors_binary", "two", &binary)?;
+    npy::write(&lexicon.vocab, &vectors, &mut matrix, &mut words)?;
+    seed("vectors_npy", "two", [&words[..], &[0], &matrix].concat())
 }
 
 /// The files that the program itself makes of a text.

@@ -12,8 +12,10 @@ use latens::corpus::{
     TaggedSentences, Tokenize, UNK, Vocab, VocabLimits, WordId,
 };
 use latens::counts::{Budget, LagCounts, NgramCounts};
+use latens::model::compat::VectorsError;
 use latens::model::{
-    Checkpoint, FeatureRows, LanguageModel, ModelFile, Params, TokenEncoder, inspect,
+    Checkpoint, FeatureRows, LanguageModel, ModelFile, Params, TokenEncoder, Vectors, WordVectors,
+    inspect,
 };
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::Value;
@@ -48,6 +50,28 @@ pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
 pub fn one_thread() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
     pool.build_global().expect("there is no other pool yet");
+}
+
+/// Writes vectors and reads them again, and uses them as a model. A word may have a letter that ends words in
+/// this format: then it cannot be written.
+pub fn use_vectors(
+    lexicon: Lexicon,
+    vectors: WordVectors,
+    read: impl Fn(&[u8]) -> Result<(Lexicon, WordVectors), VectorsError>,
+    write: impl Fn(&Vocab, &WordVectors, &mut Vec<u8>) -> Result<(), VectorsError>,
+) {
+    let mut bytes = Vec::new();
+    match write(&lexicon.vocab, &vectors, &mut bytes) {
+        Err(VectorsError::Blank { .. }) => {}
+        Err(error) => panic!("what was read can be written: {error}"),
+        Ok(()) => {
+            let (same_lexicon, same_vectors) = read(&bytes).expect("what was written can be read");
+            let mut again = Vec::new();
+            write(&same_lexicon.vocab, &same_vectors, &mut again).expect("it was written before");
+            assert_eq!(again, bytes);
+        }
+    }
+    use_model(&AnyModel::Vectors(Vectors::new(lexicon, vectors)));
 }
 
 /// Opens a file as a model and as a checkpoint, and uses what opens.

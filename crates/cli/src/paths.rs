@@ -4,7 +4,7 @@ use crate::errors::hinted;
 use anyhow::{Context, Result, ensure};
 use latens::corpus::storage::check_writable;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether this names the standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
@@ -41,6 +41,18 @@ pub(crate) fn check_output(
 /// Whether both names lead to one file. A device or a pipe may well be read and written.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     a.is_file() && fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
+}
+
+/// Refuses one name, or two that lead to one place, for two outputs, neither of which need be there yet.
+pub(crate) fn refuse_same_output(a: &Path, b: &Path, what: &str) -> Result<()> {
+    let place = |path: &Path| -> Option<PathBuf> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let both = a == b || is_same_file(a, b) || place(a).is_some_and(|a| place(b) == Some(a));
+    ensure!(!both, "`{}` is both {what}", a.display());
+    Ok(())
 }
 
 /// Refuses an input that cannot be read, where it is needed only after hours of work. A pipe is left

@@ -45,6 +45,14 @@ fn parts_of_speech_are_learned_and_taggers_compared() {
     assert_eq!(same.code, Some(1), "{}", same.stderr);
     assert!(same.stdout.contains("p = 1.0000"), "{}", same.stdout);
 
+    // Two that learned different columns are compared on one that is named, whichever comes first.
+    folder.json("tag train train.conll --column 3 --n-iterations 1 -o c.tagger");
+    let other = folder.run("tag compare a.tagger c.tagger test.conll");
+    other.assert_refused("`a.tagger` learned tags of column 2, `c.tagger` those of column 3");
+    assert!(other.stderr.contains("hint: name the column"), "{}", other.stderr);
+    let named = folder.json("tag compare c.tagger a.tagger test.conll --column 2");
+    assert_eq!(named["second_accuracy"].as_f64(), Some(accuracy));
+
     // Plain text is tagged, too.
     folder.write("plain.txt", "the moon rises\n");
     let tagged = folder.run("tag run a.tagger plain.txt");
@@ -138,6 +146,8 @@ fn what_cannot_be_learned_from_is_refused() {
         ("tag train train.conll --column 2 --encoder train.conll -o x", "is not a latens model"),
         ("tag train train.conll --column 2 --l2=-1 -o x", "`l2` must be at least 0"),
         ("tag train train.conll --column 2 --optimizer perceptron --l1 1 -o x", "`l1` must be 0"),
+        ("tag train train.conll --column 2 --direct-words the -o x", "add `--kind local`"),
+        ("tag train train.conll --column 2 --log ./x -o x", "both the model and the log"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),
         ("tag train train.conll --column 2 --resume -o x", "there is no checkpoint"),
         ("tag train train.conll --column 2 --dev one.txt -o x", "no column 2"),

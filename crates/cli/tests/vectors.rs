@@ -149,9 +149,12 @@ fn what_has_no_vectors_is_told_so() {
         .run("export m.word2vec --to arpa -o v")
         .assert_refused("which this format has no place for");
     folder.run("export m.word2vec --to npy -o v").assert_refused("has no words, only numbers");
-    folder
-        .run("export m.word2vec --to npy --words v -o v")
-        .assert_refused("both the matrix and its words");
+    for words in ["v", "./v", "new/../v"] {
+        fs::create_dir_all(folder.path().join("new")).unwrap();
+        folder
+            .run(&format!("export m.word2vec --to npy --words {words} -o v"))
+            .assert_refused("both the matrix and its words");
+    }
     folder.run("nearest m.word2vec zyzzyva").assert_refused("no vector of the word `zyzzyva`");
     folder.run("perplexity m.word2vec valid.txt").assert_refused("it gives no probabilities");
     assert!(!folder.path().join("v").exists());

@@ -3,6 +3,7 @@ use crate::input::Inputs;
 use crate::preprocessing::{Preprocessing, Tokenize};
 use crate::records::{Record, Text};
 use crate::strings::StringTable;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Sentences of tokens in columns (CoNLL, CoNLL-U, JSON lines with `tags`): all columns are kept as
@@ -133,6 +134,41 @@ impl TaggedSentences {
         Ok(())
     }
 
+    /// Some of the sentences.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(&self, sentences: Range<usize>) -> TaggedSentences {
+        let mut part = TaggedSentences::default();
+        for sentence in sentences.map(|i| self.get(i)) {
+            for token_idx in 0..sentence.len() {
+                part.words.push(part.strings.intern(sentence.word(token_idx)));
+                let row = sentence.row(token_idx);
+                part.cells.extend(row.into_iter().map(|cell| part.strings.intern(cell)));
+                part.rows.push(part.cells.len());
+            }
+            part.ends.push(part.rows.len());
+        }
+        part
+    }
+
+    /// The same text with other tags in a column, which is counted from 0.
+    pub fn with_column<'a>(
+        &'a self,
+        column: usize,
+        mut other: impl FnMut(&'a str) -> &'a str,
+    ) -> TaggedSentences {
+        let mut changed = self.clone();
+        for (row, &end) in self.rows.iter().enumerate() {
+            let begin = if row == 0 { 0 } else { self.rows[row - 1] };
+            if begin + column < end {
+                let tag = other(self.strings.get(self.cells[begin + column]));
+                changed.cells[begin + column] = changed.strings.intern(tag);
+            }
+        }
+        changed
+    }
+
     /// How many sentences there are.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -239,6 +275,23 @@ mod tests {
         let json = read("a.jsonl", "{\"text\":\"a b\",\"tags\":[\"X\",\"Y\"]}\n").unwrap();
         assert_eq!(json.get(0).column(1), Some(vec!["X", "Y"]));
         assert_eq!(json.get(0).word(1), "b");
+    }
+
+    #[test]
+    fn a_part_and_another_column_leave_the_rest_as_it_is() {
+        let tagged = read("a.conll", "No UH O\n\nDogs NNS B-NP\nbark VBP\n\nGo VB O\n").unwrap();
+        let part = tagged.part(1..3);
+        assert_eq!((part.len(), part.n_tokens()), (2, 3));
+        assert_eq!(part.get(0).row(0), ["Dogs", "NNS", "B-NP"]);
+        assert_eq!(part.get(0).row(1), ["bark", "VBP"]);
+        assert_eq!(part.get(1).words(), ["Go"]);
+        assert!(tagged.part(2..2).is_empty());
+
+        let coarse = part.with_column(1, |tag| if tag.starts_with('V') { "VERB" } else { tag });
+        assert_eq!(coarse.get(0).column(1), Some(vec!["NNS", "VERB"]));
+        assert_eq!(coarse.get(1).row(0), ["Go", "VERB", "O"]);
+        assert_eq!(coarse.get(0).words(), ["Dogs", "bark"]);
+        assert_eq!(part.with_column(2, |_| "O").get(0).row(1), ["bark", "VBP"]);
     }
 
     #[test]

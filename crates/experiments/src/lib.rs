@@ -8,6 +8,9 @@ mod hmm_tagging;
 mod kept_models;
 mod lds_dynamics;
 mod lds_rnn;
+mod lds_ner;
+mod lds_pos;
+mod lds_tagging;
 mod lm_baselines;
 mod penn_treebank;
 mod svg;
@@ -52,6 +55,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
     lds_rnn::EXPERIMENT,
+    lds_pos::EXPERIMENT,
+    lds_ner::EXPERIMENT,
 ];
 
 /// Goes on with the experiment of this name where a run that was stopped left off, if it keeps its models.

@@ -6,8 +6,10 @@ use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
 use latens::hmm::{Hmm, HmmParams, Training, text_to_cluster};
+use latens::lds::{Lds, LdsParams};
 use latens::model::{Device, Params, fingerprint, unwatched};
 use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
+use latens::word2vec::{Word2vec, Word2vecParams};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,10 @@ pub(crate) enum Representation {
     Brown(BrownParams),
     /// Features of this kind of a hidden Markov model, with its clusters of words.
     Hmm(HmmParams, &'static str),
+    /// Vectors of word2vec.
+    Word2vec(Word2vecParams),
+    /// Features of this kind of a linear dynamical system.
+    Lds(LdsParams, &'static str),
 }
 
 /// Runs taggers on tasks with representations that are learned from one text.
@@ -68,12 +74,16 @@ impl Runner<'_> {
         note: &mut dyn FnMut(&str),
     ) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
+        let encoders = representations.iter().map(|(name, representation)| {
+            note(&format!("learn {name}"));
+            self.encoder(representation)
+        });
+        let encoders = encoders.collect::<Result<Vec<_>>>()?;
         for task in tasks {
             for (tagger, params) in taggers {
-                for (name, representation) in representations {
+                for ((name, representation), encoder) in representations.iter().zip(&encoders) {
                     let row = format!("{tagger}, {name}");
                     note(&format!("{row} on {}", task.name));
-                    let encoder = self.encoder(representation)?;
                     let fitted = self.fit(task, params, encoder.as_deref(), representation)?;
                     for (part, column) in [(1, "dev"), (2, "test")] {
                         let text = TaggedSentences::read(&task.inputs(self.data, part))?;
@@ -98,27 +108,19 @@ impl Runner<'_> {
         let text = TaggedSentences::read(&task.inputs(self.data, 0)).with_context(|| {
             format!("the folder of `--data` must have the folder `{}`", task.folder)
         })?;
-        let features = match representation {
-            Representation::Hmm(_, features) => Some(*features),
-            Representation::Words | Representation::Brown(_) => None,
-        };
-        let encoders = encoder.map(|path| latens::open_encoder(path, features)).into_iter();
-        let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
-        let training = TaggedTraining {
-            text: &text,
-            column: task.column,
-            preprocessing: Preprocessing::default(),
-        };
-        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() }.validate()?;
-        Ok(FeatureTagger::fit(&params, &training, encoders, &mut unwatched)?)
+        let encoders = encoder.map(|path| (path, representation.features()));
+        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() };
+        learn(&text, task.column, params, encoders)
     }
 
     /// The file of a representation, which is learned unless it was before.
-    fn encoder(&self, representation: &Representation) -> Result<Option<PathBuf>> {
+    pub(crate) fn encoder(&self, representation: &Representation) -> Result<Option<PathBuf>> {
         let (kind, params) = match representation {
             Representation::Words => return Ok(None),
             Representation::Brown(params) => (Brown::KIND, serde_json::to_string(params)?),
             Representation::Hmm(params, _) => (Hmm::KIND, serde_json::to_string(params)?),
+            Representation::Word2vec(params) => (Word2vec::KIND, serde_json::to_string(params)?),
+            Representation::Lds(params, _) => (Lds::KIND, serde_json::to_string(params)?),
         };
         let corpus = Corpus::read(&self.unlabeled, &self.preprocessing, &self.limits)?;
         let tokens = corpus.sentences.tokens().iter().map(|word| word.0);
@@ -134,9 +136,44 @@ impl Runner<'_> {
             Representation::Words => {}
             Representation::Brown(params) => fit_brown(params, &corpus)?.save(&path)?,
             Representation::Hmm(params, _) => fit_hmm(params, &corpus)?.save(&path)?,
+            Representation::Word2vec(params) => {
+                let params = params.clone().validate()?;
+                Word2vec::fit(&params, &corpus, &mut unwatched)?.save(&path)?;
+            }
+            Representation::Lds(params, _) => fit_lds(params, &corpus)?.save(&path)?,
         }
         Ok(Some(path))
     }
+}
+
+impl Representation {
+    /// The kind of features; `None` where a model has one only.
+    pub(crate) fn features(&self) -> Option<&'static str> {
+        match self {
+            Representation::Hmm(_, features) | Representation::Lds(_, features) => Some(features),
+            Representation::Words | Representation::Brown(_) | Representation::Word2vec(_) => None,
+        }
+    }
+}
+
+/// Learns a tagger of one column of a text, with features of these encoders.
+pub(crate) fn learn<'a>(
+    text: &TaggedSentences,
+    column: usize,
+    params: TaggerParams,
+    encoders: impl IntoIterator<Item = (&'a Path, Option<&'a str>)>,
+) -> Result<FeatureTagger> {
+    let encoders =
+        encoders.into_iter().map(|(path, features)| latens::open_encoder(path, features));
+    let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
+    let training = TaggedTraining { text, column, preprocessing: Preprocessing::default() };
+    Ok(FeatureTagger::fit(&params.validate()?, &training, encoders, &mut unwatched)?)
+}
+
+fn fit_lds(params: &LdsParams, corpus: &Corpus) -> Result<Lds> {
+    let params = params.clone().validate()?;
+    let training = latens::lds::Training::of(&params, corpus, None, &mut unwatched)?;
+    Ok(Lds::fit(&params, training, &mut unwatched)?)
 }
 
 fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {

@@ -6,6 +6,7 @@ use crate::products::{self, BlockRef, TimesRows, TransposedTimesRows};
 use crate::row_sums::{self, SumOfRows, WeightedRows};
 use num_traits::Float;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
@@ -35,6 +36,9 @@ pub trait Real:
     /// e^x; zero where that is below the smallest normal number, so that no sum is slowed down by
     /// subnormal ones. At most 2 units in the last place off (`f32`, up to 88.37; more is cut to that).
     fn exp_of(self) -> Self;
+
+    /// Numbers in single precision as numbers of this type, copied only where they must be.
+    fn of_floats(values: &[f32]) -> Cow<'_, [Self]>;
 
     /// What [`BlockRef::times_rows`] does.
     #[doc(hidden)]
@@ -89,6 +93,10 @@ impl Real for f32 {
         if self < SMALLEST { 0.0 } else { p * power }
     }
 
+    fn of_floats(values: &[f32]) -> Cow<'_, [f32]> {
+        Cow::Borrowed(values)
+    }
+
     fn times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
         pulp::Arch::new().dispatch(TimesRows { block, left, out });
     }
@@ -116,6 +124,10 @@ impl Real for f64 {
     #[inline(always)]
     fn exp_of(self) -> f64 {
         if self < -708.39 { 0.0 } else { self.exp() }
+    }
+
+    fn of_floats(values: &[f32]) -> Cow<'_, [f64]> {
+        Cow::Owned(values.iter().map(|&value| f64::from(value)).collect())
     }
 
     fn times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {

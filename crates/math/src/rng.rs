@@ -41,6 +41,13 @@ impl Rng {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
+
+    /// Puts items in an order that is drawn, all of which are as likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, (self.uniform() * (i + 1) as f64) as usize);
+        }
+    }
 }
 
 /// One step of SplitMix64: different numbers stay different, and similar ones do not stay similar.
@@ -152,6 +159,19 @@ mod tests {
             (0..n).map(|_| (a.uniform() - 0.5) * (b.uniform() - 0.5)).sum::<f64>() / f64::from(n);
         // Four standard deviations: that of the product is 1/12.
         assert!(covariance.abs() < 4.0 / 12.0 / f64::from(n).sqrt(), "{covariance}");
+    }
+
+    #[test]
+    fn all_orders_are_as_likely() {
+        let (mut rng, mut seen) = (Rng::new(5), std::collections::HashMap::new());
+        for _ in 0..60_000 {
+            let mut items = [0, 1, 2];
+            rng.shuffle(&mut items);
+            *seen.entry(items).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), 6);
+        // Six standard deviations of a binomial count.
+        assert!(seen.values().all(|&n: &i32| (n - 10_000).abs() < 550), "{seen:?}");
     }
 
     #[test]

@@ -44,9 +44,7 @@ pub(crate) fn shuffled(sentences: &Sentences, batch_tokens: usize, rng: &mut Rng
     idxs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let idxs: Vec<u32> = idxs.into_iter().map(|(_, idx)| idx).collect();
     let mut batches = pack(sentences, &idxs, batch_tokens);
-    for i in (1..batches.len()).rev() {
-        batches.swap(i, (rng.uniform() * (i + 1) as f64) as usize);
-    }
+    rng.shuffle(&mut batches);
     batches
 }
 

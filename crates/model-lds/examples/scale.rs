@@ -1,6 +1,9 @@
 //! How long a model of a large vocabulary takes: a text that follows Zipf's law is made up as it is counted.
 //!
-//! `cargo run --release -p latens-model-lds --example scale -- [TOKENS] [WORDS] [DIM] [ITERATIONS] [SHARDS]`
+//! `cargo run --release -p latens-model-lds --example scale -- [TOKENS] [WORDS] [DIM] [ITERATIONS] [SHARDS] [POWERS]`
+//!
+//! POWERS is how often the randomised decomposition refines its basis; each time takes two products with the block
+//! Hankel matrix, besides the two that are always needed.
 #![allow(clippy::print_stdout)]
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
@@ -16,6 +19,7 @@ fn main() {
     let mut next = |usual: usize| arguments.next().unwrap_or(usual);
     let (n_tokens, n_words) = (next(100_000_000), next(200_000));
     let (dim, n_iterations, n_shards) = (next(200), next(2), next(20));
+    let power_iterations = next(2);
     let started = Instant::now();
     let counts = count(n_tokens, n_words, n_shards);
     let n_pairs: usize = counts.lags().iter().map(|lag| lag.nnz()).sum();
@@ -23,7 +27,9 @@ fn main() {
         "counted {n_tokens} tokens in {:.1} s: {n_pairs} pairs",
         started.elapsed().as_secs_f64()
     );
-    let params = LdsParams { dim, n_iterations, ..LdsParams::default() }.validate().expect("fine");
+    print_memory();
+    let params = LdsParams { dim, n_iterations, power_iterations, ..LdsParams::default() };
+    let params = params.validate().expect("fine");
     let mut last = Instant::now();
     let training = Training { counts, valid: None };
     let lds = Lds::fit(&params, training, &mut |progress| {
@@ -33,6 +39,13 @@ fn main() {
         ControlFlow::Continue(())
     });
     println!("{:?}", lds.expect("a model").facts());
+    print_memory();
+}
+
+/// The most memory that was ever used, where the system says it.
+fn print_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| println!("{line}"));
 }
 
 /// Counts shard after shard, so that the text is never there as a whole.

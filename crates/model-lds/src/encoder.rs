@@ -1,6 +1,5 @@
 //! Features of words from their states.
 
-use crate::filter::rows;
 use crate::model::{Lds, normalise};
 use latens_corpus::WordId;
 use latens_counts::Boundary;
@@ -35,23 +34,12 @@ impl Features {
 pub struct LdsEncoder<'a> {
     lds: &'a Lds,
     features: Features,
-    type_whitening: Vec<f32>,
-    state_whitening: Vec<f32>,
 }
 
 impl Lds {
     /// The model as an encoder.
     pub fn encoder(&self, features: Features) -> LdsEncoder<'_> {
-        let state = match features {
-            Features::Filtered => &self.whitening.filtered,
-            _ => &self.whitening.smoothed,
-        };
-        LdsEncoder {
-            lds: self,
-            features,
-            type_whitening: rows(&self.whitening.types),
-            state_whitening: rows(state),
-        }
+        LdsEncoder { lds: self, features }
     }
 }
 
@@ -68,8 +56,9 @@ impl TokenEncoder for Lds {
 
 impl LdsEncoder<'_> {
     fn types(&self, sentence: &[WordId]) -> Vec<f32> {
-        let rows = sentence.iter().flat_map(|word| self.lds.inputs.row(word.index()));
-        self.whitened(&self.type_whitening, &rows.copied().collect::<Vec<_>>())
+        let mut rows = Vec::with_capacity(sentence.len() * self.lds.dim());
+        sentence.iter().for_each(|word| rows.extend_from_slice(self.lds.inputs.row(word.index())));
+        self.whitened(&self.lds.steps.types, &rows)
     }
 
     fn states(&self, sentence: &[WordId]) -> Vec<f32> {
@@ -79,10 +68,11 @@ impl LdsEncoder<'_> {
             Boundary::Sentence => None,
         };
         let mut states = self.lds.filter(sentence, start);
-        if self.features != Features::Filtered {
-            self.lds.smooth(&mut states);
+        if self.features == Features::Filtered {
+            return self.whitened(&self.lds.steps.filtered, &states);
         }
-        self.whitened(&self.state_whitening, &states)
+        self.lds.smooth(&mut states);
+        self.whitened(&self.lds.steps.smoothed, &states)
     }
 
     fn whitened(&self, whitening: &[f32], rows: &[f32]) -> Vec<f32> {

@@ -1,7 +1,7 @@
 //! States of the words of a text: filtered (from the words so far) and smoothed (from all of them), with the
 //! gains that filter and smoother tend to.
 
-use crate::model::Lds;
+use crate::model::{Lds, Steps};
 use faer::Mat;
 use latens_corpus::WordId;
 use latens_math::{BlockRef, Real};
@@ -10,8 +10,8 @@ impl Lds {
     /// x_t = H x_{t−1} + B u_t for each word, row after row, from the state x_0 or 0. A word that was never
     /// seen says nothing: the state goes on by A.
     pub fn filter(&self, words: &[WordId], start: Option<&[f32]>) -> Vec<f32> {
-        let (closed, open) = (rows::<f32>(&self.steady.h), rows(&self.dynamics.a));
-        let step = |word: &WordId| if self.counts[word.index()] > 0 { &closed } else { &open };
+        let Steps { closed, open, .. } = &self.steps;
+        let step = |word: &WordId| if self.counts[word.index()] > 0 { closed } else { open };
         let steps = words.iter().map(|word| (&step(word)[..], self.inputs.row(word.index())));
         match start {
             Some(start) => filter(steps, start),
@@ -21,7 +21,7 @@ impl Lds {
 
     /// xT_t = J xT_{t+1} + P x_t, in place of the filtered states, row after row.
     pub fn smooth(&self, states: &mut [f32]) {
-        smooth(&rows(&self.steady.j), &rows(&self.steady.p), self.dim(), states);
+        smooth(&self.steps.next, &self.steps.own, self.dim(), states);
     }
 }
 

@@ -1,5 +1,6 @@
 use crate::canonical::{Canonical, turn};
 use crate::dense::{NumericError, eigen, product};
+use crate::filter::rows;
 use crate::learner::Measured;
 use crate::likelihood::{Run, TextGain};
 use crate::panel::{Panel, times};
@@ -34,6 +35,36 @@ pub struct Lds {
     pub(crate) filtered_moment: Mat<f64>,
     pub(crate) smoothed_moment: Mat<f64>,
     pub(crate) whitening: Whitening,
+    pub(crate) steps: Steps,
+}
+
+/// The small matrices that every sentence needs, row after row, in the precision of states.
+#[derive(Clone, Debug)]
+pub(crate) struct Steps {
+    /// H and A: what becomes of a filtered state with a word, and without one.
+    pub(crate) closed: Vec<f32>,
+    pub(crate) open: Vec<f32>,
+    /// J and P: what a smoothed state has of the next one, and of the filtered one.
+    pub(crate) next: Vec<f32>,
+    pub(crate) own: Vec<f32>,
+    /// What [`Whitening`] has.
+    pub(crate) types: Vec<f32>,
+    pub(crate) filtered: Vec<f32>,
+    pub(crate) smoothed: Vec<f32>,
+}
+
+impl Steps {
+    fn of(dynamics: &Dynamics, steady: &Steady, whitening: &Whitening) -> Steps {
+        Steps {
+            closed: rows(&steady.h),
+            open: rows(&dynamics.a),
+            next: rows(&steady.j),
+            own: rows(&steady.p),
+            types: rows(&whitening.types),
+            filtered: rows(&whitening.filtered),
+            smoothed: rows(&whitening.smoothed),
+        }
+    }
 }
 
 /// What makes each kind of vector have unit covariance: factors on the right.
@@ -86,7 +117,9 @@ impl Lds {
             filtered: whitening(&filtered_moment)?,
             smoothed: whitening(&smoothed_moment)?,
         };
+        let steps = Steps::of(&dynamics, &steady, &whitening);
         Ok(Lds {
+            steps,
             params,
             lexicon,
             facts,

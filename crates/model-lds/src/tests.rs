@@ -3,3 +3,4 @@ mod toy;
 mod golden;
 mod invariants;
 mod filters;
+mod smoother;

@@ -3,8 +3,8 @@
 use super::vectors;
 use crate::args::PreprocessingArgs;
 use crate::output::Output;
-use crate::paths::check_output;
-use anyhow::{Context, Result, ensure};
+use crate::paths::{check_output, refuse_same_output};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::brown::Brown;
@@ -81,7 +81,7 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     vectors::check_words(args.to, args.words.as_deref())?;
     if let Some(words) = &args.words {
         check_output(words, [&args.model])?;
-        ensure!(*words != args.output, "`{}` is both the matrix and its words", words.display());
+        refuse_same_output(words, &args.output, "the matrix and its words")?;
     }
     let model = latens::open(&args.model)?;
     let mut failed = None;

@@ -13,10 +13,10 @@ use crate::args::{Common, TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
-use crate::paths::{check_input, check_output, refuse_second_stdin};
+use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
 use crate::progress::{Watcher, catch_interrupts};
 use crate::reading::watched;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
 use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
@@ -207,7 +207,7 @@ impl TrainingArgs {
         check_output(&self.output, inputs())?;
         if let Some(log) = &self.log {
             check_output(log, inputs())?;
-            ensure!(*log != self.output, "`{}` is both the model and the log", log.display());
+            refuse_same_output(log, &self.output, "the model and the log")?;
             check_appendable(log)?;
         }
         self.valid.as_deref().map_or(Ok(()), check_input)

@@ -2,11 +2,12 @@
 
 use super::golden::{dense, fixed};
 use super::invariants::{first_model, to_mat};
-use super::toy::{golden, golden_tokens, markov_text, moments};
+use super::toy::{golden, golden_tokens, markov_text, moments, sharp_markov_text};
 use crate::asos::expectations;
 use crate::covariances::Covariances;
 use crate::dense::{cholesky, identity, inverse, product};
 use crate::filter::{filter, rows, smooth};
+use crate::learner::to_rows;
 use crate::likelihood::{Run, TextGain};
 use crate::moments::Moments;
 use crate::panel::Panel;
@@ -16,11 +17,17 @@ use faer::Mat;
 use latens_corpus::WordId;
 
 /// u_i = c_i / √μ_i.
-fn vector(c: &Panel<f64>, mu: &[f64], word: usize) -> Mat<f64> {
+pub(super) fn vector(c: &Panel<f64>, mu: &[f64], word: usize) -> Mat<f64> {
     Mat::from_fn(c.n_cols(), 1, |i, _| c.row(word)[i] / mu[word].sqrt())
 }
 
-fn text_gain(model: &Dynamics, steady: &Steady, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> f64 {
+pub(super) fn text_gain(
+    model: &Dynamics,
+    steady: &Steady,
+    c: &Panel<f64>,
+    mu: &[f64],
+    text: &[usize],
+) -> f64 {
     let words: Vec<WordId> = text.iter().map(|&word| WordId::from(word)).collect();
     let mut runs = Vec::new();
     Run::cut(0..words.len(), &mut runs);
@@ -28,7 +35,7 @@ fn text_gain(model: &Dynamics, steady: &Steady, c: &Panel<f64>, mu: &[f64], text
 }
 
 /// Filtered states, then smoothed ones, with steady gains.
-fn states(
+pub(super) fn states(
     model: &Dynamics,
     steady: &Steady,
     c: &Panel<f64>,
@@ -179,24 +186,29 @@ fn at_horizon(
 
 #[test]
 fn expectations_from_counts_are_those_over_the_text() {
-    // Without pseudo-counts the covariances are exactly those of the text, edges aside.
-    let (n, n_types) = (60_000, 30);
-    let text = markov_text(n, n_types, 11);
+    // Without pseudo-counts the covariances are exactly those of the text, edges aside. Bounds are those of the
+    // design note, for a text that forgets as fast as the one there.
+    let (n, n_types) = (60_000, 50);
+    let text = sharp_markov_text(n, n_types, [1.0, 2.0], 11);
     let moments = moments::<f64>(&text, n_types, 8, 0.0);
-    let model = first_model(&moments, 4);
+    let model = first_model(&moments, 5);
     let (dynamics, mu) = (model.dynamics(), moments.mu());
     let steady = Steady::of(&dynamics).unwrap();
     let gain = text_gain(&dynamics, &steady, &model.c, mu, &text) / n as f64;
+    assert!(gain > 0.05, "there is something to predict: {gain}");
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
-    let smoothed = Panel::from_rows(n, 4, &smoothed);
+    let smoothed = Panel::from_rows(n, 5, &smoothed);
     let moment = crate::panel::cross(smoothed.view(), smoothed.view());
     let moment = faer::Scale(1.0 / n as f64) * &moment;
-    for (horizon, gain_error, moment_error) in [(1, 2e-2, 3e-2), (5, 1e-3, 2e-3), (8, 2e-4, 2e-4)] {
+    let bounds =
+        [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];
+    for (horizon, gain_bound, moment_bound) in bounds {
         let found = at_horizon(&moments, &model, horizon);
         let difference = (found.gain - gain).abs();
-        assert!(difference < gain_error, "gain at {horizon}: {difference:e}");
-        let difference = crate::dense::frobenius(&(&found.moments.smoothed - &moment));
-        assert!(difference < moment_error, "moment at {horizon}: {difference:e}");
+        assert!(difference < gain_bound, "gain at {horizon}: {difference:e}");
+        let moved = &found.moments.smoothed - &moment;
+        let moved = to_rows(&moved).into_iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        assert!(moved < moment_bound, "moment at {horizon}: {moved:e}");
     }
 }
 

@@ -54,11 +54,21 @@ pub(super) fn golden() -> Moments<f64> {
 
 /// A text of a hidden Markov chain of eight states, each of which prefers some of the types.
 pub(super) fn markov_text(n_tokens: usize, n_types: usize, seed: u64) -> Vec<usize> {
+    sharp_markov_text(n_tokens, n_types, [3.0, 3.0], seed)
+}
+
+/// The same, with preferences of states for states and for types that are the stronger the larger these are.
+pub(super) fn sharp_markov_text(
+    n_tokens: usize,
+    n_types: usize,
+    [of_states, of_types]: [f64; 2],
+    seed: u64,
+) -> Vec<usize> {
     let mut rng = Rng::new(seed);
     let mut peaked =
-        |n: usize| -> Vec<f64> { (0..n).map(|_| rng.normal().exp().powi(3)).collect() };
-    let transitions: Vec<Vec<f64>> = (0..8).map(|_| peaked(8)).collect();
-    let emissions: Vec<Vec<f64>> = (0..8).map(|_| peaked(n_types)).collect();
+        |n: usize, by: f64| -> Vec<f64> { (0..n).map(|_| (by * rng.normal()).exp()).collect() };
+    let transitions: Vec<Vec<f64>> = (0..8).map(|_| peaked(8, of_states)).collect();
+    let emissions: Vec<Vec<f64>> = (0..8).map(|_| peaked(n_types, of_types)).collect();
     let mut rng = Rng::stream(seed, 1);
     let mut state = 0;
     let mut token = || {

@@ -8,6 +8,7 @@ use latens_model::FeatureRows;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
 
 /// A model that gives features of words as they were written: it does to them what was done to its own
@@ -125,11 +126,11 @@ pub(super) fn read_rows(
     scale: f64,
 ) -> (Reading, Vec<f32>, Rows) {
     let n_features = encoder.model.n_features();
-    let (distinct, of_token) = distinct_rows(encode_all(&*encoder.model, text));
-    let is_dense =
-        !distinct.is_empty() && distinct.iter().all(|(columns, _)| columns.len() == n_features);
+    let (distinct, of_token) = distinct_rows(&*encoder.model, text);
+    let is_dense = matches!(distinct, Distinct::Dense(_));
+    let n_rows = distinct.n_rows(n_features);
     let tokens = of_token.iter().zip(0..).map(|(&row, token)| (row, token));
-    let tokens = Lists::by_number(distinct.len(), tokens);
+    let tokens = Lists::by_number(n_rows, tokens);
     let words = text.iter().flat_map(|sentence| sentence.words());
     let n_known = words.filter(|word| encoder.model.knows(word)).count();
     let mut reading = Reading {
@@ -141,13 +142,15 @@ pub(super) fn read_rows(
         scale: 1.0,
         known: n_known as f64 / text.n_tokens().max(1) as f64,
     };
-    if !is_dense {
-        let rows = Sparse::of(&distinct);
-        let columns = rows.transposed(n_features);
-        let values = RowValues::Sparse { rows, columns };
-        return (reading, Vec::new(), Rows { n_features, values, of_token, tokens });
-    }
-    let mut values = dense(&distinct, n_features);
+    let mut values = match distinct {
+        Distinct::Sparse(rows) => {
+            let rows = Sparse::of(&rows);
+            let columns = rows.transposed(n_features);
+            let values = RowValues::Sparse { rows, columns };
+            return (reading, Vec::new(), Rows { n_features, values, of_token, tokens });
+        }
+        Distinct::Dense(values) => values,
+    };
     let (means, deviation) = moments(&values, n_features, &tokens);
     reading.scale = if deviation > 0.0 { scale / deviation } else { 1.0 };
     for row in values.chunks_exact_mut(n_features) {
@@ -161,52 +164,122 @@ pub(super) fn standardize(row: &mut [f32], means: &[f32], scale: f64) {
     row.iter_mut().zip(means).for_each(|(x, mean)| *x = (*x - mean) * scale as f32);
 }
 
-/// A row with its columns in their places, which need not come in order.
-fn dense(rows: &FeatureRows, n_features: usize) -> Vec<f32> {
-    let mut values = vec![0.0; rows.len() * n_features];
-    for ((columns, numbers), row) in rows.iter().zip(values.chunks_exact_mut(n_features)) {
-        columns.iter().zip(numbers).for_each(|(&column, &value)| row[column as usize] = value);
-    }
-    values
+/// Each different row of an encoder once.
+enum Distinct {
+    /// Every row has a number in every column, in order.
+    Dense(Vec<f32>),
+    Sparse(FeatureRows),
 }
 
-/// Rows of all sentences, by all threads, in order.
-fn encode_all(model: &dyn WordEncoder, text: &TaggedSentences) -> Vec<FeatureRows> {
+impl Distinct {
+    fn n_rows(&self, n_features: usize) -> usize {
+        match self {
+            Distinct::Dense(values) => values.len() / n_features.max(1),
+            Distinct::Sparse(rows) => rows.len(),
+        }
+    }
+
+    fn row<'a>(&'a self, row: usize, all_columns: &'a [u32]) -> (&'a [u32], &'a [f32]) {
+        match self {
+            Distinct::Dense(values) => {
+                let n_features = all_columns.len();
+                (all_columns, &values[row * n_features..(row + 1) * n_features])
+            }
+            Distinct::Sparse(rows) => rows.row(row),
+        }
+    }
+
+    /// Rows stay dense for as long as they are.
+    fn push(&mut self, columns: &[u32], values: &[f32], all_columns: &[u32]) {
+        match self {
+            Distinct::Dense(all) if columns == all_columns => all.extend_from_slice(values),
+            Distinct::Dense(all) => {
+                let mut rows = FeatureRows::new();
+                all.chunks_exact(all_columns.len()).for_each(|row| rows.push_dense(row));
+                rows.push_sparse(columns.iter().copied().zip(values.iter().copied()));
+                *self = Distinct::Sparse(rows);
+            }
+            Distinct::Sparse(rows) => {
+                rows.push_sparse(columns.iter().copied().zip(values.iter().copied()));
+            }
+        }
+    }
+}
+
+/// How many sentences are encoded before their rows go to where they stay: rows of contexts are many, and an
+/// encoder's own form of them takes twice the memory.
+const SENTENCES_AT_ONCE: usize = 256;
+
+/// Each different row once, and which one each token has: most encoders know one vector a word.
+fn distinct_rows(model: &dyn WordEncoder, text: &TaggedSentences) -> (Distinct, Vec<u32>) {
+    let all_columns: Vec<u32> = (0..model.n_features() as u32).collect();
+    let mut distinct = Distinct::Dense(Vec::new());
+    let mut of_token = Vec::with_capacity(text.n_tokens());
+    let mut numbers: HashMap<u64, Vec<u32>, FixedState> = HashMap::default();
+    let mut placed = vec![0.0; all_columns.len()];
+    for begin in (0..text.len()).step_by(SENTENCES_AT_ONCE) {
+        let end = (begin + SENTENCES_AT_ONCE).min(text.len());
+        let sentences = encode_some(model, text, begin..end);
+        for (columns, values) in sentences.iter().flat_map(FeatureRows::iter) {
+            if columns.is_empty() {
+                of_token.push(NO_ROW);
+                continue;
+            }
+            let (columns, values) = in_place(columns, values, &all_columns, &mut placed);
+            let rows = numbers.entry(hash(columns, values)).or_default();
+            let same = |row: &&u32| {
+                let other = distinct.row(**row as usize, &all_columns);
+                other.0 == columns && bits(other.1).eq(bits(values))
+            };
+            let row = rows.iter().find(same).copied();
+            of_token.push(row.unwrap_or_else(|| {
+                let row = distinct.n_rows(all_columns.len()) as u32;
+                rows.push(row);
+                distinct.push(columns, values, &all_columns);
+                row
+            }));
+        }
+    }
+    // Nothing at all is nothing sparse: there is no column to take a mean of.
+    if distinct.n_rows(all_columns.len()) == 0 {
+        distinct = Distinct::Sparse(FeatureRows::new());
+    }
+    (distinct, of_token)
+}
+
+/// Rows of some sentences, by all threads, in order.
+fn encode_some(
+    model: &dyn WordEncoder,
+    text: &TaggedSentences,
+    sentences: Range<usize>,
+) -> Vec<FeatureRows> {
     let encode = |i: usize| {
         let mut rows = FeatureRows::new();
         model.encode(&text.get(i).words(), &mut rows);
         rows
     };
-    (0..text.len()).into_par_iter().map(encode).collect()
+    sentences.into_par_iter().map(encode).collect()
 }
 
-/// Each different row once, and which one each token has: most encoders know one vector a word.
-fn distinct_rows(sentences: Vec<FeatureRows>) -> (FeatureRows, Vec<u32>) {
-    let (mut distinct, mut of_token) = (FeatureRows::new(), Vec::new());
-    let mut numbers: HashMap<u64, Vec<u32>, FixedState> = HashMap::default();
-    for (columns, values) in sentences.iter().flat_map(FeatureRows::iter) {
-        if columns.is_empty() {
-            of_token.push(NO_ROW);
-            continue;
-        }
-        let same = |row: &&u32| {
-            let other = distinct.row(**row as usize);
-            other.0 == columns && bits(other.1).eq(bits(values))
-        };
-        let mut hash = Xxh3::new();
-        columns.iter().for_each(|column| hash.update(&column.to_le_bytes()));
-        bits(values).for_each(|value| hash.update(&value.to_le_bytes()));
-        let rows = numbers.entry(hash.digest()).or_default();
-        if let Some(&row) = rows.iter().find(same) {
-            of_token.push(row);
-            continue;
-        }
-        let row = distinct.len() as u32;
-        rows.push(row);
-        of_token.push(row);
-        distinct.push_sparse(columns.iter().copied().zip(values.iter().copied()));
+/// A row that has all columns, which need not come in order, with each in its place.
+fn in_place<'a>(
+    columns: &'a [u32],
+    values: &'a [f32],
+    all_columns: &'a [u32],
+    placed: &'a mut [f32],
+) -> (&'a [u32], &'a [f32]) {
+    if columns.len() != all_columns.len() || columns == all_columns {
+        return (columns, values);
     }
-    (distinct, of_token)
+    columns.iter().zip(values).for_each(|(&column, &value)| placed[column as usize] = value);
+    (all_columns, placed)
+}
+
+fn hash(columns: &[u32], values: &[f32]) -> u64 {
+    let mut hash = Xxh3::new();
+    columns.iter().for_each(|column| hash.update(&column.to_le_bytes()));
+    bits(values).for_each(|value| hash.update(&value.to_le_bytes()));
+    hash.digest()
 }
 
 fn bits(values: &[f32]) -> impl Iterator<Item = u32> + '_ {

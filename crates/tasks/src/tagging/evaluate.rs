@@ -114,11 +114,19 @@ pub fn compare(
     text: &TaggedSentences,
     column: usize,
 ) -> Result<Comparison, EvaluateError> {
+    let [first, second] = taggers.map(|tagger| right(tagger, text, column));
+    Ok(Comparison::of(first?.into_iter().zip(second?)))
+}
+
+/// Tags a text, and says of each of its words whether the tag is the one in a column, counted from 0. Spans are
+/// compared as IOB2 writes them.
+pub fn right(
+    tagger: &dyn Tagger,
+    text: &TaggedSentences,
+    column: usize,
+) -> Result<Vec<bool>, EvaluateError> {
     text.check_column(column)?;
-    let truth = true_tags(text, column);
-    let [first, second] = taggers.map(|tagger| tag_all(tagger, text));
-    let (first, second) = (right_tags(&truth, &first?), right_tags(&truth, &second?));
-    Ok(Comparison::of(first.into_iter().zip(second)))
+    Ok(right_tags(&true_tags(text, column), &tag_all(tagger, text)?))
 }
 
 fn true_tags(text: &TaggedSentences, column: usize) -> Vec<Vec<&str>> {

@@ -36,6 +36,7 @@ impl<T: Real> LocalHead<T> {
     }
 
     /// Replaces the numbers of the tokens of a sentence by the derivatives of −ln p by them, and adds to `part`.
+    #[inline(always)]
     pub(super) fn run(&self, tags: &[u16], counts: &[bool], scores: &mut [T], part: &mut Part<T>) {
         let tokens = tags.iter().zip(counts).zip(scores.chunks_exact_mut(self.stride));
         for ((&tag, &counts), scores) in tokens {
@@ -52,12 +53,13 @@ impl<T: Real> LocalHead<T> {
     /// With p = softmax(v + Σ_u h_u V_u), e = p − [the tag] and h = tanh(s + b):
     ///
     /// ∂/∂v = e, ∂/∂V_u = h_u e, ∂/∂b_u = ∂/∂s_u = (1 − h_u²) Σ_y V_uy e_y.
+    #[inline(always)]
     fn run_network(&self, tag: u16, scores: &mut [T], gradient: &mut [f64]) -> f64 {
         let (n_hidden, n_tags) = (self.n_hidden, self.n_tags);
         let hidden = &mut scores[..n_hidden];
         let (bias, rest) = self.weights.split_at(n_hidden);
         let (units, offsets) = rest.split_at(n_hidden * n_tags);
-        hidden.iter_mut().zip(bias).for_each(|(h, &b)| *h = (*h + b).tanh());
+        hidden.iter_mut().zip(bias).for_each(|(h, &b)| *h = tanh(*h + b));
         let mut logits = offsets.to_vec();
         for (&h, unit) in hidden.iter().zip(units.chunks_exact(n_tags)) {
             logits.iter_mut().zip(unit).for_each(|(logit, &w)| *logit += h * w);
@@ -69,7 +71,7 @@ impl<T: Real> LocalHead<T> {
         let rows = units.chunks_exact(n_tags).zip(d_units.chunks_exact_mut(n_tags));
         for ((h, d_bias), (unit, d_unit)) in hidden.iter_mut().zip(d_bias).zip(rows) {
             d_unit.iter_mut().zip(&logits).for_each(|(d, &e)| *d += (*h * e).wide());
-            let sum: T = unit.iter().zip(&logits).map(|(&w, &e)| w * e).sum();
+            let sum = dot(unit, &logits);
             *h = (T::one() - *h * *h) * sum;
             *d_bias += h.wide();
         }
@@ -85,7 +87,7 @@ impl<T: Real> LocalHead<T> {
         let (units, offsets) = rest.split_at(self.n_hidden * self.n_tags);
         let mut logits = offsets.to_vec();
         for ((&s, &b), unit) in scores.iter().zip(bias).zip(units.chunks_exact(self.n_tags)) {
-            let h = (s + b).tanh();
+            let h = tanh(s + b);
             logits.iter_mut().zip(unit).for_each(|(logit, &w)| *logit += h * w);
         }
         logits
@@ -93,9 +95,44 @@ impl<T: Real> LocalHead<T> {
 }
 
 /// Replaces logits by the derivatives of −ln p of a tag by them, and returns ln p.
+#[inline(always)]
 fn softmax_gradient<T: Real>(logits: &mut [T], tag: u16) -> f64 {
     let logit = logits[usize::from(tag)];
     let log_sum = softmax(logits);
     logits[usize::from(tag)] -= T::one();
     (logit - log_sum).wide()
+}
+
+/// tanh x = 1 − 2 / (e^2x + 1), of which the compiler makes vectors; off by a rounding error of 1 at most.
+#[inline(always)]
+fn tanh<T: Real>(x: T) -> T {
+    T::one() - T::of(2.0) / ((x + x).exp_of() + T::one())
+}
+
+/// Σ a_i b_i, eight sums side by side.
+#[inline(always)]
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    const LANES: usize = 8;
+    let mut sums = [T::zero(); LANES];
+    let (a, b) = (a.chunks(LANES), b.chunks(LANES));
+    for (a, b) in a.zip(b) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (&a, &b))| *sum += a * b);
+    }
+    sums.into_iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_forms_are_the_plain_ones() {
+        for x in [-100.0, -30.0, -1.5, -1e-3, 0.0, 1e-6, 0.3, 2.0, 9.0, 50.0] {
+            assert!((tanh(x) - f64::tanh(x)).abs() < 1e-15, "{x}");
+            assert!((tanh(x as f32) - (x as f32).tanh()).abs() < 3e-7, "{x}");
+        }
+        let numbers: Vec<f64> = (0..19).map(|i| f64::from(i % 7) - 2.5).collect();
+        let plain: f64 = numbers.iter().zip(&numbers).map(|(a, b)| a * b).sum();
+        assert_eq!(dot(&numbers, &numbers), plain);
+    }
 }

@@ -47,7 +47,7 @@ mod tests;
 
 pub use compare::Comparison;
 pub use encoders::{Encoder, WordEncoder};
-pub use evaluate::{EvaluateError, SpanScores, TagScores, compare, evaluate, tag_all};
+pub use evaluate::{EvaluateError, SpanScores, TagScores, compare, evaluate, right, tag_all};
 pub use file::OpenEncoder;
 pub use fit::{TaggedTraining, TaggerError};
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};

@@ -114,6 +114,10 @@ impl Params for TaggerParams {
         let no_l1 = self.l1 == 0.0;
         check_that(no_l1 || !is_perceptron, "l1", "0 with `optimizer` = perceptron", self.l1)?;
         check_that(no_l1 || !self.has_network(), "l1", "0 with hidden units", self.l1)?;
+        let has_direct = !self.direct_words.is_empty();
+        let must = "empty with `kind` = crf";
+        let words = || self.direct_words.join(",");
+        check_that(!has_direct || self.kind == Kind::Local, "direct_words", must, words())?;
         let is_written = self.spans != Scheme::Iob1;
         check_that(is_written, "spans", "`iob2` or `bioes`", "iob1")
     }

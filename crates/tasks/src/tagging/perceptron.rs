@@ -33,7 +33,7 @@ impl<'a> Perceptron<'a> {
     /// Goes through all sentences in random order, and returns the share of wrong tags.
     pub(super) fn epoch(&mut self, rng: &mut Rng) -> f64 {
         let mut order: Vec<usize> = (0..self.examples.ends.len()).collect();
-        shuffle(&mut order, rng);
+        rng.shuffle(&mut order);
         let n_wrong: usize = order.into_iter().map(|sentence| self.learn(sentence)).sum();
         n_wrong as f64 / self.examples.n_tokens() as f64
     }
@@ -144,12 +144,5 @@ fn each_row(
                 }
             }
         }
-    }
-}
-
-/// Fisher and Yates.
-fn shuffle(items: &mut [usize], rng: &mut Rng) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, (rng.uniform() * (i + 1) as f64) as usize);
     }
 }

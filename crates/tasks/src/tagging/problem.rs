@@ -181,7 +181,10 @@ impl<'a, T: Real> Problem<'a, T> {
                     Head::Chain(head) => head.run(&examples.tags[tokens], own, &mut part),
                     Head::Local(head) => {
                         let counts = &examples.counts[tokens.clone()];
-                        head.run(&examples.tags[tokens], counts, own, &mut part);
+                        pulp::Arch::new().dispatch(
+                            #[inline(always)]
+                            || head.run(&examples.tags[tokens], counts, own, &mut part),
+                        );
                     }
                 }
                 scores = after;

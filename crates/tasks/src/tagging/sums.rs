@@ -95,7 +95,7 @@ pub(super) fn times_weights<T: Real>(
 ) {
     match &rows.values {
         RowValues::Dense(values) => {
-            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
+            let values = T::of_floats(values);
             let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
             let right = MatRef::from_row_major_slice(weights, rows.n_features, width);
             // Not `from_row_major_slice_with_stride_mut`, which in faer 0.24 takes rows for columns.
@@ -129,7 +129,7 @@ pub(super) fn transposed_times<T: Real>(
 ) {
     match &rows.values {
         RowValues::Dense(values) => {
-            let values: Vec<T> = values.iter().map(|&x| T::of(f64::from(x))).collect();
+            let values = T::of_floats(values);
             let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
             let right =
                 MatRef::from_row_major_slice_with_stride(sums, rows.n_rows(), width, stride);

@@ -284,9 +284,7 @@ impl Tagger for FeatureTagger {
     }
 
     fn n_seen(&self, word: &str) -> u64 {
-        match self.lexicon.vocab.id(word) {
-            WordId::UNK => 0,
-            id => self.lexicon.vocab.count(id),
-        }
+        // The vocabulary keeps all words, so what it counts as `<unk>` are these letters themselves.
+        self.lexicon.vocab.get(word).map_or(0, |id| self.lexicon.vocab.count(id))
     }
 }

@@ -393,6 +393,11 @@ fn what_is_wrong_is_told() {
     });
     assert!(matches!(stopped, Err(TaggerError::Fit(FitError::Interrupted))));
 
+    let direct = TaggerParams { direct_words: vec!["the".into()], ..TaggerParams::default() };
+    let error = direct.clone().validate().unwrap_err().to_string();
+    assert!(error.contains("`direct_words` must be empty with `kind` = crf"), "{error}");
+    assert!(TaggerParams { kind: Kind::Local, ..direct }.validate().is_ok());
+
     let with_pos =
         TaggerParams { pos_column: Some(1), ..TaggerParams::default() }.validate().unwrap();
     let tagger = fit(&with_pos, 2).unwrap();
@@ -434,6 +439,44 @@ fn spans_of_every_scheme_are_learned_and_answered_in_iob2() {
             }
         }
     }
+}
+
+#[test]
+fn the_letters_unk_are_a_word_like_others() {
+    let tagger = |text: &str| fit(&TaggerParams::default(), &read(text), vec![]);
+    let seen = tagger("<unk> X Y\nb Y Y\n\n<unk> X Y\n");
+    let counts = ["<unk>", "b", "never", "<eos>"].map(|word| seen.n_seen(word));
+    assert_eq!(counts, [2, 1, 0, 0]);
+    assert_eq!(tagger("a X Y\nb Y Y\n").n_seen("<unk>"), 0);
+}
+
+/// Gives every word a row of all columns, in an order that depends on the word.
+struct Turned;
+
+impl WordEncoder for Turned {
+    fn n_features(&self) -> usize {
+        3
+    }
+
+    fn encode(&self, words: &[&str], out: &mut FeatureRows) {
+        for word in words {
+            let first = word.len() as u32 % 3;
+            out.push_sparse((0..3).map(|i| (first + i) % 3).map(|column| (column, column as f32)));
+        }
+    }
+
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+}
+
+#[test]
+fn rows_of_all_columns_are_dense_in_any_order() {
+    let encoder = Encoder { model: Box::new(Turned), ..encoders().remove(0) };
+    let (reading, means, rows) = read_rows(&encoder, &read(TEXT), 1.0);
+    assert!(reading.is_dense);
+    assert_eq!(means, [0.0, 1.0, 2.0]);
+    assert_eq!(rows.n_rows(), 1, "all rows are the same one");
 }
 
 #[test]

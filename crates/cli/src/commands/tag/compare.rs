@@ -1,9 +1,11 @@
-use super::{column, tagged_inputs, tagger};
+use super::{column, remembered_column, tagged_inputs, tagger};
 use crate::args::ReadingArgs;
+use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
+use latens::AnyModel;
 use latens::corpus::TaggedSentences;
 use latens::tasks::tagging::{Comparison, compare};
 use serde_json::json;
@@ -34,10 +36,29 @@ pub(crate) struct CompareArgs {
     level: f64,
 }
 
+impl CompareArgs {
+    /// The column that is named, or the one that both taggers learned.
+    fn column(&self, [first, second]: [&AnyModel; 2]) -> Result<usize> {
+        let Some(learned) = remembered_column(first) else {
+            return column(self.column, second, &self.second);
+        };
+        if let Some(other) = remembered_column(second)
+            && self.column.is_none()
+            && other != learned
+        {
+            let (a, b) = (self.first.display(), self.second.display());
+            let message =
+                format!("`{a}` learned tags of column {learned}, `{b}` those of column {other}");
+            return Err(hinted(message, "name the column to compare with `--column`"));
+        }
+        column(self.column, first, &self.first)
+    }
+}
+
 pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
     let inputs = watched(tagged_inputs(&args.reading, std::slice::from_ref(&args.text))?, output);
     let (first, second) = (latens::open(&args.first)?, latens::open(&args.second)?);
-    let column = column(args.column, &first, &args.first)?;
+    let column = args.column([&first, &second])?;
     let taggers = [tagger(&first, &args.first)?, tagger(&second, &args.second)?];
     let text = TaggedSentences::read(&inputs)?;
     let found = compare([&*taggers[0], &*taggers[1]], &text, column)

@@ -108,12 +108,16 @@ fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
 
 /// The column of the tags, counted from 0: the one that is named, or that of the training text.
 fn column(named: Option<u16>, model: &AnyModel, path: &Path) -> Result<usize> {
-    let remembered = || model.facts().get(TAG_COLUMN).and_then(Value::as_u64);
-    let Some(column) = named.map(u64::from).or_else(remembered).filter(|&n| n > 0) else {
+    let Some(column) = named.map(u64::from).or_else(|| remembered_column(model)) else {
         let message = format!("`{}` does not say which column its tags are in", path.display());
         return Err(hinted(message, "name it with `--column`"));
     };
     Ok(column as usize - 1)
+}
+
+/// The column, counted from 1, of the training text that had the tags.
+fn remembered_column(model: &AnyModel) -> Option<u64> {
+    model.facts().get(TAG_COLUMN).and_then(Value::as_u64).filter(|&column| column > 0)
 }
 
 fn eval(args: &EvalArgs, output: &Output) -> Result<()> {

@@ -2,13 +2,13 @@ use super::tagged_inputs;
 use crate::args::{Common, TextArgs};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
-use crate::paths::{check_input, check_output, refuse_second_stdin};
+use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
 use crate::progress::{Watcher, catch_interrupts};
 use crate::reading::watched;
 use crate::train::{
     TAG_COLUMN, TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file,
 };
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::corpus::{Preprocessing, TaggedSentences};
@@ -131,6 +131,7 @@ choice!(PairsArg for Pairs {
 
 pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Result<()> {
     let started = Instant::now();
+    args.check_direct_words()?;
     let params = args.params(common.seed).validate()?;
     args.check_files()?;
     let encoders = args.open_encoders()?;
@@ -234,6 +235,14 @@ impl TagTrainArgs {
         usize::from(self.column) - 1
     }
 
+    fn check_direct_words(&self) -> Result<()> {
+        if self.direct_words.is_empty() || matches!(self.kind, KindArg::Local) {
+            return Ok(());
+        }
+        let message = "`--direct-words` is for taggers of each word by itself alone";
+        Err(hinted(message, "leave it out, or add `--kind local`"))
+    }
+
     fn check_files(&self) -> Result<()> {
         refuse_second_stdin(self.text.files.iter().chain(&self.dev))?;
         let encoders: Vec<PathBuf> = self.encoders.iter().map(|name| split(name).0).collect();
@@ -241,7 +250,7 @@ impl TagTrainArgs {
         check_output(&self.output, inputs())?;
         if let Some(log) = &self.log {
             check_output(log, inputs())?;
-            ensure!(*log != self.output, "`{}` is both the model and the log", log.display());
+            refuse_same_output(log, &self.output, "the model and the log")?;
         }
         self.dev.as_deref().map_or(Ok(()), check_input)
     }
