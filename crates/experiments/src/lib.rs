@@ -2,6 +2,7 @@
 //!
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
+mod fhmm_tagging;
 mod hmm_ablation;
 mod hmm_tagging;
 mod lds_dynamics;
@@ -46,6 +47,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm_ablation::EXPERIMENT,
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
+    fhmm_tagging::PARTS_OF_SPEECH,
+    fhmm_tagging::CHUNKS,
 ];
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.

@@ -5,9 +5,11 @@ use crate::Row;
 use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmParams, Training, text_to_cluster};
+use latens::fhmm::{Fhmm, FhmmParams, frequent_sentences};
+use latens::hmm::{Constraint, Hmm, HmmParams, Training, text_to_cluster};
 use latens::model::{Device, Params, fingerprint, unwatched};
 use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
+use latens::word2vec::{Word2vec, Word2vecParams};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,10 @@ pub(crate) enum Representation {
     Brown(BrownParams),
     /// Features of this kind of a hidden Markov model, with its clusters of words.
     Hmm(HmmParams, &'static str),
+    /// Features of this kind of a factorial hidden Markov model.
+    Fhmm(FhmmParams, &'static str),
+    /// Word vectors.
+    Word2vec(Word2vecParams),
 }
 
 /// Runs taggers on tasks with representations that are learned from one text.
@@ -40,6 +46,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) unlabeled: Inputs,
     pub(crate) preprocessing: Preprocessing,
     pub(crate) limits: VocabLimits,
+    /// How many sentences of it, those of frequent words, are learned from; all if not given.
+    pub(crate) keep_sentences: Option<usize>,
     /// Where representations are kept.
     pub(crate) cache: PathBuf,
 }
@@ -98,29 +106,20 @@ impl Runner<'_> {
         let text = TaggedSentences::read(&task.inputs(self.data, 0)).with_context(|| {
             format!("the folder of `--data` must have the folder `{}`", task.folder)
         })?;
-        let features = match representation {
-            Representation::Hmm(_, features) => Some(*features),
-            Representation::Words | Representation::Brown(_) => None,
-        };
-        let encoders = encoder.map(|path| latens::open_encoder(path, features)).into_iter();
-        let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
-        let training = TaggedTraining {
-            text: &text,
-            column: task.column,
-            preprocessing: Preprocessing::default(),
-        };
-        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() }.validate()?;
-        Ok(FeatureTagger::fit(&params, &training, encoders, &mut unwatched)?)
+        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() };
+        fit_tagger(&text, task.column, params, encoder, representation)
     }
 
     /// The file of a representation, which is learned unless it was before.
-    fn encoder(&self, representation: &Representation) -> Result<Option<PathBuf>> {
+    pub(crate) fn encoder(&self, representation: &Representation) -> Result<Option<PathBuf>> {
         let (kind, params) = match representation {
             Representation::Words => return Ok(None),
             Representation::Brown(params) => (Brown::KIND, serde_json::to_string(params)?),
             Representation::Hmm(params, _) => (Hmm::KIND, serde_json::to_string(params)?),
+            Representation::Fhmm(params, _) => (Fhmm::KIND, serde_json::to_string(params)?),
+            Representation::Word2vec(params) => (Word2vec::KIND, serde_json::to_string(params)?),
         };
-        let corpus = Corpus::read(&self.unlabeled, &self.preprocessing, &self.limits)?;
+        let corpus = self.corpus(representation)?;
         let tokens = corpus.sentences.tokens().iter().map(|word| word.0);
         let words = u64::to_le_bytes(corpus.lexicon.vocab.fingerprint()).map(u32::from);
         let hash = fingerprint(tokens.chain(words).chain(params.bytes().map(u32::from)));
@@ -134,9 +133,49 @@ impl Runner<'_> {
             Representation::Words => {}
             Representation::Brown(params) => fit_brown(params, &corpus)?.save(&path)?,
             Representation::Hmm(params, _) => fit_hmm(params, &corpus)?.save(&path)?,
+            Representation::Fhmm(params, _) => {
+                let params = params.clone().validate()?;
+                Fhmm::fit(&params, &corpus, None, &mut unwatched)?.save(&path)?;
+            }
+            Representation::Word2vec(params) => {
+                let params = params.clone().validate()?;
+                Word2vec::fit(&params, &corpus, &mut unwatched)?.save(&path)?;
+            }
         }
         Ok(Some(path))
     }
+
+    /// The text that a representation is learned from.
+    fn corpus(&self, representation: &Representation) -> Result<Corpus> {
+        // A factorial model knows rare words by their looks, and so must see them.
+        let keeps_rare = matches!(representation, Representation::Fhmm(..));
+        let limits = if keeps_rare { VocabLimits::default() } else { self.limits };
+        let Some(n) = self.keep_sentences else {
+            return Ok(Corpus::read(&self.unlabeled, &self.preprocessing, &limits)?);
+        };
+        // Which words are frequent is told by all words.
+        let whole = Corpus::read(&self.unlabeled, &self.preprocessing, &VocabLimits::default())?;
+        let kept = frequent_sentences(&whole, n);
+        Ok(if keeps_rare { kept } else { kept.limited(&limits) })
+    }
+}
+
+/// A tagger of a column of a text, with what is known of words beforehand.
+pub(crate) fn fit_tagger(
+    text: &TaggedSentences,
+    column: usize,
+    params: TaggerParams,
+    encoder: Option<&Path>,
+    representation: &Representation,
+) -> Result<FeatureTagger> {
+    let features = match representation {
+        Representation::Hmm(_, features) | Representation::Fhmm(_, features) => Some(*features),
+        Representation::Words | Representation::Brown(_) | Representation::Word2vec(_) => None,
+    };
+    let encoders = encoder.map(|path| latens::open_encoder(path, features)).into_iter();
+    let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
+    let training = TaggedTraining { text, column, preprocessing: Preprocessing::default() };
+    Ok(FeatureTagger::fit(&params.validate()?, &training, encoders, &mut unwatched)?)
 }
 
 fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {
@@ -144,14 +183,17 @@ fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {
 }
 
 fn fit_hmm(params: &HmmParams, corpus: &Corpus) -> Result<Hmm> {
-    let text = text_to_cluster(params, corpus);
-    let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
-    let brown = fit_brown(&brown, &text)?;
-    let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+    let mut clusters = None;
+    if params.constraint == Constraint::Brown {
+        let text = text_to_cluster(params, corpus);
+        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
+        let brown = fit_brown(&brown, &text)?;
+        clusters = Some(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab));
+    }
     let training = Training {
         corpus,
         valid: None,
-        clusters: Some(&clusters),
+        clusters: clusters.as_ref(),
         tags: None,
         device: Device::Cpu,
     };

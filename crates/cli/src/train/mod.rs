@@ -1,6 +1,7 @@
 //! `latens train`: one file a model, flags to parameters.
 
 mod brown;
+mod fhmm;
 mod hmm;
 mod lds;
 mod ngram;
@@ -41,6 +42,7 @@ pub(crate) struct TrainArgs {
 #[derive(Subcommand)]
 enum ModelArgs {
     Brown(brown::BrownArgs),
+    Fhmm(Box<fhmm::FhmmArgs>),
     Hmm(Box<hmm::HmmArgs>),
     Lds(Box<lds::LdsArgs>),
     Ngram(ngram::NgramArgs),
@@ -108,6 +110,7 @@ impl TrainResult {
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
+        ModelArgs::Fhmm(args) => fhmm::run(args, common, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
