@@ -202,8 +202,8 @@ impl<T: Real> LayerChain<T> {
                 if t == 0 {
                     next[j] = self.start[j].wide().ln();
                 } else {
-                    for i in 0..k {
-                        let score = best[i] + self.rows[i * self.padded + j].wide().ln();
+                    for (i, best) in best.iter().enumerate() {
+                        let score = best + self.rows[i * self.padded + j].wide().ln();
                         if score > next[j] {
                             (next[j], origin[j]) = (score, i as u32);
                         }

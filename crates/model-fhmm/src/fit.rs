@@ -182,7 +182,7 @@ impl<'a> Trainer<'a> {
             self.step(&batches[self.state.batch]);
             self.state.batch += 1;
             if !self.state.bound.is_finite() {
-                let (epoch, lower) = (self.state.epoch + 1, "n_states");
+                let (epoch, lower) = (self.state.epoch + 1, "n_layers");
                 return Err(FitError::Diverged { epoch, lower });
             }
             if self.state.batch < batches.len() {

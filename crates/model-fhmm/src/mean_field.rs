@@ -156,7 +156,7 @@ impl<'a, T: Real, C: Coupling<T>> MeanField<'a, T, C> {
             let pairs = fields.iter_mut().zip(scores.iter().zip(sums));
             match self.bound {
                 Bound::Exact => pairs.for_each(|(f, (&score, &h))| *f = score - h),
-                Bound::Tilted => pairs.for_each(|(f, (&score, &g))| *f = score - g.ln()),
+                Bound::Tilted => pairs.for_each(|(f, (&score, &g))| *f = score - positive(g).ln()),
                 Bound::Jensen => {
                     let gamma = &gamma[shape.layer(layer)];
                     let mean: T = gamma.iter().zip(sums).map(|(&gamma, &g)| gamma * g).sum();
@@ -196,7 +196,7 @@ impl<'a, T: Real, C: Coupling<T>> MeanField<'a, T, C> {
             let tilted = &mut tilted[shape.layer(layer)];
             tilted.copy_from_slice(&gamma[shape.layer(layer)]);
             if self.bound == Bound::Tilted {
-                tilted.iter_mut().zip(sums).for_each(|(tilted, &g)| *tilted /= g);
+                tilted.iter_mut().zip(sums).for_each(|(tilted, &g)| *tilted /= positive(g));
             }
         }
     }
@@ -254,6 +254,11 @@ impl<'a, T: Real, C: Coupling<T>> MeanField<'a, T, C> {
         let shape = self.parameters.shape;
         Column { first: layer * shape.n_states, row: shape.row() }
     }
+}
+
+/// A sum of positive numbers that may have been lost to the range of single precision.
+fn positive<T: Real>(sum: T) -> T {
+    if sum > T::min_positive_value() { sum } else { T::min_positive_value() }
 }
 
 /// What was found for a sentence.

@@ -203,3 +203,16 @@ fn warnings(params: &FhmmParams, occupancy: &[f64]) -> Vec<String> {
     };
     dead.map(tell).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_that_has_died_is_told_of() {
+        let params = FhmmParams { n_layers: 3, n_states: 2, ..FhmmParams::default() };
+        let told = warnings(&params, &[0.6, 0.4, 0.003, 0.997, 0.95, 0.05]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("layer 2 has died: 99.7 % of all tokens"), "{}", told[0]);
+    }
+}

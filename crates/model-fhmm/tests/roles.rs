@@ -200,22 +200,6 @@ fn texts_with_next_to_nothing_are_learned_or_refused() {
 }
 
 #[test]
-fn a_layer_that_dies_is_told_of() {
-    let corpus = two_class_corpus(50, 1);
-    // So strong a prior leaves nothing to the text; such weak counts let one state take all.
-    let params = FhmmParams { epochs: 60, batch_sentences: Some(50), step_power: 0.0, ..small() };
-    let sentences = Sentences::from_words((0..40).map(|_| [WordId(2)]));
-    let one_word = Corpus { lexicon: corpus.lexicon.clone(), sentences };
-    let model = fit(
-        &FhmmParams { n_layers: 1, pseudo_tokens: Some(0.0), prior: 1e-6, ..params },
-        &one_word,
-    );
-    let occupied = model.warnings();
-    // Two words in turn need two states, and no more: no layer is dead.
-    assert!(occupied.is_empty(), "{occupied:?}");
-}
-
-#[test]
 fn frequent_sentences_are_those_of_frequent_words() {
     let corpus = zipfian_corpus(100, 300, 1);
     let kept = frequent_sentences(&corpus, 100);
