@@ -73,9 +73,9 @@ fn bad_parameters_and_texts_are_refused() {
         train(&folder, args).assert_refused(reason);
     }
     folder.write("empty", "");
-    train(&folder, "empty").assert_refused("at least 1 sentence");
+    train(&folder, "empty").assert_refused("`empty` is empty");
     folder.write("blank", "\n\n");
-    train(&folder, "blank").assert_refused("at least 2 words");
+    train(&folder, "blank").assert_refused("there are no words in `blank`");
     folder.write("one", "a a a\na a\n");
     let one = train(&folder, "one --n-layers 2 --n-states 2");
     assert_eq!(one.code, Some(0), "{}", one.stderr);

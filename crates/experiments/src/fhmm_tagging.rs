@@ -19,6 +19,7 @@ use latens::tasks::tagging::{
 };
 use latens::word2vec::Word2vecParams;
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {

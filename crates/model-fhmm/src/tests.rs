@@ -92,12 +92,12 @@ fn enumerated(parameters: &Parameters<f64>, words: &[u32]) -> (f64, Vec<f64>) {
         let states: Vec<Vec<usize>> =
             (0..n).map(|t| digits(path / n_joint.pow(t as u32) % n_joint)).collect();
         let mut weight = 1.0;
-        for t in 0..n {
-            weight *= emission(words[t], &states[t]);
-            for m in 0..n_layers {
+        for (t, now) in states.iter().enumerate() {
+            weight *= emission(words[t], now);
+            for (m, &state) in now.iter().enumerate() {
                 weight *= match t {
-                    0 => parameters.start[m * k + states[0][m]],
-                    _ => parameters.transition[(m * k + states[t - 1][m]) * k + states[t][m]],
+                    0 => parameters.start[m * k + state],
+                    _ => parameters.transition[(m * k + states[t - 1][m]) * k + state],
                 };
             }
         }
@@ -370,7 +370,7 @@ fn sums_over_words_give_the_same_sweeps_as_the_table() {
             MeanField::new(&parameters, &chains, coupling, bound, &[&words], Start::Prior);
         let by_words = bounds_of_sweeps(&mut field);
         let by_table =
-            with_mean_field(&parameters, bound, &[&words], |field| bounds_of_sweeps(field));
+            with_mean_field(&parameters, bound, &[&words], |field| bounds_of_sweeps(&mut *field));
         assert_near(&by_words, &by_table);
     }
 }
