@@ -87,6 +87,7 @@ fn conditional_random_fields(
         unlabeled: treebank.task.inputs(data, 0),
         preprocessing: Preprocessing { digits: Digits::Zero, ..Preprocessing::default() },
         limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
+        keep_sentences: None,
         cache: cache_folder(),
     };
     let brown = BrownParams { n_clusters: if quick { 64 } else { 256 }, ..BrownParams::default() };

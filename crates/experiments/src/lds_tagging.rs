@@ -37,6 +37,7 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
         data,
         unlabeled: Inputs { format: Some(Format::Lines), ..Inputs::new(paths) },
         preprocessing: Preprocessing { digits: Digits::Num, ..Preprocessing::default() },
+        keep_sentences: None,
         limits: VocabLimits { min_count: if quick { 2 } else { 5 }, ..VocabLimits::default() },
         cache,
     })

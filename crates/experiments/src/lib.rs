@@ -2,6 +2,7 @@
 //!
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
+mod fhmm_tagging;
 mod hmm_ablation;
 mod hmm_language;
 mod hmm_tagging;
@@ -57,6 +58,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     lds_rnn::EXPERIMENT,
     lds_pos::EXPERIMENT,
     lds_ner::EXPERIMENT,
+    fhmm_tagging::PARTS_OF_SPEECH,
+    fhmm_tagging::CHUNKS,
 ];
 
 /// Goes on with the experiment of this name where a run that was stopped left off, if it keeps its models.

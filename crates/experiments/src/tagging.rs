@@ -5,7 +5,8 @@ use crate::Row;
 use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmParams, Training, text_to_cluster};
+use latens::fhmm::{Fhmm, FhmmParams, frequent_sentences};
+use latens::hmm::{Constraint, Hmm, HmmParams, Training, text_to_cluster};
 use latens::lds::{Lds, LdsParams};
 use latens::model::{Device, Params, fingerprint, unwatched};
 use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
@@ -37,6 +38,8 @@ pub(crate) enum Representation {
     Word2vec(Word2vecParams),
     /// Features of this kind of a linear dynamical system.
     Lds(LdsParams, &'static str),
+    /// Features of this kind of a factorial hidden Markov model.
+    Fhmm(FhmmParams, &'static str),
 }
 
 /// Runs taggers on tasks with representations that are learned from one text.
@@ -46,6 +49,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) unlabeled: Inputs,
     pub(crate) preprocessing: Preprocessing,
     pub(crate) limits: VocabLimits,
+    /// How many sentences of it, those of frequent words, are learned from; all if not given.
+    pub(crate) keep_sentences: Option<usize>,
     /// Where representations are kept.
     pub(crate) cache: PathBuf,
 }
@@ -121,8 +126,9 @@ impl Runner<'_> {
             Representation::Hmm(params, _) => (Hmm::KIND, serde_json::to_string(params)?),
             Representation::Word2vec(params) => (Word2vec::KIND, serde_json::to_string(params)?),
             Representation::Lds(params, _) => (Lds::KIND, serde_json::to_string(params)?),
+            Representation::Fhmm(params, _) => (Fhmm::KIND, serde_json::to_string(params)?),
         };
-        let corpus = Corpus::read(&self.unlabeled, &self.preprocessing, &self.limits)?;
+        let corpus = self.corpus(representation)?;
         let tokens = corpus.sentences.tokens().iter().map(|word| word.0);
         let words = u64::to_le_bytes(corpus.lexicon.vocab.fingerprint()).map(u32::from);
         let hash = fingerprint(tokens.chain(words).chain(params.bytes().map(u32::from)));
@@ -136,6 +142,10 @@ impl Runner<'_> {
             Representation::Words => {}
             Representation::Brown(params) => fit_brown(params, &corpus)?.save(&path)?,
             Representation::Hmm(params, _) => fit_hmm(params, &corpus)?.save(&path)?,
+            Representation::Fhmm(params, _) => {
+                let params = params.clone().validate()?;
+                Fhmm::fit(&params, &corpus, None, &mut unwatched)?.save(&path)?;
+            }
             Representation::Word2vec(params) => {
                 let params = params.clone().validate()?;
                 Word2vec::fit(&params, &corpus, &mut unwatched)?.save(&path)?;
@@ -144,13 +154,29 @@ impl Runner<'_> {
         }
         Ok(Some(path))
     }
+
+    /// The text that a representation is learned from.
+    fn corpus(&self, representation: &Representation) -> Result<Corpus> {
+        // A factorial model knows rare words by their looks, and so must see them.
+        let keeps_rare = matches!(representation, Representation::Fhmm(..));
+        let limits = if keeps_rare { VocabLimits::default() } else { self.limits };
+        let Some(n) = self.keep_sentences else {
+            return Ok(Corpus::read(&self.unlabeled, &self.preprocessing, &limits)?);
+        };
+        // Which words are frequent is told by all words.
+        let whole = Corpus::read(&self.unlabeled, &self.preprocessing, &VocabLimits::default())?;
+        let kept = frequent_sentences(&whole, n);
+        Ok(if keeps_rare { kept } else { kept.limited(&limits) })
+    }
 }
 
 impl Representation {
     /// The kind of features; `None` where a model has one only.
     pub(crate) fn features(&self) -> Option<&'static str> {
         match self {
-            Representation::Hmm(_, features) | Representation::Lds(_, features) => Some(features),
+            Representation::Hmm(_, features)
+            | Representation::Lds(_, features)
+            | Representation::Fhmm(_, features) => Some(features),
             Representation::Words | Representation::Brown(_) | Representation::Word2vec(_) => None,
         }
     }
@@ -181,14 +207,17 @@ fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {
 }
 
 fn fit_hmm(params: &HmmParams, corpus: &Corpus) -> Result<Hmm> {
-    let text = text_to_cluster(params, corpus);
-    let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
-    let brown = fit_brown(&brown, &text)?;
-    let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+    let mut clusters = None;
+    if params.constraint == Constraint::Brown {
+        let text = text_to_cluster(params, corpus);
+        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
+        let brown = fit_brown(&brown, &text)?;
+        clusters = Some(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab));
+    }
     let training = Training {
         corpus,
         valid: None,
-        clusters: Some(&clusters),
+        clusters: clusters.as_ref(),
         tags: None,
         device: Device::Cpu,
     };

@@ -1,8 +1,9 @@
 use crate::encoder::encoder_of;
-use latens_corpus::Lexicon;
+use latens_corpus::{Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile};
 use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
 use latens_model_brown::Brown;
+use latens_model_fhmm::{self as fhmm, Fhmm};
 use latens_model_hmm::{Features, Hmm};
 use latens_model_lds::{self as lds, Lds};
 use latens_model_neural::{Architecture, Neural};
@@ -20,6 +21,8 @@ use std::path::Path;
 pub enum AnyModel {
     /// A Brown clustering.
     Brown(Brown),
+    /// A factorial hidden Markov model.
+    Fhmm(Box<Fhmm>),
     /// A hidden Markov model.
     Hmm(Box<Hmm>),
     /// A linear dynamical system.
@@ -41,6 +44,7 @@ impl AnyModel {
     pub fn kind(&self) -> &'static str {
         match self {
             AnyModel::Brown(_) => Brown::KIND,
+            AnyModel::Fhmm(_) => Fhmm::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
             AnyModel::Lds(_) => Lds::KIND,
             AnyModel::Neural(model) => model.kind(),
@@ -55,6 +59,7 @@ impl AnyModel {
     pub fn description(&self) -> &'static str {
         match self {
             AnyModel::Brown(_) => "a Brown clustering",
+            AnyModel::Fhmm(_) => "a factorial hidden Markov model",
             AnyModel::Hmm(_) => "a hidden Markov model",
             AnyModel::Lds(_) => "a linear dynamical system",
             AnyModel::Neural(model) => match model.params().architecture {
@@ -73,6 +78,7 @@ impl AnyModel {
     pub fn lexicon(&self) -> &Lexicon {
         match self {
             AnyModel::Brown(model) => model.lexicon(),
+            AnyModel::Fhmm(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
             AnyModel::Lds(model) => model.lexicon(),
             AnyModel::Neural(model) => model.lexicon(),
@@ -83,10 +89,26 @@ impl AnyModel {
         }
     }
 
+    /// The id of a word as its encoders understand it, the word being preprocessed: some models tell words apart that
+    /// are not in their vocabulary.
+    pub fn word_id(&self, word: &str) -> WordId {
+        match self {
+            AnyModel::Fhmm(model) => model.word_id(word),
+            AnyModel::Brown(_)
+            | AnyModel::Hmm(_)
+            | AnyModel::Lds(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_)
+            | AnyModel::Tagger(_) => self.lexicon().vocab.id(word),
+        }
+    }
+
     /// Facts about its training.
     pub fn facts(&self) -> &Map<String, Value> {
         match self {
             AnyModel::Brown(model) => model.facts(),
+            AnyModel::Fhmm(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
             AnyModel::Lds(model) => model.facts(),
             AnyModel::Neural(model) => model.facts(),
@@ -104,6 +126,7 @@ impl AnyModel {
             AnyModel::Neural(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
             AnyModel::Brown(_)
+            | AnyModel::Fhmm(_)
             | AnyModel::Lds(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
@@ -115,6 +138,7 @@ impl AnyModel {
     pub fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
         match self {
             AnyModel::Brown(model) => Some(model),
+            AnyModel::Fhmm(model) => Some(&**model),
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Lds(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
@@ -129,6 +153,7 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
             AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
+            | AnyModel::Fhmm(_)
             | AnyModel::Lds(_)
             | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
@@ -146,6 +171,7 @@ impl AnyModel {
             AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Word2vec(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Brown(_)
+            | AnyModel::Fhmm(_)
             | AnyModel::Hmm(_)
             | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
@@ -157,6 +183,7 @@ impl AnyModel {
     pub fn feature_kinds(&self) -> Vec<&'static str> {
         match self {
             AnyModel::Brown(_) => vec![BROWN_FEATURES],
+            AnyModel::Fhmm(_) => fhmm::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
@@ -168,6 +195,10 @@ impl AnyModel {
     pub fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
         match self {
             AnyModel::Brown(model) if kind == BROWN_FEATURES => Some(Box::new(model)),
+            AnyModel::Fhmm(model) => {
+                let (_, features) = *fhmm::Features::ALL.iter().find(|(name, _)| *name == kind)?;
+                Some(Box::new(model.encoder(features)))
+            }
             AnyModel::Hmm(model) => {
                 let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
                 Some(Box::new(model.encoder(features)))
@@ -191,6 +222,7 @@ impl AnyModel {
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         match self {
             AnyModel::Brown(model) => model.save(path),
+            AnyModel::Fhmm(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
             AnyModel::Lds(model) => model.save(path),
             AnyModel::Neural(model) => model.save(path),
@@ -216,6 +248,7 @@ pub fn open(path: &Path) -> Result<AnyModel, FileError> {
 pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
     match file.kind() {
         Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
+        Fhmm::KIND => Fhmm::from_file(file).map(|model| AnyModel::Fhmm(Box::new(model))),
         Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
         Lds::KIND => Lds::from_file(file).map(|model| AnyModel::Lds(Box::new(model))),
         kind if Neural::KINDS.contains(&kind) => {

@@ -89,8 +89,7 @@ struct ModelEncoder {
 
 impl ModelEncoder {
     fn id(&self, word: &str) -> WordId {
-        let lexicon = self.model.lexicon();
-        lexicon.vocab.id(&lexicon.preprocessing.normalize(word))
+        self.model.word_id(&self.model.lexicon().preprocessing.normalize(word))
     }
 }
 
@@ -111,6 +110,7 @@ impl WordEncoder for ModelEncoder {
     }
 
     fn knows(&self, word: &str) -> bool {
-        self.id(word) != WordId::UNK
+        let lexicon = self.model.lexicon();
+        lexicon.vocab.id(&lexicon.preprocessing.normalize(word)) != WordId::UNK
     }
 }

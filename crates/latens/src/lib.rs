@@ -12,6 +12,7 @@ pub use latens_counts as counts;
 pub use latens_math as math;
 pub use latens_model as model;
 pub use latens_model_brown as brown;
+pub use latens_model_fhmm as fhmm;
 pub use latens_model_hmm as hmm;
 pub use latens_model_lds as lds;
 pub use latens_model_neural as neural;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use latens::AnyModel;
 use latens::corpus::storage::write_atomically;
-use latens::corpus::{Corpus, Lexicon, VocabLimits, WordId};
+use latens::corpus::{Corpus, VocabLimits, WordId};
 use latens::model::compat::npy;
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use rayon::prelude::*;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// every number that is not zero, and a blank line after each sentence. Ends of sentences get no row. The
 /// text is read as the model's training text was.
 ///
-/// Kinds of features are `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
+/// Kinds of features are `viterbi` and `posterior` for a factorial hidden Markov model, `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
 /// `paths` for Brown clusters, `vectors` for word vectors, `type+smoothed`, `type`, `filtered` and `smoothed`
 /// for a linear dynamical system.
 #[derive(Args)]
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     // All words of the text, so that those can be shown that the model does not know.
     let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
     refuse_unknown_words(&model, &text, args)?;
-    let encoding = Encoding::new(&text, model.lexicon(), &*encoder);
+    let encoding = Encoding::new(&text, &model, &*encoder);
     let (n_rows, dim) = (encoding.n_rows(), encoder.n_features());
     let n_empty = match (&args.output, format) {
         (Some(path), Some(format)) => encoding.save(path, format, output)?,
@@ -146,9 +146,9 @@ struct Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    fn new(text: &'a Corpus, lexicon: &Lexicon, encoder: &'a dyn TokenEncoder) -> Encoding<'a> {
+    fn new(text: &'a Corpus, model: &AnyModel, encoder: &'a dyn TokenEncoder) -> Encoding<'a> {
         let vocab = &text.lexicon.vocab;
-        let mut ids: Vec<WordId> = vocab.words().map(|word| lexicon.vocab.id(word)).collect();
+        let mut ids: Vec<WordId> = vocab.words().map(|word| model.word_id(word)).collect();
         ids[WordId::EOS.index()] = WordId::EOS;
         Encoding { text, ids, encoder }
     }

@@ -1,6 +1,7 @@
 //! `latens train`: one file a model, flags to parameters.
 
 mod brown;
+mod fhmm;
 mod hmm;
 mod lds;
 mod neural;
@@ -43,6 +44,7 @@ pub(crate) struct TrainArgs {
 enum ModelArgs {
     Brown(brown::BrownArgs),
     Ff(Box<neural::FfArgs>),
+    Fhmm(Box<fhmm::FhmmArgs>),
     Hmm(Box<hmm::HmmArgs>),
     Lds(Box<lds::LdsArgs>),
     Lstm(Box<neural::LstmArgs>),
@@ -113,6 +115,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Ff(args) => neural::run_ff(args, common, output),
+        ModelArgs::Fhmm(args) => fhmm::run(args, common, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Lstm(args) => neural::run_lstm(args, common, output),

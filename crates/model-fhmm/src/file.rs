@@ -1,0 +1,84 @@
+use crate::engine::Engine;
+use crate::mean_field::MISSING;
+use crate::model::Fhmm;
+use crate::parameters::Parameters;
+use crate::params::FhmmParams;
+use crate::rows::Rows;
+use crate::shape::Shape;
+use latens_corpus::StringTable;
+use latens_model::file::{FileError, ModelFile, ModelWriter};
+use std::path::Path;
+
+impl Fhmm {
+    /// Writes the model to a file.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let Parameters { shape, base, start, transition, theta } = self.engine.parameters();
+        let Shape { n_layers, n_states, n_words } = *shape;
+        let signatures: StringTable = self.rows.signatures.iter().collect();
+        let ends: Vec<u64> = signatures.ends().collect();
+        let letters = signatures.letters().as_bytes();
+        ModelWriter::new(Self::KIND, &self.params)
+            .lexicon(&self.lexicon)
+            .facts(&self.facts)
+            .array("rows", &[self.rows.of_word.len()], &self.rows.of_word)
+            .array("signatures.ends", &[ends.len()], &ends)
+            .array("signatures.letters", &[letters.len()], letters)
+            .array("base", &[n_words], base)
+            .array("start", &[n_layers, n_states], start)
+            .array("transition", &[n_layers, n_states, n_states], transition)
+            .array("scores", &[n_words, n_layers, n_states], theta)
+            .save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: &Path) -> Result<Fhmm, FileError> {
+        Fhmm::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The model in an open file.
+    pub fn from_file(file: &ModelFile) -> Result<Fhmm, FileError> {
+        file.expect_kind(Self::KIND)?;
+        let params = file.parameters::<FhmmParams>()?;
+        let (lexicon, facts) = (file.lexicon()?, file.header().training.clone());
+        let (n_layers, n_states) = (params.n_layers, params.n_states);
+        let n_words = file.vector::<f32>("base")?.len();
+        let shape = Shape { n_layers, n_states, n_words };
+        let rows = read_rows(file, lexicon.vocab.len(), n_words)?;
+        let finite = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
+            Ok(file.finite_array::<f32>(name, shape)?.to_vec())
+        };
+        let positive = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
+            let values = finite(name, shape)?;
+            match values.iter().all(|p| *p > 0.0 && *p <= 1.0) {
+                true => Ok(values),
+                false => {
+                    Err(file.invalid(format!("`{name}` has numbers that are no probabilities")))
+                }
+            }
+        };
+        let parameters = Parameters {
+            shape,
+            base: finite("base", &[n_words])?,
+            start: positive("start", &[n_layers, n_states])?,
+            transition: positive("transition", &[n_layers, n_states, n_states])?,
+            theta: finite("scores", &[n_words, n_layers, n_states])?,
+        };
+        let engine = Engine::new(parameters, params.chosen_inference());
+        Ok(Fhmm { params, lexicon, facts, rows, engine })
+    }
+}
+
+fn read_rows(file: &ModelFile, n_vocab: usize, n_rows: usize) -> Result<Rows, FileError> {
+    let of_word = file.array::<u32>("rows", &[n_vocab])?.to_vec();
+    let (letters, ends) =
+        (file.vector::<u8>("signatures.letters")?, file.vector::<u64>("signatures.ends")?);
+    let signatures = StringTable::from_arrays(&letters, &ends)
+        .ok_or_else(|| file.invalid("its signatures do not fit together"))?;
+    let signatures: Vec<String> = signatures.iter().map(str::to_owned).collect();
+    let in_order = signatures.windows(2).all(|pair| pair[0] < pair[1]);
+    let known = of_word.iter().all(|&row| row == MISSING || (row as usize) < n_rows);
+    if !in_order || !known || signatures.len() > n_rows || n_rows == 0 {
+        return Err(file.invalid("its words do not fit together"));
+    }
+    Ok(Rows { of_word, signatures, n_rows })
+}

@@ -1,0 +1,317 @@
+//! The M-step against golden numbers and finite differences, and what EM promises.
+
+use crate::emissions::{WordCounts, objective, update_layers};
+use crate::engine::{Engine, Expected};
+use crate::lbfgs::{Search, maximize};
+use crate::m_step::Evidence;
+use crate::mean_field::Bound;
+use crate::mean_field::Stop;
+use crate::normaliser::Normaliser;
+use crate::parameters::Parameters;
+use crate::params::{FhmmParams, Inference, MStep};
+use crate::shape::Shape;
+use crate::statistics::Statistics;
+use crate::table::Table;
+use crate::tests::{BOUNDS, SENTENCE, golden, random, with_mean_field};
+use latens_math::{Rng, sample_index};
+
+const TIGHT: Stop = Stop { sweeps: 200, gain: 1e-13, change: 0.0 };
+
+/// Counts, tokens and all of a made-up posterior.
+struct Made {
+    statistics: Statistics,
+    rows: Vec<Vec<f64>>,
+    unigrams: Vec<f64>,
+}
+
+impl Made {
+    fn new(shape: Shape, n: usize, seed: u64) -> Made {
+        let mut rng = Rng::new(seed);
+        let mut statistics = Statistics::new(shape, true);
+        let words: Vec<u32> =
+            (0..n).map(|_| (rng.uniform() * shape.n_words as f64) as u32).collect();
+        let mut gamma: Vec<f64> = (0..n * shape.row()).map(|_| rng.uniform().powi(3)).collect();
+        for layer in gamma.chunks_exact_mut(shape.n_states) {
+            let sum: f64 = layer.iter().sum();
+            layer.iter_mut().for_each(|p| *p /= sum);
+        }
+        let expected = Expected {
+            gamma: gamma.clone(),
+            pairs: vec![0.0; shape.row() * shape.n_states],
+            ..Expected::default()
+        };
+        statistics.blend(1.0, &[&words], &expected);
+        let rows = gamma.chunks_exact(shape.row()).map(<[f64]>::to_vec).collect();
+        let unigrams = vec![1.0 / shape.n_words as f64; shape.n_words];
+        Made { statistics, rows, unigrams }
+    }
+
+    fn counts(&self) -> WordCounts<'_> {
+        let n_tokens = self.rows.len() as f64;
+        let (statistics, unigrams) = (&self.statistics, &self.unigrams[..]);
+        WordCounts { statistics, n_tokens, pseudo_tokens: 3.0, unigrams }
+    }
+
+    fn normalisers(&self) -> [Normaliser<'_, f64>; 2] {
+        let n = self.rows.len() as f64;
+        let each = 3.0 / self.statistics.emitting.len() as f64;
+        let counts = self.statistics.emitting.iter().map(|count| count * n + each).collect();
+        let rows: Vec<&[f64]> = self.rows.iter().map(Vec::as_slice).collect();
+        let weights = vec![1.0 + 3.0 / n; rows.len()];
+        [Normaliser::Joint { counts }, Normaliser::Tokens { rows, weights }]
+    }
+}
+
+#[test]
+fn the_objective_and_its_gradient_are_golden() {
+    let objectives = [-7.6873740159, 7.2983281701, -7.4873773559];
+    let gradients = [
+        [
+            [0.2863831712, -0.0112089287, -0.0307307428, 0.1521352178, 0.0366206494, 0.0556876326],
+            [
+                -0.1957947716,
+                -0.1539517371,
+                -0.0230558393,
+                -0.0474450129,
+                -0.2450711378,
+                -0.0802861973,
+            ],
+        ],
+        [
+            [0.3303800187, -0.0005098784, -0.0522166748, 0.1844390866, 0.0289863508, 0.0642280282],
+            [
+                -0.1945752142,
+                -0.1702813679,
+                -0.0430371105,
+                -0.0430256406,
+                -0.2985765903,
+                -0.0662914617,
+            ],
+        ],
+        [
+            [0.3415452654, -0.0262154503, -0.0553758882, 0.1656113434, 0.0301911727, 0.0641514109],
+            [
+                -0.1803103695,
+                -0.1695452120,
+                -0.0495915970,
+                -0.0430228685,
+                -0.2874030350,
+                -0.0690212751,
+            ],
+        ],
+    ];
+    let parameters = golden();
+    for (i, bound) in BOUNDS.into_iter().enumerate() {
+        let (gamma, tilted) = with_mean_field(&parameters, bound, &[&SENTENCE], |field| {
+            field.sweep();
+            (field.gamma.clone(), field.tilted.clone())
+        });
+        let expected = Expected { gamma, pairs: vec![0.0; 18], ..Expected::default() };
+        let mut statistics = Statistics::new(parameters.shape, true);
+        statistics.blend(1.0, &[&SENTENCE], &expected);
+        let counts = WordCounts {
+            statistics: &statistics,
+            n_tokens: 5.0,
+            pseudo_tokens: 0.0,
+            unigrams: &[0.0; 6],
+        };
+        let normaliser = match bound {
+            Bound::Exact => {
+                let counts = statistics.emitting.iter().map(|count| count * 5.0).collect();
+                Normaliser::Joint { counts }
+            }
+            _ => {
+                Normaliser::Tokens { rows: tilted.chunks_exact(6).collect(), weights: vec![1.0; 5] }
+            }
+        };
+        let mut table = Table::of(&parameters);
+        let (value, gradient) = objective(&parameters, &mut table, &counts, &normaliser);
+        assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
+        crate::tests::assert_near(&gradient[..6], &gradients[i][0]);
+        crate::tests::assert_near(&gradient[24..30], &gradients[i][1]);
+        if bound != Bound::Exact {
+            table.values.clear();
+            let (value, over_words) = objective(&parameters, &mut table, &counts, &normaliser);
+            assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
+            crate::tests::assert_near(&over_words, &gradient);
+        }
+    }
+}
+
+#[test]
+fn the_gradient_is_that_of_finite_differences() {
+    for n_layers in [1, 2, 3, 5] {
+        let shape = Shape { n_layers, n_states: 2, n_words: 5 };
+        let (made, mut parameters) = (Made::new(shape, 40, 1), random(shape, 1.0, 2));
+        let counts = made.counts();
+        for normaliser in made.normalisers() {
+            for has_table in [true, false] {
+                if !has_table && matches!(normaliser, Normaliser::Joint { .. }) {
+                    continue;
+                }
+                let mut table = Table::of(&parameters);
+                if !has_table {
+                    table.values.clear();
+                }
+                let (_, gradient) = objective(&parameters, &mut table, &counts, &normaliser);
+                for at in (0..gradient.len()).step_by(7) {
+                    let (theta, h) = (parameters.theta[at], 1e-5);
+                    let mut value = |theta: f64| {
+                        let before = std::mem::replace(&mut parameters.theta[at], theta);
+                        let (value, _) = objective(&parameters, &mut table, &counts, &normaliser);
+                        parameters.theta[at] = before;
+                        value
+                    };
+                    let slope = (value(theta + h) - value(theta - h)) / (2.0 * h);
+                    assert!((slope - gradient[at]).abs() < 1e-7 * gradient[at].abs().max(1.0));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn layer_updates_never_lower_the_objective_and_end_where_l_bfgs_does() {
+    let shape = Shape { n_layers: 3, n_states: 3, n_words: 40 };
+    let (made, first) = (Made::new(shape, 500, 3), random(shape, 1.0, 4));
+    let counts = made.counts();
+    for normaliser in made.normalisers() {
+        let value = |parameters: &Parameters<f64>| {
+            objective(parameters, &mut Table::of(parameters), &counts, &normaliser).0
+        };
+        let mut parameters = first.clone();
+        let mut last = value(&parameters);
+        for _ in 0..300 {
+            let mut table = Table::of(&parameters);
+            assert!(update_layers(&mut parameters, &mut table, &counts, &normaliser, 1.0));
+            let now = value(&parameters);
+            assert!(now >= last - 1e-9 * last.abs(), "{last} {now}");
+            last = now;
+        }
+        let mut searched = first.clone();
+        let search = Search { iterations: 1000, tau: f64::INFINITY };
+        maximize(&mut searched, &mut Table::of(&first), &counts, &normaliser, search);
+        let by_search = value(&searched);
+        assert!((by_search - last).abs() < 1e-4 * last.abs(), "{by_search} {last}");
+        assert!(last >= by_search - 1e-6 * last.abs(), "{by_search} {last}");
+    }
+}
+
+/// Sentences drawn from a model of three layers with sharp emissions and layers that rarely change their state.
+fn text(n_sentences: usize, seed: u64) -> Vec<Vec<u32>> {
+    let shape = Shape { n_layers: 3, n_states: 3, n_words: 60 };
+    let mut parameters = random(shape, 1.5, 77);
+    for row in parameters.transition.chunks_exact_mut(9) {
+        for i in 0..3 {
+            row[i * 3..(i + 1) * 3].fill(0.1);
+            row[i * 3 + i] = 0.8;
+        }
+    }
+    let mut rng = Rng::new(seed);
+    let mut sentence = || {
+        let mut states: Vec<usize> =
+            (0..3).map(|m| sample_index(&parameters.start[m * 3..m * 3 + 3], &mut rng)).collect();
+        (0..15)
+            .map(|t| {
+                for (m, state) in states.iter_mut().enumerate().filter(|_| t > 0) {
+                    let row = (m * 3 + *state) * 3;
+                    *state = sample_index(&parameters.transition[row..row + 3], &mut rng);
+                }
+                let score = |y: usize| -> f64 {
+                    (0..3).map(|m| parameters.scores(y)[m * 3 + states[m]]).sum::<f64>()
+                };
+                let weights: Vec<f64> =
+                    (0..60).map(|y| (parameters.base[y] + score(y)).exp()).collect();
+                sample_index(&weights, &mut rng) as u32
+            })
+            .collect()
+    };
+    (0..n_sentences).map(|_| sentence()).collect()
+}
+
+/// EM over all sentences at once; returns the bound of every iteration and the last model.
+fn full_em(
+    sentences: &[&[u32]],
+    params: &FhmmParams,
+    n_iterations: usize,
+    seed: u64,
+) -> (Vec<f64>, Engine<f64>) {
+    let shape = Shape { n_layers: params.n_layers, n_states: params.n_states, n_words: 60 };
+    let mut unigrams = vec![0.0; 60];
+    sentences.iter().copied().flatten().for_each(|&word| unigrams[word as usize] += 1.0);
+    let n_tokens: f64 = unigrams.iter().sum();
+    unigrams.iter_mut().for_each(|count| *count = (*count + 0.5) / (n_tokens + 30.0));
+    let base: Vec<f64> = unigrams.iter().map(|p| p.ln()).collect();
+    let first = Parameters::random(shape, &base, &mut Rng::new(seed));
+    let inference = params.chosen_inference();
+    let mut engine = Engine::new(first, inference);
+    let has_table = matches!(inference, Inference::ExactMf | Inference::Exact);
+    let mut statistics = Statistics::new(shape, has_table);
+    let mut bounds = vec![];
+    for _ in 0..n_iterations {
+        let expected = engine.expect(sentences, TIGHT);
+        bounds.push(expected.bound / n_tokens);
+        statistics.blend(1.0, sentences, &expected);
+        let evidence = Evidence {
+            params,
+            statistics: &statistics,
+            n_tokens,
+            unigrams: &unigrams,
+            sentences,
+            expected: &expected,
+            eta: 1.0,
+        };
+        engine = Engine::new(evidence.maximize(&engine), inference);
+    }
+    (bounds, engine)
+}
+
+#[test]
+fn em_raises_the_bound_with_every_kind_of_inference() {
+    let sentences = text(60, 1);
+    let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
+    for inference in [Inference::ExactMf, Inference::Tilted, Inference::Jensen, Inference::Exact] {
+        for m_step in [MStep::Layers, MStep::Lbfgs] {
+            let params = FhmmParams {
+                n_layers: 2,
+                n_states: 3,
+                inference,
+                m_step,
+                lbfgs_iterations: 10,
+                pseudo_tokens: Some(0.0),
+                prior: 1e-6,
+                ..FhmmParams::default()
+            };
+            let (bounds, _) = full_em(&sentences, &params, 12, 1);
+            for pair in bounds.windows(2) {
+                // Mean field may end at another optimum than before; that is rare, and so it is here.
+                assert!(pair[1] >= pair[0] - 1e-6, "{inference:?} {m_step:?} {bounds:?}");
+            }
+            assert!(bounds[11] > bounds[0] + 0.02, "{inference:?} {m_step:?} {bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn a_factorial_model_fits_factorial_text_better_than_a_model_of_one_layer() {
+    let (train, held_out) = (text(300, 1), text(100, 2));
+    let train: Vec<&[u32]> = train.iter().map(Vec::as_slice).collect();
+    let held_out: Vec<&[u32]> = held_out.iter().map(Vec::as_slice).collect();
+    let best = |n_layers, n_states| {
+        let params = FhmmParams {
+            n_layers,
+            n_states,
+            inference: Inference::ExactMf,
+            pseudo_tokens: Some(60.0),
+            ..FhmmParams::default()
+        };
+        let bound = |seed| {
+            let (_, engine) = full_em(&train, &params, 25, seed);
+            engine.bounds(&held_out, TIGHT) / 1500.0
+        };
+        (1..=3).map(bound).fold(f64::NEG_INFINITY, f64::max)
+    };
+    // Three layers of three states have fewer parameters than one layer of nine.
+    let (factorial, flat) = (best(3, 3), best(1, 9));
+    assert!(factorial > flat + 0.002, "{factorial} {flat}");
+}

@@ -1,0 +1,112 @@
+//! Which words the model tells apart: frequent ones by themselves, the others by how they look.
+
+use crate::mean_field::MISSING;
+use crate::params::Unknown;
+use latens_corpus::{Vocab, WordId};
+
+/// The row of scores of each word.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rows {
+    /// The row of each word of the vocabulary; [`MISSING`] if it has none.
+    pub(crate) of_word: Vec<u32>,
+    /// The signatures that have a row, in order; their rows come last.
+    pub(crate) signatures: Vec<String>,
+    pub(crate) n_rows: usize,
+}
+
+impl Rows {
+    /// Words with at least `min_count` counts have a row of their own, and so have those signatures that others among
+    /// them share.
+    pub(crate) fn new(vocab: &Vocab, counts: &[u64], min_count: u64, unknown: Unknown) -> Rows {
+        let is_unk = |word: usize| word == WordId::UNK.index();
+        let is_own = |word: usize| match word {
+            word if word == WordId::EOS.index() => counts[word] > 0,
+            word if is_unk(word) => counts[word] > 0 && unknown != Unknown::Missing,
+            word => counts[word] >= min_count,
+        };
+        let mut of_word = vec![MISSING; vocab.len()];
+        let mut n_rows = 0;
+        for word in (0..vocab.len()).filter(|&word| is_own(word)) {
+            of_word[word] = n_rows;
+            n_rows += 1;
+        }
+        let mut rows = Rows { of_word, signatures: vec![], n_rows: n_rows as usize };
+        let rare: Vec<usize> =
+            (0..vocab.len()).filter(|&word| !is_own(word) && !is_unk(word)).collect();
+        match unknown {
+            Unknown::Missing => {}
+            Unknown::Unk => rows.share_one(&rare, counts),
+            Unknown::Signature => rows.share_signatures(vocab, &rare, counts),
+        }
+        rows
+    }
+
+    /// All rare words are the unknown word.
+    fn share_one(&mut self, rare: &[usize], counts: &[u64]) {
+        let unk = WordId::UNK.index();
+        if self.of_word[unk] == MISSING && rare.iter().any(|&word| counts[word] > 0) {
+            self.of_word[unk] = self.n_rows as u32;
+            self.n_rows += 1;
+        }
+        rare.iter().for_each(|&word| self.of_word[word] = self.of_word[unk]);
+    }
+
+    fn share_signatures(&mut self, vocab: &Vocab, rare: &[usize], counts: &[u64]) {
+        let signature_of = |word: usize| signature(vocab.word(WordId::from(word)));
+        let seen = rare.iter().filter(|&&word| counts[word] > 0);
+        let mut signatures: Vec<String> = seen.map(|&word| signature_of(word)).collect();
+        signatures.sort();
+        signatures.dedup();
+        let first = self.n_rows;
+        self.n_rows += signatures.len();
+        self.signatures = signatures;
+        for &word in rare {
+            let found = self.signatures.binary_search(&signature_of(word));
+            self.of_word[word] =
+                found.map_or(self.of_word[WordId::UNK.index()], |i| (first + i) as u32);
+        }
+    }
+
+    /// The row of a word, or of a word beyond the vocabulary that [`Rows::id_of_unseen`] gave.
+    pub(crate) fn row(&self, word: WordId) -> u32 {
+        let first = self.n_rows - self.signatures.len();
+        match self.of_word.get(word.index()) {
+            Some(&row) => row,
+            None => (first + word.index() - self.of_word.len()) as u32,
+        }
+    }
+
+    /// A word that is not in the vocabulary: an id beyond it that stands for its signature, if some rare word of the
+    /// training text had the same one.
+    pub(crate) fn id_of_unseen(&self, word: &str) -> WordId {
+        match self.signatures.binary_search(&signature(word)) {
+            Ok(i) => WordId::from(self.of_word.len() + i),
+            Err(_) => WordId::UNK,
+        }
+    }
+}
+
+/// Endings that say something of a word's part of speech.
+const ENDINGS: [&str; 12] =
+    ["ology", "tion", "ness", "ment", "able", "ing", "ion", "ity", "ed", "ly", "al", "s"];
+
+/// How a word looks: capitals, digits, hyphens, and its ending.
+pub(crate) fn signature(word: &str) -> String {
+    let letters = || word.chars().filter(|c| c.is_alphabetic());
+    let case = match word.chars().next() {
+        Some(c)
+            if c.is_uppercase() && letters().count() > 1 && letters().all(char::is_uppercase) =>
+        {
+            "capitals"
+        }
+        Some(c) if c.is_uppercase() => "Capital",
+        _ if letters().any(char::is_uppercase) => "mixed",
+        _ if letters().next().is_none() => "none",
+        _ => "small",
+    };
+    let digit = if word.chars().any(|c| c.is_ascii_digit()) { " digit" } else { "" };
+    let hyphen = if word.contains('-') { " hyphen" } else { "" };
+    let ending =
+        ENDINGS.iter().find(|ending| word.len() > ending.len() + 2 && word.ends_with(*ending));
+    format!("{case}{digit}{hyphen} -{}", ending.unwrap_or(&""))
+}
