@@ -22,6 +22,11 @@ impl TypeCounts {
         TypeCounts { n_topics, values: vec![0; n_types * n_topics] }
     }
 
+    /// Counts in the order of types.
+    pub(crate) fn from_values(n_topics: usize, values: Vec<u32>) -> TypeCounts {
+        TypeCounts { n_topics, values }
+    }
+
     /// The counts of all tokens.
     pub(crate) fn of(
         documents: &TypedDocuments,
@@ -34,10 +39,6 @@ impl TypeCounts {
             counts.add(token_type, topic);
         }
         counts
-    }
-
-    pub(crate) fn n_topics(&self) -> usize {
-        self.n_topics
     }
 
     pub(crate) fn n_types(&self) -> usize {

@@ -101,10 +101,6 @@ impl<'a> Mixture<'a> {
         self.weights[topic] = self.counts[topic] as f32 + self.alpha[topic];
     }
 
-    pub(crate) fn counts(&self) -> &[u32] {
-        &self.counts
-    }
-
     /// Draws a topic with probability proportional to (n_dk + α_k) row_k.
     #[inline(always)]
     pub(crate) fn draw(&mut self, row: &[f32], rng: &mut Rng) -> usize {

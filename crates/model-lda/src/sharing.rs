@@ -15,7 +15,7 @@ pub(crate) fn sample_documents<'t>(
     documents: &TypedDocuments,
     topics: &mut [u16],
     alpha: &[f32],
-    row: &(dyn Fn(u32) -> &'t [f32] + Sync),
+    row: &(impl Fn(u32) -> &'t [f32] + Sync),
     rng: &(dyn Fn(usize) -> Rng + Sync),
 ) -> Vec<Vec<Change>> {
     let parts = parts(documents, topics);
@@ -48,7 +48,7 @@ pub(crate) fn sample_document<'t>(
     types: &[u32],
     topics: &mut [u16],
     mixture: &mut Mixture<'_>,
-    row: &(impl Fn(u32) -> &'t [f32] + ?Sized),
+    row: &impl Fn(u32) -> &'t [f32],
     rng: &mut Rng,
     changed: &mut impl FnMut(Change),
 ) {

@@ -10,7 +10,14 @@ mod table;
 mod problem;
 mod sampler;
 mod kmeans;
+mod types;
+mod fit;
+mod model;
+mod online;
 #[cfg(test)]
 mod tests;
 
+pub use fit::GldaData;
+pub use model::Glda;
+pub use online::{MoreVectors, Topics};
 pub use params::{Covariance, GldaParams, Preset, Sampler, Start};

@@ -70,7 +70,7 @@ fn the_joint_of_all_states_is_that_of_numpy() {
 /// If the sweep leaves the posterior as it is, χ² has 63 degrees of freedom less those of states that are too rare.
 fn chi_square(problem: &Problem, mut sweep: impl FnMut(&mut State, u64)) -> (f64, usize) {
     let posterior = posterior(problem);
-    let n = 20_000;
+    let n = 12_000;
     let mut rng = Rng::new(11);
     let mut counts = vec![0.0; N_STATES];
     for i in 0..n {

@@ -102,7 +102,7 @@ fn mean(values: &[[f64; N_STATISTICS]], which: usize) -> (f64, f64) {
 }
 
 fn scores(sampler: Sampler, nu: f64) -> [f64; N_STATISTICS] {
-    let (forward, chain) = (forward(20_000), chain(sampler, nu, 20_000));
+    let (forward, chain) = (forward(12_000), chain(sampler, nu, 12_000));
     std::array::from_fn(|which| {
         let ((a, va), (b, vb)) = (mean(&forward, which), mean(&chain, which));
         (a - b) / (va + vb).sqrt()
