@@ -2,6 +2,9 @@
 //!
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
+mod glda_oov;
+mod glda_speed;
+mod glda_topics;
 mod hmm_ablation;
 mod hmm_tagging;
 mod lds_dynamics;
@@ -9,6 +12,10 @@ mod lm_baselines;
 mod penn_treebank;
 mod svg;
 mod tagging;
+mod topic_corpora;
+mod topic_map;
+
+pub use topic_map::{MapWord, topic_map};
 
 use serde::Serialize;
 use std::path::Path;
@@ -46,11 +53,18 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm_ablation::EXPERIMENT,
     hmm_tagging::EXPERIMENT,
     lds_dynamics::EXPERIMENT,
+    glda_speed::EXPERIMENT,
+    glda_topics::EXPERIMENT,
+    glda_oov::EXPERIMENT,
 ];
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
 pub fn figure(name: &str) -> Option<Draw> {
-    (name == lds_dynamics::EXPERIMENT.name).then_some(lds_dynamics::draw)
+    let draws: [(&str, Draw); 2] = [
+        (lds_dynamics::EXPERIMENT.name, lds_dynamics::draw),
+        (glda_speed::EXPERIMENT.name, glda_speed::draw),
+    ];
+    draws.into_iter().find(|&(of, _)| of == name).map(|(_, draw)| draw)
 }
 
 /// As [`Run`], with a picture besides the rows.

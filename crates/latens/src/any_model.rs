@@ -1,9 +1,10 @@
 use crate::encoder::encoder_of;
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile};
-use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
+use latens_model::{LanguageModel, Tagger, TokenEncoder, TopicModel, Vectors, WordVectors};
 use latens_model_brown::Brown;
 use latens_model_hmm::{Features, Hmm};
+use latens_model_lda::{Glda, Lda};
 use latens_model_lds::{self as lds, Lds};
 use latens_model_ngram::Ngram;
 use latens_model_word2vec::Word2vec;
@@ -21,6 +22,10 @@ pub enum AnyModel {
     Brown(Brown),
     /// A hidden Markov model.
     Hmm(Box<Hmm>),
+    /// Topics that are Gaussians over word vectors.
+    Glda(Box<Glda>),
+    /// Topics that are distributions over words.
+    Lda(Box<Lda>),
     /// A linear dynamical system.
     Lds(Box<Lds>),
     /// An n-gram language model.
@@ -39,6 +44,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
+            AnyModel::Glda(_) => Glda::KIND,
+            AnyModel::Lda(_) => Lda::KIND,
             AnyModel::Lds(_) => Lds::KIND,
             AnyModel::Ngram(_) => Ngram::KIND,
             AnyModel::Vectors(_) => Vectors::KIND,
@@ -52,6 +59,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Hmm(_) => "a hidden Markov model",
+            AnyModel::Glda(_) => "a Gaussian topic model",
+            AnyModel::Lda(_) => "a topic model",
             AnyModel::Lds(_) => "a linear dynamical system",
             AnyModel::Ngram(_) => "an n-gram language model",
             AnyModel::Vectors(_) => "a list of word vectors",
@@ -65,6 +74,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
+            AnyModel::Glda(model) => model.lexicon(),
+            AnyModel::Lda(model) => model.lexicon(),
             AnyModel::Lds(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
             AnyModel::Vectors(model) => model.lexicon(),
@@ -78,6 +89,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
+            AnyModel::Glda(model) => model.facts(),
+            AnyModel::Lda(model) => model.facts(),
             AnyModel::Lds(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
             AnyModel::Vectors(model) => model.facts(),
@@ -92,7 +105,24 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(&**model),
             AnyModel::Ngram(model) => Some(model),
             AnyModel::Brown(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Lds(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_)
+            | AnyModel::Tagger(_) => None,
+        }
+    }
+
+    /// The model as a topic model, if it is one.
+    pub fn as_topic_model(&self) -> Option<&dyn TopicModel> {
+        match self {
+            AnyModel::Glda(model) => Some(&**model),
+            AnyModel::Lda(model) => Some(&**model),
+            AnyModel::Brown(_)
+            | AnyModel::Hmm(_)
+            | AnyModel::Lds(_)
+            | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
             | AnyModel::Tagger(_) => None,
@@ -107,7 +137,7 @@ impl AnyModel {
             AnyModel::Lds(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model),
-            AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
+            AnyModel::Glda(_) | AnyModel::Lda(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -117,6 +147,8 @@ impl AnyModel {
             AnyModel::Hmm(model) => Some(Box::new(model.tagger()?)),
             AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Lds(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
@@ -130,11 +162,14 @@ impl AnyModel {
             AnyModel::Lds(model) => {
                 WordVectors::new(model.dim(), model.type_vectors()).ok().map(Cow::Owned)
             }
+            AnyModel::Glda(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Word2vec(model) => Some(Cow::Borrowed(model.vectors())),
-            AnyModel::Brown(_) | AnyModel::Hmm(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => {
-                None
-            }
+            AnyModel::Brown(_)
+            | AnyModel::Hmm(_)
+            | AnyModel::Lda(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -145,7 +180,9 @@ impl AnyModel {
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
-            AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
+            AnyModel::Glda(_) | AnyModel::Lda(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => {
+                vec![]
+            }
         }
     }
 
@@ -164,6 +201,8 @@ impl AnyModel {
             AnyModel::Vectors(model) if kind == VECTOR_FEATURES => Some(Box::new(model.vectors())),
             AnyModel::Word2vec(model) if kind == VECTOR_FEATURES => Some(Box::new(model)),
             AnyModel::Brown(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
@@ -176,6 +215,8 @@ impl AnyModel {
         match self {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
+            AnyModel::Glda(model) => model.save(path),
+            AnyModel::Lda(model) => model.save(path),
             AnyModel::Lds(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
             AnyModel::Vectors(model) => model.save(path),
@@ -200,6 +241,8 @@ pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
     match file.kind() {
         Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
         Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Glda::KIND => Glda::from_file(file).map(|model| AnyModel::Glda(Box::new(model))),
+        Lda::KIND => Lda::from_file(file).map(|model| AnyModel::Lda(Box::new(model))),
         Lds::KIND => Lds::from_file(file).map(|model| AnyModel::Lds(Box::new(model))),
         Ngram::KIND => Ngram::from_file(file).map(AnyModel::Ngram),
         FeatureTagger::KIND => FeatureTagger::from_file(file, &encoder_of)

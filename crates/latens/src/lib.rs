@@ -13,6 +13,7 @@ pub use latens_math as math;
 pub use latens_model as model;
 pub use latens_model_brown as brown;
 pub use latens_model_hmm as hmm;
+pub use latens_model_lda as lda;
 pub use latens_model_lds as lds;
 pub use latens_model_ngram as ngram;
 pub use latens_model_word2vec as word2vec;

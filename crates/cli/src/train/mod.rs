@@ -1,7 +1,9 @@
 //! `latens train`: one file a model, flags to parameters.
 
 mod brown;
+mod glda;
 mod hmm;
+mod lda;
 mod lds;
 mod ngram;
 mod word2vec;
@@ -9,7 +11,7 @@ mod word2vec;
 pub(crate) use hmm::TAG_COLUMN;
 
 use crate::args::{Common, TextArgs, WordArgs};
-use crate::cache::{CacheArgs, read_corpus};
+use crate::cache::{CacheArgs, read_corpus, read_documents};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::{check_input, check_output, refuse_second_stdin};
@@ -18,7 +20,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
+use latens::corpus::{Corpus, Documents, Lexicon, Sentences, WordId};
 use latens::model::Checkpoint;
 use latens::model::file::inspect;
 use latens::tasks::perplexity;
@@ -41,7 +43,9 @@ pub(crate) struct TrainArgs {
 #[derive(Subcommand)]
 enum ModelArgs {
     Brown(brown::BrownArgs),
+    Glda(Box<glda::GldaArgs>),
     Hmm(Box<hmm::HmmArgs>),
+    Lda(lda::LdaArgs),
     Lds(Box<lds::LdsArgs>),
     Ngram(ngram::NgramArgs),
     Word2vec(word2vec::Word2vecArgs),
@@ -108,7 +112,9 @@ impl TrainResult {
 pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.model {
         ModelArgs::Brown(args) => brown::run(args, output),
+        ModelArgs::Glda(args) => glda::run(args, common, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
+        ModelArgs::Lda(args) => lda::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
         ModelArgs::Word2vec(args) => word2vec::run(args, common, output),
@@ -142,6 +148,23 @@ impl TrainingArgs {
             Some(checkpoint_path(&self.output)),
             output,
         )
+    }
+
+    /// The same for a model of documents, which come with it.
+    fn begin_documents(&self, output: &Output) -> Result<(Training<'_>, Documents)> {
+        if self.valid.is_some() {
+            return Err(hinted(
+                "topics are not measured on another text while they are learned",
+                "run it without `--valid`, and then `latens topics eval`",
+            ));
+        }
+        self.check_files()?;
+        let inputs = watched(self.text.inputs()?, output);
+        let vocab = self.words.vocab.as_deref();
+        let (lexicon, documents) =
+            read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let training = self.begin_counted(lexicon, documents.n_tokens(), output)?;
+        Ok((training, documents))
     }
 
     fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {

@@ -126,8 +126,8 @@ impl Topic {
                 cholesky::downdate(factor, scratch)
             }
             Scale::Diagonal(psi) => {
-                let parts = psi.iter_mut().zip(&*scratch);
-                parts.map(|(psi, d)| shrink(psi, share * d * d)).fold(true, |a, b| a && b)
+                // After the first failure the rest does not matter: all is made again.
+                psi.iter_mut().zip(&*scratch).all(|(psi, d)| shrink(psi, share * d * d))
             }
             Scale::Spherical(psi) => shrink(psi, share * squares(scratch)),
         };

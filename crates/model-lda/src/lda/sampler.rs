@@ -101,9 +101,7 @@ impl Pass<'_> {
         let LdaState { topics, stride, rows, totals, .. } = state;
         self.counts.fill(0);
         topics[range.clone()].iter().for_each(|&k| self.counts[usize::from(k)] += 1);
-        for k in 0..*stride {
-            self.weigh(k, totals[k]);
-        }
+        totals.iter().enumerate().for_each(|(k, &total)| self.weigh(k, total));
         let mut n_changed = 0;
         for token in range {
             let row = &mut rows[documents.types[token] as usize * *stride..][..*stride];
@@ -146,13 +144,14 @@ impl Pass<'_> {
         let mut rest = if block > 0 { target - self.sums[block - 1] } else { target };
         let begin = block * BLOCK;
         let mut last = 0;
-        for k in begin..begin + BLOCK {
-            let weight = self.weights[k] * (row[k] + beta);
+        let of_block = self.weights[begin..begin + BLOCK].iter().zip(&row[begin..begin + BLOCK]);
+        for (k, (weight, n)) in of_block.enumerate() {
+            let weight = weight * (n + beta);
             if rest < weight {
-                return k;
+                return begin + k;
             }
             rest -= weight;
-            last = if weight > 0.0 { k } else { last };
+            last = if weight > 0.0 { begin + k } else { last };
         }
         // Sums round: the last thing that can be drawn is just behind.
         last
