@@ -5,7 +5,7 @@ use crate::commands::vocab::read_lexicon;
 use crate::paths::is_stdin;
 use anyhow::Context;
 use clap::Args;
-use latens::corpus::{Corpus, Format, Inputs};
+use latens::corpus::{Corpus, Documents, Format, Inputs, Lexicon};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -34,9 +34,7 @@ pub(crate) fn read_corpus(
             None => Corpus::read(inputs, &words.preprocessing(), &words.limits())?,
         });
     };
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
-    let path = folder.join(cache_name(inputs, words, vocab)?);
+    let path = make_folder(folder)?.join(cache_name(inputs, words, vocab, "corpus")?);
     if path.exists()
         && let Ok(corpus) = Corpus::open(&path)
     {
@@ -48,13 +46,63 @@ pub(crate) fn read_corpus(
     })
 }
 
+/// The same for documents.
+pub(crate) fn read_documents(
+    inputs: &Inputs,
+    words: &LearnedWordArgs,
+    vocab: Option<&Path>,
+    cache: &CacheArgs,
+) -> anyhow::Result<(Lexicon, Documents)> {
+    let lexicon = vocab.map(read_lexicon).transpose()?;
+    let Some(folder) = &cache.cache else {
+        return Ok(match lexicon {
+            Some(lexicon) => {
+                let documents = Documents::read_with(inputs, &lexicon)?;
+                (lexicon, documents)
+            }
+            None => Documents::read(inputs, &words.preprocessing(), &words.limits())?,
+        });
+    };
+    let path = make_folder(folder)?.join(cache_name(inputs, words, vocab, "documents")?);
+    if path.exists()
+        && let Ok(documents) = Documents::open(&path)
+    {
+        return Ok(documents);
+    }
+    Ok(match lexicon {
+        Some(lexicon) => {
+            let documents = Documents::encode_with(&path, inputs, &lexicon)?;
+            (lexicon, documents)
+        }
+        None => Documents::encode_to(&path, inputs, &words.preprocessing(), &words.limits())?,
+    })
+}
+
+pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<&Path> {
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    Ok(folder)
+}
+
 /// A name that changes with the files (by their names, sizes and times of change, as build tools have
 /// it), with how they are read, and with the program that reads them.
 fn cache_name(
     inputs: &Inputs,
     words: &LearnedWordArgs,
     vocab: Option<&Path>,
+    extension: &str,
 ) -> anyhow::Result<String> {
+    let mut hash = hash_inputs(inputs)?;
+    if let Some(vocab) = vocab {
+        hash_file(vocab, &mut hash)?;
+    }
+    let how = (inputs.invalid, words.preprocessing(), words.limits());
+    format!("{how:?}").hash(&mut hash);
+    Ok(format!("{:016x}.{extension}", hash.finish()))
+}
+
+/// What changes with the files and the program.
+pub(crate) fn hash_inputs(inputs: &Inputs) -> anyhow::Result<DefaultHasher> {
     let mut hash = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hash);
     for path in &inputs.paths {
@@ -64,12 +112,7 @@ fn cache_name(
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
         format!("{format:?}").hash(&mut hash);
     }
-    if let Some(vocab) = vocab {
-        hash_file(vocab, &mut hash)?;
-    }
-    let how = (inputs.invalid, words.preprocessing(), words.limits());
-    format!("{how:?}").hash(&mut hash);
-    Ok(format!("{:016x}.corpus", hash.finish()))
+    Ok(hash)
 }
 
 fn hash_file(path: &Path, hash: &mut DefaultHasher) -> anyhow::Result<()> {

@@ -8,13 +8,14 @@ mod output;
 mod paths;
 mod progress;
 mod reading;
+mod word_vectors;
 mod train;
 
 use args::Common;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     convert, count, demo, encode, inspect, manual, nearest, perplexity, reproduce, sample, tag,
-    vocab,
+    topics, vocab,
 };
 use output::Output;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Command {
     Perplexity(perplexity::PerplexityArgs),
     Sample(sample::SampleArgs),
     Tag(tag::TagArgs),
+    Topics(topics::TopicsArgs),
     Encode(encode::EncodeArgs),
     Nearest(nearest::NearestArgs),
     Inspect(inspect::InspectArgs),
@@ -77,6 +79,7 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,
         Command::Tag(args) => return tag::run(&args, &common, output),
+        Command::Topics(args) => topics::run(&args, &common, output)?,
         Command::Encode(args) => encode::run(&args, output)?,
         Command::Nearest(args) => nearest::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,

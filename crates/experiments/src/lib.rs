@@ -3,6 +3,9 @@
 //! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
 
 mod fhmm_tagging;
+mod glda_oov;
+mod glda_speed;
+mod glda_topics;
 mod hmm_ablation;
 mod hmm_language;
 mod hmm_tagging;
@@ -16,6 +19,10 @@ mod lm_baselines;
 mod penn_treebank;
 mod svg;
 mod tagging;
+mod topic_corpora;
+mod topic_map;
+
+pub use topic_map::{MapWord, topic_map};
 
 use serde::Serialize;
 use std::path::Path;
@@ -60,6 +67,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     lds_ner::EXPERIMENT,
     fhmm_tagging::PARTS_OF_SPEECH,
     fhmm_tagging::CHUNKS,
+    glda_speed::EXPERIMENT,
+    glda_topics::EXPERIMENT,
+    glda_oov::EXPERIMENT,
 ];
 
 /// Goes on with the experiment of this name where a run that was stopped left off, if it keeps its models.
@@ -78,9 +88,12 @@ pub fn resume(name: &str) -> Option<Run> {
 
 /// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
 pub fn figure(name: &str) -> Option<Draw> {
-    let drawn: [(Experiment, Draw); 2] =
-        [(lds_dynamics::EXPERIMENT, lds_dynamics::draw), (lds_rnn::EXPERIMENT, lds_rnn::draw)];
-    drawn.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, draw)| draw)
+    let draws: [(&str, Draw); 3] = [
+        (lds_dynamics::EXPERIMENT.name, lds_dynamics::draw),
+        (lds_rnn::EXPERIMENT.name, lds_rnn::draw),
+        (glda_speed::EXPERIMENT.name, glda_speed::draw),
+    ];
+    draws.into_iter().find(|&(of, _)| of == name).map(|(_, draw)| draw)
 }
 
 /// As [`Run`], with a picture besides the rows.

@@ -24,6 +24,16 @@ impl Svg {
         .expect("a string takes all");
     }
 
+    /// Text that begins at a place, in a colour.
+    pub(crate) fn coloured_text(&mut self, (x, y): (f64, f64), size: f64, fill: &str, text: &str) {
+        let text = escape(text);
+        writeln!(
+            self.body,
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" fill="{fill}">{text}</text>"#
+        )
+        .expect("a string takes all");
+    }
+
     /// A bar from a place to the right.
     pub(crate) fn bar(&mut self, (x, y): (f64, f64), width: f64, height: f64, shade: &str) {
         writeln!(

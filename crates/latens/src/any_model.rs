@@ -1,10 +1,11 @@
 use crate::encoder::encoder_of;
 use latens_corpus::{Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile};
-use latens_model::{LanguageModel, Tagger, TokenEncoder, Vectors, WordVectors};
+use latens_model::{LanguageModel, Tagger, TokenEncoder, TopicModel, Vectors, WordVectors};
 use latens_model_brown::Brown;
 use latens_model_fhmm::{self as fhmm, Fhmm};
 use latens_model_hmm::{Features, Hmm};
+use latens_model_lda::{Glda, Lda};
 use latens_model_lds::{self as lds, Lds};
 use latens_model_neural::{Architecture, Neural};
 use latens_model_ngram::Ngram;
@@ -25,6 +26,10 @@ pub enum AnyModel {
     Fhmm(Box<Fhmm>),
     /// A hidden Markov model.
     Hmm(Box<Hmm>),
+    /// Topics that are Gaussians over word vectors.
+    Glda(Box<Glda>),
+    /// Topics that are distributions over words.
+    Lda(Box<Lda>),
     /// A linear dynamical system.
     Lds(Box<Lds>),
     /// A neural language model.
@@ -46,6 +51,8 @@ impl AnyModel {
             AnyModel::Brown(_) => Brown::KIND,
             AnyModel::Fhmm(_) => Fhmm::KIND,
             AnyModel::Hmm(_) => Hmm::KIND,
+            AnyModel::Glda(_) => Glda::KIND,
+            AnyModel::Lda(_) => Lda::KIND,
             AnyModel::Lds(_) => Lds::KIND,
             AnyModel::Neural(model) => model.kind(),
             AnyModel::Ngram(_) => Ngram::KIND,
@@ -61,6 +68,8 @@ impl AnyModel {
             AnyModel::Brown(_) => "a Brown clustering",
             AnyModel::Fhmm(_) => "a factorial hidden Markov model",
             AnyModel::Hmm(_) => "a hidden Markov model",
+            AnyModel::Glda(_) => "a Gaussian topic model",
+            AnyModel::Lda(_) => "a topic model",
             AnyModel::Lds(_) => "a linear dynamical system",
             AnyModel::Neural(model) => match model.params().architecture {
                 Architecture::Ff => "a feed-forward language model",
@@ -80,6 +89,8 @@ impl AnyModel {
             AnyModel::Brown(model) => model.lexicon(),
             AnyModel::Fhmm(model) => model.lexicon(),
             AnyModel::Hmm(model) => model.lexicon(),
+            AnyModel::Glda(model) => model.lexicon(),
+            AnyModel::Lda(model) => model.lexicon(),
             AnyModel::Lds(model) => model.lexicon(),
             AnyModel::Neural(model) => model.lexicon(),
             AnyModel::Ngram(model) => model.lexicon(),
@@ -95,8 +106,11 @@ impl AnyModel {
         match self {
             AnyModel::Fhmm(model) => model.word_id(word),
             AnyModel::Brown(_)
+            | AnyModel::Glda(_)
             | AnyModel::Hmm(_)
+            | AnyModel::Lda(_)
             | AnyModel::Lds(_)
+            | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
@@ -110,6 +124,8 @@ impl AnyModel {
             AnyModel::Brown(model) => model.facts(),
             AnyModel::Fhmm(model) => model.facts(),
             AnyModel::Hmm(model) => model.facts(),
+            AnyModel::Glda(model) => model.facts(),
+            AnyModel::Lda(model) => model.facts(),
             AnyModel::Lds(model) => model.facts(),
             AnyModel::Neural(model) => model.facts(),
             AnyModel::Ngram(model) => model.facts(),
@@ -127,7 +143,26 @@ impl AnyModel {
             AnyModel::Ngram(model) => Some(model),
             AnyModel::Brown(_)
             | AnyModel::Fhmm(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Lds(_)
+            | AnyModel::Vectors(_)
+            | AnyModel::Word2vec(_)
+            | AnyModel::Tagger(_) => None,
+        }
+    }
+
+    /// The model as a topic model, if it is one.
+    pub fn as_topic_model(&self) -> Option<&dyn TopicModel> {
+        match self {
+            AnyModel::Glda(model) => Some(&**model),
+            AnyModel::Lda(model) => Some(&**model),
+            AnyModel::Brown(_)
+            | AnyModel::Fhmm(_)
+            | AnyModel::Hmm(_)
+            | AnyModel::Lds(_)
+            | AnyModel::Neural(_)
+            | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
             | AnyModel::Tagger(_) => None,
@@ -143,7 +178,11 @@ impl AnyModel {
             AnyModel::Lds(model) => Some(&**model),
             AnyModel::Vectors(model) => Some(model.vectors()),
             AnyModel::Word2vec(model) => Some(model),
-            AnyModel::Neural(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => None,
+            AnyModel::Glda(_)
+            | AnyModel::Lda(_)
+            | AnyModel::Neural(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Tagger(_) => None,
         }
     }
 
@@ -154,6 +193,8 @@ impl AnyModel {
             AnyModel::Tagger(model) => Some(Box::new(&**model)),
             AnyModel::Brown(_)
             | AnyModel::Fhmm(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Lds(_)
             | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
@@ -168,11 +209,13 @@ impl AnyModel {
             AnyModel::Lds(model) => {
                 WordVectors::new(model.dim(), model.type_vectors()).ok().map(Cow::Owned)
             }
+            AnyModel::Glda(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Word2vec(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Brown(_)
             | AnyModel::Fhmm(_)
             | AnyModel::Hmm(_)
+            | AnyModel::Lda(_)
             | AnyModel::Neural(_)
             | AnyModel::Ngram(_)
             | AnyModel::Tagger(_) => None,
@@ -187,7 +230,11 @@ impl AnyModel {
             AnyModel::Hmm(_) => Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Lds(_) => lds::Features::ALL.map(|(kind, _)| kind).to_vec(),
             AnyModel::Vectors(_) | AnyModel::Word2vec(_) => vec![VECTOR_FEATURES],
-            AnyModel::Neural(_) | AnyModel::Ngram(_) | AnyModel::Tagger(_) => vec![],
+            AnyModel::Glda(_)
+            | AnyModel::Lda(_)
+            | AnyModel::Neural(_)
+            | AnyModel::Ngram(_)
+            | AnyModel::Tagger(_) => vec![],
         }
     }
 
@@ -211,6 +258,8 @@ impl AnyModel {
             AnyModel::Word2vec(model) if kind == VECTOR_FEATURES => Some(Box::new(model)),
             AnyModel::Brown(_)
             | AnyModel::Neural(_)
+            | AnyModel::Glda(_)
+            | AnyModel::Lda(_)
             | AnyModel::Ngram(_)
             | AnyModel::Vectors(_)
             | AnyModel::Word2vec(_)
@@ -224,6 +273,8 @@ impl AnyModel {
             AnyModel::Brown(model) => model.save(path),
             AnyModel::Fhmm(model) => model.save(path),
             AnyModel::Hmm(model) => model.save(path),
+            AnyModel::Glda(model) => model.save(path),
+            AnyModel::Lda(model) => model.save(path),
             AnyModel::Lds(model) => model.save(path),
             AnyModel::Neural(model) => model.save(path),
             AnyModel::Ngram(model) => model.save(path),
@@ -250,6 +301,8 @@ pub(crate) fn open_file(file: &ModelFile) -> Result<AnyModel, FileError> {
         Brown::KIND => Brown::from_file(file).map(AnyModel::Brown),
         Fhmm::KIND => Fhmm::from_file(file).map(|model| AnyModel::Fhmm(Box::new(model))),
         Hmm::KIND => Hmm::from_file(file).map(|model| AnyModel::Hmm(Box::new(model))),
+        Glda::KIND => Glda::from_file(file).map(|model| AnyModel::Glda(Box::new(model))),
+        Lda::KIND => Lda::from_file(file).map(|model| AnyModel::Lda(Box::new(model))),
         Lds::KIND => Lds::from_file(file).map(|model| AnyModel::Lds(Box::new(model))),
         kind if Neural::KINDS.contains(&kind) => {
             Neural::from_file(file).map(|model| AnyModel::Neural(Box::new(model)))

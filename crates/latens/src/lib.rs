@@ -14,6 +14,7 @@ pub use latens_model as model;
 pub use latens_model_brown as brown;
 pub use latens_model_fhmm as fhmm;
 pub use latens_model_hmm as hmm;
+pub use latens_model_lda as lda;
 pub use latens_model_lds as lds;
 pub use latens_model_neural as neural;
 pub use latens_model_ngram as ngram;

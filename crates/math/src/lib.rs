@@ -1,6 +1,7 @@
 //! Numeric building blocks. There are no words here: slices and matrices in, numbers out.
 
 pub mod chain;
+mod gamma;
 pub mod hogwild;
 pub mod lbfgs;
 mod real;
@@ -11,6 +12,7 @@ mod row_sums;
 mod sampling;
 mod sparse;
 
+pub use gamma::{digamma, ln_gamma};
 pub use log_space::{log_add, log_sum_exp};
 pub use products::BlockRef;
 pub use real::{Real, softmax, softmax_columns};

@@ -1,3 +1,5 @@
+mod topics;
+
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
@@ -70,6 +72,8 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             hidden_markov(folder, common.seed)?,
             word_vectors(folder, common.seed)?,
             dynamical(folder, common.seed)?,
+            topics::words(folder, common.seed)?,
+            topics::vectors(folder, common.seed)?,
         ],
     };
     output.result(&result, |out| {
@@ -123,7 +127,15 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    let files = [NGRAM_FILE, BROWN_FILE, HMM_FILE, WORD2VEC_FILE, LDS_FILE];
+    let files = [
+        NGRAM_FILE,
+        BROWN_FILE,
+        HMM_FILE,
+        WORD2VEC_FILE,
+        LDS_FILE,
+        topics::LDA_FILE,
+        topics::GLDA_FILE,
+    ];
     match other_text.or_else(|| files.into_iter().find(is_other_model)) {
         Some(name) => Err(hinted(
             format!("`{}` exists and is not of this demo", folder.join(name).display()),

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 /// The vectors in a file of another program.
-pub(super) fn read(
+pub(crate) fn read(
     file: &mut dyn BufRead,
     format: ForeignFormat,
     words: Option<&Path>,
@@ -74,7 +74,7 @@ pub(super) fn write(
 }
 
 /// A matrix needs a list of words, and nothing else has one.
-pub(super) fn check_words(format: ForeignFormat, words: Option<&Path>) -> Result<()> {
+pub(crate) fn check_words(format: ForeignFormat, words: Option<&Path>) -> Result<()> {
     let is_npy = matches!(format, ForeignFormat::Npy);
     ensure!(is_npy || words.is_none(), "`--words` is for the format `npy` alone");
     if is_npy && words.is_none() {

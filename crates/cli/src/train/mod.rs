@@ -2,7 +2,9 @@
 
 mod brown;
 mod fhmm;
+mod glda;
 mod hmm;
+mod lda;
 mod lds;
 mod neural;
 mod ngram;
@@ -11,7 +13,7 @@ mod word2vec;
 pub(crate) use hmm::TAG_COLUMN;
 
 use crate::args::{Common, TextArgs, WordArgs};
-use crate::cache::{CacheArgs, read_corpus};
+use crate::cache::{CacheArgs, read_corpus, read_documents};
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
@@ -20,7 +22,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latens::AnyModel;
-use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
+use latens::corpus::{Corpus, Documents, Lexicon, Sentences, WordId};
 use latens::model::Checkpoint;
 use latens::model::file::inspect;
 use latens::tasks::perplexity;
@@ -45,7 +47,9 @@ enum ModelArgs {
     Brown(brown::BrownArgs),
     Ff(Box<neural::FfArgs>),
     Fhmm(Box<fhmm::FhmmArgs>),
+    Glda(Box<glda::GldaArgs>),
     Hmm(Box<hmm::HmmArgs>),
+    Lda(lda::LdaArgs),
     Lds(Box<lds::LdsArgs>),
     Lstm(Box<neural::LstmArgs>),
     Ngram(ngram::NgramArgs),
@@ -116,7 +120,9 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
         ModelArgs::Brown(args) => brown::run(args, output),
         ModelArgs::Ff(args) => neural::run_ff(args, common, output),
         ModelArgs::Fhmm(args) => fhmm::run(args, common, output),
+        ModelArgs::Glda(args) => glda::run(args, common, output),
         ModelArgs::Hmm(args) => hmm::run(args, common, output),
+        ModelArgs::Lda(args) => lda::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Lstm(args) => neural::run_lstm(args, common, output),
         ModelArgs::Ngram(args) => ngram::run(args, common, output),
@@ -152,6 +158,23 @@ impl TrainingArgs {
             Some(checkpoint_path(&self.output)),
             output,
         )
+    }
+
+    /// The same for a model of documents, which come with it.
+    fn begin_documents(&self, output: &Output) -> Result<(Training<'_>, Documents)> {
+        if self.valid.is_some() {
+            return Err(hinted(
+                "topics are not measured on another text while they are learned",
+                "run it without `--valid`, and then `latens topics eval`",
+            ));
+        }
+        self.check_files()?;
+        let inputs = watched(self.text.inputs()?, output);
+        let vocab = self.words.vocab.as_deref();
+        let (lexicon, documents) =
+            read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let training = self.begin_counted(lexicon, documents.n_tokens(), output)?;
+        Ok((training, documents))
     }
 
     fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {

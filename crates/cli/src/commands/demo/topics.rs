@@ -1,0 +1,100 @@
+//! Topics of the embedded documents, over words and over the vectors of the demo.
+
+use super::{ModelResult, WORD2VEC_FILE};
+use anyhow::Result;
+use latens::corpus::{
+    Documents, Field, Format, Inputs, Lexicon, Preprocessing, Tokenize, VocabLimits, WordId,
+};
+use latens::lda::{
+    Glda, GldaData, GldaParams, InferenceParams, Inferred, Lda, LdaParams, Ranking, Topics,
+};
+use latens::model::{Params, unwatched};
+use latens::word2vec::Word2vec;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+pub(super) const LDA_FILE: &str = "demo.lda";
+pub(super) const GLDA_FILE: &str = "demo.glda";
+
+const N_TOPICS: usize = 10;
+
+fn documents(folder: &Path) -> Result<(Lexicon, Documents)> {
+    let format = Some(Format::Docs(vec![Field::Label, Field::Split, Field::Text]));
+    let inputs = Inputs { format, ..Inputs::new([folder.join("documents.tsv")]) };
+    let preprocessing =
+        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let limits = VocabLimits { min_count: 3, max_vocab: 0 };
+    Ok(Documents::read(&inputs, &preprocessing, &limits)?)
+}
+
+pub(super) fn words(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let (lexicon, documents) = documents(folder)?;
+    let params = LdaParams { n_topics: N_TOPICS, seed, ..LdaParams::default() }.validate()?;
+    let model = Lda::fit(&params, &lexicon, &documents, &mut unwatched)?;
+    model.save(&folder.join(LDA_FILE))?;
+    let found = model.infer(&documents, &InferenceParams::default().validate()?);
+    let purity = purity(&documents, &found);
+    let topics = table(&lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
+    let text = format!(
+        "lda: finds what documents are about\n  \
+         of {N_TOPICS} topics, these words are in no other:\n{topics}  \
+         the strongest topic of a document tells its subject for {:.0} % of them\n",
+        100.0 * purity
+    );
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(ModelResult { model: Lda::KIND, seconds, metrics: json!({ "purity": purity }), text })
+}
+
+pub(super) fn vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
+    let started = Instant::now();
+    let (lexicon, documents) = documents(folder)?;
+    let word2vec = Word2vec::open(&folder.join(WORD2VEC_FILE))?;
+    let (vectors, _) = word2vec.vectors().for_words(&word2vec.lexicon().vocab, &lexicon.vocab);
+    let params = GldaParams {
+        n_topics: N_TOPICS,
+        n_iterations: 30,
+        likelihood_weight: 0.1,
+        seed,
+        ..GldaParams::default()
+    };
+    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let model = Glda::fit(&params.validate()?, data, &mut unwatched)?;
+    model.save(&folder.join(GLDA_FILE))?;
+    let params = InferenceParams::default().validate()?;
+    let found = model.infer(&documents, None, Topics::Fixed, &params);
+    let purity = purity(&documents, &found);
+    let topics = table(&lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
+    let text = format!(
+        "glda: the same with topics over the vectors of words, so that new words have topics, too\n\
+         {topics}  the strongest topic tells the subject of {:.0} %\n",
+        100.0 * purity
+    );
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(ModelResult { model: Glda::KIND, seconds, metrics: json!({ "purity": purity }), text })
+}
+
+/// The first topics, a line each.
+fn table(lexicon: &Lexicon, words: impl Fn(usize) -> Vec<(WordId, f32)>) -> String {
+    let line = |k: usize| {
+        let words = words(k).into_iter().map(|(word, _)| lexicon.vocab.word(word));
+        format!("    {}\n", words.collect::<Vec<_>>().join(" "))
+    };
+    (0..5).map(line).collect()
+}
+
+/// The share of documents whose subject is the most frequent one of those with the same strongest topic.
+fn purity(documents: &Documents, found: &[Inferred]) -> f64 {
+    let mut subjects: BTreeMap<usize, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (document, found) in documents.iter().zip(found) {
+        let strongest = (0..found.mixture.len())
+            .max_by(|&a, &b| found.mixture[a].total_cmp(&found.mixture[b]))
+            .unwrap_or(0);
+        *subjects.entry(strongest).or_default().entry(document.label).or_default() += 1;
+    }
+    let best = |counts: &BTreeMap<&str, usize>| counts.values().copied().max().unwrap_or(0);
+    let n_right: usize = subjects.values().map(best).sum();
+    n_right as f64 / documents.len().max(1) as f64
+}

@@ -1,0 +1,139 @@
+use crate::args::{Common, TextArgs};
+use crate::commands::topic_model;
+use crate::errors::hinted;
+use crate::output::{Output, print, print_json, thousands};
+use crate::paths::check_output;
+use crate::reading::watched;
+use crate::word_vectors::VectorFormatArgs;
+use anyhow::{Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use latens::AnyModel;
+use latens::corpus::Documents;
+use latens::corpus::storage::write_atomically;
+use latens::lda::{InferenceParams, Inferred, MoreVectors, Topics};
+use latens::model::Params;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Find the mixture of topics of documents
+///
+/// A topic model and documents go in; out comes a line for each document: its label if it has one, the number of its
+/// tokens that the model knows nothing of, and the share of each topic, separated by tabs. With `--vectors`, words that
+/// were not in the training text take part in Gaussian topics if they have a vector there.
+#[derive(Args)]
+pub(crate) struct InferArgs {
+    /// A topic model
+    model: PathBuf,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Vectors for words that were not in the training text
+    #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
+    vectors: Option<PathBuf>,
+    #[command(flatten)]
+    format: VectorFormatArgs,
+    /// What becomes of Gaussian topics when new documents come
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = MovingArg::Fixed)]
+    topics: MovingArg,
+    /// How many documents come at once, where topics move
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    batch: usize,
+    /// How often every token is sampled; mixtures are means over the later half
+    #[arg(long, value_name = "N", default_value_t = InferenceParams::default().n_sweeps)]
+    n_sweeps: usize,
+    /// Where to write the lines [default: the standard output]
+    #[arg(short, long, value_name = "FILE.tsv")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum MovingArg {
+    /// They stay as they are
+    Fixed,
+    /// They move with each batch, and then go back
+    Online,
+    /// They move with each batch, and stay there
+    Cumulative,
+}
+
+pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<()> {
+    if let Some(path) = &args.output {
+        let inputs = args.text.files.iter().chain([&args.model]).chain(&args.vectors);
+        check_output(path, inputs)?;
+    }
+    ensure!(args.batch > 0, "`--batch` must be at least 1, got 0");
+    let model = latens::open(&args.model)?;
+    topic_model(&model, &args.model)?;
+    let inputs = watched(args.text.inputs()?, output);
+    let documents = Documents::read_with(&inputs, model.lexicon())?;
+    let found = infer(args, common.seed, &model, &documents)?;
+    let n_skipped: usize = found.iter().map(|document| document.n_skipped).sum();
+    if n_skipped > 0 {
+        let (n, all) = (thousands(n_skipped), thousands(documents.n_tokens()));
+        output.note(&format!("{n} of {all} tokens are words that the model knows nothing of"));
+    }
+    let write = |out: &mut dyn Write| write_lines(&documents, &found, out);
+    match &args.output {
+        Some(path) => write_atomically(path, |mut out| write(&mut out))?,
+        None if output.is_json() => {}
+        None => return print(write),
+    }
+    if output.is_json() {
+        return print_json(&as_json(&documents, &found));
+    }
+    output.result(&Value::Null, |out| writeln!(out, "{} documents", thousands(found.len())))
+}
+
+fn infer(
+    args: &InferArgs,
+    seed: u64,
+    model: &AnyModel,
+    documents: &Documents,
+) -> Result<Vec<Inferred>> {
+    let params = InferenceParams { n_sweeps: args.n_sweeps, seed }.validate()?;
+    let model = match model {
+        AnyModel::Glda(model) => model,
+        AnyModel::Lda(model) => {
+            if args.topics != MovingArg::Fixed || args.vectors.is_some() {
+                let message = "topics of words know no vectors, and stay as they are";
+                return Err(hinted(message, "run it without `--vectors` and `--topics`"));
+            }
+            return Ok(model.infer(documents, &params));
+        }
+        other => bail!("it is {}", other.description()),
+    };
+    let more = match &args.vectors {
+        Some(path) => Some((path, args.format.read(path)?)),
+        None => None,
+    };
+    if let Some((path, (_, vectors))) = &more {
+        let (found, needed) = (vectors.dim(), model.vectors().dim());
+        ensure!(
+            found == needed,
+            "the vectors in `{}` have {found} numbers, but those of the model have {needed}",
+            path.display()
+        );
+    }
+    let more =
+        more.as_ref().map(|(_, (lexicon, vectors))| MoreVectors { vocab: &lexicon.vocab, vectors });
+    let topics = match args.topics {
+        MovingArg::Fixed => Topics::Fixed,
+        MovingArg::Online => Topics::Online(args.batch),
+        MovingArg::Cumulative => Topics::Cumulative(args.batch),
+    };
+    Ok(model.infer(documents, more, topics, &params))
+}
+
+fn write_lines(documents: &Documents, found: &[Inferred], out: &mut dyn Write) -> io::Result<()> {
+    for (document, found) in documents.iter().zip(found) {
+        write!(out, "{}\t{}", document.label, found.n_skipped)?;
+        found.mixture.iter().try_for_each(|share| write!(out, "\t{share:.6}"))?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn as_json(documents: &Documents, found: &[Inferred]) -> Value {
+    let one = |(document, found): (latens::corpus::Document<'_>, &Inferred)| json!({ "label": document.label, "skipped": found.n_skipped, "mixture": found.mixture });
+    json!({ "mixtures": documents.iter().zip(found).map(one).collect::<Vec<_>>() })
+}

@@ -1,0 +1,64 @@
+use super::TopWordArgs;
+use crate::commands::topic_model;
+use crate::errors::hinted;
+use crate::output::Output;
+use crate::paths::check_output;
+use anyhow::{Result, ensure};
+use clap::Args;
+use latens::corpus::storage::write_atomically;
+use latens_experiments::{MapWord, topic_map};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Draw the words of topics in a plane
+///
+/// A Gaussian topic model goes in; out comes a picture in which the best words of topics stand where their vectors are
+/// along the two directions in which these differ most, coloured by topic. A name that ends in `.html` makes a page.
+#[derive(Args)]
+pub(crate) struct MapArgs {
+    /// A Gaussian topic model
+    model: PathBuf,
+    #[command(flatten)]
+    words: TopWordArgs,
+    /// Which topics to draw, e.g., `0,3,17` [default: the first nine]
+    #[arg(long, value_delimiter = ',', value_name = "N,...")]
+    topics: Vec<usize>,
+    /// Where to draw it, `.svg` or `.html`
+    #[arg(short, long, value_name = "PATH")]
+    output: PathBuf,
+}
+
+pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
+    check_output(&args.output, [&args.model])?;
+    let model = latens::open(&args.model)?;
+    let n_topics = topic_model(&model, &args.model)?.n_topics();
+    let Some(vectors) = model.word_vectors() else {
+        let what = model.description();
+        return Err(hinted(
+            format!("`{}` is {what}: its words have no place", args.model.display()),
+            "train Gaussian topics, `latens train glda`",
+        ));
+    };
+    let topics =
+        if args.topics.is_empty() { (0..n_topics.min(9)).collect() } else { args.topics.clone() };
+    let mut words = Vec::new();
+    for &topic in &topics {
+        ensure!(topic < n_topics, "there is no topic {topic}: they are 0 to {}", n_topics - 1);
+        for word in args.words.of_topic(&model, topic) {
+            let Some(vector) = vectors.get(word) else { continue };
+            words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });
+        }
+    }
+    let picture = topic_map(&words);
+    let is_page = args.output.extension().is_some_and(|extension| extension == "html");
+    let text = if is_page {
+        format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>Topics</title>\n{picture}")
+    } else {
+        picture
+    };
+    write_atomically(&args.output, |out| out.write_all(text.as_bytes()))?;
+    let path = args.output.display().to_string();
+    let result = json!({ "path": path, "words": words.len() });
+    output.result(&result, |out| writeln!(out, "wrote `{path}`: {} words", words.len()))
+}

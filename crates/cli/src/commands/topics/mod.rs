@@ -1,0 +1,117 @@
+//! `latens topics`: what topics are about, which of them documents have, and whether they make sense.
+
+mod eval;
+mod infer;
+mod map;
+
+use super::topic_model;
+use crate::args::Common;
+use crate::output::Output;
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use latens::AnyModel;
+use latens::corpus::WordId;
+use latens::lda::Ranking;
+use serde::Serialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Show topics, find those of documents, and measure whether they make sense
+#[derive(Args)]
+pub(crate) struct TopicsArgs {
+    #[command(subcommand)]
+    command: TopicsCommand,
+}
+
+#[derive(Subcommand)]
+enum TopicsCommand {
+    Show(ShowArgs),
+    Infer(Box<infer::InferArgs>),
+    Eval(Box<eval::EvalArgs>),
+    Map(map::MapArgs),
+}
+
+/// Show the words of each topic
+///
+/// A topic model goes in; out comes a line for each topic, with its best words.
+#[derive(Args)]
+struct ShowArgs {
+    /// A topic model
+    model: PathBuf,
+    #[command(flatten)]
+    words: TopWordArgs,
+}
+
+/// Which words stand for a topic.
+#[derive(Args)]
+struct TopWordArgs {
+    /// How many words to take of each topic
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    n_words: usize,
+    /// By what words are ordered [default: count for Gaussian topics, density else]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<RankingArg>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RankingArg {
+    /// The topic's density at the word's vector, of words seen 5 times; the word's probability, where topics have one
+    Density,
+    /// How often the word is in the topic
+    Count,
+    /// The same times the share of the word's tokens that this is
+    Distinctive,
+}
+
+/// A topic as it is shown.
+#[derive(Serialize)]
+struct Topic {
+    topic: usize,
+    words: Vec<String>,
+}
+
+pub(crate) fn run(args: &TopicsArgs, common: &Common, output: &Output) -> Result<()> {
+    match &args.command {
+        TopicsCommand::Show(args) => show(args, output),
+        TopicsCommand::Infer(args) => infer::run(args, common, output),
+        TopicsCommand::Eval(args) => eval::run(args, output),
+        TopicsCommand::Map(args) => map::run(args, output),
+    }
+}
+
+fn show(args: &ShowArgs, output: &Output) -> Result<()> {
+    let model = latens::open(&args.model)?;
+    let topics = args.words.topics(&model, &args.model)?;
+    output.result(&json!({ "topics": topics }), |out| {
+        topics.iter().try_for_each(|t| writeln!(out, "{:3}  {}", t.topic, t.words.join(" ")))
+    })
+}
+
+impl TopWordArgs {
+    /// The best words of each topic.
+    fn topics(&self, model: &AnyModel, path: &Path) -> Result<Vec<Topic>> {
+        let n_topics = topic_model(model, path)?.n_topics();
+        let vocab = &model.lexicon().vocab;
+        let topic = |topic: usize| {
+            let words = self.of_topic(model, topic);
+            let words = words.into_iter().map(|word| vocab.word(word).to_owned()).collect();
+            Topic { topic, words }
+        };
+        Ok((0..n_topics).map(topic).collect())
+    }
+
+    fn of_topic(&self, model: &AnyModel, topic: usize) -> Vec<WordId> {
+        let by = self.by.map(|by| match by {
+            RankingArg::Density => Ranking::Density,
+            RankingArg::Count => Ranking::Count,
+            RankingArg::Distinctive => Ranking::Distinctive,
+        });
+        let n = self.n_words;
+        let words = match (model, by) {
+            (AnyModel::Glda(model), Some(by)) => model.ranked_words(topic, n, by),
+            (AnyModel::Lda(model), Some(by)) => model.ranked_words(topic, n, by),
+            (model, _) => model.as_topic_model().map(|m| m.top_words(topic, n)).unwrap_or_default(),
+        };
+        words.into_iter().map(|(word, _)| word).collect()
+    }
+}

@@ -1,0 +1,55 @@
+use super::TrainingArgs;
+use crate::args::Common;
+use crate::output::Output;
+use anyhow::Result;
+use clap::Args;
+use latens::AnyModel;
+use latens::lda::{Lda, LdaParams};
+use latens::model::{Params, Progress};
+use serde_json::Map;
+
+/// Topics that are distributions over words (latent Dirichlet allocation)
+///
+/// Documents go in; out comes a topic model, for `latens topics`. Tokens are sampled one after the other from their
+/// exact conditionals, by one thread: the same seed gives the same topics.
+#[derive(Args)]
+pub(crate) struct LdaArgs {
+    #[command(flatten)]
+    training: TrainingArgs,
+    /// How many topics there are
+    #[arg(long, value_name = "N", default_value_t = LdaParams::default().n_topics)]
+    n_topics: usize,
+    /// How often every token is sampled
+    #[arg(long, value_name = "N", default_value_t = LdaParams::default().n_iterations)]
+    n_iterations: usize,
+    /// How evenly documents mix topics, for each topic [default: 1 / N topics]
+    #[arg(long, value_name = "A")]
+    alpha: Option<f64>,
+    /// Fit an own alpha for each topic, every 20 iterations
+    #[arg(long)]
+    optimize_alpha: bool,
+    /// How evenly topics mix words, for each word
+    #[arg(long, value_name = "B", default_value_t = LdaParams::default().beta)]
+    beta: f64,
+}
+
+pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()> {
+    let LdaArgs { n_topics, n_iterations, alpha, optimize_alpha, beta, .. } = *args;
+    let seed = common.seed;
+    let params = LdaParams { n_topics, n_iterations, alpha, optimize_alpha, beta, seed };
+    let params = params.validate()?;
+    let (mut training, documents) = args.training.begin_documents(output)?;
+    let lexicon = training.corpus.lexicon.clone();
+    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
+    let fitted = match &training.checkpoint {
+        Some(checkpoint) => Lda::resume(&params, &lexicon, &documents, checkpoint, watch),
+        None => Lda::fit(&params, &lexicon, &documents, watch),
+    };
+    let model = training.watcher.finish(fitted)?;
+    let mut metrics = Map::new();
+    for name in ["log_likelihood", "log_likelihood_per_token", "tokens_per_second", "empty_topics"]
+    {
+        metrics.extend(model.facts().get(name).map(|value| (name.to_owned(), value.clone())));
+    }
+    training.finish(&AnyModel::Lda(Box::new(model)), metrics, output)
+}

@@ -1,0 +1,126 @@
+//! Word vectors as an input: a model of ours, or a file of another program.
+
+use crate::commands::convert::ForeignFormat;
+use crate::commands::vectors;
+use crate::errors::hinted;
+use crate::output::Output;
+use crate::paths::check_input;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use latens::corpus::{Lexicon, Preprocessing, open_input};
+use latens::model::file::inspect;
+use latens::model::{Coverage, WordVectors};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Below this share of tokens with a vector, a user should know.
+const ENOUGH: f64 = 0.5;
+
+/// How a file of word vectors is written.
+#[derive(Args)]
+pub(crate) struct VectorFormatArgs {
+    /// How the vectors are written [default: a model of ours, or by the file's extension and first line]
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Word vectors")]
+    vectors_format: Option<VectorFormat>,
+    /// The words of vectors in the format `npy`, one a line
+    #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
+    vectors_words: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum VectorFormat {
+    /// Text, after a line with the number of words and of columns
+    Word2vec,
+    /// The bytes of the numbers
+    Word2vecBinary,
+    /// Text without a first line
+    Glove,
+    /// The same as `word2vec`
+    Fasttext,
+    /// A matrix of numpy, with `--vectors-words`
+    Npy,
+}
+
+impl From<VectorFormat> for ForeignFormat {
+    fn from(format: VectorFormat) -> ForeignFormat {
+        match format {
+            VectorFormat::Word2vec => ForeignFormat::Word2vec,
+            VectorFormat::Word2vecBinary => ForeignFormat::Word2vecBinary,
+            VectorFormat::Glove => ForeignFormat::Glove,
+            VectorFormat::Fasttext => ForeignFormat::Fasttext,
+            VectorFormat::Npy => ForeignFormat::Npy,
+        }
+    }
+}
+
+impl VectorFormatArgs {
+    /// Refuses files that cannot be read, before anything else is done.
+    pub(crate) fn check(&self, path: &Path) -> Result<()> {
+        check_input(path)?;
+        self.vectors_words.as_deref().map_or(Ok(()), check_input)
+    }
+
+    /// The words and vectors in a file.
+    pub(crate) fn read(&self, path: &Path) -> Result<(Lexicon, WordVectors)> {
+        if self.vectors_format.is_none() && inspect(path).is_ok() {
+            let model = latens::open(path)?;
+            let Some(vectors) = model.word_vectors() else {
+                return Err(hinted(
+                    format!(
+                        "`{}` is {}: it has no word vectors",
+                        path.display(),
+                        model.description()
+                    ),
+                    "`latens train word2vec` makes some, and GloVe and others can be downloaded",
+                ));
+            };
+            return Ok((model.lexicon().clone(), vectors.into_owned()));
+        }
+        let reading = || format!("cannot read the vectors in `{}`", path.display());
+        let mut file = BufReader::new(open_input(path).with_context(reading)?);
+        let format = match self.vectors_format {
+            Some(format) => format.into(),
+            None => guess(path, &mut file).with_context(reading)?,
+        };
+        vectors::check_words(format, self.vectors_words.as_deref())?;
+        let words = self.vectors_words.as_deref();
+        let model = vectors::read(&mut file, format, words, &Preprocessing::default());
+        let model = model.with_context(reading)?;
+        let vectors = model.word_vectors().expect("vectors were read").into_owned();
+        Ok((model.lexicon().clone(), vectors))
+    }
+}
+
+/// The format of a file by its extension, and else by whether its first line is two numbers.
+fn guess(path: &Path, file: &mut impl BufRead) -> Result<ForeignFormat> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "npy" => return Ok(ForeignFormat::Npy),
+        "bin" => return Ok(ForeignFormat::Word2vecBinary),
+        "vec" => return Ok(ForeignFormat::Fasttext),
+        _ => {}
+    }
+    let begin = file.fill_buf()?;
+    let line = begin.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let is_header = fields.len() == 2 && fields.iter().all(|field| field.parse::<u64>().is_ok());
+    Ok(if is_header { ForeignFormat::Word2vec } else { ForeignFormat::Glove })
+}
+
+/// Tells how much of a vocabulary has vectors, and warns if that is little.
+pub(crate) fn tell_coverage(coverage: &Coverage, output: &Output) {
+    let share = 100.0 * coverage.share();
+    let Coverage { n_words, n_found, n_lowercased, .. } = coverage;
+    output.note(&format!(
+        "{n_found} of {n_words} words have a vector ({n_lowercased} of them that of their small letters): \
+         {share:.1} % of the tokens"
+    ));
+    if coverage.share() < ENOUGH {
+        output.note(&format!(
+            "warning: the vectors cover only {share:.1} % of the tokens; all others are left out \
+             (`--lowercase` and `--tokenize words` may help)"
+        ));
+    }
+}

@@ -1,0 +1,159 @@
+//! `train glda`, `train lda` and `topics`, as users run them.
+
+mod common;
+
+use common::Folder;
+use latens::corpus::embedded;
+use std::fmt::Write;
+
+const READ: &str = "--format docs --fields label,split,text --tokenize words --lowercase";
+
+/// The embedded documents as `docs.tsv`, with vectors of some words as `vectors.txt`: words of one letter of the
+/// alphabet are near each other.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let docs = embedded::docs();
+    folder.write("docs.tsv", &docs);
+    let text = docs.to_lowercase();
+    let mut words: Vec<&str> = text
+        .split(|c: char| !c.is_ascii_lowercase())
+        .filter(|word| word.len() > 2 && *word != "the")
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    let mut vectors = String::new();
+    for (i, word) in words.iter().enumerate() {
+        let first = f64::from(word.as_bytes()[0] - b'a');
+        let jitter = |k: usize| ((i * k % 17) as f64 - 8.0) / 20.0;
+        writeln!(vectors, "{word} {:.3} {:.3} {:.3}", first + jitter(3), jitter(5), jitter(7))
+            .unwrap();
+    }
+    folder.write("vectors.txt", vectors);
+    folder
+}
+
+#[test]
+fn gaussian_topics_are_trained_shown_used_measured_and_drawn() {
+    let folder = folder();
+    let result = folder.json(&format!(
+        "train glda docs.tsv {READ} --vectors vectors.txt --n-topics 6 --n-iterations 5 -o m.glda --log log.jsonl"
+    ));
+    assert_eq!(result["model"], "glda");
+    let metrics = &result["metrics"];
+    assert!(metrics["tokens_per_second"].as_f64().unwrap() > 0.0);
+    assert!(metrics["log_likelihood"].is_number());
+    assert!((0.3..1.0).contains(&metrics["coverage"].as_f64().unwrap()));
+    let log = std::fs::read_to_string(folder.path().join("log.jsonl")).unwrap();
+    assert_eq!(log.lines().count(), 5);
+    assert!(
+        log.lines()
+            .all(|line| line.contains("tokens_per_second") && line.contains("log_likelihood"))
+    );
+
+    let shown = folder.json("topics show m.glda --n-words 4 --by density");
+    assert_eq!(shown["topics"].as_array().unwrap().len(), 6);
+    assert_eq!(shown["topics"][0]["words"].as_array().unwrap().len(), 4);
+
+    folder.write("new.txt", "the sail zzzsail\nzzz\n\n");
+    folder.write("more.txt", "zzzsail 18.0 0.1 0.1\n");
+    let found = folder.json("topics infer m.glda new.txt");
+    assert_eq!(found["mixtures"].as_array().unwrap().len(), 3);
+    assert_eq!(found["mixtures"][0]["skipped"], 2);
+    for topics in ["fixed", "online", "cumulative"] {
+        let command =
+            format!("topics infer m.glda new.txt --vectors more.txt --topics {topics} --batch 2");
+        let found = folder.json(&command);
+        assert_eq!(found["mixtures"][0]["skipped"], 1);
+        assert_eq!(found["mixtures"][0]["mixture"].as_array().unwrap().len(), 6);
+    }
+
+    let reading = "--reference docs.tsv --format docs --fields label,split,text";
+    let first = folder.json(&format!("topics eval m.glda {reading} --cache kept"));
+    assert!((-1.0..=1.0).contains(&first["npmi"].as_f64().unwrap()));
+    assert_eq!(first["documents"], 300);
+    assert_eq!(first, folder.json(&format!("topics eval m.glda {reading} --cache kept")));
+
+    folder.json("topics map m.glda -o map.svg");
+    folder.json("topics map m.glda --topics 1,2 -o map.html");
+    let svg = std::fs::read_to_string(folder.path().join("map.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.matches("<text").count() > 50);
+}
+
+#[test]
+fn topics_of_words_are_trained_and_used() {
+    let folder = folder();
+    let result = folder.json(&format!(
+        "train lda docs.tsv {READ} --n-topics 10 --n-iterations 60 --min-count 3 -o m.lda"
+    ));
+    assert_eq!(result["model"], "lda");
+    assert!(result["metrics"]["tokens_per_second"].as_f64().unwrap() > 0.0);
+    let found = folder.json("topics infer m.lda docs.tsv --format docs --fields label,split,text");
+    // Documents of one subject have more in common than those of two.
+    let documents = found["mixtures"].as_array().unwrap();
+    let mixture = |d: usize| -> Vec<f64> {
+        documents[d]["mixture"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+    };
+    let alike = |a: usize, b: usize| -> f64 {
+        mixture(a).iter().zip(mixture(b)).map(|(a, b)| a.min(b)).sum()
+    };
+    let (mut same, mut other) = (0.0, 0.0);
+    for i in 0..100 {
+        same += alike(3 * i, 3 * i / 30 * 30 + (3 * i + 7) % 30);
+        other += alike(3 * i, (3 * i + 67) % 300);
+    }
+    assert!(same > 1.2 * other, "{same} {other}");
+    let refused = folder.run("topics map m.lda -o map.svg");
+    assert_eq!(refused.code, Some(2));
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_written() {
+    let folder = folder();
+    folder.write("nan.txt", "sail 1.0 nan 2.0\n");
+    folder.write("twice.txt", "sail 1.0 2.0 2.0\nsail 1.0 2.0 3.0\n");
+    folder.write("short.txt", "sail 1.0 2.0 2.0\nship 1.0 2.0\n");
+    folder.write("other.txt", "qqqq 1.0 2.0 2.0\n");
+    folder.write("two.txt", "sail 1.0 2.0 2.0\nship 1.0 2.5 2.0\n");
+    let train = |args: &str| folder.run(&format!("train glda docs.tsv {READ} -o m.glda {args}"));
+    for (args, message) in [
+        ("--vectors nan.txt", "not finite"),
+        ("--vectors twice.txt", "comes twice"),
+        ("--vectors short.txt", "numbers expected"),
+        ("--vectors absent.txt", "cannot read"),
+        ("--vectors other.txt", "a word that has a vector"),
+        ("--vectors vectors.txt --nu 2", "`nu` must be above the number of dimensions less one, 2"),
+        (
+            "--vectors vectors.txt --n-topics 60000",
+            "`n_topics` must be at most the number of tokens",
+        ),
+        ("--vectors vectors.txt --valid docs.tsv", "without `--valid`"),
+        ("--vectors docs.tsv", "cannot read the vectors"),
+    ] {
+        let ran = train(args);
+        assert_eq!(ran.code, Some(2), "{args}");
+        assert!(ran.stderr.contains(message), "{args}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"));
+    }
+    assert!(!folder.names().iter().any(|name| name.starts_with("m.glda")));
+    // Little is covered: that is told, with the figure.
+    let ran = train("--vectors two.txt --n-topics 2 --n-iterations 2");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: the vectors cover only"), "{}", ran.stderr);
+    let ran = folder.run("topics show docs.tsv");
+    assert_eq!(ran.code, Some(2));
+    let ran = folder.run("topics infer m.glda docs.tsv --vectors absent.txt");
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn documents_without_known_words_are_no_trouble() {
+    let folder = Folder::new();
+    folder.write("docs.txt", "\nzzz zzz\nsail ship sail\nship\n");
+    folder.write("vectors.txt", "sail 1.0 2.0\nship 1.5 2.5\n");
+    let train = "train glda docs.txt --vectors vectors.txt --n-topics 3 --n-iterations 3 -o m.glda";
+    let result = folder.json(train);
+    assert_eq!(result["metrics"]["documents_without_known_words"], 2);
+    let found = folder.json("topics infer m.glda docs.txt");
+    let third = found["mixtures"][1]["mixture"][0].as_f64().unwrap();
+    assert!((third - 1.0 / 3.0).abs() < 1e-6);
+}

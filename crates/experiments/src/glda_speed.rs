@@ -1,0 +1,176 @@
+//! Log-likelihood against time for the samplers of Gaussian LDA (Das et al. 2015, Figure 2).
+
+use crate::svg::Svg;
+use crate::topic_corpora::{encode, nips, vectors};
+use crate::{Experiment, Row};
+use anyhow::{Result, anyhow};
+use latens::lda::{Glda, GldaData, GldaParams, Sampler};
+use latens::model::{FitError, Params, Progress};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "glda-speed",
+    about: "samplers of Gaussian LDA on papers of NIPS: tokens a second, and how soon the likelihood rises",
+    run,
+};
+
+const SAMPLERS: [(&str, Sampler); 6] = [
+    ("naive", Sampler::Naive),
+    ("cholesky (paper)", Sampler::Cholesky),
+    ("alias (paper)", Sampler::Alias),
+    ("exact", Sampler::Exact),
+    ("mh", Sampler::Mh),
+    ("parallel", Sampler::Parallel),
+];
+const N_TOPICS: usize = 50;
+const DIM: usize = 50;
+
+/// One sampler's run.
+struct Curve {
+    name: &'static str,
+    tokens_per_second: f64,
+    /// Seconds, and the log-likelihood for a token then.
+    points: Vec<(f64, f64)>,
+}
+
+fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    Ok(rows(&curves(data, quick, note)?))
+}
+
+/// As [`run`], with the curves.
+pub(crate) fn draw(
+    data: &Path,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<(Vec<Row>, String)> {
+    let curves = curves(data, quick, note)?;
+    Ok((rows(&curves), picture(&curves)))
+}
+
+fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
+    let (n_documents, seconds) = if quick { (12, 5.0) } else { (60, 60.0) };
+    let documents: Vec<_> = nips(data)?.into_iter().step_by(1740 / n_documents).collect();
+    let (own, vectors) = vectors(data, DIM)?;
+    let (lexicon, documents) = encode(&documents)?;
+    let (vectors, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
+    note(&format!(
+        "{} tokens, of which {:.1} % have a vector",
+        documents.n_tokens(),
+        100.0 * coverage.share()
+    ));
+    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    SAMPLERS.iter().map(|&(name, sampler)| curve(name, sampler, data, seconds, note)).collect()
+}
+
+/// Runs a sampler for so many seconds, and at least two iterations.
+fn curve(
+    name: &'static str,
+    sampler: Sampler,
+    data: GldaData<'_>,
+    seconds: f64,
+    note: &mut dyn FnMut(&str),
+) -> Result<Curve> {
+    let params =
+        GldaParams { n_topics: N_TOPICS, n_iterations: 1000, sampler, ..GldaParams::default() };
+    let (mut points, mut speeds) = (Vec::new(), Vec::new());
+    let started = Instant::now();
+    let watch = &mut |progress: &Progress<'_>| {
+        let metric = |wanted| progress.metrics.iter().find(|(name, _)| *name == wanted);
+        let value = |wanted| metric(wanted).map_or(f64::NAN, |&(_, value)| value);
+        points.push((started.elapsed().as_secs_f64(), value("log_likelihood_per_token")));
+        speeds.push(value("tokens_per_second"));
+        let is_over = points.len() >= 2 && started.elapsed().as_secs_f64() > seconds;
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    match Glda::fit(&params.validate()?, data, watch) {
+        Ok(_) | Err(FitError::Interrupted) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let last = points.last().copied().ok_or_else(|| anyhow!("nothing was sampled"))?;
+    let n = speeds.len() as f64;
+    let tokens_per_second = n / speeds.iter().map(|speed| 1.0 / speed).sum::<f64>();
+    note(&format!(
+        "{name}: {} iterations, {tokens_per_second:.0} tokens/s, {:.3} nats a token after {:.1} s",
+        points.len(),
+        last.1,
+        last.0
+    ));
+    Ok(Curve { name, tokens_per_second, points })
+}
+
+fn rows(curves: &[Curve]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let speed_of = |name: &str| {
+        curves.iter().find(|curve| curve.name == name).map_or(f64::NAN, |c| c.tokens_per_second)
+    };
+    for curve in curves {
+        let mut row = |column: &str, paper, ours| {
+            let (row, column) = (curve.name.to_owned(), column.to_owned());
+            rows.push(Row { row, column, paper, ours });
+        };
+        row("tokens/s", None, curve.tokens_per_second);
+        let paper = (curve.name == "alias (paper)").then_some(9.93);
+        row("times cholesky", paper, curve.tokens_per_second / speed_of("cholesky (paper)"));
+        row("times alias", None, curve.tokens_per_second / speed_of("alias (paper)"));
+        row("nats/token at the end", None, curve.points.last().map_or(f64::NAN, |p| p.1));
+    }
+    rows
+}
+
+const COLOURS: [&str; 6] = ["#999999", "#d62728", "#ff7f0e", "#9467bd", "#1f77b4", "#2ca02c"];
+
+/// Seconds on a logarithmic axis, nats a token upwards.
+fn picture(curves: &[Curve]) -> String {
+    let (width, height, margin) = (720.0, 480.0, 60.0);
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let low = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(f64::INFINITY, f64::min);
+    let high = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let (x_low, x_high) = (low(|p| p.0.ln()), high(|p| p.0.ln()));
+    let (y_low, y_high) = (low(|p| p.1), high(|p| p.1));
+    let place = |&(x, y): &(f64, f64)| {
+        let across = (x.ln() - x_low) / (x_high - x_low).max(1e-9);
+        let up = (y - y_low) / (y_high - y_low).max(1e-9);
+        (margin + across * (width - 2.0 * margin), height - margin - up * (height - 2.0 * margin))
+    };
+    let mut svg = Svg::new(width, height);
+    for (i, (curve, colour)) in curves.iter().zip(COLOURS).enumerate() {
+        svg.line(&curve.points.iter().map(place).collect::<Vec<_>>(), colour, 1.5);
+        svg.coloured_text(
+            (width - 170.0, height - 150.0 + 15.0 * i as f64),
+            12.0,
+            colour,
+            curve.name,
+        );
+    }
+    let seconds = |log: f64| format!("{:.2} s", log.exp());
+    svg.text((margin, height - 25.0), 12.0, "start", &seconds(x_low));
+    svg.text((width - margin, height - 25.0), 12.0, "end", &seconds(x_high));
+    svg.text((width / 2.0, height - 25.0), 12.0, "middle", "time (logarithmic)");
+    svg.text((5.0, margin), 12.0, "start", &format!("{y_high:.2}"));
+    svg.text((5.0, height - margin), 12.0, "start", &format!("{y_low:.2}"));
+    svg.text((5.0, margin - 20.0), 12.0, "start", "log-likelihood, nats a token");
+    svg.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_drawn_and_compared() {
+        let curve = |name, speed| Curve {
+            name,
+            tokens_per_second: speed,
+            points: vec![(0.5, -20.0), (1.0, -19.0)],
+        };
+        let curves = [curve("cholesky (paper)", 10.0), curve("alias (paper)", 20.0)];
+        let rows = rows(&curves);
+        let alias = rows.iter().find(|r| r.row == "alias (paper)" && r.column == "times cholesky");
+        let alias = alias.map(|row| (row.ours, row.paper));
+        assert_eq!(alias, Some((2.0, Some(9.93))));
+        let picture = picture(&curves);
+        assert!(picture.contains("<polyline") && !picture.contains("NaN"));
+    }
+}

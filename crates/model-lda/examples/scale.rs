@@ -1,0 +1,76 @@
+//! How long an iteration of Gaussian LDA takes for large vocabularies and long vectors: documents that follow Zipf's law
+//! are made up, with vectors of as many clouds as there are topics.
+//!
+//! `cargo run --release -p latens-model-lda --example scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS]`
+#![allow(clippy::print_stdout)]
+
+use latens_corpus::{Documents, Format, Inputs, Preprocessing, Vocab, VocabLimits};
+use latens_math::Rng;
+use latens_model::{Params, WordVectors};
+use latens_model_lda::{Glda, GldaData, GldaParams};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// How long a document is.
+const LENGTH: usize = 200;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|number| number.parse().expect("a number"));
+    let mut next = |usual: usize| arguments.next().unwrap_or(usual);
+    let (n_tokens, n_words, dim) = (next(2_000_000), next(100_000), next(300));
+    let (n_topics, n_iterations) = (next(200), next(3));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("text");
+    std::fs::write(&path, text(n_tokens, n_words)).expect("room for the text");
+    let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
+    let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
+    let (lexicon, documents) =
+        Documents::read(&inputs, &preprocessing, &limits).expect("the text can be read");
+    let vectors = vectors(&lexicon.vocab, dim, n_topics);
+    println!("{} tokens, {} words, {dim} numbers", documents.n_tokens(), lexicon.vocab.len());
+    let params = GldaParams { n_topics, n_iterations, ..GldaParams::default() };
+    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let started = Instant::now();
+    let watch = &mut |progress: &latens_model::Progress<'_>| {
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{seconds:.1} s: iteration {}, {:?}", progress.done, progress.metrics);
+        ControlFlow::Continue(())
+    };
+    let model = Glda::fit(&params.validate().expect("good parameters"), data, watch);
+    let model = model.expect("it can be fitted");
+    println!("sampler {}", model.facts()["sampler"]);
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+        println!("{}", peak.unwrap_or_default());
+    }
+}
+
+/// Documents of words `w0`, `w1` …, of which `w4` is a fifth as frequent as `w0`; all words come at least once.
+fn text(n_tokens: usize, n_words: usize) -> String {
+    let mut rng = Rng::new(1);
+    let mut text = String::new();
+    for token in 0..n_tokens {
+        let word = if token < n_words {
+            token
+        } else {
+            // The inverse of the distribution function of a continuous Zipf's law.
+            ((n_words as f64).powf(rng.uniform()) as usize).min(n_words) - 1
+        };
+        let end = if token % LENGTH == LENGTH - 1 { '\n' } else { ' ' };
+        write!(text, "w{word}{end}").expect("a string takes all");
+    }
+    text
+}
+
+fn vectors(vocab: &Vocab, dim: usize, n_clouds: usize) -> WordVectors {
+    let mut rng = Rng::new(2);
+    let centres: Vec<f64> = (0..n_clouds * dim).map(|_| 0.5 * rng.normal()).collect();
+    let mut values = vec![0.0; 2 * dim];
+    for _ in 2..vocab.len() {
+        let cloud = (rng.uniform() * n_clouds as f64) as usize;
+        let centre = &centres[cloud * dim..][..dim];
+        values.extend(centre.iter().map(|c| (c + 0.5 * rng.normal()) as f32));
+    }
+    WordVectors::new(dim, values).expect("finite numbers")
+}

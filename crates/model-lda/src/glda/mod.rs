@@ -1,0 +1,23 @@
+//! LDA whose topics are Gaussians over word vectors.
+
+mod params;
+mod vectors;
+mod prior;
+mod cholesky;
+mod topic;
+mod density;
+mod table;
+mod problem;
+mod sampler;
+mod kmeans;
+mod types;
+mod fit;
+mod model;
+mod online;
+#[cfg(test)]
+mod tests;
+
+pub use fit::GldaData;
+pub use model::Glda;
+pub use online::{MoreVectors, Topics};
+pub use params::{Covariance, GldaParams, Preset, Sampler, Start};

@@ -1,0 +1,208 @@
+use super::density::Density;
+use super::params::GldaParams;
+use super::prior::Prior;
+use super::problem::Problem;
+use super::table::Table;
+use super::topic::Topic;
+use super::types::Types;
+use crate::counts::TypeCounts;
+use crate::documents::TypedDocuments;
+use crate::draw::padded_alpha;
+use crate::infer::{InferenceParams, Known, infer_fixed};
+use crate::sparse_counts::SparseCounts;
+use crate::top_words::{Ranking, best};
+use latens_corpus::{Lexicon, WordId};
+use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_model::{TopicModel, Valid, WordVectors};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Words seen fewer times are not among those that a topic is densest at: of rare words some are always near.
+const MIN_COUNT: u64 = 5;
+
+/// Topics that are Gaussians over word vectors.
+pub struct Glda {
+    params: Valid<GldaParams>,
+    lexicon: Lexicon,
+    word_vectors: WordVectors,
+    pub(super) types: Types,
+    /// What the topics are made of, without documents.
+    pub(super) problem: Problem,
+    pub(super) counts: TypeCounts,
+    pub(super) topics: Vec<Topic>,
+    pub(super) alpha: Vec<f64>,
+    facts: Map<String, Value>,
+    /// The densities of all types, once they are needed.
+    table: OnceLock<Table>,
+}
+
+impl fmt::Debug for Glda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Glda").field("params", &self.params).finish_non_exhaustive()
+    }
+}
+
+impl Glda {
+    /// What the file calls this model.
+    pub const KIND: &str = "glda";
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a model")]
+    pub(super) fn new(
+        params: Valid<GldaParams>,
+        lexicon: Lexicon,
+        word_vectors: WordVectors,
+        types: Types,
+        problem: Problem,
+        counts: TypeCounts,
+        alpha: Vec<f64>,
+        facts: Map<String, Value>,
+    ) -> Glda {
+        let topics = problem.topics(&counts);
+        let table = OnceLock::new();
+        Glda { params, lexicon, word_vectors, types, problem, counts, topics, alpha, facts, table }
+    }
+
+    /// The parameters it was fitted with.
+    pub fn params(&self) -> &Valid<GldaParams> {
+        &self.params
+    }
+
+    /// How it reads text.
+    pub fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    /// The vectors of its words, as they were given.
+    pub fn vectors(&self) -> &WordVectors {
+        &self.word_vectors
+    }
+
+    /// α of each topic: how evenly documents mix topics.
+    pub fn alpha(&self) -> &[f64] {
+        &self.alpha
+    }
+
+    /// How many tokens each topic had at the end of training.
+    pub fn topic_sizes(&self) -> Vec<u64> {
+        self.topics.iter().map(Topic::n).collect()
+    }
+
+    /// The location of a topic.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn mean(&self, topic: usize) -> &[f64] {
+        &self.topics[topic].mean
+    }
+
+    /// ln t(x), the density of a topic at a vector.
+    ///
+    /// # Panics
+    /// If there is no such topic, or the vector is of another space.
+    pub fn log_density(&self, topic: usize, vector: &[f32]) -> f64 {
+        let x: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
+        assert_eq!(x.len(), self.problem.prior.dim(), "a vector of the same space");
+        self.topics[topic].log_density(&self.problem.prior, &x, &mut vec![0.0; x.len()])
+    }
+
+    /// Facts about its training, which are saved with it.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    /// The predictive densities of its topics.
+    pub(super) fn densities(&self) -> Vec<Density> {
+        self.problem.densities(&self.topics)
+    }
+
+    /// The densities of all types that it was trained with.
+    pub(super) fn table(&self) -> &Table {
+        self.table.get_or_init(|| {
+            let Problem { prior, vectors, weight, .. } = &self.problem;
+            let types: Vec<u32> = (0..vectors.len() as u32).collect();
+            Table::new(&self.densities(), vectors, &prior.mean, &types, *weight)
+        })
+    }
+
+    /// The `n` best words of a topic, best first, with their scores: log densities, counts, or counts times shares.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn ranked_words(&self, topic: usize, n: usize, by: Ranking) -> Vec<(WordId, f32)> {
+        assert!(topic < self.params.n_topics, "topic {topic} of {}", self.params.n_topics);
+        let types = self.types.words.iter().zip(0..);
+        let row = |t: u32| self.counts.row(t);
+        let count = |t: u32| row(t)[topic] as f32;
+        match by {
+            Ranking::Density => {
+                let total = |t: u32| row(t).iter().map(|&n| u64::from(n)).sum::<u64>();
+                // A vocabulary without frequent words still has best ones.
+                let has_frequent = (0..self.types.len() as u32).any(|t| total(t) >= MIN_COUNT);
+                let least = if has_frequent { MIN_COUNT } else { 0 };
+                let frequent = types.filter(|&(_, t)| total(t) >= least);
+                let density = |t: u32| self.log_density(topic, self.problem.vectors.row(t)) as f32;
+                best(frequent.map(|(&word, t)| (word, density(t))), n)
+            }
+            Ranking::Count => best(types.map(|(&word, t)| (word, count(t))), n),
+            Ranking::Distinctive => {
+                let total = |t: u32| row(t).iter().sum::<u32>().max(1) as f32;
+                best(types.map(|(&word, t)| (word, count(t) * count(t) / total(t))), n)
+            }
+        }
+    }
+
+    /// Writes the model to a file.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let counts = SparseCounts::new(&self.counts);
+        let writer = ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon);
+        counts
+            .write_to(self.word_vectors.write_to(writer))
+            .array("alpha", &[self.alpha.len()], &self.alpha)
+            .facts(&self.facts)
+            .save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: &Path) -> Result<Glda, FileError> {
+        Glda::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The model in an open file.
+    pub fn from_file(file: &ModelFile) -> Result<Glda, FileError> {
+        file.expect_kind(Self::KIND)?;
+        let (params, lexicon) = (file.parameters::<GldaParams>()?, file.lexicon()?);
+        let word_vectors = WordVectors::from_file(file, lexicon.vocab.len())?;
+        let (types, vectors) = Types::new(&word_vectors);
+        let prior = Prior::of(&params, &vectors).map_err(|error| file.invalid(error))?;
+        let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
+        if alpha.iter().any(|&a| a <= 0.0) {
+            return Err(file.invalid("its `alpha` is not positive"));
+        }
+        let counts = SparseCounts::read(file, types.len(), params.n_topics)?;
+        let documents = TypedDocuments::default();
+        let problem = Problem { prior, vectors, documents, weight: params.likelihood_weight };
+        let facts = file.header().training.clone();
+        Ok(Glda::new(params, lexicon, word_vectors, types, problem, counts, alpha, facts))
+    }
+}
+
+impl TopicModel for Glda {
+    fn n_topics(&self) -> usize {
+        self.params.n_topics
+    }
+
+    fn mixture(&self, document: &[WordId]) -> Vec<f32> {
+        let known = Known::new(document.iter().map(|&word| self.types.of(word)));
+        let (table, padded) = (self.table(), padded_alpha(&self.alpha));
+        let params = InferenceParams::default();
+        let row = |t| table.row(t);
+        infer_fixed(&known, &row, &self.alpha, &padded, &params, self.types.len()).mixture
+    }
+
+    /// By [`Ranking::Count`].
+    fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
+        self.ranked_words(topic, n, Ranking::Count)
+    }
+}

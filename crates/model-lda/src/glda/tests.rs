@@ -1,0 +1,3 @@
+mod posterior;
+mod chains;
+mod geweke;

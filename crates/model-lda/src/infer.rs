@@ -1,0 +1,140 @@
+//! Mixtures of documents under topics that stay as they are. Both models do it in the same way.
+
+use crate::draw::Mixture;
+use crate::sharing::sample_document;
+use latens_math::Rng;
+use latens_model::{ParamError, Params, check_range, fingerprint};
+use serde::{Deserialize, Serialize};
+
+/// How mixtures of new documents are found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InferenceParams {
+    /// How often every token is sampled; mixtures are means over the later half.
+    pub n_sweeps: usize,
+    /// Where random choices begin.
+    pub seed: u64,
+}
+
+impl Default for InferenceParams {
+    fn default() -> Self {
+        InferenceParams { n_sweeps: 40, seed: 1 }
+    }
+}
+
+impl Params for InferenceParams {
+    fn check(&self) -> Result<(), ParamError> {
+        check_range("n_sweeps", self.n_sweeps, 1..=1_000_000)
+    }
+}
+
+/// What was found of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inferred {
+    /// θ: one entry a topic, which sum to one.
+    pub mixture: Vec<f32>,
+    /// The last sampled topic of each token; none for words that the model knows nothing of.
+    pub topics: Vec<Option<u16>>,
+    /// How many tokens have no topic. If all, the mixture is that of an empty document.
+    pub n_skipped: usize,
+}
+
+/// The tokens of a document that take part, and where they are in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) types: Vec<u32>,
+    pub(crate) is_known: Vec<bool>,
+}
+
+impl Known {
+    pub(crate) fn new(types: impl Iterator<Item = Option<u32>>) -> Known {
+        let mut known = Known::default();
+        for token_type in types {
+            known.is_known.push(token_type.is_some());
+            known.types.extend(token_type);
+        }
+        known
+    }
+
+    /// The random stream of this document: the same wherever it comes in a batch, and whatever else is there. Types
+    /// from `n_trained` on are numbered as they come, so they are all taken for one.
+    pub(crate) fn rng(&self, seed: u64, n_trained: usize) -> Rng {
+        let types = self.types.iter().map(|&t| t.min(n_trained as u32));
+        Rng::stream(seed, fingerprint(types))
+    }
+
+    pub(crate) fn finish(&self, mixture: Vec<f32>, topics: &[u16]) -> Inferred {
+        let mut topics = topics.iter().copied();
+        let topics: Vec<Option<u16>> =
+            self.is_known.iter().map(|&known| known.then(|| topics.next()).flatten()).collect();
+        Inferred { mixture, topics, n_skipped: self.is_known.len() - self.types.len() }
+    }
+}
+
+/// The mean mixture over sweeps.
+pub(crate) struct MeanMixture {
+    sums: Vec<f64>,
+    n: f64,
+}
+
+impl MeanMixture {
+    pub(crate) fn new(n_topics: usize) -> MeanMixture {
+        MeanMixture { sums: vec![0.0; n_topics], n: 0.0 }
+    }
+
+    /// Adds the (n_dk + α_k) / (N_d + A) of a moment.
+    pub(crate) fn add(&mut self, topics: &[u16], alpha: &[f64]) {
+        let total = topics.len() as f64 + alpha.iter().sum::<f64>();
+        self.sums.iter_mut().zip(alpha).for_each(|(sum, a)| *sum += a / total);
+        topics.iter().for_each(|&k| self.sums[usize::from(k)] += 1.0 / total);
+        self.n += 1.0;
+    }
+
+    pub(crate) fn mean(&self) -> Vec<f32> {
+        self.sums.iter().map(|sum| (sum / self.n) as f32).collect()
+    }
+}
+
+/// Samples the tokens of one document, whose types have these rows of likelihoods. `padded` is `alpha`, padded.
+pub(crate) fn infer_fixed<'t>(
+    document: &Known,
+    row: &impl Fn(u32) -> &'t [f32],
+    alpha: &[f64],
+    padded: &[f32],
+    params: &InferenceParams,
+    n_trained: usize,
+) -> Inferred {
+    let mut rng = document.rng(params.seed, n_trained);
+    let mut mixture = Mixture::new(padded);
+    let mut topics = first_topics(document, row, &mut mixture, &mut rng);
+    let mut mean = MeanMixture::new(alpha.len());
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for sweep in 0..params.n_sweeps {
+                let types = &document.types;
+                sample_document(types, &mut topics, &mut mixture, row, &mut rng, &mut |_| ());
+                if sweep >= params.n_sweeps / 2 {
+                    mean.add(&topics, alpha);
+                }
+            }
+        },
+    );
+    document.finish(mean.mean(), &topics)
+}
+
+/// The topic of each token given those before it.
+pub(crate) fn first_topics<'t>(
+    document: &Known,
+    row: &impl Fn(u32) -> &'t [f32],
+    mixture: &mut Mixture<'_>,
+    rng: &mut Rng,
+) -> Vec<u16> {
+    mixture.reset(&[]);
+    let draw = |&token_type: &u32| {
+        let topic = mixture.draw(row(token_type), rng);
+        mixture.add(topic);
+        topic as u16
+    };
+    document.types.iter().map(draw).collect()
+}

@@ -1,0 +1,223 @@
+use super::model::Lda;
+use super::params::LdaParams;
+use super::sampler::LdaState;
+use crate::counts::TypeCounts;
+use crate::dirichlet::{improve_alpha, log_mixtures};
+use crate::documents::TypedDocuments;
+use latens_corpus::{Documents, Lexicon, WordId};
+use latens_math::{Rng, ln_gamma};
+use latens_model::{
+    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, check_that, fingerprint,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use std::time::{Duration, Instant};
+
+/// How often α is improved, and by how many steps.
+const ALPHA_EVERY: u64 = 20;
+const ALPHA_STEPS: usize = 10;
+/// Counts are kept as `f32`.
+const MAX_COUNT: u64 = 1 << 24;
+
+impl Lda {
+    /// Learns topics. A checkpoint is offered after each iteration.
+    ///
+    /// Tokens are sampled one after the other, by one thread: the same seed gives the same topics.
+    pub fn fit(
+        params: &Valid<LdaParams>,
+        lexicon: &Lexicon,
+        documents: &Documents,
+        watch: &mut Watch,
+    ) -> Result<Lda, FitError> {
+        let mut fit = Fit::new(params, lexicon, documents)?;
+        let n_topics = params.n_topics as f64;
+        let mut rng = Rng::stream(params.seed, u64::MAX);
+        let topics =
+            fit.documents.types.iter().map(|_| (rng.uniform() * n_topics) as u16).collect();
+        fit.start(topics, vec![params.first_alpha(); params.n_topics]);
+        fit.run(watch)
+    }
+
+    /// Goes on from a checkpoint of [`Lda::fit`] with the same parameters and documents; there may be more
+    /// iterations than before.
+    pub fn resume(
+        params: &Valid<LdaParams>,
+        lexicon: &Lexicon,
+        documents: &Documents,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Lda, FitError> {
+        let mut fit = Fit::new(params, lexicon, documents)?;
+        checkpoint.check_fits(Lda::KIND, params, fit.fingerprint(), &["n_iterations"])?;
+        fit.done = checkpoint.state()?;
+        let topics: Vec<u16> = checkpoint.array("topics", &[fit.documents.n_tokens()])?;
+        let alpha: Vec<f64> = checkpoint.array("alpha", &[params.n_topics])?;
+        let is_good = topics.iter().all(|&k| usize::from(k) < params.n_topics)
+            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
+        if !is_good {
+            let problem = "it has topics that there are not";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
+        fit.start(topics, alpha);
+        fit.run(watch)
+    }
+}
+
+/// The type of a word: all words of the vocabulary but `<unk>` and `<eos>` are types.
+pub(super) fn type_of(word: WordId, n_words: usize) -> Option<u32> {
+    (word > WordId::EOS && word.index() < n_words).then_some(word.0)
+}
+
+/// ln p(w, z), with mixtures and topics integrated out.
+pub(super) fn log_likelihood(
+    documents: &TypedDocuments,
+    topics: &[u16],
+    alpha: &[f64],
+    counts: &TypeCounts,
+    n_types: usize,
+    beta: f64,
+) -> f64 {
+    let all_beta = n_types as f64 * beta;
+    let totals = counts.totals();
+    let of_totals = totals.iter().map(|&n| ln_gamma(all_beta) - ln_gamma(n as f64 + all_beta));
+    let of_beta = ln_gamma(beta);
+    let cells = counts.rows().flatten().filter(|&&n| n > 0);
+    let of_cells = cells.map(|&n| ln_gamma(f64::from(n) + beta) - of_beta);
+    of_totals.sum::<f64>() + of_cells.sum::<f64>() + log_mixtures(documents, topics, alpha)
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Done {
+    iteration: u64,
+    log_likelihood: f64,
+}
+
+struct Fit<'a> {
+    params: &'a Valid<LdaParams>,
+    lexicon: &'a Lexicon,
+    all: &'a Documents,
+    documents: TypedDocuments,
+    state: LdaState,
+    done: Done,
+    started: Instant,
+    sampling: (Duration, usize),
+}
+
+impl<'a> Fit<'a> {
+    fn new(
+        params: &'a Valid<LdaParams>,
+        lexicon: &'a Lexicon,
+        all: &'a Documents,
+    ) -> Result<Fit<'a>, FitError> {
+        let n_words = lexicon.vocab.len();
+        let documents = TypedDocuments::of(all, |word| type_of(word, n_words));
+        let n_tokens = documents.n_tokens();
+        if n_tokens == 0 {
+            return Err(FitError::not_enough_data("a word of the vocabulary", "none"));
+        }
+        let must = format!("at most the number of tokens, {n_tokens}");
+        check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
+        let largest = documents.type_counts(n_words).into_iter().max().unwrap_or(0);
+        if u64::from(largest) >= MAX_COUNT {
+            let needs = "words that occur fewer than 16,777,216 times";
+            return Err(FitError::not_enough_data(needs, largest));
+        }
+        let state = LdaState::new(&TypedDocuments::new([[0u32; 0]]), vec![], 0, vec![1.0]);
+        let (done, started) = (Done::default(), Instant::now());
+        let sampling = (Duration::ZERO, 0);
+        Ok(Fit { params, lexicon, all, documents, state, done, started, sampling })
+    }
+
+    fn start(&mut self, topics: Vec<u16>, alpha: Vec<f64>) {
+        self.state = LdaState::new(&self.documents, topics, self.lexicon.vocab.len(), alpha);
+        self.state.set_n_types(self.n_types());
+    }
+
+    /// Words that can be in a topic.
+    fn n_types(&self) -> usize {
+        self.lexicon.vocab.len() - 2
+    }
+
+    fn run(mut self, watch: &mut Watch) -> Result<Lda, FitError> {
+        while self.done.iteration < self.params.n_iterations as u64 {
+            let began = Instant::now();
+            let seed: [u64; 4] = Rng::stream(self.params.seed, self.done.iteration).into();
+            let n_changed = self.state.sweep(&self.documents, self.params.beta, seed[0]);
+            let took = began.elapsed();
+            self.done.iteration += 1;
+            if self.params.optimize_alpha && self.done.iteration.is_multiple_of(ALPHA_EVERY) {
+                let LdaState { topics, alpha, .. } = &mut self.state;
+                for _ in 0..ALPHA_STEPS {
+                    improve_alpha(&self.documents, topics, alpha);
+                }
+            }
+            self.measure();
+            self.report(n_changed, took, watch)?;
+        }
+        Ok(self.finish())
+    }
+
+    fn measure(&mut self) {
+        let LdaState { topics, alpha, .. } = &self.state;
+        let (counts, beta) = (self.state.counts(), self.params.beta);
+        self.done.log_likelihood =
+            log_likelihood(&self.documents, topics, alpha, &counts, self.n_types(), beta);
+    }
+
+    fn report(&mut self, changed: u64, took: Duration, watch: &mut Watch) -> Result<(), FitError> {
+        let n_tokens = self.documents.n_tokens();
+        self.sampling = (self.sampling.0 + took, self.sampling.1 + n_tokens);
+        let n = n_tokens as f64;
+        let metrics = [
+            ("log_likelihood", self.done.log_likelihood),
+            ("log_likelihood_per_token", self.done.log_likelihood / n),
+            ("tokens_per_second", n / took.as_secs_f64()),
+            ("changed", changed as f64 / n),
+        ];
+        let checkpoint = || self.checkpoint();
+        let progress = Progress {
+            phase: "sample topics",
+            done: self.done.iteration,
+            total: Some(self.params.n_iterations as u64),
+            unit: "iterations",
+            metrics: &metrics,
+            iteration: None,
+            checkpoint: Some(&checkpoint),
+        };
+        progress.report(watch)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let vocab = self.lexicon.vocab.fingerprint();
+        let numbers = self.documents.fingerprint_numbers();
+        fingerprint(numbers.chain([vocab as u32, (vocab >> 32) as u32]))
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let LdaState { topics, alpha, .. } = &self.state;
+        Checkpoint::new(Lda::KIND, self.params, self.fingerprint(), &self.done)
+            .with_array("topics", &[topics.len()], topics)
+            .with_array("alpha", &[alpha.len()], alpha)
+    }
+
+    fn finish(self) -> Lda {
+        let n_tokens = self.documents.n_tokens();
+        let counts = self.state.counts();
+        let mut facts = Map::new();
+        let mut fact = |name: &str, value: serde_json::Value| facts.insert(name.into(), value);
+        fact("tokens", n_tokens.into());
+        fact("tokens_out_of_vocabulary", (self.all.n_tokens() - n_tokens).into());
+        fact("documents", self.documents.len().into());
+        fact("log_likelihood", self.done.log_likelihood.into());
+        fact("log_likelihood_per_token", (self.done.log_likelihood / n_tokens as f64).into());
+        fact("empty_topics", counts.totals().iter().filter(|&&n| n == 0).count().into());
+        if self.sampling.1 > 0 {
+            let seconds = self.sampling.0.as_secs_f64();
+            fact("tokens_per_second", (self.sampling.1 as f64 / seconds).into());
+        }
+        fact("seconds", self.started.elapsed().as_secs_f64().into());
+        let (params, alpha) = (self.params.clone(), self.state.alpha);
+        Lda::new(params, self.lexicon.clone(), counts, alpha, facts)
+    }
+}

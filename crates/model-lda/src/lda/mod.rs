@@ -1,0 +1,11 @@
+//! LDA whose topics are distributions over words.
+
+mod params;
+mod sampler;
+mod fit;
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use model::Lda;
+pub use params::LdaParams;

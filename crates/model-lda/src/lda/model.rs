@@ -1,0 +1,175 @@
+use super::fit::type_of;
+use super::params::LdaParams;
+use crate::counts::TypeCounts;
+use crate::draw::{padded, padded_alpha};
+use crate::infer::{InferenceParams, Inferred, Known, infer_fixed};
+use crate::sparse_counts::SparseCounts;
+use crate::top_words::{Ranking, best};
+use latens_corpus::{Documents, Lexicon, WordId};
+use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_model::{TopicModel, Valid};
+use rayon::prelude::*;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Topics that are distributions over words.
+pub struct Lda {
+    params: Valid<LdaParams>,
+    lexicon: Lexicon,
+    counts: TypeCounts,
+    totals: Vec<u64>,
+    alpha: Vec<f64>,
+    facts: Map<String, Value>,
+    /// The probability of each word in each topic, padded, once it is needed.
+    table: OnceLock<Vec<f32>>,
+}
+
+impl fmt::Debug for Lda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lda").field("params", &self.params).finish_non_exhaustive()
+    }
+}
+
+impl Lda {
+    /// What the file calls this model.
+    pub const KIND: &str = "lda";
+
+    pub(super) fn new(
+        params: Valid<LdaParams>,
+        lexicon: Lexicon,
+        counts: TypeCounts,
+        alpha: Vec<f64>,
+        facts: Map<String, Value>,
+    ) -> Lda {
+        let totals = counts.totals();
+        Lda { params, lexicon, counts, totals, alpha, facts, table: OnceLock::new() }
+    }
+
+    /// The parameters it was fitted with.
+    pub fn params(&self) -> &Valid<LdaParams> {
+        &self.params
+    }
+
+    /// How it reads text.
+    pub fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    /// α of each topic: how evenly documents mix topics.
+    pub fn alpha(&self) -> &[f64] {
+        &self.alpha
+    }
+
+    /// How many tokens each topic had at the end of training.
+    pub fn topic_sizes(&self) -> Vec<u64> {
+        self.totals.clone()
+    }
+
+    /// Facts about its training, which are saved with it.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    /// φ: the probability of a word in a topic.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn prob(&self, topic: usize, word: WordId) -> f64 {
+        let n_words = self.lexicon.vocab.len();
+        let Some(t) = type_of(word, n_words) else { return 0.0 };
+        let all_beta = (n_words - 2) as f64 * self.params.beta;
+        let n = f64::from(self.counts.row(t)[topic]);
+        (n + self.params.beta) / (self.totals[topic] as f64 + all_beta)
+    }
+
+    fn row(&self, token_type: u32) -> &[f32] {
+        let stride = padded(self.params.n_topics);
+        let table = self.table.get_or_init(|| self.probs(stride));
+        &table[token_type as usize * stride..][..stride]
+    }
+
+    fn probs(&self, stride: usize) -> Vec<f32> {
+        let mut table = vec![0.0; self.counts.n_types() * stride];
+        for (t, row) in table.chunks_exact_mut(stride).enumerate() {
+            for (topic, p) in row[..self.params.n_topics].iter_mut().enumerate() {
+                *p = self.prob(topic, WordId::from(t)) as f32;
+            }
+        }
+        table
+    }
+
+    /// The mixtures of documents, which were read with the lexicon of this model
+    /// ([`Documents::read_with`]). Words that it does not know are left out.
+    pub fn infer(&self, documents: &Documents, params: &Valid<InferenceParams>) -> Vec<Inferred> {
+        let documents: Vec<&[WordId]> = documents.iter().map(|d| d.words).collect();
+        documents.into_par_iter().map(|words| self.infer_words(words, params)).collect()
+    }
+
+    fn infer_words(&self, words: &[WordId], params: &InferenceParams) -> Inferred {
+        let n_words = self.lexicon.vocab.len();
+        let known = Known::new(words.iter().map(|&word| type_of(word, n_words)));
+        let padded = padded_alpha(&self.alpha);
+        infer_fixed(&known, &|t| self.row(t), &self.alpha, &padded, params, n_words)
+    }
+
+    /// The `n` best words of a topic, best first, with their scores: probabilities, counts, or counts times shares.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn ranked_words(&self, topic: usize, n: usize, by: Ranking) -> Vec<(WordId, f32)> {
+        assert!(topic < self.params.n_topics, "topic {topic} of {}", self.params.n_topics);
+        let words = (2..self.lexicon.vocab.len()).map(WordId::from);
+        let count = |word: WordId| self.counts.row(word.0)[topic] as f32;
+        let total = |word: WordId| self.counts.row(word.0).iter().sum::<u32>().max(1) as f32;
+        let score = |word: WordId| match by {
+            Ranking::Density => self.prob(topic, word) as f32,
+            Ranking::Count => count(word),
+            Ranking::Distinctive => count(word) * count(word) / total(word),
+        };
+        best(words.map(|word| (word, score(word))), n)
+    }
+
+    /// Writes the model to a file.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let counts = SparseCounts::new(&self.counts);
+        counts
+            .write_to(ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon))
+            .array("alpha", &[self.alpha.len()], &self.alpha)
+            .facts(&self.facts)
+            .save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: &Path) -> Result<Lda, FileError> {
+        Lda::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The model in an open file.
+    pub fn from_file(file: &ModelFile) -> Result<Lda, FileError> {
+        file.expect_kind(Self::KIND)?;
+        let (params, lexicon) = (file.parameters::<LdaParams>()?, file.lexicon()?);
+        let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
+        if alpha.iter().any(|&a| a <= 0.0) {
+            return Err(file.invalid("its `alpha` is not positive"));
+        }
+        let counts = SparseCounts::read(file, lexicon.vocab.len(), params.n_topics)?;
+        Ok(Lda::new(params, lexicon, counts, alpha, file.header().training.clone()))
+    }
+}
+
+impl TopicModel for Lda {
+    fn n_topics(&self) -> usize {
+        self.params.n_topics
+    }
+
+    fn mixture(&self, document: &[WordId]) -> Vec<f32> {
+        self.infer_words(document, &InferenceParams::default()).mixture
+    }
+
+    /// By probability.
+    fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
+        self.ranked_words(topic, n, Ranking::Density)
+    }
+}

@@ -1,0 +1,49 @@
+use latens_model::{ParamError, Params, check_range};
+use serde::{Deserialize, Serialize};
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// Parameters of latent Dirichlet allocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LdaParams {
+    /// How many topics there are.
+    pub n_topics: usize,
+    /// How often every token is sampled.
+    pub n_iterations: usize,
+    /// How evenly documents mix topics, for each topic; 1 / `n_topics` if it is not said.
+    pub alpha: Option<f64>,
+    /// Whether `alpha` is only where an own number for each topic begins, fitted every 20 iterations.
+    pub optimize_alpha: bool,
+    /// How evenly topics mix words, for each word.
+    pub beta: f64,
+    /// Where random choices begin.
+    pub seed: u64,
+}
+
+impl Default for LdaParams {
+    fn default() -> Self {
+        LdaParams {
+            n_topics: 50,
+            n_iterations: 200,
+            alpha: None,
+            optimize_alpha: false,
+            beta: 0.01,
+            seed: 1,
+        }
+    }
+}
+
+impl LdaParams {
+    pub(crate) fn first_alpha(&self) -> f64 {
+        self.alpha.unwrap_or(1.0 / self.n_topics as f64)
+    }
+}
+
+impl Params for LdaParams {
+    fn check(&self) -> Result<(), ParamError> {
+        check_range("n_topics", self.n_topics, 1..=65_535)?;
+        check_range("n_iterations", self.n_iterations, 1..=1_000_000)?;
+        check_range("alpha", self.first_alpha(), (Excluded(0.0), Unbounded))?;
+        check_range("beta", self.beta, (Excluded(0.0), Unbounded))
+    }
+}

@@ -1,0 +1,175 @@
+//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), all without the token itself.
+//!
+//! The weights of all topics are one pass over two rows of single-precision numbers, in vectors. Bookkeeping of sparse
+//! rows costs more than that up to thousands of topics.
+
+use crate::counts::TypeCounts;
+use crate::documents::TypedDocuments;
+use crate::draw::{BLOCK, padded, padded_alpha};
+use latens_math::Rng;
+
+/// What is sampled, in the form in which it is read fastest.
+pub(crate) struct LdaState {
+    pub(crate) topics: Vec<u16>,
+    pub(crate) alpha: Vec<f64>,
+    n_types: usize,
+    stride: usize,
+    /// n_wk, padded: whole numbers, which `f32` has up to 2²⁴.
+    rows: Vec<f32>,
+    /// N_k.
+    totals: Vec<u32>,
+}
+
+impl LdaState {
+    pub(crate) fn new(
+        documents: &TypedDocuments,
+        topics: Vec<u16>,
+        n_types: usize,
+        alpha: Vec<f64>,
+    ) -> LdaState {
+        let stride = padded(alpha.len());
+        let (mut rows, mut totals) = (vec![0.0; n_types * stride], vec![0; stride]);
+        for (&t, &k) in documents.types.iter().zip(&topics) {
+            rows[t as usize * stride + usize::from(k)] += 1.0;
+            totals[usize::from(k)] += 1;
+        }
+        LdaState { topics, alpha, n_types, stride, rows, totals }
+    }
+
+    /// How many types share the probability of a topic, if not all rows are types.
+    pub(crate) fn set_n_types(&mut self, n_types: usize) {
+        self.n_types = n_types;
+    }
+
+    /// How often each type is in each topic.
+    pub(crate) fn counts(&self) -> TypeCounts {
+        let n_topics = self.alpha.len();
+        let rows = self.rows.chunks_exact(self.stride);
+        let values = rows.flat_map(|row| row[..n_topics].iter().map(|&n| n as u32)).collect();
+        TypeCounts::from_values(n_topics, values)
+    }
+
+    /// Samples every token once; tells how many changed.
+    pub(crate) fn sweep(&mut self, documents: &TypedDocuments, beta: f64, seed: u64) -> u64 {
+        let alpha = padded_alpha(&self.alpha);
+        let all_beta = (self.n_types as f64 * beta) as f32;
+        let mut pass = Pass {
+            alpha: &alpha,
+            beta: beta as f32,
+            all_beta,
+            counts: vec![0; self.stride],
+            weights: vec![0.0; self.stride],
+            sums: vec![0.0; self.stride / BLOCK],
+        };
+        let mut n_changed = 0;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for document in 0..documents.len() {
+                    let mut rng = Rng::stream(seed, document as u64);
+                    n_changed += pass.document(self, documents, document, &mut rng);
+                }
+            },
+        );
+        n_changed
+    }
+}
+
+/// What a pass over all documents needs besides the state.
+struct Pass<'a> {
+    alpha: &'a [f32],
+    beta: f32,
+    /// V β.
+    all_beta: f32,
+    /// n_dk of the present document.
+    counts: Vec<u32>,
+    /// (n_dk + α_k) / (N_k + V β).
+    weights: Vec<f32>,
+    sums: Vec<f32>,
+}
+
+impl Pass<'_> {
+    #[inline(always)]
+    fn document(
+        &mut self,
+        state: &mut LdaState,
+        documents: &TypedDocuments,
+        document: usize,
+        rng: &mut Rng,
+    ) -> u64 {
+        let range = documents.range(document);
+        let LdaState { topics, stride, rows, totals, .. } = state;
+        self.counts.fill(0);
+        topics[range.clone()].iter().for_each(|&k| self.counts[usize::from(k)] += 1);
+        totals.iter().enumerate().for_each(|(k, &total)| self.weigh(k, total));
+        let mut n_changed = 0;
+        for token in range {
+            let row = &mut rows[documents.types[token] as usize * *stride..][..*stride];
+            let old = usize::from(topics[token]);
+            row[old] -= 1.0;
+            totals[old] -= 1;
+            self.counts[old] -= 1;
+            self.weigh(old, totals[old]);
+            let new = self.draw(row, rng.uniform());
+            row[new] += 1.0;
+            totals[new] += 1;
+            self.counts[new] += 1;
+            self.weigh(new, totals[new]);
+            n_changed += u64::from(new != old);
+            topics[token] = new as u16;
+        }
+        n_changed
+    }
+
+    #[inline(always)]
+    fn weigh(&mut self, k: usize, total: u32) {
+        self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) / (total as f32 + self.all_beta);
+    }
+
+    /// Draws k with probability proportional to weights_k (row_k + β). Padding has no weight.
+    #[inline(always)]
+    fn draw(&mut self, row: &[f32], uniform: f64) -> usize {
+        let beta = self.beta;
+        let mut total = 0.0;
+        let blocks = self.weights.chunks_exact(BLOCK).zip(row.chunks_exact(BLOCK));
+        for ((weights, row), sum) in blocks.zip(&mut self.sums) {
+            total += block_sum(weights, row, beta);
+            *sum = total;
+        }
+        let target = uniform as f32 * total;
+        let mut block = 0;
+        while block + 1 < self.sums.len() && self.sums[block] <= target {
+            block += 1;
+        }
+        let mut rest = if block > 0 { target - self.sums[block - 1] } else { target };
+        let begin = block * BLOCK;
+        let mut last = 0;
+        let of_block = self.weights[begin..begin + BLOCK].iter().zip(&row[begin..begin + BLOCK]);
+        for (k, (weight, n)) in of_block.enumerate() {
+            let weight = weight * (n + beta);
+            if rest < weight {
+                return begin + k;
+            }
+            rest -= weight;
+            last = if weight > 0.0 { begin + k } else { last };
+        }
+        // Sums round: the last thing that can be drawn is just behind.
+        last
+    }
+}
+
+#[inline(always)]
+fn block_sum(weights: &[f32], row: &[f32], beta: f32) -> f32 {
+    let mut p = [0.0f32; BLOCK];
+    for k in 0..BLOCK {
+        p[k] = weights[k] * (row[k] + beta);
+    }
+    let mut half = BLOCK / 2;
+    while half > 0 {
+        for k in 0..half {
+            p[k] += p[k + half];
+        }
+        half /= 2;
+    }
+    p[0]
+}

@@ -1,0 +1,64 @@
+//! Topic models: documents are mixtures of topics, and topics say which words go together.
+//!
+//! - [`Lda`] (Blei et al. 2003): a topic is a distribution over words. It knows the words that it was trained with.
+//! - [`Glda`] (Das et al. 2015): a topic is a Gaussian over word vectors. A word that never was in the training text
+//!   has a topic if it has a vector.
+//!
+//! Both are learned by sampling the topic of every token again and again. What makes it fast: equal words have equal
+//! vectors, so that densities come from a table of words and topics (`glda/table.rs`); a token's topic is left out in
+//! closed form (`glda/topic.rs`); and given explicit Gaussians documents are independent of each other
+//! (`glda/sampler/parallel.rs`).
+//!
+//! ```
+//! use latens_corpus::{Documents, Inputs, Preprocessing, VocabLimits};
+//! use latens_model::{Params, TopicModel, WordVectors, unwatched};
+//! use latens_model_lda::{Glda, GldaData, GldaParams};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let text = folder.path().join("pets.txt");
+//! std::fs::write(&text, "cat dog dog cat\nsun moon star\ncat cat dog\nmoon star sun sun\n")?;
+//! let inputs = Inputs::new([&text]);
+//! let (lexicon, documents) =
+//!     Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default())?;
+//!
+//! // Vectors on a line: pets on the left, the sky on the right.
+//! let place = |word: &str| match word {
+//!     "cat" => -1.1,
+//!     "dog" => -0.9,
+//!     "sun" => 1.0,
+//!     "moon" => 1.1,
+//!     "star" => 0.8,
+//!     _ => 0.0,
+//! };
+//! let vectors = WordVectors::new(1, lexicon.vocab.words().map(place).collect::<Vec<f32>>())?;
+//!
+//! let params = GldaParams { n_topics: 2, psi_scale: 0.05, ..GldaParams::default() }.validate()?;
+//! let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+//! let model = Glda::fit(&params, data, &mut unwatched)?;
+//!
+//! # let path = folder.path().join("pets.glda");
+//! model.save(&path)?;
+//! let model = Glda::open(&path)?;
+//! let [pets, sky] = ["dog cat dog", "moon star"].map(|text| model.mixture(&lexicon.ids(text)));
+//! assert!((pets[0] > 0.5) != (sky[0] > 0.5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod documents;
+mod counts;
+mod sparse_counts;
+mod dirichlet;
+mod draw;
+mod alias_table;
+mod sharing;
+mod infer;
+mod top_words;
+mod lda;
+mod glda;
+
+pub use glda::{
+    Covariance, Glda, GldaData, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
+};
+pub use infer::{InferenceParams, Inferred};
+pub use lda::{Lda, LdaParams};
+pub use top_words::Ranking;
