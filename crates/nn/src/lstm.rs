@@ -7,6 +7,15 @@ use crate::{Buffer, Layout, Linear, WeightId, fill_uniform};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 
+/// Gates, the cell before and now, its tanh and what comes out; some rows of each.
+type Opened<'a, T> =
+    (MatMut<'a, T>, (MatRef<'a, T>, MatMut<'a, T>), (MatMut<'a, T>, MatMut<'a, T>));
+
+/// Gates and the derivative of the cell; derivatives of what came out, from here and from later; the cell before and its
+/// tanh now.
+type Closed<'a, T> =
+    (MatMut<'a, T>, MatMut<'a, T>, (MatRef<'a, T>, MatRef<'a, T>), (MatRef<'a, T>, MatRef<'a, T>));
+
 /// A layer of long short-term memory with forget gates (Hochreiter and Schmidhuber 1997; Gers et al. 2000):
 ///
 /// i, f, o = σ(·), g = tanh(·) of the four parts of W x_t + U h_{t−1} + b, in the order i, f, g, o
@@ -183,11 +192,7 @@ fn open_gates<T: Real>(
         size,
         par,
         #[inline(always)]
-        |(mut gates, (before, mut cell), (mut tanh_cell, mut hidden)): (
-            MatMut<'_, T>,
-            (MatRef<'_, T>, MatMut<'_, T>),
-            (MatMut<'_, T>, MatMut<'_, T>),
-        )| {
+        |(mut gates, (before, mut cell), (mut tanh_cell, mut hidden)): Opened<'_, T>| {
             for r in 0..before.nrows() {
                 let outputs = (row_mut(&mut tanh_cell, r), row_mut(&mut hidden, r));
                 let gates = row_mut(&mut gates, r);
@@ -238,12 +243,7 @@ fn close_gates<T: Real>(
         size,
         par,
         #[inline(always)]
-        |(mut gates, mut d_cell, (d_out, later), (before, tanh_cell)): (
-            MatMut<'_, T>,
-            MatMut<'_, T>,
-            (MatRef<'_, T>, MatRef<'_, T>),
-            (MatRef<'_, T>, MatRef<'_, T>),
-        )| {
+        |(mut gates, mut d_cell, (d_out, later), (before, tanh_cell)): Closed<'_, T>| {
             for r in 0..before.nrows() {
                 let d_hidden = (row(d_out, r), row(later, r));
                 let cells = (row(before, r), row(tanh_cell, r));
