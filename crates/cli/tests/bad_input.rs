@@ -463,6 +463,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
 
 /// Without a graphics card, and without the feature that uses one, `--device cuda` is refused before anything is
 /// learned; so is what a device cannot learn.
+#[cfg(not(feature = "cuda"))]
 #[test]
 fn a_device_that_is_not_there_is_told() {
     let folder = Folder::new();

@@ -113,7 +113,7 @@ struct Transfer {
     pos_column: Option<usize>,
 }
 
-/// What a row of the table is made from: the tagger, the one without representations, and the row's place.
+/// What a row of the table is made from: the texts, the tagger, and the row's place.
 type Measure = fn(&Transfer, &FeatureTagger, usize) -> Result<Vec<(String, Option<f64>, f64)>>;
 
 fn parts_of_speech(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {

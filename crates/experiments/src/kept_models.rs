@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct KeptModels {
     folder: PathBuf,
     resume: bool,
+    /// Where models are learned, if that can be; else on the CPU.
+    device: Device,
 }
 
 impl KeptModels {
     pub(crate) fn new(resume: bool) -> KeptModels {
-        KeptModels { folder: cache_folder(), resume }
+        KeptModels { folder: cache_folder(), resume, device: Device::Cuda }
     }
 
     /// A model of a text, learned on a CUDA device if there is one that can.
@@ -41,8 +43,8 @@ impl KeptModels {
         let keeping = || format!("cannot keep models in `{}`", self.folder.display());
         fs::create_dir_all(&self.folder).with_context(keeping)?;
         let begun = if self.resume { Checkpoint::open(&checkpoint).ok() } else { None };
-        let on_cuda = Training { device: Device::Cuda, ..*training };
-        let hmm = match fit(&params, &on_cuda, begun.as_ref(), &checkpoint, note) {
+        let on_device = Training { device: self.device, ..*training };
+        let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
             // No device, or none that can learn this model.
             Err(FitError::Device { .. } | FitError::Params(_)) => {
                 fit(&params, training, begun.as_ref(), &checkpoint, note)?
@@ -131,7 +133,11 @@ mod tests {
             tags: None,
             device: Device::Cpu,
         };
-        let kept = |name: &str, resume| KeptModels { folder: folder.path().join(name), resume };
+        let kept = |name: &str, resume| KeptModels {
+            folder: folder.path().join(name),
+            resume,
+            device: Device::Cpu,
+        };
         let mut notes = Vec::new();
         let mut hmm = |kept: KeptModels| {
             notes.clear();

@@ -350,7 +350,7 @@ impl<'a> CudaLearner<'a> {
             let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
             self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
         }
-        // Scores are those of the processor: in full.
+        // The recursion is the processor's: in full.
         self.tables.forward(&self.device, &planned, k, Precision::Full)?;
         self.ints = Some(ints);
         let log_probs = self.device.download(&self.tables.log_probs)?;
