@@ -9,6 +9,7 @@ use latens::brown::{Brown, BrownParams};
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::storage::write_atomically;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
+use latens::fhmm::{Fhmm, FhmmParams};
 use latens::hmm::{self, Hmm, HmmParams};
 use latens::lds::{self, Lds, LdsParams};
 use latens::math::Rng;
@@ -74,6 +75,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             dynamical(folder, common.seed)?,
             topics::words(folder, common.seed)?,
             topics::vectors(folder, common.seed)?,
+            factorial(folder, common.seed)?,
         ],
     };
     output.result(&result, |out| {
@@ -135,6 +137,7 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         LDS_FILE,
         topics::LDA_FILE,
         topics::GLDA_FILE,
+        FHMM_FILE,
     ];
     match other_text.or_else(|| files.into_iter().find(is_other_model)) {
         Some(name) => Err(hinted(
@@ -150,6 +153,7 @@ const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
 const WORD2VEC_FILE: &str = "demo.word2vec";
 const LDS_FILE: &str = "demo.lds";
+const FHMM_FILE: &str = "demo.fhmm";
 
 /// Words that the training text often goes on from.
 const CONTEXT: &str = "she put the";
@@ -265,6 +269,33 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
     );
     let metrics = json!({ "test_perplexity": ppl });
     Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
+}
+
+fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
+    /// Rarer words are not shown: what tells their states is chance.
+    const OFTEN: u64 = 15;
+    let started = Instant::now();
+    let corpus = training_text(folder, 1)?;
+    let (valid, vocab) =
+        (corpus.lexicon.read(&inputs(folder, Split::Valid))?, &corpus.lexicon.vocab);
+    let params = FhmmParams { n_layers: 3, n_states: 6, epochs: 10, seed, ..FhmmParams::default() };
+    let model = Fhmm::fit(&params.validate()?, &corpus, Some(&valid), &mut unwatched)?;
+    model.save(&folder.join(FHMM_FILE))?;
+    let line = |layer: usize, state: usize| {
+        let words = model.top_words(layer, state, vocab.len()).into_iter();
+        let words = words.filter(|&(word, _)| word != WordId::EOS && vocab.count(word) >= OFTEN);
+        let words: Vec<&str> = words.take(8).map(|(word, _)| vocab.word(word)).collect();
+        format!("    layer {}: {}\n", layer + 1, words.join(" "))
+    };
+    let lines = (0..3).flat_map(|layer| (0..2).map(move |state| (layer, state)));
+    let lines: String = lines.map(|(layer, state)| line(layer, state)).collect();
+    let text = format!(
+        "fhmm: explains every word by {} hidden states at once, one a layer\n  \
+         words that some states of its layers like more than the others do:\n{lines}",
+        model.params().n_layers,
+    );
+    let metrics = json!({ "valid_bound": model.facts()["valid_bound"] });
+    Ok(ModelResult { model: Fhmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
 }
 
 /// Words whose neighbours by their vectors are shown.
