@@ -130,7 +130,7 @@ impl Lstm {
     /// δ_t = (∂c ∘ g ∘ i(1 − i), ∂c ∘ c_{t−1} ∘ f(1 − f), ∂c ∘ i ∘ (1 − g²), ∂h ∘ tanh c_t ∘ o(1 − o))
     ///
     /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; W and b are those of a linear layer whose output has the derivatives δ.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
