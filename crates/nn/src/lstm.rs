@@ -170,11 +170,18 @@ impl Lstm {
     }
 }
 
-/// Gates, cell and output of one step. `cells` are c_{t−1} and c_t, `outputs` tanh c_t and h_t.
+/// c_{t−1} and c_t.
+type Cells<'a, T> = (MatRef<'a, T>, MatMut<'a, T>);
+/// tanh c_t and h_t.
+type Outputs<'a, T> = (MatMut<'a, T>, MatMut<'a, T>);
+/// Two matrices of a step that are read.
+type Pair<'a, T> = (MatRef<'a, T>, MatRef<'a, T>);
+
+/// Gates, cell and output of one step.
 fn open_gates<T: Real>(
     gates: MatMut<'_, T>,
-    cells: (MatRef<'_, T>, MatMut<'_, T>),
-    outputs: (MatMut<'_, T>, MatMut<'_, T>),
+    cells: Cells<'_, T>,
+    outputs: Outputs<'_, T>,
     par: Par,
 ) {
     let size = rows_per_chunk(gates.ncols());
@@ -185,8 +192,8 @@ fn open_gates<T: Real>(
         #[inline(always)]
         |(mut gates, (before, mut cell), (mut tanh_cell, mut hidden)): (
             MatMut<'_, T>,
-            (MatRef<'_, T>, MatMut<'_, T>),
-            (MatMut<'_, T>, MatMut<'_, T>),
+            Cells<'_, T>,
+            Outputs<'_, T>,
         )| {
             for r in 0..before.nrows() {
                 let outputs = (row_mut(&mut tanh_cell, r), row_mut(&mut hidden, r));
@@ -228,8 +235,8 @@ fn open_row<T: Real>(
 fn close_gates<T: Real>(
     gates: MatMut<'_, T>,
     d_cell: MatMut<'_, T>,
-    d_hidden: (MatRef<'_, T>, MatRef<'_, T>),
-    cells: (MatRef<'_, T>, MatRef<'_, T>),
+    d_hidden: Pair<'_, T>,
+    cells: Pair<'_, T>,
     par: Par,
 ) {
     let size = rows_per_chunk(gates.ncols());
@@ -241,8 +248,8 @@ fn close_gates<T: Real>(
         |(mut gates, mut d_cell, (d_out, later), (before, tanh_cell)): (
             MatMut<'_, T>,
             MatMut<'_, T>,
-            (MatRef<'_, T>, MatRef<'_, T>),
-            (MatRef<'_, T>, MatRef<'_, T>),
+            Pair<'_, T>,
+            Pair<'_, T>,
         )| {
             for r in 0..before.nrows() {
                 let d_hidden = (row(d_out, r), row(later, r));
