@@ -24,7 +24,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// How long hidden vectors may be first, relative to states of the linear system.
-const SCALES: [f64; 5] = [0.1, 0.2, 0.3, 0.5, 1.0];
+const SCALES: [f64; 4] = [0.1, 0.3, 0.5, 1.0];
+
+/// Longer output vectors of the linear system are cut to this: with 300 numbers, the perplexity of the validation text is
+/// 440 before anything is learned, and over 10⁹ if they are not.
+const MAX_OUTPUT_NORM: f64 = 1.0;
 
 /// What differs between a full run and a first look.
 struct Size {
@@ -41,7 +45,7 @@ const FULL: Size = Size {
     n_iterations: 10,
     n_sentences: usize::MAX,
     epochs: 40,
-    rates: &[2.5, 5.0, 10.0, 20.0],
+    rates: &[2.5e-4, 5e-4, 1e-3, 2e-3],
     seeds: &[1, 2, 3],
 };
 
@@ -50,7 +54,7 @@ const QUICK: Size = Size {
     n_iterations: 3,
     n_sentences: 3000,
     epochs: 5,
-    rates: &[5.0, 10.0],
+    rates: &[1e-3, 3e-3],
     seeds: &[1],
 };
 
@@ -116,7 +120,9 @@ fn fit_lds(train: &Corpus, size: &Size) -> Result<Lds> {
 fn first_weights(lds: &Lds) -> FirstWeights<'_> {
     let RnnWeights { dim, recurrent, input, output, bias } =
         lds.rnn_weights(HiddenState::Predicted);
-    FirstWeights { vocab: &lds.lexicon().vocab, dim, recurrent, input, output, bias, scale: 1.0 }
+    let vocab = &lds.lexicon().vocab;
+    let (scale, max_output_norm) = (1.0, MAX_OUTPUT_NORM);
+    FirstWeights { vocab, dim, recurrent, input, output, bias, scale, max_output_norm }
 }
 
 /// The scale with which the network is the best on the validation text before it has learned anything.

@@ -46,7 +46,7 @@ pub(crate) struct CudaLearner<'a> {
 
 enum Layers {
     Ff(Vec<Relu>),
-    Rnn(Elman),
+    Rnn(Box<Elman>),
     Lstm(Vec<Lstm>),
 }
 
@@ -79,7 +79,7 @@ impl<'a> CudaLearner<'a> {
                 let layers = layers.iter().map(|layer| Relu::new(&device, layer));
                 Layers::Ff(layers.collect::<Result<_, _>>()?)
             }
-            Body::Rnn(layer) => Layers::Rnn(Elman::new(&device, layer, params.squash)?),
+            Body::Rnn(layer) => Layers::Rnn(Box::new(Elman::new(&device, layer, params.squash)?)),
             Body::Lstm(layers) => {
                 let layers = layers.iter().map(|layer| Lstm::new(&device, layer));
                 Layers::Lstm(layers.collect::<Result<_, _>>()?)

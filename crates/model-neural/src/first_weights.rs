@@ -4,7 +4,7 @@ use crate::network::{Body, Network};
 use crate::params::{Architecture, NeuralParams, Tying};
 use latens_corpus::Vocab;
 use latens_model::{ParamError, check_that, fingerprint};
-use latens_nn::Squash;
+use latens_nn::{Squash, clip_factor, norm};
 
 /// First weights of a simple recurrent network: those of a linear filter x_t = R x_{t−1} + b_w, whose output O x_t plus
 /// the bias are the logits of the next word. Matrices are row after row.
@@ -24,6 +24,8 @@ pub struct FirstWeights<'a> {
     pub bias: Vec<f32>,
     /// The hidden vector is this times x: small ones stay where the network's functions are almost linear.
     pub scale: f64,
+    /// Longer rows of O are cut to this norm: a softmax makes far too much of them, where a linear read-out does not.
+    pub max_output_norm: f64,
 }
 
 impl FirstWeights<'_> {
@@ -67,19 +69,25 @@ impl FirstWeights<'_> {
                 *w = scale * b - shift;
             }
         }
-        let factor = 1.0 / (slope * scale);
-        for (u, o) in network.output.of_mut(weights).iter_mut().zip(&self.output) {
-            *u = factor * o;
+        let output = network.output.of_mut(weights);
+        for (row, from) in output.chunks_exact_mut(dim).zip(self.output.chunks_exact(dim)) {
+            let factor = self.shortened(from) / (slope * scale);
+            row.iter_mut().zip(from).for_each(|(u, o)| *u = factor * o);
         }
+        let shifts: Vec<f32> = output.chunks_exact(dim).map(|row| middle * sum(row)).collect();
         let bias = network.bias.of_mut(weights).iter_mut().zip(&self.bias);
-        for ((w, b), row) in bias.zip(self.output.chunks_exact(dim)) {
-            *w = b - middle * factor * sum(row);
-        }
+        bias.zip(shifts).for_each(|((w, b), shift)| *w = b - shift);
+    }
+
+    /// What a row of O is multiplied by.
+    fn shortened(&self, row: &[f32]) -> f32 {
+        clip_factor(norm(row), self.max_output_norm) as f32
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
         let parts = [&self.recurrent, &self.input, &self.output, &self.bias];
         let bits = parts.into_iter().flatten().map(|x| x.to_bits());
-        fingerprint(bits.chain([(self.scale as f32).to_bits()]))
+        let numbers = [self.scale, self.max_output_norm].map(|x| (x as f32).to_bits());
+        fingerprint(bits.chain(numbers))
     }
 }

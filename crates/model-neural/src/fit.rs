@@ -343,3 +343,89 @@ fn restore(
     }
     Ok((state, learned, best))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batches::Batch;
+    use latens_model::{Params, unwatched};
+
+    /// Learns nothing; what it says of a token after some steps is told beforehand.
+    struct Told {
+        n_steps: usize,
+        /// From this step on it says the second, before it the first.
+        turn: usize,
+        log_probs: (f64, f64),
+        n_weights: usize,
+    }
+
+    impl Learner for Told {
+        fn step(&mut self, batch: &Batch, _: &Choices) -> Result<f64, FitError> {
+            self.n_steps += 1;
+            let (before, after) = self.log_probs;
+            let log_prob = if self.n_steps < self.turn { before } else { after };
+            Ok(log_prob * batch.n_rows() as f64)
+        }
+
+        fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
+            Ok(-(self.n_steps as f64) * text.len() as f64)
+        }
+
+        fn forget(&mut self) -> Result<(), FitError> {
+            Ok(())
+        }
+
+        fn set_weights(&mut self, _: &[f32]) -> Result<(), FitError> {
+            Ok(())
+        }
+
+        /// Weights that tell after how many steps they were asked for.
+        fn state(&self) -> Result<LearnerState, FitError> {
+            let weights = vec![self.n_steps as f32; self.n_weights];
+            Ok(LearnerState { weights, mean: vec![], square: vec![], n_steps: 0, memory: vec![] })
+        }
+    }
+
+    /// Trains for three epochs of five steps each.
+    fn train(turn: usize, log_probs: (f64, f64), has_valid: bool) -> Result<Vec<f32>, FitError> {
+        let text: Vec<WordId> = (0..10).map(|i| WordId(i % 4)).collect();
+        let params = NeuralParams {
+            dim: 2,
+            epochs: 3,
+            batch_size: 1,
+            bptt: 2,
+            schedule: Schedule::Constant,
+            ..NeuralParams::rnn()
+        };
+        let (params, network) = (params.clone().validate().unwrap(), Network::new(&params, 4));
+        let task = Task {
+            params: &params,
+            network: &network,
+            train: &text,
+            valid: has_valid.then_some(&text[..]),
+            init: None,
+            fingerprint: 0,
+            device: Device::Cpu,
+        };
+        let learner = Told { n_steps: 0, turn, log_probs, n_weights: network.layout.len() };
+        let (reader, state) = (Reader::new(&params, &text), State::new(&params));
+        let trainer = Trainer { task: &task, reader, learner, state, best: None, diverged: None };
+        trainer.run(&mut unwatched).map(|(weights, facts)| {
+            assert_eq!(facts.get("diverged_in_epoch").is_some(), turn <= 15);
+            weights
+        })
+    }
+
+    #[test]
+    fn the_best_weights_are_kept_when_the_loss_is_lost() {
+        // Nothing is lost: the first epoch is the best on held-out text, the last one is kept without it.
+        assert_eq!(train(100, (-1.0, 0.0), true).unwrap()[0], 5.0);
+        assert_eq!(train(100, (-1.0, 0.0), false).unwrap()[0], 15.0);
+        // No number, or far worse than the ln 4 of a model that knows nothing.
+        for lost in [f64::NAN, f64::NEG_INFINITY, -100.0] {
+            assert_eq!(train(8, (-1.0, lost), true).unwrap()[0], 5.0);
+            let error = train(8, (-1.0, lost), false).unwrap_err();
+            assert!(matches!(error, FitError::Diverged { epoch: 2, .. }), "{error}");
+        }
+    }
+}

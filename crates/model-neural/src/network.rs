@@ -220,7 +220,7 @@ impl Network {
     }
 
     /// The same while learning, and writes `scale` times its derivatives to `gradient`.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a network, what it reads, and gradients")]
     pub(crate) fn learn<T: Real>(
         &self,
         weights: &[T],

@@ -100,7 +100,7 @@ impl Elman {
     /// ∂L/∂A = Σ_t δ_t h_{t−1}ᵀ, ∂L/∂x_t = δ_t
     ///
     /// What is before the first step is taken for a constant.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
+    #[expect(clippy::too_many_arguments, reason = "a layer, its output, and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],

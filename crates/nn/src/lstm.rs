@@ -7,15 +7,6 @@ use crate::{Buffer, Layout, Linear, WeightId, fill_uniform};
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 
-/// Gates, the cell before and now, its tanh and what comes out; some rows of each.
-type Opened<'a, T> =
-    (MatMut<'a, T>, (MatRef<'a, T>, MatMut<'a, T>), (MatMut<'a, T>, MatMut<'a, T>));
-
-/// Gates and the derivative of the cell; derivatives of what came out, from here and from later; the cell before and its
-/// tanh now.
-type Closed<'a, T> =
-    (MatMut<'a, T>, MatMut<'a, T>, (MatRef<'a, T>, MatRef<'a, T>), (MatRef<'a, T>, MatRef<'a, T>));
-
 /// A layer of long short-term memory with forget gates (Hochreiter and Schmidhuber 1997; Gers et al. 2000):
 ///
 /// i, f, o = σ(·), g = tanh(·) of the four parts of W x_t + U h_{t−1} + b, in the order i, f, g, o
@@ -139,7 +130,7 @@ impl Lstm {
     /// δ_t = (∂c ∘ g ∘ i(1 − i), ∂c ∘ c_{t−1} ∘ f(1 − f), ∂c ∘ i ∘ (1 − g²), ∂h ∘ tanh c_t ∘ o(1 − o))
     ///
     /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; W and b are those of a linear layer whose output has the derivatives δ.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -179,11 +170,18 @@ impl Lstm {
     }
 }
 
-/// Gates, cell and output of one step. `cells` are c_{t−1} and c_t, `outputs` tanh c_t and h_t.
+/// c_{t−1} and c_t.
+type Cells<'a, T> = (MatRef<'a, T>, MatMut<'a, T>);
+/// tanh c_t and h_t.
+type Outputs<'a, T> = (MatMut<'a, T>, MatMut<'a, T>);
+/// Two matrices of a step that are read.
+type Pair<'a, T> = (MatRef<'a, T>, MatRef<'a, T>);
+
+/// Gates, cell and output of one step.
 fn open_gates<T: Real>(
     gates: MatMut<'_, T>,
-    cells: (MatRef<'_, T>, MatMut<'_, T>),
-    outputs: (MatMut<'_, T>, MatMut<'_, T>),
+    cells: Cells<'_, T>,
+    outputs: Outputs<'_, T>,
     par: Par,
 ) {
     let size = rows_per_chunk(gates.ncols());
@@ -192,7 +190,11 @@ fn open_gates<T: Real>(
         size,
         par,
         #[inline(always)]
-        |(mut gates, (before, mut cell), (mut tanh_cell, mut hidden)): Opened<'_, T>| {
+        |(mut gates, (before, mut cell), (mut tanh_cell, mut hidden)): (
+            MatMut<'_, T>,
+            Cells<'_, T>,
+            Outputs<'_, T>,
+        )| {
             for r in 0..before.nrows() {
                 let outputs = (row_mut(&mut tanh_cell, r), row_mut(&mut hidden, r));
                 let gates = row_mut(&mut gates, r);
@@ -233,8 +235,8 @@ fn open_row<T: Real>(
 fn close_gates<T: Real>(
     gates: MatMut<'_, T>,
     d_cell: MatMut<'_, T>,
-    d_hidden: (MatRef<'_, T>, MatRef<'_, T>),
-    cells: (MatRef<'_, T>, MatRef<'_, T>),
+    d_hidden: Pair<'_, T>,
+    cells: Pair<'_, T>,
     par: Par,
 ) {
     let size = rows_per_chunk(gates.ncols());
@@ -243,7 +245,12 @@ fn close_gates<T: Real>(
         size,
         par,
         #[inline(always)]
-        |(mut gates, mut d_cell, (d_out, later), (before, tanh_cell)): Closed<'_, T>| {
+        |(mut gates, mut d_cell, (d_out, later), (before, tanh_cell)): (
+            MatMut<'_, T>,
+            MatMut<'_, T>,
+            Pair<'_, T>,
+            Pair<'_, T>,
+        )| {
             for r in 0..before.nrows() {
                 let d_hidden = (row(d_out, r), row(later, r));
                 let cells = (row(before, r), row(tanh_cell, r));

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::lds::HiddenState;
-use latens::model::{Device, Params, Progress};
+use latens::model::{Device, Params, Progress, check_range};
 use latens::neural::{self, FirstWeights, Neural, NeuralParams};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
@@ -124,6 +124,9 @@ network_args! {
         /// units are almost linear
         #[arg(long, value_name = "S", default_value_t = 0.5)]
         init_scale: f64,
+        /// Output vectors of that system are cut to this length, since a softmax makes too much of long ones
+        #[arg(long, value_name = "N", default_value_t = 1.0)]
+        init_max_norm: f64,
     }
 }
 
@@ -195,10 +198,13 @@ pub(crate) fn run_ff(args: &FfArgs, common: &Common, output: &Output) -> Result<
 pub(crate) fn run_rnn(args: &RnnArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
     let params = NeuralParams { squash: args.squash.into(), bptt: args.bptt, ..params };
+    check_range("init_scale", args.init_scale, f64::MIN_POSITIVE..)?;
+    check_range("init_max_norm", args.init_max_norm, 0.0..)?;
     let init = args.init.as_deref().map(|path| Init {
         path,
         state: args.init_state,
         scale: args.init_scale,
+        max_norm: args.init_max_norm,
     });
     train(&args.training, params, args.device, init, output)
 }
@@ -214,6 +220,7 @@ struct Init<'a> {
     path: &'a Path,
     state: InitState,
     scale: f64,
+    max_norm: f64,
 }
 
 fn train(
@@ -278,6 +285,6 @@ fn first_weights<'a>(init: &Init<'_>, source: &'a AnyModel) -> Result<FirstWeigh
         InitState::Filtered => HiddenState::Filtered,
     };
     let latens::lds::RnnWeights { dim, recurrent, input, output, bias } = lds.rnn_weights(state);
-    let (vocab, scale) = (&lds.lexicon().vocab, init.scale);
-    Ok(FirstWeights { vocab, dim, recurrent, input, output, bias, scale })
+    let (vocab, scale, max_output_norm) = (&lds.lexicon().vocab, init.scale, init.max_norm);
+    Ok(FirstWeights { vocab, dim, recurrent, input, output, bias, scale, max_output_norm })
 }

@@ -76,7 +76,7 @@ fn steps_are_those_of_the_processor() {
     for (i, params) in [
         NeuralParams { batch_size: 50, ..ff.clone() },
         NeuralParams { tying: Tying::Separate, optimizer: Optimizer::Sgd, ..ff },
-        rnn.clone(),
+        NeuralParams { optimizer: Optimizer::Sgd, ..rnn.clone() },
         NeuralParams { memory: Memory::Reset, tying: Tying::Shared, ..rnn.clone() },
         NeuralParams { squash: Squash::Sigmoid, optimizer: Optimizer::AdamW, ..rnn },
         lstm.clone(),
