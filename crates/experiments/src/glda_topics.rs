@@ -93,9 +93,10 @@ fn topics(
     (0..n).map(|k| words(k).into_iter().map(letters).collect()).collect()
 }
 
-/// PMI and NPMI of each topic, and how different topics are.
+/// PMI and NPMI of each topic that has them, and how different topics are.
 struct Measured {
-    pmi: Vec<f64>,
+    /// With the number of the topic.
+    pmi: Vec<(usize, f64)>,
     npmi: Vec<f64>,
     diversity: f64,
 }
@@ -111,7 +112,7 @@ fn measure(topics: &[Vec<String>], lexicon: &Lexicon, documents: &[Document]) ->
     let counts = Cooccurrences::count(&reference, &Sentences::from_words(known));
     let found: Vec<_> = topics.iter().map(|topic| counts.coherence(topic)).collect();
     Ok(Measured {
-        pmi: found.iter().filter_map(|c| c.pmi).collect(),
+        pmi: found.iter().enumerate().filter_map(|(k, c)| Some((k, c.pmi?))).collect(),
         npmi: found.iter().filter_map(|c| c.npmi).collect(),
         diversity: diversity(topics),
     })
@@ -123,13 +124,14 @@ impl Measured {
             let (row, column) = (name.to_owned(), column.to_owned());
             Row { row, column, paper, ours }
         };
-        let mut best = self.pmi.clone();
+        let pmi: Vec<f64> = self.pmi.iter().map(|&(_, pmi)| pmi).collect();
+        let mut best = pmi.clone();
         best.sort_by(|a, b| b.total_cmp(a));
         let mut npmi = self.npmi.clone();
         npmi.sort_by(f64::total_cmp);
         vec![
-            row("PMI, best 9 topics", paper, mean(&best[..best.len().min(9)])),
-            row("PMI, all topics", None, mean(&self.pmi)),
+            row("PMI of its own text, best 9", paper, mean(&best[..best.len().min(9)])),
+            row("PMI, all topics", None, mean(&pmi)),
             row("NPMI", None, mean(&self.npmi)),
             row("NPMI, median", None, npmi.get(npmi.len() / 2).copied().unwrap_or(f64::NAN)),
             row("diversity", None, self.diversity),
@@ -138,10 +140,10 @@ impl Measured {
 
     /// Tells of the nine topics with the highest PMI.
     fn show_best(&self, topics: &[Vec<String>], note: &mut dyn FnMut(&str)) {
-        let mut order: Vec<usize> = (0..self.pmi.len()).collect();
-        order.sort_by(|&a, &b| self.pmi[b].total_cmp(&self.pmi[a]));
-        for &k in order.iter().take(9) {
-            note(&format!("  {:6.3} {}", self.pmi[k], topics[k].join(" ")));
+        let mut best = self.pmi.clone();
+        best.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (k, pmi) in best.into_iter().take(9) {
+            note(&format!("  {pmi:6.3} {}", topics[k].join(" ")));
         }
     }
 }

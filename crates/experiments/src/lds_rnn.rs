@@ -7,10 +7,10 @@
 use crate::penn_treebank::PennTreebank;
 use crate::svg::Svg;
 use crate::{Experiment, Row};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use latens::corpus::Corpus;
 use latens::lds::{self, HiddenState, Lds, LdsParams, RnnWeights};
-use latens::model::{Params, Progress, unwatched};
+use latens::model::{FitError, Params, Progress, unwatched};
 use latens::neural::{FirstWeights, Neural, NeuralParams, Training, usable_device};
 use latens::tasks::perplexity;
 use std::ops::ControlFlow;
@@ -162,15 +162,17 @@ fn runs(
 ) -> Result<Vec<Run>> {
     let mut best: Option<(f64, Run)> = None;
     for &rate in size.rates {
-        let run = learn(name, init, ptb, size, (rate, size.seeds[0]), note)?;
+        let Some(run) = learn(name, init, ptb, size, (rate, size.seeds[0]), note)? else {
+            continue;
+        };
         if best.as_ref().is_none_or(|(_, best)| run.best().1 < best.best().1) {
             best = Some((rate, run));
         }
     }
-    let (rate, run) = best.expect("there is at least one rate");
+    let (rate, run) = best.context("no learning rate gave a model")?;
     let mut runs = vec![run];
     for &seed in &size.seeds[1..] {
-        runs.push(learn(name, init, ptb, size, (rate, seed), note)?);
+        runs.extend(learn(name, init, ptb, size, (rate, seed), note)?);
     }
     Ok(runs)
 }
@@ -182,7 +184,7 @@ fn learn(
     size: &Size,
     (learning_rate, seed): (f64, u64),
     note: &mut dyn FnMut(&str),
-) -> Result<Run> {
+) -> Result<Option<Run>> {
     let Size { dim, epochs, .. } = *size;
     let params = NeuralParams { dim, epochs, learning_rate, seed, ..NeuralParams::rnn() };
     let mut valid = Vec::new();
@@ -191,14 +193,20 @@ fn learn(
         valid.extend(measured.map(|&(_, value)| value));
         ControlFlow::Continue(())
     };
-    let model = Neural::fit(&params.validate()?, &training(ptb, init), &mut watch)?;
+    let model = match Neural::fit(&params.validate()?, &training(ptb, init), &mut watch) {
+        Err(error @ FitError::Diverged { .. }) => {
+            note(&format!("{name}, learning rate {learning_rate}, seed {seed}: {error}"));
+            return Ok(None);
+        }
+        fitted => fitted?,
+    };
     let run = Run { valid, test: perplexity(&model, &ptb.test).perplexity() };
     let (pass, best) = run.best();
     note(&format!(
         "{name}, learning rate {learning_rate}, seed {seed}: valid {best:.1} in pass {pass}, test {:.1}",
         run.test
     ));
-    Ok(run)
+    Ok(Some(run))
 }
 
 fn row(name: &str, column: &str, paper: Option<f64>, ours: f64) -> Row {

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::m_step::Evidence;
-use crate::mean_field::Stop;
+use crate::mean_field::{MISSING, Stop};
 use crate::parameters::Parameters;
 use crate::params::{FhmmParams, Inference};
 use crate::rows::Rows;
@@ -383,17 +383,18 @@ impl Task<'_> {
         sentences.map(|s| s.iter().map(|&word| self.rows.row(word)).collect()).collect()
     }
 
-    /// The bound of a text's log-likelihood, in nats a token.
+    /// The bound of a text's log-likelihood, in nats a token that the model has a place for.
     fn bound(&self, engine: &Engine<f32>, text: &Sentences) -> f64 {
         /// Sentences that are in memory as rows at a time.
         const SENTENCES: usize = 1000;
-        let mut sum = 0.0;
+        let (mut sum, mut n_tokens) = (0.0, 0);
         for begin in (0..text.len()).step_by(SENTENCES) {
             let end = (begin + SENTENCES).min(text.len());
             let sentences = self.rows_of((begin..end).map(|idx| text.get(idx)));
+            n_tokens += sentences.iter().flatten().filter(|&&row| row != MISSING).count();
             let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
             sum += engine.bounds(&sentences, stop(SWEEPS_OF_USE));
         }
-        sum / text.n_tokens().max(1) as f64
+        sum / n_tokens.max(1) as f64
     }
 }

@@ -89,7 +89,11 @@ impl Fhmm {
         let shape = self.engine.parameters().shape;
         assert!(layer < shape.n_layers && state < shape.n_states, "there is such a state");
         let n_own = (shape.n_words - self.rows.signatures.len()) as u32;
-        let own = self.rows.of_word.iter().enumerate().filter(|(_, row)| **row < n_own);
+        let unknown = WordId::UNK.index();
+        let is_own = |&(word, &row): &(usize, &u32)| {
+            row < n_own && (word == unknown || row != self.rows.of_word[unknown])
+        };
+        let own = self.rows.of_word.iter().enumerate().filter(is_own);
         let score = |(word, &row): (usize, &u32)| {
             let scores = &self.engine.parameters().scores(row as usize)[shape.layer(layer)];
             let mean = scores.iter().map(|s| s.exp()).sum::<f32>() / scores.len() as f32;

@@ -5,7 +5,7 @@ use latens_math::{digamma, ln_gamma};
 use rayon::prelude::*;
 
 /// Documents are taken together by so many, whose sums are added in order: the same for any number of threads.
-const DOCUMENTS: usize = 512;
+const DOCUMENTS: usize = if cfg!(test) { 16 } else { 512 };
 
 /// How often each topic is in each document, handed to `visit` with the document's length, and the sum of what it
 /// says.

@@ -6,8 +6,8 @@ use crate::draw::Mixture;
 use latens_math::Rng;
 use rayon::prelude::*;
 
-/// How many tokens are handed to a thread at once, at least.
-const TOKENS: usize = 8192;
+/// How many tokens are handed to a thread at once, at least; few in tests, so that small texts are shared, too.
+const TOKENS: usize = if cfg!(test) { 256 } else { 8192 };
 
 /// Samples every token of every document once, with probability proportional to (n_dk + α_k) row_k for the row of
 /// its type, and tells what changed. `alpha` and rows are padded.

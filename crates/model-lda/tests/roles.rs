@@ -128,6 +128,28 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_been() {
     }
 }
 
+/// α is improved every so often, which a run that goes on must do as well.
+#[test]
+fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
+    let text = text();
+    let params = GldaParams { optimize_alpha: true, n_iterations: 41, ..params(Sampler::Parallel) };
+    let params = params.validate().unwrap();
+    let whole = Glda::fit(&params, text.data(), &mut unwatched).unwrap();
+    let alpha = whole.alpha();
+    assert!(alpha.iter().any(|&a| (a - alpha[0]).abs() > 1e-6), "{alpha:?}");
+    let mut kept = None;
+    let stop = &mut |progress: &Progress<'_>| {
+        if progress.iteration != Some(30) {
+            return ControlFlow::Continue(());
+        }
+        kept = progress.checkpoint.map(|checkpoint| checkpoint());
+        ControlFlow::Break(())
+    };
+    assert!(matches!(Glda::fit(&params, text.data(), stop), Err(FitError::Interrupted)));
+    let resumed = Glda::resume(&params, text.data(), &kept.unwrap(), &mut unwatched).unwrap();
+    assert_same(&resumed, &whole);
+}
+
 #[test]
 fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_are_not() {
     let mut text = text();

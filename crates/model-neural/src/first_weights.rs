@@ -33,6 +33,10 @@ impl FirstWeights<'_> {
     pub(crate) fn check(&self, params: &NeuralParams, vocab: &Vocab) -> Result<(), ParamError> {
         let is_rnn = params.architecture == Architecture::Rnn;
         check_that(is_rnn, "init", "left out, but for `rnn`", params.architecture.kind())?;
+        for (name, value) in [("init_scale", self.scale), ("init_max_norm", self.max_output_norm)] {
+            check_that(value > 0.0 && !value.is_nan(), name, "above 0", value)?;
+        }
+        check_that(self.scale.is_finite(), "init_scale", "a number", self.scale)?;
         let must = format!("{}, as in the model to begin with", self.dim);
         check_that(params.dim == self.dim, "dim", must, params.dim)?;
         let is_separate = params.tying == Tying::Separate;

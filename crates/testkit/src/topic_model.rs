@@ -36,7 +36,8 @@ fn check_mixture(mixture: &[f32], n_topics: usize) {
 fn check_top_words(model: &dyn TopicModel, topic: usize) {
     let top = model.top_words(topic, N_TOP_WORDS);
     let n = top.len();
-    assert!((1..=N_TOP_WORDS).contains(&n), "{n} top words of topic {topic}, of {N_TOP_WORDS}");
+    // A topic without tokens may have no words.
+    assert!(n <= N_TOP_WORDS, "{n} top words of topic {topic}, of {N_TOP_WORDS}");
     let sorted = top.is_sorted_by(|a, b| a.1 >= b.1) && top.iter().all(|(_, p)| !p.is_nan());
     assert!(sorted, "the top words of topic {topic} are not sorted: {top:?}");
     let different = top.iter().map(|&(word, _)| word).collect::<HashSet<_>>().len();

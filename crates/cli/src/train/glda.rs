@@ -17,7 +17,7 @@ use std::path::PathBuf;
 ///
 /// Samplers: `parallel` uses all threads; `mh` is better for topics of few tokens; `exact` is for small texts;
 /// `cholesky` and `alias` are those of the paper, `naive` is the definition, for comparison. `auto` chooses among the
-/// first three by the size of the work. All have the same posterior.
+/// first three by the size of the work. All have the same posterior, with a likelihood weight of 1.
 #[derive(Args)]
 pub(crate) struct GldaArgs {
     #[command(flatten)]

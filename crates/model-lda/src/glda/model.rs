@@ -145,10 +145,14 @@ impl Glda {
                 let density = |t: u32| self.log_density(topic, self.problem.vectors.row(t)) as f32;
                 best(frequent.map(|(&word, t)| (word, density(t))), n)
             }
-            Ranking::Count => best(types.map(|(&word, t)| (word, count(t))), n),
+            Ranking::Count => {
+                let seen = types.filter(|&(_, t)| count(t) > 0.0);
+                best(seen.map(|(&word, t)| (word, count(t))), n)
+            }
             Ranking::Distinctive => {
-                let total = |t: u32| row(t).iter().sum::<u32>().max(1) as f32;
-                best(types.map(|(&word, t)| (word, count(t) * count(t) / total(t))), n)
+                let total = |t: u32| row(t).iter().sum::<u32>() as f32;
+                let seen = types.filter(|&(_, t)| count(t) > 0.0);
+                best(seen.map(|(&word, t)| (word, count(t) * count(t) / total(t))), n)
             }
         }
     }

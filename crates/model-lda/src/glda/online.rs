@@ -157,7 +157,10 @@ impl<'a> Work<'a> {
     ) -> Vec<Inferred> {
         let n_trained = self.model.types.len();
         let mut mixture = Mixture::new(&self.padded);
-        let mut rngs: Vec<_> = batch.iter().map(|d| d.rng(self.params.seed, n_trained)).collect();
+        // Documents that are alike must not move alike.
+        let seeds = (self.params.seed..).take(batch.len());
+        let mut rngs: Vec<_> =
+            batch.iter().zip(seeds).map(|(d, seed)| d.rng(seed, n_trained)).collect();
         let row = |t| self.table.row(t);
         let firsts = batch.iter().zip(&mut rngs);
         let mut assigned: Vec<Vec<u16>> =

@@ -38,7 +38,7 @@ pub struct GldaParams {
     pub seed: u64,
 }
 
-/// How tokens are sampled. All leave the posterior as it is; they differ in speed.
+/// How tokens are sampled. With a likelihood weight of 1 all leave the posterior as it is, and differ in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampler {
@@ -143,7 +143,8 @@ impl Params for GldaParams {
         check_range("alpha", self.first_alpha(), positive)?;
         check_range("kappa", self.kappa, positive)?;
         check_range("nu", self.nu.unwrap_or(1.0), positive)?;
-        check_range("psi_scale", self.psi_scale, positive)?;
+        // Less is lost beside the scatter of vectors when numbers are rounded.
+        check_range("psi_scale", self.psi_scale, 1e-9..)?;
         check_range("likelihood_weight", self.likelihood_weight, (Excluded(0.0), Included(1.0)))?;
         check_range("n_shards", self.n_shards, 2..=10_000)
     }

@@ -76,6 +76,11 @@ impl Prior {
                 Preset::Relative => nu,
                 Preset::Das2015 => 3.0 * dim as f64,
             };
+        // So small a prior would be lost in rounding, and with it the inverse of a topic's covariance.
+        let must = format!(
+            "such that the prior is at least 1e-12 of the vectors' variance {variance:.3e}"
+        );
+        check_that(psi >= 1e-12 * variance, "psi_scale", must, params.psi_scale)?;
         let scale = match params.covariance {
             Covariance::Full => {
                 let mut matrix = vec![0.0; dim * dim];

@@ -128,7 +128,9 @@ impl Lda {
             Ranking::Count => count(word),
             Ranking::Distinctive => count(word) * count(word) / total(word),
         };
-        best(words.map(|word| (word, score(word))), n)
+        // A word that is not in a topic is none of its words, but has a probability.
+        let is_in = |&word: &WordId| by == Ranking::Density || count(word) > 0.0;
+        best(words.filter(is_in).map(|word| (word, score(word))), n)
     }
 
     /// Writes the model to a file.

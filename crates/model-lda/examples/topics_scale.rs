@@ -1,7 +1,7 @@
 //! How long an iteration of Gaussian LDA takes for large vocabularies and long vectors: documents that follow Zipf's law
 //! are made up, with vectors of as many clouds as there are topics.
 //!
-//! `cargo run --release -p latens-model-lda --example scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS]`
+//! `cargo run --release -p latens-model-lda --example topics_scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS]`
 #![allow(clippy::print_stdout)]
 
 use latens_corpus::{Documents, Format, Inputs, Preprocessing, Vocab, VocabLimits};
