@@ -139,7 +139,7 @@ fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
     assert!(alpha.iter().any(|&a| (a - alpha[0]).abs() > 1e-6), "{alpha:?}");
     let mut kept = None;
     let stop = &mut |progress: &Progress<'_>| {
-        if progress.iteration != Some(30) {
+        if progress.done != 30 {
             return ControlFlow::Continue(());
         }
         kept = progress.checkpoint.map(|checkpoint| checkpoint());

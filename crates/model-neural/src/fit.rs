@@ -190,19 +190,19 @@ impl<L: Learner> Trainer<'_, L> {
         let train = -self.state.log_prob / self.state.n_tokens.max(1) as f64;
         // A model that is so much worse than one that knows nothing will not come back.
         let hopeless = 2.0 * (self.task.network.n_words() as f64).ln();
-        let is_lost = |nats: f64| !nats.is_finite() || nats > hopeless;
+        let is_lost = !train.is_finite() || train > hopeless;
         let (mut metrics, mut measured) = (vec![("train_perplexity", train.exp())], train);
         if let Some(valid) = self.task.valid {
             measured = -self.learner.log_prob(valid)? / valid.len() as f64;
             metrics.push(("valid_perplexity", measured.exp()));
-            if !is_lost(measured) {
+            if !is_lost {
                 self.judge(measured)?;
             }
         }
         self.state.plateau.observe(measured);
         self.state.is_over = self.state.halving.observe(measured) == Verdict::Stop
             && self.task.params.schedule == Schedule::Halving;
-        if is_lost(train) || is_lost(measured) {
+        if is_lost || !measured.is_finite() {
             self.diverged = Some(self.state.epoch + 1);
         }
         metrics
