@@ -1,10 +1,10 @@
 //! Perplexities of the language models that the HMM papers compare with (Chiu & Rush 2020, Table 1).
 
 use crate::penn_treebank::PennTreebank;
-use crate::{Experiment, Row};
+use crate::{Experiment, Row, hmm_language};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::model::{LanguageModel, Params, unwatched};
+use latens::model::{Device, LanguageModel, Params, unwatched};
 use latens::neural::{Neural, NeuralParams, Training, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lm-baselines",
-    about: "perplexity of n-gram and neural language models on the Penn Treebank and WikiText-2",
+    about: "perplexity of n-gram, neural and hidden Markov language models on the Penn Treebank and WikiText-2",
     run,
 };
 
@@ -58,6 +58,23 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         rows.extend(text.rows("KN-5", &model, (f64::NAN, f64::NAN)));
         let papers = [(209.0, f64::NAN), (f64::NAN, f64::NAN), (125.0, f64::NAN)];
         rows.extend(neural_rows(text, quick, papers, note)?);
+    }
+    rows.extend(hmm_rows(data, quick, note)?);
+    Ok(rows)
+}
+
+/// Very large HMMs, of which those that were learned before are taken.
+fn hmm_rows(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    if !quick && usable_device() == Device::Cpu {
+        note("hidden Markov models of 32,768 states are left out: they need a graphics card");
+        return Ok(Vec::new());
+    }
+    let mut rows = hmm_language::ptb(data, quick, true, note)?;
+    if data.join("wikitext-2").exists() {
+        rows.extend(hmm_language::wikitext_2(data, quick, true, note)?);
+    }
+    for row in &mut rows {
+        row.row = format!("HMM, {}", row.row);
     }
     Ok(rows)
 }
