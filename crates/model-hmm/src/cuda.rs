@@ -12,6 +12,7 @@ mod em;
 mod plan;
 mod residual;
 mod states;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use plan::{Plan, Planned};
 use residual::{Residual, Scratch};
 use states::{KeptStates, StateVectors};
 use std::ops::Range;
+use tables::Tables;
 
 /// The most numbers of blocks, and of tokens, that a score holds at once: 16 GiB.
 const MAX_BLOCK_NUMBERS: usize = 1 << 32;
@@ -73,32 +75,6 @@ pub(crate) struct CudaLearner<'a> {
     kept: Array<u32>,
     /// Numbers of the last batch; lent out while they are used.
     ints: Option<Array<u32>>,
-}
-
-/// Probabilities, expected counts, and what the recursion writes.
-struct Tables {
-    start: Array<f32>,
-    logits: Array<f32>,
-    log_sums: Array<f32>,
-    emission: Array<f32>,
-    blocks: Array<f32>,
-    /// Logits in half precision, later their derivatives in bf16.
-    half_logits: Array<u16>,
-    /// The factors of transitions in half precision, later in bf16.
-    half_from: Array<u16>,
-    half_to: Array<u16>,
-    local: Array<f32>,
-    alpha: Array<f32>,
-    weighted: Array<f32>,
-    nodes: Array<f32>,
-    log_probs: Array<f64>,
-    start_counts: Array<f32>,
-    left: Array<f32>,
-    visits: Array<f32>,
-    emitted: Array<f32>,
-    /// What is predicted forward and backward, and the tokens before others, where tokens come in steps.
-    predicted: [Array<f32>; 2],
-    before: Array<f32>,
 }
 
 impl<'a> CudaLearner<'a> {
@@ -423,179 +399,6 @@ impl Learner for CudaLearner<'_> {
             square: download(&self.square),
             n_steps: self.n_steps,
         }
-    }
-}
-
-impl Tables {
-    fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
-        Ok(Tables {
-            start: device.zeros(n)?,
-            logits: device.zeros(1)?,
-            log_sums: device.zeros(n)?,
-            emission: device.zeros(1)?,
-            blocks: device.zeros(1)?,
-            half_logits: device.zeros(1)?,
-            half_from: device.zeros(1)?,
-            half_to: device.zeros(1)?,
-            local: device.zeros(1)?,
-            alpha: device.zeros(1)?,
-            weighted: device.zeros(1)?,
-            nodes: device.zeros(1)?,
-            log_probs: device.zeros(1)?,
-            start_counts: device.zeros(n)?,
-            left: device.zeros(n)?,
-            visits: device.zeros(n)?,
-            emitted: device.zeros(1)?,
-            predicted: [device.zeros(1)?, device.zeros(1)?],
-            before: device.zeros(1)?,
-        })
-    }
-
-    fn make_room_to_score(
-        &mut self,
-        device: &Device,
-        plan: &Plan,
-        k: usize,
-    ) -> Result<(), CudaError> {
-        let n_values = (plan.n_tokens() * k).next_power_of_two();
-        device.reserve(&mut self.local, n_values)?;
-        device.reserve(&mut self.alpha, n_values)?;
-        device.reserve(&mut self.blocks, plan.n_blocks() * k * k)?;
-        device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
-    }
-
-    fn make_room(&mut self, device: &Device, plan: &Plan, k: usize) -> Result<(), CudaError> {
-        self.make_room_to_score(device, plan, k)?;
-        let n_values = (plan.n_tokens() * k).next_power_of_two();
-        device.reserve(&mut self.weighted, n_values)?;
-        device.reserve(&mut self.nodes, n_values)?;
-        device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
-    }
-
-    fn forward(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        k: usize,
-        precision: Precision,
-    ) -> Result<(), CudaError> {
-        let sequences = planned.sequences();
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
-        let out = (&mut self.alpha, &mut self.log_probs);
-        let probabilities = (&self.local, &self.start, &self.blocks);
-        match planned.steps(k, precision) {
-            None => device.forward_pass(out, probabilities, &sequences, k),
-            Some(steps) => {
-                device.forward_in_steps(out, probabilities, steps, &mut self.predicted[0])
-            }
-        }
-    }
-
-    /// Some of the blocks of a plan, of logits whose first row is that of state `first_row`.
-    fn gather(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        which: Range<usize>,
-        first_row: usize,
-        (k, n, is_half): (usize, usize, bool),
-    ) -> Result<(), CudaError> {
-        let (out, blocks) = ((&mut self.blocks, which.start), planned.blocks(which));
-        if is_half {
-            let logits = (&self.half_logits, first_row);
-            device.gather_blocks_half(out, logits, &self.log_sums, &blocks, (k, n))
-        } else {
-            let logits = (&self.logits, first_row);
-            device.gather_blocks(out, logits, &self.log_sums, &blocks, (k, n))
-        }
-    }
-
-    /// ln Σ exp of the rows of logits of some states.
-    fn sum_logits(
-        &mut self,
-        device: &Device,
-        rows: Range<usize>,
-        n: usize,
-        is_half: bool,
-    ) -> Result<(), CudaError> {
-        let (out, sizes) = ((&mut self.log_sums, rows.start), (rows.len(), n));
-        if is_half {
-            device.row_log_sums_half(out, &self.half_logits, sizes)
-        } else {
-            device.row_log_sums(out, &self.logits, sizes)
-        }
-    }
-
-    /// Logits of all states ─▶ the blocks of a plan. Logits of half precision become minus the probabilities.
-    fn transitions(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-        is_half: bool,
-    ) -> Result<(), CudaError> {
-        let n_blocks = planned.plan.n_blocks();
-        if is_half {
-            let block_of = (planned.ints, planned.plan.block_of.clone());
-            let blocks = (&mut self.blocks, n_blocks);
-            return device.minus_probabilities_half(
-                &mut self.half_logits,
-                blocks,
-                block_of,
-                (k, n),
-            );
-        }
-        self.sum_logits(device, 0..n, n, is_half)?;
-        self.gather(device, planned, 0..n_blocks, 0, (k, n, is_half))
-    }
-
-    /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those. Where
-    /// there are minus the probabilities of transitions, N/left is added to them instead.
-    fn expect(
-        &mut self,
-        (device, side): (&Device, &Device),
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-        (is_half, precision): (bool, Precision),
-    ) -> Result<(), CudaError> {
-        let sequences = planned.sequences();
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
-        let probabilities = (&self.local, &self.start, &self.blocks);
-        let steps = planned.steps(k, precision);
-        if let Some(steps) = steps {
-            side.after(device)?;
-            let ([forward, backward], out) =
-                (&mut self.predicted, (&mut self.alpha, &mut self.log_probs));
-            device.forward_in_steps(out, probabilities, steps, forward)?;
-            let (out, of) = ((&mut self.nodes, &mut self.weighted), (&self.local, &self.blocks));
-            side.backward_in_steps(out, of, steps, backward)?;
-            device.after(side)?;
-            let sizes = (planned.plan.n_tokens(), k);
-            device.join_passes(&mut self.alpha, &mut self.nodes, sizes)?;
-        } else {
-            let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
-            device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
-        }
-        for (out, groups) in [
-            (&mut self.start_counts, planned.starts()),
-            (&mut self.left, planned.left()),
-            (&mut self.visits, planned.visits()),
-        ] {
-            device.clear(out)?;
-            device.sum_groups(out, &self.nodes, &groups, k)?;
-        }
-        device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)?;
-        let factors = (&self.alpha, &self.weighted);
-        if let Some(steps) = steps {
-            let (out, previous) = (&mut self.blocks, planned.previous());
-            return device.ratios_in_steps(out, factors, previous, steps, &mut self.before);
-        }
-        if is_half {
-            let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
-            let (out, of) = (&mut self.half_logits, (&self.blocks, &self.left));
-            return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
-        }
-        device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
     }
 }
 
