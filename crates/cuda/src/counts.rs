@@ -106,9 +106,20 @@ impl Emissions {
     ) -> Result<(), CudaError> {
         assert!(self.n_slots * k <= out.len().min(counts.len()), "k numbers a slot");
         let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
-        let k = k as i32;
-        let begins = &self.begins.0;
-        launch!(device, "share_columns", config, &mut out.0, &counts.0, begins, &prior, &k)
+        let (k, stride) = (k as i32, self.stride as i32);
+        let (begins, allowed) = (&self.begins.0, &self.allowed.0);
+        launch!(
+            device,
+            "share_columns",
+            config,
+            &mut out.0,
+            &counts.0,
+            begins,
+            allowed,
+            &stride,
+            &prior,
+            &k
+        )
     }
 }
 

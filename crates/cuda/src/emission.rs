@@ -21,7 +21,7 @@ pub struct Part {
 // SAFETY: it is three numbers, in the order of the kernels' struct of this name.
 unsafe impl DeviceRepr for Part {}
 
-/// Which slots belong to which cluster.
+/// Which slots belong to which cluster, and which of its states may emit them.
 #[derive(Debug)]
 pub struct Emissions {
     pub(crate) n_slots: usize,
@@ -29,6 +29,9 @@ pub struct Emissions {
     /// Where each cluster begins among the slots, and where the last one ends.
     pub(crate) begins: Array<u32>,
     cluster_of: Array<u32>,
+    /// A row of bits for each slot, of `stride` words each: the states that may emit it. No rows if all may.
+    pub(crate) allowed: Array<u32>,
+    pub(crate) stride: usize,
     parts: Array<Part>,
     n_parts: usize,
 }
@@ -54,14 +57,133 @@ impl Emissions {
             n_clusters: clusters.len(),
             begins: device.upload(&begins)?,
             cluster_of: device.upload(&cluster_of)?,
+            allowed: device.zeros(1)?,
+            stride: 0,
             n_parts: parts.len(),
             parts: device.upload(&parts)?,
         })
     }
 
-    /// Overwrites `table` with b: for each slot the k states of its cluster, of words' vectors and biases in
+    /// Lets only some of n states emit each slot: those of `states(slot)`.
+    pub fn limit<'s>(
+        &mut self,
+        device: &Device,
+        n: usize,
+        states: impl Fn(usize) -> &'s [u32],
+    ) -> Result<(), CudaError> {
+        self.stride = n.div_ceil(32);
+        let mut allowed = vec![0u32; self.n_slots * self.stride];
+        for slot in 0..self.n_slots {
+            for &state in states(slot) {
+                allowed[slot * self.stride + state as usize / 32] |= 1 << (state % 32);
+            }
+        }
+        self.allowed = device.upload(&allowed)?;
+        Ok(())
+    }
+
+    /// Overwrites `table` with the logits of states that take part, `kept`, k of each cluster: of a table in `weights` that
+    /// has `n_own` for each slot.
+    pub fn gather(
+        &self,
+        device: &Device,
+        table: &mut Array<f32>,
+        weights: (&Array<f32>, Range<usize>),
+        kept: &Array<u32>,
+        (k, n_own): (usize, usize),
+    ) -> Result<(), CudaError> {
+        self.check(table, kept, weights.1.len(), (k, n_own));
+        let (config, weights) = (for_each(self.n_slots * k), weights.0.at(weights.1));
+        let (n_slots, k, n_own) = (self.n_slots as i32, k as i32, n_own as i32);
+        let (cluster_of, out, kept) = (&self.cluster_of.0, &mut table.0, &kept.0);
+        launch!(
+            device,
+            "gather_emissions",
+            config,
+            out,
+            &weights,
+            kept,
+            cluster_of,
+            &n_slots,
+            &k,
+            &n_own
+        )
+    }
+
+    /// Adds derivatives of such logits to those of the table.
+    pub fn add_to(
+        &self,
+        device: &Device,
+        gradient: (&mut Array<f32>, Range<usize>),
+        derivatives: &Array<f32>,
+        kept: &Array<u32>,
+        (k, n_own): (usize, usize),
+    ) -> Result<(), CudaError> {
+        self.check(derivatives, kept, gradient.1.len(), (k, n_own));
+        let (config, mut out) = (for_each(self.n_slots * k), gradient.0.at_mut(gradient.1));
+        let (n_slots, k, n_own) = (self.n_slots as i32, k as i32, n_own as i32);
+        let (cluster_of, kept) = (&self.cluster_of.0, &kept.0);
+        launch!(
+            device,
+            "add_to_emissions",
+            config,
+            &mut out,
+            &derivatives.0,
+            kept,
+            cluster_of,
+            &n_slots,
+            &k,
+            &n_own
+        )
+    }
+
+    fn check(
+        &self,
+        table: &Array<f32>,
+        kept: &Array<u32>,
+        n_weights: usize,
+        (k, n_own): (usize, usize),
+    ) {
+        assert!(self.n_slots * k <= table.len() && n_weights == self.n_slots * n_own, "all slots");
+        assert!(self.n_clusters * k <= kept.len(), "all states");
+    }
+
+    /// Logits of the states that take part ─▶ b, which is 0 where a state may not emit a slot.
+    pub fn normalise(
+        &self,
+        device: &Device,
+        table: &mut Array<f32>,
+        kept: &Array<u32>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        assert!(self.n_slots * k <= table.len(), "all slots");
+        assert!(self.n_clusters * k <= kept.len(), "all states");
+        let k_of = k as i32;
+        if self.stride > 0 {
+            let config = for_each(self.n_slots * k);
+            let (n_slots, stride) = (self.n_slots as i32, self.stride as i32);
+            let (cluster_of, allowed, kept) = (&self.cluster_of.0, &self.allowed.0, &kept.0);
+            let out = &mut table.0;
+            launch!(
+                device,
+                "mask_emissions",
+                config,
+                out,
+                allowed,
+                &stride,
+                kept,
+                cluster_of,
+                &n_slots,
+                &k_of
+            )?;
+        }
+        let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
+        launch!(device, "emission_softmax", config, &mut table.0, &self.begins.0, &k_of)
+    }
+
+    /// Overwrites `table` with logits: for each slot the k states of its cluster, of words' vectors and biases in
     /// `weights`, and states' vectors of `dim` numbers.
-    pub fn forward(
+    pub fn logits(
         &self,
         device: &Device,
         table: &mut Array<f32>,
@@ -88,9 +210,7 @@ impl Emissions {
             &k_of,
             &dim,
             &is_fast
-        )?;
-        let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
-        launch!(device, "emission_softmax", config, &mut table.0, &self.begins.0, &k_of)
+        )
     }
 
     /// b ─▶ counts − visits ∘ b, where `count_of` has the row of counts of each slot or `u32::MAX`, and `visits` how often

@@ -100,6 +100,37 @@ impl Device {
         )
     }
 
+    /// Copies some rows and columns of a table, whose rows are `stride` long, to `out`: those of the numbers `rows` and 0 to
+    /// n of `idxs`.
+    pub fn gather_square(
+        &self,
+        out: &mut Array<f32>,
+        table: (&Array<f32>, Range<usize>),
+        idxs: &Array<u32>,
+        rows: Range<usize>,
+        (n, stride): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(n <= idxs.len() && rows.len() * n <= out.len(), "whole rows");
+        let (config, table) = (of_rows(rows.len(), n), table.0.at(table.1));
+        let (n, stride) = (n as i32, stride as i32);
+        let rows = idxs.at(rows);
+        launch!(self, "gather_square", config, &mut out.0, &table, &rows, &idxs.0, &n, &stride)
+    }
+
+    /// Adds n × n values to the rows and columns `idxs` of a table, which are all different.
+    pub fn add_to_square(
+        &self,
+        table: (&mut Array<f32>, Range<usize>),
+        values: &Array<f32>,
+        idxs: &Array<u32>,
+        (n, stride): (usize, usize),
+    ) -> Result<(), CudaError> {
+        assert!(n <= idxs.len() && n * n <= values.len(), "whole rows");
+        let (config, mut table) = (of_rows(n, n), table.0.at_mut(table.1));
+        let (n, stride) = (n as i32, stride as i32);
+        launch!(self, "add_to_square", config, &mut table, &values.0, &idxs.0, &n, &stride)
+    }
+
     /// x ─▶ D(ReLU(x + bias)) of n rows; D drops numbers with probability `rate`, by the seed.
     pub fn bias_relu(
         &self,
@@ -305,6 +336,11 @@ pub const MAX_DIM: usize = 6_144;
 
 /// How many rows' sums are made at a time; the kernels have the same number.
 const ROWS_OF_PART: usize = 16;
+
+/// A block of threads for each row of n numbers.
+fn of_rows(n_rows: usize, n: usize) -> cudarc::driver::LaunchConfig {
+    grid((n_rows.max(1), 1, 1), (n.next_multiple_of(32).clamp(32, 512), 1))
+}
 
 /// A warp for each row.
 pub(crate) fn warps(n: usize) -> cudarc::driver::LaunchConfig {

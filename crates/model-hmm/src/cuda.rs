@@ -9,6 +9,8 @@
 //! logarithms instead.
 
 mod em;
+mod logits;
+mod networks;
 mod plan;
 mod residual;
 mod states;
@@ -18,21 +20,17 @@ mod tests;
 
 pub(crate) use em::CudaEstimator;
 
-use crate::learner::{Choices, Learner, LearnerState};
-use crate::neural::Neural;
-use crate::parameters::Parameters;
-use crate::params::HmmParams;
-use crate::states::Use;
+use crate::learner::{Choices, Learner, LearnerState, kept_of_average};
+use crate::params::{HmmParams, Parameterization};
 use crate::support::Support;
 use crate::tables::{Batch, Kept};
-use latens_cuda::{
-    AdamWStep, Array, CudaError, Device, Emissions, Precision, StepResult, Transposed,
-};
+use latens_cuda::{AdamWStep, Array, CudaError, Device, Emissions, Precision, StepResult};
 use latens_model::FitError;
 use latens_nn::{AdamWParams, Dropout, Layout};
+use logits::Logits;
+use networks::Networks;
 use plan::{Plan, Planned};
-use residual::{Residual, Scratch};
-use states::{KeptStates, StateVectors};
+use states::KeptStates;
 use std::ops::Range;
 use tables::Tables;
 
@@ -46,30 +44,35 @@ struct Weights {
     gradient: Array<f32>,
 }
 
+/// What logits are made of.
+enum Source {
+    Networks(Box<Networks>),
+    Logits(Logits),
+}
+
+/// Where a step is done, and how exactly.
+struct Place<'a> {
+    device: &'a Device,
+    /// Where starts and emissions are computed while transitions are.
+    side: &'a Device,
+    emissions: &'a Emissions,
+    precision: Precision,
+}
+
 /// The learner on a CUDA device.
 pub(crate) struct CudaLearner<'a> {
+    params: &'a HmmParams,
     device: Device,
-    /// Where starts and emissions are computed while transitions are.
     side: Device,
     precision: Precision,
     support: &'a Support,
-    clip: f64,
-    dropout: f32,
-    adamw: AdamWParams,
     n_steps: u64,
     learned: Weights,
+    average: Option<Array<f32>>,
     mean: Array<f32>,
     square: Array<f32>,
-    start_out: Range<usize>,
-    words: Range<usize>,
-    bias: Range<usize>,
-    dim: usize,
-    states: StateVectors,
-    start: Residual,
-    transition: Residual,
-    emission: Residual,
+    source: Source,
     emissions: Emissions,
-    scratch: Scratch,
     tables: Tables,
     result: StepResult,
     kept: Array<u32>,
@@ -78,40 +81,36 @@ pub(crate) struct CudaLearner<'a> {
 }
 
 impl<'a> CudaLearner<'a> {
+    /// The learner of weights that lie as in `layout`.
     pub(crate) fn new(
-        params: &HmmParams,
+        params: &'a HmmParams,
         support: &'a Support,
-        neural: &Neural<f32>,
+        layout: &Layout,
         state: &LearnerState,
         precision: Precision,
     ) -> Result<CudaLearner<'a>, CudaError> {
         let device = Device::open()?;
-        let (n, dim, layout) = (support.n_states(), params.dim, neural.layout());
-        let net = |name: &str| Residual::new(&device, layout, name, n);
-        let clusters: Vec<_> = (0..support.n_clusters()).map(|c| support.slots(c)).collect();
+        let n = support.n_states();
+        let source = match params.parameterization {
+            Parameterization::Scalar => Source::Logits(Logits::new(layout, (n, support.k))),
+            Parameterization::Neural | Parameterization::Factored => {
+                Source::Networks(Box::new(Networks::new(&device, params, layout, n)?))
+            }
+        };
         Ok(CudaLearner {
+            params,
             precision,
             support,
-            clip: params.clip,
-            dropout: params.dropout as f32,
-            adamw: AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() },
             n_steps: state.n_steps,
             learned: Weights {
                 weights: device.upload(&state.weights)?,
                 gradient: device.zeros(state.weights.len())?,
             },
+            average: state.average.as_ref().map(|average| device.upload(average)).transpose()?,
             mean: device.upload(&state.mean)?,
             square: device.upload(&state.square)?,
-            start_out: range(layout, "start.out.weight"),
-            words: range(layout, "words.weight"),
-            bias: range(layout, "words.bias"),
-            dim,
-            states: StateVectors::new(&device, params, layout, n)?,
-            start: net("start")?,
-            transition: net("transition")?,
-            emission: net("emission")?,
-            emissions: Emissions::new(&device, &clusters)?,
-            scratch: Scratch::new(&device, n, dim)?,
+            source,
+            emissions: emissions(&device, support)?,
             tables: Tables::new(&device, n)?,
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
@@ -121,79 +120,55 @@ impl<'a> CudaLearner<'a> {
         })
     }
 
-    /// Probabilities of start and emission, at the side, and the factors of transitions.
-    fn forward(&mut self, kept: &Kept, (rate, seed): (f32, u64)) -> Result<(), CudaError> {
-        let CudaLearner { device, side, learned: Weights { weights, .. }, tables, .. } = self;
-        let (n, precision) = (kept.states.len(), self.precision);
-        device.write(&kept.states, &mut self.kept)?;
-        let states = KeptStates { states: &self.kept, n, k: kept.k };
-        let part = |i: u64| (rate, seed.wrapping_add(i << 32));
-        self.states.forward(device, weights, states, part(0), precision)?;
-        side.after(device)?;
-        for (i, (device, net, of)) in [
-            (&*side, &mut self.start, Use::Start),
-            (&*device, &mut self.transition, Use::From),
-            (&*side, &mut self.emission, Use::Emit),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let x = self.states.vectors(of);
-            net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
+    /// Probabilities of start and emission, at the side, and what transitions are made of: of the weights, with units dropped
+    /// by a seed; or, without one, of their average, if one is kept.
+    fn forward(&mut self, kept: &Kept, seed: Option<u64>) -> Result<(), CudaError> {
+        let (n, k) = (kept.states.len(), kept.k);
+        self.device.write(&kept.states, &mut self.kept)?;
+        self.side.reserve(&mut self.tables.emission, self.support.n_slots() * k)?;
+        let CudaLearner { device, side, emissions, precision, tables, .. } = self;
+        let place = Place { device, side, emissions, precision: *precision };
+        let average = self.average.as_ref().filter(|_| seed.is_none());
+        let weights = average.unwrap_or(&self.learned.weights);
+        let states = KeptStates { states: &self.kept, n, k };
+        match &mut self.source {
+            Source::Networks(networks) => {
+                networks.forward(&place, weights, states, seed, tables)?;
+            }
+            Source::Logits(logits) => logits.forward(&place, weights, states, tables)?,
         }
-        side.multiply(
-            (&mut tables.start, 0..n),
-            0.0,
-            (&self.start.out, 0..n * self.dim, Transposed::No),
-            (weights, self.start_out.clone(), Transposed::Yes),
-            (n, 1, self.dim),
-            Precision::Full,
-        )?;
         side.softmax(&mut tables.start, n)?;
-        side.reserve(&mut tables.emission, self.support.n_slots() * kept.k)?;
-        self.emissions.forward(
-            side,
-            &mut tables.emission,
-            (weights, self.words.clone(), self.bias.clone()),
-            &self.emission.out,
-            (kept.k, self.dim),
-            precision,
-        )
+        emissions.normalise(side, &mut tables.emission, &self.kept, k)
+    }
+
+    /// The logits of transitions from some states to all; see `forward` for the weights that they are made of.
+    fn logits(
+        &mut self,
+        rows: Range<usize>,
+        (k, n): (usize, usize),
+        is_learning: bool,
+    ) -> Result<(), CudaError> {
+        let is_half = self.is_half(k);
+        let CudaLearner { device, side, emissions, precision, tables, .. } = self;
+        let place = Place { device, side, emissions, precision: *precision };
+        match &mut self.source {
+            Source::Networks(networks) => networks.logits(&place, rows, n, is_half, tables),
+            Source::Logits(logits) => {
+                let average = self.average.as_ref().filter(|_| !is_learning);
+                let weights = average.unwrap_or(&self.learned.weights);
+                let states = KeptStates { states: &self.kept, n, k };
+                logits.logits(&place, weights, rows, states, tables)
+            }
+        }
     }
 
     /// Whether logits are of half precision, which eight states at a time allow.
     fn is_half(&self, k: usize) -> bool {
         // One cluster is learned in steps, which want all transitions in full.
-        self.precision == Precision::Fast && k.is_multiple_of(8) && self.support.n_clusters() > 1
-    }
-
-    /// The logits of transitions from some states to all.
-    fn logits(&mut self, rows: Range<usize>, (k, n): (usize, usize)) -> Result<(), CudaError> {
-        let is_half = self.is_half(k);
-        let CudaLearner { device, tables, dim, .. } = self;
-        let sizes = (rows.len(), n, *dim);
-        let (from, to) = (rows.start * *dim..rows.end * *dim, 0..n * *dim);
-        if is_half {
-            if rows.start == 0 {
-                for (half, factor) in [
-                    (&mut tables.half_from, &self.transition.out),
-                    (&mut tables.half_to, self.states.vectors(Use::To)),
-                ] {
-                    device.reserve(half, n * *dim)?;
-                    device.to_half(half, factor, n * *dim)?;
-                }
-            }
-            device.reserve(&mut tables.half_logits, rows.len() * n)?;
-            let out = (&mut tables.half_logits, 0..rows.len() * n);
-            let from = (&tables.half_from, from, Transposed::No);
-            let to = (&tables.half_to, to, Transposed::Yes);
-            return device.multiply_half(out, from, to, sizes);
-        }
-        device.reserve(&mut tables.logits, rows.len() * n)?;
-        let from = (&self.transition.out, from, Transposed::No);
-        let to = (self.states.vectors(Use::To), to, Transposed::Yes);
-        let out = (&mut tables.logits, 0..rows.len() * n);
-        device.multiply(out, 0.0, from, to, sizes, self.precision)
+        self.precision == Precision::Fast
+            && matches!(self.source, Source::Networks(_))
+            && k.is_multiple_of(8)
+            && self.support.n_clusters() > 1
     }
 
     fn try_step(
@@ -209,8 +184,8 @@ impl<'a> CudaLearner<'a> {
         let mut ints = self.ints.take().expect("it is put back");
         let planned = Planned::new(&self.device, plan, &mut ints)?;
         self.device.clear(&mut self.learned.gradient)?;
-        self.forward(kept, (self.dropout, seed))?;
-        self.logits(0..n, (k, n))?;
+        self.forward(kept, Some(seed))?;
+        self.logits(0..n, (k, n), true)?;
         self.tables.make_room(&self.device, plan, k)?;
         self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
         self.device.after(&self.side)?;
@@ -219,93 +194,38 @@ impl<'a> CudaLearner<'a> {
         self.backward(&planned, kept)?;
         self.ints = Some(ints);
 
+        self.update(plan, learning_rate)
+    }
+
+    /// A step down the gradient, and of the average.
+    fn update(&mut self, plan: &Plan, learning_rate: f64) -> Result<(), CudaError> {
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
         let per_token = 1.0 / plan.n_tokens().max(1) as f64;
         let log_probs = (&self.tables.log_probs, plan.n_sentences());
-        device.step_scale(result, gradient, log_probs, (per_token, self.clip))?;
-        let step = step_of(&self.adamw, self.n_steps + 1, learning_rate);
-        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
+        device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
+        let step = step_of(self.params, self.n_steps + 1, learning_rate);
+        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)?;
+        let Some(average) = &mut self.average else { return Ok(()) };
+        let kept = kept_of_average(self.params, self.n_steps + 1);
+        device.add_to_average(average, weights, result, kept)
     }
 
     /// Expected counts ─▶ the gradient; of starts and emissions at the side.
     fn backward(&mut self, planned: &Planned<'_>, kept: &Kept) -> Result<(), CudaError> {
-        let (k, n, precision) = (kept.k, kept.states.len(), self.precision);
-        self.side.after(&self.device)?;
-        self.backward_start(n)?;
-        self.backward_emission(planned, k)?;
-        self.backward_transition(planned, (k, n))?;
-        for (net, of) in [(&mut self.start, Use::Start), (&mut self.emission, Use::Emit)] {
-            let (x, d_x) = self.states.vectors_and_gradients(of);
-            net.backward(&self.side, &mut self.learned, x, d_x, n, &mut self.scratch, precision)?;
-        }
-        self.device.after(&self.side)?;
-        let CudaLearner { device, learned, scratch, transition, .. } = self;
-        let (x, d_x) = self.states.vectors_and_gradients(Use::From);
-        transition.backward(device, learned, x, d_x, n, scratch, precision)?;
-        let states = KeptStates { states: &self.kept, n, k };
-        self.states.backward(device, learned, states, scratch, precision)
-    }
-
-    fn backward_emission(&mut self, planned: &Planned<'_>, k: usize) -> Result<(), CudaError> {
-        let CudaLearner { side, tables, learned: Weights { weights, gradient }, .. } = self;
-        let count_of = (planned.ints, planned.plan.count_of.clone());
-        let counts = (&tables.emitted, count_of);
-        self.emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
-        self.emissions.backward(
-            side,
-            &tables.emission,
-            (weights, &self.emission.out),
-            (gradient, self.words.clone(), self.bias.clone()),
-            &mut self.emission.d_out,
-            (k, self.dim),
-            self.precision,
-        )
-    }
-
-    fn backward_start(&mut self, n: usize) -> Result<(), CudaError> {
-        use Transposed::{No, Yes};
-        let CudaLearner { side, tables, learned: Weights { weights, gradient }, dim, .. } = self;
+        let (k, n, is_half) = (kept.k, kept.states.len(), self.is_half(kept.k));
+        let CudaLearner { device, side, emissions, precision, tables, learned, .. } = self;
+        side.after(device)?;
         side.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
-        let d_logits = |transposed| (&tables.start, 0..n, transposed);
-        let all = 0..n * *dim;
-        let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
-        side.multiply(out, 1.0, d_logits(Yes), f, (1, *dim, n), Precision::Full)?;
-        let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
-        side.multiply(out, 0.0, d_logits(No), w, (n, *dim, 1), Precision::Full)
-    }
-
-    fn backward_transition(
-        &mut self,
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-    ) -> Result<(), CudaError> {
-        use Transposed::{No, Yes};
-        let is_half = self.is_half(k);
-        let CudaLearner { device, tables, dim, precision, .. } = self;
-        let (dim, all, vectors) = (*dim, 0..n * n, 0..n * *dim);
-        let from = &self.transition.out;
-        let (to, d_to) = self.states.vectors_and_gradients(Use::To);
-        let d_from = &mut self.transition.d_out;
-        let d_to = (d_to, vectors.clone());
-        if !is_half {
-            let block_of = (planned.ints, planned.plan.block_of.clone());
-            let (logits, ratios) =
-                ((&mut tables.logits, &tables.log_sums), (&tables.blocks, block_of));
-            device.transition_gradient(logits, &tables.left, ratios, (k, n))?;
-            let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let (from, to) = ((from, vectors.clone(), No), (to, vectors.clone(), No));
-            device.multiply((d_from, vectors), 0.0, g(No), to, (n, dim, n), *precision)?;
-            return device.multiply(d_to, 1.0, g(Yes), from, (n, dim, n), *precision);
+        let counts = (&tables.emitted, (planned.ints, planned.plan.count_of.clone()));
+        emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
+        let place = Place { device, side, emissions, precision: *precision };
+        let states = KeptStates { states: &self.kept, n, k };
+        match &mut self.source {
+            Source::Networks(networks) => {
+                networks.backward(&place, learned, planned, states, is_half, tables)
+            }
+            Source::Logits(logits) => logits.backward(&place, learned, planned, states, tables),
         }
-        // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
-        let g = |transposed| (&tables.half_logits, all.clone(), transposed);
-        device.to_bf16(&mut tables.half_to, to, n * dim)?;
-        let to = (&tables.half_to, vectors.clone(), No);
-        device.multiply_bf16((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
-        device.scale_rows(d_from, &tables.left, (n, dim))?;
-        device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
-        let from = (&tables.half_from, vectors, No);
-        device.multiply_bf16(d_to, 1.0, g(Yes), from, (n, dim, n))
     }
 
     /// Σ ln p of a batch, whose blocks must have room.
@@ -321,7 +241,7 @@ impl<'a> CudaLearner<'a> {
         for first in (0..m).step_by((ROWS / k).max(1)) {
             let clusters = first..(first + (ROWS / k).max(1)).min(m);
             let rows = clusters.start * k..clusters.end * k;
-            self.logits(rows.clone(), (k, n))?;
+            self.logits(rows.clone(), (k, n), false)?;
             self.tables.sum_logits(&self.device, rows, n, is_half)?;
             let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
             self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
@@ -339,7 +259,7 @@ impl<'a> CudaLearner<'a> {
         if words.any(|&word| self.support.slot(word).is_none()) {
             return Ok(f64::NEG_INFINITY);
         }
-        self.forward(&kept, (0.0, 0))?;
+        self.forward(&kept, None)?;
         self.device.after(&self.side)?;
         let (mut sum, mut part) = (0.0, Batch::default());
         // One call for as many sentences as possible, since each makes all logits.
@@ -391,15 +311,33 @@ impl Learner for CudaLearner<'_> {
 
     /// # Panics
     /// If the device stopped answering since the last step.
+    fn weights(&self) -> Vec<f32> {
+        let weights = self.average.as_ref().unwrap_or(&self.learned.weights);
+        self.device.download(weights).expect("it did the last step")
+    }
+
+    /// # Panics
+    /// If the device stopped answering since the last step.
     fn state(&self) -> LearnerState {
         let download = |array| self.device.download(array).expect("it did the last step");
         LearnerState {
             weights: download(&self.learned.weights),
+            average: self.average.as_ref().map(download),
             mean: download(&self.mean),
             square: download(&self.square),
             n_steps: self.n_steps,
         }
     }
+}
+
+/// Which states emit which words.
+fn emissions(device: &Device, support: &Support) -> Result<Emissions, CudaError> {
+    let clusters: Vec<_> = (0..support.n_clusters()).map(|c| support.slots(c)).collect();
+    let mut emissions = Emissions::new(device, &clusters)?;
+    if let Some(lists) = &support.lists {
+        emissions.limit(device, support.n_states(), |slot| lists.of(slot))?;
+    }
+    Ok(emissions)
 }
 
 /// Where weights lie.
@@ -409,11 +347,12 @@ fn range(layout: &Layout, name: &str) -> Range<usize> {
 }
 
 /// The constants of step t.
-fn step_of(params: &AdamWParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
-    let ((beta_1, beta_2), t) = (params.betas, n_steps as f64);
+fn step_of(params: &HmmParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
+    let AdamWParams { betas, epsilon, .. } = AdamWParams::default();
+    let ((beta_1, beta_2), t) = (betas, n_steps as f64);
     AdamWStep {
-        betas: params.betas,
-        epsilon: params.epsilon,
+        betas,
+        epsilon,
         kept: 1.0 - learning_rate * params.weight_decay,
         rate: learning_rate / (1.0 - beta_1.powf(t)),
         root_scale: 1.0 / (1.0 - beta_2.powf(t)).sqrt(),

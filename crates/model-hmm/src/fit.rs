@@ -4,7 +4,7 @@ use crate::batches::{Data, shuffled};
 use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
-use crate::params::{Constraint, HmmParams, Parameterization, Schedule, WordVectors};
+use crate::params::{HmmParams, Parameterization, Schedule, WordVectors};
 use crate::scalar::Scalar;
 use crate::support::Support;
 use crate::tables::{Batch, Kept};
@@ -92,7 +92,7 @@ pub(crate) fn fit(
         None => {
             let mut weights = vec![0.0; n_weights];
             parameters.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
-            (State::new(task.params), LearnerState::new(weights), None)
+            (State::new(task.params), LearnerState::new(task.params, weights), None)
         }
     };
     match task.device {
@@ -115,11 +115,6 @@ const MAX_DIM: usize = 6_144;
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
     let params = task.params;
     let words = [
-        (
-            params.parameterization == Parameterization::Scalar && !params.by_em(),
-            "numbers of their own that is learned by gradient",
-        ),
-        (params.constraint == Constraint::Uniform, "states drawn for each word"),
         (params.word_vectors == WordVectors::Chars, "words read off letters"),
         (task.n_tags > 0, "tags"),
         (
@@ -140,9 +135,9 @@ fn cuda_learner<'a>(
     task: &Task<'a>,
     learned: &LearnerState,
 ) -> Result<crate::cuda::CudaLearner<'a>, FitError> {
-    let neural = Neural::new(task.params, task.support, &task.spellings, task.n_tags);
-    let precision = latens_cuda::Precision::Fast;
-    crate::cuda::CudaLearner::new(task.params, task.support, &neural, learned, precision)
+    let (parameters, precision) = (parameters(task), latens_cuda::Precision::Fast);
+    let layout = parameters.layout();
+    crate::cuda::CudaLearner::new(task.params, task.support, layout, learned, precision)
         .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
 }
 
@@ -245,7 +240,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
                 if is_better && perplexity.is_finite() {
                     self.state.best_perplexity = Some(perplexity);
                     self.state.best_epoch = Some(self.state.epoch + 1);
-                    self.best = Some(self.learner.state().weights);
+                    self.best = Some(self.learner.weights());
                 }
             }
         }
@@ -290,6 +285,9 @@ impl<'t, L: Learner> Trainer<'t, L> {
                 .with_array("weights", &n, &learned.weights)
                 .with_array("mean", &n, &learned.mean)
                 .with_array("square", &n, &learned.square);
+        if let Some(average) = &learned.average {
+            checkpoint = checkpoint.with_array("average", &n, average);
+        }
         if let Some(best) = &self.best {
             checkpoint = checkpoint.with_array("best", &n, best);
         }
@@ -318,7 +316,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
             (None, Some(epoch)) => {
                 return Err(FitError::Diverged { epoch, lower: "learning_rate" });
             }
-            (None, None) => self.learner.state().weights,
+            (None, None) => self.learner.weights(),
         };
         let mut facts = Map::new();
         facts.insert("epochs".into(), json!(epoch));
@@ -364,16 +362,17 @@ fn restore(
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
     let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
     let best = state.best_epoch.map(|_| array("best")).transpose()?;
+    let average = (task.params.average > 0.0).then(|| array("average")).transpose()?;
     let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
-    let best_is_finite = best.as_deref().is_none_or(is_finite);
+    let others_are_finite = [&best, &average].into_iter().flatten().all(|array| is_finite(array));
     let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
     if state.epoch > task.params.epochs
         || !is_finite(&weights)
-        || !best_is_finite
+        || !others_are_finite
         || !moments_can_be
     {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     let n_steps = state.n_steps;
-    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
+    Ok((state, LearnerState { weights, average, mean, square, n_steps }, best))
 }

@@ -7,6 +7,7 @@ use crate::support::Support;
 use crate::tables::{Batch, Kept, Tables};
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
+use rayon::prelude::*;
 
 /// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
 /// steps, so that probabilities and expected counts need never leave it.
@@ -34,6 +35,9 @@ pub(crate) trait Learner {
     /// Σ ln p of sentences with all states, tags aside.
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
+    /// The weights that are the model: their average, if one is kept.
+    fn weights(&self) -> Vec<f32>;
+
     /// All that a checkpoint needs.
     fn state(&self) -> LearnerState;
 }
@@ -51,6 +55,8 @@ pub(crate) struct Choices {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearnerState {
     pub(crate) weights: Vec<f32>,
+    /// The running average of the weights, if one is kept.
+    pub(crate) average: Option<Vec<f32>>,
     pub(crate) mean: Vec<f32>,
     pub(crate) square: Vec<f32>,
     pub(crate) n_steps: u64,
@@ -58,19 +64,28 @@ pub(crate) struct LearnerState {
 
 impl LearnerState {
     /// An optimiser that has seen nothing.
-    pub(crate) fn new(weights: Vec<f32>) -> LearnerState {
+    pub(crate) fn new(params: &HmmParams, weights: Vec<f32>) -> LearnerState {
         let zeros = vec![0.0; weights.len()];
-        LearnerState { weights, mean: zeros.clone(), square: zeros, n_steps: 0 }
+        let average = (params.average > 0.0).then(|| weights.clone());
+        LearnerState { weights, average, mean: zeros.clone(), square: zeros, n_steps: 0 }
     }
+}
+
+/// How much of the average of the weights is kept in step t: less in the first steps, so that the weights that were
+/// drawn are soon forgotten.
+pub(crate) fn kept_of_average(params: &HmmParams, n_steps: u64) -> f64 {
+    let t = n_steps as f64;
+    params.average.min((1.0 + t) / (10.0 + t))
 }
 
 /// The learner on the CPU.
 pub(crate) struct CpuLearner<'a> {
     support: &'a Support,
+    params: &'a HmmParams,
     parameters: Box<dyn Parameters<f32>>,
     weights: Vec<f32>,
+    average: Option<Vec<f32>>,
     optimizer: AdamW<f32>,
-    clip: f64,
     gradient: Vec<f32>,
     tables: Tables<f32>,
     engine: Engine<f32>,
@@ -81,20 +96,21 @@ pub(crate) struct CpuLearner<'a> {
 
 impl<'a> CpuLearner<'a> {
     pub(crate) fn new(
-        params: &HmmParams,
+        params: &'a HmmParams,
         support: &'a Support,
         parameters: Box<dyn Parameters<f32>>,
         state: LearnerState,
     ) -> CpuLearner<'a> {
         let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
-        let LearnerState { weights, mean, square, n_steps } = state;
+        let LearnerState { weights, average, mean, square, n_steps } = state;
         CpuLearner {
             support,
+            params,
             parameters,
             gradient: vec![0.0; weights.len()],
             weights,
+            average,
             optimizer: AdamW::from_parts(adamw, mean, square, n_steps),
-            clip: params.clip,
             tables: Tables::default(),
             engine: Engine::default(),
             expected: Expected::default(),
@@ -137,8 +153,14 @@ impl Learner for CpuLearner<'_> {
             self.log_prob = f64::NAN;
             return Ok(());
         }
-        let scale = -per_token * clip_factor(norm, self.clip);
+        let scale = -per_token * clip_factor(norm, self.params.clip);
         self.optimizer.update(weights, gradient, learning_rate, scale);
+        if let Some(average) = &mut self.average {
+            let kept = kept_of_average(self.params, self.optimizer.n_steps()) as f32;
+            average.par_iter_mut().zip(&*weights).for_each(|(average, weight)| {
+                *average = kept * *average + (1.0 - kept) * weight;
+            });
+        }
         self.log_prob = log_prob;
         Ok(())
     }
@@ -148,16 +170,21 @@ impl Learner for CpuLearner<'_> {
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
-        let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
-        parameters.forward_to_score(weights, support, tables);
+        let CpuLearner { support, parameters, weights, average, tables, engine, .. } = self;
+        parameters.forward_to_score(average.as_ref().unwrap_or(weights), support, tables);
         support.make_room_for_unknown_words(&mut tables.emission);
         Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
+    }
+
+    fn weights(&self) -> Vec<f32> {
+        self.average.as_ref().unwrap_or(&self.weights).clone()
     }
 
     fn state(&self) -> LearnerState {
         let (mean, square) = self.optimizer.moments();
         LearnerState {
             weights: self.weights.clone(),
+            average: self.average.clone(),
             mean: mean.to_vec(),
             square: square.to_vec(),
             n_steps: self.optimizer.n_steps(),

@@ -58,20 +58,23 @@ extern "C" __global__ void share_rows(float* out, const double* counts, double p
     for (int j = threadIdx.x; j < n; j += blockDim.x) out[at + j] = (float)((counts[at + j] + prior) / total);
 }
 
-// The same down each column of a cluster's slots begins[c] .. begins[c + 1]; 32 x 32 threads.
-extern "C" __global__ void share_columns(float* out, const double* counts, const unsigned* begins, double prior,
-                                         int k) {
+// The same down each column of a cluster's slots begins[c] .. begins[c + 1], of those that its state may emit; 32 x 32
+// threads.
+extern "C" __global__ void share_columns(float* out, const double* counts, const unsigned* begins,
+                                         const unsigned* allowed, int stride, double prior, int k) {
     __shared__ double sums[32][33];
     int z = blockIdx.y * 32 + threadIdx.x;
-    unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
+    unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1], state = blockIdx.x * k + z;
     double sum = 0;
     if (z < k)
-        for (unsigned x = begin + threadIdx.y; x < end; x += 32) sum += counts[(long long)x * k + z] + prior;
+        for (unsigned x = begin + threadIdx.y; x < end; x += 32)
+            if (may_emit(allowed, stride, x, state)) sum += counts[(long long)x * k + z] + prior;
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     sum = 0;
     for (int y = 0; y < 32; y++) sum += sums[y][threadIdx.x];
     if (z >= k || !(sum > 0)) return;
     for (unsigned x = begin + threadIdx.y; x < end; x += 32)
-        out[(long long)x * k + z] = (float)((counts[(long long)x * k + z] + prior) / sum);
+        out[(long long)x * k + z] =
+            may_emit(allowed, stride, x, state) ? (float)((counts[(long long)x * k + z] + prior) / sum) : 0.0f;
 }

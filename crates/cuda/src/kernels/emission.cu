@@ -89,6 +89,41 @@ __device__ void load(float tile[DEPTH][PITCH], const float* rows, int n, int at,
     }
 }
 
+// Which states may emit a slot: a row of bits for each, of `stride` words; all may if that is 0.
+__device__ bool may_emit(const unsigned* allowed, int stride, long long x, unsigned state) {
+    return stride == 0 || (allowed[x * stride + state / 32] >> state % 32 & 1);
+}
+
+// Logits of states that may not emit a slot become minus infinity. kept[c * k + z] is the state z of cluster c.
+extern "C" __global__ void mask_emissions(float* logits, const unsigned* allowed, int stride, const unsigned* kept,
+                                          const unsigned* cluster_of, int n_slots, int k) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
+         at += (long long)gridDim.x * blockDim.x) {
+        int x = at / k, z = at % k;
+        if (!may_emit(allowed, stride, x, kept[(long long)cluster_of[x] * k + z])) logits[at] = -INFINITY;
+    }
+}
+
+// logits[x, z] = table[x, the place of state z of x's cluster among its n_own]
+extern "C" __global__ void gather_emissions(float* logits, const float* table, const unsigned* kept,
+                                            const unsigned* cluster_of, int n_slots, int k, int n_own) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
+         at += (long long)gridDim.x * blockDim.x) {
+        int x = at / k, z = at % k;
+        logits[at] = table[(long long)x * n_own + kept[(long long)cluster_of[x] * k + z] % n_own];
+    }
+}
+
+// The same way back: added to the table.
+extern "C" __global__ void add_to_emissions(float* table, const float* values, const unsigned* kept,
+                                            const unsigned* cluster_of, int n_slots, int k, int n_own) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
+         at += (long long)gridDim.x * blockDim.x) {
+        int x = at / k, z = at % k;
+        table[(long long)x * n_own + kept[(long long)cluster_of[x] * k + z] % n_own] += values[at];
+    }
+}
+
 // logits[x, z] = u_x . f_z + bias_x
 extern "C" __global__ void emission_logits(float* logits, const Part* parts, const float* words, const float* bias,
                                            const float* states, int k, int dim, int is_fast) {

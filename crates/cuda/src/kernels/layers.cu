@@ -48,6 +48,19 @@ extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, i
     }
 }
 
+// out[r, c] = table[rows[r], columns[c]], of rows of `stride` numbers; a block for each row.
+extern "C" __global__ void gather_square(float* out, const float* table, const unsigned* rows, const unsigned* columns,
+                                         int n, int stride) {
+    const float* row = table + (long long)rows[blockIdx.x] * stride;
+    for (int c = threadIdx.x; c < n; c += blockDim.x) out[(long long)blockIdx.x * n + c] = row[columns[c]];
+}
+
+// table[idxs[r], idxs[c]] += values[r, c], all idxs different
+extern "C" __global__ void add_to_square(float* table, const float* values, const unsigned* idxs, int n, int stride) {
+    float* row = table + (long long)idxs[blockIdx.x] * stride;
+    for (int c = threadIdx.x; c < n; c += blockDim.x) row[idxs[c]] += values[(long long)blockIdx.x * n + c];
+}
+
 // x = dropout(relu(x + bias))
 extern "C" __global__ void bias_relu(float* x, const float* bias, int n, int dim, float rate,
                                      unsigned long long seed) {

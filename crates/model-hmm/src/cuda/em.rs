@@ -35,14 +35,13 @@ impl<'a> CudaEstimator<'a> {
     ) -> Result<CudaEstimator<'a>, CudaError> {
         let device = Device::open()?;
         let n = support.n_states();
-        let clusters: Vec<_> = (0..support.n_clusters()).map(|c| support.slots(c)).collect();
         let mut on_device = Tables::new(&device, n)?;
         on_device.start = device.upload(&tables.start)?;
         on_device.emission = device.upload(&tables.emission)?;
         Ok(CudaEstimator {
             precision,
             support,
-            emissions: Emissions::new(&device, &clusters)?,
+            emissions: super::emissions(&device, support)?,
             transition: device.upload(&tables.transition)?,
             tables: on_device,
             start_counts: device.zeros(n)?,

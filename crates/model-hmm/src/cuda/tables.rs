@@ -158,6 +158,18 @@ impl Tables {
         self.gather(device, planned, 0..n_blocks, 0, (k, n, is_half))
     }
 
+    /// What `expect` left in blocks ─▶ derivatives by the logits of transitions, in the place of these.
+    pub(super) fn transition_gradient(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        sizes: (usize, usize),
+    ) -> Result<(), CudaError> {
+        let block_of = (planned.ints, planned.plan.block_of.clone());
+        let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
+        device.transition_gradient(logits, &self.left, ratios, sizes)
+    }
+
     /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those. Where
     /// there are minus the probabilities of transitions, N/left is added to them instead.
     pub(super) fn expect(

@@ -3,7 +3,11 @@
 use super::*;
 use crate::em::{CpuEstimator, Estimator};
 use crate::learner::CpuLearner;
-use crate::params::{Constraint, Parameterization, Tying};
+use crate::neural::Neural;
+use crate::parameters::Parameters;
+use crate::params::{Constraint, Tying};
+use crate::scalar::Scalar;
+use crate::support::Lists;
 use crate::tables::Tables;
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
@@ -29,22 +33,52 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     }
 }
 
+/// Words in turn in clusters, or with states that are drawn for each.
+fn support(params: &HmmParams, n_words: usize) -> Support {
+    let n_clusters = if params.constraint == Constraint::Brown { params.n_clusters } else { 1 };
+    let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
+    let mut support = Support::new(params.n_states / n_clusters, n_clusters, clusters);
+    if params.constraint == Constraint::Uniform {
+        support.lists = Some(Lists::draw(params, n_words));
+    }
+    support
+}
+
+fn parameters(params: &HmmParams, support: &Support) -> Box<dyn Parameters<f32>> {
+    match params.parameterization {
+        Parameterization::Scalar => Box::new(Scalar::new(support, 0)),
+        _ => Box::new(Neural::new(params, support, &vec!["word"; support.n_slots()], 0)),
+    }
+}
+
+/// A learner on the device; none if there is no device.
+fn cuda<'a>(
+    params: &'a HmmParams,
+    support: &'a Support,
+    state: &LearnerState,
+    precision: Precision,
+) -> Option<CudaLearner<'a>> {
+    let parameters = parameters(params, support);
+    match CudaLearner::new(params, support, parameters.layout(), state, precision) {
+        Ok(learner) => Some(learner),
+        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn first_state(params: &HmmParams, support: &Support, rng: &mut Rng) -> LearnerState {
+    let parameters = parameters(params, support);
+    let mut weights = vec![0.0; parameters.layout().len()];
+    parameters.init(&mut weights, rng);
+    LearnerState::new(params, weights)
+}
+
 fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    let n_clusters = if params.constraint == Constraint::None { 1 } else { params.n_clusters };
-    let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
-    let support = Support::new(params.n_states / n_clusters, n_clusters, clusters);
-    let spellings = vec!["word"; n_words];
-    let neural = || Neural::<f32>::new(params, &support, &spellings, 0);
-    let mut weights = vec![0.0; neural().layout().len()];
-    neural().init(&mut weights, &mut rng);
-    let state = LearnerState::new(weights);
-    let mut cuda = match CudaLearner::new(params, &support, &neural(), &state, precision) {
-        Ok(learner) => learner,
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
-        Err(error) => panic!("{error}"),
-    };
-    let mut cpu = CpuLearner::new(params, &support, Box::new(neural()), state);
+    let support = support(params, n_words);
+    let state = first_state(params, &support, &mut rng);
+    let Some(mut cuda) = cuda(params, &support, &state, precision) else { return };
+    let mut cpu = CpuLearner::new(params, &support, parameters(params, &support), state);
 
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
@@ -68,6 +102,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
+    assert_near(&cuda.weights(), &cpu.weights(), 10.0 * tolerance(precision));
 }
 
 fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
@@ -121,6 +156,56 @@ fn all_kinds_of_state_vectors_learn_alike() {
     }
 }
 
+#[test]
+fn all_constraints_and_parameterizations_learn_alike() {
+    for (parameterization, constraint, state_dropout, n_states) in [
+        (Parameterization::Neural, Constraint::Uniform, 0.0, 64),
+        (Parameterization::Factored, Constraint::Uniform, 0.25, 64),
+        (Parameterization::Scalar, Constraint::Brown, 0.5, 48),
+        (Parameterization::Scalar, Constraint::None, 0.0, 33),
+        (Parameterization::Scalar, Constraint::Uniform, 0.25, 60),
+    ] {
+        let params = HmmParams {
+            n_states,
+            n_clusters: if constraint == Constraint::Uniform { 2 } else { 3 },
+            dim: 32,
+            parameterization,
+            constraint,
+            state_dropout,
+            average: 0.9,
+            ..HmmParams::default()
+        };
+        compare(&params, 60, 7);
+    }
+}
+
+#[test]
+fn learning_repeats_and_goes_on_from_a_checkpoint() {
+    let params =
+        HmmParams { n_states: 256, n_clusters: 4, dim: 32, average: 0.9, ..HmmParams::default() };
+    let (support, mut rng) = (support(&params, 90), Rng::new(8));
+    let first = first_state(&params, &support, &mut rng);
+    let sentences = sentences(90, 20, &mut rng);
+    let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
+    let kept = Kept::all(&support);
+    let open = |state: &LearnerState| cuda(&params, &support, state, Precision::Fast);
+    let (Some(mut whole), Some(mut begun)) = (open(&first), open(&first)) else { return };
+    for _ in 0..4 {
+        step(&mut whole, &batch, &kept);
+    }
+    for _ in 0..2 {
+        step(&mut begun, &batch, &kept);
+    }
+    let middle = begun.state();
+    let mut resumed = open(&middle).unwrap();
+    let mut on_cpu = CpuLearner::new(&params, &support, parameters(&params, &support), middle);
+    for _ in 0..2 {
+        let (a, b) = (step(&mut resumed, &batch, &kept), step(&mut on_cpu, &batch, &kept));
+        assert!((a - b).abs() < 1e-2 * a.abs(), "the processor goes on: {a} and {b}");
+    }
+    assert_eq!(whole.state(), resumed.state(), "bit for bit");
+}
+
 /// Two iterations of Baum–Welch, in two batches each.
 fn estimate<E: Estimator>(mut estimator: E, batches: &[Batch<'_>]) -> (Vec<f64>, Tables<f32>) {
     let mut log_probs = vec![];
@@ -135,18 +220,20 @@ fn estimate<E: Estimator>(mut estimator: E, batches: &[Batch<'_>]) -> (Vec<f64>,
 
 #[test]
 fn estimates_are_those_of_the_processor() {
-    for (n_states, n_clusters, n_words, seed, precision) in [
-        (12, 3, 20, 1, Precision::Full),
-        (64, 4, 60, 2, Precision::Full),
-        (40, 1, 30, 3, Precision::Full),
-        (257, 1, 90, 4, Precision::Full),
-        (256, 2, 100, 5, Precision::Full),
-        (256, 1, 90, 6, Precision::Fast),
+    use Constraint::{Brown, Uniform};
+    for (n_states, n_clusters, n_words, constraint, precision) in [
+        (12, 3, 20, Brown, Precision::Full),
+        (64, 4, 60, Brown, Precision::Full),
+        (40, 1, 30, Brown, Precision::Full),
+        (257, 1, 90, Brown, Precision::Full),
+        (256, 2, 100, Brown, Precision::Full),
+        (256, 1, 90, Brown, Precision::Fast),
+        (40, 4, 60, Uniform, Precision::Full),
     ] {
+        let seed = n_states as u64 + n_clusters as u64;
         let mut rng = Rng::new(seed);
-        let params = HmmParams { n_states, n_clusters, seed, ..HmmParams::default() };
-        let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
-        let support = Support::new(n_states / n_clusters, n_clusters, clusters);
+        let params = HmmParams { n_states, n_clusters, constraint, seed, ..HmmParams::default() };
+        let support = support(&params, n_words);
         let special = ["<unk>".to_owned(), "<eos>".to_owned()].into_iter();
         let words: Vec<String> =
             special.chain((2..n_words).map(|word| format!("w{word}"))).collect();

@@ -1,0 +1,212 @@
+//! Probabilities from networks of state embeddings, on the device; see `crate::neural` for what they are.
+
+use super::plan::Planned;
+use super::residual::{Residual, Scratch};
+use super::states::{KeptStates, StateVectors};
+use super::tables::Tables;
+use super::{Place, Weights, range};
+use crate::params::HmmParams;
+use crate::states::Use;
+use latens_cuda::{CudaError, Device, Precision, Transposed};
+use latens_nn::Layout;
+use std::ops::Range;
+
+/// The networks, with what a forward pass leaves for the backward pass.
+pub(super) struct Networks {
+    dropout: f32,
+    dim: usize,
+    start_out: Range<usize>,
+    words: Range<usize>,
+    bias: Range<usize>,
+    states: StateVectors,
+    start: Residual,
+    transition: Residual,
+    emission: Residual,
+    scratch: Scratch,
+}
+
+impl Networks {
+    /// The networks of n states, with weights that lie as in `layout`.
+    pub(super) fn new(
+        device: &Device,
+        params: &HmmParams,
+        layout: &Layout,
+        n: usize,
+    ) -> Result<Networks, CudaError> {
+        let net = |name: &str| Residual::new(device, layout, name, n);
+        Ok(Networks {
+            dropout: params.dropout as f32,
+            dim: params.dim,
+            start_out: range(layout, "start.out.weight"),
+            words: range(layout, "words.weight"),
+            bias: range(layout, "words.bias"),
+            states: StateVectors::new(device, params, layout, n)?,
+            start: net("start")?,
+            transition: net("transition")?,
+            emission: net("emission")?,
+            scratch: Scratch::new(device, n, params.dim)?,
+        })
+    }
+
+    /// Probabilities of start and emission, at the side, and the factors of transitions. Units are dropped by a seed.
+    pub(super) fn forward(
+        &mut self,
+        place: &Place<'_>,
+        weights: &latens_cuda::Array<f32>,
+        kept: KeptStates<'_>,
+        seed: Option<u64>,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let Place { device, side, precision, .. } = *place;
+        let (n, dim, rate) = (kept.n, self.dim, seed.map_or(0.0, |_| self.dropout));
+        let part = |i: u64| (rate, seed.unwrap_or(0).wrapping_add(i << 32));
+        self.states.forward(device, weights, kept, part(0), precision)?;
+        side.after(device)?;
+        for (i, (device, net, of)) in [
+            (side, &mut self.start, Use::Start),
+            (device, &mut self.transition, Use::From),
+            (side, &mut self.emission, Use::Emit),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let x = self.states.vectors(of);
+            net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
+        }
+        side.multiply(
+            (&mut tables.start, 0..n),
+            0.0,
+            (&self.start.out, 0..n * dim, Transposed::No),
+            (weights, self.start_out.clone(), Transposed::Yes),
+            (n, 1, dim),
+            Precision::Full,
+        )?;
+        place.emissions.logits(
+            side,
+            &mut tables.emission,
+            (weights, self.words.clone(), self.bias.clone()),
+            &self.emission.out,
+            (kept.k, dim),
+            precision,
+        )
+    }
+
+    /// The logits of transitions from some states to all n.
+    pub(super) fn logits(
+        &mut self,
+        place: &Place<'_>,
+        rows: Range<usize>,
+        n: usize,
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let (device, dim) = (place.device, self.dim);
+        let sizes = (rows.len(), n, dim);
+        let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
+        if is_half {
+            if rows.start == 0 {
+                for (half, factor) in [
+                    (&mut tables.half_from, &self.transition.out),
+                    (&mut tables.half_to, self.states.vectors(Use::To)),
+                ] {
+                    device.reserve(half, n * dim)?;
+                    device.to_half(half, factor, n * dim)?;
+                }
+            }
+            device.reserve(&mut tables.half_logits, rows.len() * n)?;
+            let out = (&mut tables.half_logits, 0..rows.len() * n);
+            let from = (&tables.half_from, from, Transposed::No);
+            let to = (&tables.half_to, to, Transposed::Yes);
+            return device.multiply_half(out, from, to, sizes);
+        }
+        device.reserve(&mut tables.logits, rows.len() * n)?;
+        let from = (&self.transition.out, from, Transposed::No);
+        let to = (self.states.vectors(Use::To), to, Transposed::Yes);
+        let out = (&mut tables.logits, 0..rows.len() * n);
+        device.multiply(out, 0.0, from, to, sizes, place.precision)
+    }
+
+    /// Derivatives by logits of starts, emissions (those at the side) and transitions ─▶ the gradient.
+    pub(super) fn backward(
+        &mut self,
+        place: &Place<'_>,
+        learned: &mut Weights,
+        planned: &Planned<'_>,
+        kept: KeptStates<'_>,
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let Place { device, side, precision, .. } = *place;
+        let n = kept.n;
+        self.backward_start(side, learned, n, tables)?;
+        let Weights { weights, gradient } = &mut *learned;
+        place.emissions.backward(
+            side,
+            &tables.emission,
+            (weights, &self.emission.out),
+            (gradient, self.words.clone(), self.bias.clone()),
+            &mut self.emission.d_out,
+            (kept.k, self.dim),
+            precision,
+        )?;
+        self.backward_transition(place, planned, (kept.k, n), is_half, tables)?;
+        for (net, of) in [(&mut self.start, Use::Start), (&mut self.emission, Use::Emit)] {
+            let (x, d_x) = self.states.vectors_and_gradients(of);
+            net.backward(side, learned, x, d_x, n, &mut self.scratch, precision)?;
+        }
+        device.after(side)?;
+        let (x, d_x) = self.states.vectors_and_gradients(Use::From);
+        self.transition.backward(device, learned, x, d_x, n, &mut self.scratch, precision)?;
+        self.states.backward(device, learned, kept, &mut self.scratch, precision)
+    }
+
+    fn backward_start(
+        &mut self,
+        side: &Device,
+        learned: &mut Weights,
+        n: usize,
+        tables: &Tables,
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let (Weights { weights, gradient }, dim) = (learned, self.dim);
+        let d_logits = |transposed| (&tables.start, 0..n, transposed);
+        let all = 0..n * dim;
+        let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
+        side.multiply(out, 1.0, d_logits(Yes), f, (1, dim, n), Precision::Full)?;
+        let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
+        side.multiply(out, 0.0, d_logits(No), w, (n, dim, 1), Precision::Full)
+    }
+
+    fn backward_transition(
+        &mut self,
+        place: &Place<'_>,
+        planned: &Planned<'_>,
+        (k, n): (usize, usize),
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let Place { device, precision, .. } = *place;
+        let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
+        let from = &self.transition.out;
+        let (to, d_to) = self.states.vectors_and_gradients(Use::To);
+        let d_from = &mut self.transition.d_out;
+        let d_to = (d_to, vectors.clone());
+        if !is_half {
+            tables.transition_gradient(device, planned, (k, n))?;
+            let g = |transposed| (&tables.logits, all.clone(), transposed);
+            let (from, to) = ((from, vectors.clone(), No), (to, vectors.clone(), No));
+            device.multiply((d_from, vectors), 0.0, g(No), to, (n, dim, n), precision)?;
+            return device.multiply(d_to, 1.0, g(Yes), from, (n, dim, n), precision);
+        }
+        // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
+        let g = |transposed| (&tables.half_logits, all.clone(), transposed);
+        device.to_bf16(&mut tables.half_to, to, n * dim)?;
+        let to = (&tables.half_to, vectors.clone(), No);
+        device.multiply_bf16((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
+        device.scale_rows(d_from, &tables.left, (n, dim))?;
+        device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
+        let from = (&tables.half_from, vectors, No);
+        device.multiply_bf16(d_to, 1.0, g(Yes), from, (n, dim, n))
+    }
+}
