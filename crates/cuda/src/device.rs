@@ -114,7 +114,6 @@ const KERNELS: &[&str] = &[
     "square_sums",
     "step_scale",
     "adamw",
-    "add_to_average",
     "copy_blocks",
     "add_transitions",
     "add_emissions",

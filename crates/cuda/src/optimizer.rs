@@ -75,22 +75,6 @@ impl Device {
         )
     }
 
-    /// average ─▶ kept · average + (1 − kept) · weights, unless the result of the step is lost.
-    pub fn add_to_average(
-        &self,
-        average: &mut Array<f32>,
-        weights: &Array<f32>,
-        result: &StepResult,
-        kept: f64,
-    ) -> Result<(), CudaError> {
-        let n = weights.len();
-        assert_eq!(n, average.len(), "one for each weight");
-        let (config, n) = (for_each(n), n as i64);
-        let (kept, rest) = (kept as f32, (1.0 - kept) as f32);
-        let (average, result) = (&mut average.0, &result.result.0);
-        launch!(self, "add_to_average", config, average, &weights.0, &n, result, &kept, &rest)
-    }
-
     /// One step, unless its result is lost.
     pub fn adamw(
         &self,

@@ -45,7 +45,7 @@ const FULL: Size = Size {
     n_iterations: 10,
     n_sentences: usize::MAX,
     epochs: 40,
-    rates: &[2.5e-4, 5e-4, 1e-3, 2e-3],
+    rates: &[2.5e-4, 5e-4, 1e-3],
     seeds: &[1, 2, 3],
 };
 

@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use em::CudaEstimator;
 
-use crate::learner::{Choices, Learner, LearnerState, kept_of_average};
+use crate::learner::{Choices, Learner, LearnerState};
 use crate::params::{HmmParams, Parameterization};
 use crate::support::Support;
 use crate::tables::{Batch, Kept};
@@ -68,7 +68,6 @@ pub(crate) struct CudaLearner<'a> {
     support: &'a Support,
     n_steps: u64,
     learned: Weights,
-    average: Option<Array<f32>>,
     mean: Array<f32>,
     square: Array<f32>,
     source: Source,
@@ -106,7 +105,6 @@ impl<'a> CudaLearner<'a> {
                 weights: device.upload(&state.weights)?,
                 gradient: device.zeros(state.weights.len())?,
             },
-            average: state.average.as_ref().map(|average| device.upload(average)).transpose()?,
             mean: device.upload(&state.mean)?,
             square: device.upload(&state.square)?,
             source,
@@ -120,16 +118,15 @@ impl<'a> CudaLearner<'a> {
         })
     }
 
-    /// Probabilities of start and emission, at the side, and what transitions are made of: of the weights, with units dropped
-    /// by a seed; or, without one, of their average, if one is kept.
+    /// Probabilities of start and emission, at the side, and what transitions are made of; units are dropped by a seed,
+    /// none without one.
     fn forward(&mut self, kept: &Kept, seed: Option<u64>) -> Result<(), CudaError> {
         let (n, k) = (kept.states.len(), kept.k);
         self.device.write(&kept.states, &mut self.kept)?;
         self.side.reserve(&mut self.tables.emission, self.support.n_slots() * k)?;
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
         let place = Place { device, side, emissions, precision: *precision };
-        let average = self.average.as_ref().filter(|_| seed.is_none());
-        let weights = average.unwrap_or(&self.learned.weights);
+        let weights = &self.learned.weights;
         let states = KeptStates { states: &self.kept, n, k };
         match &mut self.source {
             Source::Networks(networks) => {
@@ -141,21 +138,15 @@ impl<'a> CudaLearner<'a> {
         emissions.normalise(side, &mut tables.emission, &self.kept, k)
     }
 
-    /// The logits of transitions from some states to all; see `forward` for the weights that they are made of.
-    fn logits(
-        &mut self,
-        rows: Range<usize>,
-        (k, n): (usize, usize),
-        is_learning: bool,
-    ) -> Result<(), CudaError> {
+    /// The logits of transitions from some states to all.
+    fn logits(&mut self, rows: Range<usize>, (k, n): (usize, usize)) -> Result<(), CudaError> {
         let is_half = self.is_half(k);
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
         let place = Place { device, side, emissions, precision: *precision };
         match &mut self.source {
             Source::Networks(networks) => networks.logits(&place, rows, n, is_half, tables),
             Source::Logits(logits) => {
-                let average = self.average.as_ref().filter(|_| !is_learning);
-                let weights = average.unwrap_or(&self.learned.weights);
+                let weights = &self.learned.weights;
                 let states = KeptStates { states: &self.kept, n, k };
                 logits.logits(&place, weights, rows, states, tables)
             }
@@ -185,7 +176,7 @@ impl<'a> CudaLearner<'a> {
         let planned = Planned::new(&self.device, plan, &mut ints)?;
         self.device.clear(&mut self.learned.gradient)?;
         self.forward(kept, Some(seed))?;
-        self.logits(0..n, (k, n), true)?;
+        self.logits(0..n, (k, n))?;
         self.tables.make_room(&self.device, plan, k)?;
         self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
         self.device.after(&self.side)?;
@@ -197,17 +188,14 @@ impl<'a> CudaLearner<'a> {
         self.update(plan, learning_rate)
     }
 
-    /// A step down the gradient, and of the average.
+    /// A step up the gradient.
     fn update(&mut self, plan: &Plan, learning_rate: f64) -> Result<(), CudaError> {
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
         let per_token = 1.0 / plan.n_tokens().max(1) as f64;
         let log_probs = (&self.tables.log_probs, plan.n_sentences());
         device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
         let step = step_of(self.params, self.n_steps + 1, learning_rate);
-        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)?;
-        let Some(average) = &mut self.average else { return Ok(()) };
-        let kept = kept_of_average(self.params, self.n_steps + 1);
-        device.add_to_average(average, weights, result, kept)
+        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
     }
 
     /// Expected counts ─▶ the gradient; of starts and emissions at the side.
@@ -241,7 +229,7 @@ impl<'a> CudaLearner<'a> {
         for first in (0..m).step_by((ROWS / k).max(1)) {
             let clusters = first..(first + (ROWS / k).max(1)).min(m);
             let rows = clusters.start * k..clusters.end * k;
-            self.logits(rows.clone(), (k, n), false)?;
+            self.logits(rows.clone(), (k, n))?;
             self.tables.sum_logits(&self.device, rows, n, is_half)?;
             let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
             self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
@@ -312,8 +300,7 @@ impl Learner for CudaLearner<'_> {
     /// # Panics
     /// If the device stopped answering since the last step.
     fn weights(&self) -> Vec<f32> {
-        let weights = self.average.as_ref().unwrap_or(&self.learned.weights);
-        self.device.download(weights).expect("it did the last step")
+        self.device.download(&self.learned.weights).expect("it did the last step")
     }
 
     /// # Panics
@@ -322,7 +309,6 @@ impl Learner for CudaLearner<'_> {
         let download = |array| self.device.download(array).expect("it did the last step");
         LearnerState {
             weights: download(&self.learned.weights),
-            average: self.average.as_ref().map(download),
             mean: download(&self.mean),
             square: download(&self.square),
             n_steps: self.n_steps,

@@ -92,7 +92,7 @@ pub(crate) fn fit(
         None => {
             let mut weights = vec![0.0; n_weights];
             parameters.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
-            (State::new(task.params), LearnerState::new(task.params, weights), None)
+            (State::new(task.params), LearnerState::new(weights), None)
         }
     };
     match task.device {
@@ -285,9 +285,6 @@ impl<'t, L: Learner> Trainer<'t, L> {
                 .with_array("weights", &n, &learned.weights)
                 .with_array("mean", &n, &learned.mean)
                 .with_array("square", &n, &learned.square);
-        if let Some(average) = &learned.average {
-            checkpoint = checkpoint.with_array("average", &n, average);
-        }
         if let Some(best) = &self.best {
             checkpoint = checkpoint.with_array("best", &n, best);
         }
@@ -362,17 +359,16 @@ fn restore(
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
     let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
     let best = state.best_epoch.map(|_| array("best")).transpose()?;
-    let average = (task.params.average > 0.0).then(|| array("average")).transpose()?;
     let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
-    let others_are_finite = [&best, &average].into_iter().flatten().all(|array| is_finite(array));
+    let best_is_finite = best.as_deref().is_none_or(is_finite);
     let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
     if state.epoch > task.params.epochs
         || !is_finite(&weights)
-        || !others_are_finite
+        || !best_is_finite
         || !moments_can_be
     {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     let n_steps = state.n_steps;
-    Ok((state, LearnerState { weights, average, mean, square, n_steps }, best))
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
 }

@@ -7,7 +7,6 @@ use crate::support::Support;
 use crate::tables::{Batch, Kept, Tables};
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
-use rayon::prelude::*;
 
 /// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
 /// steps, so that probabilities and expected counts need never leave it.
@@ -35,7 +34,7 @@ pub(crate) trait Learner {
     /// Σ ln p of sentences with all states, tags aside.
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
-    /// The weights that are the model: their average, if one is kept.
+    /// The weights, which are the model.
     fn weights(&self) -> Vec<f32>;
 
     /// All that a checkpoint needs.
@@ -55,8 +54,6 @@ pub(crate) struct Choices {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearnerState {
     pub(crate) weights: Vec<f32>,
-    /// The running average of the weights, if one is kept.
-    pub(crate) average: Option<Vec<f32>>,
     pub(crate) mean: Vec<f32>,
     pub(crate) square: Vec<f32>,
     pub(crate) n_steps: u64,
@@ -64,18 +61,10 @@ pub(crate) struct LearnerState {
 
 impl LearnerState {
     /// An optimiser that has seen nothing.
-    pub(crate) fn new(params: &HmmParams, weights: Vec<f32>) -> LearnerState {
+    pub(crate) fn new(weights: Vec<f32>) -> LearnerState {
         let zeros = vec![0.0; weights.len()];
-        let average = (params.average > 0.0).then(|| weights.clone());
-        LearnerState { weights, average, mean: zeros.clone(), square: zeros, n_steps: 0 }
+        LearnerState { weights, mean: zeros.clone(), square: zeros, n_steps: 0 }
     }
-}
-
-/// How much of the average of the weights is kept in step t: less in the first steps, so that the weights that were
-/// drawn are soon forgotten.
-pub(crate) fn kept_of_average(params: &HmmParams, n_steps: u64) -> f64 {
-    let t = n_steps as f64;
-    params.average.min((1.0 + t) / (10.0 + t))
 }
 
 /// The learner on the CPU.
@@ -84,7 +73,6 @@ pub(crate) struct CpuLearner<'a> {
     params: &'a HmmParams,
     parameters: Box<dyn Parameters<f32>>,
     weights: Vec<f32>,
-    average: Option<Vec<f32>>,
     optimizer: AdamW<f32>,
     gradient: Vec<f32>,
     tables: Tables<f32>,
@@ -102,14 +90,13 @@ impl<'a> CpuLearner<'a> {
         state: LearnerState,
     ) -> CpuLearner<'a> {
         let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
-        let LearnerState { weights, average, mean, square, n_steps } = state;
+        let LearnerState { weights, mean, square, n_steps } = state;
         CpuLearner {
             support,
             params,
             parameters,
             gradient: vec![0.0; weights.len()],
             weights,
-            average,
             optimizer: AdamW::from_parts(adamw, mean, square, n_steps),
             tables: Tables::default(),
             engine: Engine::default(),
@@ -155,12 +142,6 @@ impl Learner for CpuLearner<'_> {
         }
         let scale = -per_token * clip_factor(norm, self.params.clip);
         self.optimizer.update(weights, gradient, learning_rate, scale);
-        if let Some(average) = &mut self.average {
-            let kept = kept_of_average(self.params, self.optimizer.n_steps()) as f32;
-            average.par_iter_mut().zip(&*weights).for_each(|(average, weight)| {
-                *average = kept * *average + (1.0 - kept) * weight;
-            });
-        }
         self.log_prob = log_prob;
         Ok(())
     }
@@ -170,21 +151,20 @@ impl Learner for CpuLearner<'_> {
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
-        let CpuLearner { support, parameters, weights, average, tables, engine, .. } = self;
-        parameters.forward_to_score(average.as_ref().unwrap_or(weights), support, tables);
+        let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
+        parameters.forward_to_score(weights, support, tables);
         support.make_room_for_unknown_words(&mut tables.emission);
         Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
     }
 
     fn weights(&self) -> Vec<f32> {
-        self.average.as_ref().unwrap_or(&self.weights).clone()
+        self.weights.clone()
     }
 
     fn state(&self) -> LearnerState {
         let (mean, square) = self.optimizer.moments();
         LearnerState {
             weights: self.weights.clone(),
-            average: self.average.clone(),
             mean: mean.to_vec(),
             square: square.to_vec(),
             n_steps: self.optimizer.n_steps(),

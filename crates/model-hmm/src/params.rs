@@ -105,9 +105,6 @@ pub struct HmmParams {
     pub schedule: Schedule,
     /// How strongly weights are pulled to zero.
     pub weight_decay: f64,
-    /// How much of a running average of the weights is kept in a step: that average is then the model. 0: the
-    /// weights of the last step are.
-    pub average: f64,
     /// The largest norm of a gradient; longer ones are cut to it.
     pub clip: f64,
     /// What Baum–Welch adds to the expected count of everything that is allowed.
@@ -135,7 +132,6 @@ impl Default for HmmParams {
             learning_rate: 0.003,
             schedule: Schedule::Cosine,
             weight_decay: 0.0,
-            average: 0.0,
             clip: 5.0,
             prior: 0.01,
             seed: 1,
@@ -157,7 +153,6 @@ impl Params for HmmParams {
         check_range("init_deviation", self.init_deviation, f64::MIN_POSITIVE..)?;
         check_range("clip", self.clip, f64::MIN_POSITIVE..)?;
         check_range("weight_decay", self.weight_decay, 0.0..)?;
-        check_range("average", self.average, 0.0..1.0)?;
         check_range("prior", self.prior, 0.0..)?;
         let n_clusters = self.n_clusters;
         let divides = self.n_states.is_multiple_of(n_clusters) || !self.has_clusters();

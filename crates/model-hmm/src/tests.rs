@@ -4,7 +4,6 @@ mod fitted;
 mod masks;
 
 use crate::expectations::{Engine, Expected};
-use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
 use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
@@ -398,45 +397,4 @@ fn scores_need_no_table_of_transitions() {
     let sentences = sentences();
     let log_probs = |tables| Engine::default().log_probs(&support, tables, &batch(&sentences, &[]));
     assert_close(&log_probs(&factors), &log_probs(&table));
-}
-
-#[test]
-fn the_model_is_the_running_average_of_the_weights() {
-    let of_average = |average| HmmParams {
-        average,
-        ..params(Parameterization::Neural, Constraint::Brown, Tying::Shared)
-    };
-    let (params, plain) = (of_average(0.5), of_average(0.0));
-    let (support, sentences) = (support(&params), sentences());
-    let batch = batch(&sentences, &[]);
-    let learner = |params, seed| {
-        let parameters = Neural::<f32>::new(params, &support, &["word"; 8], 0);
-        let mut weights = vec![0.0; parameters.layout().len()];
-        parameters.init(&mut weights, &mut Rng::new(seed));
-        CpuLearner::new(params, &support, Box::new(parameters), LearnerState::new(params, weights))
-    };
-    let (mut averaged, mut last) = (learner(&params, 1), learner(&plain, 1));
-    let mut expected = last.weights();
-    let choices = Choices { kept: Kept::all(&support), dropout: None };
-    // (1 + t) / (10 + t) in the first steps, one half from the eighth on.
-    for kept in [2.0 / 11.0, 3.0 / 12.0, 4.0 / 13.0] {
-        averaged.begin_step(&batch, &(), &choices, 0.01).unwrap();
-        last.begin_step(&batch, &(), &choices, 0.01).unwrap();
-        for (average, weight) in expected.iter_mut().zip(last.weights()) {
-            *average = kept * *average + (1.0 - kept) * weight;
-        }
-    }
-    for (a, b) in averaged.weights().iter().zip(&expected) {
-        assert!((a - b).abs() < 1e-6, "{a} and {b}");
-    }
-    assert_eq!(averaged.state().weights, last.weights(), "steps are those of the weights");
-    // The average is what is measured.
-    let score = averaged.log_prob(std::slice::from_ref(&batch)).unwrap();
-    let mut of_it = CpuLearner::new(
-        &plain,
-        &support,
-        Box::new(Neural::<f32>::new(&plain, &support, &["word"; 8], 0)),
-        LearnerState::new(&plain, averaged.weights()),
-    );
-    assert_eq!(score, of_it.log_prob(&[batch]).unwrap());
 }

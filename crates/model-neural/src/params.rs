@@ -152,7 +152,7 @@ impl NeuralParams {
             // Plain descent is bound to tiny steps by the frequent words as soon as hidden units saturate.
             optimizer: Optimizer::AdamW,
             schedule: Schedule::Halving,
-            learning_rate: 1e-3,
+            learning_rate: 5e-4,
             weight_decay: 0.0,
             clip: 1.0,
             ..NeuralParams::ff()
@@ -165,8 +165,8 @@ impl NeuralParams {
             architecture: Architecture::Lstm,
             n_layers: 2,
             tying: Tying::Shared,
-            dropout: 0.4,
-            epochs: 40,
+            dropout: 0.3,
+            epochs: 45,
             batch_size: 20,
             bptt: 35,
             optimizer: Optimizer::Sgd,

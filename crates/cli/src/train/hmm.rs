@@ -80,10 +80,6 @@ pub(crate) struct HmmArgs {
     /// How strongly weights are pulled to zero
     #[arg(long, value_name = "W", default_value_t = HmmParams::default().weight_decay)]
     weight_decay: f64,
-    /// Make the model of a running average of the weights, of which a step keeps this much, e.g., 0.999; 0
-    /// for none
-    #[arg(long, value_name = "D", default_value_t = HmmParams::default().average)]
-    average: f64,
     /// The largest norm of a gradient; longer ones are cut to it
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().clip)]
     clip: f64,
@@ -243,7 +239,6 @@ impl HmmArgs {
             learning_rate: self.learning_rate,
             schedule: self.schedule.into(),
             weight_decay: self.weight_decay,
-            average: self.average,
             clip: self.clip,
             prior: self.prior,
             seed,

@@ -38,15 +38,6 @@ extern "C" __global__ void step_scale(double* result, const double* partial, int
     result[1] = is_sound ? -per_token * (norm > clip ? clip / norm : 1.0) : nan("");
 }
 
-// average = kept average + (1 - kept) weights, unless the step was lost
-extern "C" __global__ void add_to_average(float* average, const float* weights, long long n, const double* result,
-                                          float kept, float rest) {
-    if (!isfinite(result[1])) return;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x)
-        average[at] = kept * average[at] + rest * weights[at];
-}
-
 // One step; none if the scale is lost.
 extern "C" __global__ void adamw(float* weights, float* mean, float* square, const float* gradient, long long n,
                                  const double* result, float beta_1, float beta_2, float rest_1, float rest_2,

@@ -70,7 +70,7 @@ fn first_state(params: &HmmParams, support: &Support, rng: &mut Rng) -> LearnerS
     let parameters = parameters(params, support);
     let mut weights = vec![0.0; parameters.layout().len()];
     parameters.init(&mut weights, rng);
-    LearnerState::new(params, weights)
+    LearnerState::new(weights)
 }
 
 fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
@@ -102,7 +102,8 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
-    assert_near(&cuda.weights(), &cpu.weights(), 10.0 * tolerance(precision));
+    let of_weights = if precision == Precision::Full { 1e-2 } else { 5e-2 };
+    assert_near(&cuda.weights(), &cpu.weights(), of_weights);
 }
 
 fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
@@ -172,7 +173,6 @@ fn all_constraints_and_parameterizations_learn_alike() {
             parameterization,
             constraint,
             state_dropout,
-            average: 0.9,
             ..HmmParams::default()
         };
         compare(&params, 60, 7);
@@ -181,8 +181,7 @@ fn all_constraints_and_parameterizations_learn_alike() {
 
 #[test]
 fn learning_repeats_and_goes_on_from_a_checkpoint() {
-    let params =
-        HmmParams { n_states: 256, n_clusters: 4, dim: 32, average: 0.9, ..HmmParams::default() };
+    let params = HmmParams { n_states: 256, n_clusters: 4, dim: 32, ..HmmParams::default() };
     let (support, mut rng) = (support(&params, 90), Rng::new(8));
     let first = first_state(&params, &support, &mut rng);
     let sentences = sentences(90, 20, &mut rng);
