@@ -94,8 +94,11 @@ fn next_words_are_chosen_as_on_the_processor() {
 #[test]
 fn a_logit_that_is_no_number_is_noticed() {
     let Some(device) = device() else { return };
-    let (n_words, mut rng) = (1_500, Rng::new(122));
-    for place in [0, 1, 700, 1_499] {
+    let mut rng = Rng::new(122);
+    // A thread with several words, and one that has no other.
+    for (n_words, place) in
+        [(1_500, 0), (1_500, 1), (1_500, 700), (1_500, 1_499), (300, 0), (300, 299)]
+    {
         let mut logits = rng.logits(2, n_words);
         logits[n_words + place] = f32::NAN;
         let (mut logits, bias) = (put(&device, &logits), put(&device, &vec![0.0; n_words]));
