@@ -5,8 +5,8 @@
 //!
 //! Nothing here is needed to build: the libraries of CUDA are looked for when [`Device::open`] is called, and where there
 //! are none it says so. The crate knows no words and no models; what a kernel computes is said in its `.cu` file and
-//! at the function that starts it. The tests of `latens-model-hmm` and
-//! `latens-model-neural` compare whole steps with those of the CPU.
+//! at the function that starts it. `tests/twins` compares every kernel with a twin on the processor; the tests of
+//! `latens-model-hmm` and `latens-model-neural` compare whole steps with those of the CPU.
 //!
 //! Matrices are row-major. All work of a [`Device`] is done in one stream, in the order of the calls; only downloads wait for it.
 //! [`Device::beside`] makes another.

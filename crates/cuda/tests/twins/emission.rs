@@ -1,0 +1,228 @@
+//! Emissions of a softmax over the words of a cluster.
+
+use crate::kit::{
+    Done, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get, holes, put,
+    sums, twice,
+};
+use latens_cuda::{Device, Emissions, Precision};
+use std::ops::Range;
+
+pub(crate) const KERNELS: &[&str] = &[
+    "emission_logits",
+    "emission_softmax",
+    "emission_gradient",
+    "emission_to_words",
+    "emission_to_states",
+    "emission_to_bias",
+];
+
+/// Slots of clusters, states of each, and numbers of a vector. Tiles are of 64 slots, states or numbers, which are gone
+/// through by 32.
+const SHAPES: &[(&[usize], usize, usize)] = &[
+    (&[1], 1, 1),
+    (&[5], 3, 2),
+    (&[1, 2, 3], 5, 7),
+    (&[64], 64, 64),
+    (&[65], 65, 65),
+    (&[63, 1, 64], 31, 33),
+    (&[10, 0, 70, 33], 32, 31),
+    (&[129, 31], 33, 100),
+    (&[40, 300], 130, 32),
+    (&[200, 7], 256, 130),
+];
+
+/// The slots of clusters, side by side.
+pub(crate) fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let ranges = sizes.iter().map(|size| {
+        end += size;
+        end - size..end
+    });
+    ranges.collect()
+}
+
+/// Weights of which parts are words' vectors and biases.
+#[derive(Debug)]
+struct Weights {
+    all: Vec<f32>,
+    words: Range<usize>,
+    bias: Range<usize>,
+}
+
+impl Weights {
+    /// Words and biases, and `rest` around them.
+    fn new(words: Vec<f32>, bias: Vec<f32>, rest: f32) -> Weights {
+        // Words begin where four numbers are not side by side as threads like them to, and not right before the bias.
+        let (first, gap) = (3, 2);
+        let (n_words, n_bias) = (words.len(), bias.len());
+        let end = first + n_words;
+        let all = [vec![rest; first], words, vec![rest; gap], bias].concat();
+        Weights { all, words: first..end, bias: end + gap..end + gap + n_bias }
+    }
+
+    /// A word's vector.
+    fn word(&self, slot: usize, dim: usize) -> &[f32] {
+        &self.all[self.words.start + slot * dim..][..dim]
+    }
+
+    fn bias_of(&self, slot: usize) -> f64 {
+        f64::from(self.all[self.bias.start + slot])
+    }
+
+    fn put(&self, device: &Device) -> Framed<f32> {
+        put(device, &self.all)
+    }
+}
+
+/// Draws factors: of few bits for fast products, which lose none of them.
+type Draw = fn(&mut Rng, usize) -> Vec<f32>;
+
+/// How factors are drawn, and how near emissions and derivatives come then.
+const WAYS: [(Precision, Draw, Tolerance, Tolerance); 3] = [
+    (Precision::Full, Rng::normals, OF_LOGITS, SINGLE),
+    (Precision::Fast, Rng::shorts, OF_LOGITS, SINGLE),
+    // 2⁻¹⁰ of both factors of products whose sizes sum to about five.
+    (Precision::Fast, Rng::normals, Tolerance { of_value: 0.0, of_terms: 2e-2 }, TF32),
+];
+
+/// Logits of up to 15 are rounded by 10⁻⁶, and their sums by some times as much.
+const OF_LOGITS: Tolerance = Tolerance { of_value: 0.0, of_terms: 2e-5 };
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+}
+
+#[test]
+fn emissions_are_those_of_the_processor() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(50);
+    for &(sizes, k, dim) in SHAPES {
+        for (precision, draw, tolerance, _) in WAYS {
+            let what = format!(
+                "Emissions::forward {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
+            );
+            let clusters = ranges(sizes);
+            let n_slots: usize = sizes.iter().sum();
+            let (words, bias) = (draw(&mut rng, n_slots * dim), rng.normals(n_slots));
+            let weights = Weights::new(words, bias, f32::NAN);
+            // A power of two keeps few bits few; logits stay small.
+            let states = draw(&mut rng, sizes.len() * k * dim);
+            let states: Vec<f32> = states.iter().map(|x| x / 16.0).collect();
+            let got = twice(&what, || {
+                let emissions = Emissions::new(&device, &clusters).done(&what);
+                let (on_device, states) = (weights.put(&device), put(&device, &states));
+                let mut table = holes(&device, n_slots * k);
+                let parts = (&on_device.array, weights.words.clone(), weights.bias.clone());
+                let out = &mut table.array;
+                emissions
+                    .forward(&device, out, parts, &states.array, (k, dim), precision)
+                    .done(&what);
+                get(&device, &what, &table)
+            });
+            let mut expected = vec![Sum::default(); n_slots * k];
+            for (cluster, slots) in clusters.iter().enumerate() {
+                for z in 0..k {
+                    let state = &states[(cluster * k + z) * dim..][..dim];
+                    let logit = |x| dot(weights.word(x, dim), state) + weights.bias_of(x);
+                    let logits: Vec<f64> = slots.clone().map(logit).collect();
+                    let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let sum: f64 = logits.iter().map(|x| (x - max).exp()).sum();
+                    for (x, logit) in slots.clone().zip(logits) {
+                        expected[x * k + z] = ((logit - max).exp() / sum).into();
+                    }
+                }
+            }
+            assert_near(&what, &got, &expected, tolerance);
+        }
+    }
+}
+
+#[test]
+fn derivatives_by_logits_of_emissions_are_those_of_the_processor() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(51);
+    // The last has more numbers than a grid has threads.
+    for (sizes, k) in
+        SHAPES.iter().map(|&(sizes, k, _)| (sizes, k)).chain([(&[40, 8_300][..], 256)])
+    {
+        let what = format!("logit_gradient: {sizes:?} slots, {k} states");
+        let clusters = ranges(sizes);
+        let n_slots: usize = sizes.iter().sum();
+        let (table, visits) = (rng.positives(n_slots * k), rng.positives(sizes.len() * k));
+        // Every third slot has no counts.
+        let n_rows = n_slots - n_slots / 3;
+        let mut rows = rng.shuffled(n_rows).into_iter();
+        let row = |x: usize| if x % 3 == 2 { None } else { rows.next() };
+        let count_of: Vec<u32> = (0..n_slots).map(row).map(|x| x.unwrap_or(u32::MAX)).collect();
+        let counts = rng.positives(n_rows * k);
+        let got = twice(&what, || {
+            let emissions = Emissions::new(&device, &clusters).done(&what);
+            let (mut table, visits) = (put(&device, &table), put(&device, &visits));
+            let (counts, count_of) = (put(&device, &counts), framed(&device, &count_of));
+            let counted = (&counts.array, count_of.part());
+            let out = &mut table.array;
+            emissions.logit_gradient(&device, out, counted, &visits.array, k).done(&what);
+            get(&device, &what, &table)
+        });
+        let mut expected = vec![];
+        for (cluster, slots) in clusters.iter().enumerate() {
+            for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
+                let count = match count_of[x] {
+                    u32::MAX => 0.0,
+                    row => f64::from(counts[row as usize * k + z]),
+                };
+                let visits = f64::from(visits[cluster * k + z]);
+                expected.push(Sum::of([count, -visits * f64::from(table[x * k + z])]));
+            }
+        }
+        assert_near(&what, &got, &expected, SINGLE);
+    }
+}
+
+#[test]
+fn derivatives_go_to_words_and_states() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(52);
+    for &(sizes, k, dim) in SHAPES {
+        for (precision, draw, _, tolerance) in WAYS {
+            let what = format!(
+                "Emissions::backward {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
+            );
+            let clusters = ranges(sizes);
+            let n_slots: usize = sizes.iter().sum();
+            let (words, bias) = (draw(&mut rng, n_slots * dim), rng.normals(n_slots));
+            let weights = Weights::new(words, bias, f32::NAN);
+            let before = Weights::new(rng.normals(n_slots * dim), rng.normals(n_slots), 7.0);
+            let (g, states) = (draw(&mut rng, n_slots * k), draw(&mut rng, sizes.len() * k * dim));
+            let (gradient, d_states) = twice(&what, || {
+                let emissions = Emissions::new(&device, &clusters).done(&what);
+                let (on_device, mut gradient) = (weights.put(&device), before.put(&device));
+                let (g, states) = (put(&device, &g), put(&device, &states));
+                let mut d_states = holes(&device, sizes.len() * k * dim);
+                let inputs = (&on_device.array, &states.array);
+                let out = (&mut gradient.array, weights.words.clone(), weights.bias.clone());
+                let to_states = &mut d_states.array;
+                emissions
+                    .backward(&device, &g.array, inputs, out, to_states, (k, dim), precision)
+                    .done(&what);
+                let gradient = get(&device, &what, &gradient);
+                (gradient, get(&device, &what, &d_states))
+            });
+            let mut d_weights = sums(&before.all);
+            let mut expected = vec![Sum::default(); sizes.len() * k * dim];
+            for (cluster, slots) in clusters.iter().enumerate() {
+                for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
+                    let (g, at) = (f64::from(g[x * k + z]), (cluster * k + z) * dim);
+                    d_weights[weights.bias.start + x] += g;
+                    for d in 0..dim {
+                        let d_word = &mut d_weights[weights.words.start + x * dim + d];
+                        *d_word += g * f64::from(states[at + d]);
+                        expected[at + d] += g * f64::from(weights.word(x, dim)[d]);
+                    }
+                }
+            }
+            assert_near(&format!("{what}, words and biases"), &gradient, &d_weights, tolerance);
+            assert_near(&format!("{what}, states"), &d_states, &expected, tolerance);
+        }
+    }
+}
