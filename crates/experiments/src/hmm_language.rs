@@ -48,10 +48,10 @@ pub(crate) fn ptb(
     let params =
         HmmParams { learning_rate: 0.004, batch_tokens: 600, ..params((32768, 128), 0.5, 35) };
     let larger = HmmParams {
-        n_states: 131_072,
-        state_dropout: 0.875,
+        n_states: 65536,
+        state_dropout: 0.75,
         weight_decay: 0.003,
-        epochs: 52,
+        epochs: 64,
         ..params.clone()
     };
     let models = [
@@ -73,9 +73,9 @@ pub(crate) fn wikitext_2(
     let (valid, test) = (train.lexicon.read(&file("valid"))?, train.lexicon.read(&file("test"))?);
     let parts = [("WikiText-2 valid", &valid), ("WikiText-2 test", &test)];
     let params =
-        HmmParams { learning_rate: 0.005, batch_tokens: 1200, ..params((32768, 128), 0.5, 28) };
+        HmmParams { learning_rate: 0.01, batch_tokens: 1200, ..params((32768, 128), 0.5, 28) };
     let papers = [Some(167.0), None];
-    let models = [Model { params, clusters: Algorithm::Exchange, papers }];
+    let models = [Model { params, clusters: Algorithm::Brown, papers }];
     rows(&Text { train: &train, parts }, &models, quick, resume, note)
 }
 

@@ -1,6 +1,6 @@
 //! Expected counts of a whole text, and shares of them.
 
-use crate::emission::ranges;
+use crate::emission::{limits, ranges};
 use crate::kit::{
     DOUBLE, Done, EXACT, ROUNDED, Rng, Sum, WIDE, assert_near, device, framed, get, holes, put,
     sums, twice,
@@ -173,9 +173,12 @@ fn columns_of_counts_become_shares() {
         (&[70], 130),
     ];
     for (sizes, k) in shapes {
-        for prior in [0.0, 0.3] {
-            let what = format!("Emissions::share: {sizes:?} slots, {k} states, prior {prior}");
+        for (prior, is_limited) in [(0.0, false), (0.3, false), (0.0, true), (0.3, true)] {
+            let what = format!(
+                "Emissions::share: {sizes:?} slots, {k} states, prior {prior}, limits: {is_limited}"
+            );
             let clusters = ranges(sizes);
+            let limits = limits(&clusters, k, &mut rng);
             let n_slots: usize = sizes.iter().sum();
             // Every fifth state is never there.
             let is_there = |at: usize| if at % k % 5 == 4 { 0.0 } else { 1.0 };
@@ -183,15 +186,20 @@ fn columns_of_counts_become_shares() {
                 (0..n_slots * k).map(|at| is_there(at) * rng.uniform()).collect();
             let before = rng.normals(n_slots * k);
             let got = twice(&what, || {
-                let emissions = Emissions::new(&device, &clusters).done(&what);
+                let mut emissions = Emissions::new(&device, &clusters).done(&what);
+                if is_limited {
+                    emissions.limit(&device, sizes.len() * k, |slot| &limits[slot]).done(&what);
+                }
                 let (counts, mut out) = (put(&device, &counts), put(&device, &before));
                 let shares = &mut out.array;
                 emissions.share(&device, shares, &counts.array, prior, k).done(&what);
                 get(&device, &what, &out)
             });
             let mut expected = sums(&before);
-            for (slots, z) in clusters.iter().flat_map(|slots| (0..k).map(move |z| (slots, z))) {
-                let with_prior = |x: usize| counts[x * k + z] + prior;
+            for (state, slots) in clusters.iter().flat_map(|c| vec![c; k]).enumerate() {
+                let z = state % k;
+                let may = |x: usize| !is_limited || limits[x].contains(&(state as u32));
+                let with_prior = |x: usize| if may(x) { counts[x * k + z] + prior } else { 0.0 };
                 let total: f64 = slots.clone().map(with_prior).sum();
                 for x in slots.clone().filter(|_| total > 0.0) {
                     expected[x * k + z] = (with_prior(x) / total).into();

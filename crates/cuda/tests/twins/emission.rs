@@ -1,13 +1,16 @@
 //! Emissions of a softmax over the words of a cluster.
 
 use crate::kit::{
-    Done, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get, holes, put,
-    sums, twice,
+    Done, EXACT, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
+    holes, put, sums, twice,
 };
 use latens_cuda::{Device, Emissions, Precision};
 use std::ops::Range;
 
 pub(crate) const KERNELS: &[&str] = &[
+    "mask_emissions",
+    "gather_emissions",
+    "add_to_emissions",
     "emission_logits",
     "emission_softmax",
     "emission_gradient",
@@ -99,7 +102,7 @@ fn emissions_are_those_of_the_processor() {
     for &(sizes, k, dim) in SHAPES {
         for (precision, draw, tolerance, _) in WAYS {
             let what = format!(
-                "Emissions::forward {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
+                "Emissions::logits, then normalise {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
             );
             let clusters = ranges(sizes);
             let n_slots: usize = sizes.iter().sum();
@@ -115,8 +118,10 @@ fn emissions_are_those_of_the_processor() {
                 let parts = (&on_device.array, weights.words.clone(), weights.bias.clone());
                 let out = &mut table.array;
                 emissions
-                    .forward(&device, out, parts, &states.array, (k, dim), precision)
+                    .logits(&device, out, parts, &states.array, (k, dim), precision)
                     .done(&what);
+                let kept = put(&device, &kept_of(sizes.len(), k, k));
+                emissions.normalise(&device, &mut table.array, &kept.array, k).done(&what);
                 get(&device, &what, &table)
             });
             let mut expected = vec![Sum::default(); n_slots * k];
@@ -134,6 +139,94 @@ fn emissions_are_those_of_the_processor() {
             }
             assert_near(&what, &got, &expected, tolerance);
         }
+    }
+}
+
+/// States that take part, k of the `n_own` of each cluster, by their numbers among all: the last ones, backwards.
+fn kept_of(n_clusters: usize, k: usize, n_own: usize) -> Vec<u32> {
+    (0..n_clusters * k).map(|at| (at / k * n_own + n_own - 1 - at % k) as u32).collect()
+}
+
+/// The states that may emit each slot: of every cluster all may emit its first word, and some each of the others.
+pub(crate) fn limits(clusters: &[Range<usize>], n_own: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
+    let mut limits = vec![];
+    for (cluster, slots) in clusters.iter().enumerate() {
+        let states = cluster * n_own..(cluster + 1) * n_own;
+        for x in slots.clone() {
+            let may = |_: &usize| x == slots.start || rng.below(3) > 0;
+            limits.push(states.clone().filter(may).map(|state| state as u32).collect());
+        }
+    }
+    limits
+}
+
+#[test]
+fn states_emit_only_what_they_may() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(53);
+    for &(sizes, k, _) in SHAPES {
+        let (n_own, clusters) = (k + 3, ranges(sizes));
+        let what = format!("Emissions::normalise: {sizes:?} slots, {k} of {n_own} states");
+        let n_slots: usize = sizes.iter().sum();
+        let limits = limits(&clusters, n_own, &mut rng);
+        let (logits, kept) = (rng.logits(n_slots, k), kept_of(sizes.len(), k, n_own));
+        let got = twice(&what, || {
+            let mut emissions = Emissions::new(&device, &clusters).done(&what);
+            emissions.limit(&device, sizes.len() * n_own, |slot| &limits[slot]).done(&what);
+            let (mut table, kept) = (put(&device, &logits), put(&device, &kept));
+            emissions.normalise(&device, &mut table.array, &kept.array, k).done(&what);
+            get(&device, &what, &table)
+        });
+        let mut expected = vec![Sum::default(); n_slots * k];
+        for (cluster, slots) in clusters.iter().enumerate() {
+            for z in 0..k {
+                let may = |x: &usize| limits[*x].contains(&kept[cluster * k + z]);
+                let score = |x: usize| f64::from(logits[x * k + z]).exp();
+                let sum: f64 = slots.clone().filter(may).map(score).sum();
+                for x in slots.clone().filter(may) {
+                    expected[x * k + z] = (score(x) / sum).into();
+                }
+            }
+        }
+        assert_near(&what, &got, &expected, OF_LOGITS);
+    }
+}
+
+#[test]
+fn logits_of_states_that_take_part_go_both_ways() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(54);
+    // The last has more numbers than a grid has threads.
+    for (sizes, k) in
+        SHAPES.iter().map(|&(sizes, k, _)| (sizes, k)).chain([(&[40, 8_300][..], 256)])
+    {
+        let (n_own, clusters) = (k + 3, ranges(sizes));
+        let shape = format!("{sizes:?} slots, {k} of {n_own} states");
+        let n_slots: usize = sizes.iter().sum();
+        let (weights, kept) = (rng.normals(n_slots * n_own), kept_of(sizes.len(), k, n_own));
+        let derivatives = rng.normals(n_slots * k);
+        let (what, back) = (format!("Emissions::gather: {shape}"), format!("add_to: {shape}"));
+        let (logits, gradient) = twice(&what, || {
+            let emissions = Emissions::new(&device, &clusters).done(&what);
+            let (mut on_device, kept) = (framed(&device, &weights), put(&device, &kept));
+            let (mut table, derivatives) =
+                (holes(&device, n_slots * k), put(&device, &derivatives));
+            let (out, part) = (&mut table.array, on_device.part());
+            emissions.gather(&device, out, part, &kept.array, (k, n_own)).done(&what);
+            let (out, values) = (on_device.part_mut(), &derivatives.array);
+            emissions.add_to(&device, out, values, &kept.array, (k, n_own)).done(&back);
+            (get(&device, &what, &table), get(&device, &back, &on_device))
+        });
+        let (mut gathered, mut added) = (vec![], sums(&weights));
+        for (cluster, slots) in clusters.iter().enumerate() {
+            for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
+                let at = x * n_own + kept[cluster * k + z] as usize - cluster * n_own;
+                gathered.push(weights[at].into());
+                added[at] += f64::from(derivatives[x * k + z]);
+            }
+        }
+        assert_near(&what, &logits, &gathered, EXACT);
+        assert_near(&back, &gradient, &added, SINGLE);
     }
 }
 

@@ -10,6 +10,8 @@ pub(crate) const KERNELS: &[&str] = &[
     "gather_rows",
     "add_to_rows",
     "add_sums_of_groups",
+    "gather_square",
+    "add_to_square",
     "bias_relu",
     "relu_backward",
     "add_column_sums",
@@ -98,6 +100,37 @@ fn sums_of_groups_are_added() {
             }
             assert_near(&what, &got, &expected, SINGLE);
         }
+    }
+}
+
+#[test]
+fn squares_go_both_ways() {
+    let Some(device) = device() else { return };
+    let mut rng = Rng::new(17);
+    for (n, stride) in [(1, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
+        let (table, values) = (rng.normals(stride * stride), rng.normals(n * n));
+        let idxs = rng.shuffled(stride)[..n].to_vec();
+        let rows = n / 3..n.div_ceil(2);
+        let what = format!("gather_square: rows {rows:?} and {n} columns of {stride}");
+        let back = format!("add_to_square: {n} of {stride}");
+        let (square, added) = twice(&what, || {
+            let (mut on_device, idxs) = (framed(&device, &table), put(&device, &idxs));
+            let (mut out, values) = (holes(&device, rows.len() * n), put(&device, &values));
+            let (part, rows) = (on_device.part(), rows.clone());
+            device.gather_square(&mut out.array, part, &idxs.array, rows, (n, stride)).done(&what);
+            let part = on_device.part_mut();
+            device.add_to_square(part, &values.array, &idxs.array, (n, stride)).done(&back);
+            (get(&device, &what, &out), get(&device, &back, &on_device))
+        });
+        let place = |r: usize, c: usize| idxs[r] as usize * stride + idxs[c] as usize;
+        let gathered = |at: usize| table[place(rows.start + at / n, at % n)].into();
+        let expected: Vec<Sum> = (0..rows.len() * n).map(gathered).collect();
+        assert_near(&what, &square, &expected, EXACT);
+        let mut expected = sums(&table);
+        for (r, c) in places(n, n) {
+            expected[place(r, c)] += f64::from(values[r * n + c]);
+        }
+        assert_near(&back, &added, &expected, ROUNDED);
     }
 }
 
