@@ -202,6 +202,7 @@ fn table(
         let encoders = encoder.as_deref().map(|path| (path, representation.features()));
         let tagger = learn(source, column, params, encoders)?;
         for (column, paper, ours) in measure(transfer, &tagger, i)? {
+            note(&format!("{name}: {column} {ours:.2}"));
             rows.push(Row { row: name.to_owned(), column, paper, ours });
         }
         match &baseline {

@@ -62,12 +62,11 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
             note(&format!("{name} on {}", treebank.task.name));
             let hmm = treebank.fit(data, &params(word_vectors, quick))?;
             for (part, column) in [(1, "dev"), (2, "test")] {
-                rows.push(Row {
-                    row: name.to_owned(),
-                    column: format!("{} {column}", treebank.task.name),
-                    paper: treebank.paper.map(|paper| paper[i][part - 1]),
-                    ours: 100.0 * treebank.accuracy(data, part, &hmm)?,
-                });
+                let column = format!("{} {column}", treebank.task.name);
+                let ours = 100.0 * treebank.accuracy(data, part, &hmm)?;
+                note(&format!("{name} on {column}: {ours:.2}"));
+                let paper = treebank.paper.map(|paper| paper[i][part - 1]);
+                rows.push(Row { row: name.to_owned(), column, paper, ours });
             }
         }
         rows.extend(conditional_random_fields(treebank, data, quick, note)?);

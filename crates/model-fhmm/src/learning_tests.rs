@@ -2,6 +2,7 @@
 
 use crate::emissions::{WordCounts, objective, update_layers};
 use crate::engine::{Engine, Expected};
+use crate::fit::{Task, fit, stop};
 use crate::lbfgs::{Search, maximize};
 use crate::m_step::Evidence;
 use crate::mean_field::Bound;
@@ -9,11 +10,14 @@ use crate::mean_field::Stop;
 use crate::normaliser::Normaliser;
 use crate::parameters::Parameters;
 use crate::params::{FhmmParams, Inference, MStep};
+use crate::rows::Rows;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::tests::{BOUNDS, SENTENCE, golden, random, with_mean_field};
+use latens_corpus::{Sentences, WordId};
 use latens_math::{Rng, sample_index};
+use latens_model::{Params, unwatched};
 
 const TIGHT: Stop = Stop { sweeps: 200, gain: 1e-13, change: 0.0 };
 
@@ -314,4 +318,74 @@ fn a_factorial_model_fits_factorial_text_better_than_a_model_of_one_layer() {
     // Three layers of three states have fewer parameters than one layer of nine.
     let (factorial, flat) = (best(3, 3), best(1, 9));
     assert!(factorial > flat + 0.002, "{factorial} {flat}");
+}
+
+/// With one batch of all sentences the first step is that of EM over the whole text.
+#[test]
+fn an_epoch_of_one_batch_is_an_iteration_of_em() {
+    let sentences = text(40, 3);
+    let words =
+        |sentence: &Vec<u32>| -> Vec<WordId> { sentence.iter().map(|&y| WordId(y)).collect() };
+    // Each sentence gets its `<eos>`, which is word 1 here.
+    let train = Sentences::from_words(sentences.iter().map(words));
+    let n_tokens = train.n_tokens() as f64;
+    let mut unigrams = vec![0.5; 60];
+    train.tokens().iter().for_each(|word| unigrams[word.index()] += 1.0);
+    unigrams.iter_mut().for_each(|count| *count /= n_tokens + 30.0);
+    let base: Vec<f64> = unigrams.iter().map(|share| share.ln()).collect();
+    for inference in [Inference::ExactMf, Inference::Tilted] {
+        let params = FhmmParams {
+            n_layers: 2,
+            n_states: 3,
+            epochs: 1,
+            batch_sentences: Some(1000),
+            inference,
+            ..FhmmParams::default()
+        };
+        let params = params.validate().unwrap();
+        let rows = Rows { of_word: (0..60).collect(), signatures: vec![], n_rows: 60 };
+        let task = Task {
+            params: &params,
+            shape: Shape { n_layers: 2, n_states: 3, n_words: 60 },
+            rows: &rows,
+            unigrams: unigrams.clone(),
+            base: base.clone(),
+            train: &train,
+            valid: None,
+            fingerprint: 0,
+            kind: "fhmm",
+        };
+        let fitted = fit(&task, None, &mut unwatched).unwrap();
+        let first = fit_nothing(&task);
+        let sentences: Vec<Vec<u32>> =
+            train.iter().map(|sentence| sentence.iter().map(|word| word.0).collect()).collect();
+        let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
+        let expected = first.expect(&sentences, stop(params.sweeps));
+        let mut statistics = Statistics::new(task.shape, inference == Inference::ExactMf);
+        statistics.blend(1.0, &sentences, &expected);
+        let evidence = Evidence {
+            params: &params,
+            statistics: &statistics,
+            n_tokens,
+            unigrams: &unigrams,
+            sentences: &sentences,
+            expected: &expected,
+            eta: 1.0,
+        };
+        let by_hand = evidence.maximize(&first);
+        let (theta, moved) = (&fitted.engine.parameters().theta, &first.parameters().theta);
+        assert_eq!(theta, &by_hand.theta, "{inference:?}");
+        assert_eq!(fitted.engine.parameters().transition, by_hand.transition, "{inference:?}");
+        assert!(theta.iter().zip(moved).any(|(a, b)| (a - b).abs() > 0.1), "it has learned");
+    }
+}
+
+/// The first model of a task: no epochs are learned.
+fn fit_nothing(task: &Task<'_>) -> Engine<f32> {
+    let params = FhmmParams { epochs: 0, ..(**task.params).clone() }.validate().unwrap();
+    let (unigrams, base) = (task.unigrams.clone(), task.base.clone());
+    let Task { shape, rows, train, valid, fingerprint, kind, .. } = *task;
+    let none =
+        Task { params: &params, shape, rows, unigrams, base, train, valid, fingerprint, kind };
+    fit(&none, None, &mut unwatched).unwrap().engine
 }
