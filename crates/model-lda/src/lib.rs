@@ -60,5 +60,5 @@ pub use glda::{
     Covariance, Glda, GldaData, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
 };
 pub use infer::{InferenceParams, Inferred};
-pub use lda::{Lda, LdaParams};
+pub use lda::{Lda, LdaParams, LdaSampler};
 pub use top_words::Ranking;

@@ -8,4 +8,4 @@ mod model;
 mod tests;
 
 pub use model::Lda;
-pub use params::LdaParams;
+pub use params::{LdaParams, LdaSampler};

@@ -2,6 +2,9 @@ use latens_model::{ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound::{Excluded, Unbounded};
 
+/// From so many topics on `sparse` is the faster sampler (docs/results.md).
+const MANY_TOPICS: usize = 150;
+
 /// Parameters of latent Dirichlet allocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -10,6 +13,8 @@ pub struct LdaParams {
     pub n_topics: usize,
     /// How often every token is sampled.
     pub n_iterations: usize,
+    /// How tokens are sampled.
+    pub sampler: LdaSampler,
     /// How evenly documents mix topics, for each topic; 1 / `n_topics` if it is not said.
     pub alpha: Option<f64>,
     /// Whether `alpha` is only where an own number for each topic begins, fitted every 20 iterations.
@@ -20,11 +25,25 @@ pub struct LdaParams {
     pub seed: u64,
 }
 
+/// How tokens are sampled. Both leave the posterior as it is, and differ in speed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LdaSampler {
+    /// `dense` for few topics, else `sparse`.
+    #[default]
+    Auto,
+    /// From the weights of all topics.
+    Dense,
+    /// Proposals from the topics of the document and from other tokens of the word: the number of topics costs nothing.
+    Sparse,
+}
+
 impl Default for LdaParams {
     fn default() -> Self {
         LdaParams {
             n_topics: 50,
             n_iterations: 200,
+            sampler: LdaSampler::default(),
             alpha: None,
             optimize_alpha: false,
             beta: 0.01,
@@ -36,6 +55,15 @@ impl Default for LdaParams {
 impl LdaParams {
     pub(crate) fn first_alpha(&self) -> f64 {
         self.alpha.unwrap_or(1.0 / self.n_topics as f64)
+    }
+
+    /// The sampler for so many topics.
+    pub(crate) fn chosen_sampler(&self) -> LdaSampler {
+        match self.sampler {
+            LdaSampler::Auto if self.n_topics < MANY_TOPICS => LdaSampler::Dense,
+            LdaSampler::Auto => LdaSampler::Sparse,
+            chosen => chosen,
+        }
     }
 }
 
