@@ -52,7 +52,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
                 let topics = topics(N_TOPICS, &lexicon, |k| model.ranked_words(k, N_WORDS, by));
                 let paper = (words == "density").then_some(PAPER_GAUSSIAN);
                 let measured = measure(&topics, &lexicon, &documents)?;
-                rows.extend(measured.rows(&format!("{name}, by {words}"), paper));
+                rows.extend(measured.rows(&format!("{name}, by {words}"), paper, note));
                 measured.show_best(&topics, note);
             }
         }
@@ -63,7 +63,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     let model = fit_lda(params, &lexicon, &encoded)?;
     let topics = topics(N_TOPICS, &lexicon, |k| model.top_words(k, N_WORDS));
     let measured = measure(&topics, &lexicon, &documents)?;
-    rows.extend(measured.rows("LDA", Some(PAPER_LDA)));
+    rows.extend(measured.rows("LDA", Some(PAPER_LDA), note));
     measured.show_best(&topics, note);
     Ok(rows)
 }
@@ -119,7 +119,16 @@ fn measure(topics: &[Vec<String>], lexicon: &Lexicon, documents: &[Document]) ->
 }
 
 impl Measured {
-    fn rows(&self, name: &str, paper: Option<f64>) -> Vec<Row> {
+    /// The figures, which are also told at once.
+    fn rows(&self, name: &str, paper: Option<f64>, note: &mut dyn FnMut(&str)) -> Vec<Row> {
+        let rows = self.figures(name, paper);
+        let figures: Vec<String> =
+            rows.iter().map(|row| format!("{} {:.3}", row.column, row.ours)).collect();
+        note(&format!("{name}: {}", figures.join(", ")));
+        rows
+    }
+
+    fn figures(&self, name: &str, paper: Option<f64>) -> Vec<Row> {
         let row = |column: &str, paper, ours| {
             let (row, column) = (name.to_owned(), column.to_owned());
             Row { row, column, paper, ours }

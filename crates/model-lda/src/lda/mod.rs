@@ -4,6 +4,8 @@ mod params;
 mod sampler;
 mod fit;
 mod model;
+mod spelling;
+mod online;
 #[cfg(test)]
 mod tests;
 
