@@ -14,7 +14,7 @@ use serde_json::Map;
 /// thread: the same seed gives the same topics.
 ///
 /// Samplers: `dense` draws from the weights of all topics; `sparse` proposes topics of the document and of other
-/// tokens of the word, which costs the same for any number of topics. Both have the same posterior.
+/// tokens of the word, so that only the topics of the document cost time. Both have the same posterior.
 #[derive(Args)]
 pub(crate) struct LdaArgs {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct LdaArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum SamplerArg {
-    /// By the number of topics
+    /// By the number of topics and the length of documents
     Auto,
     /// From the weights of all topics
     Dense,

@@ -1,11 +1,13 @@
 //! Newsgroups told apart by the topics of their documents (Table 2).
 
 use super::models::{Kind, Models, shares};
+use super::replacement::shuffle;
 use super::{PPDB, WORDNET, kinds};
 use crate::Row;
 use crate::topic_corpora::{Document, newsgroups};
 use anyhow::Result;
 use latens::lda::Topics;
+use latens::math::Rng;
 use latens::tasks::classification::LogisticRegression;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,7 +41,10 @@ fn documents(data: &Path, quick: bool) -> Result<(Vec<Document>, Vec<Document>)>
     if quick {
         train = train.into_iter().step_by(4).collect();
     }
-    Ok((train, tests.into_iter().step_by(step).take(n_tests).collect()))
+    let mut tests: Vec<Document> = tests.into_iter().step_by(step).take(n_tests).collect();
+    // In the file they are sorted by class, which a batch of neighbours would give away.
+    shuffle(&mut tests, &mut Rng::new(1));
+    Ok((train, tests))
 }
 
 /// One a kind of features, and the classes of the test documents.

@@ -77,7 +77,7 @@ impl Replacement {
     }
 }
 
-fn shuffle<T>(things: &mut [T], rng: &mut Rng) {
+pub(super) fn shuffle<T>(things: &mut [T], rng: &mut Rng) {
     for i in (1..things.len()).rev() {
         things.swap(i, (rng.uniform() * (i + 1) as f64) as usize);
     }

@@ -130,7 +130,8 @@ impl<'a> Fit<'a> {
         let state = LdaState::new(&TypedDocuments::new([[0u32; 0]]), vec![], 0, vec![1.0]);
         let (done, started) = (Done::default(), Instant::now());
         let timed = (Duration::ZERO, 0);
-        let sampling = Sampling::new(params.chosen_sampler(), &documents, n_words);
+        let sampler = params.chosen_sampler(n_tokens as f64 / documents.len() as f64);
+        let sampling = Sampling::new(sampler, &documents, n_words);
         Ok(Fit { params, lexicon, all, documents, state, sampling, done, started, timed })
     }
 
@@ -214,7 +215,7 @@ impl<'a> Fit<'a> {
         let mut fact = |name: &str, value: serde_json::Value| facts.insert(name.into(), value);
         fact("tokens", n_tokens.into());
         fact("tokens_out_of_vocabulary", (self.all.n_tokens() - n_tokens).into());
-        fact("sampler", serde_json::json!(self.params.chosen_sampler()));
+        fact("sampler", serde_json::json!(self.sampling.sampler()));
         fact("documents", self.documents.len().into());
         fact("log_likelihood", self.done.log_likelihood.into());
         fact("log_likelihood_per_token", (self.done.log_likelihood / n_tokens as f64).into());

@@ -1,5 +1,5 @@
 use super::fit::log_likelihood;
-use super::params::LdaSampler;
+use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
@@ -101,4 +101,15 @@ fn samplers_learn_alike() {
     // The truth: one of ten words of one of two themes is −3.0 nats, and themes have to be learned.
     assert!(learned.iter().all(|&nats| nats > -3.5), "{learned:?}");
     assert!((learned[0] - learned[1]).abs() < 0.1, "{learned:?}");
+}
+
+#[test]
+fn many_topics_of_short_documents_are_for_the_sparse_sampler() {
+    let chosen = |n_topics, sampler, length| {
+        LdaParams { n_topics, sampler, ..LdaParams::default() }.chosen_sampler(length)
+    };
+    assert_eq!(chosen(50, LdaSampler::Auto, 80.0), LdaSampler::Dense);
+    assert_eq!(chosen(200, LdaSampler::Auto, 80.0), LdaSampler::Sparse);
+    assert_eq!(chosen(200, LdaSampler::Auto, 1200.0), LdaSampler::Dense);
+    assert_eq!(chosen(2, LdaSampler::Sparse, 80.0), LdaSampler::Sparse);
 }

@@ -67,6 +67,13 @@ impl Sampling {
         }
     }
 
+    pub(crate) fn sampler(&self) -> LdaSampler {
+        match self {
+            Sampling::Dense => LdaSampler::Dense,
+            Sampling::Sparse(_) => LdaSampler::Sparse,
+        }
+    }
+
     /// Samples every token once; tells how many changed.
     pub(crate) fn sweep(
         &self,
