@@ -61,8 +61,8 @@ pub(crate) fn draw(
 }
 
 fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
-    // `naive` needs minutes for an iteration of each tenth paper, and hours for one of all.
-    let (step, seconds) = if quick { (145, 5.0) } else { (10, 60.0) };
+    // `naive` needs minutes for an iteration of 60 papers, and more than an hour for one of all.
+    let (step, seconds) = if quick { (145, 5.0) } else { (29, 30.0) };
     let documents: Vec<_> = nips(data)?.into_iter().step_by(step).collect();
     let (own, vectors) = vectors(data, DIM)?;
     let (lexicon, documents) = encode(&documents)?;

@@ -28,7 +28,8 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     }
     let (lexicon, encoded) = encode(&documents)?;
     let mut rows = Vec::new();
-    let iterations = if quick { 20 } else { 100 };
+    // The likelihood is level after 30.
+    let iterations = if quick { 20 } else { 50 };
     for dim in [50, 100] {
         let (own, vectors) = vectors(data, dim)?;
         let (vectors, _) = vectors.for_words(&own.vocab, &lexicon.vocab);
@@ -59,7 +60,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     }
     note("fitting LDA");
     let params =
-        LdaParams { n_topics: N_TOPICS, n_iterations: 2 * iterations, ..LdaParams::default() };
+        LdaParams { n_topics: N_TOPICS, n_iterations: 4 * iterations, ..LdaParams::default() };
     let model = fit_lda(params, &lexicon, &encoded)?;
     let topics = topics(N_TOPICS, &lexicon, |k| model.top_words(k, N_WORDS));
     let measured = measure(&topics, &lexicon, &documents)?;
