@@ -3,9 +3,10 @@
 use crate::svg::Svg;
 use crate::topic_corpora::{encode, nips, vectors};
 use crate::{Experiment, Row};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use latens::lda::{Glda, GldaData, GldaParams, Sampler};
 use latens::model::{FitError, Params, Progress};
+use rayon::ThreadPoolBuilder;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -16,20 +17,30 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-const SAMPLERS: [(&str, Sampler); 6] = [
-    ("naive", Sampler::Naive),
-    ("cholesky (paper)", Sampler::Cholesky),
-    ("alias (paper)", Sampler::Alias),
-    ("exact", Sampler::Exact),
-    ("mh", Sampler::Mh),
-    ("parallel", Sampler::Parallel),
+/// With how many threads each is run: one, to be compared, or as many as there are.
+const SAMPLERS: [(&str, Sampler, Threads); 8] = [
+    ("naive", Sampler::Naive, Threads::One),
+    ("cholesky (paper)", Sampler::Cholesky, Threads::One),
+    ("alias (paper)", Sampler::Alias, Threads::One),
+    ("exact", Sampler::Exact, Threads::One),
+    ("mh", Sampler::Mh, Threads::One),
+    ("parallel", Sampler::Parallel, Threads::One),
+    ("mh, all threads", Sampler::Mh, Threads::All),
+    ("parallel, all threads", Sampler::Parallel, Threads::All),
 ];
 const N_TOPICS: usize = 50;
 const DIM: usize = 50;
 
+#[derive(Clone, Copy, PartialEq)]
+enum Threads {
+    One,
+    All,
+}
+
 /// One sampler's run.
 struct Curve {
     name: &'static str,
+    threads: Threads,
     tokens_per_second: f64,
     /// Seconds, and the log-likelihood for a token then.
     points: Vec<(f64, f64)>,
@@ -50,8 +61,9 @@ pub(crate) fn draw(
 }
 
 fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
-    let (n_documents, seconds) = if quick { (12, 5.0) } else { (60, 60.0) };
-    let documents: Vec<_> = nips(data)?.into_iter().step_by(1740 / n_documents).collect();
+    // `naive` needs minutes for an iteration of 60 papers, and more than an hour for one of all.
+    let (step, seconds) = if quick { (145, 5.0) } else { (29, 30.0) };
+    let documents: Vec<_> = nips(data)?.into_iter().step_by(step).collect();
     let (own, vectors) = vectors(data, DIM)?;
     let (lexicon, documents) = encode(&documents)?;
     let (vectors, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
@@ -61,16 +73,26 @@ fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Cu
         100.0 * coverage.share()
     ));
     let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
-    SAMPLERS.iter().map(|&(name, sampler)| curve(name, sampler, data, seconds, note)).collect()
+    let mut curves = Vec::new();
+    for (name, sampler, threads) in SAMPLERS {
+        let work = || curve(name, sampler, threads, data, seconds);
+        let curve = match threads {
+            Threads::One => ThreadPoolBuilder::new().num_threads(1).build()?.install(work),
+            Threads::All => work(),
+        }?;
+        note(&curve.about());
+        curves.push(curve);
+    }
+    Ok(curves)
 }
 
 /// Runs a sampler for so many seconds, and at least two iterations.
 fn curve(
     name: &'static str,
     sampler: Sampler,
+    threads: Threads,
     data: GldaData<'_>,
     seconds: f64,
-    note: &mut dyn FnMut(&str),
 ) -> Result<Curve> {
     let params =
         GldaParams { n_topics: N_TOPICS, n_iterations: 1000, sampler, ..GldaParams::default() };
@@ -88,16 +110,22 @@ fn curve(
         Ok(_) | Err(FitError::Interrupted) => {}
         Err(error) => return Err(error.into()),
     }
-    let last = points.last().copied().ok_or_else(|| anyhow!("nothing was sampled"))?;
+    anyhow::ensure!(!points.is_empty(), "nothing was sampled");
     let n = speeds.len() as f64;
     let tokens_per_second = n / speeds.iter().map(|speed| 1.0 / speed).sum::<f64>();
-    note(&format!(
-        "{name}: {} iterations, {tokens_per_second:.0} tokens/s, {:.3} nats a token after {:.1} s",
-        points.len(),
-        last.1,
-        last.0
-    ));
-    Ok(Curve { name, tokens_per_second, points })
+    Ok(Curve { name, threads, tokens_per_second, points })
+}
+
+impl Curve {
+    fn about(&self) -> String {
+        let (seconds, nats) = self.points.last().copied().unwrap_or((f64::NAN, f64::NAN));
+        format!(
+            "{}: {} iterations, {:.0} tokens/s, {nats:.3} nats a token after {seconds:.1} s",
+            self.name,
+            self.points.len(),
+            self.tokens_per_second,
+        )
+    }
 }
 
 fn rows(curves: &[Curve]) -> Vec<Row> {
@@ -111,15 +139,19 @@ fn rows(curves: &[Curve]) -> Vec<Row> {
             rows.push(Row { row, column, paper, ours });
         };
         row("tokens/s", None, curve.tokens_per_second);
-        let paper = (curve.name == "alias (paper)").then_some(9.93);
-        row("times cholesky", paper, curve.tokens_per_second / speed_of("cholesky (paper)"));
-        row("times alias", None, curve.tokens_per_second / speed_of("alias (paper)"));
+        // Speeds with more threads are not to be compared with these.
+        if curve.threads == Threads::One {
+            let paper = (curve.name == "alias (paper)").then_some(9.93);
+            row("times cholesky", paper, curve.tokens_per_second / speed_of("cholesky (paper)"));
+            row("times alias", None, curve.tokens_per_second / speed_of("alias (paper)"));
+        }
         row("nats/token at the end", None, curve.points.last().map_or(f64::NAN, |p| p.1));
     }
     rows
 }
 
-const COLOURS: [&str; 6] = ["#999999", "#d62728", "#ff7f0e", "#9467bd", "#1f77b4", "#2ca02c"];
+const COLOURS: [&str; 8] =
+    ["#999999", "#d62728", "#ff7f0e", "#9467bd", "#1f77b4", "#2ca02c", "#17becf", "#bcbd22"];
 
 /// Seconds on a logarithmic axis, nats a token upwards.
 fn picture(curves: &[Curve]) -> String {
@@ -160,16 +192,27 @@ mod tests {
 
     #[test]
     fn curves_are_drawn_and_compared() {
-        let curve = |name, speed| Curve {
+        let curve = |name, speed, threads| Curve {
             name,
+            threads,
             tokens_per_second: speed,
             points: vec![(0.5, -20.0), (1.0, -19.0)],
         };
-        let curves = [curve("cholesky (paper)", 10.0), curve("alias (paper)", 20.0)];
+        let curves = [
+            curve("cholesky (paper)", 10.0, Threads::One),
+            curve("alias (paper)", 20.0, Threads::One),
+            curve("mh, all threads", 90.0, Threads::All),
+        ];
         let rows = rows(&curves);
         let alias = rows.iter().find(|r| r.row == "alias (paper)" && r.column == "times cholesky");
         let alias = alias.map(|row| (row.ours, row.paper));
         assert_eq!(alias, Some((2.0, Some(9.93))));
+        let of_all: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.row == "mh, all threads")
+            .map(|row| row.column.as_str())
+            .collect();
+        assert_eq!(of_all, ["tokens/s", "nats/token at the end"]);
         let picture = picture(&curves);
         assert!(picture.contains("<polyline") && !picture.contains("NaN"));
     }

@@ -28,7 +28,8 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     }
     let (lexicon, encoded) = encode(&documents)?;
     let mut rows = Vec::new();
-    let iterations = if quick { 20 } else { 100 };
+    // The likelihood is level after 30.
+    let iterations = if quick { 20 } else { 50 };
     for dim in [50, 100] {
         let (own, vectors) = vectors(data, dim)?;
         let (vectors, _) = vectors.for_words(&own.vocab, &lexicon.vocab);
@@ -52,18 +53,18 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
                 let topics = topics(N_TOPICS, &lexicon, |k| model.ranked_words(k, N_WORDS, by));
                 let paper = (words == "density").then_some(PAPER_GAUSSIAN);
                 let measured = measure(&topics, &lexicon, &documents)?;
-                rows.extend(measured.rows(&format!("{name}, by {words}"), paper));
+                rows.extend(measured.rows(&format!("{name}, by {words}"), paper, note));
                 measured.show_best(&topics, note);
             }
         }
     }
     note("fitting LDA");
     let params =
-        LdaParams { n_topics: N_TOPICS, n_iterations: 2 * iterations, ..LdaParams::default() };
+        LdaParams { n_topics: N_TOPICS, n_iterations: 4 * iterations, ..LdaParams::default() };
     let model = fit_lda(params, &lexicon, &encoded)?;
     let topics = topics(N_TOPICS, &lexicon, |k| model.top_words(k, N_WORDS));
     let measured = measure(&topics, &lexicon, &documents)?;
-    rows.extend(measured.rows("LDA", Some(PAPER_LDA)));
+    rows.extend(measured.rows("LDA", Some(PAPER_LDA), note));
     measured.show_best(&topics, note);
     Ok(rows)
 }
@@ -119,7 +120,16 @@ fn measure(topics: &[Vec<String>], lexicon: &Lexicon, documents: &[Document]) ->
 }
 
 impl Measured {
-    fn rows(&self, name: &str, paper: Option<f64>) -> Vec<Row> {
+    /// The figures, which are also told at once.
+    fn rows(&self, name: &str, paper: Option<f64>, note: &mut dyn FnMut(&str)) -> Vec<Row> {
+        let rows = self.figures(name, paper);
+        let figures: Vec<String> =
+            rows.iter().map(|row| format!("{} {:.3}", row.column, row.ours)).collect();
+        note(&format!("{name}: {}", figures.join(", ")));
+        rows
+    }
+
+    fn figures(&self, name: &str, paper: Option<f64>) -> Vec<Row> {
         let row = |column: &str, paper, ours| {
             let (row, column) = (name.to_owned(), column.to_owned());
             Row { row, column, paper, ours }

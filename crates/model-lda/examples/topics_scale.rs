@@ -1,13 +1,13 @@
 //! How long an iteration of Gaussian LDA takes for large vocabularies and long vectors: documents that follow Zipf's law
 //! are made up, with vectors of as many clouds as there are topics.
 //!
-//! `cargo run --release -p latens-model-lda --example topics_scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS]`
+//! `cargo run --release -p latens-model-lda --example topics_scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS] [SAMPLER]`
 #![allow(clippy::print_stdout)]
 
 use latens_corpus::{Documents, Format, Inputs, Preprocessing, Vocab, VocabLimits};
 use latens_math::Rng;
 use latens_model::{Params, WordVectors};
-use latens_model_lda::{Glda, GldaData, GldaParams};
+use latens_model_lda::{Glda, GldaData, GldaParams, Sampler};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -16,10 +16,18 @@ use std::time::Instant;
 const LENGTH: usize = 200;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|number| number.parse().expect("a number"));
-    let mut next = |usual: usize| arguments.next().unwrap_or(usual);
+    let mut arguments = std::env::args().skip(1);
+    let mut next =
+        |usual: usize| arguments.next().map_or(usual, |number| number.parse().expect("a number"));
     let (n_tokens, n_words, dim) = (next(2_000_000), next(100_000), next(300));
     let (n_topics, n_iterations) = (next(200), next(3));
+    let sampler = match arguments.next().as_deref() {
+        None => Sampler::Auto,
+        Some("alias") => Sampler::Alias,
+        Some("mh") => Sampler::Mh,
+        Some("parallel") => Sampler::Parallel,
+        Some(other) => panic!("no sampler `{other}` here"),
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("text");
     std::fs::write(&path, text(n_tokens, n_words)).expect("room for the text");
@@ -29,7 +37,7 @@ fn main() {
         Documents::read(&inputs, &preprocessing, &limits).expect("the text can be read");
     let vectors = vectors(&lexicon.vocab, dim, n_topics);
     println!("{} tokens, {} words, {dim} numbers", documents.n_tokens(), lexicon.vocab.len());
-    let params = GldaParams { n_topics, n_iterations, ..GldaParams::default() };
+    let params = GldaParams { n_topics, n_iterations, sampler, ..GldaParams::default() };
     let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
     let started = Instant::now();
     let watch = &mut |progress: &latens_model::Progress<'_>| {

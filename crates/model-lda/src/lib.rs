@@ -7,7 +7,8 @@
 //! Both are learned by sampling the topic of every token again and again. What makes it fast: equal words have equal
 //! vectors, so that densities come from a table of words and topics (`glda/table.rs`); a token's topic is left out in
 //! closed form (`glda/topic.rs`); and given explicit Gaussians documents are independent of each other
-//! (`glda/sampler/parallel.rs`).
+//! (`glda/sampler/parallel.rs`). For topics of words, what costs time is how many topics a document has, not how many
+//! there are (`lda/sampler/sparse.rs`).
 //!
 //! ```
 //! use latens_corpus::{Documents, Inputs, Preprocessing, VocabLimits};
@@ -60,5 +61,5 @@ pub use glda::{
     Covariance, Glda, GldaData, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
 };
 pub use infer::{InferenceParams, Inferred};
-pub use lda::{Lda, LdaParams};
+pub use lda::{Lda, LdaParams, LdaSampler};
 pub use top_words::Ranking;

@@ -7,8 +7,8 @@ use latens_corpus::{Field, Format};
 use latens_math::Rng;
 use latens_model::{FitError, Params, Progress, TopicModel, Valid, WordVectors, unwatched};
 use latens_model_lda::{
-    Covariance, Glda, GldaData, GldaParams, InferenceParams, Lda, LdaParams, MoreVectors, Ranking,
-    Sampler, Start, Topics,
+    Covariance, Glda, GldaData, GldaParams, InferenceParams, Lda, LdaParams, LdaSampler,
+    MoreVectors, Ranking, Sampler, Start, Topics,
 };
 use latens_testkit::{check_file_round_trip, check_resume, check_topic_model};
 use std::ops::ControlFlow;
@@ -92,9 +92,14 @@ fn gaussian_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
 #[test]
 fn multinomial_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
     let text = text();
-    let params = LdaParams { n_topics: 7, n_iterations: 5, ..LdaParams::default() };
-    let params = params.validate().unwrap();
-    let model = Lda::fit(&params, &text.lexicon, &text.documents, &mut unwatched).unwrap();
+    for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
+        let params = LdaParams { n_topics: 7, n_iterations: 5, sampler, ..LdaParams::default() };
+        check_lda(&text, &params.validate().unwrap());
+    }
+}
+
+fn check_lda(text: &Text, params: &Valid<LdaParams>) {
+    let model = Lda::fit(params, &text.lexicon, &text.documents, &mut unwatched).unwrap();
     check_topic_model(&model, &text.sentences());
     let same = |a: &Lda, b: &Lda| {
         assert_eq!(a.topic_sizes(), b.topic_sizes());
@@ -108,10 +113,46 @@ fn multinomial_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     }
     check_resume(
-        |watch| Lda::fit(&params, &text.lexicon, &text.documents, watch),
-        |checkpoint, watch| Lda::resume(&params, &text.lexicon, &text.documents, checkpoint, watch),
+        |watch| Lda::fit(params, &text.lexicon, &text.documents, watch),
+        |checkpoint, watch| Lda::resume(params, &text.lexicon, &text.documents, checkpoint, watch),
         same,
     );
+}
+
+/// Two themes of four words each.
+fn two_themes() -> (Lexicon, Lda) {
+    let lines = "oak elm ash fir oak elm\nred tan blue gray red tan\n".repeat(20);
+    let (_folder, inputs) = inputs(&lines, Format::Lines);
+    let (lexicon, documents) =
+        Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default()).unwrap();
+    let params = LdaParams { n_topics: 2, alpha: Some(0.1), ..LdaParams::default() };
+    let model = Lda::fit(&params.validate().unwrap(), &lexicon, &documents, &mut unwatched);
+    (lexicon, model.unwrap())
+}
+
+#[test]
+fn what_a_new_word_means_is_learned_from_the_documents_of_its_batch() {
+    let (lexicon, model) = two_themes();
+    let mut lines = "oak elm ash fir xyzzy\n".repeat(10);
+    lines.push_str("xyzzy xyzzy xyzzy\noak\nred\n");
+    let documents = read(&lines, &lexicon);
+    let together = model.infer_online(&documents, 100, &inference());
+    assert!(together.iter().all(|document| document.n_skipped == 0));
+    let trees = usize::from(together[11].mixture[1] > together[11].mixture[0]);
+    assert!(together[10].mixture[trees] > 0.8, "{:?}", together[10]);
+    assert!(together[12].mixture[1 - trees] > 0.8, "{:?}", together[12]);
+}
+
+#[test]
+fn documents_of_known_words_are_the_same_with_new_words_allowed() {
+    let (lexicon, model) = two_themes();
+    let documents = read("oak elm red\nred gray oak tan\n\n", &lexicon);
+    let (plain, online) =
+        (model.infer(&documents, &inference()), model.infer_online(&documents, 1, &inference()));
+    assert_eq!(plain, online);
+    let new = read("xyzzy oak\n", &lexicon);
+    assert_eq!(model.infer(&new, &inference())[0].n_skipped, 1);
+    assert_eq!(model.infer_online(&new, 1, &inference())[0].n_skipped, 0);
 }
 
 #[test]
@@ -227,7 +268,6 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
     let vocab = &text.lexicon.vocab;
     let known = (2..vocab.len()).map(WordId::from).find(|&w| text.vectors.get(w).is_some());
     let known = known.unwrap();
-    // `XYZZY` has a vector in small letters only.
     let words = ["<unk>", "<eos>", "xyzzy"];
     let more_vocab = latens_corpus::Vocab::from_parts(words, vec![0; 3]).unwrap();
     let mut values = vec![0.0; 12];
@@ -235,6 +275,10 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
     let vectors = WordVectors::new(6, values).unwrap();
     let more = MoreVectors { vocab: &more_vocab, vectors: &vectors };
     let new = read("xyzzy xyzzy xyzzy xyzzy\n", &text.lexicon);
+    // `XYZZY` has a vector in small letters only.
+    let preprocessing = Preprocessing { lowercase: false, ..text.lexicon.preprocessing };
+    let as_it_is = Lexicon { preprocessing, ..text.lexicon.clone() };
+    let large = read("XYZZY xyzzy XYZZY XYZZY\n", &as_it_is);
     let params =
         InferenceParams { n_sweeps: 4000, ..InferenceParams::default() }.validate().unwrap();
     let word = vocab.word(known);
@@ -243,6 +287,8 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
         let a = model.infer(&new, Some(more), topics, &params).remove(0);
         let b = model.infer(&old, None, topics, &params).remove(0);
         assert_eq!(a.n_skipped, 0);
+        // New words are one to the random stream, and these have one vector, so that draws are the same.
+        assert_eq!(model.infer(&large, Some(more), topics, &params).remove(0), a);
         // Other random numbers, but the same posterior.
         for (a, b) in a.mixture.iter().zip(&b.mixture) {
             assert!((a - b).abs() < 0.08, "{topics:?}: {a} {b}");

@@ -1,6 +1,6 @@
 use super::model::Lda;
 use super::params::LdaParams;
-use super::sampler::LdaState;
+use super::sampler::{LdaState, Sampling};
 use crate::counts::TypeCounts;
 use crate::dirichlet::{improve_alpha, log_mixtures};
 use crate::documents::TypedDocuments;
@@ -99,9 +99,10 @@ struct Fit<'a> {
     all: &'a Documents,
     documents: TypedDocuments,
     state: LdaState,
+    sampling: Sampling,
     done: Done,
     started: Instant,
-    sampling: (Duration, usize),
+    timed: (Duration, usize),
 }
 
 impl<'a> Fit<'a> {
@@ -118,6 +119,9 @@ impl<'a> Fit<'a> {
         }
         let must = format!("at most the number of tokens, {n_tokens}");
         check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
+        if u32::try_from(n_tokens).is_err() {
+            return Err(FitError::not_enough_data("fewer than 4,294,967,296 tokens", n_tokens));
+        }
         let largest = documents.type_counts(n_words).into_iter().max().unwrap_or(0);
         if u64::from(largest) >= MAX_COUNT {
             let needs = "words that occur fewer than 16,777,216 times";
@@ -125,8 +129,10 @@ impl<'a> Fit<'a> {
         }
         let state = LdaState::new(&TypedDocuments::new([[0u32; 0]]), vec![], 0, vec![1.0]);
         let (done, started) = (Done::default(), Instant::now());
-        let sampling = (Duration::ZERO, 0);
-        Ok(Fit { params, lexicon, all, documents, state, done, started, sampling })
+        let timed = (Duration::ZERO, 0);
+        let sampler = params.chosen_sampler(n_tokens as f64 / documents.len() as f64);
+        let sampling = Sampling::new(sampler, &documents, n_words);
+        Ok(Fit { params, lexicon, all, documents, state, sampling, done, started, timed })
     }
 
     fn start(&mut self, topics: Vec<u16>, alpha: Vec<f64>) {
@@ -143,7 +149,8 @@ impl<'a> Fit<'a> {
         while self.done.iteration < self.params.n_iterations as u64 {
             let began = Instant::now();
             let seed: [u64; 4] = Rng::stream(self.params.seed, self.done.iteration).into();
-            let n_changed = self.state.sweep(&self.documents, self.params.beta, seed[0]);
+            let (documents, beta) = (&self.documents, self.params.beta);
+            let n_changed = self.sampling.sweep(&mut self.state, documents, beta, seed[0]);
             let took = began.elapsed();
             self.done.iteration += 1;
             if self.params.optimize_alpha && self.done.iteration.is_multiple_of(ALPHA_EVERY) {
@@ -167,7 +174,7 @@ impl<'a> Fit<'a> {
 
     fn report(&mut self, changed: u64, took: Duration, watch: &mut Watch) -> Result<(), FitError> {
         let n_tokens = self.documents.n_tokens();
-        self.sampling = (self.sampling.0 + took, self.sampling.1 + n_tokens);
+        self.timed = (self.timed.0 + took, self.timed.1 + n_tokens);
         let n = n_tokens as f64;
         let metrics = [
             ("log_likelihood", self.done.log_likelihood),
@@ -208,13 +215,14 @@ impl<'a> Fit<'a> {
         let mut fact = |name: &str, value: serde_json::Value| facts.insert(name.into(), value);
         fact("tokens", n_tokens.into());
         fact("tokens_out_of_vocabulary", (self.all.n_tokens() - n_tokens).into());
+        fact("sampler", serde_json::json!(self.sampling.sampler()));
         fact("documents", self.documents.len().into());
         fact("log_likelihood", self.done.log_likelihood.into());
         fact("log_likelihood_per_token", (self.done.log_likelihood / n_tokens as f64).into());
         fact("empty_topics", counts.totals().iter().filter(|&&n| n == 0).count().into());
-        if self.sampling.1 > 0 {
-            let seconds = self.sampling.0.as_secs_f64();
-            fact("tokens_per_second", (self.sampling.1 as f64 / seconds).into());
+        if self.timed.1 > 0 {
+            let seconds = self.timed.0.as_secs_f64();
+            fact("tokens_per_second", (self.timed.1 as f64 / seconds).into());
         }
         fact("seconds", self.started.elapsed().as_secs_f64().into());
         let (params, alpha) = (self.params.clone(), self.state.alpha);

@@ -4,8 +4,10 @@ mod params;
 mod sampler;
 mod fit;
 mod model;
+mod spelling;
+mod online;
 #[cfg(test)]
 mod tests;
 
 pub use model::Lda;
-pub use params::LdaParams;
+pub use params::{LdaParams, LdaSampler};

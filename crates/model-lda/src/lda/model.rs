@@ -84,7 +84,7 @@ impl Lda {
         (n + self.params.beta) / (self.totals[topic] as f64 + all_beta)
     }
 
-    fn row(&self, token_type: u32) -> &[f32] {
+    pub(super) fn row(&self, token_type: u32) -> &[f32] {
         let stride = padded(self.params.n_topics);
         let table = self.table.get_or_init(|| self.probs(stride));
         &table[token_type as usize * stride..][..stride]

@@ -1,19 +1,23 @@
 use super::fit::log_likelihood;
-use super::sampler::LdaState;
+use super::params::{LdaParams, LdaSampler};
+use super::sampler::{LdaState, Sampling};
+use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use latens_math::{Rng, log_sum_exp, sample_index};
 
-const N_TOKENS: usize = 6;
-const ALPHA: [f64; 2] = [0.5, 0.8];
+const N_TOKENS: usize = 5;
+const ALPHA: [f64; 3] = [0.5, 0.8, 0.2];
+/// Three topics for each of five tokens.
+const N_STATES: usize = 243;
 const BETA: f64 = 0.3;
 const N_TYPES: usize = 3;
 
 fn documents() -> TypedDocuments {
-    TypedDocuments::new([vec![0, 1, 2], vec![2, 0, 0]])
+    TypedDocuments::new([vec![0, 1, 2], vec![2, 0]])
 }
 
 fn topics(state: usize) -> Vec<u16> {
-    (0..N_TOKENS).map(|i| (state >> i & 1) as u16).collect()
+    (0..N_TOKENS as u32).map(|i| (state / 3usize.pow(i) % 3) as u16).collect()
 }
 
 fn log_joint(topics: &[u16]) -> f64 {
@@ -23,14 +27,14 @@ fn log_joint(topics: &[u16]) -> f64 {
 
 #[test]
 fn the_likelihood_is_the_product_of_two_urns() {
-    let (documents, topics) = (documents(), topics(0b011010));
+    let (documents, topics) = (documents(), topics(142));
     let mut expected = 0.0;
-    let (mut of_topic, mut totals) = ([[0.0; N_TYPES]; 2], [0.0; 2]);
+    let (mut of_topic, mut totals) = ([[0.0; N_TYPES]; 3], [0.0; 3]);
     for d in 0..documents.len() {
-        let mut of_document = [0.0; 2];
+        let mut of_document = [0.0; 3];
         for (i, token) in documents.range(d).enumerate() {
             let (t, k) = (documents.types[token] as usize, usize::from(topics[token]));
-            expected += f64::ln((of_document[k] + ALPHA[k]) / (i as f64 + 1.3));
+            expected += f64::ln((of_document[k] + ALPHA[k]) / (i as f64 + 1.5));
             expected += f64::ln((of_topic[k][t] + BETA) / (totals[k] + 0.9));
             of_document[k] += 1.0;
             of_topic[k][t] += 1.0;
@@ -40,26 +44,72 @@ fn the_likelihood_is_the_product_of_two_urns() {
     assert!((log_joint(&topics) - expected).abs() < 1e-12);
 }
 
-/// States from the posterior, one sweep, and χ² of the states after it.
-#[test]
-fn a_sweep_leaves_the_posterior_as_it_is() {
-    let logs: Vec<f64> = (0..1 << N_TOKENS).map(|s| log_joint(&topics(s))).collect();
+/// χ² of the states after one sweep from the posterior, which is the sum over all states.
+fn sweep_from_the_posterior(sampler: LdaSampler) -> f64 {
+    let documents = documents();
+    let sampling = Sampling::new(sampler, &documents, N_TYPES);
+    let logs: Vec<f64> = (0..N_STATES).map(|s| log_joint(&topics(s))).collect();
     let evidence = log_sum_exp(&logs);
     let posterior: Vec<f64> = logs.iter().map(|log| (log - evidence).exp()).collect();
-    let (n, mut rng) = (40_000, Rng::new(1));
-    let mut counts = vec![0.0; 1 << N_TOKENS];
+    let (n, mut rng) = (200_000, Rng::new(1));
+    let mut counts = vec![0.0; N_STATES];
     for i in 0..n {
         let start = topics(sample_index(&posterior, &mut rng));
-        let mut state = LdaState::new(&documents(), start, N_TYPES, ALPHA.to_vec());
-        state.sweep(&documents(), BETA, i);
-        let number = state.topics.iter().rev().fold(0, |n, &k| 2 * n + usize::from(k));
+        let mut state = LdaState::new(&documents, start, N_TYPES, ALPHA.to_vec());
+        sampling.sweep(&mut state, &documents, BETA, i);
+        let number = state.topics.iter().rev().fold(0, |n, &k| 3 * n + usize::from(k));
         counts[number] += 1.0;
     }
     let cells = counts.iter().zip(&posterior).map(|(count, p)| {
         let expected = p * n as f64;
         (count - expected).powi(2) / expected
     });
-    let sum: f64 = cells.sum();
-    // 63 degrees of freedom.
-    assert!(sum < 63.0 + 4.5 * 126f64.sqrt(), "{sum}");
+    cells.sum()
+}
+
+#[test]
+fn a_sweep_leaves_the_posterior_as_it_is() {
+    let freedom = (N_STATES - 1) as f64;
+    for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
+        let sum = sweep_from_the_posterior(sampler);
+        assert!(sum < freedom + 4.5 * (2.0 * freedom).sqrt(), "{sampler:?}: {sum}");
+    }
+}
+
+/// Themes of ten words each, two a document: both samplers must find likelihoods that are about the same.
+#[test]
+fn samplers_learn_alike() {
+    let mut rng = Rng::new(3);
+    let draw = |n: usize, rng: &mut Rng| (rng.uniform() * n as f64) as u32;
+    let documents = TypedDocuments::new((0..200).map(|_| {
+        let themes = [draw(20, &mut rng), draw(20, &mut rng)];
+        (0..40)
+            .map(|_| 10 * themes[draw(2, &mut rng) as usize] + draw(10, &mut rng))
+            .collect::<Vec<u32>>()
+    }));
+    let alpha = vec![0.05; 20];
+    let start: Vec<u16> = documents.types.iter().map(|_| draw(20, &mut rng) as u16).collect();
+    let learned = [LdaSampler::Dense, LdaSampler::Sparse].map(|sampler| {
+        let sampling = Sampling::new(sampler, &documents, 200);
+        let mut state = LdaState::new(&documents, start.clone(), 200, alpha.clone());
+        (0..100).for_each(|i| _ = sampling.sweep(&mut state, &documents, 0.01, i));
+        let counts = state.counts();
+        assert_eq!(counts, TypeCounts::of(&documents, &state.topics, 200, 20));
+        log_likelihood(&documents, &state.topics, &alpha, &counts, 200, 0.01)
+            / documents.n_tokens() as f64
+    });
+    // The truth: one of ten words of one of two themes is −3.0 nats, and themes have to be learned.
+    assert!(learned.iter().all(|&nats| nats > -3.5), "{learned:?}");
+    assert!((learned[0] - learned[1]).abs() < 0.1, "{learned:?}");
+}
+
+#[test]
+fn many_topics_of_short_documents_are_for_the_sparse_sampler() {
+    let chosen = |n_topics, sampler, length| {
+        LdaParams { n_topics, sampler, ..LdaParams::default() }.chosen_sampler(length)
+    };
+    assert_eq!(chosen(50, LdaSampler::Auto, 80.0), LdaSampler::Dense);
+    assert_eq!(chosen(200, LdaSampler::Auto, 80.0), LdaSampler::Sparse);
+    assert_eq!(chosen(200, LdaSampler::Auto, 1200.0), LdaSampler::Dense);
+    assert_eq!(chosen(2, LdaSampler::Sparse, 80.0), LdaSampler::Sparse);
 }

@@ -1,78 +1,35 @@
-//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), all without the token itself.
+//! Every topic is weighed for every token.
 //!
-//! The weights of all topics are one pass over two rows of single-precision numbers, in vectors. Bookkeeping of sparse
-//! rows costs more than that up to thousands of topics.
+//! The weights of all topics are one pass over two rows of single-precision numbers, in vectors: for few topics there
+//! is nothing faster.
 
-use crate::counts::TypeCounts;
+use super::LdaState;
 use crate::documents::TypedDocuments;
-use crate::draw::{BLOCK, padded, padded_alpha};
+use crate::draw::{BLOCK, padded_alpha};
 use latens_math::Rng;
 
-/// What is sampled, in the form in which it is read fastest.
-pub(crate) struct LdaState {
-    pub(crate) topics: Vec<u16>,
-    pub(crate) alpha: Vec<f64>,
-    n_types: usize,
-    stride: usize,
-    /// n_wk, padded: whole numbers, which `f32` has up to 2²⁴.
-    rows: Vec<f32>,
-    /// N_k.
-    totals: Vec<u32>,
-}
-
-impl LdaState {
-    pub(crate) fn new(
-        documents: &TypedDocuments,
-        topics: Vec<u16>,
-        n_types: usize,
-        alpha: Vec<f64>,
-    ) -> LdaState {
-        let stride = padded(alpha.len());
-        let (mut rows, mut totals) = (vec![0.0; n_types * stride], vec![0; stride]);
-        for (&t, &k) in documents.types.iter().zip(&topics) {
-            rows[t as usize * stride + usize::from(k)] += 1.0;
-            totals[usize::from(k)] += 1;
-        }
-        LdaState { topics, alpha, n_types, stride, rows, totals }
-    }
-
-    /// How many types share the probability of a topic, if not all rows are types.
-    pub(crate) fn set_n_types(&mut self, n_types: usize) {
-        self.n_types = n_types;
-    }
-
-    /// How often each type is in each topic.
-    pub(crate) fn counts(&self) -> TypeCounts {
-        let n_topics = self.alpha.len();
-        let rows = self.rows.chunks_exact(self.stride);
-        let values = rows.flat_map(|row| row[..n_topics].iter().map(|&n| n as u32)).collect();
-        TypeCounts::from_values(n_topics, values)
-    }
-
-    /// Samples every token once; tells how many changed.
-    pub(crate) fn sweep(&mut self, documents: &TypedDocuments, beta: f64, seed: u64) -> u64 {
-        let alpha = padded_alpha(&self.alpha);
-        let all_beta = (self.n_types as f64 * beta) as f32;
-        let mut pass = Pass {
-            alpha: &alpha,
-            beta: beta as f32,
-            all_beta,
-            counts: vec![0; self.stride],
-            weights: vec![0.0; self.stride],
-            sums: vec![0.0; self.stride / BLOCK],
-        };
-        let mut n_changed = 0;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for document in 0..documents.len() {
-                    let mut rng = Rng::stream(seed, document as u64);
-                    n_changed += pass.document(self, documents, document, &mut rng);
-                }
-            },
-        );
-        n_changed
-    }
+/// Samples every token once; tells how many changed.
+pub(super) fn sweep(state: &mut LdaState, documents: &TypedDocuments, beta: f64, seed: u64) -> u64 {
+    let alpha = padded_alpha(&state.alpha);
+    let mut pass = Pass {
+        alpha: &alpha,
+        beta: beta as f32,
+        all_beta: (state.n_types as f64 * beta) as f32,
+        counts: vec![0; state.stride],
+        weights: vec![0.0; state.stride],
+        sums: vec![0.0; state.stride / BLOCK],
+    };
+    let mut n_changed = 0;
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for document in 0..documents.len() {
+                let mut rng = Rng::stream(seed, document as u64);
+                n_changed += pass.document(state, documents, document, &mut rng);
+            }
+        },
+    );
+    n_changed
 }
 
 /// What a pass over all documents needs besides the state.

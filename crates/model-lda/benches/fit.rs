@@ -1,0 +1,90 @@
+//! Learning topics, tokens a second of every sampler, on made-up documents with themes.
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use latens_corpus::{Documents, Format, Inputs, Lexicon, Preprocessing, VocabLimits};
+use latens_math::Rng;
+use latens_model::{Params, WordVectors, unwatched};
+use latens_model_lda::{Glda, GldaData, GldaParams, Lda, LdaParams, LdaSampler, Sampler};
+use std::fmt::Write;
+
+/// How many words a theme has, and how long documents are.
+const WORDS: usize = 100;
+const LENGTH: usize = 80;
+/// How many numbers a vector has.
+const DIM: usize = 20;
+/// Iterations enough that documents have few topics, as they have in the end.
+const N_ITERATIONS: usize = 10;
+
+fn benches(criterion: &mut Criterion) {
+    for (name, n_documents, n_topics) in [("50 topics", 1_000, 50), ("1000 topics", 5_000, 1_000)] {
+        let (lexicon, documents) = themes(n_documents, n_topics);
+        let mut group = criterion.benchmark_group(format!("lda, {name}"));
+        begin(&mut group, &documents, N_ITERATIONS);
+        for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
+            let n_iterations = N_ITERATIONS;
+            let params = LdaParams { n_topics, n_iterations, sampler, ..LdaParams::default() };
+            let params = params.validate().expect("they are right");
+            let fit = || Lda::fit(&params, &lexicon, &documents, &mut unwatched).expect("it fits");
+            group.bench_function(format!("{sampler:?}"), |bench| bench.iter(fit));
+        }
+    }
+    let (lexicon, documents) = themes(100, 10);
+    let vectors = vectors(&lexicon);
+    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let mut group = criterion.benchmark_group("glda, 10 topics of 20 dimensions");
+    begin(&mut group, &documents, 2);
+    for sampler in [
+        Sampler::Naive,
+        Sampler::Cholesky,
+        Sampler::Alias,
+        Sampler::Exact,
+        Sampler::Mh,
+        Sampler::Parallel,
+    ] {
+        let params = GldaParams { n_topics: 10, n_iterations: 2, sampler, ..GldaParams::default() };
+        let params = params.validate().expect("they are right");
+        let fit = || Glda::fit(&params, data, &mut unwatched).expect("it fits");
+        group.bench_function(format!("{sampler:?}"), |bench| bench.iter(fit));
+    }
+}
+
+fn begin(group: &mut BenchmarkGroup<'_, WallTime>, documents: &Documents, n_iterations: usize) {
+    group.sample_size(10);
+    group.throughput(Throughput::Elements((n_iterations * documents.n_tokens()) as u64));
+}
+
+/// Documents of three themes each, whose words follow Zipf's law.
+fn themes(n_documents: usize, n_themes: usize) -> (Lexicon, Documents) {
+    let (mut rng, mut text) = (Rng::new(1), String::new());
+    for _ in 0..n_documents {
+        let own: [usize; 3] = std::array::from_fn(|_| (rng.uniform() * n_themes as f64) as usize);
+        for _ in 0..LENGTH {
+            let theme = own[(rng.uniform() * 3.0) as usize];
+            let word = (WORDS as f64).powf(rng.uniform()) as usize;
+            write!(text, "w{theme}x{word} ").expect("a string takes all");
+        }
+        text.push('\n');
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("text");
+    std::fs::write(&path, text).expect("room for the text");
+    let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
+    Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
+        .expect("the text can be read")
+}
+
+/// Words of one theme are near each other.
+fn vectors(lexicon: &Lexicon) -> WordVectors {
+    let mut values = Vec::new();
+    let mut noise = Rng::new(2);
+    for word in lexicon.vocab.words() {
+        let theme = word[1..].split('x').next().and_then(|number| number.parse().ok());
+        let mut place = Rng::new(theme.unwrap_or(0));
+        values.extend((0..DIM).map(|_| (2.0 * place.normal() + noise.normal()) as f32));
+    }
+    WordVectors::new(DIM, values).expect("finite numbers")
+}
+
+criterion_group!(fit, benches);
+criterion_main!(fit);

@@ -1,0 +1,246 @@
+//! Only the topics of a document are weighed for its tokens; how many topics there are does not matter.
+//!
+//! A proposal is drawn with probability proportional to
+//!
+//! q_k = (n_wk + β) (n_dk / (N_k + V β) + g), all without the token itself,
+//!
+//! where g is a constant. The first part has only the topics of the document. The second is that of another token of
+//! the same word, drawn at random, or any topic with weight β: no table is made of it, so that none gets stale. As
+//! q depends on nothing but the other tokens, a Metropolis–Hastings step leaves the posterior as it is. The target
+//! is (n_wk + β) (n_dk + α_k) / (N_k + V β), and with g = ᾱ / mean(N_k + V β) the two differ only for topics that the
+//! document does not have: nearly all proposals are accepted.
+
+use super::LdaState;
+use crate::documents::TypedDocuments;
+use latens_math::Rng;
+
+/// Where the tokens of each type are.
+pub(crate) struct Occurrences {
+    tokens: Vec<u32>,
+    offsets: Vec<usize>,
+}
+
+impl Occurrences {
+    pub(crate) fn new(documents: &TypedDocuments, n_rows: usize) -> Occurrences {
+        let mut offsets = vec![0; n_rows + 1];
+        documents.types.iter().for_each(|&t| offsets[t as usize + 1] += 1);
+        (0..n_rows).for_each(|t| offsets[t + 1] += offsets[t]);
+        let (mut tokens, mut next) = (vec![0; documents.n_tokens()], offsets.clone());
+        for (token, &t) in (0..).zip(&documents.types) {
+            tokens[next[t as usize]] = token;
+            next[t as usize] += 1;
+        }
+        Occurrences { tokens, offsets }
+    }
+
+    #[inline(always)]
+    fn of(&self, token_type: u32) -> &[u32] {
+        let t = token_type as usize;
+        &self.tokens[self.offsets[t]..self.offsets[t + 1]]
+    }
+}
+
+/// Samples every token once; tells how many changed.
+pub(super) fn sweep(
+    state: &mut LdaState,
+    documents: &TypedDocuments,
+    occurrences: &Occurrences,
+    beta: f64,
+    seed: u64,
+) -> u64 {
+    let mut pass = Pass::new(state, beta);
+    let mut n_changed = 0;
+    for document in 0..documents.len() {
+        let mut rng = Rng::stream(seed, document as u64);
+        n_changed += pass.document(state, documents, document, occurrences, &mut rng);
+    }
+    n_changed
+}
+
+/// What a pass over all documents needs besides the state.
+struct Pass {
+    alpha: Vec<f32>,
+    beta: f32,
+    /// V β.
+    all_beta: f32,
+    /// g.
+    of_word: f32,
+    /// 1 / (N_k + V β).
+    inverses: Vec<f32>,
+    mixture: Mixture,
+}
+
+/// The topics of one document.
+#[derive(Default)]
+struct Mixture {
+    topics: Vec<u16>,
+    /// n_dk / (N_k + V β) of each of these topics.
+    weights: Vec<f32>,
+    /// n_dk of all topics.
+    counts: Vec<u32>,
+    /// Where a topic is in `topics`, if it is.
+    places: Vec<u16>,
+    /// Scratch with a place a topic.
+    sums: Vec<f32>,
+}
+
+impl Pass {
+    fn new(state: &LdaState, beta: f64) -> Pass {
+        let n_topics = state.alpha.len();
+        let all_beta = state.n_types as f64 * beta;
+        let mean_total = state.topics.len() as f64 / n_topics as f64 + all_beta;
+        let mean_alpha = state.alpha.iter().sum::<f64>() / n_topics as f64;
+        let inverse = |&total: &u32| 1.0 / (total as f32 + all_beta as f32);
+        Pass {
+            alpha: state.alpha.iter().map(|&a| a as f32).collect(),
+            beta: beta as f32,
+            all_beta: all_beta as f32,
+            of_word: (mean_alpha / mean_total) as f32,
+            inverses: state.totals.iter().map(inverse).collect(),
+            mixture: Mixture::new(n_topics),
+        }
+    }
+
+    fn document(
+        &mut self,
+        state: &mut LdaState,
+        documents: &TypedDocuments,
+        document: usize,
+        occurrences: &Occurrences,
+        rng: &mut Rng,
+    ) -> u64 {
+        let range = documents.range(document);
+        self.mixture.reset(&state.topics[range.clone()], &self.inverses);
+        let mut n_changed = 0;
+        for token in range {
+            let token_type = documents.types[token];
+            let others = Others { all: occurrences.of(token_type), but: token as u32 };
+            let old = usize::from(state.topics[token]);
+            self.count(state, token_type, old, -1.0);
+            let row = &state.rows[token_type as usize * state.stride..][..state.stride];
+            let proposed = self.propose(row, others, &state.topics, rng);
+            let is_accepted =
+                proposed == old || rng.uniform() as f32 * self.excess(old) < self.excess(proposed);
+            let new = if is_accepted { proposed } else { old };
+            self.count(state, token_type, new, 1.0);
+            state.topics[token] = new as u16;
+            n_changed += u64::from(new != old);
+        }
+        n_changed
+    }
+
+    /// Takes a token into a topic, or out of it.
+    #[inline(always)]
+    fn count(&mut self, state: &mut LdaState, token_type: u32, topic: usize, change: f32) {
+        state.rows[token_type as usize * state.stride + topic] += change;
+        let total = &mut state.totals[topic];
+        *total = if change > 0.0 { *total + 1 } else { *total - 1 };
+        self.inverses[topic] = 1.0 / (*total as f32 + self.all_beta);
+        self.mixture.count(topic, change > 0.0, self.inverses[topic]);
+    }
+
+    /// Draws k with probability proportional to q_k.
+    #[inline(always)]
+    fn propose(&mut self, row: &[f32], others: Others<'_>, topics: &[u16], rng: &mut Rng) -> usize {
+        let (beta, n_topics) = (self.beta, self.alpha.len());
+        let of_document = self.mixture.weigh(row, beta);
+        let n_others = others.len() as f64;
+        let of_word = f64::from(self.of_word) * (n_others + n_topics as f64 * f64::from(beta));
+        let target = rng.uniform() * (f64::from(of_document) + of_word);
+        if target < f64::from(of_document) {
+            return self.mixture.find(target as f32);
+        }
+        let place = (target - f64::from(of_document)) / f64::from(self.of_word);
+        if place < n_others {
+            usize::from(topics[others.token(place as usize)])
+        } else {
+            (((place - n_others) / f64::from(beta)) as usize).min(n_topics - 1)
+        }
+    }
+
+    /// How much more probable a topic is than it is proposed, but for a factor that all have.
+    #[inline(always)]
+    fn excess(&self, topic: usize) -> f32 {
+        let (n, inverse) = (self.mixture.counts[topic] as f32, self.inverses[topic]);
+        (n + self.alpha[topic]) * inverse / (n * inverse + self.of_word)
+    }
+}
+
+/// The tokens of a type but one of them.
+#[derive(Clone, Copy)]
+struct Others<'a> {
+    all: &'a [u32],
+    but: u32,
+}
+
+impl Others<'_> {
+    fn len(self) -> usize {
+        self.all.len() - 1
+    }
+
+    #[inline(always)]
+    fn token(self, place: usize) -> usize {
+        let token = self.all[place];
+        // The last one stands in for the one that is left out.
+        (if token == self.but { self.all[self.all.len() - 1] } else { token }) as usize
+    }
+}
+
+impl Mixture {
+    fn new(n_topics: usize) -> Mixture {
+        let (counts, places) = (vec![0; n_topics], vec![0; n_topics]);
+        Mixture { counts, places, ..Mixture::default() }
+    }
+
+    /// Begins another document.
+    fn reset(&mut self, topics: &[u16], inverses: &[f32]) {
+        self.topics.iter().for_each(|&k| self.counts[usize::from(k)] = 0);
+        self.topics.clear();
+        self.weights.clear();
+        for &topic in topics {
+            self.count(usize::from(topic), true, inverses[usize::from(topic)]);
+        }
+        self.sums.resize(topics.len() + 1, 0.0);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, topic: usize, comes: bool, inverse: f32) {
+        let n = if comes { self.counts[topic] + 1 } else { self.counts[topic] - 1 };
+        self.counts[topic] = n;
+        let place = usize::from(self.places[topic]);
+        match n {
+            0 => {
+                self.topics.swap_remove(place);
+                self.weights.swap_remove(place);
+                if let Some(&moved) = self.topics.get(place) {
+                    self.places[usize::from(moved)] = place as u16;
+                }
+            }
+            1 if comes => {
+                self.places[topic] = self.topics.len() as u16;
+                self.topics.push(topic as u16);
+                self.weights.push(inverse);
+            }
+            _ => self.weights[place] = n as f32 * inverse,
+        }
+    }
+
+    /// The sum over the document's topics of (n_wk + β) n_dk / (N_k + V β).
+    #[inline(always)]
+    fn weigh(&mut self, row: &[f32], beta: f32) -> f32 {
+        let mut total = 0.0;
+        for ((&k, weight), sum) in self.topics.iter().zip(&self.weights).zip(&mut self.sums) {
+            total += weight * (row[usize::from(k)] + beta);
+            *sum = total;
+        }
+        total
+    }
+
+    /// The topic at this place of the sum.
+    #[inline(always)]
+    fn find(&self, target: f32) -> usize {
+        let sums = &self.sums[..self.topics.len()];
+        let place = sums.iter().position(|&sum| target < sum).unwrap_or(sums.len() - 1);
+        usize::from(self.topics[place])
+    }
+}
