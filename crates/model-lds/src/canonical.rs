@@ -5,7 +5,7 @@ use crate::asos::Expectations;
 use crate::dense::{
     NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::panel::{Panel, cross, narrow, times, view, view_mut};
+use crate::panel::{Panel, cross, gram, narrow, times, view, view_mut};
 use crate::steady::Dynamics;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -46,20 +46,20 @@ impl<T: Real> Canonical<T> {
         margins: Margins,
     ) -> Result<Canonical<T>, NumericError> {
         project(&mut c, v);
-        let mut g = symmetric(&cross(c.view(), c.view()));
+        let mut g = gram(c.view());
         let (clip_a, n_a) = clip(&product([a.transpose(), a.as_ref()]), margins.a, "A")?;
         let (clip_c, n_c) = clip(&g, margins.c, "C")?;
         let a = clip_a.map_or_else(|| a.clone(), |clip| product([a.as_ref(), clip.as_ref()]));
         if let Some(clip) = clip_c {
             c = times(c.view(), &clip);
-            g = symmetric(&cross(c.view(), c.view()));
+            g = gram(c.view());
         }
         Ok(Canonical { a, c, g, n_clipped: n_a + n_c })
     }
 
     /// A model that was put right before.
     pub(crate) fn restored(a: Mat<f64>, c: Panel<T>) -> Canonical<T> {
-        let g = symmetric(&cross(c.view(), c.view()));
+        let g = gram(c.view());
         Canonical { a, c, g, n_clipped: 0 }
     }
 
@@ -102,7 +102,7 @@ impl<T: Real> Canonical<T> {
         let c = times(self.c.view(), &rotation);
         let turned = Canonical {
             a: turn(&self.a, &rotation),
-            g: symmetric(&cross(c.view(), c.view())),
+            g: gram(c.view()),
             c,
             n_clipped: self.n_clipped,
         };

@@ -44,6 +44,8 @@ mod steady;
 mod solvers;
 mod covariances;
 mod moments;
+mod hankel;
+mod lag_pass;
 mod panel;
 mod dense;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! all threads. Sums over rows are in double precision from block to block, in an order that does not
 //! depend on the threads.
 
-use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use latens_math::Real;
 use rayon::prelude::*;
@@ -12,7 +12,10 @@ use std::ops::Range;
 const ALIGN: usize = 16;
 
 /// So many rows are summed up in the precision T before they go to a sum in double precision.
-const SUMMED_ROWS: usize = 512;
+const SUMMED_ROWS: usize = 2048;
+
+/// So many rows are worked on at once.
+const BLOCK_ROWS: usize = 512;
 
 /// Into so many parts a sum over rows is shared out.
 const N_PARTS: usize = 32;
@@ -63,10 +66,6 @@ impl<T: Real> Panel<T> {
         &self.values
     }
 
-    pub(crate) fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
-    }
-
     pub(crate) fn row(&self, row: usize) -> &[T] {
         &self.values[row * self.stride..][..self.n_cols]
     }
@@ -107,10 +106,25 @@ impl<T: Real> Panel<T> {
         self.values.par_chunks_mut(n_rows * stride).enumerate().map(move |(i, b)| (i * n_rows, b))
     }
 
+    /// Ranges of rows that follow each other from the first to the last, to be worked on at the same time.
+    pub(crate) fn par_parts<'a>(
+        &'a mut self,
+        parts: &'a [Range<usize>],
+    ) -> impl IndexedParallelIterator<Item = (Range<usize>, &'a mut [T])> {
+        let (stride, mut rest) = (self.stride, &mut self.values[..]);
+        let mut cut = Vec::with_capacity(parts.len());
+        for rows in parts {
+            let (part, others) = rest.split_at_mut(rows.len() * stride);
+            cut.push((rows.clone(), part));
+            rest = others;
+        }
+        cut.into_par_iter()
+    }
+
     /// Multiplies each row by a number.
     pub(crate) fn scale_rows(&mut self, factors: &[T]) {
         let stride = self.stride;
-        self.par_blocks(SUMMED_ROWS).for_each(|(first, block)| {
+        self.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
             for (row, &factor) in block.chunks_exact_mut(stride).zip(&factors[first..]) {
                 row.iter_mut().for_each(|value| *value *= factor);
             }
@@ -125,7 +139,7 @@ impl<T: Real> Panel<T> {
         let stride = if self.n_cols == n_in { self.stride } else { n_in };
         assert_eq!(self.values.len() % stride, 0, "whole rows");
         let right = narrow::<T>(right.as_ref());
-        self.values.par_chunks_mut(SUMMED_ROWS * stride).for_each(|block| {
+        self.values.par_chunks_mut(BLOCK_ROWS * stride).for_each(|block| {
             let copy = block.to_vec();
             let n_rows = block.len() / stride;
             let out = view_mut(block, n_rows, n_in, stride);
@@ -160,7 +174,7 @@ pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> 
     let mut out = Panel::zeros(left.nrows(), right.ncols());
     let right = narrow::<T>(right.as_ref());
     let (n_cols, stride) = (out.n_cols, out.stride);
-    out.par_blocks(SUMMED_ROWS).for_each(|(first, block)| {
+    out.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
         let n_rows = block.len() / stride;
         let out = view_mut(block, n_rows, n_cols, stride);
         let left = left.subrows(first, n_rows);
@@ -172,67 +186,118 @@ pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> 
 /// leftᵀ · right of two tall matrices.
 pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f64> {
     assert_eq!(left.nrows(), right.nrows(), "the same rows");
-    let parts: Vec<Mat<f64>> = parts(left.nrows())
+    let parts: Vec<Sum<T>> = parts(left.nrows())
         .into_par_iter()
         .map(|rows| {
             let mut sum = Sum::new(left.ncols(), right.ncols());
-            for first in rows.clone().step_by(SUMMED_ROWS) {
-                let n_rows = SUMMED_ROWS.min(rows.end - first);
+            for (first, n_rows) in blocks(rows) {
                 sum.add(left.subrows(first, n_rows), right.subrows(first, n_rows));
             }
-            sum.finish()
+            sum
         })
         .collect();
-    total(parts).unwrap_or_else(|| Mat::zeros(left.ncols(), right.ncols()))
+    if parts.is_empty() {
+        return Mat::zeros(left.ncols(), right.ncols());
+    }
+    total(&parts, 0..right.ncols())
+}
+
+/// Xᵀ · X of a tall matrix: half the work of [`cross`].
+pub(crate) fn gram<T: Real>(x: MatRef<'_, T>) -> Mat<f64> {
+    let n = x.ncols();
+    let parts: Vec<Sum<T>> = parts(x.nrows())
+        .into_par_iter()
+        .map(|rows| {
+            let mut sum = Sum::new(n, n);
+            blocks(rows).for_each(|(first, n_rows)| sum.add_square(x.subrows(first, n_rows)));
+            sum
+        })
+        .collect();
+    if parts.is_empty() {
+        return Mat::zeros(n, n);
+    }
+    let half = total(&parts, 0..n);
+    Mat::from_fn(n, n, |i, j| if i >= j { half[(i, j)] } else { half[(j, i)] })
 }
 
 fn parts(n_rows: usize) -> Vec<Range<usize>> {
-    let length = n_rows.div_ceil(N_PARTS).max(SUMMED_ROWS);
+    let length = n_rows.div_ceil(N_PARTS).max(BLOCK_ROWS);
     (0..n_rows).step_by(length).map(|first| first..(first + length).min(n_rows)).collect()
 }
 
-/// The sum of matrices, in their order.
-pub(crate) fn total(parts: Vec<Mat<f64>>) -> Option<Mat<f64>> {
-    parts.into_iter().reduce(|mut sum, part| {
-        sum += &part;
-        sum
-    })
+/// The first of each block of rows, and how many it has.
+fn blocks(rows: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+    rows.clone().step_by(BLOCK_ROWS).map(move |first| (first, BLOCK_ROWS.min(rows.end - first)))
 }
 
-/// Σ leftᵀ · right over blocks of rows.
+/// Some columns of the sum of sums, which are added in their order.
+pub(crate) fn total<T: Real>(parts: &[Sum<T>], columns: Range<usize>) -> Mat<f64> {
+    let mut total = Mat::zeros(parts[0].block.nrows(), columns.len());
+    for part in parts {
+        if let Some(wide) = &part.wide {
+            total += wide.as_ref().subcols(columns.start, columns.len());
+        }
+        for (j, column) in columns.clone().enumerate() {
+            add_wide(total.col_as_slice_mut(j), part.block.col_as_slice(column));
+        }
+    }
+    total
+}
+
+fn add_wide<T: Real>(sum: &mut [f64], values: &[T]) {
+    sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.wide());
+}
+
+/// Σ leftᵀ · right over blocks of rows: in the precision T over a number of rows, in double precision beyond.
 pub(crate) struct Sum<T> {
     block: Mat<T>,
     n_rows: usize,
-    sum: Mat<f64>,
+    wide: Option<Mat<f64>>,
 }
 
 impl<T: Real> Sum<T> {
     pub(crate) fn new(n_rows: usize, n_cols: usize) -> Sum<T> {
-        Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, sum: Mat::zeros(n_rows, n_cols) }
+        Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, wide: None }
     }
 
     pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
-        if self.n_rows + left.nrows() > SUMMED_ROWS {
-            self.flush();
+        let accum = self.make_room(left.nrows());
+        matmul(self.block.as_mut(), accum, left.transpose(), right, T::one(), Par::Seq);
+    }
+
+    /// The same for one matrix with itself, of which the lower half is enough.
+    fn add_square(&mut self, x: MatRef<'_, T>) {
+        use triangular::BlockStructure::{Rectangular, TriangularLower};
+        let accum = self.make_room(x.nrows());
+        let out = self.block.as_mut();
+        let left = x.transpose();
+        let one = T::one();
+        triangular::matmul(
+            out,
+            TriangularLower,
+            accum,
+            left,
+            Rectangular,
+            x,
+            Rectangular,
+            one,
+            Par::Seq,
+        );
+    }
+
+    /// Counts rows that are to be added, and says how.
+    fn make_room(&mut self, n_rows: usize) -> Accum {
+        if self.n_rows > 0 && self.n_rows + n_rows > SUMMED_ROWS {
+            let (n, m) = (self.block.nrows(), self.block.ncols());
+            let wide = self.wide.get_or_insert_with(|| Mat::zeros(n, m));
+            for j in 0..m {
+                add_wide(wide.col_as_slice_mut(j), self.block.col_as_slice(j));
+            }
+            self.n_rows = 0;
         }
         let accum = if self.n_rows == 0 { Accum::Replace } else { Accum::Add };
-        matmul(self.block.as_mut(), accum, left.transpose(), right, T::one(), Par::Seq);
-        self.n_rows += left.nrows();
-    }
-
-    fn flush(&mut self) {
-        if self.n_rows == 0 {
-            return;
-        }
-        for (sum, block) in self.sum.as_mut().col_iter_mut().zip(self.block.as_ref().col_iter()) {
-            sum.iter_mut().zip(block.iter()).for_each(|(sum, &value)| *sum += value.wide());
-        }
-        self.n_rows = 0;
-    }
-
-    pub(crate) fn finish(mut self) -> Mat<f64> {
-        self.flush();
-        self.sum
+        self.n_rows += n_rows;
+        accum
     }
 }
 
@@ -252,15 +317,22 @@ mod tests {
 
     fn check<T: Real>(tolerance: f64) {
         let mut rng = Rng::new(1);
-        for (n_rows, n, m) in [(1, 1, 1), (8, 2, 2), (8, 96, 2), (1500, 5, 17), (700, 20, 3)] {
+        for (n_rows, n, m) in [(1, 1, 1), (8, 2, 2), (8, 96, 2), (1500, 5, 17), (70_000, 3, 2)] {
             let (a, b) = (random::<T>(n_rows, n, &mut rng), random::<T>(n_rows, m, &mut rng));
-            let gram = cross(a.view(), b.view());
+            let between = cross(a.view(), b.view());
+            let own = gram(a.view());
+            let rough = tolerance * 40.0 * (1.0 + n_rows as f64 / 1000.0);
             let right = Mat::from_fn(n, m, |_, _| rng.normal());
             let wide = times(a.view(), &right);
+            for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let sum: f64 = (0..n_rows).map(|k| entry(&a, k, i) * entry(&a, k, j)).sum();
+                assert!((own[(i, j)] - sum).abs() < 2.0 * rough, "{n_rows} {n}: {i} {j}");
+            }
             for j in 0..m {
                 for i in 0..n {
                     let sum: f64 = (0..n_rows).map(|k| entry(&a, k, i) * entry(&b, k, j)).sum();
-                    assert!((gram[(i, j)] - sum).abs() < tolerance * 40.0, "{n_rows} {n} {m}");
+                    let error = (between[(i, j)] - sum).abs();
+                    assert!(error < rough, "{n_rows} {n} {m}");
                 }
                 for i in 0..n_rows {
                     let sum: f64 = (0..n).map(|k| entry(&a, i, k) * right[(k, j)]).sum();
