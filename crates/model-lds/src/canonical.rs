@@ -5,7 +5,7 @@ use crate::asos::Expectations;
 use crate::dense::{
     NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::panel::{Panel, cross, gram, narrow, times, view, view_mut};
+use crate::panel::{Factor, Panel, cross, gram, times, view, view_mut};
 use crate::steady::Dynamics;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -153,13 +153,13 @@ fn clip(
 /// x · of_x + c · of_c, in place of x.
 fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f64>) -> Panel<T> {
     let (n, stride) = (x.n_cols(), x.stride());
-    let (of_x, of_c) = (narrow::<T>(of_x.as_ref()), narrow::<T>(of_c.as_ref()));
+    let (of_x, of_c) = (Factor::<T>::new(of_x.as_ref()), Factor::<T>::new(of_c.as_ref()));
     x.par_blocks(256).for_each(|(first, block)| {
         let (copy, n_rows) = (block.to_vec(), block.len() / stride);
         let mut out = view_mut(block, n_rows, n, stride);
         let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
-        matmul(out.as_mut(), Accum::Replace, x, of_x.as_ref(), T::one(), Par::Seq);
-        matmul(out, Accum::Add, c, of_c.as_ref(), T::one(), Par::Seq);
+        matmul(out.as_mut(), Accum::Replace, x, of_x.view(), T::one(), Par::Seq);
+        matmul(out, Accum::Add, c, of_c.view(), T::one(), Par::Seq);
     });
     x
 }

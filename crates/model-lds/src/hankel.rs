@@ -2,7 +2,7 @@
 
 use crate::covariances::Side;
 use crate::moments::Moments;
-use crate::panel::{Panel, cross, narrow, view_mut};
+use crate::panel::{Factor, Panel, cross, view_mut};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::{Real, Strips};
@@ -18,7 +18,7 @@ pub(crate) fn hankel_product<T: Real>(
 ) -> Panel<T> {
     let (n_rows, n_cols) = (x.n_rows(), x.n_cols());
     let width = n_cols / n_blocks;
-    let starts = narrow::<T>(starts(moments, n_blocks, side, &x).as_ref());
+    let starts = Factor::<T>::new(starts(moments, n_blocks, side, &x).as_ref());
     let strips = Strips::new(x.values(), n_cols, n_blocks);
     drop(x);
     let edges = moments.edges(1..2 * n_blocks, side);
@@ -26,7 +26,7 @@ pub(crate) fn hankel_product<T: Real>(
     out.par_parts(moments.parts()).for_each(|(rows, out)| {
         let own = edges.view().subrows(rows.start, rows.len());
         let out = view_mut(out, rows.len(), n_cols, n_cols);
-        matmul(out, Accum::Replace, own, starts.as_ref(), T::one(), Par::Seq);
+        matmul(out, Accum::Replace, own, starts.view(), T::one(), Par::Seq);
     });
     // All threads work on the same strip, which stays in the cache of each.
     for (strip, columns) in strips.ranges().iter().enumerate() {

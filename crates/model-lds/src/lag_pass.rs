@@ -2,7 +2,7 @@
 
 use crate::covariances::{Covariances, Pass, Side, Weights};
 use crate::moments::{Centre, Moments};
-use crate::panel::{Panel, Sum, total, view, view_mut};
+use crate::panel::{Factor, Panel, Sum, total, view, view_mut};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::{Csr, Real, Strips};
@@ -79,22 +79,15 @@ impl<'a, T: Real> LagPass<'a, T> {
 }
 
 /// All weights for a strip, one under the other, as the products lie side by side.
-fn stacked<T: Real>(weights: &Weights, columns: Range<usize>) -> Mat<T> {
+fn stacked<T: Real>(weights: &Weights, columns: Range<usize>) -> Factor<T> {
     let Weights { right, left } = weights;
     let n = right[0].ncols();
-    let real = columns.start..columns.end.min(n);
-    // Transposed, which is how products read it fastest, and in whole vectors: what lies beyond the last row takes
-    // part in the work, and may be anything where it is no row, even numbers that are not normal.
-    let n_cols = (right.len() + left.len()) * columns.len();
-    let mut stacked = Mat::zeros(n.next_multiple_of(16), n_cols);
+    let mut stacked = Mat::zeros((right.len() + left.len()) * columns.len(), n);
     for (i, weights) in right.iter().chain(left).enumerate() {
-        for (j, row) in real.clone().enumerate() {
-            for k in 0..n {
-                stacked[(k, i * columns.len() + j)] = T::of(weights[(row, k)]);
-            }
-        }
+        let rows = weights.subrows(columns.start, columns.end.min(n) - columns.start);
+        stacked.subrows_mut(i * columns.len(), rows.nrows()).copy_from(rows);
     }
-    stacked
+    Factor::new(stacked.as_ref())
 }
 
 /// The part of a pass that one strip of C has.
@@ -102,7 +95,7 @@ struct StripPass<'a, T> {
     all: &'a LagPass<'a, T>,
     strip: usize,
     columns: Range<usize>,
-    weights: Option<Mat<T>>,
+    weights: Option<Factor<T>>,
 }
 
 impl<T: Real> StripPass<'_, T> {
@@ -131,8 +124,7 @@ impl<T: Real> StripPass<'_, T> {
             if let Some(weights) = &self.weights {
                 let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];
                 let out = view_mut(out, n_rows, n, stride);
-                let weights = weights.as_ref().subrows(0, n).transpose();
-                matmul(out, Accum::Add, block, weights, T::one(), Par::Seq);
+                matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
             }
         }
         sum

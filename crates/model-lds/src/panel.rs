@@ -138,13 +138,13 @@ impl<T: Real> Panel<T> {
         assert_eq!(n_in, n_out, "the same shape again");
         let stride = if self.n_cols == n_in { self.stride } else { n_in };
         assert_eq!(self.values.len() % stride, 0, "whole rows");
-        let right = narrow::<T>(right.as_ref());
+        let right = Factor::<T>::new(right.as_ref());
         self.values.par_chunks_mut(BLOCK_ROWS * stride).for_each(|block| {
             let copy = block.to_vec();
             let n_rows = block.len() / stride;
             let out = view_mut(block, n_rows, n_in, stride);
             let copy = view(&copy, n_rows, n_in, stride);
-            matmul(out, Accum::Replace, copy, right.as_ref(), T::one(), Par::Seq);
+            matmul(out, Accum::Replace, copy, right.view(), T::one(), Par::Seq);
         });
     }
 }
@@ -164,21 +164,42 @@ pub(crate) fn view_mut<T>(
     MatMut::from_column_major_slice_with_stride_mut(values, n_cols, n_rows, stride).transpose_mut()
 }
 
-/// A matrix in the precision T.
-pub(crate) fn narrow<T: Real>(x: MatRef<'_, f64>) -> Mat<T> {
-    Mat::from_fn(x.nrows(), x.ncols(), |i, j| T::of(x[(i, j)]))
+/// A small matrix in the precision T that tall ones are multiplied with from the right.
+///
+/// It is stored transposed, which is how products read it without rearranging it, and in whole vectors: what lies
+/// beyond the last number of a vector takes part in the work, and where it is no part of the matrix may be anything
+/// that was in memory before, even numbers that are not normal, with which processors are a hundred times slower.
+pub(crate) struct Factor<T> {
+    values: Mat<T>,
+    n_cols: usize,
+}
+
+impl<T: Real> Factor<T> {
+    pub(crate) fn new(x: MatRef<'_, f64>) -> Factor<T> {
+        let mut values = Mat::zeros(x.ncols().next_multiple_of(ALIGN), x.nrows());
+        for i in 0..x.nrows() {
+            let row = x.row(i);
+            let out = values.col_as_slice_mut(i).iter_mut();
+            out.zip(row.iter()).for_each(|(out, &value)| *out = T::of(value));
+        }
+        Factor { values, n_cols: x.ncols() }
+    }
+
+    pub(crate) fn view(&self) -> MatRef<'_, T> {
+        self.values.as_ref().subrows(0, self.n_cols).transpose()
+    }
 }
 
 /// left · right for a tall matrix on the left and a small one on the right.
 pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> {
     let mut out = Panel::zeros(left.nrows(), right.ncols());
-    let right = narrow::<T>(right.as_ref());
+    let right = Factor::<T>::new(right.as_ref());
     let (n_cols, stride) = (out.n_cols, out.stride);
     out.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
         let n_rows = block.len() / stride;
         let out = view_mut(block, n_rows, n_cols, stride);
         let left = left.subrows(first, n_rows);
-        matmul(out, Accum::Replace, left, right.as_ref(), T::one(), Par::Seq);
+        matmul(out, Accum::Replace, left, right.view(), T::one(), Par::Seq);
     });
     out
 }
