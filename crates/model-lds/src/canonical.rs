@@ -5,8 +5,9 @@ use crate::asos::Expectations;
 use crate::dense::{
     NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::panel::{Factor, Panel, cross, gram, times, view, view_mut};
+use crate::panel::{Factor, Panel, times, view, view_mut};
 use crate::steady::Dynamics;
+use crate::sums::{cross, gram};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::Real;

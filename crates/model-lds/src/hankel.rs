@@ -2,7 +2,8 @@
 
 use crate::covariances::Side;
 use crate::moments::Moments;
-use crate::panel::{Factor, Panel, cross, view_mut};
+use crate::panel::{Factor, Panel, view_mut};
+use crate::sums::cross;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::{Real, Strips};

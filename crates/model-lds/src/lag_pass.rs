@@ -2,7 +2,8 @@
 
 use crate::covariances::{Covariances, Pass, Side, Weights};
 use crate::moments::{Centre, Moments};
-use crate::panel::{Factor, Panel, Sum, total, view, view_mut};
+use crate::panel::{Factor, Panel, view, view_mut};
+use crate::sums::{Sum, total};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::{Csr, Real, Strips};

@@ -47,7 +47,9 @@ mod moments;
 mod hankel;
 mod lag_pass;
 mod panel;
+mod sums;
 mod dense;
+mod lu;
 #[cfg(test)]
 mod tests;
 

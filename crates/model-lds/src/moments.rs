@@ -10,7 +10,8 @@
 use crate::covariances::{Covariances, Pass, Side, Weights};
 use crate::hankel::hankel_product;
 use crate::lag_pass::LagPass;
-use crate::panel::{Panel, cross};
+use crate::panel::Panel;
+use crate::sums::cross;
 use latens_math::{Csr, Real, Strips};
 use rayon::prelude::*;
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! Matrix equations of the stationary state, by doubling: every step squares what is left of the error.
 
-use crate::dense::{
-    Lu, NumericError, add_product, frobenius, identity, is_finite, product, solve, symmetric,
-};
+use crate::dense::{NumericError, add_product, frobenius, identity, is_finite, product, symmetric};
+use crate::lu::{Lu, solve};
 use faer::Mat;
 use std::sync::Arc;
 
@@ -96,7 +95,7 @@ pub(crate) fn riccati_by_filtering(
 ) -> Result<Mat<f64>, NumericError> {
     let mut s = lyapunov(a, q)?;
     for _ in 0..100_000 {
-        let n = crate::dense::inverse(
+        let n = crate::lu::inverse(
             &(identity(a.nrows()) + product([g.as_ref(), (&s - e).as_ref()])),
             "S",
         )?;

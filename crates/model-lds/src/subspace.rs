@@ -6,12 +6,11 @@
 
 use crate::canonical::{Canonical, Margins, regauge};
 use crate::covariances::Covariances;
-use crate::dense::{
-    NumericError, eigen, identity, inverse, product, solve, solve_right, spectral_radius,
-    symmetric, trace,
-};
-use crate::panel::{Panel, cross, gram, times};
+use crate::dense::{NumericError, eigen, identity, product, spectral_radius, symmetric, trace};
+use crate::lu::{inverse, solve, solve_right};
+use crate::panel::{Panel, times};
 use crate::solvers::lyapunov;
+use crate::sums::{cross, gram};
 use faer::{Mat, MatRef};
 use latens_math::{Real, Rng};
 use rayon::prelude::*;
