@@ -63,8 +63,8 @@ fn n_pairs(params: &LdsParams, corpus: &Corpus) -> u64 {
 
 fn training<'a>(params: &LdsParams, corpus: &Corpus) -> Training<'a> {
     let params = params.clone().validate().expect("they are right");
-    let go_on = &mut |_: &_| ControlFlow::Continue(());
-    Training::of(&params, corpus, None, go_on).expect("there are pairs")
+    let counted = Training::of(&params, corpus, None, &mut |_| ControlFlow::Continue(()));
+    counted.expect("there are pairs")
 }
 
 /// How long `n` reports of a phase take after its first one.

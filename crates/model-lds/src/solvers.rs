@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 const MOST_STEPS: usize = 60;
 
+/// A^(2^k) and B^(2^k); no B where it is Aᵀ.
+type Powers = (Mat<f64>, Option<Mat<f64>>);
+
 /// Solves X = A X B + F for many F: the powers of A and B are made once.
 #[derive(Clone, Debug)]
 pub(crate) struct Sylvester {
-    /// A^(2^k) and B^(2^k); no B where it is Aᵀ.
-    powers: Vec<Arc<(Mat<f64>, Option<Mat<f64>>)>>,
+    powers: Vec<Arc<Powers>>,
 }
 
 impl Sylvester {
