@@ -34,7 +34,7 @@ fn benches(criterion: &mut Criterion) {
         let params = LdsParams {
             dim: size.dim,
             pseudo_counts: Some(20.0),
-            n_iterations: 1_000_000,
+            n_iterations: 100_000,
             power_iterations: 4,
             ..LdsParams::default()
         };
