@@ -8,15 +8,15 @@ mod real;
 mod log_space;
 mod products;
 mod rng;
-mod row_sums;
 mod sampling;
 mod sparse;
+mod strips;
 
 pub use gamma::{digamma, ln_gamma};
 pub use log_space::{log_add, log_sum_exp};
 pub use products::BlockRef;
 pub use real::{Real, softmax, softmax_columns};
 pub use rng::Rng;
-pub use row_sums::WeightedRows;
 pub use sampling::{sample_index, sample_log_index};
 pub use sparse::Csr;
+pub use strips::{SparseProduct, Strips};

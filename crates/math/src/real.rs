@@ -3,7 +3,7 @@
 //! Models store and compute in `f32`. The same code in `f64` is what finite differences are taken of.
 
 use crate::products::{self, BlockRef, TimesRows, TransposedTimesRows};
-use crate::row_sums::{self, SumOfRows, WeightedRows};
+use crate::strips::SparseProduct;
 use num_traits::Float;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -48,9 +48,9 @@ pub trait Real:
     #[doc(hidden)]
     fn transposed_times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
 
-    /// What [`WeightedRows::add_to`] does.
+    /// What [`crate::Strips::add_product`] does.
     #[doc(hidden)]
-    fn add_rows(rows: WeightedRows<'_, Self>, out: &mut [Self]);
+    fn add_sparse_product(product: SparseProduct<'_, Self>);
 }
 
 impl Real for f32 {
@@ -105,8 +105,8 @@ impl Real for f32 {
         pulp::Arch::new().dispatch(TransposedTimesRows { block, left, out });
     }
 
-    fn add_rows(rows: WeightedRows<'_, f32>, out: &mut [f32]) {
-        pulp::Arch::new().dispatch(SumOfRows { rows, out });
+    fn add_sparse_product(product: SparseProduct<'_, f32>) {
+        pulp::Arch::new().dispatch(product);
     }
 }
 
@@ -138,8 +138,8 @@ impl Real for f64 {
         products::transposed_times_rows(block, left, out);
     }
 
-    fn add_rows(rows: WeightedRows<'_, f64>, out: &mut [f64]) {
-        row_sums::add_rows(rows, out);
+    fn add_sparse_product(product: SparseProduct<'_, f64>) {
+        product.add();
     }
 }
 

@@ -69,6 +69,16 @@ impl<T> Csr<T> {
 }
 
 impl<T: Copy> Csr<T> {
+    /// Puts other values in place of the stored ones: each is made from its row, its column and what was there.
+    pub fn replace_values(&mut self, value: impl Fn(usize, usize, T) -> T) {
+        for row_idx in 0..self.n_rows() {
+            let range = self.offsets[row_idx] as usize..self.offsets[row_idx + 1] as usize;
+            for (&column, old) in self.columns[range.clone()].iter().zip(&mut self.values[range]) {
+                *old = value(row_idx, column as usize, *old);
+            }
+        }
+    }
+
     /// The matrix with rows and columns exchanged.
     ///
     /// # Panics
@@ -157,6 +167,13 @@ mod tests {
     fn rows_have_the_values_they_were_given() {
         assert_eq!(dense(&example()), [[0, 5, 0], [0, 0, 0], [7, 0, 9]]);
         assert_eq!(example().nnz(), 3);
+    }
+
+    #[test]
+    fn values_are_replaced_where_they_are() {
+        let mut matrix = example();
+        matrix.replace_values(|row, column, value| 100 * row as i32 + 10 * column as i32 + value);
+        assert_eq!(dense(&matrix), [[0, 15, 0], [0, 0, 0], [207, 0, 229]]);
     }
 
     #[test]

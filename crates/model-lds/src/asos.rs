@@ -7,7 +7,9 @@
 //! uncorrelated with earlier states: (w, x)_{r+1} = C A (x, x)_r.
 
 use crate::covariances::{Covariances, Weights};
-use crate::dense::{NumericError, frobenius, is_finite, product, symmetric, trace_of_product};
+use crate::dense::{
+    NumericError, add_product, frobenius, is_finite, product, symmetric, trace_of_product,
+};
 use crate::panel::Panel;
 use crate::solvers::Sylvester;
 use crate::steady::{Dynamics, Steady};
@@ -71,8 +73,10 @@ const CLOSED: f64 = 1e-12;
 
 /// Covariances of words and filtered states: wx_k = Cᵀ (w, x)_k and X_k = (x, x)_k.
 pub(crate) struct Chain {
-    pub(crate) wx: Vec<Mat<f64>>,
+    pub(crate) wx_1: Mat<f64>,
     pub(crate) x: Vec<Mat<f64>>,
+    /// H^r.
+    far: Mat<f64>,
 }
 
 impl Chain {
@@ -83,49 +87,63 @@ impl Chain {
         r: &[Mat<f64>],
     ) -> Result<Chain, NumericError> {
         let (a, g, b, h) = (&model.a, &model.g, &steady.b, &steady.h);
-        let (n, horizon) = (model.dim(), r.len());
-        let (_, xw) = recursion(model, steady, r, Mat::zeros(n, n));
-        let last = &xw[horizon];
+        let far = power(h, r.len());
+        let mut open = Recursion::open(model, steady, r);
         // X = A X Hᵀ + H^{2r+1} Xᵀ (Aᵀ G Bᵀ) + xw_r Bᵀ, where the middle term is tiny.
         let right = product([a.transpose(), g.as_ref(), b.transpose()]);
-        let power = power(h, 2 * horizon + 1);
+        let power = product([far.as_ref(), far.as_ref(), h.as_ref()]);
         let mut sums = Sylvester::new(a.clone(), h.transpose().to_owned());
-        let mut change = sums.solve(&product([last.as_ref(), b.transpose()]))?;
+        let mut change = sums.solve(&product([open.xw[r.len()].as_ref(), b.transpose()]))?;
         let mut x = change.clone();
         for _ in 0..200 {
             let f = product([power.as_ref(), change.transpose(), right.as_ref()]);
             change = sums.solve_beside(&f, frobenius(&x))?;
             x += &change;
             if frobenius(&change) <= CLOSED * frobenius(&x) {
-                let closure = product([g.as_ref(), a.as_ref(), x.as_ref()]);
-                let (wx, xw) = recursion(model, steady, r, closure);
-                return Ok(Chain { x: downward(steady, x, &xw), wx });
+                open.close(product([g.as_ref(), a.as_ref(), x.as_ref()]), &far, h);
+                return Ok(Chain { x: downward(steady, x, &open.xw), wx_1: open.wx_1, far });
             }
         }
         Err(NumericError::NotConverging("the covariance of the states"))
     }
 }
 
-/// wx_k = wx_{k+1} Hᵀ + R_k Bᵀ downward from `closure` = wx_{r+1}, and xw_k = H xw_{k−1} + B R_k upward.
-fn recursion(
-    model: &Dynamics,
-    steady: &Steady,
-    r: &[Mat<f64>],
-    closure: Mat<f64>,
-) -> (Vec<Mat<f64>>, Vec<Mat<f64>>) {
-    let (b, h) = (&steady.b, &steady.h);
-    let mut wx = vec![closure];
-    for r_k in r.iter().rev().chain([&model.g]) {
-        let above = wx.last().expect("the closure is there");
-        wx.push(product([above.as_ref(), h.transpose()]) + product([r_k.as_ref(), b.transpose()]));
+/// wx_k = wx_{k+1} Hᵀ + R_k Bᵀ downward from wx_{r+1}, and xw_k = H xw_{k−1} + B R_k upward.
+struct Recursion {
+    wx_1: Mat<f64>,
+    xw: Vec<Mat<f64>>,
+}
+
+impl Recursion {
+    /// Without anything beyond the horizon: wx_{r+1} = 0.
+    fn open(model: &Dynamics, steady: &Steady, r: &[Mat<f64>]) -> Recursion {
+        let (b, h) = (&steady.b, &steady.h);
+        let down = |above: &Mat<f64>, r_k: &Mat<f64>| {
+            let own = product([r_k.as_ref(), b.transpose()]);
+            add_product(own, above.as_ref(), h.transpose())
+        };
+        let zero = Mat::zeros(model.dim(), model.dim());
+        let wx_1 = r.iter().rev().fold(zero, |above, r_k| down(&above, r_k));
+        let mut xw = vec![down(&wx_1, &model.g).transpose().to_owned()];
+        for r_k in r {
+            let own = product([b.as_ref(), r_k.as_ref()]);
+            xw.push(add_product(own, h.as_ref(), xw[xw.len() - 1].as_ref()));
+        }
+        Recursion { wx_1, xw }
     }
-    wx.reverse();
-    let mut xw = vec![wx[0].transpose().to_owned()];
-    for r_k in r {
-        let below = xw.last().expect("the first is there");
-        xw.push(product([h.as_ref(), below.as_ref()]) + product([b.as_ref(), r_k.as_ref()]));
+
+    /// Adds what wx_{r+1} = `closure` makes of it, given H^r.
+    fn close(&mut self, closure: Mat<f64>, far: &Mat<f64>, h: &Mat<f64>) {
+        let near = product([closure.as_ref(), far.transpose()]);
+        let mut below = product([h.as_ref(), near.transpose()]);
+        self.wx_1 += &near;
+        for (k, xw) in self.xw.iter_mut().enumerate() {
+            if k > 0 {
+                below = product([h.as_ref(), below.as_ref()]);
+            }
+            *xw += &below;
+        }
     }
-    (wx, xw)
 }
 
 /// X_k = X_{k+1} Hᵀ + xw_k Bᵀ from X_r down to X_0.
@@ -133,9 +151,8 @@ fn downward(steady: &Steady, last: Mat<f64>, xw: &[Mat<f64>]) -> Vec<Mat<f64>> {
     let mut x = vec![last];
     for xw_k in xw[..xw.len() - 1].iter().rev() {
         let above = x.last().expect("the last is there");
-        let next = product([above.as_ref(), steady.h.transpose()])
-            + product([xw_k.as_ref(), steady.b.transpose()]);
-        x.push(next);
+        let own = product([xw_k.as_ref(), steady.b.transpose()]);
+        x.push(add_product(own, above.as_ref(), steady.h.transpose()));
     }
     x.reverse();
     x
@@ -148,7 +165,7 @@ fn smoothed(steady: &Steady, chain: &Chain) -> Result<(StateMoments, Mat<f64>), 
     let mut s_1 = s.clone();
     for x_k in chain.x[..chain.x.len() - 1].iter().rev() {
         s_1 = s;
-        s = product([j.as_ref(), s_1.as_ref()]) + product([p.as_ref(), x_k.as_ref()]);
+        s = add_product(product([p.as_ref(), x_k.as_ref()]), j.as_ref(), s_1.as_ref());
     }
     let constant =
         product([j.as_ref(), s_1.as_ref(), p.transpose()]) + product([p.as_ref(), s.transpose()]);
@@ -167,14 +184,13 @@ struct Smoothing {
 impl Smoothing {
     fn new(steady: &Steady, horizon: usize) -> Smoothing {
         let Steady { j, p, h, .. } = steady;
-        let mut powers = vec![crate::dense::identity(j.nrows())];
-        for k in 0..horizon {
-            powers.push(product([powers[k].as_ref(), j.as_ref()]));
+        let mut past = vec![p.clone()];
+        for k in 1..horizon {
+            past.push(product([j.as_ref(), past[k - 1].as_ref()]));
         }
-        let mut z = vec![powers[horizon].clone()];
-        for power in powers[..horizon].iter().rev() {
-            let above = z.last().expect("the last is there");
-            z.push(product([power.as_ref(), p.as_ref()]) + product([above.as_ref(), h.as_ref()]));
+        let mut z = vec![power(j, horizon)];
+        for past in past.into_iter().rev() {
+            z.push(add_product(past, z[z.len() - 1].as_ref(), h.as_ref()));
         }
         z.reverse();
         Smoothing { z }
@@ -197,10 +213,9 @@ impl Smoothing {
     fn words_from_c(&self, model: &Dynamics, steady: &Steady, chain: &Chain) -> Mat<f64> {
         let horizon = self.z.len() - 1;
         let near = product([self.z[0].as_ref(), steady.b.as_ref()]);
-        let power = power(&steady.h, horizon + 1);
-        let x = &chain.x[horizon];
-        let far = product([self.z[0].as_ref(), power.as_ref(), x.transpose(), model.a.transpose()]);
-        (near + far).transpose().to_owned()
+        let far = product([self.z[0].as_ref(), chain.far.as_ref(), steady.h.as_ref()]);
+        let x = product([chain.x[horizon].transpose(), model.a.transpose()]);
+        add_product(near, far.as_ref(), x.as_ref()).transpose().to_owned()
     }
 }
 
@@ -219,7 +234,7 @@ fn gain(model: &Dynamics, steady: &Steady, chain: &Chain) -> f64 {
     let Dynamics { a, g, .. } = model;
     let Steady { theta, n, .. } = steady;
     let g_s = g - product([g.as_ref(), theta.as_ref(), g.as_ref()]);
-    let crossing = product([n.as_ref(), chain.wx[1].as_ref(), a.transpose()]);
+    let crossing = product([n.as_ref(), chain.wx_1.as_ref(), a.transpose()]);
     let predicted = product([g_s.as_ref(), a.as_ref(), chain.x[0].as_ref()]);
     -0.5 * (steady.log_det - trace_of_product(theta, g) - 2.0 * crate::dense::trace(&crossing)
         + trace_of_product(&predicted, &a.transpose().to_owned()))

@@ -5,8 +5,9 @@ use crate::asos::Expectations;
 use crate::dense::{
     NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::panel::{Panel, cross, narrow, times, view, view_mut};
+use crate::panel::{Factor, Panel, times, view, view_mut};
 use crate::steady::Dynamics;
+use crate::sums::{cross, gram};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::Real;
@@ -46,20 +47,20 @@ impl<T: Real> Canonical<T> {
         margins: Margins,
     ) -> Result<Canonical<T>, NumericError> {
         project(&mut c, v);
-        let mut g = symmetric(&cross(c.view(), c.view()));
+        let mut g = gram(c.view());
         let (clip_a, n_a) = clip(&product([a.transpose(), a.as_ref()]), margins.a, "A")?;
         let (clip_c, n_c) = clip(&g, margins.c, "C")?;
         let a = clip_a.map_or_else(|| a.clone(), |clip| product([a.as_ref(), clip.as_ref()]));
         if let Some(clip) = clip_c {
             c = times(c.view(), &clip);
-            g = symmetric(&cross(c.view(), c.view()));
+            g = gram(c.view());
         }
         Ok(Canonical { a, c, g, n_clipped: n_a + n_c })
     }
 
     /// A model that was put right before.
     pub(crate) fn restored(a: Mat<f64>, c: Panel<T>) -> Canonical<T> {
-        let g = symmetric(&cross(c.view(), c.view()));
+        let g = gram(c.view());
         Canonical { a, c, g, n_clipped: 0 }
     }
 
@@ -102,7 +103,7 @@ impl<T: Real> Canonical<T> {
         let c = times(self.c.view(), &rotation);
         let turned = Canonical {
             a: turn(&self.a, &rotation),
-            g: symmetric(&cross(c.view(), c.view())),
+            g: gram(c.view()),
             c,
             n_clipped: self.n_clipped,
         };
@@ -153,13 +154,13 @@ fn clip(
 /// x · of_x + c · of_c, in place of x.
 fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f64>) -> Panel<T> {
     let (n, stride) = (x.n_cols(), x.stride());
-    let (of_x, of_c) = (narrow::<T>(of_x.as_ref()), narrow::<T>(of_c.as_ref()));
+    let (of_x, of_c) = (Factor::<T>::new(of_x.as_ref()), Factor::<T>::new(of_c.as_ref()));
     x.par_blocks(256).for_each(|(first, block)| {
         let (copy, n_rows) = (block.to_vec(), block.len() / stride);
         let mut out = view_mut(block, n_rows, n, stride);
         let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
-        matmul(out.as_mut(), Accum::Replace, x, of_x.as_ref(), T::one(), Par::Seq);
-        matmul(out, Accum::Add, c, of_c.as_ref(), T::one(), Par::Seq);
+        matmul(out.as_mut(), Accum::Replace, x, of_x.view(), T::one(), Par::Seq);
+        matmul(out, Accum::Add, c, of_c.view(), T::one(), Par::Seq);
     });
     x
 }

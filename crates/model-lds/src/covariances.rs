@@ -1,6 +1,7 @@
 //! The covariances Ψ_k of words k tokens apart, which are all that is learned from.
 
-use crate::panel::{Panel, cross, times};
+use crate::panel::{Panel, times};
+use crate::sums::cross;
 use faer::Mat;
 use latens_math::Real;
 

@@ -3,9 +3,10 @@
 
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::linalg::{cholesky, evd, lu, svd};
-use faer::{Accum, Mat, MatRef, Par};
+use faer::linalg::{cholesky, evd, svd};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use thiserror::Error;
 
 /// A matrix has not the property that it must have.
@@ -26,16 +27,42 @@ pub enum NumericError {
     NotConverging(&'static str),
 }
 
-/// The product of matrices, from left to right. Large ones are shared out to threads in fixed tiles.
+/// The product of matrices, from left to right. Large ones are shared out to threads in fixed halves.
 pub(crate) fn product<const N: usize>(factors: [MatRef<'_, f64>; N]) -> Mat<f64> {
-    let mut result = factors[0].to_owned();
-    for factor in &factors[1..] {
-        let mut next = Mat::zeros(result.nrows(), factor.ncols());
-        let par = if result.nrows() < 128 { Par::Seq } else { Par::rayon(0) };
-        latens_nn::multiply(next.as_mut(), Accum::Replace, result.as_ref(), *factor, par);
-        result = next;
+    let [first, second, others @ ..] = &factors[..] else { return factors[0].to_owned() };
+    let mut result = product_of_two(*first, *second);
+    for factor in others {
+        result = product_of_two(result.as_ref(), *factor);
     }
     result
+}
+
+/// X + Y Z.
+pub(crate) fn add_product(mut x: Mat<f64>, y: MatRef<'_, f64>, z: MatRef<'_, f64>) -> Mat<f64> {
+    multiply(x.as_mut(), Accum::Add, y, z);
+    x
+}
+
+fn product_of_two(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(x.nrows(), y.ncols());
+    multiply(out.as_mut(), Accum::Replace, x, y);
+    out
+}
+
+/// Two halves of the columns are for two threads, always the same ones, so that the sums are the same for any number
+/// of them. More parts would be too small for full speed.
+fn multiply(out: MatMut<'_, f64>, accum: Accum, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
+    let n = out.ncols();
+    if n < 128 {
+        return matmul(out, accum, x, y, 1.0, Par::Seq);
+    }
+    let half = (n / 2).next_multiple_of(4);
+    let (left, right) = out.split_at_col_mut(half);
+    let (y_left, y_right) = y.split_at_col(half);
+    rayon::join(
+        || matmul(left, accum, x, y_left, 1.0, Par::Seq),
+        || matmul(right, accum, x, y_right, 1.0, Par::Seq),
+    );
 }
 
 pub(crate) fn identity(n: usize) -> Mat<f64> {
@@ -44,7 +71,11 @@ pub(crate) fn identity(n: usize) -> Mat<f64> {
 
 /// (X + Xᵀ) / 2.
 pub(crate) fn symmetric(x: &Mat<f64>) -> Mat<f64> {
-    Mat::from_fn(x.nrows(), x.ncols(), |i, j| 0.5 * (x[(i, j)] + x[(j, i)]))
+    let mut out = x + x.transpose();
+    for j in 0..out.ncols() {
+        out.col_as_slice_mut(j).iter_mut().for_each(|value| *value *= 0.5);
+    }
+    out
 }
 
 pub(crate) fn trace(x: &Mat<f64>) -> f64 {
@@ -58,8 +89,16 @@ pub(crate) fn trace_of_product(x: &Mat<f64>, y: &Mat<f64>) -> f64 {
 }
 
 pub(crate) fn frobenius(x: &Mat<f64>) -> f64 {
-    let columns = x.as_ref().col_iter();
-    columns.map(|column| column.iter().map(|value| value * value).sum::<f64>()).sum::<f64>().sqrt()
+    // Several sums side by side, since the order of a single one would keep it from being a vector.
+    let mut sums = [0.0; 16];
+    for j in 0..x.ncols() {
+        let (chunks, rest) = x.col_as_slice(j).as_chunks::<16>();
+        for chunk in chunks {
+            sums.iter_mut().zip(chunk).for_each(|(sum, value)| *sum += value * value);
+        }
+        sums.iter_mut().zip(rest).for_each(|(sum, value)| *sum += value * value);
+    }
+    sums.iter().sum::<f64>().sqrt()
 }
 
 pub(crate) fn is_finite(x: &Mat<f64>) -> bool {
@@ -102,56 +141,6 @@ pub(crate) fn solve_lower(l: &Mat<f64>, mut x: Mat<f64>) -> Mat<f64> {
 /// L⁻¹ of a lower triangular L.
 pub(crate) fn inverse_lower(l: &Mat<f64>) -> Mat<f64> {
     solve_lower(l, identity(l.nrows()))
-}
-
-/// X⁻¹ Y.
-pub(crate) fn solve(
-    x: &Mat<f64>,
-    y: &Mat<f64>,
-    name: &'static str,
-) -> Result<Mat<f64>, NumericError> {
-    let (n, mut factors) = (x.nrows(), x.clone());
-    let (mut forward, mut backward) = (vec![0usize; n], vec![0usize; n]);
-    let scratch = lu::partial_pivoting::factor::lu_in_place_scratch::<usize, f64>(
-        n,
-        n,
-        Par::Seq,
-        Default::default(),
-    );
-    let (_, permutation) = lu::partial_pivoting::factor::lu_in_place(
-        factors.as_mut(),
-        &mut forward,
-        &mut backward,
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    );
-    let mut out = y.clone();
-    let scratch =
-        lu::partial_pivoting::solve::solve_in_place_scratch::<usize, f64>(n, y.ncols(), Par::Seq);
-    lu::partial_pivoting::solve::solve_in_place(
-        factors.as_ref(),
-        factors.as_ref(),
-        permutation,
-        out.as_mut(),
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-    );
-    if is_finite(&out) { Ok(out) } else { Err(NumericError::Singular(name)) }
-}
-
-/// Y X⁻¹.
-pub(crate) fn solve_right(
-    y: &Mat<f64>,
-    x: &Mat<f64>,
-    name: &'static str,
-) -> Result<Mat<f64>, NumericError> {
-    let solved = solve(&x.transpose().to_owned(), &y.transpose().to_owned(), name)?;
-    Ok(solved.transpose().to_owned())
-}
-
-pub(crate) fn inverse(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
-    solve(x, &identity(x.nrows()), name)
 }
 
 /// X = U diag(values) Uᵀ of a symmetric X, values ascending.

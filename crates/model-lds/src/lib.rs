@@ -44,8 +44,12 @@ mod steady;
 mod solvers;
 mod covariances;
 mod moments;
+mod hankel;
+mod lag_pass;
 mod panel;
+mod sums;
 mod dense;
+mod lu;
 #[cfg(test)]
 mod tests;
 

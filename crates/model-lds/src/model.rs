@@ -111,7 +111,7 @@ impl Lds {
         inputs.scale_rows(&mu.iter().enumerate().map(scale).collect::<Vec<_>>());
         let mut weighted = inputs.clone();
         weighted.scale_rows(&mu.iter().map(|mu| mu.sqrt() as f32).collect::<Vec<_>>());
-        let type_moment = crate::panel::cross(weighted.view(), weighted.view());
+        let type_moment = crate::sums::gram(weighted.view());
         let whitening = Whitening {
             types: whitening(&type_moment)?,
             filtered: whitening(&filtered_moment)?,

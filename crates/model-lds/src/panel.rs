@@ -1,6 +1,5 @@
 //! Tall matrices, a row a word: stored row after row in the precision T, worked on in blocks of rows by
-//! all threads. Sums over rows are in double precision from block to block, in an order that does not
-//! depend on the threads.
+//! all threads.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
@@ -11,11 +10,8 @@ use std::ops::Range;
 /// Rows begin at multiples of so many numbers, which are a whole number of vectors.
 const ALIGN: usize = 16;
 
-/// So many rows are summed up in the precision T before they go to a sum in double precision.
-const SUMMED_ROWS: usize = 512;
-
-/// Into so many parts a sum over rows is shared out.
-const N_PARTS: usize = 32;
+/// So many rows are worked on at once.
+const BLOCK_ROWS: usize = 512;
 
 /// A matrix of many rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +59,6 @@ impl<T: Real> Panel<T> {
         &self.values
     }
 
-    pub(crate) fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
-    }
-
     pub(crate) fn row(&self, row: usize) -> &[T] {
         &self.values[row * self.stride..][..self.n_cols]
     }
@@ -107,10 +99,25 @@ impl<T: Real> Panel<T> {
         self.values.par_chunks_mut(n_rows * stride).enumerate().map(move |(i, b)| (i * n_rows, b))
     }
 
+    /// Ranges of rows that follow each other from the first to the last, to be worked on at the same time.
+    pub(crate) fn par_parts<'a>(
+        &'a mut self,
+        parts: &'a [Range<usize>],
+    ) -> impl IndexedParallelIterator<Item = (Range<usize>, &'a mut [T])> {
+        let (stride, mut rest) = (self.stride, &mut self.values[..]);
+        let mut cut = Vec::with_capacity(parts.len());
+        for rows in parts {
+            let (part, others) = rest.split_at_mut(rows.len() * stride);
+            cut.push((rows.clone(), part));
+            rest = others;
+        }
+        cut.into_par_iter()
+    }
+
     /// Multiplies each row by a number.
     pub(crate) fn scale_rows(&mut self, factors: &[T]) {
         let stride = self.stride;
-        self.par_blocks(SUMMED_ROWS).for_each(|(first, block)| {
+        self.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
             for (row, &factor) in block.chunks_exact_mut(stride).zip(&factors[first..]) {
                 row.iter_mut().for_each(|value| *value *= factor);
             }
@@ -124,13 +131,13 @@ impl<T: Real> Panel<T> {
         assert_eq!(n_in, n_out, "the same shape again");
         let stride = if self.n_cols == n_in { self.stride } else { n_in };
         assert_eq!(self.values.len() % stride, 0, "whole rows");
-        let right = narrow::<T>(right.as_ref());
-        self.values.par_chunks_mut(SUMMED_ROWS * stride).for_each(|block| {
+        let right = Factor::<T>::new(right.as_ref());
+        self.values.par_chunks_mut(BLOCK_ROWS * stride).for_each(|block| {
             let copy = block.to_vec();
             let n_rows = block.len() / stride;
             let out = view_mut(block, n_rows, n_in, stride);
             let copy = view(&copy, n_rows, n_in, stride);
-            matmul(out, Accum::Replace, copy, right.as_ref(), T::one(), Par::Seq);
+            matmul(out, Accum::Replace, copy, right.view(), T::one(), Par::Seq);
         });
     }
 }
@@ -150,129 +157,42 @@ pub(crate) fn view_mut<T>(
     MatMut::from_column_major_slice_with_stride_mut(values, n_cols, n_rows, stride).transpose_mut()
 }
 
-/// A matrix in the precision T.
-pub(crate) fn narrow<T: Real>(x: MatRef<'_, f64>) -> Mat<T> {
-    Mat::from_fn(x.nrows(), x.ncols(), |i, j| T::of(x[(i, j)]))
+/// A small matrix in the precision T that tall ones are multiplied with from the right.
+///
+/// It is stored transposed, which is how products read it without rearranging it, and in whole vectors: what lies
+/// beyond the last number of a vector takes part in the work, and where it is no part of the matrix may be anything
+/// that was in memory before, even numbers that are not normal, with which processors are a hundred times slower.
+pub(crate) struct Factor<T> {
+    values: Mat<T>,
+    n_cols: usize,
+}
+
+impl<T: Real> Factor<T> {
+    pub(crate) fn new(x: MatRef<'_, f64>) -> Factor<T> {
+        let mut values = Mat::zeros(x.ncols().next_multiple_of(ALIGN), x.nrows());
+        for i in 0..x.nrows() {
+            let row = x.row(i);
+            let out = values.col_as_slice_mut(i).iter_mut();
+            out.zip(row.iter()).for_each(|(out, &value)| *out = T::of(value));
+        }
+        Factor { values, n_cols: x.ncols() }
+    }
+
+    pub(crate) fn view(&self) -> MatRef<'_, T> {
+        self.values.as_ref().subrows(0, self.n_cols).transpose()
+    }
 }
 
 /// left · right for a tall matrix on the left and a small one on the right.
 pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> {
     let mut out = Panel::zeros(left.nrows(), right.ncols());
-    let right = narrow::<T>(right.as_ref());
+    let right = Factor::<T>::new(right.as_ref());
     let (n_cols, stride) = (out.n_cols, out.stride);
-    out.par_blocks(SUMMED_ROWS).for_each(|(first, block)| {
+    out.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
         let n_rows = block.len() / stride;
         let out = view_mut(block, n_rows, n_cols, stride);
         let left = left.subrows(first, n_rows);
-        matmul(out, Accum::Replace, left, right.as_ref(), T::one(), Par::Seq);
+        matmul(out, Accum::Replace, left, right.view(), T::one(), Par::Seq);
     });
     out
-}
-
-/// leftᵀ · right of two tall matrices.
-pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f64> {
-    assert_eq!(left.nrows(), right.nrows(), "the same rows");
-    let parts: Vec<Mat<f64>> = parts(left.nrows())
-        .into_par_iter()
-        .map(|rows| {
-            let mut sum = Sum::new(left.ncols(), right.ncols());
-            for first in rows.clone().step_by(SUMMED_ROWS) {
-                let n_rows = SUMMED_ROWS.min(rows.end - first);
-                sum.add(left.subrows(first, n_rows), right.subrows(first, n_rows));
-            }
-            sum.finish()
-        })
-        .collect();
-    total(parts).unwrap_or_else(|| Mat::zeros(left.ncols(), right.ncols()))
-}
-
-fn parts(n_rows: usize) -> Vec<Range<usize>> {
-    let length = n_rows.div_ceil(N_PARTS).max(SUMMED_ROWS);
-    (0..n_rows).step_by(length).map(|first| first..(first + length).min(n_rows)).collect()
-}
-
-/// The sum of matrices, in their order.
-pub(crate) fn total(parts: Vec<Mat<f64>>) -> Option<Mat<f64>> {
-    parts.into_iter().reduce(|mut sum, part| {
-        sum += &part;
-        sum
-    })
-}
-
-/// Σ leftᵀ · right over blocks of rows.
-pub(crate) struct Sum<T> {
-    block: Mat<T>,
-    n_rows: usize,
-    sum: Mat<f64>,
-}
-
-impl<T: Real> Sum<T> {
-    pub(crate) fn new(n_rows: usize, n_cols: usize) -> Sum<T> {
-        Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, sum: Mat::zeros(n_rows, n_cols) }
-    }
-
-    pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
-        if self.n_rows + left.nrows() > SUMMED_ROWS {
-            self.flush();
-        }
-        let accum = if self.n_rows == 0 { Accum::Replace } else { Accum::Add };
-        matmul(self.block.as_mut(), accum, left.transpose(), right, T::one(), Par::Seq);
-        self.n_rows += left.nrows();
-    }
-
-    fn flush(&mut self) {
-        if self.n_rows == 0 {
-            return;
-        }
-        for (sum, block) in self.sum.as_mut().col_iter_mut().zip(self.block.as_ref().col_iter()) {
-            sum.iter_mut().zip(block.iter()).for_each(|(sum, &value)| *sum += value.wide());
-        }
-        self.n_rows = 0;
-    }
-
-    pub(crate) fn finish(mut self) -> Mat<f64> {
-        self.flush();
-        self.sum
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use latens_math::Rng;
-
-    fn random<T: Real>(n_rows: usize, n_cols: usize, rng: &mut Rng) -> Panel<T> {
-        let values: Vec<T> = (0..n_rows * n_cols).map(|_| T::of(rng.normal())).collect();
-        Panel::from_rows(n_rows, n_cols, &values)
-    }
-
-    fn entry<T: Real>(panel: &Panel<T>, i: usize, j: usize) -> f64 {
-        panel.row(i)[j].wide()
-    }
-
-    fn check<T: Real>(tolerance: f64) {
-        let mut rng = Rng::new(1);
-        for (n_rows, n, m) in [(1, 1, 1), (8, 2, 2), (8, 96, 2), (1500, 5, 17), (700, 20, 3)] {
-            let (a, b) = (random::<T>(n_rows, n, &mut rng), random::<T>(n_rows, m, &mut rng));
-            let gram = cross(a.view(), b.view());
-            let right = Mat::from_fn(n, m, |_, _| rng.normal());
-            let wide = times(a.view(), &right);
-            for j in 0..m {
-                for i in 0..n {
-                    let sum: f64 = (0..n_rows).map(|k| entry(&a, k, i) * entry(&b, k, j)).sum();
-                    assert!((gram[(i, j)] - sum).abs() < tolerance * 40.0, "{n_rows} {n} {m}");
-                }
-                for i in 0..n_rows {
-                    let sum: f64 = (0..n).map(|k| entry(&a, i, k) * right[(k, j)]).sum();
-                    assert!((entry(&wide, i, j) - sum).abs() < tolerance, "{n_rows} {n} {m}: {j}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn products_are_their_definition() {
-        check::<f64>(1e-13);
-        check::<f32>(3e-5);
-    }
 }

@@ -1,28 +1,29 @@
 //! Matrix equations of the stationary state, by doubling: every step squares what is left of the error.
 
-use crate::dense::{
-    NumericError, frobenius, identity, inverse, is_finite, product, solve, symmetric,
-};
+use crate::dense::{NumericError, add_product, frobenius, identity, is_finite, product, symmetric};
+use crate::lu::{Lu, solve};
 use faer::Mat;
 use std::sync::Arc;
 
 const MOST_STEPS: usize = 60;
 
+/// A^(2^k) and B^(2^k); no B where it is Aᵀ.
+type Powers = (Mat<f64>, Option<Mat<f64>>);
+
 /// Solves X = A X B + F for many F: the powers of A and B are made once.
 #[derive(Clone, Debug)]
 pub(crate) struct Sylvester {
-    /// A^(2^k) and B^(2^k).
-    powers: Vec<Arc<[Mat<f64>; 2]>>,
+    powers: Vec<Arc<Powers>>,
 }
 
 impl Sylvester {
     pub(crate) fn new(a: Mat<f64>, b: Mat<f64>) -> Sylvester {
-        Sylvester { powers: vec![Arc::new([a, b])] }
+        Sylvester { powers: vec![Arc::new((a, Some(b)))] }
     }
 
     /// X = A X Aᵀ + F.
     pub(crate) fn symmetric(a: &Mat<f64>) -> Sylvester {
-        Sylvester::new(a.clone(), a.transpose().to_owned())
+        Sylvester { powers: vec![Arc::new((a.clone(), None))] }
     }
 
     pub(crate) fn solve(&mut self, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
@@ -38,12 +39,13 @@ impl Sylvester {
         let mut x = f.clone();
         for step in 0..MOST_STEPS {
             if step == self.powers.len() {
-                let [a, b] = &*self.powers[step - 1];
-                let squares = [a, b].map(|power| product([power.as_ref(), power.as_ref()]));
-                self.powers.push(Arc::new(squares));
+                let (a, b) = &*self.powers[step - 1];
+                let square = |power: &Mat<f64>| product([power.as_ref(), power.as_ref()]);
+                self.powers.push(Arc::new((square(a), b.as_ref().map(square))));
             }
-            let [a, b] = &*self.powers[step];
-            let increment = product([a.as_ref(), x.as_ref(), b.as_ref()]);
+            let (a, b) = &*self.powers[step];
+            let b = b.as_ref().map_or_else(|| a.transpose(), |b| b.as_ref());
+            let increment = product([a.as_ref(), x.as_ref(), b]);
             x += &increment;
             let (change, size) = (frobenius(&increment), frobenius(&x));
             if !size.is_finite() {
@@ -70,16 +72,16 @@ pub(crate) fn riccati(a: &Mat<f64>, q: &Mat<f64>, r: &Mat<f64>) -> Result<Mat<f6
     let name = "the covariance of the prediction";
     let (mut a, mut g, mut s) = (a.transpose().to_owned(), r.clone(), q.clone());
     for _ in 0..MOST_STEPS {
-        let w = identity(a.nrows()) + product([g.as_ref(), s.as_ref()]);
-        let w = inverse(&w, name)?;
-        let wa = product([w.as_ref(), a.as_ref()]);
+        let w = Lu::new(&add_product(identity(a.nrows()), g.as_ref(), s.as_ref()));
+        let wa = w.solve(&a, name)?;
         let increment = symmetric(&product([a.transpose(), s.as_ref(), wa.as_ref()]));
-        g = symmetric(&(&g + product([a.as_ref(), w.as_ref(), g.as_ref(), a.transpose()])));
-        a = product([a.as_ref(), wa.as_ref()]);
         s += &increment;
         if frobenius(&increment) <= 1e-14 * frobenius(&s) {
             return if is_finite(&s) { Ok(s) } else { Err(NumericError::NotConverging(name)) };
         }
+        let wg = w.solve(&g, name)?;
+        g += &symmetric(&product([a.as_ref(), wg.as_ref(), a.transpose()]));
+        a = product([a.as_ref(), wa.as_ref()]);
     }
     Err(NumericError::NotConverging(name))
 }
@@ -95,7 +97,10 @@ pub(crate) fn riccati_by_filtering(
 ) -> Result<Mat<f64>, NumericError> {
     let mut s = lyapunov(a, q)?;
     for _ in 0..100_000 {
-        let n = inverse(&(identity(a.nrows()) + product([g.as_ref(), (&s - e).as_ref()])), "S")?;
+        let n = crate::lu::inverse(
+            &(identity(a.nrows()) + product([g.as_ref(), (&s - e).as_ref()])),
+            "S",
+        )?;
         let gain = product([s.as_ref(), n.as_ref(), g.as_ref(), s.as_ref()]);
         let next = symmetric(&(product([a.as_ref(), (&s - gain).as_ref(), a.transpose()]) + q));
         let change = frobenius(&(&next - &s));

@@ -1,8 +1,7 @@
 //! A model and its steady state: what filter and smoother tend to after a few words. All of it is h × h.
 
-use crate::dense::{
-    NumericError, cholesky, identity, inverse, log_det, product, solve_lower, symmetric,
-};
+use crate::dense::{NumericError, cholesky, identity, log_det, product, solve_lower, symmetric};
+use crate::lu::inverse;
 use crate::solvers::{Sylvester, riccati, smoother_gain};
 use faer::Mat;
 

@@ -6,12 +6,11 @@
 
 use crate::canonical::{Canonical, Margins, regauge};
 use crate::covariances::Covariances;
-use crate::dense::{
-    NumericError, eigen, identity, inverse, product, solve, solve_right, spectral_radius,
-    symmetric, trace,
-};
-use crate::panel::{Panel, cross, times};
+use crate::dense::{NumericError, eigen, identity, product, spectral_radius, symmetric, trace};
+use crate::lu::{inverse, solve, solve_right};
+use crate::panel::{Panel, times};
 use crate::solvers::lyapunov;
+use crate::sums::{cross, gram};
 use faer::{Mat, MatRef};
 use latens_math::{Real, Rng};
 use rayon::prelude::*;
@@ -60,7 +59,7 @@ pub(crate) fn decompose<T: Real, E: From<NumericError>>(
     orthonormalise(&mut basis, width)?;
     let image = covariances.transposed_hankel(n_blocks, basis.clone());
     step()?;
-    let squares = eigen(&symmetric(&cross(image.cut(width), image.cut(width))), "the covariances")?;
+    let squares = eigen(&gram(image.cut(width)), "the covariances")?;
     let dim = dim.min(width);
     let largest = |i: usize| squares.values[width - 1 - i].max(0.0).sqrt();
     let left = Mat::from_fn(width, dim, |i, j| squares.vectors[(i, width - 1 - j)]);
@@ -79,7 +78,7 @@ fn random<T: Real>(n_rows: usize, n_cols: usize, seed: u64) -> Panel<T> {
 
 /// Makes the columns orthonormal; those that depend on others become zero.
 fn orthonormalise<T: Real>(x: &mut Panel<T>, width: usize) -> Result<(), NumericError> {
-    let gram = symmetric(&cross(x.cut(width), x.cut(width)));
+    let gram = gram(x.cut(width));
     let eigen = eigen(&gram, "the covariances")?;
     let least = 1e-13 * eigen.greatest();
     let factors: Vec<f64> = eigen
@@ -195,7 +194,7 @@ impl<T: Real> Decomposition<T> {
         a: &Mat<f64>,
         c: &Panel<T>,
     ) -> Result<(Mat<f64>, f64), NumericError> {
-        let g = symmetric(&cross(c.view(), c.view()));
+        let g = gram(c.view());
         let last = cross(self.block(&self.image, self.n_blocks - 1), c.view());
         let gx_c = product([self.image_to_delta().transpose(), last.as_ref()]);
         // F = Gx C G⁻¹ is A Σ if the model holds.

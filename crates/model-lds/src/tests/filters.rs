@@ -5,10 +5,11 @@ use super::invariants::{first_model, to_mat};
 use super::toy::{golden, golden_tokens, markov_text, moments, sharp_markov_text};
 use crate::asos::expectations;
 use crate::covariances::Covariances;
-use crate::dense::{cholesky, identity, inverse, product};
+use crate::dense::{cholesky, identity, product};
 use crate::filter::{filter, rows, smooth};
 use crate::learner::to_rows;
 use crate::likelihood::{Run, TextGain};
+use crate::lu::inverse;
 use crate::moments::Moments;
 use crate::panel::Panel;
 use crate::solvers::lyapunov;
@@ -198,7 +199,7 @@ fn expectations_from_counts_are_those_over_the_text() {
     assert!(gain > 0.05, "there is something to predict: {gain}");
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
     let smoothed = Panel::from_rows(n, 5, &smoothed);
-    let moment = crate::panel::cross(smoothed.view(), smoothed.view());
+    let moment = crate::sums::cross(smoothed.view(), smoothed.view());
     let moment = faer::Scale(1.0 / n as f64) * &moment;
     let bounds =
         [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];

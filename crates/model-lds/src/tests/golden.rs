@@ -7,9 +7,10 @@ use crate::canonical::Canonical;
 use crate::covariances::{Covariances, Side};
 use crate::dense::{NumericError, eigenvalues, identity, product, singular};
 use crate::moments::Moments;
-use crate::panel::{Panel, cross};
+use crate::panel::Panel;
 use crate::steady::{Dynamics, Steady};
 use crate::subspace::{Sketch, decompose};
+use crate::sums::cross;
 use faer::Mat;
 
 pub(super) fn dense(moments: &Moments<f64>, lag: usize) -> Mat<f64> {
@@ -180,7 +181,7 @@ fn the_m_step_before_its_gauge_is_changed() {
     let (model, c) = fixed(&moments);
     let steady = Steady::of(&model).unwrap();
     let found = expectations(&moments, &model, &steady, &c, 3, true).unwrap();
-    let divide = |x: &Mat<f64>| crate::dense::solve_right(x, &found.state, "Exx").unwrap();
+    let divide = |x: &Mat<f64>| crate::lu::solve_right(x, &found.state, "Exx").unwrap();
     let a = divide(&found.next_state);
     let expected = [0.236801381623, 0.418484571038, -0.013024536667, 0.230005177147];
     assert_close(&a, &expected, 1e-9, "A");

@@ -6,14 +6,15 @@ use crate::asos::expectations;
 use crate::canonical::Canonical;
 use crate::covariances::{Covariances, Side, Weights};
 use crate::dense::{
-    NumericError, cholesky, eigen, frobenius, identity, inverse, product, spectral_radius,
-    symmetric,
+    NumericError, cholesky, eigen, frobenius, identity, product, spectral_radius, symmetric,
 };
+use crate::lu::inverse;
 use crate::moments::Moments;
-use crate::panel::{Panel, cross};
+use crate::panel::Panel;
 use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::steady::{Dynamics, Steady, precision};
 use crate::subspace::{Sketch, decompose};
+use crate::sums::cross;
 use faer::Mat;
 use latens_math::{Real, Rng};
 

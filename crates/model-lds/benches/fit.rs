@@ -1,0 +1,91 @@
+//! One product with the block Hankel matrix, and one step of EM, on made-up text of Zipfian words.
+//!
+//! Trainers tell after every product and step; what is timed lies between two such reports, so that neither the
+//! counts nor the finished model count.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use latens_corpus::Corpus;
+use latens_model::Params;
+use latens_model_lds::{Lds, LdsParams, Training};
+use latens_testkit::zipfian_corpus;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Sizes of text and model; `paper` has those of the Penn Treebank.
+const SIZES: [Size; 3] = [
+    Size { name: "tiny", n_words: 1_000, n_sentences: 500, dim: 16 },
+    Size { name: "small", n_words: 5_000, n_sentences: 5_000, dim: 100 },
+    Size { name: "paper", n_words: 10_000, n_sentences: 42_000, dim: 200 },
+];
+
+struct Size {
+    name: &'static str,
+    n_words: usize,
+    n_sentences: usize,
+    dim: usize,
+}
+
+/// So many steps are taken from one first model, since made-up text has little to learn.
+const MOST_STEPS: u64 = 8;
+
+fn benches(criterion: &mut Criterion) {
+    for size in &SIZES {
+        let corpus = zipfian_corpus(size.n_words, size.n_sentences, 1);
+        let params = LdsParams {
+            dim: size.dim,
+            pseudo_counts: Some(20.0),
+            n_iterations: 100_000,
+            power_iterations: 4,
+            ..LdsParams::default()
+        };
+        let mut group = criterion.benchmark_group(size.name);
+        group.sample_size(10);
+        group.throughput(Throughput::Elements(n_pairs(&params, &corpus)));
+        for (name, phase) in
+            [("product with the Hankel matrix", "find the subspace"), ("EM step", "learn")]
+        {
+            group.bench_function(name, |bench| {
+                bench.iter_custom(|n| {
+                    let runs = (0..n).step_by(MOST_STEPS as usize);
+                    runs.map(|done| time(&params, &corpus, phase, MOST_STEPS.min(n - done))).sum()
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+/// How many pairs of words were seen, over all lags.
+fn n_pairs(params: &LdsParams, corpus: &Corpus) -> u64 {
+    let training = training(params, corpus);
+    training.counts.lags().iter().map(|lag| lag.nnz() as u64).sum()
+}
+
+fn training<'a>(params: &LdsParams, corpus: &Corpus) -> Training<'a> {
+    let params = params.clone().validate().expect("they are right");
+    let counted = Training::of(&params, corpus, None, &mut |_| ControlFlow::Continue(()));
+    counted.expect("there are pairs")
+}
+
+/// How long `n` reports of a phase take after its first one.
+fn time(params: &LdsParams, corpus: &Corpus, phase: &str, n: u64) -> Duration {
+    let training = training(params, corpus);
+    let params = params.clone().validate().expect("they are right");
+    let (mut n_reports, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
+    let fitted = Lds::fit(&params, training, &mut |progress| {
+        if progress.phase != phase {
+            return ControlFlow::Continue(());
+        }
+        n_reports += 1;
+        if n_reports == 1 {
+            started = Instant::now();
+        }
+        taken = started.elapsed();
+        if n_reports > n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(fitted.is_err(), "it was stopped");
+    taken
+}
+
+criterion_group!(fit, benches);
+criterion_main!(fit);

@@ -1,0 +1,150 @@
+//! One pass over all covariances for a step of EM.
+
+use crate::covariances::{Covariances, Pass, Side, Weights};
+use crate::moments::{Centre, Moments};
+use crate::panel::{Factor, Panel, view, view_mut};
+use crate::sums::{Sum, total};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, Par};
+use latens_math::{Csr, Real, Strips};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// So many rows of all products with a strip are held at once: enough that the strip is worth fetching.
+const BLOCK_ROWS: usize = 512;
+
+/// [`Covariances::pass`] of a text: all products of a few rows with a strip of C are made at once and used where
+/// they are, so that none is ever stored as a whole.
+pub(crate) struct LagPass<'a, T> {
+    moments: &'a Moments<T>,
+    c: &'a Panel<T>,
+    strips: Strips<T>,
+    n_lags: usize,
+    /// The products that a block has: later words first, lag after lag.
+    products: Vec<Product<'a, T>>,
+    weights: Option<&'a Weights>,
+}
+
+struct Product<'a, T> {
+    counts: &'a Csr<T>,
+    sums: &'a [f64],
+    centre: Centre<T>,
+}
+
+impl<'a, T: Real> LagPass<'a, T> {
+    pub(crate) fn new(
+        moments: &'a Moments<T>,
+        c: &'a Panel<T>,
+        n_lags: usize,
+        weights: Option<&'a Weights>,
+    ) -> LagPass<'a, T> {
+        let sides =
+            if weights.is_some() { &[Side::Later, Side::Earlier][..] } else { &[Side::Later] };
+        let mut products = Vec::new();
+        for &side in sides {
+            let centres = moments.centres(1..n_lags + 1, side, c);
+            products.extend(centres.into_iter().zip(1..).map(|(centre, lag)| Product {
+                counts: moments.counts(lag, side),
+                sums: moments.sums(lag, side),
+                centre,
+            }));
+        }
+        let strips = Strips::new(c.values(), c.stride(), 1);
+        LagPass { moments, c, strips, n_lags, products, weights }
+    }
+
+    pub(crate) fn run(&self) -> Pass<T> {
+        let n = self.c.n_cols();
+        let mut r = vec![Mat::zeros(n, n); self.n_lags];
+        let mut sum = Panel::zeros(self.c.n_rows(), if self.weights.is_some() { n } else { 0 });
+        for (strip, columns) in self.strips.ranges().iter().enumerate() {
+            let pass = StripPass {
+                all: self,
+                strip,
+                columns: columns.clone(),
+                weights: self.weights.map(|weights| stacked(weights, columns.clone())),
+            };
+            let parts = sum.par_parts(self.moments.parts());
+            let sums: Vec<Sum<T>> = parts
+                .map_init(|| pass.scratch(), |block, (rows, out)| pass.part(rows, out, block))
+                .collect();
+            let width = columns.len();
+            r.par_iter_mut().enumerate().for_each(|(lag, r)| {
+                let real = columns.start..columns.end.min(n);
+                let own = lag * width..lag * width + real.len();
+                r.as_mut().subcols_mut(real.start, real.len()).copy_from(total(&sums, own));
+            });
+        }
+        Pass { r, sum }
+    }
+}
+
+/// All weights for a strip, one under the other, as the products lie side by side.
+fn stacked<T: Real>(weights: &Weights, columns: Range<usize>) -> Factor<T> {
+    let Weights { right, left } = weights;
+    let n = right[0].ncols();
+    let mut stacked = Mat::zeros((right.len() + left.len()) * columns.len(), n);
+    for (i, weights) in right.iter().chain(left).enumerate() {
+        let rows = weights.subrows(columns.start, columns.end.min(n) - columns.start);
+        stacked.subrows_mut(i * columns.len(), rows.nrows()).copy_from(rows);
+    }
+    Factor::new(stacked.as_ref())
+}
+
+/// The part of a pass that one strip of C has.
+struct StripPass<'a, T> {
+    all: &'a LagPass<'a, T>,
+    strip: usize,
+    columns: Range<usize>,
+    weights: Option<Factor<T>>,
+}
+
+impl<T: Real> StripPass<'_, T> {
+    /// How many numbers a row of all products has.
+    fn width(&self) -> usize {
+        self.all.products.len() * self.columns.len()
+    }
+
+    /// Room for a block of all products.
+    fn scratch(&self) -> Vec<T> {
+        vec![T::zero(); BLOCK_ROWS.min(self.all.c.n_rows()) * self.width()]
+    }
+
+    /// Adds the weighted products of some rows to `out`; Σ Cᵀ Ψ_k C over them comes back, the lags side by
+    /// side.
+    fn part(&self, rows: Range<usize>, out: &mut [T], block: &mut [T]) -> Sum<T> {
+        let LagPass { c, n_lags, .. } = *self.all;
+        let (n, stride, width) = (c.n_cols(), c.stride(), self.width());
+        let of_r = n_lags * self.columns.len();
+        let mut sum = Sum::new(n, of_r);
+        for first in rows.clone().step_by(BLOCK_ROWS) {
+            let n_rows = BLOCK_ROWS.min(rows.end - first);
+            self.products(first..first + n_rows, &mut block[..n_rows * width]);
+            let block = view(block, n_rows, width, width);
+            sum.add(c.view().subrows(first, n_rows), block.subcols(0, of_r));
+            if let Some(weights) = &self.weights {
+                let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];
+                let out = view_mut(out, n_rows, n, stride);
+                matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
+            }
+        }
+        sum
+    }
+
+    /// Some rows of all products with the strip.
+    fn products(&self, rows: Range<usize>, block: &mut [T]) {
+        let LagPass { moments, strips, products, .. } = self.all;
+        let (width, n) = (self.width(), self.columns.len());
+        for (row, block) in rows.clone().zip(block.chunks_exact_mut(width)) {
+            let v = moments.null_vector()[row];
+            for (product, out) in products.iter().zip(block.chunks_exact_mut(n)) {
+                let own = [v, T::of(product.sums[row])];
+                product.centre.start(self.columns.clone(), own, out);
+            }
+        }
+        for (i, product) in products.iter().enumerate() {
+            let counts = (product.counts, rows.clone());
+            strips.add_product(self.strip, counts, &mut block[i * n..], width);
+        }
+    }
+}
