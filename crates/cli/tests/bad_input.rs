@@ -470,8 +470,6 @@ fn a_device_that_is_not_there_is_told() {
     folder.write("text", "a b c\nb c a\nc a b\n");
     let small = "text --n-states 4 --n-clusters 2 --dim 4 --device cuda";
     train_hmm(&folder, small).assert_refused("cannot use the device `cuda`");
-    train_hmm(&folder, &format!("{small} --parameterization scalar --learning gradient"))
-        .assert_refused("`device` must be `cpu` for a model with numbers of their own");
     let letters = format!("{small} --word-vectors chars");
     train_hmm(&folder, &letters).assert_refused("words read off letters");
     folder.run("train hmm text --device gpu -o hmm").assert_refused("a device is `cpu` or `cuda`");

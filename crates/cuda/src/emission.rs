@@ -29,7 +29,7 @@ pub struct Emissions {
     /// Where each cluster begins among the slots, and where the last one ends.
     pub(crate) begins: Array<u32>,
     cluster_of: Array<u32>,
-    /// A row of bits for each slot, of `stride` words each: the states that may emit it. No rows if all may.
+    /// A row of bits for each slot, of `stride` words each: the states that may emit it. `stride` is 0 if all may.
     pub(crate) allowed: Array<u32>,
     pub(crate) stride: usize,
     parts: Array<Part>,

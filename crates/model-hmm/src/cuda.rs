@@ -1,12 +1,11 @@
 //! The learner on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, probabilities and
 //! expected counts on the device.
 //!
-//! A step writes the logits of all pairs of states that take part once, in half precision if the states of a cluster
-//! come in eights. One pass over them finds their sums, writes the blocks that the batch uses, and puts minus the
-//! probabilities in their place; to these the expected transitions are added where there are any, which gives the derivatives
-//! but for a factor a row. No sentence is impossible or too unlikely
-//! here, since no transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in
-//! logarithms instead.
+//! A step writes the logits of all pairs of states that take part once. Those of networks are of half precision if there
+//! are clusters whose states come in eights. One pass over them finds their sums, writes the blocks that the batch uses,
+//! and puts minus the probabilities in their place; to these the expected transitions are added where there are any,
+//! which gives the derivatives but for a factor a row. No sentence is impossible or too unlikely here, since no
+//! transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in logarithms instead.
 
 mod em;
 mod logits;
@@ -123,6 +122,7 @@ impl<'a> CudaLearner<'a> {
     fn forward(&mut self, kept: &Kept, seed: Option<u64>) -> Result<(), CudaError> {
         let (n, k) = (kept.states.len(), kept.k);
         self.device.write(&kept.states, &mut self.kept)?;
+        // Nothing uses the old array any more: the end of the last step was waited for.
         self.side.reserve(&mut self.tables.emission, self.support.n_slots() * k)?;
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
         let place = Place { device, side, emissions, precision: *precision };

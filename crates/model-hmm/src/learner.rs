@@ -70,7 +70,7 @@ impl LearnerState {
 /// The learner on the CPU.
 pub(crate) struct CpuLearner<'a> {
     support: &'a Support,
-    params: &'a HmmParams,
+    clip: f64,
     parameters: Box<dyn Parameters<f32>>,
     weights: Vec<f32>,
     optimizer: AdamW<f32>,
@@ -84,7 +84,7 @@ pub(crate) struct CpuLearner<'a> {
 
 impl<'a> CpuLearner<'a> {
     pub(crate) fn new(
-        params: &'a HmmParams,
+        params: &HmmParams,
         support: &'a Support,
         parameters: Box<dyn Parameters<f32>>,
         state: LearnerState,
@@ -93,7 +93,7 @@ impl<'a> CpuLearner<'a> {
         let LearnerState { weights, mean, square, n_steps } = state;
         CpuLearner {
             support,
-            params,
+            clip: params.clip,
             parameters,
             gradient: vec![0.0; weights.len()],
             weights,
@@ -140,7 +140,7 @@ impl Learner for CpuLearner<'_> {
             self.log_prob = f64::NAN;
             return Ok(());
         }
-        let scale = -per_token * clip_factor(norm, self.params.clip);
+        let scale = -per_token * clip_factor(norm, self.clip);
         self.optimizer.update(weights, gradient, learning_rate, scale);
         self.log_prob = log_prob;
         Ok(())

@@ -17,7 +17,7 @@ const DIM: usize = 20;
 const N_ITERATIONS: usize = 10;
 
 fn benches(criterion: &mut Criterion) {
-    for (name, n_documents, n_topics) in [("50 topics", 1_000, 50), ("1000 topics", 5_000, 1_000)] {
+    for (name, n_documents, n_topics) in [("tiny", 1_000, 50), ("small", 5_000, 1_000)] {
         let (lexicon, documents) = themes(n_documents, n_topics);
         let mut group = criterion.benchmark_group(format!("lda, {name}"));
         begin(&mut group, &documents, N_ITERATIONS);
@@ -32,7 +32,7 @@ fn benches(criterion: &mut Criterion) {
     let (lexicon, documents) = themes(100, 10);
     let vectors = vectors(&lexicon);
     let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
-    let mut group = criterion.benchmark_group("glda, 10 topics of 20 dimensions");
+    let mut group = criterion.benchmark_group("glda, tiny");
     begin(&mut group, &documents, 2);
     for sampler in [
         Sampler::Naive,

@@ -34,16 +34,16 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
 
 /// The documents to learn from and those to test with, in the split by date.
 fn documents(data: &Path, quick: bool) -> Result<(Vec<Document>, Vec<Document>)> {
-    let (tests, mut train): (Vec<Document>, Vec<Document>) =
+    let (mut tests, mut train): (Vec<Document>, Vec<Document>) =
         newsgroups(data)?.into_iter().partition(|document| document.is_test);
     let n_tests = if quick { 400 } else { 2000 };
-    let step = (tests.len() / n_tests).max(1);
     if quick {
         train = train.into_iter().step_by(4).collect();
     }
-    let mut tests: Vec<Document> = tests.into_iter().step_by(step).take(n_tests).collect();
-    // In the file they are sorted by class, which a batch of neighbours would give away.
+    // In the file they are sorted by class: the first ones would lack some, and a batch of neighbours would give
+    // theirs away.
     shuffle(&mut tests, &mut Rng::new(1));
+    tests.truncate(n_tests);
     Ok((train, tests))
 }
 

@@ -48,7 +48,7 @@ impl Networks {
         })
     }
 
-    /// Probabilities of start and emission, at the side, and the factors of transitions. Units are dropped by a seed.
+    /// Logits of start and emission, at the side, and the factors of transitions. Units are dropped by a seed.
     pub(super) fn forward(
         &mut self,
         place: &Place<'_>,

@@ -61,7 +61,10 @@ fn cuda<'a>(
     let parameters = parameters(params, support);
     match CudaLearner::new(params, support, parameters.layout(), state, precision) {
         Ok(learner) => Some(learner),
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => None,
+        Err(error @ (CudaError::NoLibrary { .. } | CudaError::NoDevice)) => {
+            eprintln!("nothing is compared: {error}");
+            None
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -78,6 +81,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     let support = support(params, n_words);
     let state = first_state(params, &support, &mut rng);
     let Some(mut cuda) = cuda(params, &support, &state, precision) else { return };
+    let first = state.weights.clone();
     let mut cpu = CpuLearner::new(params, &support, parameters(params, &support), state);
 
     let sentences = sentences(n_words, 20, &mut rng);
@@ -102,8 +106,10 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().n_steps, 3);
-    let of_weights = if precision == Precision::Full { 1e-2 } else { 5e-2 };
-    assert_near(&cuda.weights(), &cpu.weights(), of_weights);
+    let moved =
+        |weights: Vec<f32>| weights.iter().zip(&first).map(|(a, b)| a - b).collect::<Vec<_>>();
+    let of_weights = if precision == Precision::Full { 0.05 } else { 0.3 };
+    assert_near(&moved(cuda.weights()), &moved(cpu.weights()), of_weights);
 }
 
 fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
@@ -118,7 +124,7 @@ fn assert_near(a: &[f32], b: &[f32], tolerance: f64) {
         |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     let difference = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
     let length = norm(&mut b.iter().copied());
-    assert!(difference <= tolerance * length, "gradients differ by {difference} of {length}");
+    assert!(difference <= tolerance * length, "they differ by {difference} of {length}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::model::Lda;
-use super::params::LdaParams;
+use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
 use crate::counts::TypeCounts;
 use crate::dirichlet::{improve_alpha, log_mixtures};
@@ -48,7 +48,9 @@ impl Lda {
         watch: &mut Watch,
     ) -> Result<Lda, FitError> {
         let mut fit = Fit::new(params, lexicon, documents)?;
-        checkpoint.check_fits(Lda::KIND, params, fit.fingerprint(), &["n_iterations"])?;
+        // Samplers may take turns: all keep the posterior.
+        let may_differ = &["n_iterations", "sampler"];
+        checkpoint.check_fits(Lda::KIND, params, fit.fingerprint(), may_differ)?;
         fit.done = checkpoint.state()?;
         let topics: Vec<u16> = checkpoint.array("topics", &[fit.documents.n_tokens()])?;
         let alpha: Vec<f64> = checkpoint.array("alpha", &[params.n_topics])?;
@@ -119,9 +121,6 @@ impl<'a> Fit<'a> {
         }
         let must = format!("at most the number of tokens, {n_tokens}");
         check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
-        if u32::try_from(n_tokens).is_err() {
-            return Err(FitError::not_enough_data("fewer than 4,294,967,296 tokens", n_tokens));
-        }
         let largest = documents.type_counts(n_words).into_iter().max().unwrap_or(0);
         if u64::from(largest) >= MAX_COUNT {
             let needs = "words that occur fewer than 16,777,216 times";
@@ -131,6 +130,9 @@ impl<'a> Fit<'a> {
         let (done, started) = (Done::default(), Instant::now());
         let timed = (Duration::ZERO, 0);
         let sampler = params.chosen_sampler(n_tokens as f64 / documents.len() as f64);
+        let is_few = u32::try_from(n_tokens).is_ok() || sampler == LdaSampler::Dense;
+        let must = format!("`dense` for so much text, {n_tokens} tokens");
+        check_that(is_few, "sampler", must, "sparse")?;
         let sampling = Sampling::new(sampler, &documents, n_words);
         Ok(Fit { params, lexicon, all, documents, state, sampling, done, started, timed })
     }

@@ -104,16 +104,23 @@ fn covariances_at_all_lags_are_those_of_some_process() {
 fn products_with_the_hankel_matrix_are_those_of_its_blocks() {
     let text = markov_text(300, 12, 3);
     let moments = moments::<f64>(&text, 12, 5, 1.0);
+    // Few columns, and more than a strip of them, the last one not full.
+    for n in [4, 70] {
+        check_hankel(&moments, n);
+    }
+}
+
+fn check_hankel(moments: &Moments<f64>, n: usize) {
     let mut rng = Rng::new(1);
-    let mut x = Panel::<f64>::compact(12, 3 * 4);
+    let mut x = Panel::<f64>::compact(12, 3 * n);
     (0..12).for_each(|i| x.row_mut(i).iter_mut().for_each(|x| *x = rng.normal()));
     let (y, z) = (moments.hankel(3, x.clone()), moments.transposed_hankel(3, x.clone()));
-    let part = |panel: &Panel<f64>, j: usize| Mat::from_fn(12, 4, |a, b| panel.row(a)[4 * j + b]);
+    let part = |panel: &Panel<f64>, j: usize| Mat::from_fn(12, n, |a, b| panel.row(a)[n * j + b]);
     for i in 0..3 {
-        let (mut sum, mut transposed) = (Mat::zeros(12, 4), Mat::zeros(12, 4));
+        let (mut sum, mut transposed) = (Mat::zeros(12, n), Mat::zeros(12, n));
         for j in 0..3 {
-            sum += &product([dense(&moments, 3 + i - j).as_ref(), part(&x, j).as_ref()]);
-            transposed += &product([dense(&moments, 3 + j - i).transpose(), part(&x, j).as_ref()]);
+            sum += &product([dense(moments, 3 + i - j).as_ref(), part(&x, j).as_ref()]);
+            transposed += &product([dense(moments, 3 + j - i).transpose(), part(&x, j).as_ref()]);
         }
         assert_near(&part(&y, i), &sum, 1e-13, "H x");
         assert_near(&part(&z, i), &transposed, 1e-13, "H^T x");
@@ -122,13 +129,13 @@ fn products_with_the_hankel_matrix_are_those_of_its_blocks() {
 
 #[test]
 fn one_pass_finds_what_single_products_find() {
-    fn check<T: Real>(tolerance: f64) {
+    fn check<T: Real>(n: usize, tolerance: f64) {
         let text = markov_text(2000, 150, 4);
         let moments = moments::<T>(&text, 150, 4, 0.5);
         let mut rng = Rng::new(2);
-        let values: Vec<T> = (0..150 * 7).map(|_| T::of(0.1 * rng.normal())).collect();
-        let c = Panel::from_rows(150, 7, &values);
-        let mut random = || (0..4).map(|_| Mat::from_fn(7, 7, |_, _| rng.normal())).collect();
+        let values: Vec<T> = (0..150 * n).map(|_| T::of(0.1 * rng.normal())).collect();
+        let c = Panel::from_rows(150, n, &values);
+        let mut random = || (0..4).map(|_| Mat::from_fn(n, n, |_, _| rng.normal())).collect();
         let weights = Weights { right: random(), left: random() };
         let fast = moments.pass(&c, 4, Some(&weights));
         let slow = Plain(&moments).pass(&c, 4, Some(&weights));
@@ -139,8 +146,11 @@ fn one_pass_finds_what_single_products_find() {
             assert_near(&only_r.r[i], slow, tolerance, "R_k alone");
         }
     }
-    check::<f64>(1e-12);
-    check::<f32>(1e-4);
+    // More columns than a strip has, too, the last strip not full.
+    check::<f64>(7, 1e-12);
+    check::<f64>(70, 1e-11);
+    check::<f32>(7, 1e-4);
+    check::<f32>(70, 1e-3);
 }
 
 /// The same covariances without a pass of their own.
