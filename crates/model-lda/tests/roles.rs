@@ -119,6 +119,30 @@ fn check_lda(text: &Text, params: &Valid<LdaParams>) {
     );
 }
 
+/// Samplers may take turns, as all keep the posterior; so may versions that knew of one only.
+#[test]
+fn a_run_goes_on_with_another_sampler() {
+    let text = text();
+    let params = |sampler| {
+        let params = LdaParams { n_topics: 3, n_iterations: 4, sampler, ..LdaParams::default() };
+        params.validate().unwrap()
+    };
+    let mut begun = None;
+    let mut stop = |progress: &Progress<'_>| match progress.checkpoint {
+        Some(checkpoint) => {
+            begun = Some(checkpoint());
+            ControlFlow::Break(())
+        }
+        None => ControlFlow::Continue(()),
+    };
+    let (lexicon, documents) = (&text.lexicon, &text.documents);
+    let stopped = Lda::fit(&params(LdaSampler::Dense), lexicon, documents, &mut stop);
+    assert!(matches!(stopped, Err(FitError::Interrupted)));
+    let sparse = params(LdaSampler::Sparse);
+    let resumed = Lda::resume(&sparse, lexicon, documents, &begun.unwrap(), &mut unwatched);
+    assert_eq!(resumed.unwrap().params().sampler, LdaSampler::Sparse);
+}
+
 /// Two themes of four words each.
 fn two_themes() -> (Lexicon, Lda) {
     let lines = "oak elm ash fir oak elm\nred tan blue gray red tan\n".repeat(20);
