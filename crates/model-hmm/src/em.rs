@@ -2,7 +2,7 @@
 
 use crate::batches::Data;
 use crate::expectations::{Block, Engine, Expected};
-use crate::fit::{SCORED_TOKENS, Task};
+use crate::fit::Task;
 use crate::params::HmmParams;
 use crate::support::Support;
 use crate::tables::{Batch, Tables};
@@ -302,7 +302,7 @@ fn estimate<E: Estimator>(
         state.iteration += 1;
         let mut metrics = vec![("train_perplexity", train)];
         if let Some(valid) = &task.valid {
-            let log_prob = estimator.score(&valid.untagged(SCORED_TOKENS))?;
+            let log_prob = estimator.score(&valid.scored_batches())?;
             let perplexity = (-log_prob / valid.sentences.n_tokens().max(1) as f64).exp();
             // An impossible sentence makes every model infinitely bad: that tells nothing.
             let is_better = state.best_perplexity.is_none_or(|best| perplexity < best);
@@ -330,7 +330,7 @@ fn estimate<E: Estimator>(
 
 /// Sentences of about the same length together, with about so many numbers: one for each token and each of k states.
 fn batches<'a>(data: &Data<'a>, k: usize, n_numbers: usize) -> Vec<Batch<'a>> {
-    data.in_batches(n_numbers / k.max(256))
+    data.sequences().in_batches(n_numbers / k.max(256))
 }
 
 fn progress<'a>(

@@ -1,6 +1,6 @@
 //! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
 
-use crate::batches::{Data, shuffled};
+use crate::batches::Data;
 use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
@@ -16,9 +16,6 @@ use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-
-/// About how many tokens are scored together.
-pub(crate) const SCORED_TOKENS: usize = 4096;
 
 /// What came out of training.
 pub(crate) struct Fitted {
@@ -170,18 +167,20 @@ impl<'t, L: Learner> Trainer<'t, L> {
         let params = self.task.params;
         let epoch = self.state.epoch;
         let mut order = stream(params, ORDER, epoch, 0);
-        let sentences = self.task.train.sentences;
-        let batch_tokens = params.batch_tokens_of(sentences.n_tokens());
-        let batches = shuffled(sentences, batch_tokens, &mut order);
+        let train = &self.task.train;
+        let sequences = train.drawn_sequences(&mut order);
+        let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());
+        let batches = sequences.shuffled(batch_tokens, &mut order);
         let mut started = Instant::now();
-        let mut next =
-            batches.get(self.state.batch).map(|idxs| self.prepare(idxs, self.state.batch));
+        let mut next = batches
+            .get(self.state.batch)
+            .map(|idxs| self.prepare(sequences.batch(idxs), self.state.batch));
         for at in self.state.batch..batches.len() {
             let (batch, plan, choices) = next.take().expect("one was made ready for each batch");
             let rate = self.learning_rate(batches.len());
             self.learner.begin_step(&batch, &plan, &choices, rate)?;
             // While a device works, the next batch is made ready.
-            next = batches.get(at + 1).map(|idxs| self.prepare(idxs, at + 1));
+            next = batches.get(at + 1).map(|idxs| self.prepare(sequences.batch(idxs), at + 1));
             let log_prob = self.learner.end_step()?;
             if !log_prob.is_finite() {
                 self.diverged = Some(epoch + 1);
@@ -200,10 +199,9 @@ impl<'t, L: Learner> Trainer<'t, L> {
         self.end_epoch(batches.len(), watch)
     }
 
-    /// A mini-batch of this epoch, and what is drawn for it.
-    fn prepare(&self, idxs: &[u32], at: usize) -> (Batch<'t>, L::Plan, Choices) {
+    /// A mini-batch of this epoch with what is drawn for it.
+    fn prepare(&self, batch: Batch<'t>, at: usize) -> (Batch<'t>, L::Plan, Choices) {
         let (params, epoch) = (self.task.params, self.state.epoch);
-        let batch = self.task.train.batch(idxs);
         let mut states = stream(params, STATES, epoch, at);
         let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
         let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
@@ -230,7 +228,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         let train = (-self.state.log_prob / self.state.n_tokens.max(1) as f64).exp();
         let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
         if let Some(valid) = &self.task.valid {
-            let log_prob = self.learner.log_prob(&valid.untagged(SCORED_TOKENS))?;
+            let log_prob = self.learner.log_prob(&valid.scored_batches())?;
             let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
             metrics.push(("valid_perplexity", perplexity));
             // An impossible sentence makes every model infinitely bad: that tells nothing.
@@ -297,7 +295,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         if self.best.is_some() || self.diverged.is_some() || self.state.epoch == 0 {
             return Ok(());
         }
-        let mut batches = self.task.train.untagged(SCORED_TOKENS);
+        let mut batches = self.task.train.scored_batches();
         batches.truncate(1);
         if !self.learner.log_prob(&batches)?.is_finite() {
             self.diverged = Some(self.state.epoch);

@@ -60,7 +60,9 @@ mod tests;
 
 pub use encoder::{Features, HmmEncoder};
 pub use model::{Hmm, Training};
-pub use params::{Constraint, HmmParams, Learning, Parameterization, Schedule, Tying, WordVectors};
+pub use params::{
+    Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
+};
 pub use tagged_text::{TaggedText, TagsError};
 pub use tagger::HmmTagger;
 pub use unknown_words::text_to_cluster;

@@ -1,7 +1,7 @@
 use crate::batches::Data;
 use crate::fit::{Task, parameters};
 use crate::neural::Neural;
-use crate::params::{HmmParams, Parameterization};
+use crate::params::{HmmParams, Memory, Parameterization};
 use crate::support::Support;
 use crate::tables::{Kept, Tables};
 use crate::tagged_text::TaggedText;
@@ -10,7 +10,9 @@ use crate::transitions::Transitions;
 use crate::{em, fit};
 use latens_corpus::storage::FlatArray;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
-use latens_model::{Checkpoint, Device, FitError, Valid, Watch, WordClusters, data_fingerprint};
+use latens_model::{
+    Checkpoint, Device, FitError, Valid, Watch, WordClusters, check_that, data_fingerprint,
+};
 use serde_json::{Map, Value};
 use std::time::Instant;
 
@@ -49,7 +51,7 @@ impl Hmm {
     /// What the file calls this model.
     pub const KIND: &str = "hmm";
 
-    /// Learns a model from sentences, each on its own.
+    /// Learns a model from sentences, each on its own unless the parameters say that they follow each other.
     pub fn fit(
         params: &Valid<HmmParams>,
         training: &Training<'_>,
@@ -126,14 +128,17 @@ fn fit_from(
     let tags = training.tags;
     if let Some(tags) = tags {
         tags.check(sentences)?;
+        let resets = params.memory == Memory::Reset;
+        check_that(resets, "memory", "`reset` for a model of tags", "carry")?;
     }
+    let run_tokens = (params.memory == Memory::Carry).then_some(params.run_tokens);
     let task = Task {
         params,
         support: &support,
         spellings: support.words().iter().map(|&word| lexicon.vocab.word(word)).collect(),
         n_tags: tags.map_or(0, |tags| tags.names.len()),
-        train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]) },
-        valid: training.valid.map(|sentences| Data { sentences, tags: None }),
+        train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]), run_tokens },
+        valid: training.valid.map(|sentences| Data { sentences, tags: None, run_tokens }),
         fingerprint: data_fingerprint(&lexicon.vocab, sentences)
             ^ tags.map_or(0, TaggedText::fingerprint)
             ^ support.fingerprint()

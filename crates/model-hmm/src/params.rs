@@ -55,6 +55,16 @@ pub enum WordVectors {
     Chars,
 }
 
+/// What the end of a sentence does to what was read before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Nothing: text is one long sequence, in which the end of a sentence is a word like any other.
+    Carry,
+    /// All is forgotten: every sentence begins like the first one.
+    Reset,
+}
+
 /// How the learning rate falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,6 +101,11 @@ pub struct HmmParams {
     pub tying: Tying,
     /// What a word's vector is made of.
     pub word_vectors: WordVectors,
+    /// What the end of a sentence does to what was read before.
+    pub memory: Memory,
+    /// About how many tokens of running text are learned from as one sequence, where the end of a sentence
+    /// changes nothing.
+    pub run_tokens: usize,
     /// The share of states that is left out of each mini-batch.
     pub state_dropout: f64,
     /// The share of hidden units of the networks that is left out of each mini-batch.
@@ -125,6 +140,8 @@ impl Default for HmmParams {
             init_deviation: 0.1,
             tying: Tying::Shared,
             word_vectors: WordVectors::Words,
+            memory: Memory::Reset,
+            run_tokens: 128,
             state_dropout: 0.0,
             dropout: 0.0,
             epochs: 20,
@@ -146,6 +163,7 @@ impl Params for HmmParams {
         check_range("n_clusters", self.n_clusters, 1..=1 << 15)?;
         check_range("dim", self.dim, 2..=1 << 14)?;
         check_range("batch_tokens", self.batch_tokens, 0..=1 << 24)?;
+        check_range("run_tokens", self.run_tokens, 1..=1 << 24)?;
         check_range("epochs", self.epochs, 0..=1_000_000)?;
         check_range("state_dropout", self.state_dropout, 0.0..1.0)?;
         check_range("dropout", self.dropout, 0.0..1.0)?;

@@ -1,11 +1,14 @@
 //! Reading word by word: the filtered distribution of states.
 
 use crate::model::Hmm;
+use crate::params::Memory;
 use crate::transitions::States;
 use latens_corpus::WordId;
 use latens_math::chain::SMALLEST_SCALE;
 use latens_math::{BlockRef, log_sum_exp};
 use latens_model::{LanguageModel, Scorer};
+use rayon::prelude::*;
+use std::borrow::Cow;
 
 impl LanguageModel for Hmm {
     fn n_words(&self) -> usize {
@@ -16,9 +19,42 @@ impl LanguageModel for Hmm {
         Box::new(HmmScorer { hmm: self, filtered: None })
     }
 
-    /// Every sentence begins with π anew.
+    /// Every sentence begins with π anew, unless the model was learned from running text.
     fn forgets_sentences(&self) -> bool {
-        true
+        self.params.memory == Memory::Reset
+    }
+
+    /// Transitions are made ready by all threads where sentences cannot be shared among them.
+    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        /// How many transitions are made ready at a time, at most: 256 MiB.
+        const N_PAIRS: usize = 1 << 26;
+        let mut scorer = HmmScorer { hmm: self, filtered: None };
+        if self.forgets_sentences() {
+            return text.iter().map(|&word| scorer.read(word)).sum();
+        }
+        let n_words = (N_PAIRS / self.params.states_per_word().pow(2)).clamp(1, 256);
+        let mut log_prob = 0.0;
+        for begin in (0..text.len()).step_by(n_words) {
+            let places = begin..(begin + n_words).min(text.len());
+            let pairs: Vec<_> = places
+                .clone()
+                .into_par_iter()
+                .map(|at| self.pairs_of_words(text[at.checked_sub(1)?], text[at]))
+                .collect();
+            let words = places.zip(&pairs);
+            log_prob +=
+                words.map(|(at, pairs)| scorer.step(text[at], pairs.as_deref())).sum::<f64>();
+        }
+        log_prob
+    }
+}
+
+impl Hmm {
+    /// The transitions from the states of a word to those of the next one, if states emit them.
+    fn pairs_of_words(&self, before: WordId, word: WordId) -> Option<Cow<'_, [f32]>> {
+        let (before, _) = self.emitters(before)?;
+        let (states, _) = self.emitters(word)?;
+        Some(self.transitions.pairs(&self.support, before, states))
     }
 }
 
@@ -29,16 +65,44 @@ struct HmmScorer<'a> {
 }
 
 impl Scorer for HmmScorer<'_> {
+    fn read(&mut self, word: WordId) -> f64 {
+        self.step(word, None)
+    }
+
+    fn next_log_probs(&mut self, out: &mut [f64]) {
+        let Hmm { support, emission, .. } = self.hmm;
+        assert_eq!(out.len(), self.hmm.n_words(), "one entry a word");
+        out.fill(f64::NEG_INFINITY);
+        for cluster in 0..support.n_clusters() {
+            let incoming = self.incoming(States::Cluster(cluster), None);
+            let total: f64 = incoming.iter().map(|&p| f64::from(p)).sum();
+            if total < SMALLEST_SCALE {
+                self.unlikely_log_probs(cluster, out);
+                continue;
+            }
+            for slot in support.slots(cluster) {
+                let emission = &emission[slot * support.k..(slot + 1) * support.k];
+                let products =
+                    incoming.iter().zip(emission).map(|(&a, &b)| f64::from(a) * f64::from(b));
+                out[support.words()[slot].index()] = products.sum::<f64>().ln();
+            }
+        }
+    }
+}
+
+impl HmmScorer<'_> {
     /// α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
     /// word the states that can emit it are as likely as at the start of a sentence; after one that no state
     /// emits, the sentence begins anew.
-    fn read(&mut self, word: WordId) -> f64 {
+    ///
+    /// `pairs` are the transitions to the states of `word`, if they are at hand.
+    fn step(&mut self, word: WordId, pairs: Option<&[f32]>) -> f64 {
         assert!(word.index() < self.hmm.n_words(), "{word:?} is not in the vocabulary");
         let Some((states, local)) = self.hmm.emitters(word) else {
             self.filtered = None;
             return f64::NEG_INFINITY;
         };
-        let incoming = self.incoming(states);
+        let incoming = self.incoming(states, pairs);
         let mut alpha: Vec<f32> = incoming.iter().zip(&*local).map(|(a, b)| a * b).collect();
         let mut sum: f64 = alpha.iter().map(|&alpha| f64::from(alpha)).sum();
         let log_prob = if sum >= SMALLEST_SCALE {
@@ -61,36 +125,18 @@ impl Scorer for HmmScorer<'_> {
             let share = 1.0 / alpha.len() as f32;
             alpha.fill(share);
         }
-        self.filtered = (word != WordId::EOS).then_some((states, alpha));
+        let is_over = word == WordId::EOS && self.hmm.forgets_sentences();
+        self.filtered = (!is_over).then_some((states, alpha));
         log_prob
     }
 
-    fn next_log_probs(&mut self, out: &mut [f64]) {
-        let Hmm { support, emission, .. } = self.hmm;
-        assert_eq!(out.len(), self.hmm.n_words(), "one entry a word");
-        out.fill(f64::NEG_INFINITY);
-        for cluster in 0..support.n_clusters() {
-            let incoming = self.incoming(States::Cluster(cluster));
-            let total: f64 = incoming.iter().map(|&p| f64::from(p)).sum();
-            if total < SMALLEST_SCALE {
-                self.unlikely_log_probs(cluster, out);
-                continue;
-            }
-            for slot in support.slots(cluster) {
-                let emission = &emission[slot * support.k..(slot + 1) * support.k];
-                let products =
-                    incoming.iter().zip(emission).map(|(&a, &b)| f64::from(a) * f64::from(b));
-                out[support.words()[slot].index()] = products.sum::<f64>().ln();
-            }
-        }
-    }
-}
-
-impl HmmScorer<'_> {
     /// p(z_{t+1} | x_1 … x_t) of some states.
-    fn incoming(&self, states: States<'_>) -> Vec<f32> {
+    fn incoming(&self, states: States<'_>, pairs: Option<&[f32]>) -> Vec<f32> {
         let Some((before, alpha)) = &self.filtered else { return self.hmm.start_of(states) };
-        let pairs = self.hmm.transitions.pairs(&self.hmm.support, *before, states);
+        let pairs = match pairs {
+            Some(pairs) => Cow::Borrowed(pairs),
+            None => self.hmm.transitions.pairs(&self.hmm.support, *before, states),
+        };
         let mut sums = vec![0.0; pairs.len() / alpha.len()];
         let block = BlockRef::new(&pairs, sums.len(), (0, alpha.len()), (0, sums.len()));
         block.times_rows(alpha, &mut sums);

@@ -90,7 +90,7 @@ impl HmmTagger<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::params::{Constraint, HmmParams, Parameterization, WordVectors};
+    use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordVectors};
     use crate::tagged_text::TaggedText;
     use crate::{Hmm, Training};
     use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
@@ -272,6 +272,14 @@ mod tests {
             let unknown = [hmm.lexicon.ids("the zebra"), vec![WordId::EOS]].concat();
             assert!(latens_model::LanguageModel::log_prob(&hmm, &unknown).is_finite());
         }
+    }
+
+    #[test]
+    fn tags_are_not_learned_from_running_text() {
+        let toy = Toy::new(1);
+        let params = HmmParams { memory: Memory::Carry, ..params() }.validate().unwrap();
+        let refusal = Hmm::fit(&params, &toy.training(), &mut unwatched).unwrap_err().to_string();
+        assert!(refusal.contains("`memory` must be `reset`"), "{refusal}");
     }
 
     #[test]

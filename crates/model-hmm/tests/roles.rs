@@ -6,7 +6,7 @@ use latens_model::{
     WordClusters, unwatched,
 };
 use latens_model_hmm::{
-    Constraint, Features, Hmm, HmmParams, Learning, Parameterization, Training,
+    Constraint, Features, Hmm, HmmParams, Learning, Memory, Parameterization, Training,
 };
 use latens_testkit::{
     check_file_round_trip, check_language_model, check_resume, check_token_encoder,
@@ -109,6 +109,8 @@ fn kinds() -> Vec<HmmParams> {
             state_dropout: 0.25,
             ..params(C::Brown, P::Scalar)
         },
+        HmmParams { memory: Memory::Carry, run_tokens: 30, ..params(C::Brown, P::Neural) },
+        HmmParams { memory: Memory::Carry, ..params(C::Uniform, P::Scalar) },
     ]
 }
 
@@ -218,6 +220,37 @@ fn threads_change_nothing() {
     let scalar = HmmParams { n_states: 384, epochs: 2, ..kinds()[4].clone() };
     for params in [&large, &HmmParams { constraint: Constraint::None, ..large.clone() }, &scalar] {
         assert_same(&fit(1, params), &fit(3, params));
+    }
+}
+
+#[test]
+fn running_text_is_learned_as_one_long_sentence() {
+    let toy = Toy::new();
+    // The ends of sentences become words inside of one.
+    let joined = |sentences: &Sentences| {
+        let words = &sentences.tokens()[..sentences.n_tokens() - 1];
+        Sentences::from_words([words])
+    };
+    let (lexicon, sentences) = (toy.corpus.lexicon.clone(), joined(&toy.corpus.sentences));
+    let one = Toy {
+        corpus: Corpus { lexicon, sentences },
+        valid: joined(&toy.valid),
+        clusters: toy.clusters.clone(),
+    };
+    let scalar = |params: &HmmParams| params.by_em() && params.memory == Memory::Reset;
+    for apart in kinds().into_iter().filter(scalar) {
+        let n = toy.corpus.sentences.n_tokens();
+        let carried = HmmParams { memory: Memory::Carry, run_tokens: n, ..apart.clone() };
+        let (expected, hmm, apart) = (one.fit(&apart), toy.fit(&carried), toy.fit(&apart));
+        for name in ["train_perplexity", "valid_perplexity"] {
+            assert_eq!(hmm.facts().get(name), expected.facts().get(name), "{name}");
+            assert_ne!(hmm.facts().get(name), apart.facts().get(name), "{name}");
+        }
+        // What is read before matters after the end of a sentence, too.
+        let (mut scorer, text) = (hmm.scorer(), toy.valid.tokens());
+        let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
+        let fresh: f64 = toy.valid.iter().map(|sentence| hmm.log_prob(sentence)).sum();
+        assert!(fresh < sum - 1e-3 * sum.abs(), "{sum} {fresh}");
     }
 }
 

@@ -58,6 +58,12 @@ pub(crate) struct HmmArgs {
     /// What a word's vector is made of: numbers of its own, or a network that reads its letters
     #[arg(long, value_enum, default_value_t = WordVectors::Words)]
     word_vectors: WordVectors,
+    /// What the end of a sentence does to what was read before
+    #[arg(long, value_enum, default_value_t = Memory::Reset)]
+    memory: Memory,
+    /// About how many tokens of running text are learned from as one sequence, with `--memory carry`
+    #[arg(long, value_name = "N", default_value_t = HmmParams::default().run_tokens)]
+    run_tokens: usize,
     /// The share of states left out of each mini-batch, 0 to 1
     #[arg(long, value_name = "P", default_value_t = HmmParams::default().state_dropout)]
     state_dropout: f64,
@@ -121,6 +127,10 @@ choice!(Parameterization {
 choice!(Learning { Em "Baum–Welch", Gradient "Gradient steps (AdamW)" });
 choice!(Tying { Shared "One embedding for all uses", Separate "One for each use" });
 choice!(WordVectors { Words "Numbers of its own", Chars "A convolutional network of its letters" });
+choice!(Memory {
+    Carry "Nothing: text is one long sequence",
+    Reset "All is forgotten: every sentence begins like the first one"
+});
 choice!(Schedule {
     Constant "Not at all",
     Cosine "Along half a cosine to zero",
@@ -232,6 +242,8 @@ impl HmmArgs {
             init_deviation: self.init_deviation,
             tying: self.tying.into(),
             word_vectors: self.word_vectors.into(),
+            memory: self.memory.into(),
+            run_tokens: self.run_tokens,
             state_dropout: self.state_dropout,
             dropout: self.dropout,
             epochs: self.epochs,

@@ -2,7 +2,7 @@
 
 use super::{CLUSTERS, emission, for_each_path, random_tables, sentences};
 use crate::model::Hmm;
-use crate::params::{Constraint, HmmParams};
+use crate::params::{Constraint, HmmParams, Memory};
 use crate::support::{Lists, NONE, Support};
 use crate::tables::Tables;
 use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits, WordId};
@@ -11,14 +11,18 @@ use serde_json::Map;
 
 /// The model of some probabilities.
 fn hmm(support: &Support, tables: &Tables<f32>) -> Hmm {
+    hmm_with(Memory::Reset, support, tables)
+}
+
+fn hmm_with(memory: Memory, support: &Support, tables: &Tables<f32>) -> Hmm {
     let constraint = match (&support.lists, support.n_clusters()) {
         (Some(_), _) => Constraint::Uniform,
         (None, 1) => Constraint::None,
         (None, _) => Constraint::Brown,
     };
     let n_clusters = support.lists.as_ref().map_or(support.n_clusters(), |l| support.k / l.n);
-    let params =
-        HmmParams { n_states: support.n_states(), n_clusters, constraint, ..HmmParams::default() };
+    let n_states = support.n_states();
+    let params = HmmParams { n_states, n_clusters, constraint, memory, ..HmmParams::default() };
     let words = ["<unk>", "<eos>", "a", "b", "c", "d", "e", "f"];
     let vocab = Vocab::from_parts(words, vec![1; words.len()]).unwrap();
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
@@ -98,6 +102,20 @@ fn a_fitted_model_agrees_with_the_sum_over_all_paths() {
                 assert_eq!(hmm.best_states(&sentence).unwrap(), best.0);
             }
         }
+    }
+}
+
+#[test]
+fn running_text_is_one_sequence_for_a_model_that_carries_over() {
+    let (support, tables) = blocks(2, 3, 13);
+    let text = [2, 1, 5, 7, 1, 4].map(WordId);
+    for (support, tables) in [(support.clone(), tables.clone()), listed(&support, &tables)] {
+        let mut total = 0.0;
+        for_each_path(&support, &tables, &text, &[], |_, p| total += p);
+        let hmm = hmm_with(Memory::Carry, &support, &tables);
+        let mut scorer = hmm.scorer();
+        let read: f64 = text.iter().map(|&word| scorer.read(word)).sum();
+        assert_near(&[hmm.text_log_prob(&text), read], &[total.ln(); 2]);
     }
 }
 
