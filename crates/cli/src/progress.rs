@@ -217,12 +217,13 @@ impl Watcher {
             return Ok(());
         }
         self.next_checkpoint = Instant::now() + CHECKPOINT_EVERY;
-        match make().save(path) {
+        let saved = make().map_err(anyhow::Error::new).and_then(|made| Ok(made.save(path)?));
+        match saved {
             Ok(()) => {
                 self.has_saved = true;
                 self.saved_at_stop = stopping;
             }
-            Err(error) if stopping => return Err(error.into()),
+            Err(error) if stopping => return Err(error),
             // The model itself may still be written, so hours of work are not thrown away.
             Err(error) => self.say(&format!("warning: no checkpoint was written: {error}")),
         }
@@ -261,9 +262,20 @@ mod tests {
     }
 
     #[test]
+    fn a_checkpoint_that_cannot_be_made_does_not_stop_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let make = || Err(FitError::step("read the device")(std::io::Error::other("it is gone")));
+        let progress = Progress { checkpoint: Some(&make), ..Progress::default() };
+        let mut watcher = quiet_watcher(None, Some(path.clone()));
+        assert!(watcher.watch(&progress).is_continue());
+        assert!(!watcher.has_saved() && !path.exists());
+    }
+
+    #[test]
     fn a_periodic_checkpoint_that_fails_does_not_stop_the_work() {
         let folder = tempfile::tempdir().unwrap();
-        let progress = Progress { checkpoint: Some(&checkpoint), ..Progress::default() };
+        let progress = Progress { checkpoint: Some(&|| Ok(checkpoint())), ..Progress::default() };
         let mut failing = quiet_watcher(None, Some(folder.path().join("absent/checkpoint")));
         assert!(failing.watch(&progress).is_continue());
         assert!(!failing.has_saved());

@@ -5,7 +5,8 @@ use crate::tagging::cache_folder;
 use anyhow::{Context, Result};
 use latens::hmm::{Hmm, HmmParams, Training};
 use latens::model::{
-    Checkpoint, Device, FitError, Params, Progress, Valid, data_fingerprint, fingerprint,
+    Checkpoint, Device, FitError, MakeCheckpoint, Params, Progress, Valid, data_fingerprint,
+    fingerprint,
 };
 use std::fs;
 use std::ops::ControlFlow;
@@ -84,7 +85,10 @@ fn fit(
         let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
         let metrics = metrics.collect::<Vec<_>>().join(", ");
         note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
-        match progress.checkpoint.map_or(Ok(()), |make| make().save(path)) {
+        let save = |make: &MakeCheckpoint<'_>| {
+            make()?.save(path).map_err(FitError::step("keep a checkpoint"))
+        };
+        match progress.checkpoint.map_or(Ok(()), save) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 unsaved = Some(error);
@@ -97,7 +101,7 @@ fn fit(
         None => Hmm::fit(params, training, &mut watch),
     };
     match unsaved {
-        Some(error) => Err(FitError::step("keep a checkpoint")(error)),
+        Some(error) => Err(error),
         None => fitted,
     }
 }
@@ -160,7 +164,7 @@ mod tests {
             if progress.iteration != Some(2) || progress.metrics.is_empty() {
                 return ControlFlow::Continue(());
             }
-            progress.checkpoint.unwrap()().save(&checkpoint).unwrap();
+            progress.checkpoint.unwrap()().unwrap().save(&checkpoint).unwrap();
             ControlFlow::Break(())
         };
         assert!(Hmm::fit(&valid, &training, &mut watch).is_err());

@@ -11,7 +11,7 @@ use crate::counts::NONE;
 use crate::fit::Task;
 use crate::hierarchy::Hierarchy;
 use crate::table::LossTable;
-use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Watch};
+use latens_model::{Checkpoint, CheckpointError, FitError, MakeCheckpoint, Progress, Watch};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
@@ -90,9 +90,9 @@ fn report(
 ) -> Result<(), FitError> {
     let checkpoint = || {
         let class_of = classes.class_of();
-        task.checkpoint(position).with_array("classes", &[class_of.len()], class_of)
+        Ok(task.checkpoint(position).with_array("classes", &[class_of.len()], class_of))
     };
-    let checkpoint: Option<&dyn Fn() -> Checkpoint> = Some(&checkpoint);
+    let checkpoint: Option<&MakeCheckpoint<'_>> = Some(&checkpoint);
     if position.n_words > 0 {
         let (done, total) = (position.n_words as u64, Some(task.words.len() as u64));
         let (phase, unit) = ("move words", "words");

@@ -34,7 +34,7 @@ pub(crate) fn cluster(
             done: clusters.n_words as u64,
             total: Some(words.len() as u64),
             unit: "words",
-            checkpoint: Some(&|| clusters.checkpoint(task)),
+            checkpoint: Some(&|| Ok(clusters.checkpoint(task))),
             ..Progress::default()
         }
         .report(watch)?;

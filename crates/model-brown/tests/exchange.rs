@@ -99,7 +99,7 @@ fn a_finished_run_can_be_made_longer() {
     let corpus = zipfian_corpus(1_000, 1_000, 3);
     let mut last = None;
     let watch = &mut |progress: &Progress<'_>| {
-        last = progress.checkpoint.map(|checkpoint| checkpoint()).or(last.take());
+        last = progress.checkpoint.map(|checkpoint| checkpoint().unwrap()).or(last.take());
         ControlFlow::Continue(())
     };
     Brown::fit(&params(20, 1), &corpus, watch).unwrap();

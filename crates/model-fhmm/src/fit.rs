@@ -280,7 +280,7 @@ impl<'a> Trainer<'a> {
             metrics.push(("e_step_seconds", measured.e_seconds));
             metrics.push(("m_step_seconds", measured.m_seconds));
         }
-        let save = || self.checkpoint();
+        let save = || Ok(self.checkpoint());
         Progress {
             phase: if is_trial { "try first models" } else { "learn" },
             done: done as u64,

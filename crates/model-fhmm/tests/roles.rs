@@ -102,7 +102,7 @@ fn a_checkpoint_of_other_parameters_or_text_is_refused() {
     let params = small().validate().unwrap();
     let mut kept = None;
     let stop = &mut |progress: &latens_model::Progress<'_>| {
-        kept = progress.checkpoint.map(|checkpoint| checkpoint());
+        kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
     };
     assert!(matches!(Fhmm::fit(&params, &corpus, None, stop), Err(FitError::Interrupted)));

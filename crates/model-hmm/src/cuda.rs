@@ -297,22 +297,19 @@ impl Learner for CudaLearner<'_> {
         self.try_log_prob(batches).map_err(FitError::step("score on the device"))
     }
 
-    /// # Panics
-    /// If the device stopped answering since the last step.
-    fn weights(&self) -> Vec<f32> {
-        self.device.download(&self.learned.weights).expect("it did the last step")
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        self.device.download(&self.learned.weights).map_err(FitError::step("read the device"))
     }
 
-    /// # Panics
-    /// If the device stopped answering since the last step.
-    fn state(&self) -> LearnerState {
-        let download = |array| self.device.download(array).expect("it did the last step");
-        LearnerState {
-            weights: download(&self.learned.weights),
-            mean: download(&self.mean),
-            square: download(&self.square),
+    fn state(&self) -> Result<LearnerState, FitError> {
+        let download =
+            |array| self.device.download(array).map_err(FitError::step("read the device"));
+        Ok(LearnerState {
+            weights: download(&self.learned.weights)?,
+            mean: download(&self.mean)?,
+            square: download(&self.square)?,
             n_steps: self.n_steps,
-        }
+        })
     }
 }
 

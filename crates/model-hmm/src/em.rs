@@ -8,7 +8,9 @@ use crate::support::Support;
 use crate::tables::{Batch, Tables};
 use latens_corpus::Vocab;
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, Device, FitError, Progress, Watch};
+use latens_model::{
+    Checkpoint, CheckpointError, Device, FitError, MakeCheckpoint, Progress, Watch,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -169,7 +171,7 @@ pub(crate) trait Estimator {
     fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
     /// The model.
-    fn tables(&self) -> Tables<f32>;
+    fn tables(&self) -> Result<Tables<f32>, FitError>;
 }
 
 /// The estimator on the CPU.
@@ -224,8 +226,8 @@ impl Estimator for CpuEstimator<'_> {
         Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
     }
 
-    fn tables(&self) -> Tables<f32> {
-        self.tables.clone()
+    fn tables(&self) -> Result<Tables<f32>, FitError> {
+        Ok(self.tables.clone())
     }
 }
 
@@ -309,12 +311,12 @@ fn estimate<E: Estimator>(
             if is_better && perplexity.is_finite() {
                 state.best_perplexity = Some(perplexity);
                 state.best_iteration = Some(state.iteration);
-                best = Some(estimator.tables());
+                best = Some(estimator.tables()?);
             }
             metrics.push(("valid_perplexity", perplexity));
         }
         metrics.push(("seconds_per_epoch", state.seconds));
-        let save = || checkpoint_of(task, &state, &estimator.tables(), best.as_ref());
+        let save = || Ok(checkpoint_of(task, &state, &estimator.tables()?, best.as_ref()));
         let done = (state.iteration * batches.len()) as u64;
         progress(task, done, &batches, &metrics, Some(&save)).report(watch)?;
     }
@@ -325,7 +327,8 @@ fn estimate<E: Estimator>(
     facts.insert("best_epoch".into(), json!(state.best_iteration));
     facts.insert("seconds_per_epoch".into(), json!(state.seconds));
     facts.retain(|_, value| !value.is_null());
-    Ok(Fitted { tables: best.unwrap_or_else(|| estimator.tables()), facts })
+    let tables = best.map_or_else(|| estimator.tables(), Ok)?;
+    Ok(Fitted { tables, facts })
 }
 
 /// Sentences of about the same length together, with about so many numbers: one for each token and each of k states.
@@ -338,7 +341,7 @@ fn progress<'a>(
     done: u64,
     batches: &[Batch<'_>],
     metrics: &'a [(&'static str, f64)],
-    checkpoint: Option<&'a dyn Fn() -> Checkpoint>,
+    checkpoint: Option<&'a MakeCheckpoint<'a>>,
 ) -> Progress<'a> {
     let total = Some((task.params.epochs * batches.len()) as u64);
     let iteration = Some(done / batches.len().max(1) as u64);

@@ -238,7 +238,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
                 if is_better && perplexity.is_finite() {
                     self.state.best_perplexity = Some(perplexity);
                     self.state.best_epoch = Some(self.state.epoch + 1);
-                    self.best = Some(self.learner.weights());
+                    self.best = Some(self.learner.weights()?);
                 }
             }
         }
@@ -275,8 +275,8 @@ impl<'t, L: Learner> Trainer<'t, L> {
         .report(watch)
     }
 
-    fn checkpoint(&self) -> Checkpoint {
-        let learned = self.learner.state();
+    fn checkpoint(&self) -> Result<Checkpoint, FitError> {
+        let learned = self.learner.state()?;
         let n = [learned.weights.len()];
         let mut checkpoint =
             Checkpoint::new(self.task.kind, self.task.params, self.task.fingerprint, &self.state)
@@ -286,7 +286,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         if let Some(best) = &self.best {
             checkpoint = checkpoint.with_array("best", &n, best);
         }
-        checkpoint
+        Ok(checkpoint)
     }
 
     /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
@@ -311,7 +311,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
             (None, Some(epoch)) => {
                 return Err(FitError::Diverged { epoch, lower: "learning_rate" });
             }
-            (None, None) => self.learner.weights(),
+            (None, None) => self.learner.weights()?,
         };
         let mut facts = Map::new();
         facts.insert("epochs".into(), json!(epoch));

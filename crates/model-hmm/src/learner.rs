@@ -35,10 +35,10 @@ pub(crate) trait Learner {
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
     /// The weights, which are the model.
-    fn weights(&self) -> Vec<f32>;
+    fn weights(&self) -> Result<Vec<f32>, FitError>;
 
     /// All that a checkpoint needs.
-    fn state(&self) -> LearnerState;
+    fn state(&self) -> Result<LearnerState, FitError>;
 }
 
 /// What is drawn for a mini-batch.
@@ -157,17 +157,17 @@ impl Learner for CpuLearner<'_> {
         Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
     }
 
-    fn weights(&self) -> Vec<f32> {
-        self.weights.clone()
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        Ok(self.weights.clone())
     }
 
-    fn state(&self) -> LearnerState {
+    fn state(&self) -> Result<LearnerState, FitError> {
         let (mean, square) = self.optimizer.moments();
-        LearnerState {
+        Ok(LearnerState {
             weights: self.weights.clone(),
             mean: mean.to_vec(),
             square: square.to_vec(),
             n_steps: self.optimizer.n_steps(),
-        }
+        })
     }
 }

@@ -130,7 +130,7 @@ fn a_run_goes_on_with_another_sampler() {
     let mut begun = None;
     let mut stop = |progress: &Progress<'_>| match progress.checkpoint {
         Some(checkpoint) => {
-            begun = Some(checkpoint());
+            begun = Some(checkpoint().unwrap());
             ControlFlow::Break(())
         }
         None => ControlFlow::Continue(()),
@@ -207,7 +207,7 @@ fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
         if progress.done != 30 {
             return ControlFlow::Continue(());
         }
-        kept = progress.checkpoint.map(|checkpoint| checkpoint());
+        kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
     };
     assert!(matches!(Glda::fit(&params, text.data(), stop), Err(FitError::Interrupted)));
@@ -220,7 +220,7 @@ fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_ar
     let mut text = text();
     let mut kept = None;
     let stop = &mut |progress: &Progress<'_>| {
-        kept = progress.checkpoint.map(|checkpoint| checkpoint());
+        kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
     };
     let valid = |params: GldaParams| params.validate().unwrap();

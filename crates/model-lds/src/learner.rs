@@ -221,7 +221,7 @@ impl<'a> Trainer<'a> {
         self.started = Instant::now();
         let mut metrics = vec![("gain", self.state.last_gain)];
         metrics.extend(self.last_valid_gain.map(|gain| ("valid_gain", gain)));
-        let checkpoint = || self.checkpoint();
+        let checkpoint = || Ok(self.checkpoint());
         Progress {
             phase: "learn",
             done: self.state.iteration as u64,

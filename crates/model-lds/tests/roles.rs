@@ -89,7 +89,7 @@ fn a_checkpoint_of_other_counts_is_refused() {
         |seed| Training::of(&params, &two_class_corpus(400, seed), None, &mut unwatched).unwrap();
     let mut checkpoint = None;
     let stopped = Lds::fit(&params, data(1), &mut |progress| {
-        checkpoint = progress.checkpoint.map(|make| make());
+        checkpoint = progress.checkpoint.map(|make| make().unwrap());
         if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(matches!(stopped, Err(FitError::Interrupted)));

@@ -250,8 +250,8 @@ impl<L: Learner> Trainer<'_, L> {
         .report(watch)
     }
 
-    fn checkpoint(&self) -> Checkpoint {
-        let learned = self.learner.state().expect("a device that has just made a step can be read");
+    fn checkpoint(&self) -> Result<Checkpoint, FitError> {
+        let learned = self.learner.state()?;
         let state = State { n_updates: learned.n_steps, ..self.state.clone() };
         let kind = self.task.params.architecture.kind();
         let mut checkpoint = Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
@@ -266,7 +266,7 @@ impl<L: Learner> Trainer<'_, L> {
         if let Some(best) = &self.best {
             checkpoint = checkpoint.with_array("best", &[best.len()], best);
         }
-        checkpoint
+        Ok(checkpoint)
     }
 
     /// The best model; if there is none, the last one, unless that is lost.

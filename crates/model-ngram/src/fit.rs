@@ -107,7 +107,7 @@ fn fit_in_shards(
         });
         done = end;
         let checkpoint =
-            || Counted::so_far(&counted, counts.as_ref(), done).checkpoint(params, corpus);
+            || Ok(Counted::so_far(&counted, counts.as_ref(), done).checkpoint(params, corpus));
         let done_tokens = sentences.offsets()[done];
         Progress { checkpoint: Some(&checkpoint), ..progress(done_tokens, total) }.report(watch)?;
     }

@@ -140,7 +140,7 @@ impl<'a> Fit<'a> {
     }
 
     fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
-        let checkpoint = || self.checkpoint();
+        let checkpoint = || Ok(self.checkpoint());
         let State { epoch, block, .. } = self.state;
         let progress = Progress {
             phase: "learn",

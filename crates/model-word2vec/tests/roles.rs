@@ -64,7 +64,7 @@ fn a_checkpoint_of_other_parameters_or_text_is_refused() {
     let corpus = two_class_corpus(300, 1);
     let mut kept = None;
     let stop = &mut |progress: &latens_model::Progress<'_>| {
-        kept = progress.checkpoint.map(|checkpoint| checkpoint());
+        kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         std::ops::ControlFlow::Break(())
     };
     let params = params(Algorithm::Cbow);

@@ -77,7 +77,7 @@ pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
-pub use progress::{Progress, Watch, unwatched};
+pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
 pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
 pub use vectors::Vectors;
 pub use word_clusters::{ClustersError, WordClusters};

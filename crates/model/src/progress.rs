@@ -24,8 +24,11 @@ pub struct Progress<'a> {
     pub iteration: Option<u64>,
     /// Makes a checkpoint of this moment. It is here only at moments from which training can go on
     /// exactly as if it had never stopped, and costs nothing unless it is called.
-    pub checkpoint: Option<&'a dyn Fn() -> Checkpoint>,
+    pub checkpoint: Option<&'a MakeCheckpoint<'a>>,
 }
+
+/// Makes a checkpoint, unless what it is made of cannot be read: a device may have stopped answering.
+pub type MakeCheckpoint<'a> = dyn Fn() -> Result<Checkpoint, FitError> + 'a;
 
 /// Who looks on while a model is fitted: draws a bar, writes a log, saves checkpoints, and says
 /// whether to go on.

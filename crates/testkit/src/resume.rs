@@ -46,7 +46,8 @@ pub fn check_resume<M>(
 /// Saves the checkpoint that is offered, if one is.
 fn save_offer(progress: &Progress, path: &Path) -> bool {
     if let Some(checkpoint) = progress.checkpoint {
-        checkpoint().save(path).expect("a checkpoint can be saved");
+        let checkpoint = checkpoint().expect("a checkpoint can be made");
+        checkpoint.save(path).expect("it can be saved");
     }
     progress.checkpoint.is_some()
 }

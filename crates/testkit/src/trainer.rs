@@ -120,11 +120,11 @@ fn walk(
         let disturbed = RefCell::new(state.clone());
         let checkpoint = || {
             disturbed.borrow_mut().rng.uniform();
-            Checkpoint::new(KIND, params, fingerprint(data), &state).with_array(
+            Ok(Checkpoint::new(KIND, params, fingerprint(data), &state).with_array(
                 "weights",
                 &[weights.len()],
                 &weights,
-            )
+            ))
         };
         let distance = weights.iter().zip(data).map(|(w, x)| (w - x).abs()).sum();
         let progress = Progress {

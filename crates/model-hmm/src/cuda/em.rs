@@ -127,22 +127,21 @@ impl Estimator for CudaEstimator<'_> {
         self.try_score(batches).map_err(FitError::step("score on the device"))
     }
 
-    /// # Panics
-    /// If the device stopped answering since the last step.
-    fn tables(&self) -> tables::Tables<f32> {
-        let download = |array| self.device.download(array).expect("it did the last step");
+    fn tables(&self) -> Result<tables::Tables<f32>, FitError> {
+        let download =
+            |array| self.device.download(array).map_err(FitError::step("read the device"));
         let (n, n_emissions) = (self.support.n_states(), self.emission_counts.len());
         let (mut start, mut emission) =
-            (download(&self.tables.start), download(&self.tables.emission));
+            (download(&self.tables.start)?, download(&self.tables.emission)?);
         start.truncate(n);
         emission.truncate(n_emissions);
-        tables::Tables {
+        Ok(tables::Tables {
             k: self.support.k,
             start,
-            transition: download(&self.transition),
+            transition: download(&self.transition)?,
             emission,
             tags: vec![],
             factors: None,
-        }
+        })
     }
 }

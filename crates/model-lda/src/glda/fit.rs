@@ -172,7 +172,7 @@ impl<'a> Fit<'a> {
         if swept.n_proposed > 0 {
             metrics.push(("accepted", swept.n_accepted as f64 / swept.n_proposed as f64));
         }
-        let checkpoint = || self.checkpoint();
+        let checkpoint = || Ok(self.checkpoint());
         let progress = Progress {
             phase: "sample topics",
             done: self.done.iteration,

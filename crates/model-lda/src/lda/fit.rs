@@ -184,7 +184,7 @@ impl<'a> Fit<'a> {
             ("tokens_per_second", n / took.as_secs_f64()),
             ("changed", changed as f64 / n),
         ];
-        let checkpoint = || self.checkpoint();
+        let checkpoint = || Ok(self.checkpoint());
         let progress = Progress {
             phase: "sample topics",
             done: self.done.iteration,

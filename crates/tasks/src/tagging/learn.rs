@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::tagger::FeatureTagger;
 use latens_math::Rng;
 use latens_math::lbfgs::{Lbfgs, LbfgsParams, LbfgsState, Outcome, Pair};
-use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Valid, Watch};
+use latens_model::{Checkpoint, CheckpointError, FitError, MakeCheckpoint, Progress, Valid, Watch};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -73,9 +73,9 @@ fn minimize(
             break;
         }
         let metrics = [("loss", search.value()), ("gradient_norm", search.gradient_norm())];
-        let save = || task.checkpoint(&search);
+        let save = || Ok(task.checkpoint(&search));
         let (done, unit) = (search.state().n_steps, "iterations");
-        let checkpoint: Option<&dyn Fn() -> Checkpoint> = Some(&save);
+        let checkpoint: Option<&MakeCheckpoint<'_>> = Some(&save);
         // A search that has converged would converge again elsewhere if it went on.
         let checkpoint = checkpoint.filter(|_| outcome == Outcome::Went);
         let progress = Progress {
@@ -190,9 +190,11 @@ fn correct_errors(
         state = PerceptronState { epoch: state.epoch + 1, time: perceptron.time, errors };
         let metrics = [("train_errors", errors)];
         let save = || {
-            Checkpoint::new(FeatureTagger::KIND, task.params, task.fingerprint, &state)
-                .with_array("weights", &n, &perceptron.weights)
-                .with_array("weighted_changes", &n, &perceptron.weighted_changes)
+            let checkpoint =
+                Checkpoint::new(FeatureTagger::KIND, task.params, task.fingerprint, &state)
+                    .with_array("weights", &n, &perceptron.weights)
+                    .with_array("weighted_changes", &n, &perceptron.weighted_changes);
+            Ok(checkpoint)
         };
         let (done, unit) = (state.epoch, "epochs");
         Progress {
