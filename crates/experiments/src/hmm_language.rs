@@ -6,7 +6,7 @@ use crate::{Experiment, Row};
 use anyhow::{Context, Result};
 use latens::brown::{Algorithm, Brown, BrownParams};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::hmm::{HmmParams, Training};
+use latens::hmm::{HmmParams, Memory, Training};
 use latens::model::{Device, Params, unwatched};
 use latens::tasks::perplexity;
 use std::path::Path;
@@ -49,9 +49,10 @@ pub(crate) fn ptb(
         HmmParams { learning_rate: 0.004, batch_tokens: 600, ..params((32768, 128), 0.5, 35) };
     let larger = HmmParams {
         n_states: 65536,
-        state_dropout: 0.75,
-        weight_decay: 0.003,
-        epochs: 64,
+        state_dropout: 0.625,
+        weight_decay: 0.01,
+        memory: Memory::Carry,
+        epochs: 36,
         ..params.clone()
     };
     let models = [
@@ -72,10 +73,14 @@ pub(crate) fn wikitext_2(
         .context("the folder of `--data` must have the folder `wikitext-2`")?;
     let (valid, test) = (train.lexicon.read(&file("valid"))?, train.lexicon.read(&file("test"))?);
     let parts = [("WikiText-2 valid", &valid), ("WikiText-2 test", &test)];
-    let params =
-        HmmParams { learning_rate: 0.01, batch_tokens: 1200, ..params((32768, 128), 0.5, 28) };
+    let params = HmmParams {
+        learning_rate: 0.004,
+        weight_decay: 0.003,
+        batch_tokens: 1200,
+        ..params((32768, 128), 0.5, 28)
+    };
     let papers = [Some(167.0), None];
-    let models = [Model { params, clusters: Algorithm::Brown, papers }];
+    let models = [Model { params, clusters: Algorithm::Exchange, papers }];
     rows(&Text { train: &train, parts }, &models, quick, resume, note)
 }
 
@@ -106,10 +111,13 @@ fn rows(
     let mut rows = Vec::new();
     for Model { params, clusters, papers } in models {
         let params = if quick { quick_params(params) } else { params.clone() };
-        let row = match clusters {
-            Algorithm::Brown => format!("{} states", params.n_states),
-            Algorithm::Exchange => format!("{} states, exchange", params.n_states),
-        };
+        let mut row = format!("{} states", params.n_states);
+        if *clusters == Algorithm::Exchange {
+            row.push_str(", exchange");
+        }
+        if params.memory == Memory::Carry {
+            row.push_str(", running text");
+        }
         note(&row);
         let brown = BrownParams {
             n_clusters: params.n_clusters,
