@@ -14,7 +14,7 @@ const SUMMED_ROWS: usize = 2048;
 const BLOCK_ROWS: usize = 512;
 
 /// Into so many parts a sum over rows is shared out.
-const N_PARTS: usize = 32;
+pub(crate) const N_PARTS: usize = 32;
 
 /// leftᵀ · right of two tall matrices.
 pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f64> {
@@ -99,7 +99,7 @@ impl<T: Real> Sum<T> {
     }
 
     /// The same for one matrix with itself, of which the lower half is enough.
-    fn add_square(&mut self, x: MatRef<'_, T>) {
+    pub(crate) fn add_square(&mut self, x: MatRef<'_, T>) {
         use triangular::BlockStructure::{Rectangular, TriangularLower};
         let accum = self.make_room(x.nrows());
         let out = self.block.as_mut();
