@@ -94,7 +94,12 @@ impl<T: Real> Strip<T> {
     ///
     /// # Panics
     /// If the matrices do not fit together.
-    pub fn add_product(&self, (sparse, rows): (&Csr<T>, Range<usize>), out: &mut [T], stride: usize) {
+    pub fn add_product(
+        &self,
+        (sparse, rows): (&Csr<T>, Range<usize>),
+        out: &mut [T],
+        stride: usize,
+    ) {
         assert_eq!(sparse.n_cols(), self.n_rows, "a row for each column");
         let (matrix, width) = (self.values(), self.width);
         T::add_sparse_product(SparseProduct { sparse, rows, matrix, width, out, stride });
@@ -202,7 +207,10 @@ mod tests {
                     let entry = |column: u32| dense[column as usize * n_cols + j].wide();
                     let sum: f64 =
                         columns.iter().zip(values).map(|(&k, value)| value.wide() * entry(k)).sum();
-                    assert!((out.wide() - start[i].wide() - sum).abs() < tolerance, "{n_cols}: {i}");
+                    assert!(
+                        (out.wide() - start[i].wide() - sum).abs() < tolerance,
+                        "{n_cols}: {i}"
+                    );
                 }
             }
         }

@@ -61,6 +61,9 @@ impl<'a, T: Packing> LagPass<'a, T> {
         let strips = Strip::<T>::ranges(self.c.stride());
         let widest = strips.iter().map(|strip| strip.len()).max().unwrap_or(0);
         let mut strip = Strip::zeros(self.c.n_rows(), widest);
+        let parts = self.moments.parts();
+        let mut sums: Vec<Sum<T>> =
+            parts.iter().map(|_| Sum::new(n, self.n_lags * widest)).collect();
         for columns in &strips {
             strip.copy_columns(self.c.values(), self.c.stride(), columns.clone());
             let pass = StripPass {
@@ -69,10 +72,11 @@ impl<'a, T: Packing> LagPass<'a, T> {
                 columns: columns.clone(),
                 weights: self.weights.map(|weights| stacked(weights, columns.clone())),
             };
-            let parts = sum.par_parts(self.moments.parts());
-            let sums: Vec<Sum<T>> = parts
-                .map_init(|| pass.scratch(), |block, (rows, out)| pass.part(rows, out, block))
-                .collect();
+            let shared_out = sum.par_parts(parts).zip(&mut sums);
+            shared_out.for_each_init(
+                || pass.scratch(),
+                |block, ((rows, out), sum)| pass.part(rows, out, sum, block),
+            );
             let width = columns.len();
             r.par_iter_mut().enumerate().for_each(|(lag, r)| {
                 let real = columns.start..columns.end.min(n);
@@ -115,13 +119,12 @@ impl<T: Packing> StripPass<'_, T> {
         vec![T::zero(); BLOCK_ROWS.min(self.all.c.n_rows()) * self.width()]
     }
 
-    /// Adds the weighted products of some rows to `out`; Σ Cᵀ Ψ_k C over them comes back, the lags side by
-    /// side.
-    fn part(&self, rows: Range<usize>, out: &mut [T], block: &mut [T]) -> Sum<T> {
+    /// Adds the weighted products of some rows to `out`; `sum` becomes Σ Cᵀ Ψ_k C over them, the lags side by side.
+    fn part(&self, rows: Range<usize>, out: &mut [T], sum: &mut Sum<T>, block: &mut [T]) {
         let LagPass { c, n_lags, .. } = *self.all;
         let (n, stride, width) = (c.n_cols(), c.stride(), self.width());
         let of_r = n_lags * self.columns.len();
-        let mut sum = Sum::new(n, of_r);
+        sum.restart();
         for first in rows.clone().step_by(BLOCK_ROWS) {
             let n_rows = BLOCK_ROWS.min(rows.end - first);
             self.products(first..first + n_rows, &mut block[..n_rows * width]);
@@ -133,7 +136,6 @@ impl<T: Packing> StripPass<'_, T> {
                 matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
             }
         }
-        sum
     }
 
     /// Some rows of all products with the strip.

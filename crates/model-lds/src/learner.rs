@@ -248,9 +248,11 @@ impl<'a> Trainer<'a> {
         if self.state.best_iteration == self.state.iteration {
             return checkpoint;
         }
-        checkpoint
-            .with_array("best.transition", &[dim, dim], &to_rows(&best.model.a))
-            .with_rows("best.words", &[n, dim], best.model.c.rows())
+        checkpoint.with_array("best.transition", &[dim, dim], &to_rows(&best.model.a)).with_rows(
+            "best.words",
+            &[n, dim],
+            best.model.c.rows(),
+        )
     }
 
     fn restore(task: &'a Task<'a>, checkpoint: &Checkpoint) -> Result<Trainer<'a>, FitError> {

@@ -96,8 +96,7 @@ impl<T: Packing> Packed<T> {
         let mut all = vec![Packed::zeros(n_rows, n_cols); n];
         let mut blocks: Vec<_> = all.iter_mut().map(|one| one.blocks_mut().into_iter()).collect();
         let beside = |_| blocks.iter_mut().flat_map(|blocks| blocks.next()).collect();
-        let blocks: Vec<Vec<BlockMut<'_, T>>> =
-            (0..n_rows.div_ceil(ROWS)).map(beside).collect();
+        let blocks: Vec<Vec<BlockMut<'_, T>>> = (0..n_rows.div_ceil(ROWS)).map(beside).collect();
         let scratch = || vec![T::zero(); ROWS * n * n_cols];
         blocks.into_par_iter().for_each_init(scratch, |scratch, mut blocks| {
             let rows = scratch.chunks_exact_mut(n * n_cols).take(blocks[0].n_rows);
@@ -422,7 +421,11 @@ mod tests {
             let product = times(&[x.clone(), y.clone()], &right);
             let found = Mat::from_fn(n_rows, n, |i, j| product.row(i)[j].wide());
             assert_near(&found, &expected, tolerance);
-            assert_near(&cross_with_panel(&y, &product), &(dense_y.transpose() * &found), tolerance);
+            assert_near(
+                &cross_with_panel(&y, &product),
+                &(dense_y.transpose() * &found),
+                tolerance,
+            );
             let mut turned = x.clone();
             turned.times_in_place(&right[0]);
             assert_near(&dense(&turned), &(&dense_x * &right[0]), tolerance);

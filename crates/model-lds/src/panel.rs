@@ -75,7 +75,6 @@ impl<T: Real> Panel<T> {
         view(&self.values, self.n_rows, self.n_cols, self.stride)
     }
 
-
     /// The rows one after the other, without what lies between them.
     pub(crate) fn to_rows(&self) -> Vec<T> {
         self.rows().flatten().copied().collect()

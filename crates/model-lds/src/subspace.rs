@@ -178,9 +178,8 @@ impl<T: Packing> Decomposition<T> {
             squares += &product([powers[i].as_ref(), powers[i].transpose()]);
         }
         let squares = inverse(&squares, "the powers of A")?;
-        let weight = |power: &Mat<f64>| {
-            product([gamma.as_ref(), power.transpose(), squares.as_ref()])
-        };
+        let weight =
+            |power: &Mat<f64>| product([gamma.as_ref(), power.transpose(), squares.as_ref()]);
         let weights: Vec<Mat<f64>> = powers.iter().map(weight).collect();
         Ok(packed::times(&self.basis, &weights))
     }

@@ -93,9 +93,16 @@ impl<T: Real> Sum<T> {
         Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, wide: None }
     }
 
+    /// Begins another sum, which may have fewer columns: what the others have means nothing then.
+    pub(crate) fn restart(&mut self) {
+        self.n_rows = 0;
+        self.wide = None;
+    }
+
     pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
         let accum = self.make_room(left.nrows());
-        matmul(self.block.as_mut(), accum, left.transpose(), right, T::one(), Par::Seq);
+        let out = self.block.as_mut().subcols_mut(0, right.ncols());
+        matmul(out, accum, left.transpose(), right, T::one(), Par::Seq);
     }
 
     /// The same for one matrix with itself, of which the lower half is enough.
