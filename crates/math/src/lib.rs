@@ -19,4 +19,4 @@ pub use real::{Real, softmax, softmax_columns};
 pub use rng::Rng;
 pub use sampling::{sample_index, sample_log_index};
 pub use sparse::Csr;
-pub use strips::{SparseProduct, Strips};
+pub use strips::{SparseProduct, Strip};

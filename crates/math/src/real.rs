@@ -48,7 +48,7 @@ pub trait Real:
     #[doc(hidden)]
     fn transposed_times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
 
-    /// What [`crate::Strips::add_product`] does.
+    /// What [`crate::Strip::add_product`] does.
     #[doc(hidden)]
     fn add_sparse_product(product: SparseProduct<'_, Self>);
 }

@@ -3,6 +3,7 @@
 
 use crate::{Csr, Real};
 use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// How wide a strip is at most. So 8,000 rows of one take 2 MiB of single precision, where 2,500 whole rows of 200
@@ -15,77 +16,97 @@ const UNIT: usize = 16;
 /// Rows begin with a line of the cache.
 const ALIGN: usize = 64;
 
-/// A dense matrix, strip after strip, each of them row after row.
+/// A thread copies at least so many rows at a time.
+const COPIED_ROWS: usize = 512;
+
+/// Some columns of a dense matrix, row after row.
 #[derive(Debug)]
-pub struct Strips<T> {
+pub struct Strip<T> {
     n_rows: usize,
-    strips: Vec<Range<usize>>,
+    width: usize,
     values: Vec<T>,
     /// Where the first line of the cache begins among the values.
     start: usize,
 }
 
-impl<T: Real> Strips<T> {
-    /// A copy of a row-major matrix, the columns of which are `n_blocks` blocks of the same width: no strip has
-    /// columns of two blocks.
+impl<T: Real> Strip<T> {
+    /// The columns that each strip of a matrix should have: ascending, all of about the same number.
+    pub fn ranges(n_cols: usize) -> Vec<Range<usize>> {
+        let n_units = n_cols.div_ceil(UNIT);
+        let n = n_cols.div_ceil(WIDEST);
+        let bound = |i: usize| (n_units * i / n * UNIT).min(n_cols);
+        (0..n).map(|i| bound(i)..bound(i + 1)).collect()
+    }
+
+    /// A strip of zeros.
     ///
     /// # Panics
-    /// If there are no such rows or blocks.
-    pub fn new(values: &[T], n_cols: usize, n_blocks: usize) -> Strips<T> {
-        assert!(n_cols > 0 && n_blocks > 0, "there are columns");
-        assert!(values.len().is_multiple_of(n_cols), "whole rows");
-        assert!(n_cols.is_multiple_of(n_blocks), "whole blocks");
-        let width = n_cols / n_blocks;
-        let cut = (0..n_blocks).flat_map(|block| strips(block * width..(block + 1) * width));
-        let mut storage = vec![T::zero(); values.len() + ALIGN / size_of::<T>()];
-        let start = storage.as_ptr().align_offset(ALIGN).min(ALIGN / size_of::<T>());
-        let strips: Vec<_> = cut.collect();
-        let mut rest = &mut storage[start..];
-        for strip in &strips {
-            for row in values.chunks_exact(n_cols) {
-                let (out, others) = rest.split_at_mut(strip.len());
-                out.copy_from_slice(&row[strip.clone()]);
-                rest = others;
-            }
-        }
-        Strips { n_rows: values.len() / n_cols, strips, values: storage, start }
+    /// If it has no columns.
+    pub fn zeros(n_rows: usize, width: usize) -> Strip<T> {
+        assert!(width > 0, "there are columns");
+        let values = vec![T::zero(); n_rows * width + ALIGN / size_of::<T>()];
+        let start = values.as_ptr().align_offset(ALIGN).min(ALIGN / size_of::<T>());
+        Strip { n_rows, width, values, start }
     }
 
-    /// The columns of each strip, ascending.
-    pub fn ranges(&self) -> &[Range<usize>] {
-        &self.strips
+    /// Copies some columns of a row-major matrix into it, with all threads; see [`Strip::set_width`].
+    ///
+    /// # Panics
+    /// If there is no room, or the matrix has no such rows and columns.
+    pub fn copy_columns(&mut self, values: &[T], n_cols: usize, columns: Range<usize>) {
+        assert_eq!(values.len(), self.n_rows * n_cols, "the same rows");
+        self.set_width(columns.len());
+        let (width, rows) = (self.width, values.par_chunks_exact(n_cols));
+        let copies = self.values_mut().par_chunks_exact_mut(width).zip(rows);
+        copies
+            .with_min_len(COPIED_ROWS)
+            .for_each(|(out, row)| out.copy_from_slice(&row[columns.clone()]));
     }
 
-    /// out += S X for some rows of a sparse matrix S and one strip of X, where the rows of `out` begin at
+    /// Makes room for another strip of the same rows, which must not be wider than this one was at first. What its
+    /// numbers are is left open.
+    ///
+    /// # Panics
+    /// If it is wider, or has no columns.
+    pub fn set_width(&mut self, width: usize) {
+        let room = self.values.len() - ALIGN / size_of::<T>();
+        assert!(width > 0 && self.n_rows * width <= room, "there is room");
+        self.width = width;
+    }
+
+    /// The number of columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Its numbers, row after row.
+    pub fn values(&self) -> &[T] {
+        &self.values[self.start..][..self.n_rows * self.width]
+    }
+
+    /// The same, to be changed.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values[self.start..][..self.n_rows * self.width]
+    }
+
+    /// out += S X for some rows of a sparse matrix S and this strip X, where the rows of `out` begin at
     /// multiples of `stride`.
     ///
     /// # Panics
-    /// If the matrices do not fit together, or there is no such strip.
+    /// If the matrices do not fit together.
     pub fn add_product(
         &self,
-        strip: usize,
         (sparse, rows): (&Csr<T>, Range<usize>),
         out: &mut [T],
         stride: usize,
     ) {
         assert_eq!(sparse.n_cols(), self.n_rows, "a row for each column");
-        let columns = &self.strips[strip];
-        let n = self.n_rows;
-        let matrix = &self.values[self.start + columns.start * n..][..columns.len() * n];
-        let product = SparseProduct { sparse, rows, matrix, width: columns.len(), out, stride };
-        T::add_sparse_product(product);
+        let (matrix, width) = (self.values(), self.width);
+        T::add_sparse_product(SparseProduct { sparse, rows, matrix, width, out, stride });
     }
 }
 
-/// Strips of about the same width for some columns.
-fn strips(columns: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let n_units = columns.len().div_ceil(UNIT);
-    let n = columns.len().div_ceil(WIDEST);
-    let bound = move |i: usize| (columns.start + n_units * i / n * UNIT).min(columns.end);
-    (0..n).map(move |i| bound(i)..bound(i + 1))
-}
-
-/// [`Strips::add_product`] as a task for vectors of any length.
+/// [`Strip::add_product`] as a task for vectors of any length.
 #[derive(Debug)]
 pub struct SparseProduct<'a, T> {
     sparse: &'a Csr<T>,
@@ -166,16 +187,17 @@ mod tests {
         let (offsets, columns) = (vec![0, 2, 2, 5], vec![1, 3, 0, 2, 3]);
         let sparse: Vec<T> = columns.iter().map(|_| number()).collect();
         let sparse = Csr::new(4, offsets, columns, sparse).unwrap();
-        for (width, n_blocks) in [(1, 1), (16, 2), (17, 3), (48, 1), (100, 2), (208, 1), (224, 4)] {
-            let n_cols = width * n_blocks;
+        for n_cols in [1, 16, 17, 48, 100, 208, 224] {
             let dense: Vec<T> = (0..4 * n_cols).map(|_| number()).collect();
             let start: Vec<T> = (0..3 * (n_cols + 3)).map(|_| number()).collect();
-            let strips = Strips::new(&dense, n_cols, n_blocks);
             for rows in [0..3, 1..3] {
                 let mut out = start.clone();
-                for (strip, columns) in strips.ranges().iter().enumerate() {
+                let mut strip = Strip::zeros(4, n_cols);
+                for columns in Strip::<T>::ranges(n_cols) {
+                    strip.copy_columns(&dense, n_cols, columns.clone());
+                    assert_eq!(strip.width(), columns.len());
                     let out = &mut out[columns.start..];
-                    strips.add_product(strip, (&sparse, rows.clone()), out, n_cols + 3);
+                    strip.add_product((&sparse, rows.clone()), out, n_cols + 3);
                 }
                 for (i, out) in out.iter().enumerate() {
                     let (row, j) = (i / (n_cols + 3), i % (n_cols + 3));
@@ -185,7 +207,10 @@ mod tests {
                     let entry = |column: u32| dense[column as usize * n_cols + j].wide();
                     let sum: f64 =
                         columns.iter().zip(values).map(|(&k, value)| value.wide() * entry(k)).sum();
-                    assert!((out.wide() - start[i].wide() - sum).abs() < tolerance, "{width}: {i}");
+                    assert!(
+                        (out.wide() - start[i].wide() - sum).abs() < tolerance,
+                        "{n_cols}: {i}"
+                    );
                 }
             }
         }
@@ -198,21 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn strips_are_narrow_and_in_one_block_each() {
-        let widths = |n_cols: usize, n_blocks: usize| {
-            let strips = Strips::new(&vec![0.0; n_cols], n_cols, n_blocks);
-            strips.ranges().iter().map(|range| range.len()).collect::<Vec<_>>()
+    fn strips_are_narrow() {
+        let widths = |n_cols: usize| {
+            Strip::<f32>::ranges(n_cols).iter().map(|range| range.len()).collect::<Vec<_>>()
         };
-        assert_eq!(widths(208, 1), [48, 48, 48, 64]);
-        assert_eq!(widths(448, 2), [48, 64, 48, 64, 48, 64, 48, 64]);
-        assert_eq!(widths(70, 1), [32, 38]);
-        assert_eq!(widths(15, 3), [5, 5, 5]);
+        assert_eq!(widths(208), [48, 48, 48, 64]);
+        assert_eq!(widths(224), [48, 64, 48, 64]);
+        assert_eq!(widths(70), [32, 38]);
+        assert_eq!(widths(5), [5]);
     }
 
     #[test]
     #[should_panic(expected = "a row for each column")]
     fn matrices_that_do_not_fit_are_refused() {
         let sparse = Csr::new(2, vec![0, 1], vec![1], vec![1.0]).unwrap();
-        Strips::new(&[1.0; 3], 1, 1).add_product(0, (&sparse, 0..1), &mut [0.0], 1);
+        Strip::zeros(3, 1).add_product((&sparse, 0..1), &mut [0.0], 1);
     }
 }

@@ -24,28 +24,39 @@ fn main() {
     let counts = count(n_tokens, n_words, n_shards);
     let n_pairs: usize = counts.lags().iter().map(|lag| lag.nnz()).sum();
     println!(
-        "counted {n_tokens} tokens in {:.1} s: {n_pairs} pairs",
-        started.elapsed().as_secs_f64()
+        "counted {n_tokens} tokens in {:.1} s: {n_pairs} pairs{}",
+        started.elapsed().as_secs_f64(),
+        memory()
     );
-    print_memory();
     let params = LdsParams { dim, n_iterations, power_iterations, ..LdsParams::default() };
     let params = params.validate().expect("fine");
     let mut last = Instant::now();
     let training = Training { counts, valid: None };
     let lds = Lds::fit(&params, training, &mut |progress| {
         let seconds = last.elapsed().as_secs_f64();
-        println!("{} {}: {seconds:.1} s, {:?}", progress.phase, progress.done, progress.metrics);
+        let (phase, done, metrics) = (progress.phase, progress.done, progress.metrics);
+        println!("{phase} {done}: {seconds:.1} s, {metrics:?}{}", memory());
         last = Instant::now();
         ControlFlow::Continue(())
     });
-    println!("{:?}", lds.expect("a model").facts());
-    print_memory();
+    println!("{:?}{}", lds.expect("a model").facts(), memory());
 }
 
-/// The most memory that was ever used, where the system says it.
-fn print_memory() {
+/// How much memory is in use, and the most that was since this was asked last, where the system says it.
+fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| println!("{line}"));
+    let of = |name: &str| -> Option<u64> {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    // Writing a 5 makes the present use the most there ever was.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    match (of("VmRSS:"), of("VmHWM:")) {
+        (Some(now), Some(most)) => {
+            format!("; {} MB now, {} at most", now * 1024 / 1_000_000, most * 1024 / 1_000_000)
+        }
+        _ => String::new(),
+    }
 }
 
 /// Counts shard after shard, so that the text is never there as a whole.

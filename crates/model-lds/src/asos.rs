@@ -10,11 +10,11 @@ use crate::covariances::{Covariances, Weights};
 use crate::dense::{
     NumericError, add_product, frobenius, is_finite, product, symmetric, trace_of_product,
 };
+use crate::packed::Packing;
 use crate::panel::Panel;
 use crate::solvers::Sylvester;
 use crate::steady::{Dynamics, Steady};
 use faer::Mat;
-use latens_math::Real;
 
 /// What the M step needs, and what is measured on the way.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct StateMoments {
 }
 
 /// The expectations at a model, from covariances up to `horizon` words apart.
-pub(crate) fn expectations<T: Real>(
+pub(crate) fn expectations<T: Packing>(
     covariances: &impl Covariances<T>,
     model: &Dynamics,
     steady: &Steady,

@@ -52,7 +52,7 @@ impl<T: Real> Canonical<T> {
         let (clip_c, n_c) = clip(&g, margins.c, "C")?;
         let a = clip_a.map_or_else(|| a.clone(), |clip| product([a.as_ref(), clip.as_ref()]));
         if let Some(clip) = clip_c {
-            c = times(c.view(), &clip);
+            c.times_in_place(&clip);
             g = gram(c.view());
         }
         Ok(Canonical { a, c, g, n_clipped: n_a + n_c })
@@ -87,8 +87,8 @@ impl<T: Real> Canonical<T> {
     pub(crate) fn rotated(&self) -> Result<(Canonical<T>, Mat<f64>), NumericError> {
         let n = self.a.nrows();
         let ascending = eigen(&self.g, "C")?.vectors;
-        let mut rotation = Mat::from_fn(n, n, |i, j| ascending[(i, n - 1 - j)]);
-        let c = times(self.c.view(), &rotation);
+        let rotation = Mat::from_fn(n, n, |i, j| ascending[(i, n - 1 - j)]);
+        let mut c = times(self.c.view(), &rotation);
         let mut largest = vec![T::zero(); n];
         for row in 0..c.n_rows() {
             for (largest, &value) in largest.iter_mut().zip(c.row(row)) {
@@ -99,8 +99,8 @@ impl<T: Real> Canonical<T> {
         }
         let signs: Vec<f64> =
             largest.iter().map(|value| if value.wide() < 0.0 { -1.0 } else { 1.0 }).collect();
-        rotation = scale_columns(&rotation, &signs);
-        let c = times(self.c.view(), &rotation);
+        let rotation = scale_columns(&rotation, &signs);
+        c.scale_columns(&signs.iter().map(|&sign| T::of(sign)).collect::<Vec<_>>());
         let turned = Canonical {
             a: turn(&self.a, &rotation),
             g: gram(c.view()),

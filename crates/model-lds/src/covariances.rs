@@ -1,23 +1,24 @@
 //! The covariances Ψ_k of words k tokens apart, which are all that is learned from.
 
+use crate::packed::{Packed, Packing};
 use crate::panel::{Panel, times};
 use crate::sums::cross;
 use faer::Mat;
-use latens_math::Real;
 
 /// Ψ_k = 1/T' Σ_t w_{t+k} w_tᵀ of whitened words, for k = 1, 2, …, as what they do to tall matrices.
 /// Rows are later words, columns earlier ones; Ψ_0 = I − v vᵀ.
-pub(crate) trait Covariances<T: Real>: Sync {
+pub(crate) trait Covariances<T: Packing>: Sync {
     fn n_types(&self) -> usize;
 
     /// The unit vector that all words are orthogonal to.
     fn null_vector(&self) -> &[T];
 
-    /// Y_i = Σ_j Ψ_{n+i−j} X_j for n blocks of columns: the product with the block Hankel matrix. X is used up.
-    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T>;
+    /// Y_i = Σ_j Ψ_{n+i−j} X_j for n blocks X_j, in place of them: the product with the block Hankel matrix. For
+    /// [`Side::Earlier`] it is that with its transpose, Y_j = Σ_i Ψ_{n+i−j}ᵀ X_i.
+    fn hankel(&self, side: Side, x: &mut [Packed<T>]);
 
-    /// Y_j = Σ_i Ψ_{n+i−j}ᵀ X_i: the same for the transpose.
-    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T>;
+    /// One block of the same product.
+    fn hankel_block(&self, side: Side, x: &[Packed<T>], block: usize) -> Packed<T>;
 
     /// Ψ_k X, or Ψ_kᵀ X.
     fn product(&self, lag: usize, side: Side, x: &Panel<T>) -> Panel<T>;

@@ -1,12 +1,13 @@
 //! One pass over all covariances for a step of EM.
 
-use crate::covariances::{Covariances, Pass, Side, Weights};
+use crate::covariances::{Pass, Side, Weights};
 use crate::moments::{Centre, Moments};
+use crate::packed::Packing;
 use crate::panel::{Factor, Panel, view, view_mut};
 use crate::sums::{Sum, total};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
-use latens_math::{Csr, Real, Strips};
+use latens_math::{Csr, Real, Strip};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -18,7 +19,6 @@ const BLOCK_ROWS: usize = 512;
 pub(crate) struct LagPass<'a, T> {
     moments: &'a Moments<T>,
     c: &'a Panel<T>,
-    strips: Strips<T>,
     n_lags: usize,
     /// The products that a block has: later words first, lag after lag.
     products: Vec<Product<'a, T>>,
@@ -27,11 +27,12 @@ pub(crate) struct LagPass<'a, T> {
 
 struct Product<'a, T> {
     counts: &'a Csr<T>,
-    sums: &'a [f64],
+    lag: usize,
+    edges: &'a Panel<T>,
     centre: Centre<T>,
 }
 
-impl<'a, T: Real> LagPass<'a, T> {
+impl<'a, T: Packing> LagPass<'a, T> {
     pub(crate) fn new(
         moments: &'a Moments<T>,
         c: &'a Panel<T>,
@@ -45,29 +46,37 @@ impl<'a, T: Real> LagPass<'a, T> {
             let centres = moments.centres(1..n_lags + 1, side, c);
             products.extend(centres.into_iter().zip(1..).map(|(centre, lag)| Product {
                 counts: moments.counts(lag, side),
-                sums: moments.sums(lag, side),
+                lag,
+                edges: moments.edges(side),
                 centre,
             }));
         }
-        let strips = Strips::new(c.values(), c.stride(), 1);
-        LagPass { moments, c, strips, n_lags, products, weights }
+        LagPass { moments, c, n_lags, products, weights }
     }
 
     pub(crate) fn run(&self) -> Pass<T> {
         let n = self.c.n_cols();
         let mut r = vec![Mat::zeros(n, n); self.n_lags];
         let mut sum = Panel::zeros(self.c.n_rows(), if self.weights.is_some() { n } else { 0 });
-        for (strip, columns) in self.strips.ranges().iter().enumerate() {
+        let strips = Strip::<T>::ranges(self.c.stride());
+        let widest = strips.iter().map(|strip| strip.len()).max().unwrap_or(0);
+        let mut strip = Strip::zeros(self.c.n_rows(), widest);
+        let parts = self.moments.parts();
+        let mut sums: Vec<Sum<T>> =
+            parts.iter().map(|_| Sum::new(n, self.n_lags * widest)).collect();
+        for columns in &strips {
+            strip.copy_columns(self.c.values(), self.c.stride(), columns.clone());
             let pass = StripPass {
                 all: self,
-                strip,
+                strip: &strip,
                 columns: columns.clone(),
                 weights: self.weights.map(|weights| stacked(weights, columns.clone())),
             };
-            let parts = sum.par_parts(self.moments.parts());
-            let sums: Vec<Sum<T>> = parts
-                .map_init(|| pass.scratch(), |block, (rows, out)| pass.part(rows, out, block))
-                .collect();
+            let shared_out = sum.par_parts(parts).zip(&mut sums);
+            shared_out.for_each_init(
+                || pass.scratch(),
+                |block, ((rows, out), sum)| pass.part(rows, out, sum, block),
+            );
             let width = columns.len();
             r.par_iter_mut().enumerate().for_each(|(lag, r)| {
                 let real = columns.start..columns.end.min(n);
@@ -94,12 +103,12 @@ fn stacked<T: Real>(weights: &Weights, columns: Range<usize>) -> Factor<T> {
 /// The part of a pass that one strip of C has.
 struct StripPass<'a, T> {
     all: &'a LagPass<'a, T>,
-    strip: usize,
+    strip: &'a Strip<T>,
     columns: Range<usize>,
     weights: Option<Factor<T>>,
 }
 
-impl<T: Real> StripPass<'_, T> {
+impl<T: Packing> StripPass<'_, T> {
     /// How many numbers a row of all products has.
     fn width(&self) -> usize {
         self.all.products.len() * self.columns.len()
@@ -110,13 +119,12 @@ impl<T: Real> StripPass<'_, T> {
         vec![T::zero(); BLOCK_ROWS.min(self.all.c.n_rows()) * self.width()]
     }
 
-    /// Adds the weighted products of some rows to `out`; Σ Cᵀ Ψ_k C over them comes back, the lags side by
-    /// side.
-    fn part(&self, rows: Range<usize>, out: &mut [T], block: &mut [T]) -> Sum<T> {
+    /// Adds the weighted products of some rows to `out`; `sum` becomes Σ Cᵀ Ψ_k C over them, the lags side by side.
+    fn part(&self, rows: Range<usize>, out: &mut [T], sum: &mut Sum<T>, block: &mut [T]) {
         let LagPass { c, n_lags, .. } = *self.all;
         let (n, stride, width) = (c.n_cols(), c.stride(), self.width());
         let of_r = n_lags * self.columns.len();
-        let mut sum = Sum::new(n, of_r);
+        sum.restart();
         for first in rows.clone().step_by(BLOCK_ROWS) {
             let n_rows = BLOCK_ROWS.min(rows.end - first);
             self.products(first..first + n_rows, &mut block[..n_rows * width]);
@@ -128,23 +136,21 @@ impl<T: Real> StripPass<'_, T> {
                 matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
             }
         }
-        sum
     }
 
     /// Some rows of all products with the strip.
     fn products(&self, rows: Range<usize>, block: &mut [T]) {
-        let LagPass { moments, strips, products, .. } = self.all;
+        let products = &self.all.products;
         let (width, n) = (self.width(), self.columns.len());
         for (row, block) in rows.clone().zip(block.chunks_exact_mut(width)) {
-            let v = moments.null_vector()[row];
             for (product, out) in products.iter().zip(block.chunks_exact_mut(n)) {
-                let own = [v, T::of(product.sums[row])];
-                product.centre.start(self.columns.clone(), own, out);
+                let edges = product.edges.row(row);
+                product.centre.start(self.columns.clone(), [edges[0], edges[product.lag]], out);
             }
         }
         for (i, product) in products.iter().enumerate() {
             let counts = (product.counts, rows.clone());
-            strips.add_product(self.strip, counts, &mut block[i * n..], width);
+            self.strip.add_product(counts, &mut block[i * n..], width);
         }
     }
 }

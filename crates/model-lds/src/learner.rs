@@ -14,6 +14,7 @@ use faer::Mat;
 use latens_corpus::Sentences;
 use latens_model::{Checkpoint, CheckpointError, FitError, ParamError, Progress, Valid, Watch};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How many steps may pass without a better model on held-out text.
@@ -29,9 +30,9 @@ pub(crate) struct Task<'a> {
 }
 
 /// A model with what was measured of it.
-#[derive(Clone)]
 pub(crate) struct Measured {
-    pub(crate) model: Canonical<f32>,
+    /// Often that of the trainer: there should not be two of it.
+    pub(crate) model: Arc<Canonical<f32>>,
     pub(crate) moments: StateMoments,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct State {
 
 struct Trainer<'a> {
     task: &'a Task<'a>,
-    current: Canonical<f32>,
+    current: Arc<Canonical<f32>>,
     expected: Option<Expectations<f32>>,
     best: Option<Measured>,
     state: State,
@@ -135,7 +136,7 @@ impl<'a> Trainer<'a> {
         };
         let mut trainer = Trainer {
             task,
-            current,
+            current: Arc::new(current),
             expected: None,
             best: None,
             state,
@@ -164,7 +165,8 @@ impl<'a> Trainer<'a> {
 
     fn advance(&mut self) -> Result<(), NumericError> {
         let expected = self.expected.take().expect("the model was measured");
-        self.current = self.current.m_step(expected, self.task.moments.null_vector())?;
+        let next = self.current.m_step(expected, self.task.moments.null_vector())?;
+        self.current = Arc::new(next);
         self.state.iteration += 1;
         self.state.n_clipped += self.current.n_clipped;
         self.measure()
@@ -208,7 +210,7 @@ impl<'a> Trainer<'a> {
             _ => true,
         };
         if is_best {
-            self.best = Some(Measured { model: self.current.clone(), moments });
+            self.best = Some(Measured { model: Arc::clone(&self.current), moments });
             self.state.best_iteration = self.state.iteration;
             self.state.gain = gain;
             self.state.valid_gain = self.last_valid_gain;
@@ -238,13 +240,19 @@ impl<'a> Trainer<'a> {
         let Task { params, fingerprint, kind, .. } = *self.task;
         let best = self.best.as_ref().expect("the first model was measured");
         let (n, dim) = (self.current.c.n_rows(), self.state.dim);
-        Checkpoint::new(kind, params, fingerprint, &self.state)
+        let checkpoint = Checkpoint::new(kind, params, fingerprint, &self.state)
             .with_array("transition", &[dim, dim], &to_rows(&self.current.a))
-            .with_array("words", &[n, dim], &self.current.c.to_rows())
-            .with_array("best.transition", &[dim, dim], &to_rows(&best.model.a))
-            .with_array("best.words", &[n, dim], &best.model.c.to_rows())
+            .with_rows("words", &[n, dim], self.current.c.rows())
             .with_array("best.filtered", &[dim, dim], &to_rows(&best.moments.filtered))
-            .with_array("best.smoothed", &[dim, dim], &to_rows(&best.moments.smoothed))
+            .with_array("best.smoothed", &[dim, dim], &to_rows(&best.moments.smoothed));
+        if self.state.best_iteration == self.state.iteration {
+            return checkpoint;
+        }
+        checkpoint.with_array("best.transition", &[dim, dim], &to_rows(&best.model.a)).with_rows(
+            "best.words",
+            &[n, dim],
+            best.model.c.rows(),
+        )
     }
 
     fn restore(task: &'a Task<'a>, checkpoint: &Checkpoint) -> Result<Trainer<'a>, FitError> {
@@ -263,10 +271,15 @@ impl<'a> Trainer<'a> {
         };
         let moments =
             StateMoments { filtered: square("best.filtered")?, smoothed: square("best.smoothed")? };
-        let best = Measured { model: model("best.transition", "best.words")?, moments };
+        let current = Arc::new(model("transition", "words")?);
+        let best = match state.best_iteration == state.iteration {
+            true => Arc::clone(&current),
+            false => Arc::new(model("best.transition", "best.words")?),
+        };
+        let best = Measured { model: best, moments };
         let mut trainer = Trainer {
             task,
-            current: model("transition", "words")?,
+            current,
             expected: None,
             best: Some(best),
             state,

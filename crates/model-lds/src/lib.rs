@@ -47,6 +47,7 @@ mod moments;
 mod hankel;
 mod lag_pass;
 mod panel;
+mod packed;
 mod sums;
 mod dense;
 mod lu;

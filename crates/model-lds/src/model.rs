@@ -90,6 +90,7 @@ impl Lds {
         let (model, rotation) = best.model.rotated()?;
         let moments = [&best.moments.filtered, &best.moments.smoothed];
         let moments = moments.map(|moment| turn(moment, &rotation));
+        drop(best);
         Lds::new(params, lexicon, facts, (mu, counts), model, moments)
     }
 
@@ -104,14 +105,12 @@ impl Lds {
         let dynamics = model.dynamics();
         let steady = Steady::of(&dynamics)?;
         let words = model.c;
-        let scale = |(word, mu): (usize, &f64)| {
-            if counts[word] > 0 { (1.0 / mu.sqrt()) as f32 } else { 0.0 }
-        };
         let mut inputs = times(words.view(), &steady.b.transpose().to_owned());
-        inputs.scale_rows(&mu.iter().enumerate().map(scale).collect::<Vec<_>>());
-        let mut weighted = inputs.clone();
-        weighted.scale_rows(&mu.iter().map(|mu| mu.sqrt() as f32).collect::<Vec<_>>());
-        let type_moment = crate::sums::gram(weighted.view());
+        let unseen = (0..mu.len()).filter(|&word| counts[word] == 0);
+        unseen.for_each(|word| inputs.row_mut(word).fill(0.0));
+        // Σ μ_i (B u_i)(B u_i)ᵀ, as u_i = c_i / √μ_i.
+        let type_moment = crate::sums::gram(inputs.view());
+        inputs.scale_rows(&mu.iter().map(|mu| (1.0 / mu.sqrt()) as f32).collect::<Vec<_>>());
         let whitening = Whitening {
             types: whitening(&type_moment)?,
             filtered: whitening(&filtered_moment)?,

@@ -8,11 +8,12 @@
 //! μ_i = (n_i + κ)/T'. So v is an exact null vector.
 
 use crate::covariances::{Covariances, Pass, Side, Weights};
-use crate::hankel::hankel_product;
+use crate::hankel::{hankel_block, hankel_product};
 use crate::lag_pass::LagPass;
+use crate::packed::{Packed, Packing};
 use crate::panel::Panel;
 use crate::sums::cross;
-use latens_math::{Csr, Real, Strips};
+use latens_math::{Csr, Real, Strip};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -26,6 +27,8 @@ pub(crate) struct Moments<T> {
     mu: Vec<f64>,
     v: Vec<T>,
     lags: Vec<Lag<T>>,
+    /// v and d·r_k / T' of each lag, side by side; and v and d·l_k / T'.
+    edges: [Panel<T>; 2],
     parts: Vec<Range<usize>>,
 }
 
@@ -36,16 +39,13 @@ struct Lag<T> {
     later: Csr<T>,
     /// Its transpose.
     earlier: Csr<T>,
-    /// d·r_k / T'.
-    row_sums: Vec<f64>,
-    /// d·l_k / T'.
-    column_sums: Vec<f64>,
     /// n_k / T'.
     n: f64,
 }
 
 impl<T: Real> Lag<T> {
-    fn new(mut later: Csr<T>, d: &[f64], n_tokens: f64) -> Lag<T> {
+    /// The counts of a lag, and their sums over rows and over columns, whitened too.
+    fn new(mut later: Csr<T>, d: &[f64], n_tokens: f64) -> (Lag<T>, [Vec<f64>; 2]) {
         assert_eq!(later.n_rows(), d.len(), "counts of these types");
         let (mut row_sums, mut column_sums) = (vec![0.0; d.len()], vec![0.0; d.len()]);
         for (row, row_sum) in row_sums.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl<T: Real> Lag<T> {
         }
         later.replace_values(|i, j, count| T::of(count.wide() * d[i] * d[j] / n_tokens));
         let earlier = later.transpose();
-        Lag { later, earlier, row_sums, column_sums, n }
+        (Lag { later, earlier, n }, [row_sums, column_sums])
     }
 }
 
@@ -91,16 +91,26 @@ impl<T: Real> Moments<T> {
         assert!(mu.iter().all(|&mu| mu > 0.0), "every type has a probability");
         let d: Vec<f64> = mu.iter().map(|mu| 1.0 / mu.sqrt()).collect();
         let lags: Vec<Csr<T>> = lags.into_iter().collect();
-        let lags: Vec<Lag<T>> =
-            lags.into_par_iter().map(|counts| Lag::new(counts, &d, n_tokens)).collect();
+        let (lags, sums): (Vec<Lag<T>>, Vec<[Vec<f64>; 2]>) =
+            lags.into_par_iter().map(|counts| Lag::new(counts, &d, n_tokens)).unzip();
         let parts = parts(mu.len(), |row| {
             let n_pairs = |csr: &Csr<T>| csr.offsets()[row + 1] - csr.offsets()[row];
             let pairs = lags.iter().map(|lag| n_pairs(&lag.later) + n_pairs(&lag.earlier));
             // Besides its pairs a row costs products with small matrices.
             pairs.sum::<u64>() + 80 * lags.len() as u64
         });
-        let v = mu.iter().map(|mu| T::of(mu.sqrt())).collect();
-        Moments { v, mu, lags, parts }
+        let v: Vec<T> = mu.iter().map(|mu| T::of(mu.sqrt())).collect();
+        let edges = [0, 1].map(|side| {
+            let mut edges = Panel::compact(v.len(), 1 + sums.len());
+            for (row, &v) in v.iter().enumerate() {
+                let (own, of_lags) = edges.row_mut(row).split_at_mut(1);
+                own[0] = v;
+                let sums = sums.iter().map(|sums| T::of(sums[side][row]));
+                of_lags.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum);
+            }
+            edges
+        });
+        Moments { v, mu, lags, edges, parts }
     }
 
     /// The probability of each type, pseudo-counts included.
@@ -121,11 +131,11 @@ impl<T: Real> Moments<T> {
         }
     }
 
-    /// Their sums over rows.
-    pub(crate) fn sums(&self, lag: usize, side: Side) -> &[f64] {
+    /// Column 0 is v, column k the sums over the rows of lag k.
+    pub(crate) fn edges(&self, side: Side) -> &Panel<T> {
         match side {
-            Side::Later => &self.lags[lag - 1].row_sums,
-            Side::Earlier => &self.lags[lag - 1].column_sums,
+            Side::Later => &self.edges[0],
+            Side::Earlier => &self.edges[1],
         }
     }
 
@@ -134,29 +144,16 @@ impl<T: Real> Moments<T> {
         self.lags[lag - 1].n
     }
 
-    /// v, and the sums over rows for each of the given lags, side by side.
-    pub(crate) fn edges(&self, lags: Range<usize>, side: Side) -> Panel<T> {
-        let mut columns = Panel::zeros(self.n_types(), 1 + lags.len());
-        for row in 0..self.n_types() {
-            let out = columns.row_mut(row);
-            out[0] = self.v[row];
-            for (out, lag) in out[1..].iter_mut().zip(lags.clone()) {
-                *out = T::of(self.sums(lag, side)[row]);
-            }
-        }
-        columns
-    }
-
     /// What centring subtracts from products with X: v times the one row and the sums of a lag times the other.
     pub(crate) fn centres(&self, lags: Range<usize>, side: Side, x: &Panel<T>) -> Vec<Centre<T>> {
-        let centres = cross(self.edges(lags.clone(), side.other()).view(), x.view());
+        let centres = cross(self.edges(side.other()).view(), x.view());
         let by_sums: Vec<T> = (0..x.n_cols()).map(|j| T::of(centres[(0, j)])).collect();
-        let centre = |(i, lag): (usize, usize)| {
-            let by_v = |j: usize| centres[(i + 1, j)] - self.n(lag) * centres[(0, j)];
+        let centre = |lag: usize| {
+            let by_v = |j: usize| centres[(lag, j)] - self.n(lag) * centres[(0, j)];
             let by_v = (0..x.n_cols()).map(|j| T::of(by_v(j))).collect();
             Centre { by_v, by_sums: by_sums.clone() }
         };
-        lags.enumerate().map(centre).collect()
+        lags.map(centre).collect()
     }
 }
 
@@ -199,7 +196,7 @@ fn parts(n_rows: usize, cost: impl Fn(usize) -> u64) -> Vec<Range<usize>> {
     parts
 }
 
-impl<T: Real> Covariances<T> for Moments<T> {
+impl<T: Packing> Covariances<T> for Moments<T> {
     fn n_types(&self) -> usize {
         self.mu.len()
     }
@@ -208,28 +205,26 @@ impl<T: Real> Covariances<T> for Moments<T> {
         &self.v
     }
 
-    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
-        hankel_product(self, n_blocks, Side::Later, x)
+    fn hankel(&self, side: Side, x: &mut [Packed<T>]) {
+        hankel_product(self, side, x);
     }
 
-    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
-        hankel_product(self, n_blocks, Side::Earlier, x)
+    fn hankel_block(&self, side: Side, x: &[Packed<T>], block: usize) -> Packed<T> {
+        hankel_block(self, side, x, block)
     }
 
     fn product(&self, lag: usize, side: Side, x: &Panel<T>) -> Panel<T> {
         let centre = self.centres(lag..lag + 1, side, x).remove(0);
-        let strips = Strips::new(x.values(), x.stride(), 1);
         let mut out = Panel::zeros(x.n_rows(), x.n_cols());
         let (n_cols, stride) = (out.n_cols(), out.stride());
+        let mut strip = Strip::zeros(x.n_rows(), stride);
+        strip.copy_columns(x.values(), stride, 0..stride);
         out.par_parts(&self.parts).for_each(|(rows, out)| {
             for (row, out) in rows.clone().zip(out.chunks_exact_mut(stride)) {
-                let own = [self.v[row], T::of(self.sums(lag, side)[row])];
-                centre.start(0..n_cols, own, out);
+                let edges = self.edges(side).row(row);
+                centre.start(0..n_cols, [edges[0], edges[lag]], out);
             }
-            for (strip, columns) in strips.ranges().iter().enumerate() {
-                let counts = (self.counts(lag, side), rows.clone());
-                strips.add_product(strip, counts, &mut out[columns.start..], stride);
-            }
+            strip.add_product((self.counts(lag, side), rows), out, stride);
         });
         out
     }

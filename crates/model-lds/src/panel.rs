@@ -28,7 +28,7 @@ impl<T: Real> Panel<T> {
         Panel { n_rows, n_cols, stride, values: vec![T::zero(); n_rows * stride] }
     }
 
-    /// A matrix without space between its rows, so that it can be seen as one with shorter rows.
+    /// A matrix without space between its rows.
     pub(crate) fn compact(n_rows: usize, n_cols: usize) -> Panel<T> {
         Panel { n_rows, n_cols, stride: n_cols, values: vec![T::zero(); n_rows * n_cols] }
     }
@@ -67,27 +67,17 @@ impl<T: Real> Panel<T> {
         &mut self.values[row * self.stride..][..self.n_cols]
     }
 
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[T]> {
+        (0..self.n_rows).map(|row| self.row(row))
+    }
+
     pub(crate) fn view(&self) -> MatRef<'_, T> {
         view(&self.values, self.n_rows, self.n_cols, self.stride)
     }
 
-    /// Some of the columns.
-    pub(crate) fn columns(&self, range: Range<usize>) -> MatRef<'_, T> {
-        self.view().subcols(range.start, range.len())
-    }
-
-    /// A compact matrix whose rows are cut into several rows of `n_cols` numbers.
-    pub(crate) fn cut(&self, n_cols: usize) -> MatRef<'_, T> {
-        assert!(
-            self.stride == self.n_cols && self.n_cols.is_multiple_of(n_cols),
-            "rows can be cut"
-        );
-        view(&self.values, self.values.len() / n_cols, n_cols, n_cols)
-    }
-
     /// The rows one after the other, without what lies between them.
     pub(crate) fn to_rows(&self) -> Vec<T> {
-        (0..self.n_rows).flat_map(|row| self.row(row)).copied().collect()
+        self.rows().flatten().copied().collect()
     }
 
     /// Blocks of whole rows, with the first row of each, to be worked on at the same time.
@@ -104,14 +94,7 @@ impl<T: Real> Panel<T> {
         &'a mut self,
         parts: &'a [Range<usize>],
     ) -> impl IndexedParallelIterator<Item = (Range<usize>, &'a mut [T])> {
-        let (stride, mut rest) = (self.stride, &mut self.values[..]);
-        let mut cut = Vec::with_capacity(parts.len());
-        for rows in parts {
-            let (part, others) = rest.split_at_mut(rows.len() * stride);
-            cut.push((rows.clone(), part));
-            rest = others;
-        }
-        cut.into_par_iter()
+        par_parts(&mut self.values, self.stride, parts)
     }
 
     /// Multiplies each row by a number.
@@ -124,22 +107,45 @@ impl<T: Real> Panel<T> {
         });
     }
 
-    /// The product with a small matrix on the right, in place of it. A compact one is taken as one with
-    /// as many columns as the small matrix has rows.
+    /// Multiplies each column by a number.
+    pub(crate) fn scale_columns(&mut self, factors: &[T]) {
+        let stride = self.stride;
+        self.par_blocks(BLOCK_ROWS).for_each(|(_, block)| {
+            for row in block.chunks_exact_mut(stride) {
+                row.iter_mut().zip(factors).for_each(|(value, &factor)| *value *= factor);
+            }
+        });
+    }
+
+    /// The product with a small square matrix on the right, in place of it.
     pub(crate) fn times_in_place(&mut self, right: &Mat<f64>) {
-        let (n_in, n_out) = (right.nrows(), right.ncols());
-        assert_eq!(n_in, n_out, "the same shape again");
-        let stride = if self.n_cols == n_in { self.stride } else { n_in };
-        assert_eq!(self.values.len() % stride, 0, "whole rows");
+        let (n, stride) = (self.n_cols, self.stride);
+        assert!(right.nrows() == n && right.ncols() == n, "the same shape again");
         let right = Factor::<T>::new(right.as_ref());
-        self.values.par_chunks_mut(BLOCK_ROWS * stride).for_each(|block| {
-            let copy = block.to_vec();
+        self.par_blocks(BLOCK_ROWS).for_each_init(Vec::new, |copy, (_, block)| {
+            copy.clear();
+            copy.extend_from_slice(block);
             let n_rows = block.len() / stride;
-            let out = view_mut(block, n_rows, n_in, stride);
-            let copy = view(&copy, n_rows, n_in, stride);
+            let out = view_mut(block, n_rows, n, stride);
+            let copy = view(copy, n_rows, n, stride);
             matmul(out, Accum::Replace, copy, right.view(), T::one(), Par::Seq);
         });
     }
+}
+
+/// [`Panel::par_parts`] of rows that begin at multiples of `stride`.
+pub(crate) fn par_parts<'a, T: Send>(
+    mut rest: &'a mut [T],
+    stride: usize,
+    parts: &[Range<usize>],
+) -> impl IndexedParallelIterator<Item = (Range<usize>, &'a mut [T])> + use<'a, T> {
+    let mut cut = Vec::with_capacity(parts.len());
+    for rows in parts {
+        let (part, others) = rest.split_at_mut(rows.len() * stride);
+        cut.push((rows.clone(), part));
+        rest = others;
+    }
+    cut.into_par_iter()
 }
 
 pub(crate) fn view<T>(values: &[T], n_rows: usize, n_cols: usize, stride: usize) -> MatRef<'_, T> {

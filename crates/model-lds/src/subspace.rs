@@ -5,15 +5,17 @@
 //! never formed: a randomised decomposition needs only products with it.
 
 use crate::canonical::{Canonical, Margins, regauge};
-use crate::covariances::Covariances;
-use crate::dense::{NumericError, eigen, identity, product, spectral_radius, symmetric, trace};
+use crate::covariances::{Covariances, Side};
+use crate::dense::{
+    NumericError, eigen, identity, product, scale_columns, spectral_radius, symmetric, trace,
+};
 use crate::lu::{inverse, solve, solve_right};
-use crate::panel::{Panel, times};
+use crate::packed::{self, Packed, Packing};
+use crate::panel::Panel;
 use crate::solvers::lyapunov;
-use crate::sums::{cross, gram};
-use faer::{Mat, MatRef};
-use latens_math::{Real, Rng};
-use rayon::prelude::*;
+use crate::sums::gram;
+use faer::Mat;
+use latens_math::Rng;
 
 /// How the decomposition is made.
 #[derive(Clone, Copy, Debug)]
@@ -25,19 +27,18 @@ pub(crate) struct Sketch {
     pub(crate) seed: u64,
 }
 
-/// U diag(s) Vᵀ with U = `basis` · `left` and V = `image` · `left` · diag(1/s): the tall factors stay as they
-/// are, blocks of rows side by side.
-pub(crate) struct Decomposition<T> {
-    basis: Panel<T>,
-    image: Panel<T>,
+/// U diag(s) Vᵀ with U = `basis` · `left` and V = Hᵀ · `basis` · `left` · diag(1/s): the tall factor stays as it
+/// is, in blocks of rows. Of Hᵀ · `basis`, the image, all that is needed are products of its blocks.
+pub(crate) struct Decomposition<T: Packing> {
+    basis: Vec<Packed<T>>,
+    image: Image<T>,
     left: Mat<f64>,
     pub(crate) values: Vec<f64>,
-    n_blocks: usize,
 }
 
 /// The largest singular values and vectors of the Hankel matrix (Halko, Martinsson and Tropp 2011).
 /// `step` is called after each product and says whether to go on.
-pub(crate) fn decompose<T: Real, E: From<NumericError>>(
+pub(crate) fn decompose<T: Packing, E: From<NumericError>>(
     covariances: &impl Covariances<T>,
     n_blocks: usize,
     dim: usize,
@@ -46,48 +47,81 @@ pub(crate) fn decompose<T: Real, E: From<NumericError>>(
 ) -> Result<Decomposition<T>, E> {
     let n_types = covariances.n_types();
     let width = (dim + sketch.n_extra).next_multiple_of(16).min(n_types * n_blocks);
-    let mut basis = covariances.hankel(n_blocks, random(n_types, n_blocks * width, sketch.seed));
+    let mut basis = random(n_types, n_blocks, width, sketch.seed);
+    covariances.hankel(Side::Later, &mut basis);
     step()?;
     for _ in 0..sketch.n_powers {
-        orthonormalise(&mut basis, width)?;
-        basis = covariances.transposed_hankel(n_blocks, basis);
-        step()?;
-        orthonormalise(&mut basis, width)?;
-        basis = covariances.hankel(n_blocks, basis);
-        step()?;
+        for side in [Side::Earlier, Side::Later] {
+            orthonormalise(&mut basis)?;
+            covariances.hankel(side, &mut basis);
+            step()?;
+        }
     }
-    orthonormalise(&mut basis, width)?;
-    let image = covariances.transposed_hankel(n_blocks, basis.clone());
+    orthonormalise(&mut basis)?;
+    let image = Image::new(covariances, &basis);
     step()?;
-    let squares = eigen(&gram(image.cut(width)), "the covariances")?;
+    let squares = eigen(&image.squares(0), "the covariances")?;
     let dim = dim.min(width);
     let largest = |i: usize| squares.values[width - 1 - i].max(0.0).sqrt();
     let left = Mat::from_fn(width, dim, |i, j| squares.vectors[(i, width - 1 - j)]);
-    Ok(Decomposition { basis, image, left, values: (0..dim).map(largest).collect(), n_blocks })
+    Ok(Decomposition { basis, image, left, values: (0..dim).map(largest).collect() })
 }
 
-/// Normal numbers, each row from a stream of its own.
-fn random<T: Real>(n_rows: usize, n_cols: usize, seed: u64) -> Panel<T> {
-    let mut panel = Panel::compact(n_rows, n_cols);
-    panel.par_blocks(1).for_each(|(row, values)| {
+/// Normal numbers, each row of all blocks from a stream of its own.
+fn random<T: Packing>(n_rows: usize, n_blocks: usize, n_cols: usize, seed: u64) -> Vec<Packed<T>> {
+    Packed::side_by_side(n_blocks, n_rows, n_cols, |row, out| {
         let mut rng = Rng::stream(seed, row as u64);
-        values.iter_mut().for_each(|value| *value = T::of(rng.normal()));
-    });
-    panel
+        out.iter_mut().for_each(|value| *value = T::of(rng.normal()));
+    })
 }
 
 /// Makes the columns orthonormal; those that depend on others become zero.
-fn orthonormalise<T: Real>(x: &mut Panel<T>, width: usize) -> Result<(), NumericError> {
-    let gram = gram(x.cut(width));
-    let eigen = eigen(&gram, "the covariances")?;
+fn orthonormalise<T: Packing>(x: &mut [Packed<T>]) -> Result<(), NumericError> {
+    let eigen = eigen(&packed::gram(x), "the covariances")?;
     let least = 1e-13 * eigen.greatest();
     let factors: Vec<f64> = eigen
         .values
         .iter()
         .map(|&value| if value > least && value > 0.0 { 1.0 / value.sqrt() } else { 0.0 })
         .collect();
-    x.times_in_place(&crate::dense::scale_columns(&eigen.vectors, &factors));
+    let factor = scale_columns(&eigen.vectors, &factors);
+    x.iter_mut().for_each(|block| block.times_in_place(&factor));
     Ok(())
+}
+
+/// Products of the blocks of Hᵀ · `basis`, made one after the other.
+struct Image<T: Packing> {
+    /// Each block with itself.
+    own: Vec<Mat<f64>>,
+    /// Each but the first with the one before it: block_{j−1}ᵀ · block_j.
+    ahead: Vec<Mat<f64>>,
+    last: Packed<T>,
+}
+
+impl<T: Packing> Image<T> {
+    fn new(covariances: &impl Covariances<T>, basis: &[Packed<T>]) -> Image<T> {
+        let block = |j: usize| covariances.hankel_block(Side::Earlier, basis, j);
+        let own = |block: &Packed<T>| packed::gram(std::slice::from_ref(block));
+        let last = block(0);
+        let mut image = Image { own: vec![own(&last)], ahead: Vec::new(), last };
+        for j in 1..basis.len() {
+            let next = block(j);
+            image.ahead.push(packed::cross(&image.last, &next));
+            image.own.push(own(&next));
+            image.last = next;
+        }
+        image
+    }
+
+    /// Σ block_jᵀ · block_j from some block on.
+    fn squares(&self, first: usize) -> Mat<f64> {
+        sum(&self.own[first..])
+    }
+}
+
+fn sum(matrices: &[Mat<f64>]) -> Mat<f64> {
+    let (first, others) = matrices.split_first().expect("there are two blocks at least");
+    others.iter().fold(first.clone(), |sum, matrix| sum + matrix)
 }
 
 /// What the choices along the way were; for tests and warnings.
@@ -108,23 +142,15 @@ const NOISE_FLOOR: f64 = 1e-3;
 /// The largest modulus of an eigenvalue of A.
 const RADIUS: f64 = 0.98;
 
-impl<T: Real> Decomposition<T> {
+impl<T: Packing> Decomposition<T> {
     fn dim(&self) -> usize {
         self.left.ncols()
-    }
-
-    fn width(&self) -> usize {
-        self.left.nrows()
-    }
-
-    fn block<'a>(&self, panel: &'a Panel<T>, block: usize) -> MatRef<'a, T> {
-        panel.columns(block * self.width()..(block + 1) * self.width())
     }
 
     /// Δ_jᵀ = image_j · this, of Δ = S^½ Vᵀ.
     fn image_to_delta(&self) -> Mat<f64> {
         let factors: Vec<f64> = self.values.iter().map(|s| 1.0 / s.max(1e-300).sqrt()).collect();
-        crate::dense::scale_columns(&self.left, &factors)
+        scale_columns(&self.left, &factors)
     }
 
     /// The fewest dimensions that carry all: singular values below 10⁻⁶ of the largest are rounding.
@@ -133,47 +159,35 @@ impl<T: Real> Decomposition<T> {
         self.values.iter().take_while(|&&value| value > least && value > 0.0).count()
     }
 
-    /// Δ_j Δ_kᵀ.
-    fn deltas(&self, j: usize, k: usize) -> Mat<f64> {
-        let cross = cross(self.block(&self.image, j), self.block(&self.image, k));
-        let half = self.image_to_delta();
-        product([half.transpose(), cross.as_ref(), half.as_ref()])
-    }
-
-    /// A = Δ_{1:r−1} Δ_{2:r}⁺, and the same as a regression on all blocks but one.
+    /// A = Δ_{1:r−1} Δ_{2:r}⁺: a regression on all blocks but one.
     pub(crate) fn transition(&self) -> Result<Mat<f64>, NumericError> {
-        let (n, r) = (self.dim(), self.n_blocks);
-        let (mut ahead, mut own) = (Mat::zeros(n, n), Mat::zeros(n, n));
-        for j in 1..r {
-            ahead += &self.deltas(j - 1, j);
-            own += &self.deltas(j, j);
-        }
+        let half = self.image_to_delta();
+        let deltas = |image: Mat<f64>| product([half.transpose(), image.as_ref(), half.as_ref()]);
+        let (ahead, own) = (deltas(sum(&self.image.ahead)), deltas(self.image.squares(1)));
         solve_right(&ahead, &symmetric(&own), "the covariance of the states")
     }
 
     /// C = (Σ_i Γ_i (A^i)ᵀ)(Σ_i A^i (A^i)ᵀ)⁻¹ of Γ = U S^½: a regression on all blocks.
     pub(crate) fn emission(&self, a: &Mat<f64>) -> Result<Panel<T>, NumericError> {
-        let (n, width) = (self.dim(), self.width());
+        let n = self.dim();
         let roots: Vec<f64> = self.values.iter().map(|s| s.sqrt()).collect();
-        let gamma = crate::dense::scale_columns(&self.left, &roots);
+        let gamma = scale_columns(&self.left, &roots);
         let (mut powers, mut squares) = (vec![identity(n)], identity(n));
-        for i in 1..self.n_blocks {
+        for i in 1..self.basis.len() {
             powers.push(product([powers[i - 1].as_ref(), a.as_ref()]));
             squares += &product([powers[i].as_ref(), powers[i].transpose()]);
         }
         let squares = inverse(&squares, "the powers of A")?;
-        let mut weights = Mat::zeros(self.n_blocks * width, n);
-        for (i, power) in powers.iter().enumerate() {
-            let weight = product([gamma.as_ref(), power.transpose(), squares.as_ref()]);
-            weights.as_mut().subrows_mut(i * width, width).copy_from(weight);
-        }
-        Ok(times(self.basis.view(), &weights))
+        let weight =
+            |power: &Mat<f64>| product([gamma.as_ref(), power.transpose(), squares.as_ref()]);
+        let weights: Vec<Mat<f64>> = powers.iter().map(weight).collect();
+        Ok(packed::times(&self.basis, &weights))
     }
 
     /// The model that the decomposition stands for.
     pub(crate) fn identify(&self, v: &[T]) -> Result<Identified<T>, NumericError> {
         let mut a = self.transition()?;
-        let c = self.emission(&a)?;
+        let mut c = self.emission(&a)?;
         let radius = spectral_radius(&a, "A")?;
         if radius > RADIUS {
             a = faer::Scale(RADIUS / radius) * &a;
@@ -182,7 +196,7 @@ impl<T: Real> Decomposition<T> {
         let (noise, least_noise) = noise(&a, &covariance)?;
         let stationary = symmetric(&lyapunov(&a, &noise)?);
         let (a, factor) = regauge(&a, &stationary)?;
-        let c = times(c.view(), &factor);
+        c.times_in_place(&factor);
         let model = Canonical::new(a, c, v, Margins::FIRST)?;
         Ok(Identified { model, least: [least_state, least_noise] })
     }
@@ -195,7 +209,7 @@ impl<T: Real> Decomposition<T> {
         c: &Panel<T>,
     ) -> Result<(Mat<f64>, f64), NumericError> {
         let g = gram(c.view());
-        let last = cross(self.block(&self.image, self.n_blocks - 1), c.view());
+        let last = packed::cross_with_panel(&self.image.last, c);
         let gx_c = product([self.image_to_delta().transpose(), last.as_ref()]);
         // F = Gx C G⁻¹ is A Σ if the model holds.
         let f = solve(&g, &gx_c.transpose().to_owned(), "the covariance of the words' vectors")?;

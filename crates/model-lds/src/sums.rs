@@ -14,7 +14,7 @@ const SUMMED_ROWS: usize = 2048;
 const BLOCK_ROWS: usize = 512;
 
 /// Into so many parts a sum over rows is shared out.
-const N_PARTS: usize = 32;
+pub(crate) const N_PARTS: usize = 32;
 
 /// leftᵀ · right of two tall matrices.
 pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f64> {
@@ -93,13 +93,20 @@ impl<T: Real> Sum<T> {
         Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, wide: None }
     }
 
+    /// Begins another sum, which may have fewer columns: what the others have means nothing then.
+    pub(crate) fn restart(&mut self) {
+        self.n_rows = 0;
+        self.wide = None;
+    }
+
     pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
         let accum = self.make_room(left.nrows());
-        matmul(self.block.as_mut(), accum, left.transpose(), right, T::one(), Par::Seq);
+        let out = self.block.as_mut().subcols_mut(0, right.ncols());
+        matmul(out, accum, left.transpose(), right, T::one(), Par::Seq);
     }
 
     /// The same for one matrix with itself, of which the lower half is enough.
-    fn add_square(&mut self, x: MatRef<'_, T>) {
+    pub(crate) fn add_square(&mut self, x: MatRef<'_, T>) {
         use triangular::BlockStructure::{Rectangular, TriangularLower};
         let accum = self.make_room(x.nrows());
         let out = self.block.as_mut();

@@ -134,11 +134,26 @@ impl Checkpoint {
     ///
     /// # Panics
     /// If there are not as many values as the shape says.
-    pub fn with_array<T: Element>(mut self, name: &str, shape: &[usize], values: &[T]) -> Self {
-        let bytes = bytemuck::cast_slice(values);
-        let ArrayEntry { name, dtype, shape, .. } = ArrayEntry::new::<T>(name, shape, bytes.into());
-        self.arrays
-            .insert(name, StoredArray { dtype, shape, bytes: Bytes::Memory(bytes.to_vec()) });
+    pub fn with_array<T: Element>(self, name: &str, shape: &[usize], values: &[T]) -> Self {
+        self.with_rows(name, shape, [values])
+    }
+
+    /// The same for an array whose rows do not lie one after the other.
+    ///
+    /// # Panics
+    /// If there are not as many values as the shape says.
+    pub fn with_rows<'a, T: Element>(
+        mut self,
+        name: &str,
+        shape: &[usize],
+        rows: impl IntoIterator<Item = &'a [T]>,
+    ) -> Self {
+        let mut bytes = Vec::with_capacity(shape.iter().product::<usize>() * size_of::<T>());
+        rows.into_iter().for_each(|row| bytes.extend_from_slice(bytemuck::cast_slice(row)));
+        let entry = ArrayEntry::new::<T>(name, shape, bytes.into());
+        let ArrayEntry { name, dtype, shape, bytes } = entry;
+        let bytes = Bytes::Memory(bytes.into_owned());
+        self.arrays.insert(name, StoredArray { dtype, shape, bytes });
         self
     }
 

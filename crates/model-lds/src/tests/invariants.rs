@@ -10,6 +10,7 @@ use crate::dense::{
 };
 use crate::lu::inverse;
 use crate::moments::Moments;
+use crate::packed::{Packed, Packing, times};
 use crate::panel::Panel;
 use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::steady::{Dynamics, Steady, precision};
@@ -112,24 +113,38 @@ fn products_with_the_hankel_matrix_are_those_of_its_blocks() {
 
 fn check_hankel(moments: &Moments<f64>, n: usize) {
     let mut rng = Rng::new(1);
-    let mut x = Panel::<f64>::compact(12, 3 * n);
-    (0..12).for_each(|i| x.row_mut(i).iter_mut().for_each(|x| *x = rng.normal()));
-    let (y, z) = (moments.hankel(3, x.clone()), moments.transposed_hankel(3, x.clone()));
-    let part = |panel: &Panel<f64>, j: usize| Mat::from_fn(12, n, |a, b| panel.row(a)[n * j + b]);
+    let x: Vec<Mat<f64>> = (0..3).map(|_| Mat::from_fn(12, n, |_, _| rng.normal())).collect();
+    let packed: Vec<Packed<f64>> = x.iter().map(pack).collect();
+    let (mut y, mut z) = (packed.clone(), packed.clone());
+    moments.hankel(Side::Later, &mut y);
+    moments.hankel(Side::Earlier, &mut z);
     for i in 0..3 {
         let (mut sum, mut transposed) = (Mat::zeros(12, n), Mat::zeros(12, n));
-        for j in 0..3 {
-            sum += &product([dense(moments, 3 + i - j).as_ref(), part(&x, j).as_ref()]);
-            transposed += &product([dense(moments, 3 + j - i).transpose(), part(&x, j).as_ref()]);
+        for (j, x) in x.iter().enumerate() {
+            sum += &product([dense(moments, 3 + i - j).as_ref(), x.as_ref()]);
+            transposed += &product([dense(moments, 3 + j - i).transpose(), x.as_ref()]);
         }
-        assert_near(&part(&y, i), &sum, 1e-13, "H x");
-        assert_near(&part(&z, i), &transposed, 1e-13, "H^T x");
+        assert_near(&unpack(&y[i]), &sum, 1e-13, "H x");
+        assert_near(&unpack(&z[i]), &transposed, 1e-13, "H^T x");
+        let alone = moments.hankel_block(Side::Earlier, &packed, i);
+        assert_near(&unpack(&alone), &transposed, 1e-13, "a block of H^T x");
     }
+}
+
+fn pack(x: &Mat<f64>) -> Packed<f64> {
+    let rows = |row: usize, out: &mut [f64]| {
+        out.iter_mut().enumerate().for_each(|(j, out)| *out = x[(row, j)]);
+    };
+    Packed::side_by_side(1, x.nrows(), x.ncols(), rows).remove(0)
+}
+
+fn unpack(x: &Packed<f64>) -> Mat<f64> {
+    to_mat(&times(std::slice::from_ref(x), &[identity(x.n_cols())]))
 }
 
 #[test]
 fn one_pass_finds_what_single_products_find() {
-    fn check<T: Real>(n: usize, tolerance: f64) {
+    fn check<T: Packing>(n: usize, tolerance: f64) {
         let text = markov_text(2000, 150, 4);
         let moments = moments::<T>(&text, 150, 4, 0.5);
         let mut rng = Rng::new(2);
@@ -156,18 +171,18 @@ fn one_pass_finds_what_single_products_find() {
 /// The same covariances without a pass of their own.
 struct Plain<'a, T>(&'a Moments<T>);
 
-impl<T: Real> Covariances<T> for Plain<'_, T> {
+impl<T: Packing> Covariances<T> for Plain<'_, T> {
     fn n_types(&self) -> usize {
         self.0.n_types()
     }
     fn null_vector(&self) -> &[T] {
         self.0.null_vector()
     }
-    fn hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
-        self.0.hankel(n_blocks, x)
+    fn hankel(&self, side: Side, x: &mut [Packed<T>]) {
+        self.0.hankel(side, x);
     }
-    fn transposed_hankel(&self, n_blocks: usize, x: Panel<T>) -> Panel<T> {
-        self.0.transposed_hankel(n_blocks, x)
+    fn hankel_block(&self, side: Side, x: &[Packed<T>], block: usize) -> Packed<T> {
+        self.0.hankel_block(side, x, block)
     }
     fn product(&self, lag: usize, side: Side, x: &Panel<T>) -> Panel<T> {
         self.0.product(lag, side, x)
@@ -219,11 +234,22 @@ impl Covariances<f64> for Dense {
     fn null_vector(&self) -> &[f64] {
         &self.v
     }
-    fn hankel(&self, n_blocks: usize, x: Panel<f64>) -> Panel<f64> {
-        self.blocks(n_blocks, &x, Side::Later)
+    fn hankel(&self, side: Side, x: &mut [Packed<f64>]) {
+        let product: Vec<_> = (0..x.len()).map(|i| self.hankel_block(side, x, i)).collect();
+        x.clone_from_slice(&product);
     }
-    fn transposed_hankel(&self, n_blocks: usize, x: Panel<f64>) -> Panel<f64> {
-        self.blocks(n_blocks, &x, Side::Earlier)
+    fn hankel_block(&self, side: Side, x: &[Packed<f64>], i: usize) -> Packed<f64> {
+        let mut out = Mat::zeros(x[0].n_rows(), x[0].n_cols());
+        for (j, block) in x.iter().enumerate() {
+            let n = x.len();
+            out += &match side {
+                Side::Later => product([self.psi[n + i - j - 1].as_ref(), unpack(block).as_ref()]),
+                Side::Earlier => {
+                    product([self.psi[n + j - i - 1].transpose(), unpack(block).as_ref()])
+                }
+            };
+        }
+        pack(&out)
     }
     fn product(&self, lag: usize, side: Side, x: &Panel<f64>) -> Panel<f64> {
         let psi = match side {
@@ -232,26 +258,6 @@ impl Covariances<f64> for Dense {
         };
         let out = product([psi, to_mat(x).as_ref()]);
         Panel::from_rows(x.n_rows(), x.n_cols(), &to_rows(&out))
-    }
-}
-
-impl Dense {
-    fn blocks(&self, n: usize, x: &Panel<f64>, side: Side) -> Panel<f64> {
-        let width = x.n_cols() / n;
-        let mut out = Panel::compact(x.n_rows(), x.n_cols());
-        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            let lag = if side == Side::Later { n + i - j } else { n + j - i };
-            let part: Vec<f64> = (0..x.n_rows())
-                .flat_map(|row| &x.row(row)[j * width..(j + 1) * width])
-                .copied()
-                .collect();
-            let part = self.product(lag, side, &Panel::from_rows(x.n_rows(), width, &part));
-            for row in 0..x.n_rows() {
-                let out = &mut out.row_mut(row)[i * width..(i + 1) * width];
-                out.iter_mut().zip(part.row(row)).for_each(|(out, x)| *out += x);
-            }
-        }
-        out
     }
 }
 
