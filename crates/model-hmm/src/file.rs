@@ -26,7 +26,7 @@ impl Hmm {
             .facts(&self.facts)
             .array("clusters", &[self.lexicon.vocab.len()], self.support.cluster_of())
             .array("emitted_words", &[words.len()], &words);
-        if let Some(Lists { n, states }) = lists {
+        if let Some(Lists { n, states, .. }) = lists {
             writer = writer.array("lists", &[states.len() / n.max(&1), *n], states);
         }
         if let Some(tags) = &self.tags {
@@ -130,7 +130,7 @@ fn support(file: &ModelFile, params: &HmmParams, lexicon: &Lexicon) -> Result<Su
         if !states.iter().all(is_state) || !states.chunks_exact(n).all(ascends) {
             return Err(file.invalid("the states of a word are none"));
         }
-        support.lists = Some(Lists { n, states: states.to_vec() });
+        support.lists = Some(Lists::new(n, params.n_states, states.to_vec()));
     }
     Ok(support.with_unknown(params, &lexicon.vocab))
 }

@@ -192,7 +192,8 @@ impl Hmm {
         mut tables: Tables<f32>,
         tags: Option<Tags>,
     ) -> Hmm {
-        support.make_room_for_unknown_words(&mut tables.emission);
+        tables.list_all_states();
+        support.make_room_for_unknown_words(&mut tables);
         let transitions = match tables.factors {
             Some(factors) => Transitions::of_factors(factors, &support),
             None => Transitions::of_rows(&tables.transition, &support),

@@ -1,6 +1,8 @@
 //! Which states may emit which words.
 
+use crate::lists::KeptLists;
 use crate::params::{Constraint, HmmParams, WordVectors};
+use crate::tables::Kept;
 use crate::unknown_words::Unknown;
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
@@ -30,7 +32,13 @@ pub(crate) struct Support {
 pub(crate) struct Lists {
     pub(crate) n: usize,
     pub(crate) states: Vec<u32>,
+    /// Whether they are so short that it pays to go through them, and not through all states.
+    pub(crate) are_short: bool,
 }
+
+/// Lists of at most this part of all states are short. Longer ones are rows of all states with zeros: general
+/// products with whole tables do so many more multiplications in a second.
+const SHORT: usize = 8;
 
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -114,6 +122,12 @@ impl Support {
     pub(crate) fn allows(&self, slot: usize, state: usize) -> bool {
         let lists = self.lists.as_ref();
         lists.is_none_or(|lists| lists.of(slot).binary_search(&(state as u32)).is_ok())
+    }
+
+    /// What is left of short lists of states, if words have such.
+    pub(crate) fn kept_lists(&self, kept: &Kept) -> Option<KeptLists> {
+        let lists = self.lists.as_ref().filter(|lists| lists.are_short)?;
+        Some(KeptLists::new(lists, self.n_states(), kept))
     }
 
     /// The cluster of each word, `NONE` for one that is never emitted.
@@ -205,7 +219,12 @@ impl Lists {
             let mut rng = Rng::stream(params.seed ^ LISTS, slot as u64);
             states.extend(draw_subset(params.n_states, n, &mut rng));
         }
-        Lists { n, states }
+        Lists::new(n, params.n_states, states)
+    }
+
+    /// Lists of `n` of the states below `n_states` each.
+    pub(crate) fn new(n: usize, n_states: usize, states: Vec<u32>) -> Lists {
+        Lists { n, states, are_short: n * SHORT <= n_states }
     }
 
     /// Refuses states that emit nothing: they would swallow probability.
@@ -215,6 +234,11 @@ impl Lists {
         let n_idle = emits.iter().filter(|emits| !**emits).count();
         let must = format!("so few that every one is drawn for a word ({n_idle} are for none)");
         check_that(n_idle == 0, "n_states", must, params.n_states)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.states.len() / self.n
     }
 
     pub(crate) fn of(&self, slot: usize) -> &[u32] {
