@@ -7,6 +7,7 @@ use crate::lists::KeptLists;
 use crate::tables::Kept;
 use crate::transition::without_dust;
 use latens_math::Real;
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -24,15 +25,8 @@ pub(crate) fn forward<T: Real>(
     out: &mut Vec<T>,
 ) {
     out.resize(lists.n_values(), T::zero());
-    lists.cut(SLOTS, out).into_par_iter().for_each(|part| {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (slot, states, row) in lists.each(part) {
-                    logits(&vectors, slot, states, row);
-                }
-            },
-        );
+    lists.cut(SLOTS, out).into_par_iter().for_each(|(slots, logits)| {
+        pulp::Arch::new().dispatch(Logits { lists, vectors, slots, logits });
     });
     normalize(lists, n_states, out);
 }
@@ -130,11 +124,8 @@ pub(crate) fn backward<T: Real>(
         .zip(gradients.bias.par_chunks_mut(n_slots));
     let copies = work.map(|(((slots, derivatives), d_words), d_bias)| {
         let mut d_states = vec![T::zero(); n_states * dim];
-        let part = Part { lists, slots, derivatives, vectors };
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || part.add_gradients(d_words, d_bias, &mut d_states),
-        );
+        let out = (d_words, d_bias, &mut d_states[..]);
+        pulp::Arch::new().dispatch(AddGradients { lists, vectors, slots, derivatives, out });
         d_states
     });
     let copies: Vec<Vec<T>> = copies.collect();
@@ -146,67 +137,89 @@ pub(crate) fn backward<T: Real>(
     });
 }
 
-/// Some slots, and the derivatives by their logits.
-struct Part<'a, T> {
+/// Overwrites the logits of some slots, in vectors of any length.
+struct Logits<'a, T> {
     lists: &'a KeptLists,
-    slots: Range<usize>,
-    derivatives: &'a [T],
     vectors: Vectors<'a, T>,
+    slots: Range<usize>,
+    logits: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Logits<'_, T> {
+    type Output = ();
+
+    /// Four states at a time, since they share the word's vector.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Logits { lists, vectors, slots, logits } = self;
+        let mut rest = logits;
+        for slot in slots {
+            let (word, bias, states) = (vectors.word(slot), vectors.bias[slot], lists.of(slot));
+            let (row, others) = std::mem::take(&mut rest).split_at_mut(states.len());
+            rest = others;
+            let (fours, last) = states.as_chunks::<4>();
+            let (rows, last_row) = row.as_chunks_mut::<4>();
+            for (&[a, b, c, d], row) in fours.iter().zip(rows) {
+                let [a, b, c, d] = [a as usize, b as usize, c as usize, d as usize];
+                let states =
+                    [vectors.state(a), vectors.state(b), vectors.state(c), vectors.state(d)];
+                *row = dots(word, states);
+            }
+            for (&state, logit) in last.iter().zip(last_row) {
+                [*logit] = dots(word, [vectors.state(state as usize)]);
+            }
+            for logit in row {
+                *logit += bias;
+            }
+        }
+    }
+}
+
+/// Adds the derivatives of some slots to those of their words, of the biases, and of all states, in vectors of any
+/// length.
+struct AddGradients<'a, T> {
+    lists: &'a KeptLists,
+    vectors: Vectors<'a, T>,
+    slots: Range<usize>,
+    /// By the logits.
+    derivatives: &'a [T],
+    out: (&'a mut [T], &'a mut [T], &'a mut [T]),
 }
 
 /// So many columns of vectors are worked on at a time: those of all states stay in a core's own cache.
 const WIDTH: usize = 64;
 
-impl<T: Real> Part<'_, T> {
+impl<T: Real> WithSimd for AddGradients<'_, T> {
+    type Output = ();
+
     #[inline(always)]
-    fn add_gradients(&self, d_words: &mut [T], d_bias: &mut [T], d_states: &mut [T]) {
-        let dim = self.vectors.dim;
+    fn with_simd<S: Simd>(self, _: S) {
+        let AddGradients { lists, vectors, slots, derivatives, out } = self;
+        let ((d_words, d_bias, d_states), dim) = (out, vectors.dim);
         for first in (0..dim).step_by(WIDTH) {
-            let columns = first..(first + WIDTH).min(dim);
-            for (i, (states, derivatives)) in self.rows().enumerate() {
-                let word = &self.vectors.word(self.slots.start + i)[columns.clone()];
-                let d_word = &mut d_words[i * dim..][columns.clone()];
-                for (&state, &derivative) in states.iter().zip(derivatives) {
+            let end = (first + WIDTH).min(dim);
+            let mut rest = derivatives;
+            for (i, slot) in slots.clone().enumerate() {
+                let states = lists.of(slot);
+                let (row, others) = rest.split_at(states.len());
+                rest = others;
+                let word = &vectors.word(slot)[first..end];
+                let d_word = &mut d_words[i * dim + first..i * dim + end];
+                for (&state, &derivative) in states.iter().zip(row) {
                     let state = state as usize;
-                    let vector = &self.vectors.state(state)[columns.clone()];
-                    let d_state = &mut d_states[state * dim..][columns.clone()];
-                    add_both(derivative, (d_word, vector), (d_state, word));
+                    let vector = &vectors.state(state)[first..end];
+                    let d_state = &mut d_states[state * dim + first..state * dim + end];
+                    add_scaled(d_word, derivative, vector);
+                    add_scaled(d_state, derivative, word);
+                }
+                if first == 0 {
+                    for &derivative in row {
+                        d_bias[i] += derivative;
+                    }
                 }
             }
         }
-        for (d_bias, (_, derivatives)) in d_bias.iter_mut().zip(self.rows()) {
-            *d_bias += derivatives.iter().copied().sum::<T>();
-        }
     }
-
-    /// The states of each slot, and the derivatives by their logits.
-    #[inline(always)]
-    fn rows(&self) -> impl Iterator<Item = (&[u32], &[T])> {
-        let first = self.lists.range(self.slots.start).start;
-        self.slots.clone().map(move |slot| {
-            let range = self.lists.range(slot);
-            (self.lists.of(slot), &self.derivatives[range.start - first..range.end - first])
-        })
-    }
-}
-
-/// Adds multiples of both vectors to the derivatives by the other, with loops of a known length where they can be:
-/// the compiler makes vectors of those.
-#[inline(always)]
-fn add_both<T: Real>(factor: T, word: (&mut [T], &[T]), state: (&mut [T], &[T])) {
-    let whole = (word.0.as_chunks_mut::<WIDTH>().0, word.1.as_chunks::<WIDTH>().0);
-    if let ([d_word], [vector]) = whole
-        && let ([d_state], [word]) =
-            (state.0.as_chunks_mut::<WIDTH>().0, state.1.as_chunks::<WIDTH>().0)
-    {
-        for i in 0..WIDTH {
-            d_word[i] += factor * vector[i];
-            d_state[i] += factor * word[i];
-        }
-        return;
-    }
-    add_scaled(word.0, factor, word.1);
-    add_scaled(state.0, factor, state.1);
 }
 
 /// b ─▶ G = N − n ∘ b.
@@ -254,23 +267,6 @@ fn exp<T: Real>(values: &mut [T]) {
     );
 }
 
-/// The logits of a slot for the states of its list, four at a time, since they share the word's vector.
-#[inline(always)]
-fn logits<T: Real>(vectors: &Vectors<'_, T>, slot: usize, states: &[u32], row: &mut [T]) {
-    let (word, bias) = (vectors.word(slot), vectors.bias[slot]);
-    let state = |i: &u32| vectors.state(*i as usize);
-    let (fours, rest) = states.as_chunks::<4>();
-    let (rows, last) = row.as_chunks_mut::<4>();
-    for (states, row) in fours.iter().zip(rows) {
-        let [a, b, c, d] = states;
-        *row = dots(word, [state(a), state(b), state(c), state(d)]);
-    }
-    for (i, logit) in rest.iter().zip(last) {
-        [*logit] = dots(word, [state(i)]);
-    }
-    row.iter_mut().for_each(|logit| *logit += bias);
-}
-
 #[inline(always)]
 fn dots<T: Real, const N: usize>(word: &[T], vectors: [&[T]; N]) -> [T; N] {
     /// How many sums run side by side, as the compiler may not reorder additions.
@@ -278,17 +274,18 @@ fn dots<T: Real, const N: usize>(word: &[T], vectors: [&[T]; N]) -> [T; N] {
     let (words, rest) = word.as_chunks::<LANES>();
     let mut lanes = [[T::zero(); LANES]; N];
     for (at, word) in words.iter().enumerate() {
-        for (lanes, vector) in lanes.iter_mut().zip(&vectors) {
-            let vector = &vector[at * LANES..(at + 1) * LANES];
+        for n in 0..N {
+            let vector = &vectors[n][at * LANES..(at + 1) * LANES];
             for i in 0..LANES {
-                lanes[i] += word[i] * vector[i];
+                lanes[n][i] += word[i] * vector[i];
             }
         }
     }
-    let mut sums = lanes.map(total);
-    for (sum, vector) in sums.iter_mut().zip(vectors) {
-        for (&a, &b) in rest.iter().zip(&vector[words.len() * LANES..]) {
-            *sum += a * b;
+    let mut sums = [T::zero(); N];
+    for n in 0..N {
+        sums[n] = total(lanes[n]);
+        for (&a, &b) in rest.iter().zip(&vectors[n][words.len() * LANES..]) {
+            sums[n] += a * b;
         }
     }
     sums
@@ -306,7 +303,18 @@ fn total<T: Real>(mut lanes: [T; 16]) -> T {
     lanes[0]
 }
 
+/// In pieces of a known length where they can be, of which the compiler makes vectors.
 #[inline(always)]
 fn add_scaled<T: Real>(sums: &mut [T], factor: T, values: &[T]) {
-    sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += factor * value);
+    if let (Ok(sums), Ok(values)) =
+        (<&mut [T; WIDTH]>::try_from(&mut *sums), <&[T; WIDTH]>::try_from(values))
+    {
+        for i in 0..WIDTH {
+            sums[i] += factor * values[i];
+        }
+        return;
+    }
+    for (sum, &value) in sums.iter_mut().zip(values) {
+        *sum += factor * value;
+    }
 }

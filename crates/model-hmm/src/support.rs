@@ -7,6 +7,7 @@ use crate::unknown_words::Unknown;
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
 use latens_model::{FitError, ParamError, WordClusters, check_that};
+use std::borrow::Cow;
 
 /// The clusters of words, and the states of each: those of cluster c are c·k to c·k + k − 1.
 ///
@@ -122,6 +123,25 @@ impl Support {
     pub(crate) fn allows(&self, slot: usize, state: usize) -> bool {
         let lists = self.lists.as_ref();
         lists.is_none_or(|lists| lists.of(slot).binary_search(&(state as u32)).is_ok())
+    }
+
+    /// How many states may emit a word.
+    pub(crate) fn states_per_word(&self) -> usize {
+        self.lists.as_ref().map_or(self.k, |lists| lists.n)
+    }
+
+    /// Of numbers of all states of a slot's cluster those of the states that may emit it.
+    pub(crate) fn pick<'a, T: Copy>(&self, slot: usize, of_cluster: &'a [T]) -> Cow<'a, [T]> {
+        match &self.lists {
+            None => Cow::Borrowed(of_cluster),
+            Some(lists) => lists.of(slot).iter().map(|&state| of_cluster[state as usize]).collect(),
+        }
+    }
+
+    /// Lists of states, long ones too, as far as words have such.
+    pub(crate) fn all_lists(&self) -> Option<KeptLists> {
+        let lists = self.lists.as_ref()?;
+        Some(KeptLists::new(lists, self.n_states(), &Kept::all(self)))
     }
 
     /// What is left of short lists of states, if words have such.

@@ -135,7 +135,13 @@ fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: States<'_>
     let silent = support.unknown.map(|unknown| unknown.slot);
     let of_state = |&state: &u32| {
         let (cluster, i) = (state as usize / k, state as usize % k);
-        let emission = |slot: &usize| hmm.emission[slot * k + i];
+        let emission = |slot: &usize| match &support.lists {
+            None => hmm.emission_of(*slot)[i],
+            Some(lists) => {
+                let at = lists.of(*slot).binary_search(&state);
+                at.map_or(0.0, |at| hmm.emission_of(*slot)[at])
+            }
+        };
         let spelt = support.slots(cluster).filter(|slot| Some(*slot) != silent);
         let likely = spelt.max_by(|a, b| emission(a).total_cmp(&emission(b)));
         let Some(slot) = likely else { return 0.0 };
