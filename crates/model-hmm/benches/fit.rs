@@ -6,7 +6,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::{Corpus, WordId};
 use latens_model::{Device, Params, WordClusters};
-use latens_model_hmm::{Hmm, HmmParams, Learning, Parameterization, Training};
+use latens_model_hmm::{Constraint, Hmm, HmmParams, Learning, Parameterization, Training};
 use latens_testkit::zipfian_corpus;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -65,7 +65,10 @@ fn benches(criterion: &mut Criterion) {
             n_states: size.n_states.min(4096),
             ..params.clone()
         };
-        for (name, params) in [("neural step", &params), ("scalar step", &scalar)] {
+        let uniform = HmmParams { constraint: Constraint::Uniform, ..params.clone() };
+        for (name, params) in
+            [("neural step", &params), ("uniform step", &uniform), ("scalar step", &scalar)]
+        {
             group.bench_function(name, |bench| {
                 bench.iter_custom(|n| time(params, &corpus, &clusters, n, |_| true));
             });

@@ -5,12 +5,13 @@ use crate::expectations::{Block, Engine, Expected};
 use crate::fit::Task;
 use crate::params::HmmParams;
 use crate::support::Support;
-use crate::tables::{Batch, Tables};
+use crate::tables::{Batch, Kept, Tables};
 use latens_corpus::Vocab;
 use latens_math::Rng;
 use latens_model::{
     Checkpoint, CheckpointError, Device, FitError, MakeCheckpoint, Progress, Watch,
 };
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -25,13 +26,14 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn new(support: &Support, n_tags: usize) -> Counts {
+    /// None yet, of a model with so many emissions.
+    pub(crate) fn new(support: &Support, n_emissions: usize, n_tags: usize) -> Counts {
         let n = support.n_states();
         Counts {
             k: support.k,
             start: vec![0.0; n],
             transition: vec![0.0; n * n],
-            emission: vec![0.0; support.n_slots() * support.k],
+            emission: vec![0.0; n_emissions],
             tags: vec![0.0; n_tags * n],
         }
     }
@@ -41,10 +43,27 @@ impl Counts {
         let k = self.k;
         add(&mut self.start, &expected.start);
         add(&mut self.tags, &expected.tags);
-        for (&slot, counts) in expected.slots.iter().zip(expected.emission.chunks_exact(k)) {
-            add(&mut self.emission[slot as usize * k..(slot as usize + 1) * k], counts);
+        let mut rest = &expected.emission[..];
+        for slot in expected.slots.iter().map(|&slot| slot as usize) {
+            let place = tables.lists.as_ref().map_or(slot * k..(slot + 1) * k, |l| l.range(slot));
+            let (counts, others) = rest.split_at(place.len());
+            rest = others;
+            add(&mut self.emission[place], counts);
         }
         let n = tables.n_states();
+        if let Some(lists) = &tables.lists {
+            let rows = self.transition.par_chunks_mut(n).zip(tables.transition.par_chunks(n));
+            rows.enumerate().for_each_init(
+                || vec![0.0; n],
+                |ratios, (state, (sums, factors))| {
+                    ratios.fill(0.0);
+                    expected.listed.add_row(lists, state, ratios);
+                    for ((sum, &ratio), &factor) in sums.iter_mut().zip(&*ratios).zip(factors) {
+                        *sum += f64::from(ratio) * f64::from(factor);
+                    }
+                },
+            );
+        }
         let mut add_block = |block: &Block<f32>, factors: Option<&[f32]>| {
             for (i, values) in block.values.chunks_exact(k).enumerate() {
                 let at = (block.from as usize * k + i) * n + block.to as usize * k;
@@ -73,6 +92,26 @@ impl Counts {
         {
             share(counts.iter().map(|count| count + prior), &mut row.iter_mut());
         }
+        self.maximize_emissions(support, prior, tables);
+        for state in 0..if self.tags.is_empty() { 0 } else { n } {
+            let counts = self.tags.iter().skip(state).step_by(n).map(|count| count + prior);
+            share(counts, &mut tables.tags.iter_mut().skip(state).step_by(n));
+        }
+    }
+
+    fn maximize_emissions(&self, support: &Support, prior: f64, tables: &mut Tables<f32>) {
+        if let Some(lists) = &tables.lists {
+            let mut totals = vec![0.0; support.n_states()];
+            let states = (0..lists.n_slots()).flat_map(|slot| lists.of(slot));
+            for (&state, count) in states.clone().zip(&self.emission) {
+                totals[state as usize] += count + prior;
+            }
+            for ((&state, count), b) in states.zip(&self.emission).zip(&mut tables.emission) {
+                let total = totals[state as usize];
+                *b = if total > 0.0 { ((count + prior) / total) as f32 } else { *b };
+            }
+            return;
+        }
         for cluster in 0..support.n_clusters() {
             for state in 0..self.k {
                 let allowed = support.slots(cluster).filter(|&slot| support.allows(slot, state));
@@ -85,10 +124,6 @@ impl Counts {
                     });
                 }
             }
-        }
-        for state in 0..if self.tags.is_empty() { 0 } else { n } {
-            let counts = self.tags.iter().skip(state).step_by(n).map(|count| count + prior);
-            share(counts, &mut tables.tags.iter_mut().skip(state).step_by(n));
         }
     }
 }
@@ -115,7 +150,7 @@ pub(crate) fn initial(
     let mut rng = Rng::stream(params.seed, 0);
     // Shares of exponential weights are uniform on the simplex.
     let mut weight = move || -(1.0 - rng.uniform()).ln();
-    let mut counts = Counts::new(support, n_tags);
+    let mut counts = Counts::new(support, support.n_slots() * support.k, n_tags);
     for counts in [&mut counts.start, &mut counts.transition, &mut counts.tags] {
         counts.iter_mut().for_each(|count| *count = weight());
     }
@@ -131,6 +166,7 @@ pub(crate) fn initial(
         start: vec![0.0; counts.start.len()],
         transition: vec![0.0; counts.transition.len()],
         emission: vec![0.0; counts.emission.len()],
+        lists: None,
         tags: vec![0.0; counts.tags.len()],
         factors: None,
     };
@@ -170,7 +206,7 @@ pub(crate) trait Estimator {
     /// Σ ln p of other sentences.
     fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
-    /// The model.
+    /// The model; its emissions are rows of all states of a cluster.
     fn tables(&self) -> Result<Tables<f32>, FitError>;
 }
 
@@ -186,12 +222,17 @@ pub(crate) struct CpuEstimator<'a> {
 }
 
 impl<'a> CpuEstimator<'a> {
-    pub(crate) fn new(support: &'a Support, n_tags: usize, tables: Tables<f32>) -> Self {
+    /// An estimator that begins with a model whose emissions are rows of all states of a cluster.
+    pub(crate) fn new(support: &'a Support, n_tags: usize, mut tables: Tables<f32>) -> Self {
+        tables.lists = support.kept_lists(&Kept::all(support));
+        if let Some(lists) = &tables.lists {
+            tables.emission = lists.gather(&tables.emission, support.k);
+        }
         CpuEstimator {
             support,
             n_tags,
+            counts: Counts::new(support, tables.emission.len(), n_tags),
             tables,
-            counts: Counts::new(support, n_tags),
             engine: Engine::default(),
             expected: Expected::default(),
             log_prob: 0.0,
@@ -216,7 +257,7 @@ impl Estimator for CpuEstimator<'_> {
 
     fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
         self.counts.maximize(self.support, prior, &mut self.tables);
-        self.counts = Counts::new(self.support, self.n_tags);
+        self.counts = Counts::new(self.support, self.tables.emission.len(), self.n_tags);
         self.log_prob = 0.0;
         Ok(())
     }
@@ -227,7 +268,9 @@ impl Estimator for CpuEstimator<'_> {
     }
 
     fn tables(&self) -> Result<Tables<f32>, FitError> {
-        Ok(self.tables.clone())
+        let mut tables = self.tables.clone();
+        tables.list_all_states();
+        Ok(tables)
     }
 }
 
@@ -386,7 +429,7 @@ fn restore(
             read.push(values);
         }
         let [start, transition, emission, tags] = read.try_into().expect("four were read");
-        Ok(Tables { k: tables.k, start, transition, emission, tags, factors: None })
+        Ok(Tables { k: tables.k, start, transition, emission, lists: None, tags, factors: None })
     };
     let best = state.best_iteration.map(|_| read("best.")).transpose()?;
     let current = read("")?;

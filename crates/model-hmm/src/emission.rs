@@ -5,8 +5,9 @@
 //! runs down a column.
 
 use crate::expectations::Expected;
+use crate::listed_emission;
 use crate::support::{Lists, Support};
-use crate::tables::Kept;
+use crate::tables::{Kept, Tables};
 use crate::transition::without_dust;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax_columns};
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 
 /// A word that a state may emit has at least this probability: a finite logit is no impossibility, though
 /// its exponential can be too small for single precision.
-const SMALLEST_PROBABILITY: f64 = 1e-37;
+pub(crate) const SMALLEST_PROBABILITY: f64 = 1e-37;
 
 /// Word vectors, their biases, and the vectors of the states that take part.
 #[derive(Clone, Copy)]
@@ -28,6 +29,20 @@ pub(crate) struct Vectors<'a, T> {
     pub(crate) dim: usize,
 }
 
+impl<'a, T> Vectors<'a, T> {
+    /// The vector of the word of a slot.
+    #[inline(always)]
+    pub(crate) fn word(&self, slot: usize) -> &'a [T] {
+        &self.words[slot * self.dim..(slot + 1) * self.dim]
+    }
+
+    /// The vector of one of the states that take part.
+    #[inline(always)]
+    pub(crate) fn state(&self, i: usize) -> &'a [T] {
+        &self.states[i * self.dim..(i + 1) * self.dim]
+    }
+}
+
 /// Where the derivatives of [`Vectors`] go.
 pub(crate) struct Gradients<'a, T> {
     /// Added to.
@@ -38,13 +53,18 @@ pub(crate) struct Gradients<'a, T> {
     pub(crate) states: &'a mut [T],
 }
 
-/// Overwrites `out` with b: for each slot the k states of its cluster that take part.
+/// Overwrites b of `tables`: for each slot the states that may emit it.
 pub(crate) fn forward<T: Real>(
     support: &Support,
     kept: &Kept,
     vectors: Vectors<'_, T>,
-    out: &mut Vec<T>,
+    tables: &mut Tables<T>,
 ) {
+    tables.lists = support.kept_lists(kept);
+    let out = &mut tables.emission;
+    if let Some(lists) = &tables.lists {
+        return listed_emission::forward(lists, kept.states.len(), vectors, out);
+    }
     out.resize(support.n_slots() * kept.k, T::zero());
     each_cluster(cut(support, kept.k, out), |cluster, table, par| {
         let (slots, states) = (support.slots(cluster), cluster * kept.k..(cluster + 1) * kept.k);
@@ -59,13 +79,18 @@ pub(crate) fn forward<T: Real>(
     });
 }
 
-/// The same where `logits` writes the logits of a slot, given the states of its cluster that take part.
+/// The same where `logits` writes the logits of a slot, given the states that may emit it.
 pub(crate) fn forward_of_logits<T: Real>(
     support: &Support,
     kept: &Kept,
-    out: &mut Vec<T>,
+    tables: &mut Tables<T>,
     logits: impl Fn(usize, &[u32], &mut [T]) + Sync,
 ) {
+    tables.lists = support.kept_lists(kept);
+    let out = &mut tables.emission;
+    if let Some(lists) = &tables.lists {
+        return listed_emission::forward_of_logits(lists, kept, out, logits);
+    }
     out.resize(support.n_slots() * kept.k, T::zero());
     each_cluster(cut(support, kept.k, out), |cluster, table, _| {
         let states = &kept.states[cluster * kept.k..(cluster + 1) * kept.k];
@@ -106,16 +131,20 @@ fn forbid<T: Real>(row: &mut [T], lists: &Lists, slot: usize, kept: &Kept, value
 ///
 /// G[x, z] = N[x, z] − n_z b(x|z);
 ///
-/// by f_z it is Σ_x G[x, z] U_x, by U_x it is Σ_z G[x, z] f_z, by bias_x it is Σ_z G[x, z]. `table` has b and is
+/// by f_z it is Σ_x G[x, z] U_x, by U_x it is Σ_z G[x, z] f_z, by bias_x it is Σ_z G[x, z]. b of `tables` is
 /// overwritten with G.
 pub(crate) fn backward<T: Real>(
     support: &Support,
     kept: &Kept,
     vectors: Vectors<'_, T>,
-    table: &mut [T],
+    tables: &mut Tables<T>,
     expected: &Expected<T>,
     gradients: Gradients<'_, T>,
 ) {
+    let table = &mut tables.emission;
+    if let Some(lists) = &tables.lists {
+        return listed_emission::backward(lists, vectors, table, expected, gradients);
+    }
     let (k, dim) = (kept.k, vectors.dim);
     let work: Vec<_> = cut(support, k, table)
         .into_iter()
@@ -143,9 +172,13 @@ pub(crate) fn backward<T: Real>(
 pub(crate) fn backward_to_logits<T: Real>(
     support: &Support,
     kept: &Kept,
-    table: &mut [T],
+    tables: &mut Tables<T>,
     expected: &Expected<T>,
 ) {
+    let table = &mut tables.emission;
+    if let Some(lists) = &tables.lists {
+        return listed_emission::logit_gradient(lists, kept.states.len(), table, expected);
+    }
     each_cluster(cut(support, kept.k, table), |cluster, table, _| {
         logit_gradient(support.slots(cluster), kept.k, table, expected);
     });

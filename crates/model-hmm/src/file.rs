@@ -9,6 +9,7 @@ use crate::transitions::Transitions;
 use latens_corpus::storage::FlatArray;
 use latens_corpus::{Lexicon, StringTable};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
+use std::borrow::Cow;
 use std::path::Path;
 
 impl Hmm {
@@ -26,7 +27,7 @@ impl Hmm {
             .facts(&self.facts)
             .array("clusters", &[self.lexicon.vocab.len()], self.support.cluster_of())
             .array("emitted_words", &[words.len()], &words);
-        if let Some(Lists { n, states }) = lists {
+        if let Some(Lists { n, states, .. }) = lists {
             writer = writer.array("lists", &[states.len() / n.max(&1), *n], states);
         }
         if let Some(tags) = &self.tags {
@@ -50,11 +51,18 @@ impl Hmm {
                 }
                 writer.save(path)
             }
-            (None, Transitions::Stored(blocks)) => writer
-                .array("start", &[n], &self.start)
-                .array("transition", &[m, m, k, k], blocks)
-                .array("emission", &[self.support.n_slots(), k], &self.emission)
-                .save(path),
+            (None, Transitions::Stored(blocks)) => {
+                // In the file they are rows of all states of a cluster.
+                let emission = match self.support.all_lists() {
+                    Some(lists) => Cow::Owned(lists.scatter(&self.emission, k)),
+                    None => Cow::Borrowed(&self.emission[..]),
+                };
+                writer
+                    .array("start", &[n], &self.start)
+                    .array("transition", &[m, m, k, k], blocks)
+                    .array("emission", &[self.support.n_slots(), k], &emission)
+                    .save(path)
+            }
             (None, Transitions::Computed { .. }) => unreachable!("made of weights"),
         }
     }
@@ -82,10 +90,14 @@ impl Hmm {
             if let Some(tags) = &mut tags {
                 tags.emission = probabilities(file, "tag_emission", &[n_tags, n])?;
             }
+            let mut emission = probabilities(file, "emission", &[support.n_slots(), k])?;
+            if let Some(lists) = support.all_lists() {
+                emission = lists.gather(&emission, k).into();
+            }
             return Ok(Hmm {
                 start: probabilities(file, "start", &[n])?,
                 transitions: Transitions::Stored(probabilities(file, "transition", &[m, m, k, k])?),
-                emission: probabilities(file, "emission", &[support.n_slots(), k])?,
+                emission,
                 params,
                 lexicon,
                 facts,
@@ -130,7 +142,7 @@ fn support(file: &ModelFile, params: &HmmParams, lexicon: &Lexicon) -> Result<Su
         if !states.iter().all(is_state) || !states.chunks_exact(n).all(ascends) {
             return Err(file.invalid("the states of a word are none"));
         }
-        support.lists = Some(Lists { n, states: states.to_vec() });
+        support.lists = Some(Lists::new(n, params.n_states, states.to_vec()));
     }
     Ok(support.with_unknown(params, &lexicon.vocab))
 }

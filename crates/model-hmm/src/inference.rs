@@ -56,14 +56,17 @@ impl Hmm {
     /// The states that can emit a word, and how likely each does.
     pub(crate) fn emitters(&self, word: WordId) -> Option<(States<'_>, Cow<'_, [f32]>)> {
         let (cluster, slot) = (self.support.cluster(word)?, self.support.slot(word)?);
-        let row = &self.emission[slot * self.support.k..(slot + 1) * self.support.k];
-        Some(match &self.support.lists {
-            None => (States::Cluster(cluster), Cow::Borrowed(row)),
-            Some(lists) => {
-                let list = lists.of(slot);
-                (States::List(list), list.iter().map(|&state| row[state as usize]).collect())
-            }
-        })
+        let states = match &self.support.lists {
+            None => States::Cluster(cluster),
+            Some(lists) => States::List(lists.of(slot)),
+        };
+        Some((states, Cow::Borrowed(self.emission_of(slot))))
+    }
+
+    /// How likely each of the states that can emit the word of a slot does.
+    pub(crate) fn emission_of(&self, slot: usize) -> &[f32] {
+        let n = self.support.states_per_word();
+        &self.emission[slot * n..(slot + 1) * n]
     }
 
     /// π of some states.

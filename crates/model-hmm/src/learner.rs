@@ -153,7 +153,7 @@ impl Learner for CpuLearner<'_> {
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
         let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
         parameters.forward_to_score(weights, support, tables);
-        support.make_room_for_unknown_words(&mut tables.emission);
+        support.make_room_for_unknown_words(tables);
         Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
     }
 

@@ -27,6 +27,7 @@
 
 mod params;
 mod support;
+mod lists;
 mod tables;
 mod expectations;
 mod recursion;
@@ -34,6 +35,7 @@ mod unlikely;
 mod parameters;
 mod transition;
 mod emission;
+mod listed_emission;
 mod states;
 mod letters;
 mod words;

@@ -27,7 +27,7 @@ pub struct Hmm {
     pub(crate) weights: Option<Vec<f32>>,
     pub(crate) start: FlatArray<f32>,
     pub(crate) transitions: Transitions,
-    /// For each slot the k states of its cluster.
+    /// For each slot the states that may emit it.
     pub(crate) emission: FlatArray<f32>,
     pub(crate) tags: Option<Tags>,
 }
@@ -197,7 +197,10 @@ impl Hmm {
         mut tables: Tables<f32>,
         tags: Option<Tags>,
     ) -> Hmm {
-        support.make_room_for_unknown_words(&mut tables.emission);
+        support.make_room_for_unknown_words(&mut tables);
+        if let Some(lists) = support.all_lists().filter(|_| tables.lists.is_none()) {
+            tables.emission = lists.gather(&tables.emission, support.k);
+        }
         let transitions = match tables.factors {
             Some(factors) => Transitions::of_factors(factors, &support),
             None => Transitions::of_rows(&tables.transition, &support),

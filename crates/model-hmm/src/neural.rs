@@ -116,7 +116,7 @@ impl<T: Real> Neural<T> {
         tables.factors = Some(factors);
 
         self.words.forward(weights, &mut self.word_scratch, par);
-        emission::forward(support, kept, self.vectors(weights), &mut tables.emission);
+        emission::forward(support, kept, self.vectors(weights), tables);
 
         if let Some((net, out)) = &mut self.tags {
             net.forward(weights, &self.state_scratch, part(4), par);
@@ -180,12 +180,15 @@ impl<T: Real> Parameters<T> for Neural<T> {
     ) {
         self.forward_to_factors(weights, support, kept, dropout, tables);
         let factors = tables.factors.as_mut().expect("they were just made");
-        transition::forward(factors, support.n_clusters() == 1, &mut tables.transition);
+        let is_dense = support.n_clusters() == 1 && tables.lists.is_none();
+        transition::forward(factors, is_dense, &mut tables.transition);
     }
 
     fn forward_to_score(&mut self, weights: &[T], support: &Support, tables: &mut Tables<T>) {
         let kept = Kept::all(support);
-        if support.n_clusters() == 1 || support.n_states() <= MANY_STATES {
+        let has_lists = support.lists.as_ref().is_some_and(|lists| lists.are_short);
+        let is_dense = support.n_clusters() == 1 && !has_lists;
+        if is_dense || support.n_states() <= MANY_STATES {
             return self.forward(weights, support, &kept, None, tables);
         }
         self.forward_to_factors(weights, support, &kept, None, tables);
@@ -221,7 +224,7 @@ impl<T: Real> Parameters<T> for Neural<T> {
         let (d_words, d_bias) = self.words.gradients(gradient, &mut d_vectors);
         let gradients = Gradients { words: d_words, bias: d_bias, states: d_states.values_mut() };
         let vectors = self.vectors(weights);
-        emission::backward(support, kept, vectors, &mut tables.emission, expected, gradients);
+        emission::backward(support, kept, vectors, tables, expected, gradients);
         (self.emission.d_out, self.word_scratch.d_vectors) = (d_states, d_vectors);
         self.words.backward(weights, &mut self.word_scratch, gradient, par);
 

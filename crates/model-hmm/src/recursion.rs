@@ -16,7 +16,7 @@ impl<T: Real> Engine<T> {
     /// sentences share one product that is itself divided among threads.
     fn parts(&self, tables: &Tables<T>) -> (Vec<std::ops::Range<usize>>, Par) {
         let n_sentences = self.offsets.len() - 1;
-        if tables.k == tables.n_states() {
+        if tables.is_dense() {
             return (std::iter::once(0..n_sentences).collect(), Par::rayon(0));
         }
         let n_parts = N_PARTS.min(n_sentences).max(1);
@@ -28,7 +28,7 @@ impl<T: Real> Engine<T> {
     pub(crate) fn forward(&mut self, tables: &Tables<T>) -> Vec<f64> {
         let (parts, par) = self.parts(tables);
         let mut alpha = std::mem::take(&mut self.alpha);
-        let pieces = split(&mut alpha, &parts, &self.offsets, tables.k);
+        let pieces = self.split(&mut alpha, &parts);
         let log_probs = parts
             .par_iter()
             .zip(pieces)
@@ -45,7 +45,8 @@ impl<T: Real> Engine<T> {
         alpha: &mut [T],
         par: Par,
     ) -> Vec<f64> {
-        let (k, first) = (tables.k, self.offsets[sentences.start]);
+        let first = self.places[self.offsets[sentences.start]];
+        let range = |at: usize| self.places[at] - first..self.places[at + 1] - first;
         let smallest_share = smallest_share(tables);
         let mut log_probs = vec![0.0f64; sentences.len()];
         let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -57,23 +58,22 @@ impl<T: Real> Engine<T> {
                 .filter(|(s, log_prob)| self.len(*s) > step && !log_prob.is_nan());
             let members = active.map(|(s, _)| {
                 let at = self.offsets[s] + step;
-                (if step == 0 { 0 } else { self.clusters[at - 1] }, self.clusters[at], at, s)
+                (if step == 0 { 0 } else { self.groups[at - 1] }, self.groups[at], at, s)
             });
             for (from, to, members) in groups(&mut members.collect::<Vec<_>>()) {
+                let k = tables.states(to).len(tables.k);
                 if step > 0 {
                     left.clear();
                     for &(_, _, at, _) in members {
-                        let at = (at - 1 - first) * k;
-                        left.extend_from_slice(&alpha[at..at + k]);
+                        left.extend_from_slice(&alpha[range(at - 1)]);
                     }
-                    right.resize(left.len(), T::zero());
+                    right.resize(members.len() * k, T::zero());
                     forward_product(Pair { tables, from, to }, &left, &mut right, par);
                 }
                 for (i, &(_, _, at, s)) in members.iter().enumerate() {
-                    let local = &self.local[at * k..(at + 1) * k];
-                    let alpha = &mut alpha[(at - first) * k..(at - first + 1) * k];
+                    let (local, alpha) = (self.local_of(at), &mut alpha[range(at)]);
                     let scale = match step {
-                        0 => product(&tables.start[to * k..(to + 1) * k], local, alpha),
+                        0 => product(&tables.pick(&tables.start, tables.states(to)), local, alpha),
                         _ => product(&right[i * k..(i + 1) * k], local, alpha),
                     };
                     // Against the word's likeliest state, so that the rounding of what comes in, and not
@@ -93,7 +93,7 @@ impl<T: Real> Engine<T> {
         let (mut alpha, mut weighted) =
             (std::mem::take(&mut self.alpha), std::mem::take(&mut self.weighted));
         let mut nodes = std::mem::take(&mut self.nodes);
-        let cut = |values| split(values, &parts, &self.offsets, tables.k);
+        let cut = |values| self.split(values, &parts);
         let pieces = cut(&mut alpha).into_iter().zip(cut(&mut weighted)).zip(cut(&mut nodes));
         let mut marks = Vec::new();
         let mut rest = log_probs;
@@ -117,18 +117,17 @@ impl<T: Real> Engine<T> {
         log_probs: &mut [f64],
         par: Par,
     ) {
-        let (k, first) = (tables.k, self.offsets[sentences.start]);
+        let first = self.places[self.offsets[sentences.start]];
+        let range = |at: usize| self.places[at] - first..self.places[at + 1] - first;
         let smallest_share = smallest_share(tables);
-        let range = |at: usize| (at - first) * k..(at - first + 1) * k;
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let ones = vec![T::one(); k];
+        let ones = vec![T::one(); tables.k];
         let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
         for step in (0..longest).rev() {
             for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
                 let at = self.offsets[s] + step;
                 piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
-                let local = &self.local[at * k..(at + 1) * k];
-                scaled_product(local, &ones, &mut piece.weighted[range(at)]);
+                scaled_product(self.local_of(at), &ones, &mut piece.weighted[range(at)]);
             }
             let active = sentences
                 .clone()
@@ -136,14 +135,15 @@ impl<T: Real> Engine<T> {
                 .filter(|(s, log_prob)| self.len(*s) > step + 1 && !log_prob.is_nan());
             let members = active.map(|(s, _)| {
                 let at = self.offsets[s] + step;
-                (self.clusters[at], self.clusters[at + 1], at, s)
+                (self.groups[at], self.groups[at + 1], at, s)
             });
             for (from, to, members) in groups(&mut members.collect::<Vec<_>>()) {
                 left.clear();
                 for &(_, _, at, _) in members {
                     left.extend_from_slice(&piece.weighted[range(at + 1)]);
                 }
-                right.resize(left.len(), T::zero());
+                let k = tables.states(from).len(tables.k);
+                right.resize(members.len() * k, T::zero());
                 backward_product(Pair { tables, from, to }, &left, &mut right, par);
                 for (i, &(_, _, at, s)) in members.iter().enumerate() {
                     let beta = &right[i * k..(i + 1) * k];
@@ -155,11 +155,24 @@ impl<T: Real> Engine<T> {
                     };
                     let scale = T::of(1.0 / total);
                     alpha.iter_mut().for_each(|alpha| *alpha *= scale);
-                    let local = &self.local[at * k..(at + 1) * k];
-                    scaled_product(beta, local, &mut piece.weighted[range(at)]);
+                    scaled_product(beta, self.local_of(at), &mut piece.weighted[range(at)]);
                 }
             }
         }
+    }
+
+    pub(crate) fn local_of(&self, at: usize) -> &[T] {
+        &self.local[self.places[at]..self.places[at + 1]]
+    }
+
+    /// Cuts numbers of all tokens where parts of sentences begin.
+    fn split<'v>(&self, values: &'v mut [T], parts: &[std::ops::Range<usize>]) -> Vec<&'v mut [T]> {
+        let mut rest = values;
+        let pieces = parts.iter().map(|part| {
+            let n = self.places[self.offsets[part.end]] - self.places[self.offsets[part.start]];
+            rest.split_off_mut(..n).expect("parts of all tokens")
+        });
+        pieces.collect()
     }
 }
 
@@ -170,35 +183,17 @@ struct Piece<'a, T> {
     nodes: &'a mut [T],
 }
 
-/// A token by the clusters of two neighbours: (cluster before, cluster, token, sentence).
+/// A token by the groups of two neighbours: (group before, group, token, sentence).
 pub(crate) type Member = (u32, u32, usize, usize);
 
-/// Sorts tokens, and gives those that share both clusters together.
+/// Sorts tokens, and gives those that share both groups together.
 pub(crate) fn groups(members: &mut [Member]) -> impl Iterator<Item = (usize, usize, &[Member])> {
     members.sort_unstable();
     let groups = members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
     groups.map(|members| (members[0].0 as usize, members[0].1 as usize, members))
 }
 
-/// Cuts an array of k values a token where parts of sentences begin.
-fn split<'a, T>(
-    values: &'a mut [T],
-    parts: &[std::ops::Range<usize>],
-    offsets: &[usize],
-    k: usize,
-) -> Vec<&'a mut [T]> {
-    let mut rest = values;
-    let mut pieces = Vec::with_capacity(parts.len());
-    for part in parts {
-        let n = (offsets[part.end] - offsets[part.start]) * k;
-        let (head, tail) = rest.split_at_mut(n);
-        pieces.push(head);
-        rest = tail;
-    }
-    pieces
-}
-
-/// The k × k block of one pair of clusters.
+/// The transitions between the states of two groups: a k × k block of the table, or picked out of it.
 #[derive(Clone, Copy)]
 struct Pair<'a, T> {
     tables: &'a Tables<T>,
@@ -207,21 +202,21 @@ struct Pair<'a, T> {
 }
 
 impl<'a, T: Real> Pair<'a, T> {
-    /// Whether there is but one block.
-    fn is_all(self) -> bool {
-        self.tables.k == self.tables.n_states()
-    }
-
     fn rows(self) -> BlockRef<'a, T> {
         let (k, n) = (self.tables.k, self.tables.n_states());
         BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k))
     }
 
-    /// The block, made of factors.
-    fn computed(self) -> Vec<T> {
-        let states = |cluster: usize| cluster * self.tables.k..(cluster + 1) * self.tables.k;
-        let factors = self.tables.factors.as_ref().expect("there is no table without factors");
-        factors.block(states(self.from), states(self.to))
+    /// The transitions, if they do not lie in the table as a block: each row after the other, and how many there
+    /// are in a row.
+    fn gathered(self) -> Option<(Vec<T>, usize)> {
+        let Pair { tables, from, to } = self;
+        if let Some(lists) = &tables.lists {
+            return Some((tables.pairs(lists.of(from), lists.of(to)), lists.of(to).len()));
+        }
+        let states = |cluster: usize| cluster * tables.k..(cluster + 1) * tables.k;
+        let factors = tables.factors.as_ref().filter(|_| tables.transition.is_empty())?;
+        Some((factors.block(states(from), states(to)), tables.k))
     }
 
     fn matrix(self) -> MatRef<'a, T> {
@@ -231,22 +226,19 @@ impl<'a, T: Real> Pair<'a, T> {
     }
 }
 
+fn whole<T: Real>(values: &[T], n_cols: usize) -> BlockRef<'_, T> {
+    BlockRef::new(values, n_cols, (0, values.len() / n_cols), (0, n_cols))
+}
+
 /// out = left · block. Where there is one block only, many rows share it, and a general product is faster.
 fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    let n = left.len() / pair.tables.k;
-    if pair.tables.transition.is_empty() {
-        return BlockRef::new(
-            &pair.computed(),
-            pair.tables.k,
-            (0, pair.tables.k),
-            (0, pair.tables.k),
-        )
-        .times_rows(left, out);
+    if let Some((values, n_cols)) = pair.gathered() {
+        return whole(&values, n_cols).times_rows(left, out);
     }
-    if !pair.is_all() || n < 4 {
+    let (k, n) = (pair.tables.k, left.len() / pair.tables.k);
+    if !pair.tables.is_dense() || n < 4 {
         return pair.rows().times_rows(left, out);
     }
-    let k = pair.tables.k;
     let out = MatMut::from_row_major_slice_mut(out, n, k);
     let left = MatRef::from_row_major_slice(left, n, k);
     multiply(out, Accum::Replace, left, pair.matrix(), par);
@@ -254,11 +246,13 @@ fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: P
 
 /// out = left · blockᵀ.
 fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    let n = left.len() / pair.tables.k;
-    if !pair.is_all() || n < 4 {
+    if let Some((values, n_cols)) = pair.gathered() {
+        return whole(&values, n_cols).transposed_times_rows(left, out);
+    }
+    let (k, n) = (pair.tables.k, left.len() / pair.tables.k);
+    if !pair.tables.is_dense() || n < 4 {
         return pair.rows().transposed_times_rows(left, out);
     }
-    let k = pair.tables.k;
     let out = MatMut::from_row_major_slice_mut(out, n, k);
     let left = MatRef::from_row_major_slice(left, n, k);
     multiply(out, Accum::Replace, left, pair.matrix().transpose(), par);
@@ -290,7 +284,7 @@ const SMALLEST: f64 = 1e-30;
 /// Below this share of the mass, what was taken for zero could be missed: k·10⁻²⁸ at most, or k·10⁻²⁰ where small
 /// transitions are taken for zero too.
 fn smallest_share<T: Real>(tables: &Tables<T>) -> f64 {
-    if tables.k == tables.n_states() { 1e-14 } else { 1e-22 }
+    if tables.is_dense() { 1e-14 } else { 1e-22 }
 }
 
 /// Transitions that are smaller are taken for zero where all words share all states: a general product

@@ -61,17 +61,10 @@ impl<T: Real> Parameters<T> for Scalar {
             row.iter_mut().zip(&kept.states).for_each(|(a, &to)| *a = all[to as usize]);
             softmax(row);
         });
-        crate::emission::forward_of_logits(
-            support,
-            kept,
-            &mut tables.emission,
-            |slot, states, row| {
-                let all = &self.emission.of(weights)[slot * support.k..(slot + 1) * support.k];
-                row.iter_mut()
-                    .zip(states)
-                    .for_each(|(b, &state)| *b = all[state as usize % support.k]);
-            },
-        );
+        crate::emission::forward_of_logits(support, kept, tables, |slot, states, row| {
+            let all = &self.emission.of(weights)[slot * support.k..(slot + 1) * support.k];
+            row.iter_mut().zip(states).for_each(|(b, &state)| *b = all[state as usize % support.k]);
+        });
         if let Some(tags) = self.tags {
             tables.tags.clear();
             for all in tags.of(weights).chunks_exact(support.n_states()) {
@@ -107,20 +100,8 @@ impl<T: Real> Parameters<T> for Scalar {
                 scatter(derivatives, &kept.states, row);
             },
         );
-        let d_emission = self.emission.of_mut(gradient);
-        crate::emission::backward_to_logits(support, kept, &mut tables.emission, expected);
-        for cluster in 0..support.n_clusters() {
-            let states = &kept.states[cluster * kept.k..(cluster + 1) * kept.k];
-            let states: Vec<u32> = states.iter().map(|&state| state % support.k as u32).collect();
-            for slot in support.slots(cluster) {
-                let derivatives = &tables.emission[slot * kept.k..(slot + 1) * kept.k];
-                scatter(
-                    derivatives,
-                    &states,
-                    &mut d_emission[slot * support.k..(slot + 1) * support.k],
-                );
-            }
-        }
+        crate::emission::backward_to_logits(support, kept, tables, expected);
+        emission_gradient(support, kept, tables, self.emission.of_mut(gradient));
         if let Some(tags) = self.tags {
             let totals: Vec<T> = (0..n)
                 .map(|state| expected.tags.iter().skip(state).step_by(n).copied().sum())
@@ -133,6 +114,31 @@ impl<T: Real> Parameters<T> for Scalar {
                 }
                 scatter(row, &kept.states, out);
             }
+        }
+    }
+}
+
+/// Adds the derivatives that are in the place of b to those of all logits.
+fn emission_gradient<T: Real>(
+    support: &Support,
+    kept: &Kept,
+    tables: &Tables<T>,
+    gradient: &mut [T],
+) {
+    let mut rows = gradient.chunks_exact_mut(support.k);
+    if let Some(lists) = &tables.lists {
+        for (slot, row) in rows.enumerate() {
+            for (&i, &derivative) in lists.of(slot).iter().zip(tables.emission_of(slot)) {
+                row[kept.states[i as usize] as usize] += derivative;
+            }
+        }
+        return;
+    }
+    for cluster in 0..support.n_clusters() {
+        let states = &kept.states[cluster * kept.k..(cluster + 1) * kept.k];
+        let states: Vec<u32> = states.iter().map(|&state| state % support.k as u32).collect();
+        for (slot, row) in support.slots(cluster).zip(&mut rows) {
+            scatter(tables.emission_of(slot), &states, row);
         }
     }
 }

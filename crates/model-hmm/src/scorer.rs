@@ -70,7 +70,7 @@ impl Scorer for HmmScorer<'_> {
     }
 
     fn next_log_probs(&mut self, out: &mut [f64]) {
-        let Hmm { support, emission, .. } = self.hmm;
+        let support = &self.hmm.support;
         assert_eq!(out.len(), self.hmm.n_words(), "one entry a word");
         out.fill(f64::NEG_INFINITY);
         for cluster in 0..support.n_clusters() {
@@ -81,9 +81,9 @@ impl Scorer for HmmScorer<'_> {
                 continue;
             }
             for slot in support.slots(cluster) {
-                let emission = &emission[slot * support.k..(slot + 1) * support.k];
-                let products =
-                    incoming.iter().zip(emission).map(|(&a, &b)| f64::from(a) * f64::from(b));
+                let incoming = support.pick(slot, &incoming);
+                let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
+                let products = pairs.map(|(&a, &b)| f64::from(a) * f64::from(b));
                 out[support.words()[slot].index()] = products.sum::<f64>().ln();
             }
         }
@@ -145,11 +145,12 @@ impl HmmScorer<'_> {
 
     /// ln p of the words of a cluster that is too unlikely for probabilities.
     fn unlikely_log_probs(&self, cluster: usize, out: &mut [f64]) {
-        let Hmm { support, emission, .. } = self.hmm;
+        let support = &self.hmm.support;
         let incoming = self.log_incoming(States::Cluster(cluster));
         for slot in support.slots(cluster) {
-            let emission = &emission[slot * support.k..(slot + 1) * support.k];
-            let logs = incoming.iter().zip(emission).map(|(a, &b)| a + f64::from(b).ln());
+            let incoming = support.pick(slot, &incoming);
+            let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
+            let logs = pairs.map(|(a, &b)| a + f64::from(b).ln());
             out[support.words()[slot].index()] = log_sum_exp(&logs.collect::<Vec<_>>());
         }
     }

@@ -1,10 +1,13 @@
 //! Which states may emit which words.
 
+use crate::lists::KeptLists;
 use crate::params::{Constraint, HmmParams, WordVectors};
+use crate::tables::Kept;
 use crate::unknown_words::Unknown;
 use latens_corpus::{Vocab, WordId};
 use latens_math::Rng;
 use latens_model::{FitError, ParamError, WordClusters, check_that};
+use std::borrow::Cow;
 
 /// The clusters of words, and the states of each: those of cluster c are c·k to c·k + k − 1.
 ///
@@ -30,7 +33,13 @@ pub(crate) struct Support {
 pub(crate) struct Lists {
     pub(crate) n: usize,
     pub(crate) states: Vec<u32>,
+    /// Whether they are so short that it pays to go through them, and not through all states.
+    pub(crate) are_short: bool,
 }
+
+/// Lists of at most this part of all states are short. Longer ones are rows of all states with zeros: general
+/// products with whole tables do so many more multiplications in a second.
+const SHORT: usize = 8;
 
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -114,6 +123,31 @@ impl Support {
     pub(crate) fn allows(&self, slot: usize, state: usize) -> bool {
         let lists = self.lists.as_ref();
         lists.is_none_or(|lists| lists.of(slot).binary_search(&(state as u32)).is_ok())
+    }
+
+    /// How many states may emit a word.
+    pub(crate) fn states_per_word(&self) -> usize {
+        self.lists.as_ref().map_or(self.k, |lists| lists.n)
+    }
+
+    /// Of numbers of all states of a slot's cluster those of the states that may emit it.
+    pub(crate) fn pick<'a, T: Copy>(&self, slot: usize, of_cluster: &'a [T]) -> Cow<'a, [T]> {
+        match &self.lists {
+            None => Cow::Borrowed(of_cluster),
+            Some(lists) => lists.of(slot).iter().map(|&state| of_cluster[state as usize]).collect(),
+        }
+    }
+
+    /// Lists of states, long ones too, as far as words have such.
+    pub(crate) fn all_lists(&self) -> Option<KeptLists> {
+        let lists = self.lists.as_ref()?;
+        Some(KeptLists::new(lists, self.n_states(), &Kept::all(self)))
+    }
+
+    /// What is left of short lists of states, if words have such.
+    pub(crate) fn kept_lists(&self, kept: &Kept) -> Option<KeptLists> {
+        let lists = self.lists.as_ref().filter(|lists| lists.are_short)?;
+        Some(KeptLists::new(lists, self.n_states(), kept))
     }
 
     /// The cluster of each word, `NONE` for one that is never emitted.
@@ -205,7 +239,12 @@ impl Lists {
             let mut rng = Rng::stream(params.seed ^ LISTS, slot as u64);
             states.extend(draw_subset(params.n_states, n, &mut rng));
         }
-        Lists { n, states }
+        Lists::new(n, params.n_states, states)
+    }
+
+    /// Lists of `n` of the states below `n_states` each.
+    pub(crate) fn new(n: usize, n_states: usize, states: Vec<u32>) -> Lists {
+        Lists { n, states, are_short: n * SHORT <= n_states }
     }
 
     /// Refuses states that emit nothing: they would swallow probability.
@@ -215,6 +254,11 @@ impl Lists {
         let n_idle = emits.iter().filter(|emits| !**emits).count();
         let must = format!("so few that every one is drawn for a word ({n_idle} are for none)");
         check_that(n_idle == 0, "n_states", must, params.n_states)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.states.len() / self.n
     }
 
     pub(crate) fn of(&self, slot: usize) -> &[u32] {

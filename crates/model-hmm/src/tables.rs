@@ -1,11 +1,14 @@
 //! The probabilities of a model, or of the part of it that a mini-batch uses.
 
+use crate::lists::KeptLists;
 use crate::support::{Support, draw_subset};
+use crate::transitions::States;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::WordId;
 use latens_math::{Real, Rng, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The states that take part in a mini-batch.
@@ -56,8 +59,10 @@ pub(crate) struct Tables<T> {
     pub(crate) start: Vec<T>,
     /// a: Z × Z, row by row; empty where it is too large to be held, and only scores are asked for.
     pub(crate) transition: Vec<T>,
-    /// b: for each slot k, the states of its cluster.
+    /// b: for each slot k, the states of its cluster; or those of its list, if there are lists.
     pub(crate) emission: Vec<T>,
+    /// The states of each slot, where words have short lists of them.
+    pub(crate) lists: Option<KeptLists>,
     /// g: for each tag Z; empty if the model knows no tags.
     pub(crate) tags: Vec<T>,
     /// What the transitions are made of, if they are made of something.
@@ -82,21 +87,69 @@ impl<T: Real> Tables<T> {
         self.start.len()
     }
 
-    /// ln a of every pair of a state of one cluster and a state of another.
-    pub(crate) fn log_block(&self, from: usize, to: usize) -> Vec<f64> {
-        let (k, n) = (self.k, self.n_states());
-        let states = |cluster: usize| cluster * k..(cluster + 1) * k;
-        match &self.factors {
-            Some(factors) => {
-                let rows = |values, cluster| rows(values, factors.dim, states(cluster));
-                let log_sums = factors.log_sums[states(from)].iter();
-                log_probs(rows(&factors.from, from), rows(&factors.to, to), log_sums)
-            }
-            None => {
-                let rows = states(from).flat_map(|i| &self.transition[i * n..][states(to)]);
-                rows.map(|a| a.wide().ln()).collect()
-            }
+    /// Whether all words share all states.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.k == self.n_states() && self.lists.is_none()
+    }
+
+    /// The states of a group of words: of a cluster, or of a slot where each has a list.
+    pub(crate) fn states(&self, group: usize) -> States<'_> {
+        match &self.lists {
+            Some(lists) => States::List(lists.of(group)),
+            None => States::Cluster(group),
         }
+    }
+
+    /// b of the states of a slot.
+    pub(crate) fn emission_of(&self, slot: usize) -> &[T] {
+        match &self.lists {
+            Some(lists) => &self.emission[lists.range(slot)],
+            None => &self.emission[slot * self.k..(slot + 1) * self.k],
+        }
+    }
+
+    /// Makes b a table of all states for each slot where it is one of lists.
+    pub(crate) fn list_all_states(&mut self) {
+        if let Some(lists) = self.lists.take() {
+            self.emission = lists.scatter(&self.emission, self.n_states());
+        }
+    }
+
+    /// Some states' share of numbers of all states.
+    pub(crate) fn pick<'a>(&self, values: &'a [T], states: States<'_>) -> Cow<'a, [T]> {
+        match states {
+            States::Cluster(cluster) => {
+                Cow::Borrowed(&values[cluster * self.k..(cluster + 1) * self.k])
+            }
+            States::List(list) => list.iter().map(|&state| values[state as usize]).collect(),
+        }
+    }
+
+    /// a of every pair of states of two lists, row by row.
+    pub(crate) fn pairs(&self, from: &[u32], to: &[u32]) -> Vec<T> {
+        if self.transition.is_empty() {
+            let factors = self.factors.as_ref().expect("there is no table without factors");
+            return factors.pairs(from, to);
+        }
+        let mut pairs = Vec::with_capacity(from.len() * to.len());
+        for row in from.iter().map(|&state| self.row(state)) {
+            pairs.extend(to.iter().map(|&state| row[state as usize]));
+        }
+        pairs
+    }
+
+    /// ln a of every pair of states.
+    pub(crate) fn log_pairs(&self, from: States<'_>, to: States<'_>) -> Vec<f64> {
+        let (from, to) = (from.list(self.k), to.list(self.k));
+        match &self.factors {
+            Some(factors) => factors.log_pairs(&from, &to),
+            None => self.pairs(&from, &to).iter().map(|a| a.wide().ln()).collect(),
+        }
+    }
+
+    fn row(&self, state: u32) -> &[T] {
+        let n = self.n_states();
+        &self.transition[state as usize * n..(state as usize + 1) * n]
     }
 }
 
@@ -133,24 +186,47 @@ impl<T: Real> Factors<T> {
         }
         block
     }
+
+    /// The same of any states and others.
+    pub(crate) fn pairs(&self, from: &[u32], to: &[u32]) -> Vec<T> {
+        let mut pairs = self.products(from, to);
+        for (row, &state) in pairs.chunks_exact_mut(to.len().max(1)).zip(from) {
+            let log_sum = self.log_sums[state as usize];
+            row.iter_mut().for_each(|logit| *logit = (*logit - log_sum).exp_of());
+        }
+        pairs
+    }
+
+    /// fromᵢ · toⱼ − log_sumᵢ of some states and others.
+    pub(crate) fn log_pairs(&self, from: &[u32], to: &[u32]) -> Vec<f64> {
+        let products = self.products(from, to);
+        let rows = products.chunks_exact(to.len().max(1)).zip(from);
+        rows.flat_map(|(row, &state)| {
+            let log_sum = self.log_sums[state as usize].wide();
+            row.iter().map(move |logit| logit.wide() - log_sum)
+        })
+        .collect()
+    }
+
+    /// fromᵢ · toⱼ of some states and others.
+    fn products(&self, from: &[u32], to: &[u32]) -> Vec<T> {
+        let gather = |rows: &[T], states: &[u32]| -> Vec<T> {
+            let row = |&state: &u32| &rows[state as usize * self.dim..][..self.dim];
+            states.iter().flat_map(row).copied().collect()
+        };
+        let (left, right) = (gather(&self.from, from), gather(&self.to, to));
+        let mut products = vec![T::zero(); from.len() * to.len()];
+        let left = MatRef::from_row_major_slice(&left, from.len(), self.dim);
+        let right = MatRef::from_row_major_slice(&right, to.len(), self.dim);
+        let out = MatMut::from_row_major_slice_mut(&mut products, from.len(), to.len());
+        multiply(out, Accum::Replace, left, right.transpose(), Par::Seq);
+        products
+    }
 }
 
 fn rows<T>(values: &[T], dim: usize, range: Range<usize>) -> MatRef<'_, T> {
     let n_rows = range.len();
     MatRef::from_row_major_slice(&values[range.start * dim..range.end * dim], n_rows, dim)
-}
-
-/// fromᵢ · toⱼ − log_sumᵢ of all pairs of rows.
-pub(crate) fn log_probs<'a, T: Real>(
-    from: MatRef<'_, T>,
-    to: MatRef<'_, T>,
-    log_sums: impl Iterator<Item = &'a T>,
-) -> Vec<f64> {
-    let mut logits = vec![T::zero(); from.nrows() * to.nrows()];
-    let out = MatMut::from_row_major_slice_mut(&mut logits, from.nrows(), to.nrows());
-    multiply(out, Accum::Replace, from, to.transpose(), Par::Seq);
-    let rows = logits.chunks_exact(to.nrows()).zip(log_sums);
-    rows.flat_map(|(row, log_sum)| row.iter().map(|logit| logit.wide() - log_sum.wide())).collect()
 }
 
 /// Sentences that are learned from together, some with a tag for each word (but not for `<eos>`).

@@ -1,6 +1,7 @@
 //! The recursion against the sum over all paths, and gradients against finite differences.
 
 mod fitted;
+mod listed;
 mod masks;
 
 use crate::expectations::{Engine, Expected};
@@ -45,6 +46,7 @@ fn random_tables<T: Real>(support: &Support, n_tags: usize, seed: u64) -> Tables
         start: logits(n),
         transition: logits(n * n),
         emission: logits(support.n_slots() * support.k),
+        lists: None,
         tags: logits(n_tags * n),
         factors: None,
     };
@@ -63,11 +65,15 @@ fn random_tables<T: Real>(support: &Support, n_tags: usize, seed: u64) -> Tables
     tables
 }
 
-/// b(x|z) of any state: zero outside the word's cluster.
+/// b(x|z) of any state: zero outside the word's cluster or list.
 fn emission<T: Real>(support: &Support, tables: &Tables<T>, word: WordId, state: usize) -> f64 {
     let (Some(cluster), Some(slot)) = (support.cluster(word), support.slot(word)) else {
         return 0.0;
     };
+    if let Some(lists) = &tables.lists {
+        let at = lists.of(slot).iter().position(|&other| other as usize == state);
+        return at.map_or(0.0, |at| tables.emission_of(slot)[at].wide());
+    }
     if state / tables.k != cluster {
         0.0
     } else {
@@ -110,6 +116,13 @@ fn transitions(tables: &Tables<f64>, expected: &Expected<f64>) -> Vec<f64> {
     };
     expected.ratios.iter().for_each(|block| add(block, true));
     expected.counts.iter().for_each(|block| add(block, false));
+    for (state, counts) in counts.chunks_exact_mut(n).enumerate() {
+        let Some(lists) = &tables.lists else { continue };
+        let mut ratios = vec![0.0; n];
+        expected.listed.add_row(lists, state, &mut ratios);
+        let a = &tables.transition[state * n..(state + 1) * n];
+        counts.iter_mut().zip(ratios).zip(a).for_each(|((count, ratio), a)| *count += ratio * a);
+    }
     counts
 }
 
@@ -303,9 +316,21 @@ fn gradients_of_networks_are_finite_differences() {
         let make = || -> Box<dyn Parameters<f64>> {
             Box::new(Neural::new(&params, &support, &spellings, n_tags))
         };
-        check_gradient(&make, &support, n_tags, None);
-        check_gradient(&make, &support, n_tags, Some(Dropout::new(0.2, 4)));
+        for support in both(&support) {
+            check_gradient(&make, &support, n_tags, None);
+            check_gradient(&make, &support, n_tags, Some(Dropout::new(0.2, 4)));
+        }
     }
+}
+
+/// A support whose lists are gone through, and one where rows of all states are; one alone if it has no lists.
+fn both(support: &Support) -> Vec<Support> {
+    let with = |are_short: bool| {
+        let mut support = support.clone();
+        support.lists.iter_mut().for_each(|lists| lists.are_short = are_short);
+        support
+    };
+    if support.lists.is_some() { vec![with(true), with(false)] } else { vec![support.clone()] }
 }
 
 #[test]
@@ -318,7 +343,9 @@ fn gradients_of_scalars_are_finite_differences() {
     ] {
         let support = support(&params(Parameterization::Scalar, constraint, Tying::Shared));
         let make = || -> Box<dyn Parameters<f64>> { Box::new(Scalar::new(&support, n_tags)) };
-        check_gradient(&make, &support, n_tags, None);
+        for support in both(&support) {
+            check_gradient(&make, &support, n_tags, None);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all states that take part.
 
 use crate::expectations::{Block, Expected};
+use crate::lists::KeptLists;
 use crate::recursion::SMALLEST_TRANSITION;
 use crate::tables::{Factors, Tables};
 use faer::{Accum, MatMut, MatRef, Par};
@@ -40,8 +41,42 @@ pub(crate) fn remove_dust<T: Real>(row: &mut [T]) {
 ///
 /// G[z, z'] = N[z, z'] − n_z a(z'|z) = (R[z, z'] − n_z) a(z'|z),  R = N / a,
 ///
-/// where R is zero but in the blocks that were used.
+/// where R is zero but in the blocks, or for the pairs of states, that were used.
 pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
+    match tables.lists.take() {
+        Some(lists) => {
+            listed_gradient(&lists, tables, expected);
+            tables.lists = Some(lists);
+        }
+        None => blocked_gradient(tables, expected),
+    }
+    let (k, n) = (tables.k, tables.n_states());
+    for block in &expected.counts {
+        for (i, counts) in block.values.chunks_exact(k).enumerate() {
+            let at = (block.from as usize * k + i) * n + block.to as usize * k;
+            let row = tables.transition[at..at + k].iter_mut();
+            row.zip(counts).for_each(|(derivative, &count)| *derivative += count);
+        }
+    }
+}
+
+fn listed_gradient<T: Real>(lists: &KeptLists, tables: &mut Tables<T>, expected: &Expected<T>) {
+    let n = tables.n_states();
+    let rows = tables.transition.par_chunks_exact_mut(n).zip(&expected.left).enumerate();
+    rows.for_each_init(
+        || vec![T::zero(); n],
+        |ratios, (state, (row, &left))| {
+            ratios.fill(T::zero());
+            expected.listed.add_row(lists, state, ratios);
+            pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || scale_segment(row, Some(ratios), left),
+            );
+        },
+    );
+}
+
+fn blocked_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
     let (k, n) = (tables.k, tables.n_states());
     let n_clusters = n / k;
     let clusters = tables.transition.par_chunks_mut(k * n).zip(expected.left.par_chunks(k));
@@ -63,13 +98,6 @@ pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expecte
             },
         );
     });
-    for block in &expected.counts {
-        for (i, counts) in block.values.chunks_exact(k).enumerate() {
-            let at = (block.from as usize * k + i) * n + block.to as usize * k;
-            let row = tables.transition[at..at + k].iter_mut();
-            row.zip(counts).for_each(|(derivative, &count)| *derivative += count);
-        }
-    }
 }
 
 #[inline(always)]

@@ -1,11 +1,8 @@
 //! The transitions of a fitted model, block by block.
 
 use crate::support::Support;
-use crate::tables::{Factors, log_probs};
-use faer::{Accum, MatMut, MatRef, Par};
+use crate::tables::Factors;
 use latens_corpus::storage::FlatArray;
-use latens_math::Real;
-use latens_nn::multiply;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,7 +102,7 @@ impl Transitions {
                 };
                 from.iter().flat_map(|&i| to.iter().map(move |&j| probability(i, j))).collect()
             }
-            Transitions::Computed { factors, .. } => factors.probabilities(from, to),
+            Transitions::Computed { factors, .. } => factors.pairs(from, to),
         }
     }
 
@@ -121,19 +118,21 @@ impl Transitions {
                 self.pairs(support, from, to).iter().map(|&p| f64::from(p).ln()).collect()
             }
             Transitions::Computed { factors, .. } => {
-                let (from, to) = (from.list(support.k), to.list(support.k));
-                let (left, right) =
-                    (factors.gather(&factors.from, &from), factors.gather(&factors.to, &to));
-                let left = MatRef::from_row_major_slice(&left, from.len(), factors.dim);
-                let right = MatRef::from_row_major_slice(&right, to.len(), factors.dim);
-                let log_sums = from.iter().map(|&state| &factors.log_sums[state as usize]);
-                log_probs(left, right, log_sums)
+                factors.log_pairs(&from.list(support.k), &to.list(support.k))
             }
         }
     }
 }
 
 impl<'a> States<'a> {
+    /// How many there are.
+    pub(crate) fn len(self, k: usize) -> usize {
+        match self {
+            States::Cluster(_) => k,
+            States::List(list) => list.len(),
+        }
+    }
+
     /// The numbers of the states.
     pub(crate) fn list(self, k: usize) -> Cow<'a, [u32]> {
         match self {
@@ -142,27 +141,5 @@ impl<'a> States<'a> {
             }
             States::List(list) => Cow::Borrowed(list),
         }
-    }
-}
-
-impl Factors<f32> {
-    /// The rows of some states.
-    fn gather(&self, rows: &[f32], states: &[u32]) -> Vec<f32> {
-        let row = |&state: &u32| &rows[state as usize * self.dim..(state as usize + 1) * self.dim];
-        states.iter().flat_map(row).copied().collect()
-    }
-
-    fn probabilities(&self, from: &[u32], to: &[u32]) -> Vec<f32> {
-        let (left, right) = (self.gather(&self.from, from), self.gather(&self.to, to));
-        let mut out = vec![0.0; from.len() * to.len()];
-        let left = MatRef::from_row_major_slice(&left, from.len(), self.dim);
-        let right = MatRef::from_row_major_slice(&right, to.len(), self.dim);
-        let logits = MatMut::from_row_major_slice_mut(&mut out, from.len(), to.len());
-        multiply(logits, Accum::Replace, left, right.transpose(), Par::Seq);
-        for (row, &state) in out.chunks_exact_mut(to.len()).zip(from) {
-            let log_sum = self.log_sums[state as usize];
-            row.iter_mut().for_each(|logit| *logit = (*logit - log_sum).exp_of());
-        }
-        out
     }
 }

@@ -54,21 +54,26 @@ impl Support {
         Some(Unknown { slot, share: once as f64 / (n as f64 + once as f64).max(1.0) })
     }
 
-    /// Gives `<unk>` its share in the emissions of all states.
-    pub(crate) fn make_room_for_unknown_words<T: Real>(&self, emission: &mut [T]) {
+    /// Gives `<unk>` its share in the emissions of all states that emit it.
+    pub(crate) fn make_room_for_unknown_words<T: Real>(&self, tables: &mut Tables<T>) {
         let (Some(unknown), Some(cluster)) = (self.unknown, self.cluster(WordId::UNK)) else {
             return;
         };
-        let emitters: Vec<usize> =
-            (0..self.k).filter(|&state| self.allows(unknown.slot, state)).collect();
+        let Tables { emission, lists, .. } = tables;
+        let emits: Vec<bool> = (0..self.k).map(|state| self.allows(unknown.slot, state)).collect();
+        let (share, rest) = (T::of(unknown.share), T::of(1.0 - unknown.share));
         for slot in self.slots(cluster) {
-            let row = &mut emission[slot * self.k..(slot + 1) * self.k];
-            if slot == unknown.slot {
-                row.fill(T::zero());
-                emitters.iter().for_each(|&state| row[state] = T::of(unknown.share));
-            } else {
-                let rest = T::of(1.0 - unknown.share);
-                emitters.iter().for_each(|&state| row[state] *= rest);
+            let (row, states): (_, Cow<'_, [u32]>) = match lists {
+                Some(lists) => (lists.range(slot), lists.of(slot).into()),
+                None => (slot * self.k..(slot + 1) * self.k, (0..self.k as u32).collect()),
+            };
+            for (b, &state) in emission[row].iter_mut().zip(&*states) {
+                *b = match (slot == unknown.slot, emits[state as usize]) {
+                    (true, true) => share,
+                    (true, false) => T::zero(),
+                    (false, true) => *b * rest,
+                    (false, false) => *b,
+                };
             }
         }
     }
@@ -130,7 +135,13 @@ fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: States<'_>
     let silent = support.unknown.map(|unknown| unknown.slot);
     let of_state = |&state: &u32| {
         let (cluster, i) = (state as usize / k, state as usize % k);
-        let emission = |slot: &usize| hmm.emission[slot * k + i];
+        let emission = |slot: &usize| match &support.lists {
+            None => hmm.emission_of(*slot)[i],
+            Some(lists) => {
+                let at = lists.of(*slot).binary_search(&state);
+                at.map_or(0.0, |at| hmm.emission_of(*slot)[at])
+            }
+        };
         let spelt = support.slots(cluster).filter(|slot| Some(*slot) != silent);
         let likely = spelt.max_by(|a, b| emission(a).total_cmp(&emission(b)));
         let Some(slot) = likely else { return 0.0 };

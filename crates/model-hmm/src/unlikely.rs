@@ -1,7 +1,9 @@
 //! Sentences that are too unlikely for scales, done by logarithms.
 
 use crate::expectations::{Block, Engine};
+use crate::lists::KeptLists;
 use crate::tables::Tables;
+use crate::transitions::States;
 use latens_math::Real;
 use latens_math::chain::{LogChain, log_smooth};
 use rayon::prelude::*;
@@ -16,36 +18,43 @@ impl<T: Real> Engine<T> {
         log_probs: &mut [f64],
         counts: &mut Vec<Block<T>>,
     ) {
-        let k = tables.k;
         let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_logarithms(tables, s));
         let smoothed: Vec<LogSmoothed<T>> = smoothed.collect();
         let mut blocks = LogBlocks::new();
         for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
             log_probs[sentence] = smoothed.log_prob;
-            let nodes = self.offsets[sentence] * k..self.offsets[sentence + 1] * k;
+            let nodes =
+                self.places[self.offsets[sentence]]..self.places[self.offsets[sentence + 1]];
             self.nodes[nodes].copy_from_slice(&smoothed.nodes);
             smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
         }
         counts.clear();
-        counts.extend(blocks.into_iter().map(|((from, to), values)| {
-            let values = values.iter().map(|&value| T::of(value)).collect();
-            Block { from, to, values }
-        }));
+        match &tables.lists {
+            Some(lists) if !blocks.is_empty() => {
+                counts.push(listed_block(lists, tables.n_states(), &blocks));
+            }
+            _ => counts.extend(blocks.into_iter().map(|((from, to), values)| {
+                let values = values.iter().map(|&value| T::of(value)).collect();
+                Block { from, to, values }
+            })),
+        }
     }
 
     fn smooth_one_in_logarithms(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
-        let (k, begin) = (tables.k, self.offsets[sentence]);
-        let mut nodes = vec![T::zero(); self.len(sentence) * k];
+        let begin = self.offsets[sentence];
+        let first = self.places[begin];
+        let mut nodes = vec![T::zero(); self.places[self.offsets[sentence + 1]] - first];
         let mut blocks = LogBlocks::new();
         let log_prob = log_smooth(
             &self.log_chain(tables, sentence),
             |step, values| {
-                let nodes = nodes[step * k..(step + 1) * k].iter_mut();
-                nodes.zip(values).for_each(|(node, &value)| *node = T::of(value));
+                let at = begin + step;
+                let nodes = &mut nodes[self.places[at] - first..self.places[at + 1] - first];
+                nodes.iter_mut().zip(values).for_each(|(node, &value)| *node = T::of(value));
             },
             |step, values| {
                 let at = begin + step;
-                add_block(&mut blocks, (self.clusters[at], self.clusters[at + 1]), values);
+                add_block(&mut blocks, (self.groups[at], self.groups[at + 1]), values);
             },
         );
         LogSmoothed { log_prob, nodes, blocks }
@@ -65,12 +74,25 @@ impl<T: Real> Engine<T> {
     }
 }
 
-/// Transitions between the states of two clusters, k × k, added up.
+/// Transitions between the states of two groups of words, added up.
 type LogBlocks = BTreeMap<(u32, u32), Vec<f64>>;
 
 fn add_block(blocks: &mut LogBlocks, key: (u32, u32), values: &[f64]) {
     let sums = blocks.entry(key).or_insert_with(|| vec![0.0; values.len()]);
     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+}
+
+/// Transitions between the states of pairs of lists as one block of all states.
+fn listed_block<T: Real>(lists: &KeptLists, n_states: usize, blocks: &LogBlocks) -> Block<T> {
+    let mut sums = vec![T::zero(); n_states * n_states];
+    for (&(from, to), values) in blocks {
+        let (from, to) = (lists.of(from as usize), lists.of(to as usize));
+        for (&i, row) in from.iter().zip(values.chunks_exact(to.len())) {
+            let sums = &mut sums[i as usize * n_states..(i as usize + 1) * n_states];
+            to.iter().zip(row).for_each(|(&j, &value)| sums[j as usize] += T::of(value));
+        }
+    }
+    Block { from: 0, to: 0, values: sums }
 }
 
 /// One sentence, done by logarithms.
@@ -94,20 +116,25 @@ impl<T: Real> LogChain for LogSentence<'_, T> {
     }
 
     fn log_local(&self, step: usize) -> Vec<f64> {
-        let (k, at) = (self.tables.k, self.begin + step);
+        let at = self.begin + step;
         let mut log_local: Vec<f64> =
-            self.engine.local[at * k..(at + 1) * k].iter().map(|local| local.wide().ln()).collect();
+            self.engine.local_of(at).iter().map(|local| local.wide().ln()).collect();
         if step == 0 {
-            let first = self.engine.clusters[at] as usize * k;
-            let start = &self.tables.start[first..first + k];
-            log_local.iter_mut().zip(start).for_each(|(local, start)| *local += start.wide().ln());
+            let start = self.tables.pick(&self.tables.start, self.states(at));
+            let start = start.iter().map(|start| start.wide().ln());
+            log_local.iter_mut().zip(start).for_each(|(local, start)| *local += start);
         }
         log_local
     }
 
     fn log_pairs(&self, step: usize) -> Vec<f64> {
         let at = self.begin + step;
-        let (from, to) = (self.engine.clusters[at], self.engine.clusters[at + 1]);
-        self.tables.log_block(from as usize, to as usize)
+        self.tables.log_pairs(self.states(at), self.states(at + 1))
+    }
+}
+
+impl<T: Real> LogSentence<'_, T> {
+    fn states(&self, at: usize) -> States<'_> {
+        self.tables.states(self.engine.groups[at] as usize)
     }
 }

@@ -255,6 +255,45 @@ fn running_text_is_learned_as_one_long_sentence() {
 }
 
 #[test]
+fn models_of_short_lists_of_states_keep_all_promises() {
+    use Learning::{Em, Gradient};
+    let toy = Toy::of(zipfian_corpus(100, 60, 1));
+    for (parameterization, learning, state_dropout) in [
+        (Parameterization::Neural, Em, 0.5),
+        (Parameterization::Scalar, Em, 0.0),
+        (Parameterization::Scalar, Gradient, 0.5),
+    ] {
+        // Two states of sixteen for each word.
+        let params = HmmParams {
+            n_states: 16,
+            n_clusters: 8,
+            constraint: Constraint::Uniform,
+            parameterization,
+            learning,
+            state_dropout,
+            dim: 6,
+            epochs: 3,
+            batch_tokens: 60,
+            ..HmmParams::default()
+        };
+        let params = params.validate().unwrap();
+        let fit = |n_threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| toy.fit(&params))
+        };
+        let hmm = fit(1);
+        assert_same(&hmm, &fit(3));
+        check_language_model(&hmm, &toy.corpus.sentences);
+        check_file_round_trip(&hmm, Hmm::save, Hmm::open, assert_same);
+        check_resume(
+            |watch| toy.fit_watched(&params, watch),
+            |checkpoint, watch| toy.resume(&params, checkpoint, watch),
+            assert_same,
+        );
+    }
+}
+
+#[test]
 fn baum_welch_without_a_prior_never_lowers_the_likelihood() {
     let toy = Toy::new();
     for constraint in [Constraint::Brown, Constraint::Uniform, Constraint::None] {

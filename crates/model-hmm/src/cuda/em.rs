@@ -140,6 +140,7 @@ impl Estimator for CudaEstimator<'_> {
             start,
             transition: download(&self.transition)?,
             emission,
+            lists: None,
             tags: vec![],
             factors: None,
         })

@@ -58,7 +58,7 @@ fn listed(support: &Support, tables: &Tables<f32>) -> (Support, Tables<f32>) {
         let first = support.cluster(word).unwrap() * support.k;
         first as u32..(first + support.k) as u32
     });
-    listed.lists = Some(Lists { n: support.k, states: states.collect() });
+    listed.lists = Some(Lists::new(support.k, support.n_states(), states.collect()));
     (listed, listed_tables)
 }
 
