@@ -255,7 +255,7 @@ fn estimates_are_the_same_by_lists() {
             estimator.maximize(0.1).unwrap();
         }
         log_probs.push(estimator.score(&[batch(&sentences, &[])]).unwrap());
-        (log_probs, estimator.tables())
+        (log_probs, estimator.tables().unwrap())
     };
     let [listed, dense] = supports(12, 3, 8).try_into().unwrap();
     let (a, b) = (estimate(&listed), estimate(&dense));
