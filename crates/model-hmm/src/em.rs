@@ -3,6 +3,7 @@
 use crate::batches::Data;
 use crate::expectations::{Block, Engine, Expected};
 use crate::fit::Task;
+use crate::lists::KeptLists;
 use crate::params::HmmParams;
 use crate::support::Support;
 use crate::tables::{Batch, Kept, Tables};
@@ -52,17 +53,7 @@ impl Counts {
         }
         let n = tables.n_states();
         if let Some(lists) = &tables.lists {
-            let rows = self.transition.par_chunks_mut(n).zip(tables.transition.par_chunks(n));
-            rows.enumerate().for_each_init(
-                || vec![0.0; n],
-                |ratios, (state, (sums, factors))| {
-                    ratios.fill(0.0);
-                    expected.listed.add_row(lists, state, ratios);
-                    for ((sum, &ratio), &factor) in sums.iter_mut().zip(&*ratios).zip(factors) {
-                        *sum += f64::from(ratio) * f64::from(factor);
-                    }
-                },
-            );
+            self.add_listed(lists, tables, expected);
         }
         let mut add_block = |block: &Block<f32>, factors: Option<&[f32]>| {
             for (i, values) in block.values.chunks_exact(k).enumerate() {
@@ -80,6 +71,22 @@ impl Counts {
         };
         expected.ratios.iter().for_each(|block| add_block(block, Some(&tables.transition)));
         expected.counts.iter().for_each(|block| add_block(block, None));
+    }
+
+    /// Adds the transitions between states of lists.
+    fn add_listed(&mut self, lists: &KeptLists, tables: &Tables<f32>, expected: &Expected<f32>) {
+        let n = tables.n_states();
+        let rows = self.transition.par_chunks_mut(n).zip(tables.transition.par_chunks(n));
+        rows.enumerate().for_each_init(
+            || vec![0.0; n],
+            |ratios, (state, (sums, factors))| {
+                ratios.fill(0.0);
+                expected.listed.add_row(lists, state, ratios);
+                for ((sum, &ratio), &factor) in sums.iter_mut().zip(&*ratios).zip(factors) {
+                    *sum += f64::from(ratio) * f64::from(factor);
+                }
+            },
+        );
     }
 
     /// The probabilities that make these counts most likely, with `prior` added to the count of everything

@@ -43,11 +43,8 @@ pub(crate) fn remove_dust<T: Real>(row: &mut [T]) {
 ///
 /// where R is zero but in the blocks, or for the pairs of states, that were used.
 pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
-    match tables.lists.take() {
-        Some(lists) => {
-            listed_gradient(&lists, tables, expected);
-            tables.lists = Some(lists);
-        }
+    match &tables.lists {
+        Some(lists) => listed_gradient(lists, &mut tables.transition, expected),
         None => blocked_gradient(tables, expected),
     }
     let (k, n) = (tables.k, tables.n_states());
@@ -60,9 +57,9 @@ pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expecte
     }
 }
 
-fn listed_gradient<T: Real>(lists: &KeptLists, tables: &mut Tables<T>, expected: &Expected<T>) {
-    let n = tables.n_states();
-    let rows = tables.transition.par_chunks_exact_mut(n).zip(&expected.left).enumerate();
+fn listed_gradient<T: Real>(lists: &KeptLists, transition: &mut [T], expected: &Expected<T>) {
+    let n = expected.left.len();
+    let rows = transition.par_chunks_exact_mut(n).zip(&expected.left).enumerate();
     rows.for_each_init(
         || vec![T::zero(); n],
         |ratios, (state, (row, &left))| {
