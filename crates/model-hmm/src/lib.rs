@@ -46,6 +46,7 @@ mod learner;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod fit;
+mod counts;
 mod em;
 mod transitions;
 mod tagged_text;

@@ -240,7 +240,7 @@ fn estimates_are_those_of_the_processor() {
         let words: Vec<String> =
             special.chain((2..n_words).map(|word| format!("w{word}"))).collect();
         let vocab = Vocab::from_parts(words, vec![1; n_words]).unwrap();
-        let tables = crate::em::initial(&params, &support, &vocab, 0);
+        let tables = crate::counts::initial(&params, &support, &vocab, 0);
         let sentences = sentences(n_words, 30, &mut rng);
         let batches = [&sentences[..20], &sentences[20..]].map(|part| Batch {
             sentences: part.iter().map(|sentence| &sentence[..]).collect(),

@@ -4,7 +4,8 @@ use super::{
     CLUSTERS, assert_close, batch, both, for_each_path, params, random_tables, sentences, support,
     tags, transitions,
 };
-use crate::em::{CpuEstimator, Estimator, initial};
+use crate::counts::initial;
+use crate::em::{CpuEstimator, Estimator};
 use crate::expectations::{Engine, Expected};
 use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::lists::KeptLists;
