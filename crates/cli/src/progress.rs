@@ -225,7 +225,7 @@ impl Watcher {
             }
             Err(error) if stopping => return Err(error),
             // The model itself may still be written, so hours of work are not thrown away.
-            Err(error) => self.say(&format!("warning: no checkpoint was written: {error}")),
+            Err(error) => self.say(&format!("warning: no checkpoint was written: {error:#}")),
         }
         Ok(())
     }

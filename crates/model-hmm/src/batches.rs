@@ -100,18 +100,22 @@ impl<'a> Sequences<'a> {
 }
 
 /// Sentences that follow each other, as many together as have at most `run_tokens` tokens, the first of them at
-/// most `first_tokens`, but at least one.
+/// most `first_tokens`, but at least one; files keep apart.
 fn runs(sentences: &Sentences, first_tokens: usize, run_tokens: usize) -> Vec<&[WordId]> {
-    let (mut runs, mut begin, mut end, mut limit) = (Vec::new(), 0, 0, first_tokens);
-    for sentence in sentences.iter() {
-        if end > begin && end + sentence.len() - begin > limit {
-            runs.push(&sentences.tokens()[begin..end]);
-            (begin, limit) = (end, run_tokens);
+    let (mut runs, mut limit) = (Vec::new(), first_tokens);
+    for text in sentences.segments() {
+        let (mut begin, mut end) = (0, 0);
+        for sentence in text.split_inclusive(|&word| word == WordId::EOS) {
+            if end > begin && end + sentence.len() - begin > limit {
+                runs.push(&text[begin..end]);
+                (begin, limit) = (end, run_tokens);
+            }
+            end += sentence.len();
         }
-        end += sentence.len();
-    }
-    if end > begin {
-        runs.push(&sentences.tokens()[begin..end]);
+        if end > begin {
+            runs.push(&text[begin..end]);
+            limit = run_tokens;
+        }
     }
     runs
 }
@@ -161,6 +165,19 @@ mod tests {
             let mut pairs = sequences.words.windows(2);
             assert!(pairs.all(|two| two[0].len() + two[1].len() > run_tokens));
         }
+        // Two files keep apart.
+        let n = sentences.len() as u64;
+        let files = Sentences::from_parts(
+            sentences.tokens().to_vec().into(),
+            sentences.offsets().to_vec().into(),
+            vec![0, n / 3, n].into(),
+            corpus.lexicon.vocab.len(),
+        );
+        let files = files.unwrap();
+        let data = Data { sentences: &files, tags: None, run_tokens: Some(1 << 20) };
+        let lengths = data.sequences().words.iter().map(|words| words.len()).collect::<Vec<_>>();
+        assert_eq!(lengths, files.segments().map(<[WordId]>::len).collect::<Vec<_>>());
+
         let data = Data { sentences, tags: None, run_tokens: Some(2 * longest) };
         let first = |seed| data.drawn_sequences(&mut Rng::new(seed)).words[0].len();
         assert!((0..20).any(|seed| first(seed) != first(0)));

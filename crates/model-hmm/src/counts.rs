@@ -72,6 +72,9 @@ impl Counts {
         rows.enumerate().for_each_init(
             || vec![0.0; n],
             |ratios, (state, (sums, factors))| {
+                if !expected.listed.has_row(state) {
+                    return;
+                }
                 ratios.fill(0.0);
                 expected.listed.add_row(lists, state, ratios);
                 for ((sum, &ratio), &factor) in sums.iter_mut().zip(&*ratios).zip(factors) {

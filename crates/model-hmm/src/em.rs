@@ -34,6 +34,9 @@ pub(crate) trait Estimator {
     /// About how many numbers a batch may have, one for each token and state of its word.
     const BATCH_NUMBERS: usize;
 
+    /// How many states a token is worked on with.
+    fn states_per_token(&self) -> usize;
+
     /// Adds what a batch is expected to have done under the model.
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError>;
 
@@ -83,6 +86,11 @@ impl<'a> CpuEstimator<'a> {
 impl Estimator for CpuEstimator<'_> {
     /// What fits in the cache.
     const BATCH_NUMBERS: usize = 1 << 21;
+
+    fn states_per_token(&self) -> usize {
+        let lists = self.tables.lists.as_ref();
+        lists.map_or(self.support.k, |lists| lists.n_values() / lists.n_slots().max(1))
+    }
 
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
         let CpuEstimator { support, tables, counts, engine, expected, log_prob, .. } = self;
@@ -163,7 +171,7 @@ fn estimate<E: Estimator>(
     mut best: Option<Tables<f32>>,
     watch: &mut Watch,
 ) -> Result<Fitted, FitError> {
-    let batches = batches(&task.train, task.support.k, E::BATCH_NUMBERS);
+    let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_NUMBERS);
     while state.iteration < task.params.epochs {
         let started = Instant::now();
         for (at, batch) in batches.iter().enumerate() {

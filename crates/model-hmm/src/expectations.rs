@@ -164,6 +164,7 @@ impl<T: Real> Engine<T> {
         let tokens =
             easy.flat_map(|s| (offsets[s]..offsets[s + 1].max(1) - 1).map(move |at| (at, s)));
         if let Some(lists) = &tables.lists {
+            out.ratios.clear();
             let (tokens, sizes) = (tokens.map(|(at, _)| at), tables.n_states());
             return out.listed.fill(lists, sizes, (of_tokens, places), (alpha, weighted), tokens);
         }

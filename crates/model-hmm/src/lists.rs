@@ -155,6 +155,11 @@ impl<T: Real> ListedRatios<T> {
         }
     }
 
+    /// Whether there are transitions from a state.
+    pub(crate) fn has_row(&self, state: usize) -> bool {
+        self.begins[state] < self.begins[state + 1]
+    }
+
     /// Adds the transitions from a state to `row`, which has a number for each state.
     pub(crate) fn add_row(&self, lists: &KeptLists, state: usize, row: &mut [T]) {
         for &(alpha, to) in &self.entries[self.begins[state]..self.begins[state + 1]] {

@@ -26,7 +26,7 @@ impl LanguageModel for Hmm {
 
     /// Transitions are made ready by all threads where sentences cannot be shared among them.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
-        /// How many transitions are made ready at a time, at most: 256 MiB.
+        /// How many transitions are made ready at a time, unless those of a single word are more: 256 MiB.
         const N_PAIRS: usize = 1 << 26;
         let mut scorer = HmmScorer { hmm: self, filtered: None };
         if self.forgets_sentences() {

@@ -257,7 +257,8 @@ fn running_text_is_learned_as_one_long_sentence() {
 #[test]
 fn models_of_short_lists_of_states_keep_all_promises() {
     use Learning::{Em, Gradient};
-    let toy = Toy::of(zipfian_corpus(100, 60, 1));
+    // More words than are worked on together.
+    let toy = Toy::of(zipfian_corpus(900, 400, 1));
     for (parameterization, learning, state_dropout) in [
         (Parameterization::Neural, Em, 0.5),
         (Parameterization::Scalar, Em, 0.0),

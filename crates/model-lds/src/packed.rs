@@ -17,6 +17,9 @@ pub(crate) trait Packing: Real {
     /// What a number becomes.
     type Packed: Copy + Default + Send + Sync;
 
+    /// How far a number may be from what it was, as a share of the largest one of its row.
+    const ROUNDING: f64;
+
     /// Packs a row; the factor that it must be multiplied with again comes back.
     fn pack(row: &[Self], out: &mut [Self::Packed]) -> Self;
 
@@ -25,6 +28,8 @@ pub(crate) trait Packing: Real {
 
 impl Packing for f32 {
     type Packed = i16;
+
+    const ROUNDING: f64 = 0.5 / 32_767.0;
 
     #[inline(always)]
     fn pack(row: &[f32], out: &mut [i16]) -> f32 {
@@ -53,6 +58,8 @@ impl Packing for f32 {
 
 impl Packing for f64 {
     type Packed = f64;
+
+    const ROUNDING: f64 = 0.0;
 
     fn pack(row: &[f64], out: &mut [f64]) -> f64 {
         out.copy_from_slice(row);

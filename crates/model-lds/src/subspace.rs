@@ -78,7 +78,8 @@ fn random<T: Packing>(n_rows: usize, n_blocks: usize, n_cols: usize, seed: u64) 
 /// Makes the columns orthonormal; those that depend on others become zero.
 fn orthonormalise<T: Packing>(x: &mut [Packed<T>]) -> Result<(), NumericError> {
     let eigen = eigen(&packed::gram(x), "the covariances")?;
-    let least = 1e-13 * eigen.greatest();
+    // The Gram matrix has squares of what was rounded.
+    let least = (4.0 * T::ROUNDING.powi(2)).max(1e-13) * eigen.greatest();
     let factors: Vec<f64> = eigen
         .values
         .iter()
@@ -153,9 +154,9 @@ impl<T: Packing> Decomposition<T> {
         scale_columns(&self.left, &factors)
     }
 
-    /// The fewest dimensions that carry all: singular values below 10⁻⁶ of the largest are rounding.
+    /// The fewest dimensions that carry all; the others' singular values are rounding.
     pub(crate) fn rank(&self) -> usize {
-        let least = 1e-6 * self.values.first().copied().unwrap_or(0.0);
+        let least = (2.0 * T::ROUNDING).max(1e-6) * self.values.first().copied().unwrap_or(0.0);
         self.values.iter().take_while(|&&value| value > least && value > 0.0).count()
     }
 

@@ -258,6 +258,27 @@ fn more_dimensions_than_words_are_refused() {
     assert!(message.contains("`dim` must be at most 20, one less than"), "{message}");
 }
 
+/// Two words and the ends of sentences are all that the text has of a vocabulary of
+/// 30: with the words that never come, which are all alike, and without what is always so, that are three ways in which
+/// a word can depend on another at each of seven lags, and four blocks of them in the first model.
+#[test]
+fn more_dimensions_than_the_text_has_are_refused() {
+    let mut rng = latens_math::Rng::new(3);
+    let sentence = |_| (0..9).map(|_| WordId(if rng.uniform() < 0.4 { 2 } else { 3 })).collect();
+    let sentences = Sentences::from_words((0..300).map(sentence).collect::<Vec<Vec<WordId>>>());
+    let names: Vec<String> = (0..28).map(|i| format!("w{i}")).collect();
+    let words = ["<unk>", "<eos>"].into_iter().chain(names.iter().map(String::as_str));
+    let mut counts = vec![0; 30];
+    sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
+    let vocab = Vocab::from_parts(words, counts).unwrap();
+    let lexicon =
+        Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
+    let message = refusal(LdsParams { dim: 16, ..params() }, &Corpus { lexicon, sentences });
+    let rank = message.split("at most ").nth(1).and_then(|rest| rest.split(',').next());
+    let rank: usize = rank.and_then(|rank| rank.parse().ok()).unwrap_or(usize::MAX);
+    assert!(rank <= 4 * 3, "{message}");
+}
+
 #[test]
 fn no_pseudo_counts_are_raised_with_a_warning_and_give_no_nan() {
     let corpus = two_class_corpus(60, 1);

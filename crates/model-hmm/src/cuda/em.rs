@@ -110,6 +110,11 @@ impl Estimator for CudaEstimator<'_> {
     /// Enough for products to be worth while; 256 MiB an array of them.
     const BATCH_NUMBERS: usize = 1 << 26;
 
+    /// Words that have a list of states are worked on with all of them, most with zeros.
+    fn states_per_token(&self) -> usize {
+        self.support.k
+    }
+
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
         self.try_expect(batch).map_err(FitError::step("learn on the device"))
     }

@@ -162,16 +162,19 @@ fn all_kinds_of_state_vectors_learn_alike() {
 
 #[test]
 fn all_constraints_and_parameterizations_learn_alike() {
-    for (parameterization, constraint, state_dropout, n_states) in [
-        (Parameterization::Neural, Constraint::Uniform, 0.0, 64),
-        (Parameterization::Factored, Constraint::Uniform, 0.25, 64),
-        (Parameterization::Scalar, Constraint::Brown, 0.5, 48),
-        (Parameterization::Scalar, Constraint::None, 0.0, 33),
-        (Parameterization::Scalar, Constraint::Uniform, 0.25, 60),
+    for (parameterization, constraint, state_dropout, n_states, n_clusters) in [
+        (Parameterization::Neural, Constraint::Uniform, 0.0, 64, 2),
+        (Parameterization::Factored, Constraint::Uniform, 0.25, 64, 2),
+        (Parameterization::Scalar, Constraint::Brown, 0.5, 48, 3),
+        (Parameterization::Scalar, Constraint::None, 0.0, 33, 3),
+        (Parameterization::Scalar, Constraint::Uniform, 0.25, 60, 2),
+        // The processor goes over short lists.
+        (Parameterization::Neural, Constraint::Uniform, 0.5, 64, 16),
+        (Parameterization::Scalar, Constraint::Uniform, 0.25, 64, 16),
     ] {
         let params = HmmParams {
             n_states,
-            n_clusters: if constraint == Constraint::Uniform { 2 } else { 3 },
+            n_clusters,
             dim: 32,
             parameterization,
             constraint,
@@ -231,6 +234,8 @@ fn estimates_are_those_of_the_processor() {
         (256, 2, 100, Brown, Precision::Full),
         (256, 1, 90, Brown, Precision::Fast),
         (40, 4, 60, Uniform, Precision::Full),
+        // The processor goes over short lists.
+        (64, 16, 100, Uniform, Precision::Full),
     ] {
         let seed = n_states as u64 + n_clusters as u64;
         let mut rng = Rng::new(seed);
