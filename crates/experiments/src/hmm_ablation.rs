@@ -147,6 +147,7 @@ pub(crate) fn ablate(
                 Constraint::Uniform | Constraint::None => None,
             };
             let figures = fit(&params, &ptb, clusters, &kept, note)?;
+            note(&format!("  train {:.2}, valid {:.2}", figures.train, figures.valid));
             known.push((params.clone(), figures));
         }
         let Some((_, figures)) = known.iter().find(|(other, _)| *other == params) else { continue };

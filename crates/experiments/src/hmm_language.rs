@@ -135,6 +135,7 @@ fn rows(
         let hmm = kept.hmm(&params, &training, note)?;
         for ((column, part), paper) in text.parts.iter().zip(papers) {
             let ours = perplexity(&hmm, part).perplexity();
+            note(&format!("  {column}: {ours:.2}"));
             let paper = paper.filter(|_| !quick);
             rows.push(Row { row: row.clone(), column: (*column).to_owned(), paper, ours });
         }

@@ -47,7 +47,8 @@ impl KeptModels {
         let on_device = Training { device: self.device, ..*training };
         let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
             // No device, or none that can learn this model.
-            Err(FitError::Device { .. } | FitError::Params(_)) => {
+            Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
+                note(&format!("  learned on the CPU: {cause}"));
                 fit(&params, training, begun.as_ref(), &checkpoint, note)?
             }
             fitted => fitted?,

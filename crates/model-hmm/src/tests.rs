@@ -412,16 +412,22 @@ fn an_impossible_sentence_is_none_in_vectors_either() {
 #[test]
 fn scores_need_no_table_of_transitions() {
     let params = params(Parameterization::Neural, Constraint::Brown, Tying::Shared);
-    let support = support(&params);
-    let mut neural = Neural::<f64>::new(&params, &support, &["a", "b", "c", "d", "e", "f", "g"], 0);
+    let factors = factors_score_as_a_table(&params, &support(&params));
+    assert!(factors.lists.is_none());
+}
+
+/// Compares the probabilities of sentences; what they were made of comes back.
+fn factors_score_as_a_table(params: &HmmParams, support: &Support) -> Tables<f64> {
+    let mut neural = Neural::<f64>::new(params, support, &["a", "b", "c", "d", "e", "f", "g"], 0);
     let mut weights = vec![0.0; neural.layout().len()];
     neural.init(&mut weights, &mut Rng::new(1));
     let (mut table, mut factors) = (Tables::default(), Tables::default());
-    neural.forward(&weights, &support, &Kept::all(&support), None, &mut table);
-    neural.forward_to_factors(&weights, &support, &Kept::all(&support), None, &mut factors);
+    neural.forward(&weights, support, &Kept::all(support), None, &mut table);
+    neural.forward_to_factors(&weights, support, &Kept::all(support), None, &mut factors);
     factors.factors.as_mut().unwrap().sum_up();
     assert!(factors.transition.is_empty());
     let sentences = sentences();
-    let log_probs = |tables| Engine::default().log_probs(&support, tables, &batch(&sentences, &[]));
+    let log_probs = |tables| Engine::default().log_probs(support, tables, &batch(&sentences, &[]));
     assert_close(&log_probs(&factors), &log_probs(&table));
+    factors
 }
