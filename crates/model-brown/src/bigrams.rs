@@ -62,18 +62,24 @@ impl Bigrams {
         Bigrams { frequency, n_tokens, n_bigrams, after, before }
     }
 
-    /// The words that were seen, by falling frequency; of equally frequent ones those first whose
-    /// neighbours recur most, then by number, which is by letters.
+    /// The words that were seen, by falling frequency; equally frequent ones by number, which is by letters.
+    pub(crate) fn words_by_frequency(&self) -> Vec<u32> {
+        self.words_by(|_| ())
+    }
+
+    /// The same, but of equally frequent words those first whose neighbours recur most.
     ///
     /// A greedy algorithm never takes a merger back, so words should come early whose place is sure, and a
-    /// neighbour says more of a word's place if it was there more than once. Among many words of the same
-    /// frequency this order gives a higher mutual information than chance does, on most texts.
-    pub(crate) fn words_by_frequency(&self) -> Vec<u32> {
+    /// neighbour says more of a word's place if it was there more than once. On most texts that were tried
+    /// this gives a higher mutual information than orders by chance do on average, not than each of them.
+    pub(crate) fn words_by_recurrence(&self) -> Vec<u32> {
+        self.words_by(|word| Reverse(self.recurrence(word)))
+    }
+
+    fn words_by<K: Ord>(&self, key: impl Fn(u32) -> K) -> Vec<u32> {
         let seen = |word: &u32| self.frequency[*word as usize] > 0;
         let mut words: Vec<u32> = (0..self.frequency.len() as u32).filter(seen).collect();
-        words.sort_by_cached_key(|&word| {
-            (Reverse(self.frequency[word as usize]), Reverse(self.recurrence(word)), word)
-        });
+        words.sort_by_cached_key(|&word| (Reverse(self.frequency[word as usize]), key(word), word));
         words
     }
 
@@ -139,11 +145,12 @@ mod tests {
         let recurrence = [0, 1, 2, 3, 4].map(|word| bigrams(1).recurrence(word));
         assert_eq!(recurrence, [1 + 1 + 1, 4 + 4 + 1, 9 + 1 + 4, 4 + 9, 1]);
         for factor in [1, 1 << 40] {
-            assert_eq!(bigrams(factor).words_by_frequency(), [3, 2, 1, 0, 4]);
+            assert_eq!(bigrams(factor).words_by_recurrence(), [3, 2, 1, 0, 4]);
+            assert_eq!(bigrams(factor).words_by_frequency(), [3, 0, 1, 2, 4]);
         }
         // 0, 2 and 3 are alike in both: by number.
         let pairs = vec![(1, 3), (1 << 32 | 2, 3), (3 << 32 | 1, 3)];
         let alike = Bigrams::from_pairs(vec![4, 6, 4, 4], pairs);
-        assert_eq!(alike.words_by_frequency(), [1, 0, 2, 3]);
+        assert_eq!(alike.words_by_recurrence(), [1, 0, 2, 3]);
     }
 }
