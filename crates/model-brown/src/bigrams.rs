@@ -1,6 +1,7 @@
 use latens_corpus::{Sentences, WordId};
 use latens_counts::runs::RunCounter;
 use latens_counts::{Budget, CountError};
+use std::cmp::Reverse;
 
 /// How often words stand anywhere, and right after each other.
 ///
@@ -61,12 +62,32 @@ impl Bigrams {
         Bigrams { frequency, n_tokens, n_bigrams, after, before }
     }
 
-    /// The words that were seen, by falling frequency.
+    /// The words that were seen, by falling frequency; equally frequent ones by number, which is by letters.
     pub(crate) fn words_by_frequency(&self) -> Vec<u32> {
+        self.words_by(|_| ())
+    }
+
+    /// The same, but of equally frequent words those first whose neighbours recur most.
+    ///
+    /// A greedy algorithm never takes a merger back, so words should come early whose place is sure, and a
+    /// neighbour says more of a word's place if it was there more than once. On most texts that were tried
+    /// this gives a higher mutual information than orders by chance do on average, not than each of them.
+    pub(crate) fn words_by_recurrence(&self) -> Vec<u32> {
+        self.words_by(|word| Reverse(self.recurrence(word)))
+    }
+
+    fn words_by<K: Ord>(&self, key: impl Fn(u32) -> K) -> Vec<u32> {
         let seen = |word: &u32| self.frequency[*word as usize] > 0;
         let mut words: Vec<u32> = (0..self.frequency.len() as u32).filter(seen).collect();
-        words.sort_by_key(|&word| (std::cmp::Reverse(self.frequency[word as usize]), word));
+        words.sort_by_cached_key(|&word| (Reverse(self.frequency[word as usize]), key(word), word));
         words
+    }
+
+    /// How many pairs of occurrences of a word have the same neighbour, on either side: Σ n². Squares of
+    /// counts need more than 64 bits.
+    fn recurrence(&self, word: u32) -> u128 {
+        let neighbours = self.after(word).iter().chain(self.before(word));
+        neighbours.map(|&(_, count)| u128::from(count).pow(2)).sum()
     }
 
     /// The words that stand right after `word`, and how often.
@@ -111,5 +132,25 @@ mod tests {
         assert_eq!(bigrams.before(3), [(2, 2), (3, 1)]);
         assert!(bigrams.before(0).is_empty());
         assert_eq!(bigrams.words_by_frequency(), [3, 2]);
+    }
+
+    #[test]
+    fn equally_frequent_words_come_by_how_often_their_neighbours_recur() {
+        // By (word, next word, count): 0, 1 and 2 stand four times each, 3 stands five times, 4 once.
+        let pairs = [(0, 0, 1), (0, 1, 1), (1, 2, 2), (1, 3, 2), (2, 3, 3), (2, 4, 1)];
+        let bigrams = |factor: u64| {
+            let pairs = pairs.map(|(word, next, n)| (word << 32 | next, n * factor)).to_vec();
+            Bigrams::from_pairs([4, 4, 4, 5, 1, 0].map(|n| n * factor).to_vec(), pairs)
+        };
+        let recurrence = [0, 1, 2, 3, 4].map(|word| bigrams(1).recurrence(word));
+        assert_eq!(recurrence, [1 + 1 + 1, 4 + 4 + 1, 9 + 1 + 4, 4 + 9, 1]);
+        for factor in [1, 1 << 40] {
+            assert_eq!(bigrams(factor).words_by_recurrence(), [3, 2, 1, 0, 4]);
+            assert_eq!(bigrams(factor).words_by_frequency(), [3, 0, 1, 2, 4]);
+        }
+        // 0, 2 and 3 are alike in both: by number.
+        let pairs = vec![(1, 3), (1 << 32 | 2, 3), (3 << 32 | 1, 3)];
+        let alike = Bigrams::from_pairs(vec![4, 6, 4, 4], pairs);
+        assert_eq!(alike.words_by_recurrence(), [1, 0, 2, 3]);
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<BrownParams>,
     corpus: &'a Corpus,
     pub(crate) bigrams: Bigrams,
-    /// The words that were seen, by falling frequency.
+    /// The words that were seen, by falling frequency, in the order in which they are looked at.
     pub(crate) words: Vec<u32>,
 }
 
@@ -76,7 +76,11 @@ impl<'a> Task<'a> {
         let n_words = corpus.lexicon.vocab.len();
         let bigrams = Bigrams::of(&corpus.sentences, n_words, &Budget::default())
             .map_err(FitError::step("count bigrams"))?;
-        let words = bigrams.words_by_frequency();
+        let words = match params.algorithm {
+            Algorithm::Brown => bigrams.words_by_recurrence(),
+            // Words move again, and neither order was always the better one.
+            Algorithm::Exchange => bigrams.words_by_frequency(),
+        };
         if params.n_clusters > words.len() {
             return Err(FitError::Params(ParamError {
                 name: "n_clusters",

@@ -1,5 +1,6 @@
 //! The algorithm of Brown et al. 1992, §3: words come in by falling frequency, and whenever there is one
-//! cluster too many, the two are merged whose merger loses the least mutual information.
+//! cluster too many, the two are merged whose merger loses the least mutual information. The paper leaves the
+//! order of equally frequent words open; see `Bigrams::words_by_recurrence`.
 
 use crate::bigrams::Bigrams;
 use crate::counts::{ClusterCounts, NONE};
@@ -163,7 +164,7 @@ mod tests {
             let pairs = small.map(|(word, next, n)| (word << 32 | next, n * factor)).to_vec();
             let bigrams = Bigrams::from_pairs(frequency, pairs);
             let mut clusters = Clusters::new(&bigrams, 2);
-            for word in bigrams.words_by_frequency() {
+            for word in bigrams.words_by_recurrence() {
                 clusters.insert(word);
                 if clusters.n_words > 2 {
                     clusters.merge_best();

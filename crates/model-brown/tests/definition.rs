@@ -4,18 +4,29 @@ use latens_corpus::{Corpus, WordId};
 use latens_model::{Params, unwatched};
 use latens_model_brown::{Brown, BrownParams};
 use latens_testkit::{two_class_corpus, zipfian_corpus};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 mod common;
 use common::{information, stream};
 
-/// The algorithm as the paper has it, with every loss computed from scratch.
+/// How many pairs of occurrences of a word have the same next word, and how many the same last one.
+fn recurrence(text: &[WordId], word: WordId) -> usize {
+    let same = |at: &dyn Fn(&[WordId]) -> Option<WordId>| -> usize {
+        let found: Vec<WordId> = text.windows(2).filter_map(at).collect();
+        found.iter().map(|v| found.iter().filter(|w| v == *w).count()).sum()
+    };
+    same(&|pair| (pair[0] == word).then_some(pair[1]))
+        + same(&|pair| (pair[1] == word).then_some(pair[0]))
+}
+
+/// The algorithm as the paper has it, equally frequent words by how often their neighbours recur, with every loss computed from scratch.
 fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) {
     let text = stream(corpus);
     let mut counts: BTreeMap<WordId, usize> = BTreeMap::new();
     text.iter().for_each(|&word| *counts.entry(word).or_default() += 1);
     let mut words: Vec<WordId> = counts.keys().copied().collect();
-    words.sort_by_key(|word| (std::cmp::Reverse(counts[word]), *word));
+    words.sort_by_key(|&word| (Reverse(counts[&word]), Reverse(recurrence(&text, word)), word));
     let mut clusters: Vec<Vec<WordId>> = Vec::new();
     for word in words {
         clusters.push(vec![word]);
