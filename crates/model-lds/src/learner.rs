@@ -5,6 +5,7 @@ use crate::canonical::Canonical;
 use crate::covariances::Covariances;
 use crate::dense::NumericError;
 use crate::likelihood::{Run, TextGain};
+use crate::memory::n_extra;
 use crate::moments::Moments;
 use crate::panel::Panel;
 use crate::params::LdsParams;
@@ -12,7 +13,9 @@ use crate::steady::Steady;
 use crate::subspace::{Sketch, decompose};
 use faer::Mat;
 use latens_corpus::Sentences;
-use latens_model::{Checkpoint, CheckpointError, FitError, ParamError, Progress, Valid, Watch};
+use latens_model::{
+    Checkpoint, CheckpointError, FitError, ParamError, Progress, SharedRows, Valid, Watch,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,7 +97,11 @@ impl<'a> Trainer<'a> {
     /// Makes the first model.
     fn begin(task: &'a Task<'a>, watch: &mut Watch) -> Result<Trainer<'a>, FitError> {
         let (params, started) = (task.params, Instant::now());
-        let sketch = Sketch { n_extra: 20, n_powers: params.power_iterations, seed: params.seed };
+        let sketch = Sketch {
+            n_extra: n_extra(params.dim, params.ssid_lags),
+            n_powers: params.power_iterations,
+            seed: params.seed,
+        };
         let (mut done, total) = (0, 2 * params.power_iterations as u64 + 2);
         let mut step = || {
             done += 1;
@@ -242,17 +249,15 @@ impl<'a> Trainer<'a> {
         let (n, dim) = (self.current.c.n_rows(), self.state.dim);
         let checkpoint = Checkpoint::new(kind, params, fingerprint, &self.state)
             .with_array("transition", &[dim, dim], &to_rows(&self.current.a))
-            .with_rows("words", &[n, dim], self.current.c.rows())
+            .with_shared_rows("words", &[n, dim], Arc::clone(&self.current))
             .with_array("best.filtered", &[dim, dim], &to_rows(&best.moments.filtered))
             .with_array("best.smoothed", &[dim, dim], &to_rows(&best.moments.smoothed));
         if self.state.best_iteration == self.state.iteration {
             return checkpoint;
         }
-        checkpoint.with_array("best.transition", &[dim, dim], &to_rows(&best.model.a)).with_rows(
-            "best.words",
-            &[n, dim],
-            best.model.c.rows(),
-        )
+        checkpoint
+            .with_array("best.transition", &[dim, dim], &to_rows(&best.model.a))
+            .with_shared_rows("best.words", &[n, dim], Arc::clone(&best.model))
     }
 
     fn restore(task: &'a Task<'a>, checkpoint: &Checkpoint) -> Result<Trainer<'a>, FitError> {
@@ -290,6 +295,13 @@ impl<'a> Trainer<'a> {
             trainer.expect().map_err(FitError::step("go on from the checkpoint's model"))?;
         }
         Ok(trainer)
+    }
+}
+
+/// A model's matrix of words, for checkpoints.
+impl SharedRows<f32> for Canonical<f32> {
+    fn row(&self, row: usize) -> &[f32] {
+        self.c.row(row)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::dense::{
 };
 use crate::lu::inverse;
 use crate::moments::Moments;
-use crate::packed::{Packed, Packing, times};
+use crate::packed::Packed;
+use crate::packed_products::times;
+use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::steady::{Dynamics, Steady, precision};
@@ -135,7 +137,7 @@ fn pack(x: &Mat<f64>) -> Packed<f64> {
     let rows = |row: usize, out: &mut [f64]| {
         out.iter_mut().enumerate().for_each(|(j, out)| *out = x[(row, j)]);
     };
-    Packed::side_by_side(1, x.nrows(), x.ncols(), rows).remove(0)
+    Packed::side_by_side(1, (x.nrows(), x.ncols()), 64, rows).remove(0)
 }
 
 fn unpack(x: &Packed<f64>) -> Mat<f64> {
