@@ -137,11 +137,6 @@ fn check(case: &Case<'_>) -> Lds {
     let small = 40 * dim * dim * size_of::<f64>();
     assert!(vectors + small < matrices / 4, "a fifth matrix is noticed");
     let allowed = counts + matrices + vectors + small;
-    eprintln!(
-        "{dim}: {most} of {allowed} bytes, {counts} of them for counts, a matrix has {}; {:?}",
-        matrices / 4,
-        lds.facts()
-    );
     assert_eq!(lds.dim(), dim);
     assert!(most <= allowed, "{dim}: {most} bytes, not {allowed}, {counts} of them for counts");
     assert!(most > counts + matrices / 2, "{dim}: {most} bytes: was it measured?");
