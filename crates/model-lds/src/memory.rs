@@ -10,8 +10,8 @@ const SINGLE: usize = size_of::<f32>();
 /// A packed number, or the factor of a row of a strip.
 const PACKED: usize = size_of::<u16>();
 
-/// The first model is made of so many columns more than it has dimensions: more make it more exact, but the gain
-/// with more than these is lost among those of other random starts.
+/// Where there is room, the first model is made of so many columns more than it has dimensions, which makes it more
+/// exact.
 const MOST_EXTRA: usize = 20;
 
 /// The fewest that make a sound decomposition.
