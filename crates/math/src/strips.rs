@@ -6,11 +6,11 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How wide a strip is at most. So 8,000 rows of one take 2 MiB of single precision, where 2,500 whole rows of 200
+/// How wide a strip should be at most. So 8,000 rows of one take 2 MiB of single precision, where 2,500 whole rows of 200
 /// numbers would; and its sums fit into registers.
 const WIDEST: usize = 64;
 
-/// Strips begin at multiples of so many columns, which are a whole number of vectors.
+/// Strips begin at multiples of so many columns, which are a whole number of vectors, unless they are narrower.
 const UNIT: usize = 16;
 
 /// Rows begin with a line of the cache.
@@ -30,11 +30,19 @@ pub struct Strip<T> {
 }
 
 impl<T: Real> Strip<T> {
-    /// The columns that each strip of a matrix should have: ascending, all of about the same number.
-    pub fn ranges(n_cols: usize) -> Vec<Range<usize>> {
-        let n_units = n_cols.div_ceil(UNIT);
-        let n = n_cols.div_ceil(WIDEST);
-        let bound = |i: usize| (n_units * i / n * UNIT).min(n_cols);
+    /// How wide a strip should be at most; wider ones are slow.
+    pub const WIDEST: usize = WIDEST;
+
+    /// The columns that each strip of a matrix should have: ascending, all of about the same number, and at most
+    /// `widest`, a multiple of 8.
+    ///
+    /// # Panics
+    /// If `widest` is not.
+    pub fn ranges(n_cols: usize, widest: usize) -> Vec<Range<usize>> {
+        assert!(widest > 0 && widest.is_multiple_of(UNIT / 2), "whole vectors");
+        let unit = if widest.is_multiple_of(UNIT) { UNIT } else { UNIT / 2 };
+        let (n_units, n) = (n_cols.div_ceil(unit), n_cols.div_ceil(widest));
+        let bound = |i: usize| (n_units * i / n * unit).min(n_cols);
         (0..n).map(|i| bound(i)..bound(i + 1)).collect()
     }
 
@@ -144,9 +152,13 @@ impl WithSimd for SparseProduct<'_, f32> {
             2 => self.add_vectors::<S, 2>(simd),
             3 => self.add_vectors::<S, 3>(simd),
             4 => self.add_vectors::<S, 4>(simd),
+            5 => self.add_vectors::<S, 5>(simd),
             6 => self.add_vectors::<S, 6>(simd),
+            7 => self.add_vectors::<S, 7>(simd),
             8 => self.add_vectors::<S, 8>(simd),
+            10 => self.add_vectors::<S, 10>(simd),
             12 => self.add_vectors::<S, 12>(simd),
+            14 => self.add_vectors::<S, 14>(simd),
             16 => self.add_vectors::<S, 16>(simd),
             _ => self.add(),
         }
@@ -187,13 +199,15 @@ mod tests {
         let (offsets, columns) = (vec![0, 2, 2, 5], vec![1, 3, 0, 2, 3]);
         let sparse: Vec<T> = columns.iter().map(|_| number()).collect();
         let sparse = Csr::new(4, offsets, columns, sparse).unwrap();
-        for n_cols in [1, 16, 17, 48, 100, 208, 224] {
+        for (n_cols, widest) in
+            [(1, 8), (16, 8), (17, 16), (48, 64), (100, 48), (120, 40), (208, 64), (224, 56)]
+        {
             let dense: Vec<T> = (0..4 * n_cols).map(|_| number()).collect();
             let start: Vec<T> = (0..3 * (n_cols + 3)).map(|_| number()).collect();
             for rows in [0..3, 1..3] {
                 let mut out = start.clone();
                 let mut strip = Strip::zeros(4, n_cols);
-                for columns in Strip::<T>::ranges(n_cols) {
+                for columns in Strip::<T>::ranges(n_cols, widest) {
                     strip.copy_columns(&dense, n_cols, columns.clone());
                     assert_eq!(strip.width(), columns.len());
                     let out = &mut out[columns.start..];
@@ -224,13 +238,16 @@ mod tests {
 
     #[test]
     fn strips_are_narrow() {
-        let widths = |n_cols: usize| {
-            Strip::<f32>::ranges(n_cols).iter().map(|range| range.len()).collect::<Vec<_>>()
+        let widths = |n_cols, widest| {
+            let ranges = Strip::<f32>::ranges(n_cols, widest);
+            ranges.iter().map(|range| range.len()).collect::<Vec<_>>()
         };
-        assert_eq!(widths(208), [48, 48, 48, 64]);
-        assert_eq!(widths(224), [48, 64, 48, 64]);
-        assert_eq!(widths(70), [32, 38]);
-        assert_eq!(widths(5), [5]);
+        assert_eq!(widths(208, 64), [48, 48, 48, 64]);
+        assert_eq!(widths(224, 64), [48, 64, 48, 64]);
+        assert_eq!(widths(224, 56), [56; 4]);
+        assert_eq!(widths(112, 24), [16, 24, 24, 24, 24]);
+        assert_eq!(widths(70, 64), [32, 38]);
+        assert_eq!(widths(5, 8), [5]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::covariances::{Covariances, Weights};
 use crate::dense::{
     NumericError, add_product, frobenius, is_finite, product, symmetric, trace_of_product,
 };
-use crate::packed::Packing;
+use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::Sylvester;
 use crate::steady::{Dynamics, Steady};

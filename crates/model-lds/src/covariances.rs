@@ -1,6 +1,7 @@
 //! The covariances Ψ_k of words k tokens apart, which are all that is learned from.
 
-use crate::packed::{Packed, Packing};
+use crate::packed::Packed;
+use crate::packing::Packing;
 use crate::panel::{Panel, times};
 use crate::sums::cross;
 use faer::Mat;

@@ -5,7 +5,8 @@
 
 use crate::covariances::Side;
 use crate::moments::Moments;
-use crate::packed::{Packed, Packing};
+use crate::packed::Packed;
+use crate::packing::Packing;
 use crate::panel::{Factor, par_parts, view, view_mut};
 use crate::sums::cross;
 use faer::linalg::matmul::matmul;
@@ -33,7 +34,7 @@ pub(crate) fn hankel_block<T: Packing>(
     to: usize,
 ) -> Packed<T> {
     let mut product = Product::new(moments, side, to..to + 1, x);
-    let mut out = Packed::zeros(x[0].n_rows(), x[0].n_cols());
+    let mut out = x[0].zeros_like();
     for strip in 0..x[0].strips().len() {
         product.make(strip, x);
         product.pack(strip, to, &mut out);

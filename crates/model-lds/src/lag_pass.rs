@@ -1,8 +1,9 @@
 //! One pass over all covariances for a step of EM.
 
 use crate::covariances::{Pass, Side, Weights};
+use crate::memory::em_strip;
 use crate::moments::{Centre, Moments};
-use crate::packed::Packing;
+use crate::packing::Packing;
 use crate::panel::{Factor, Panel, view, view_mut};
 use crate::sums::{Sum, total};
 use faer::linalg::matmul::matmul;
@@ -58,7 +59,7 @@ impl<'a, T: Packing> LagPass<'a, T> {
         let n = self.c.n_cols();
         let mut r = vec![Mat::zeros(n, n); self.n_lags];
         let mut sum = Panel::zeros(self.c.n_rows(), if self.weights.is_some() { n } else { 0 });
-        let strips = Strip::<T>::ranges(self.c.stride());
+        let strips = Strip::<T>::ranges(self.c.stride(), em_strip(n));
         let widest = strips.iter().map(|strip| strip.len()).max().unwrap_or(0);
         let mut strip = Strip::zeros(self.c.n_rows(), widest);
         let parts = self.moments.parts();

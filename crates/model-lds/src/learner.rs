@@ -1,18 +1,21 @@
 //! The training loop: a first model, then steps of EM, the best model on held-out text.
 
+mod checkpoint;
+
+pub(crate) use checkpoint::{from_rows, to_rows};
+
 use crate::asos::{Expectations, StateMoments, expectations};
 use crate::canonical::Canonical;
 use crate::covariances::Covariances;
 use crate::dense::NumericError;
 use crate::likelihood::{Run, TextGain};
+use crate::memory::n_extra;
 use crate::moments::Moments;
-use crate::panel::Panel;
 use crate::params::LdsParams;
 use crate::steady::Steady;
 use crate::subspace::{Sketch, decompose};
-use faer::Mat;
 use latens_corpus::Sentences;
-use latens_model::{Checkpoint, CheckpointError, FitError, ParamError, Progress, Valid, Watch};
+use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,7 +97,11 @@ impl<'a> Trainer<'a> {
     /// Makes the first model.
     fn begin(task: &'a Task<'a>, watch: &mut Watch) -> Result<Trainer<'a>, FitError> {
         let (params, started) = (task.params, Instant::now());
-        let sketch = Sketch { n_extra: 20, n_powers: params.power_iterations, seed: params.seed };
+        let sketch = Sketch {
+            n_extra: n_extra(params.dim, params.ssid_lags),
+            n_powers: params.power_iterations,
+            seed: params.seed,
+        };
         let (mut done, total) = (0, 2 * params.power_iterations as u64 + 2);
         let mut step = || {
             done += 1;
@@ -235,71 +242,6 @@ impl<'a> Trainer<'a> {
         }
         .report(watch)
     }
-
-    fn checkpoint(&self) -> Checkpoint {
-        let Task { params, fingerprint, kind, .. } = *self.task;
-        let best = self.best.as_ref().expect("the first model was measured");
-        let (n, dim) = (self.current.c.n_rows(), self.state.dim);
-        let checkpoint = Checkpoint::new(kind, params, fingerprint, &self.state)
-            .with_array("transition", &[dim, dim], &to_rows(&self.current.a))
-            .with_rows("words", &[n, dim], self.current.c.rows())
-            .with_array("best.filtered", &[dim, dim], &to_rows(&best.moments.filtered))
-            .with_array("best.smoothed", &[dim, dim], &to_rows(&best.moments.smoothed));
-        if self.state.best_iteration == self.state.iteration {
-            return checkpoint;
-        }
-        checkpoint.with_array("best.transition", &[dim, dim], &to_rows(&best.model.a)).with_rows(
-            "best.words",
-            &[n, dim],
-            best.model.c.rows(),
-        )
-    }
-
-    fn restore(task: &'a Task<'a>, checkpoint: &Checkpoint) -> Result<Trainer<'a>, FitError> {
-        let state: State = checkpoint.state()?;
-        let (n, dim) = (task.moments.n_types(), task.params.dim);
-        if state.dim != dim || state.best_iteration > state.iteration {
-            let problem = "its state has another size, or a best model that is yet to come";
-            return Err(CheckpointError::Invalid { problem }.into());
-        }
-        let square = |name: &str| -> Result<Mat<f64>, CheckpointError> {
-            Ok(from_rows(&checkpoint.array::<f64>(name, &[dim, dim])?, dim))
-        };
-        let model = |a: &str, c: &str| -> Result<Canonical<f32>, CheckpointError> {
-            let words = checkpoint.array::<f32>(c, &[n, dim])?;
-            Ok(Canonical::restored(square(a)?, Panel::from_rows(n, dim, &words)))
-        };
-        let moments =
-            StateMoments { filtered: square("best.filtered")?, smoothed: square("best.smoothed")? };
-        let current = Arc::new(model("transition", "words")?);
-        let best = match state.best_iteration == state.iteration {
-            true => Arc::clone(&current),
-            false => Arc::new(model("best.transition", "best.words")?),
-        };
-        let best = Measured { model: best, moments };
-        let mut trainer = Trainer {
-            task,
-            current,
-            expected: None,
-            best: Some(best),
-            state,
-            last_valid_gain: None,
-            started: Instant::now(),
-        };
-        if !trainer.is_over() {
-            trainer.expect().map_err(FitError::step("go on from the checkpoint's model"))?;
-        }
-        Ok(trainer)
-    }
-}
-
-/// A small matrix row after row, as files have it.
-pub(crate) fn to_rows(x: &Mat<f64>) -> Vec<f64> {
-    (0..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| x[(i, j)])).collect()
-}
-
-pub(crate) fn from_rows(values: &[f64], dim: usize) -> Mat<f64> {
-    Mat::from_fn(dim, dim, |i, j| values[i * dim + j])
 }
 
 /// Why the decomposition ended early.

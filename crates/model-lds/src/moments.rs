@@ -10,7 +10,8 @@
 use crate::covariances::{Covariances, Pass, Side, Weights};
 use crate::hankel::{hankel_block, hankel_product};
 use crate::lag_pass::LagPass;
-use crate::packed::{Packed, Packing};
+use crate::packed::Packed;
+use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::sums::cross;
 use latens_math::{Csr, Real, Strip};

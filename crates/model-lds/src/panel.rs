@@ -7,7 +7,7 @@ use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows begin at multiples of so many numbers, which are a whole number of vectors.
+/// Rows begin at multiples of so many numbers, which are a whole number of vectors and of lines of the cache.
 const ALIGN: usize = 16;
 
 /// So many rows are worked on at once.
@@ -24,7 +24,7 @@ pub(crate) struct Panel<T> {
 
 impl<T: Real> Panel<T> {
     pub(crate) fn zeros(n_rows: usize, n_cols: usize) -> Panel<T> {
-        let stride = n_cols.next_multiple_of(ALIGN);
+        let stride = stride(n_cols);
         Panel { n_rows, n_cols, stride, values: vec![T::zero(); n_rows * stride] }
     }
 
@@ -130,6 +130,17 @@ impl<T: Real> Panel<T> {
             let copy = view(copy, n_rows, n, stride);
             matmul(out, Accum::Replace, copy, right.view(), T::one(), Par::Seq);
         });
+    }
+}
+
+/// Where the rows of a matrix with so many columns begin: at multiples of this.
+pub(crate) fn stride(n_cols: usize) -> usize {
+    let whole_lines = n_cols.next_multiple_of(ALIGN);
+    // Where the rest of a line would be much of a row, whole vectors of 256 bits are enough.
+    if 16 * (whole_lines - n_cols) > n_cols {
+        n_cols.next_multiple_of(ALIGN / 2)
+    } else {
+        whole_lines
     }
 }
 

@@ -10,7 +10,10 @@ use crate::dense::{
     NumericError, eigen, identity, product, scale_columns, spectral_radius, symmetric, trace,
 };
 use crate::lu::{inverse, solve, solve_right};
-use crate::packed::{self, Packed, Packing};
+use crate::memory;
+use crate::packed::Packed;
+use crate::packed_products as packed;
+use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::lyapunov;
 use crate::sums::gram;
@@ -46,8 +49,9 @@ pub(crate) fn decompose<T: Packing, E: From<NumericError>>(
     step: &mut dyn FnMut() -> Result<(), E>,
 ) -> Result<Decomposition<T>, E> {
     let n_types = covariances.n_types();
-    let width = (dim + sketch.n_extra).next_multiple_of(16).min(n_types * n_blocks);
-    let mut basis = random(n_types, n_blocks, width, sketch.seed);
+    let width = memory::width(dim, sketch.n_extra).min(n_types * n_blocks);
+    let strip = memory::first_model_strip(dim, width, n_blocks);
+    let mut basis = random((n_types, width), n_blocks, strip, sketch.seed);
     covariances.hankel(Side::Later, &mut basis);
     step()?;
     for _ in 0..sketch.n_powers {
@@ -68,8 +72,13 @@ pub(crate) fn decompose<T: Packing, E: From<NumericError>>(
 }
 
 /// Normal numbers, each row of all blocks from a stream of its own.
-fn random<T: Packing>(n_rows: usize, n_blocks: usize, n_cols: usize, seed: u64) -> Vec<Packed<T>> {
-    Packed::side_by_side(n_blocks, n_rows, n_cols, |row, out| {
+fn random<T: Packing>(
+    shape: (usize, usize),
+    n_blocks: usize,
+    strip: usize,
+    seed: u64,
+) -> Vec<Packed<T>> {
+    Packed::side_by_side(n_blocks, shape, strip, |row, out| {
         let mut rng = Rng::stream(seed, row as u64);
         out.iter_mut().for_each(|value| *value = T::of(rng.normal()));
     })

@@ -1,8 +1,8 @@
 //! The state of a trainer, saved so that training can go on later as if it had never stopped.
 
 use crate::file::{
-    ArrayEntry, CheckpointHeader, Dtype, Element, FileError, Header, ModelFile, to_json,
-    write_sealed,
+    ArrayEntry, ByteRows, CheckpointHeader, Content, Dtype, Element, FileError, Header, ModelFile,
+    to_json, write_sealed,
 };
 use crate::params::Valid;
 use latens_corpus::storage::{FlatArray, write_atomically};
@@ -12,8 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::Deref;
+use std::marker::PhantomData;
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -36,22 +37,56 @@ struct StoredArray {
 enum Bytes {
     Memory(Vec<u8>),
     Mapped(FlatArray<u8>),
+    Shared(Box<dyn ByteRows>),
+}
+
+/// An array that a checkpoint shares with its trainer, since a copy would need as much memory again.
+pub trait SharedRows<T>: Send + Sync {
+    /// One of its rows, counted from 0.
+    fn row(&self, row: usize) -> &[T];
+}
+
+/// The first rows of such an array, as bytes.
+struct Shared<T, R> {
+    n_rows: usize,
+    rows: Arc<R>,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element, R: SharedRows<T>> ByteRows for Shared<T, R> {
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn row(&self, row: usize) -> &[u8] {
+        bytemuck::cast_slice(self.rows.row(row))
+    }
 }
 
 impl StoredArray {
     fn entry(&self, name: &str) -> ArrayEntry<'_> {
-        let (name, shape, bytes) = (name.to_owned(), self.shape.clone(), (&*self.bytes).into());
+        let (name, shape, bytes) = (name.to_owned(), self.shape.clone(), self.bytes.content());
         ArrayEntry { name, dtype: self.dtype, shape, bytes }
     }
 }
 
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
+impl Bytes {
+    fn content(&self) -> Content<'_> {
         match self {
-            Bytes::Memory(bytes) => bytes,
-            Bytes::Mapped(bytes) => bytes,
+            Bytes::Memory(bytes) => Content::Piece(bytes.into()),
+            Bytes::Mapped(bytes) => Content::Piece((&**bytes).into()),
+            Bytes::Shared(rows) => Content::Rows(&**rows),
+        }
+    }
+
+    fn to_values<T: Element>(&self) -> Vec<T> {
+        match self {
+            Bytes::Memory(bytes) => bytemuck::pod_collect_to_vec(bytes),
+            Bytes::Mapped(bytes) => bytemuck::pod_collect_to_vec(bytes),
+            Bytes::Shared(rows) => {
+                let row = |i| bytemuck::pod_collect_to_vec::<u8, T>(rows.row(i));
+                (0..rows.n_rows()).flat_map(row).collect()
+            }
         }
     }
 }
@@ -135,24 +170,26 @@ impl Checkpoint {
     /// # Panics
     /// If there are not as many values as the shape says.
     pub fn with_array<T: Element>(self, name: &str, shape: &[usize], values: &[T]) -> Self {
-        self.with_rows(name, shape, [values])
+        self.with::<T>(name, shape, Bytes::Memory(bytemuck::cast_slice(values).to_vec()))
     }
 
-    /// The same for an array whose rows do not lie one after the other.
+    /// Adds an array without a copy of it: it is read when the checkpoint is saved.
     ///
     /// # Panics
-    /// If there are not as many values as the shape says.
-    pub fn with_rows<'a, T: Element>(
-        mut self,
+    /// If there are not as many rows and values as the shape says.
+    pub fn with_shared_rows<T: Element, R: SharedRows<T> + 'static>(
+        self,
         name: &str,
         shape: &[usize],
-        rows: impl IntoIterator<Item = &'a [T]>,
+        rows: Arc<R>,
     ) -> Self {
-        let mut bytes = Vec::with_capacity(shape.iter().product::<usize>() * size_of::<T>());
-        rows.into_iter().for_each(|row| bytes.extend_from_slice(bytemuck::cast_slice(row)));
-        let entry = ArrayEntry::new::<T>(name, shape, bytes.into());
-        let ArrayEntry { name, dtype, shape, bytes } = entry;
-        let bytes = Bytes::Memory(bytes.into_owned());
+        let shared = Shared::<T, R> { n_rows: shape[0], rows, element: PhantomData };
+        self.with::<T>(name, shape, Bytes::Shared(Box::new(shared)))
+    }
+
+    fn with<T: Element>(mut self, name: &str, shape: &[usize], bytes: Bytes) -> Self {
+        let ArrayEntry { name, dtype, shape, .. } =
+            ArrayEntry::new::<T>(name, shape, bytes.content());
         self.arrays.insert(name, StoredArray { dtype, shape, bytes });
         self
     }
@@ -221,7 +258,7 @@ impl Checkpoint {
         let array = self.arrays.get(name);
         match array {
             Some(array) if array.dtype == T::DTYPE && array.shape == shape => {
-                Ok(bytemuck::pod_collect_to_vec(&array.bytes))
+                Ok(array.bytes.to_values())
             }
             _ => Err(CheckpointError::WrongArray {
                 name: name.to_owned(),

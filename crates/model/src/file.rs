@@ -32,5 +32,5 @@ pub use reader::ModelFile;
 pub use safetensors::Dtype;
 pub use writer::ModelWriter;
 
-pub(crate) use sealed::{ArrayEntry, write_sealed};
+pub(crate) use sealed::{ArrayEntry, ByteRows, Content, write_sealed};
 pub(crate) use writer::to_json;

@@ -71,7 +71,7 @@ mod word_vectors;
 mod vectors;
 pub mod compat;
 
-pub use checkpoint::{Checkpoint, CheckpointError, data_fingerprint, fingerprint};
+pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
 pub use device::Device;
 pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};

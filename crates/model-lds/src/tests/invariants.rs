@@ -10,14 +10,16 @@ use crate::dense::{
 };
 use crate::lu::inverse;
 use crate::moments::Moments;
-use crate::packed::{Packed, Packing, times};
+use crate::packed::Packed;
+use crate::packed_products::times;
+use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::steady::{Dynamics, Steady, precision};
 use crate::subspace::{Sketch, decompose};
 use crate::sums::cross;
 use faer::Mat;
-use latens_math::{Real, Rng};
+use latens_math::{Csr, Real, Rng};
 
 pub(super) const SKETCH: Sketch = Sketch { n_extra: 20, n_powers: 3, seed: 1 };
 
@@ -135,7 +137,7 @@ fn pack(x: &Mat<f64>) -> Packed<f64> {
     let rows = |row: usize, out: &mut [f64]| {
         out.iter_mut().enumerate().for_each(|(j, out)| *out = x[(row, j)]);
     };
-    Packed::side_by_side(1, x.nrows(), x.ncols(), rows).remove(0)
+    Packed::side_by_side(1, (x.nrows(), x.ncols()), 64, rows).remove(0)
 }
 
 fn unpack(x: &Packed<f64>) -> Mat<f64> {
@@ -306,6 +308,35 @@ fn a_model_is_found_again_from_its_own_covariances() {
     let expected = psi(&c, &model.a);
     let error = frobenius(&(psi(&d, &found.a) - &expected)) / frobenius(&expected);
     assert!(error < 0.03, "{error}");
+}
+
+/// Counts of words in three classes, which decide alone who follows whom: covariances have the rank 2.
+fn counts_of_classes(n_types: usize, n_lags: usize) -> Moments<f32> {
+    let mut rng = Rng::new(9);
+    let unigrams: Vec<u64> = (0..n_types).map(|_| 100 + (1000.0 * rng.uniform()) as u64).collect();
+    let lag = |_| {
+        let of_classes: Vec<f64> = (0..9).map(|_| 1e-5 * rng.uniform()).collect();
+        let count = |i: usize, j: usize| {
+            (unigrams[i] * unigrams[j]) as f64 * of_classes[3 * (i % 3) + j % 3]
+        };
+        let offsets = (0..=n_types).map(|row| (row * n_types) as u64).collect();
+        let columns = (0..n_types * n_types).map(|i| (i % n_types) as u32).collect();
+        let counts = (0..n_types * n_types).map(|i| count(i / n_types, i % n_types) as f32);
+        Csr::new(n_types, offsets, columns, counts.collect()).unwrap()
+    };
+    let lags: Vec<Csr<f32>> = (0..n_lags).map(lag).collect();
+    Moments::new(&unigrams, lags, 0.0)
+}
+
+#[test]
+fn rounding_adds_no_dimensions() {
+    let moments = counts_of_classes(200, 5);
+    let sketch = Sketch { n_powers: 0, ..SKETCH };
+    let found = decompose(&moments, 3, 12, sketch, &mut go_on).unwrap();
+    // Three blocks of rank 2 have six dimensions. Packed numbers are rounded, which leaves others of no meaning:
+    // some 1e-5 of the largest.
+    assert_eq!(found.rank(), 6, "{:?}", found.values);
+    assert!(found.values[6] > 2e-6 * found.values[0], "{:?}", found.values);
 }
 
 #[test]

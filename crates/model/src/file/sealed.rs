@@ -28,13 +28,41 @@ pub(crate) struct ArrayEntry<'a> {
     pub(crate) name: String,
     pub(crate) dtype: Dtype,
     pub(crate) shape: Vec<usize>,
-    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) bytes: Content<'a>,
+}
+
+/// The bytes of an array: in one piece, or row after row from where they are.
+pub(crate) enum Content<'a> {
+    Piece(Cow<'a, [u8]>),
+    Rows(&'a dyn ByteRows),
+}
+
+/// Rows of bytes that need not lie one after the other.
+pub(crate) trait ByteRows: Send + Sync {
+    fn n_rows(&self) -> usize;
+
+    fn row(&self, row: usize) -> &[u8];
+}
+
+impl Content<'_> {
+    fn len(&self) -> usize {
+        self.pieces().map(<[u8]>::len).sum()
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let (piece, rows) = match self {
+            Content::Piece(bytes) => (Some(&**bytes), None),
+            Content::Rows(rows) => (None, Some(*rows)),
+        };
+        let rows = rows.into_iter().flat_map(|rows| (0..rows.n_rows()).map(|i| rows.row(i)));
+        piece.into_iter().chain(rows)
+    }
 }
 
 impl<'a> ArrayEntry<'a> {
     /// # Panics
     /// If there are not as many values as the shape says, or the name means something else.
-    pub(crate) fn new<T: Element>(name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) -> Self {
+    pub(crate) fn new<T: Element>(name: &str, shape: &[usize], bytes: Content<'a>) -> Self {
         assert!(name != "__metadata__", "`{name}` is the name of the header");
         let n_values = bytes.len() / size_of::<T>();
         let room = shape.iter().try_fold(1usize, |n, &length| n.checked_mul(length));
@@ -54,9 +82,10 @@ pub(crate) fn write_sealed(
     // this, every array is aligned and there are no holes, which safetensors forbids.
     arrays.sort_by_key(|array| Reverse(array.dtype.bitsize()));
     let mut data_checksum = Xxh3::new();
-    arrays.iter().for_each(|array| data_checksum.update(&array.bytes));
+    let pieces = || arrays.iter().flat_map(|array| array.bytes.pieces());
+    pieces().for_each(|bytes| data_checksum.update(bytes));
     out.write_all(&seal(json(header, &arrays, data_checksum.digest())?)?)?;
-    arrays.iter().try_for_each(|array| out.write_all(&array.bytes))
+    pieces().try_for_each(|bytes| out.write_all(bytes))
 }
 
 fn json(header: &Header, arrays: &[&ArrayEntry], data_checksum: u64) -> io::Result<String> {

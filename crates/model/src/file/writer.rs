@@ -1,7 +1,7 @@
 use super::element::Element;
 use super::error::FileError;
 use super::header::Header;
-use super::sealed::{ArrayEntry, write_sealed};
+use super::sealed::{ArrayEntry, Content, write_sealed};
 use crate::params::Valid;
 use latens_corpus::Lexicon;
 use latens_corpus::storage::write_atomically;
@@ -69,7 +69,7 @@ impl<'a> ModelWriter<'a> {
     fn push<T: Element>(&mut self, name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) {
         let taken = self.arrays.iter().any(|array| array.name == name);
         assert!(!taken, "there is an array `{name}` already");
-        self.arrays.push(ArrayEntry::new::<T>(name, shape, bytes));
+        self.arrays.push(ArrayEntry::new::<T>(name, shape, Content::Piece(bytes)));
     }
 
     /// Writes the file to anything that takes bytes.

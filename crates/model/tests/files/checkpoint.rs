@@ -5,10 +5,12 @@ use crate::toy::{ToyParams, lexicon, params, vocab};
 use latens_corpus::{Sentences, Vocab, WordId};
 use latens_math::Rng;
 use latens_model::{
-    Checkpoint, CheckpointError, FileError, FitError, ModelFile, Params, data_fingerprint, inspect,
+    Checkpoint, CheckpointError, FileError, FitError, ModelFile, Params, SharedRows,
+    data_fingerprint, inspect,
 };
 use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::sync::Arc;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct State {
@@ -51,6 +53,41 @@ fn state_and_arrays_come_back_bit_for_bit() {
         assert_eq!(weights[1].to_bits(), (-0f32).to_bits());
         assert_eq!(checkpoint.array::<f64>("best", &[]).unwrap(), [f64::NEG_INFINITY]);
     }
+}
+
+/// Rows of two numbers, with another number between them that is none of theirs.
+struct Spaced(Vec<f32>);
+
+impl SharedRows<f32> for Spaced {
+    fn row(&self, row: usize) -> &[f32] {
+        &self.0[3 * row..][..2]
+    }
+}
+
+#[test]
+fn shared_rows_are_those_of_a_copy() {
+    let rows = Arc::new(Spaced(vec![1.0, 2.0, 9.0, 3.0, 4.0, 9.0, 5.0, 6.0]));
+    let shared = checkpoint().with_shared_rows("rows", &[3, 2], Arc::clone(&rows));
+    assert_eq!(Arc::strong_count(&rows), 2, "they are not copied");
+    let copied = checkpoint().with_array("rows", &[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let bytes = |checkpoint: &Checkpoint| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        checkpoint.save(&path).unwrap();
+        std::fs::read(&path).unwrap()
+    };
+    assert_eq!(bytes(&shared), bytes(&copied));
+    for checkpoint in [saved_and_opened(&shared), shared] {
+        let found = checkpoint.array::<f32>("rows", &[3, 2]).unwrap();
+        assert_eq!(found, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "`rows` of shape [2, 3] has 4 values")]
+fn shared_rows_have_the_length_of_their_shape() {
+    let rows = Arc::new(Spaced(vec![1.0, 2.0, 9.0, 3.0, 4.0]));
+    let _ = checkpoint().with_shared_rows("rows", &[2, 3], rows);
 }
 
 fn refusal(of: &str, params: ToyParams, data: u64) -> Option<String> {
