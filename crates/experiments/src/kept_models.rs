@@ -48,7 +48,7 @@ impl KeptModels {
         let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
             // No device, or none that can learn this model.
             Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
-                note(&format!("  learned on the CPU: {cause}"));
+                note(&format!("  on the CPU, since: {cause}"));
                 fit(&params, training, begun.as_ref(), &checkpoint, note)?
             }
             fitted => fitted?,

@@ -6,14 +6,15 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How wide a strip should be at most. So 8,000 rows of one take 2 MiB of single precision, where 2,500 whole rows of 200
-/// numbers would; and its sums fit into registers.
+/// So 8,000 rows of a strip take 2 MiB of single precision, where 2,500 whole rows of 200 numbers would; and its sums
+/// fit into registers.
 const WIDEST: usize = 64;
 
-/// Strips begin at multiples of so many columns, which are a whole number of vectors, unless they are narrower.
+/// Strips begin at multiples of so many columns, which are whole lines of the cache, or of half as many, which are
+/// whole vectors, where their widths ask for it.
 const UNIT: usize = 16;
 
-/// Rows begin with a line of the cache.
+/// The first row begins with a line of the cache, as do all others where a row is whole lines.
 const ALIGN: usize = 64;
 
 /// A thread copies at least so many rows at a time.

@@ -20,7 +20,8 @@ fn recurrence(text: &[WordId], word: WordId) -> usize {
         + same(&|pair| (pair[1] == word).then_some(pair[0]))
 }
 
-/// The algorithm as the paper has it, equally frequent words by how often their neighbours recur, with every loss computed from scratch.
+/// The algorithm as the paper has it, equally frequent words by how often their neighbours recur, with every
+/// loss computed from scratch.
 fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) {
     let text = stream(corpus);
     let mut counts: BTreeMap<WordId, usize> = BTreeMap::new();

@@ -10,14 +10,14 @@ const SINGLE: usize = size_of::<f32>();
 /// A packed number, or the factor of a row of a strip.
 const PACKED: usize = size_of::<u16>();
 
-/// Where there is room, the first model is made of so many columns more than it has dimensions, which makes it more
-/// exact.
+/// Where there is room, the first model is made of so many columns more than it has dimensions, up to whole vectors,
+/// which makes it more exact.
 const MOST_EXTRA: usize = 20;
 
 /// The fewest that make a sound decomposition.
 const LEAST_EXTRA: usize = 3;
 
-/// Strips as wide as a line of the cache: narrower ones would be slow.
+/// Strips as wide as a line of the cache, but for the last: narrower ones would be slow.
 const LEAST_STRIP: usize = 16;
 
 /// Below so many dimensions four matrices are little beside a word's name, counts and sums, and not enough for the
@@ -54,8 +54,8 @@ pub(crate) fn em_strip(dim: usize) -> usize {
 }
 
 fn widest_strip(fits: impl Fn(usize) -> bool) -> usize {
-    let widths = (LEAST_STRIP..=Strip::<f32>::WIDEST).rev().step_by(8);
-    widths.into_iter().find(|&width| fits(width)).unwrap_or(LEAST_STRIP)
+    let mut widths = (LEAST_STRIP..=Strip::<f32>::WIDEST).rev().step_by(8);
+    widths.find(|&width| fits(width)).unwrap_or(LEAST_STRIP)
 }
 
 /// What four matrices take, in bytes a word.

@@ -209,6 +209,7 @@ impl<T: Packing> BlockMut<'_, T> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
     pub(crate) fn dense<T: Packing>(packed: &Packed<T>) -> Mat<f64> {
         let mut out = Mat::zeros(packed.n_rows, packed.n_cols);
         for (strip, columns) in packed.strips().iter().enumerate() {

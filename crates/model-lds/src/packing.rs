@@ -1,6 +1,6 @@
 //! Numbers in half the memory: each one of 16 bits, with a factor for the row that it stands in.
 //!
-//! A row is then known to 2⁻¹⁶ of its largest number, which is nothing beside what the random start of the
+//! A row is then known to about 2⁻¹⁶ of its largest number, which is nothing beside what the random start of the
 //! decomposition leaves open. Double precision, with which tests compare, stays as it is.
 
 use latens_math::Real;
@@ -43,8 +43,10 @@ impl Packing for f32 {
         }
         /// Adding it leaves the nearest whole number in the last bits.
         const ROUND: f32 = 12_582_912.0;
+        /// The first half of its bits; others that are no numbers would be rounded up beyond all.
+        const NOT_A_NUMBER: u32 = 0x7fc0;
         // Rounded up, so that the largest number still has room.
-        let half = (((largest / 32_767.0).to_bits() + 0xffff) >> 16) as u16;
+        let half = (((largest / 32_767.0).to_bits() + 0xffff) >> 16).min(NOT_A_NUMBER) as u16;
         let scale = 1.0 / wide(half);
         for (out, value) in out.iter_mut().zip(row) {
             *out = (value * scale + ROUND).to_bits() as i16;
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_not_lost() {
-        for strange in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for strange in [f32::NAN, f32::from_bits(0x7fff_ffff), f32::INFINITY, f32::NEG_INFINITY] {
             let (mut packed, mut out) = ([0; 3], [0.0; 3]);
             let factor = f32::pack(&[1.0, strange, 2.0], &mut packed);
             f32::unpack(&packed, factor, &mut out);

@@ -96,8 +96,8 @@ struct Case<'a> {
     valid: Option<&'a Sentences>,
 }
 
-/// The most memory that was in use while a model was learned, besides what was there before, and how many pairs were
-/// counted.
+/// The most memory that was in use while a model was learned, besides what was there before; how many pairs were
+/// counted; and the model.
 fn most_in_use(case: &Case<'_>) -> (usize, usize, Lds) {
     let Case { corpus, dim, n_iterations, valid } = *case;
     let params = LdsParams { dim, n_iterations, power_iterations: 0, ..LdsParams::default() };

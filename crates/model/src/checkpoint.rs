@@ -176,7 +176,7 @@ impl Checkpoint {
     /// Adds an array without a copy of it: it is read when the checkpoint is saved.
     ///
     /// # Panics
-    /// If there are not as many rows and values as the shape says.
+    /// If there are not as many rows and values as the shape says, or it has no rows at all.
     pub fn with_shared_rows<T: Element, R: SharedRows<T> + 'static>(
         self,
         name: &str,
