@@ -8,6 +8,7 @@ use latens::model::{
     Checkpoint, Device, FitError, MakeCheckpoint, Params, Progress, Valid, data_fingerprint,
     fingerprint,
 };
+use std::cell::RefCell;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,18 @@ pub(crate) struct KeptModels {
     resume: bool,
     /// Where models are learned, if that can be; else on the CPU.
     device: Device,
+    /// Why the last model was learned on the CPU, which is said once.
+    why_cpu: RefCell<String>,
 }
 
 impl KeptModels {
     pub(crate) fn new(resume: bool) -> KeptModels {
-        KeptModels { folder: cache_folder(), resume, device: Device::Cuda }
+        KeptModels {
+            folder: cache_folder(),
+            resume,
+            device: Device::Cuda,
+            why_cpu: RefCell::default(),
+        }
     }
 
     /// A model of a text, learned on a CUDA device if there is one that can.
@@ -48,7 +56,10 @@ impl KeptModels {
         let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
             // No device, or none that can learn this model.
             Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
-                note(&format!("  on the CPU, since: {cause}"));
+                let cause = cause.to_string();
+                if self.why_cpu.replace(cause.clone()) != cause {
+                    note(&format!("  on the CPU, since: {cause}"));
+                }
                 fit(&params, training, begun.as_ref(), &checkpoint, note)?
             }
             fitted => fitted?,
@@ -142,6 +153,7 @@ mod tests {
             folder: folder.path().join(name),
             resume,
             device: Device::Cpu,
+            why_cpu: RefCell::default(),
         };
         let mut notes = Vec::new();
         let mut hmm = |kept: KeptModels| {
