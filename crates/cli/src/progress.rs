@@ -4,7 +4,7 @@ use crate::errors::hinted;
 use crate::output::{Output, complain};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use latens::model::{FitError, Progress};
+use latens::model::{CheckpointPace, FitError, Progress};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -18,8 +18,6 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// How often work that offers checkpoints is saved, so that little is lost when the power fails.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(600);
 
 /// Lets Ctrl-C stop long work at the next report; a second Ctrl-C ends the program at once.
 pub(crate) fn catch_interrupts() -> anyhow::Result<()> {
@@ -49,7 +47,8 @@ pub(crate) struct Watcher {
     has_logged: bool,
     /// Where checkpoints go, if this work offers any; else it is stopped at any report.
     checkpoint: Option<PathBuf>,
-    next_checkpoint: Instant,
+    /// When they are saved, so that little is lost when the power fails.
+    pace: CheckpointPace,
     /// Whether this run wrote a checkpoint.
     has_saved: bool,
     /// Whether it did so because of Ctrl-C.
@@ -77,7 +76,7 @@ impl Watcher {
             log,
             has_logged: false,
             checkpoint,
-            next_checkpoint: now + CHECKPOINT_EVERY,
+            pace: CheckpointPace::new(now),
             has_saved: false,
             saved_at_stop: false,
             told_of_stop: false,
@@ -213,12 +212,10 @@ impl Watcher {
             return Ok(());
         };
         let stopping = interrupted();
-        if !stopping && Instant::now() < self.next_checkpoint {
+        if !stopping && !self.pace.is_due(progress) {
             return Ok(());
         }
-        self.next_checkpoint = Instant::now() + CHECKPOINT_EVERY;
-        let saved = make().map_err(anyhow::Error::new).and_then(|made| Ok(made.save(path)?));
-        match saved {
+        match self.pace.save(|| Ok(make()?.save(path)?)) {
             Ok(()) => {
                 self.has_saved = true;
                 self.saved_at_stop = stopping;
@@ -253,7 +250,7 @@ mod tests {
 
     fn quiet_watcher(log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
         let mut watcher = Watcher::new(&Output::new(false, true), log, checkpoint);
-        watcher.next_checkpoint = Instant::now();
+        watcher.pace = CheckpointPace::new(Instant::now() - Duration::from_secs(3600));
         watcher
     }
 

@@ -1,17 +1,18 @@
-//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, and a checkpoint of it after every
-//! epoch before that, so that a run that was stopped goes on where it was.
+//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, and a checkpoint of it every few
+//! epochs before that, so that a run that was stopped goes on where it was.
 
 use crate::tagging::cache_folder;
 use anyhow::{Context, Result};
 use latens::hmm::{Hmm, HmmParams, Training};
 use latens::model::{
-    Checkpoint, Device, FitError, MakeCheckpoint, Params, Progress, Valid, data_fingerprint,
+    Checkpoint, CheckpointPace, Device, FitError, Params, Progress, Valid, data_fingerprint,
     fingerprint,
 };
 use std::cell::RefCell;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Where models are kept, and whether those of an earlier run are used.
 pub(crate) struct KeptModels {
@@ -89,7 +90,7 @@ fn fit(
     path: &Path,
     note: &mut dyn FnMut(&str),
 ) -> Result<Hmm, FitError> {
-    let mut unsaved = None;
+    let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
     let mut watch = |progress: &Progress<'_>| {
         let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) else {
             return ControlFlow::Continue(());
@@ -97,10 +98,10 @@ fn fit(
         let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
         let metrics = metrics.collect::<Vec<_>>().join(", ");
         note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
-        let save = |make: &MakeCheckpoint<'_>| {
-            make()?.save(path).map_err(FitError::step("keep a checkpoint"))
+        let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
+            return ControlFlow::Continue(());
         };
-        match progress.checkpoint.map_or(Ok(()), save) {
+        match pace.save(|| make()?.save(path).map_err(FitError::step("keep a checkpoint"))) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 unsaved = Some(error);

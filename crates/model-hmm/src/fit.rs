@@ -15,6 +15,7 @@ use latens_model::{
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What came out of training.
@@ -149,7 +150,7 @@ struct Trainer<'t, L> {
     learner: L,
     state: State,
     /// The best weights so far on held-out text.
-    best: Option<Vec<f32>>,
+    best: Option<Arc<Vec<f32>>>,
     /// The epoch, counted from 1, in which the loss was no longer a number.
     diverged: Option<usize>,
 }
@@ -238,7 +239,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
                 if is_better && perplexity.is_finite() {
                     self.state.best_perplexity = Some(perplexity);
                     self.state.best_epoch = Some(self.state.epoch + 1);
-                    self.best = Some(self.learner.weights()?);
+                    self.best = Some(Arc::new(self.learner.weights()?));
                 }
             }
         }
@@ -276,15 +277,15 @@ impl<'t, L: Learner> Trainer<'t, L> {
     }
 
     fn checkpoint(&self) -> Result<Checkpoint, FitError> {
-        let learned = self.learner.state()?;
-        let n = [learned.weights.len()];
+        let LearnerState { weights, mean, square, .. } = self.learner.state()?;
+        let n = [weights.len()];
         let mut checkpoint =
             Checkpoint::new(self.task.kind, self.task.params, self.task.fingerprint, &self.state)
-                .with_array("weights", &n, &learned.weights)
-                .with_array("mean", &n, &learned.mean)
-                .with_array("square", &n, &learned.square);
+                .with_shared_array("weights", &n, weights.into())
+                .with_shared_array("mean", &n, mean.into())
+                .with_shared_array("square", &n, square.into());
         if let Some(best) = &self.best {
-            checkpoint = checkpoint.with_array("best", &n, best);
+            checkpoint = checkpoint.with_shared_array("best", &n, Arc::clone(best));
         }
         Ok(checkpoint)
     }
@@ -307,7 +308,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
     fn finish(self) -> Result<Fitted, FitError> {
         let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
         let weights = match (self.best, self.diverged) {
-            (Some(best), _) => best,
+            (Some(best), _) => Arc::unwrap_or_clone(best),
             (None, Some(epoch)) => {
                 return Err(FitError::Diverged { epoch, lower: "learning_rate" });
             }
@@ -351,7 +352,7 @@ fn restore(
     task: &Task<'_>,
     checkpoint: &Checkpoint,
     n_weights: usize,
-) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
+) -> Result<(State, LearnerState, Option<Arc<Vec<f32>>>), CheckpointError> {
     checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
     let state: State = checkpoint.state()?;
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
@@ -368,5 +369,5 @@ fn restore(
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     let n_steps = state.n_steps;
-    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best.map(Arc::new)))
 }

@@ -63,6 +63,19 @@ impl<T: Element, R: SharedRows<T>> ByteRows for Shared<T, R> {
     }
 }
 
+/// An array in one piece, as bytes.
+struct Whole<T>(Arc<Vec<T>>);
+
+impl<T: Element> ByteRows for Whole<T> {
+    fn n_rows(&self) -> usize {
+        1
+    }
+
+    fn row(&self, _: usize) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
 impl StoredArray {
     fn entry(&self, name: &str) -> ArrayEntry<'_> {
         let (name, shape, bytes) = (name.to_owned(), self.shape.clone(), self.bytes.content());
@@ -173,7 +186,20 @@ impl Checkpoint {
         self.with::<T>(name, shape, Bytes::Memory(bytemuck::cast_slice(values).to_vec()))
     }
 
-    /// Adds an array without a copy of it: it is read when the checkpoint is saved.
+    /// Adds an array without a copy of it.
+    ///
+    /// # Panics
+    /// If there are not as many values as the shape says.
+    pub fn with_shared_array<T: Element>(
+        self,
+        name: &str,
+        shape: &[usize],
+        values: Arc<Vec<T>>,
+    ) -> Self {
+        self.with::<T>(name, shape, Bytes::Shared(Box::new(Whole(values))))
+    }
+
+    /// Adds rows without a copy of them: they are read when the checkpoint is saved.
     ///
     /// # Panics
     /// If there are not as many rows and values as the shape says, or it has no rows at all.

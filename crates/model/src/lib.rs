@@ -60,6 +60,7 @@
 
 mod roles;
 mod features;
+mod pace;
 mod params;
 mod progress;
 mod device;
@@ -76,6 +77,7 @@ pub use device::Device;
 pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;
+pub use pace::CheckpointPace;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
 pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};

@@ -34,8 +34,8 @@ pub type MakeCheckpoint<'a> = dyn Fn() -> Result<Checkpoint, FitError> + 'a;
 /// whether to go on.
 ///
 /// To stop without loss, wait for a report that offers a checkpoint, save it, and return
-/// [`ControlFlow::Break`]; saving one every ten minutes works the same way, with
-/// [`ControlFlow::Continue`]. A break at any other report stops at once, and the work is lost.
+/// [`ControlFlow::Break`]; saving one every so often (see [`crate::CheckpointPace`]) works the same
+/// way, with [`ControlFlow::Continue`]. A break at any other report stops at once, and the work is lost.
 pub type Watch<'w> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'w;
 
 impl Progress<'_> {

@@ -3,7 +3,7 @@ use latens_corpus::WordId;
 use safetensors::Dtype;
 
 /// A type of which an array in a model file can be made.
-pub trait Element: Pod {
+pub trait Element: Pod + Send + Sync {
     /// How safetensors names it.
     const DTYPE: Dtype;
 

@@ -90,6 +90,16 @@ fn shared_rows_have_the_length_of_their_shape() {
     let _ = checkpoint().with_shared_rows("rows", &[2, 3], rows);
 }
 
+#[test]
+fn a_shared_array_is_that_of_a_copy() {
+    let values = Arc::new(vec![1u32, 2, 3, 4, 5, 6]);
+    let shared = checkpoint().with_shared_array("counts", &[2, 3], Arc::clone(&values));
+    assert_eq!(Arc::strong_count(&values), 2, "it is not copied");
+    for checkpoint in [saved_and_opened(&shared), shared] {
+        assert_eq!(checkpoint.array::<u32>("counts", &[2, 3]).unwrap(), *values);
+    }
+}
+
 fn refusal(of: &str, params: ToyParams, data: u64) -> Option<String> {
     let params = params.validate().unwrap();
     let fits = saved_and_opened(&checkpoint()).check_fits(of, &params, data, &["n_iterations"]);
