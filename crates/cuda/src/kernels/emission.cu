@@ -146,7 +146,7 @@ extern "C" __global__ void emission_logits(float* logits, const Part* parts, con
     }
 }
 
-// A softmax down every column of a cluster: slots begins[c] .. begins[c + 1].
+// A softmax down every column of a cluster: slots begins[c] .. begins[c + 1]. A state that may emit none has zeros.
 extern "C" __global__ void emission_softmax(float* table, const unsigned* begins, int k) {
     __shared__ float shared[32][33];
     int z = blockIdx.y * 32 + threadIdx.x;
@@ -158,6 +158,7 @@ extern "C" __global__ void emission_softmax(float* table, const unsigned* begins
     shared[threadIdx.y][threadIdx.x] = max;
     __syncthreads();
     for (int y = 0; y < blockDim.y; y++) max = fmaxf(max, shared[y][threadIdx.x]);
+    if (max == -INFINITY) max = 0;
     __syncthreads();
     if (z < k)
         for (unsigned x = begin + threadIdx.y; x < end; x += blockDim.y)
@@ -166,7 +167,7 @@ extern "C" __global__ void emission_softmax(float* table, const unsigned* begins
     __syncthreads();
     sum = 0;
     for (int y = 0; y < blockDim.y; y++) sum += shared[y][threadIdx.x];
-    float scale = 1.0f / sum;
+    float scale = sum > 0 ? 1.0f / sum : 0;
     if (z < k)
         for (unsigned x = begin + threadIdx.y; x < end; x += blockDim.y)
             table[(long long)x * k + z] = expf(table[(long long)x * k + z] - max) * scale;

@@ -84,7 +84,9 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
     let kept = Kept::draw(&support, params.state_dropout, &mut rng);
-    // Later weights differ more: Adam makes much of small derivatives, whose signs are a matter of rounding.
+    // Adam makes much of small derivatives, whose signs are a matter of rounding: how weights moved is compared where
+    // derivatives were larger than that.
+    let mut is_clear = vec![true; first.len()];
     for i in 0..3 {
         let a = step(&mut cpu, &batch, &kept);
         let b = step(&mut cuda, &batch, &kept);
@@ -93,6 +95,10 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
             "ln p of a step: {a} and {b}"
         );
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
+        let clear = 10.0 * tolerance(precision) * root_mean_square(cpu.gradient());
+        is_clear.iter_mut().zip(cpu.gradient()).for_each(|(is_clear, derivative)| {
+            *is_clear &= f64::from(derivative.abs()) > clear;
+        });
         if i > 0 && precision == Precision::Fast {
             continue;
         }
@@ -100,13 +106,20 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     }
     let (a, b) =
         (cpu.log_prob(std::slice::from_ref(&batch)).unwrap(), cuda.log_prob(&[batch]).unwrap());
-    // Three steps of Adam make much of small derivatives, whose signs are a matter of rounding.
     assert!((a - b).abs() < 10.0 * tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
     assert_eq!(cuda.state().unwrap().n_steps, 3);
-    let moved =
-        |weights: Vec<f32>| weights.iter().zip(&first).map(|(a, b)| a - b).collect::<Vec<_>>();
-    let of_weights = if precision == Precision::Full { 0.05 } else { 0.3 };
-    assert_near(&moved(cuda.weights().unwrap()), &moved(cpu.weights().unwrap()), of_weights);
+    let moved = |weights: Vec<f32>| {
+        let moves = weights.iter().zip(&first).zip(&is_clear);
+        moves.filter(|(_, is_clear)| **is_clear).map(|((a, b), _)| a - b).collect::<Vec<_>>()
+    };
+    let (on_device, on_cpu) = (moved(cuda.weights().unwrap()), moved(cpu.weights().unwrap()));
+    assert!(on_cpu.len() > first.len() / 20, "{} of {} are compared", on_cpu.len(), first.len());
+    assert_near(&on_device, &on_cpu, 10.0 * tolerance(precision));
+}
+
+fn root_mean_square(values: &[f32]) -> f64 {
+    let sum: f64 = values.iter().map(|&value| f64::from(value).powi(2)).sum();
+    (sum / values.len() as f64).sqrt()
 }
 
 fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
