@@ -193,11 +193,13 @@ fn fit(
         tags: None,
         device: Device::Cpu,
     };
-    let hmm = kept.hmm(params, &training, note)?;
-    // The perplexity of the last epoch on its own mini-batches, as the paper has it.
-    let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
-    let valid = perplexity(&hmm, &ptb.valid).perplexity();
-    Ok(Figures { train: train.unwrap_or(f64::NAN), valid })
+    let measured = kept.figures((params, &training), ["train", "valid"], note, |hmm, _| {
+        // The perplexity of the last epoch on its own mini-batches, as the paper has it.
+        let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
+        [train.unwrap_or(f64::NAN), perplexity(hmm, &ptb.valid).perplexity()]
+    });
+    let [train, valid] = measured?;
+    Ok(Figures { train, valid })
 }
 
 #[cfg(test)]

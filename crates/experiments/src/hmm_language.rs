@@ -132,12 +132,17 @@ fn rows(
             tags: None,
             device: Device::Cpu,
         };
-        let hmm = kept.hmm(&params, &training, note)?;
-        for ((column, part), paper) in text.parts.iter().zip(papers) {
-            let ours = perplexity(&hmm, part).perplexity();
-            note(&format!("  {column}: {ours:.2}"));
+        let names = text.parts.map(|(column, _)| column);
+        let figures = kept.figures((&params, &training), names, note, |hmm, note| {
+            text.parts.map(|(column, part)| {
+                let ours = perplexity(hmm, part).perplexity();
+                note(&format!("  {column}: {ours:.2}"));
+                ours
+            })
+        })?;
+        for ((column, paper), ours) in names.into_iter().zip(papers).zip(figures) {
             let paper = paper.filter(|_| !quick);
-            rows.push(Row { row: row.clone(), column: (*column).to_owned(), paper, ours });
+            rows.push(Row { row: row.clone(), column: column.to_owned(), paper, ours });
         }
     }
     Ok(rows)

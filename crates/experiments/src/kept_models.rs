@@ -1,15 +1,18 @@
-//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, and a checkpoint of it every few
-//! epochs before that, so that a run that was stopped goes on where it was.
+//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, with what was measured of it,
+//! and a checkpoint of it every few epochs before that, so that a run that was stopped goes on where it was.
 
 use crate::tagging::cache_folder;
 use anyhow::{Context, Result};
+use latens::corpus::storage::write_atomically;
 use latens::hmm::{Hmm, HmmParams, Training};
 use latens::model::{
     Checkpoint, CheckpointPace, Device, FitError, Params, Progress, Valid, data_fingerprint,
     fingerprint,
 };
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -34,6 +37,32 @@ impl KeptModels {
         }
     }
 
+    /// What is measured of a model, under these names; it is learned for that, unless an earlier run did both.
+    pub(crate) fn figures<const N: usize>(
+        &self,
+        (params, training): (&HmmParams, &Training<'_>),
+        names: [&str; N],
+        note: &mut dyn FnMut(&str),
+        measure: impl FnOnce(&Hmm, &mut dyn FnMut(&str)) -> [f64; N],
+    ) -> Result<[f64; N]> {
+        let path = self.path(params, training)?.with_extension("json");
+        if let (true, Some(figures)) = (self.resume, read_figures(&path, names)) {
+            note(&format!("  taken from `{}`", path.display()));
+            return Ok(figures);
+        }
+        let figures = measure(&self.hmm(params, training, note)?, note);
+        let named: BTreeMap<_, _> = names.into_iter().zip(figures).collect();
+        let json = serde_json::to_string(&named)?;
+        write_atomically(&path, |out| out.write_all(json.as_bytes()))?;
+        Ok(figures)
+    }
+
+    /// Where a model is kept.
+    fn path(&self, params: &HmmParams, training: &Training<'_>) -> Result<PathBuf> {
+        let params = params.clone().validate()?;
+        Ok(self.folder.join(format!("{:016x}.hmm", hash(&params, training)?)))
+    }
+
     /// A model of a text, learned on a CUDA device if there is one that can.
     pub(crate) fn hmm(
         &self,
@@ -41,8 +70,8 @@ impl KeptModels {
         training: &Training<'_>,
         note: &mut dyn FnMut(&str),
     ) -> Result<Hmm> {
+        let path = self.path(params, training)?;
         let params = params.clone().validate()?;
-        let path = self.folder.join(format!("{:016x}.hmm", hash(&params, training)?));
         let checkpoint = path.with_extension("hmm.checkpoint");
         if self.resume
             && let Ok(hmm) = Hmm::open(&path)
@@ -70,6 +99,13 @@ impl KeptModels {
         let _ = fs::remove_file(&checkpoint);
         Ok(hmm)
     }
+}
+
+/// Figures that an earlier run kept, if it kept all of them.
+fn read_figures<const N: usize>(path: &Path, names: [&str; N]) -> Option<[f64; N]> {
+    let figures: BTreeMap<String, f64> = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let known = names.into_iter().filter_map(|name| figures.get(name).copied());
+    known.collect::<Vec<_>>().try_into().ok()
 }
 
 /// A number for the model that comes out.
@@ -131,31 +167,61 @@ mod tests {
         Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap()
     }
 
-    #[test]
-    fn a_run_that_was_stopped_goes_on() {
-        let folder = tempfile::tempdir().unwrap();
-        let corpus = corpus(folder.path());
-        let params = HmmParams {
+    fn params() -> HmmParams {
+        HmmParams {
             n_states: 4,
             n_clusters: 1,
             constraint: latens::hmm::Constraint::None,
             dim: 4,
             epochs: 4,
             ..HmmParams::default()
-        };
-        let training = Training {
-            corpus: &corpus,
+        }
+    }
+
+    fn training(corpus: &Corpus) -> Training<'_> {
+        Training {
+            corpus,
             valid: Some(&corpus.sentences),
             clusters: None,
             tags: None,
             device: Device::Cpu,
+        }
+    }
+
+    fn kept_in(folder: PathBuf, resume: bool) -> KeptModels {
+        KeptModels { folder, resume, device: Device::Cpu, why_cpu: RefCell::default() }
+    }
+
+    #[test]
+    fn figures_are_measured_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (corpus, params) = (corpus(folder.path()), params());
+        let task = (&params, &training(&corpus));
+        let n_measured = std::cell::Cell::new(0);
+        let figures = |resume, names| {
+            let kept = kept_in(folder.path().to_owned(), resume);
+            let measured = kept.figures(task, names, &mut |_| (), |_, _| {
+                n_measured.set(n_measured.get() + 1);
+                [f64::from(n_measured.get()), 0.1]
+            });
+            measured.unwrap()
         };
-        let kept = |name: &str, resume| KeptModels {
-            folder: folder.path().join(name),
-            resume,
-            device: Device::Cpu,
-            why_cpu: RefCell::default(),
-        };
+        let names = ["valid", "test"];
+        assert_eq!(figures(true, names), [1.0, 0.1]);
+        assert_eq!(figures(true, names), [1.0, 0.1]);
+        assert_eq!(figures(false, names), [2.0, 0.1]);
+        assert_eq!(figures(true, ["valid", "another"]), [3.0, 0.1]);
+        let path = kept_in(folder.path().to_owned(), true).path(task.0, task.1).unwrap();
+        fs::write(path.with_extension("json"), "{\"valid\":1.0,").unwrap();
+        assert_eq!(figures(true, ["valid", "another"]), [4.0, 0.1], "a damaged file is not used");
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (corpus, params) = (corpus(folder.path()), params());
+        let training = training(&corpus);
+        let kept = |name: &str, resume| kept_in(folder.path().join(name), resume);
         let mut notes = Vec::new();
         let mut hmm = |kept: KeptModels| {
             notes.clear();
