@@ -25,7 +25,7 @@ impl Sequences<'_> {
         self.offsets.len().saturating_sub(1)
     }
 
-    fn n_tokens(&self) -> usize {
+    pub(crate) fn n_tokens(&self) -> usize {
         self.clusters.len()
     }
 

@@ -8,10 +8,13 @@
 //! transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in logarithms instead.
 
 mod em;
+mod listed;
 mod logits;
 mod networks;
 mod plan;
+mod planned;
 mod residual;
+mod score;
 mod states;
 mod tables;
 #[cfg(test)]
@@ -28,13 +31,11 @@ use latens_model::FitError;
 use latens_nn::{AdamWParams, Dropout, Layout};
 use logits::Logits;
 use networks::Networks;
-use plan::{Plan, Planned};
+use plan::Plan;
+use planned::Planned;
 use states::KeptStates;
 use std::ops::Range;
 use tables::Tables;
-
-/// The most numbers of blocks, and of tokens, that a score holds at once: 16 GiB.
-const MAX_BLOCK_NUMBERS: usize = 1 << 32;
 
 /// Weights and their derivatives.
 #[derive(Debug)]
@@ -215,61 +216,13 @@ impl<'a> CudaLearner<'a> {
             Source::Logits(logits) => logits.backward(&place, learned, planned, states, tables),
         }
     }
-
-    /// Σ ln p of a batch, whose blocks must have room.
-    fn score(&mut self, batch: &Batch<'_>, kept: &Kept) -> Result<f64, CudaError> {
-        /// About how many rows of logits are made at a time.
-        const ROWS: usize = 4096;
-        let (k, n, m) = (kept.k, kept.states.len(), self.support.n_clusters());
-        let plan = Plan::to_score(self.support, batch);
-        let is_half = self.is_half(k);
-        let mut ints = self.ints.take().expect("it is put back");
-        let planned = Planned::new(&self.device, &plan, &mut ints)?;
-        self.tables.make_room_to_score(&self.device, &plan, k)?;
-        for first in (0..m).step_by((ROWS / k).max(1)) {
-            let clusters = first..(first + (ROWS / k).max(1)).min(m);
-            let rows = clusters.start * k..clusters.end * k;
-            self.logits(rows.clone(), (k, n))?;
-            self.tables.sum_logits(&self.device, rows, n, is_half)?;
-            let (which, sizes) = (plan.blocks_from(clusters.clone()), (k, n, is_half));
-            self.tables.gather(&self.device, &planned, which, clusters.start * k, sizes)?;
-        }
-        // The recursion is the processor's: in full.
-        self.tables.forward(&self.device, &planned, k, Precision::Full)?;
-        self.ints = Some(ints);
-        let log_probs = self.device.download(&self.tables.log_probs)?;
-        Ok(log_probs[..plan.n_sentences()].iter().sum())
-    }
-
-    fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
-        let kept = Kept::all(self.support);
-        let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
-        if words.any(|&word| self.support.slot(word).is_none()) {
-            return Ok(f64::NEG_INFINITY);
-        }
-        self.forward(&kept, None)?;
-        self.device.after(&self.side)?;
-        let (mut sum, mut part) = (0.0, Batch::default());
-        // One call for as many sentences as possible, since each makes all logits.
-        let max_blocks = (MAX_BLOCK_NUMBERS / kept.k.pow(2)).max(1);
-        let m = self.support.n_clusters();
-        let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
-        let max_tokens = max_tokens.min(MAX_BLOCK_NUMBERS / kept.k);
-        for batch in batches {
-            if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
-                sum += self.score(&std::mem::take(&mut part), &kept)?;
-            }
-            part.sentences.extend(&batch.sentences);
-        }
-        Ok(sum + self.score(&part, &kept)?)
-    }
 }
 
 impl Learner for CudaLearner<'_> {
     type Plan = Plan;
 
-    fn plan(&self, batch: &Batch<'_>) -> Plan {
-        Plan::to_learn(self.support, batch)
+    fn plan(&self, batch: &Batch<'_>, kept: &Kept) -> Plan {
+        Plan::to_learn(self.support, batch, Some(kept))
     }
 
     fn begin_step(

@@ -207,7 +207,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
         let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
         let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
-        let plan = self.learner.plan(&batch);
+        let plan = self.learner.plan(&batch, &kept);
         (batch, plan, Choices { kept, dropout })
     }
 

@@ -14,8 +14,8 @@ pub(crate) trait Learner {
     /// What a device wants to know of a mini-batch before its step.
     type Plan;
 
-    /// Makes ready what can be before the step.
-    fn plan(&self, batch: &Batch<'_>) -> Self::Plan;
+    /// Makes ready what can be before the step, in which some states take part.
+    fn plan(&self, batch: &Batch<'_>, kept: &Kept) -> Self::Plan;
 
     /// Begins a step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
     /// weights.
@@ -117,7 +117,7 @@ impl CpuLearner<'_> {
 impl Learner for CpuLearner<'_> {
     type Plan = ();
 
-    fn plan(&self, _: &Batch<'_>) {}
+    fn plan(&self, _: &Batch<'_>, _: &Kept) {}
 
     fn begin_step(
         &mut self,

@@ -186,7 +186,7 @@ impl<T: Real> Parameters<T> for Neural<T> {
 
     fn forward_to_score(&mut self, weights: &[T], support: &Support, tables: &mut Tables<T>) {
         let kept = Kept::all(support);
-        let has_lists = support.lists.as_ref().is_some_and(|lists| lists.are_short);
+        let has_lists = support.short_lists().is_some();
         let is_dense = support.n_clusters() == 1 && !has_lists;
         if is_dense || support.n_states() <= MANY_STATES {
             return self.forward(weights, support, &kept, None, tables);

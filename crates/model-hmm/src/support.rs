@@ -144,9 +144,14 @@ impl Support {
         Some(KeptLists::new(lists, self.n_states(), &Kept::all(self)))
     }
 
+    /// Lists of states that are worth going through, if words have such.
+    pub(crate) fn short_lists(&self) -> Option<&Lists> {
+        self.lists.as_ref().filter(|lists| lists.are_short)
+    }
+
     /// What is left of short lists of states, if words have such.
     pub(crate) fn kept_lists(&self, kept: &Kept) -> Option<KeptLists> {
-        let lists = self.lists.as_ref().filter(|lists| lists.are_short)?;
+        let lists = self.short_lists()?;
         Some(KeptLists::new(lists, self.n_states(), kept))
     }
 

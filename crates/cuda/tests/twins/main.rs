@@ -15,6 +15,7 @@ mod transition_half;
 mod emission;
 mod recursion;
 mod groups;
+mod listed;
 mod lockstep;
 mod optimizer;
 mod counts;
@@ -31,6 +32,7 @@ const COMPARED: &[&[&str]] = &[
     emission::KERNELS,
     recursion::KERNELS,
     groups::KERNELS,
+    listed::KERNELS,
     lockstep::KERNELS,
     optimizer::KERNELS,
     counts::KERNELS,

@@ -3,7 +3,8 @@
 //! No transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³, so that no sentence is impossible here.
 
 use super::Tables;
-use super::plan::{Plan, Planned};
+use super::plan::Plan;
+use super::planned::Planned;
 use crate::em::Estimator;
 use crate::support::Support;
 use crate::tables::{self, Batch};
@@ -57,7 +58,7 @@ impl<'a> CudaEstimator<'a> {
     fn try_expect(&mut self, batch: &Batch<'_>) -> Result<(), CudaError> {
         let CudaEstimator { device, support, tables, .. } = self;
         let sizes @ (k, _) = (support.k, support.n_states());
-        let plan = Plan::to_learn(support, batch);
+        let plan = Plan::to_learn(support, batch, None);
         let planned = Planned::new(device, &plan, &mut self.ints)?;
         tables.make_room(device, &plan, k)?;
         let blocks = planned.blocks(0..plan.n_blocks());
@@ -93,7 +94,7 @@ impl<'a> CudaEstimator<'a> {
         }
         let mut sum = 0.0;
         for batch in batches {
-            let plan = Plan::to_score(support, batch);
+            let plan = Plan::to_score(support, batch, None);
             let planned = Planned::new(device, &plan, &mut self.ints)?;
             tables.make_room_to_score(device, &plan, k)?;
             let blocks = planned.blocks(0..plan.n_blocks());

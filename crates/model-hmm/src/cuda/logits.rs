@@ -1,6 +1,6 @@
 //! Probabilities from a logit of their own each, on the device; see `crate::scalar` for what they are.
 
-use super::plan::Planned;
+use super::planned::Planned;
 use super::states::KeptStates;
 use super::tables::Tables;
 use super::{Place, Weights, range};

@@ -1,6 +1,6 @@
 //! Probabilities from networks of state embeddings, on the device; see `crate::neural` for what they are.
 
-use super::plan::Planned;
+use super::planned::Planned;
 use super::residual::{Residual, Scratch};
 use super::states::{KeptStates, StateVectors};
 use super::tables::Tables;

@@ -1,9 +1,10 @@
 //! A mini-batch as the device sees it: numbers of tokens, blocks and groups, in one array.
 
-use crate::support::Support;
-use crate::tables::Batch;
+use super::listed::ListedPlan;
+use crate::support::{Lists, Support};
+use crate::tables::{Batch, Kept};
 use latens_corpus::WordId;
-use latens_cuda::{Array, Blocks, CudaError, Device, Groups, Precision, Sequences, Steps};
+use latens_cuda::MAX_STATES;
 use std::ops::Range;
 
 /// Where the numbers of a batch lie.
@@ -16,40 +17,38 @@ pub(crate) struct Plan {
     pub(super) steps: Vec<usize>,
     /// The token before each from the second step on.
     pub(super) previous: Range<usize>,
-    offsets: Range<usize>,
-    clusters: Range<usize>,
-    slots: Range<usize>,
-    block_of_pair: Range<usize>,
-    from: Range<usize>,
-    to: Range<usize>,
+    pub(super) offsets: Range<usize>,
+    pub(super) clusters: Range<usize>,
+    pub(super) slots: Range<usize>,
+    pub(super) block_of_pair: Range<usize>,
+    pub(super) from: Range<usize>,
+    pub(super) to: Range<usize>,
     /// The block of each pair of clusters, or `u32::MAX`.
     pub(super) block_of: Range<usize>,
     /// The row of counts of each slot, or `u32::MAX`.
     pub(super) count_of: Range<usize>,
-    pairs: GroupPlan,
-    starts: GroupPlan,
-    left: GroupPlan,
-    visits: GroupPlan,
-    emitted: GroupPlan,
+    pub(super) pairs: GroupPlan,
+    pub(super) starts: GroupPlan,
+    pub(super) left: GroupPlan,
+    pub(super) visits: GroupPlan,
+    pub(super) emitted: GroupPlan,
+    /// Where words have lists of states, these; then a cluster is a group of tokens of one word.
+    pub(super) listed: Option<ListedPlan>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct GroupPlan {
-    rows: Range<usize>,
-    begins: Range<usize>,
-    tokens: Range<usize>,
-}
-
-/// A plan on the device.
-pub(super) struct Planned<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) ints: &'a Array<u32>,
+pub(super) struct GroupPlan {
+    pub(super) rows: Range<usize>,
+    pub(super) begins: Range<usize>,
+    pub(super) tokens: Range<usize>,
 }
 
 impl Plan {
-    /// The tokens of a batch and the blocks between them; only what scores need.
-    pub(super) fn to_score(support: &Support, batch: &Batch<'_>) -> Plan {
-        if support.n_clusters() == 1 {
+    /// The tokens of a batch and the blocks between them; only what scores need. Short lists of states are gone through if
+    /// those that take part are given.
+    pub(super) fn to_score(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
+        let lists = kept.zip(lists(support));
+        if support.n_clusters() == 1 && lists.is_none() {
             return Plan::in_steps(support, batch);
         }
         let mut plan = Plan { n_sentences: batch.sentences.len(), ..Plan::default() };
@@ -60,6 +59,10 @@ impl Plan {
                 slots.push(support.slot(word).expect("a word of the model") as u32);
             }
             offsets.push(clusters.len() as u32);
+        }
+        if let Some((kept, lists)) = lists {
+            let (listed, groups) = ListedPlan::new(&mut plan.ints, lists, kept, &slots);
+            (plan.listed, clusters) = (Some(listed), groups);
         }
         let pairs = pairs(&offsets, &clusters);
         let mut block_of_pair = vec![0; clusters.len()];
@@ -109,8 +112,12 @@ impl Plan {
     }
 
     /// All that a step of learning needs.
-    pub(super) fn to_learn(support: &Support, batch: &Batch<'_>) -> Plan {
-        let mut plan = Plan::to_score(support, batch);
+    pub(super) fn to_learn(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
+        let mut plan = Plan::to_score(support, batch, kept);
+        if plan.listed.is_some() {
+            plan.learn_listed(support.n_slots());
+            return plan;
+        }
         let m = support.n_clusters();
         let mut block_of = vec![u32::MAX; m * m];
         for (block, (from, to)) in plan.of(&plan.from).iter().zip(plan.of(&plan.to)).enumerate() {
@@ -155,6 +162,27 @@ impl Plan {
         plan
     }
 
+    /// What a step needs of tokens that have lists of states.
+    fn learn_listed(&mut self, n_slots: usize) {
+        let Some(mut listed) = self.listed.take() else { return };
+        let (offsets, groups) = (self.of(&self.offsets).to_vec(), self.of(&self.clusters).to_vec());
+        listed.visit(&mut self.ints, &offsets, &groups);
+        let visits = groups.iter().enumerate().map(|(t, &group)| (group, t as u32)).collect();
+        self.visits = self.group(visits);
+        // The counts of a slot are those of its group.
+        let mut count_of = vec![u32::MAX; n_slots];
+        for (&slot, &group) in self.of(&self.slots).iter().zip(&groups) {
+            count_of[slot as usize] = group;
+        }
+        self.count_of = self.push(&count_of);
+        self.listed = Some(listed);
+    }
+
+    /// How many numbers a token has, where a cluster has k states.
+    pub(super) fn states_of_token(&self, k: usize) -> usize {
+        self.listed.as_ref().map_or(k, |listed| listed.k)
+    }
+
     pub(super) fn ints(&self) -> &[u32] {
         &self.ints
     }
@@ -172,7 +200,7 @@ impl Plan {
     }
 
     pub(super) fn n_emitted(&self) -> usize {
-        self.emitted.rows.len()
+        self.listed.as_ref().map_or(self.emitted.rows.len(), |listed| listed.n_groups)
     }
 
     /// The blocks that lead from some clusters: which of the plan's.
@@ -187,9 +215,7 @@ impl Plan {
     }
 
     fn push(&mut self, values: &[u32]) -> Range<usize> {
-        let begin = self.ints.len();
-        self.ints.extend_from_slice(values);
-        begin..self.ints.len()
+        push(&mut self.ints, values)
     }
 
     /// Tokens with the number of their group, in the order of groups.
@@ -208,6 +234,18 @@ impl Plan {
     }
 }
 
+/// Adds values to an array. Returns where they lie.
+pub(super) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
+    let begin = ints.len();
+    ints.extend_from_slice(values);
+    begin..ints.len()
+}
+
+/// The lists of states that are gone through, if words have such; others are rows of all states with zeros.
+pub(super) fn lists(support: &Support) -> Option<&Lists> {
+    support.short_lists().filter(|lists| lists.n <= MAX_STATES)
+}
+
 /// The clusters of each token and the one before it, in order.
 fn pairs(offsets: &[u32], clusters: &[u32]) -> Vec<((u32, u32), u32)> {
     let sentences = offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
@@ -216,69 +254,4 @@ fn pairs(offsets: &[u32], clusters: &[u32]) -> Vec<((u32, u32), u32)> {
         tokens.map(|at| ((clusters[at - 1], clusters[at]), at as u32)).collect();
     pairs.sort_unstable();
     pairs
-}
-
-impl<'a> Planned<'a> {
-    /// Copies a plan to the device, into an array that grows as needed.
-    pub(super) fn new(
-        device: &Device,
-        plan: &'a Plan,
-        ints: &'a mut Array<u32>,
-    ) -> Result<Planned<'a>, CudaError> {
-        device.reserve(ints, plan.ints.len().next_power_of_two())?;
-        device.write(plan.ints(), ints)?;
-        Ok(Planned { plan, ints })
-    }
-
-    /// The steps of tokens, if they come in such.
-    pub(super) fn steps(&self, k: usize, precision: Precision) -> Option<Steps<'a>> {
-        let sizes = &self.plan.steps[..];
-        (!sizes.is_empty()).then_some(Steps { sizes, k, precision })
-    }
-
-    pub(super) fn previous(&self) -> (&'a Array<u32>, Range<usize>) {
-        (self.ints, self.plan.previous.clone())
-    }
-
-    pub(super) fn sequences(&self) -> Sequences<'a> {
-        let Plan { offsets, clusters, slots, block_of_pair, .. } = self.plan;
-        Sequences {
-            ints: self.ints,
-            offsets: offsets.clone(),
-            clusters: clusters.clone(),
-            slots: slots.clone(),
-            block_of_pair: block_of_pair.clone(),
-        }
-    }
-
-    /// Some of the blocks.
-    pub(super) fn blocks(&self, which: Range<usize>) -> Blocks<'a> {
-        let part = |all: &Range<usize>| all.start + which.start..all.start + which.end;
-        Blocks { ints: self.ints, from: part(&self.plan.from), to: part(&self.plan.to) }
-    }
-
-    pub(super) fn pairs(&self) -> Groups<'a> {
-        self.groups(&self.plan.pairs)
-    }
-
-    pub(super) fn starts(&self) -> Groups<'a> {
-        self.groups(&self.plan.starts)
-    }
-
-    pub(super) fn left(&self) -> Groups<'a> {
-        self.groups(&self.plan.left)
-    }
-
-    pub(super) fn visits(&self) -> Groups<'a> {
-        self.groups(&self.plan.visits)
-    }
-
-    pub(super) fn emitted(&self) -> Groups<'a> {
-        self.groups(&self.plan.emitted)
-    }
-
-    fn groups(&self, groups: &GroupPlan) -> Groups<'a> {
-        let GroupPlan { rows, begins, tokens } = groups.clone();
-        Groups { ints: self.ints, rows, begins, tokens }
-    }
 }

@@ -1,6 +1,7 @@
 //! Probabilities and expected counts on the device.
 
-use super::plan::{Plan, Planned};
+use super::plan::Plan;
+use super::planned::Planned;
 use latens_cuda::{Array, CudaError, Device, Precision};
 use std::ops::Range;
 
@@ -28,6 +29,8 @@ pub(super) struct Tables {
     /// What is predicted forward and backward, and the tokens before others, where tokens come in steps.
     pub(super) predicted: [Array<f32>; 2],
     pub(super) before: Array<f32>,
+    /// The first probabilities of the states of each list, and later sums over its tokens.
+    pub(super) listed_start: Array<f32>,
 }
 
 impl Tables {
@@ -52,6 +55,7 @@ impl Tables {
             emitted: device.zeros(1)?,
             predicted: [device.zeros(1)?, device.zeros(1)?],
             before: device.zeros(1)?,
+            listed_start: device.zeros(1)?,
         })
     }
 
@@ -61,6 +65,7 @@ impl Tables {
         plan: &Plan,
         k: usize,
     ) -> Result<(), CudaError> {
+        let k = plan.states_of_token(k);
         let n_values = (plan.n_tokens() * k).next_power_of_two();
         device.reserve(&mut self.local, n_values)?;
         device.reserve(&mut self.alpha, n_values)?;
@@ -75,7 +80,7 @@ impl Tables {
         k: usize,
     ) -> Result<(), CudaError> {
         self.make_room_to_score(device, plan, k)?;
-        let n_values = (plan.n_tokens() * k).next_power_of_two();
+        let n_values = (plan.n_tokens() * plan.states_of_token(k)).next_power_of_two();
         device.reserve(&mut self.weighted, n_values)?;
         device.reserve(&mut self.nodes, n_values)?;
         device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
@@ -89,6 +94,12 @@ impl Tables {
         precision: Precision,
     ) -> Result<(), CudaError> {
         let sequences = planned.sequences();
+        if let Some(listed) = planned.listed() {
+            self.place_listed(device, planned, &listed, k)?;
+            let out = (&mut self.alpha, &mut self.log_probs);
+            let probabilities = (&self.local, &self.listed_start, &self.blocks);
+            return device.forward_pass(out, probabilities, &sequences, listed.k);
+        }
         device.place(&mut self.local, &self.emission, &sequences, k)?;
         let out = (&mut self.alpha, &mut self.log_probs);
         let probabilities = (&self.local, &self.start, &self.blocks);
@@ -155,6 +166,9 @@ impl Tables {
             );
         }
         self.sum_logits(device, 0..n, n, is_half)?;
+        if let Some(listed) = planned.listed() {
+            return self.gather_listed(device, planned, &listed, 0..n, n);
+        }
         self.gather(device, planned, 0..n_blocks, 0, (k, n, is_half))
     }
 
@@ -165,6 +179,12 @@ impl Tables {
         planned: &Planned<'_>,
         sizes: (usize, usize),
     ) -> Result<(), CudaError> {
+        if let (Some(listed), Some(visits)) = (planned.listed(), planned.visits_of_states()) {
+            let (logits, of) = ((&mut self.logits, &self.log_sums), (&self.left, &self.blocks));
+            let (factors, sequences) = ((&self.alpha, &self.weighted), planned.sequences());
+            return device
+                .listed_transition_gradient(logits, of, factors, &sequences, &listed, &visits);
+        }
         let block_of = (planned.ints, planned.plan.block_of.clone());
         let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
         device.transition_gradient(logits, &self.left, ratios, sizes)
@@ -179,6 +199,9 @@ impl Tables {
         (k, n): (usize, usize),
         (is_half, precision): (bool, Precision),
     ) -> Result<(), CudaError> {
+        if let (Some(listed), Some(visits)) = (planned.listed(), planned.visits_of_states()) {
+            return self.expect_listed(device, planned, (&listed, &visits), n);
+        }
         let sequences = planned.sequences();
         device.place(&mut self.local, &self.emission, &sequences, k)?;
         let probabilities = (&self.local, &self.start, &self.blocks);

@@ -124,7 +124,7 @@ fn root_mean_square(values: &[f32]) -> f64 {
 
 fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
     let choices = Choices { kept: kept.clone(), dropout: None };
-    let plan = learner.plan(batch);
+    let plan = learner.plan(batch, kept);
     learner.begin_step(batch, &plan, &choices, 0.01).unwrap();
     learner.end_step().unwrap()
 }
@@ -181,7 +181,8 @@ fn all_constraints_and_parameterizations_learn_alike() {
         (Parameterization::Scalar, Constraint::Brown, 0.5, 48, 3),
         (Parameterization::Scalar, Constraint::None, 0.0, 33, 3),
         (Parameterization::Scalar, Constraint::Uniform, 0.25, 60, 2),
-        // The processor goes over short lists.
+        // Short lists are gone through.
+        (Parameterization::Neural, Constraint::Uniform, 0.0, 64, 8),
         (Parameterization::Neural, Constraint::Uniform, 0.5, 64, 16),
         (Parameterization::Scalar, Constraint::Uniform, 0.25, 64, 16),
     ] {

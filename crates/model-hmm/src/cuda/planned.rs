@@ -1,0 +1,91 @@
+//! A plan whose numbers lie on the device.
+
+use super::listed::ListedPlan;
+use super::plan::{GroupPlan, Plan};
+use latens_cuda::{
+    Array, Blocks, CudaError, Device, Groups, Listed, Precision, Sequences, Steps, Visits,
+};
+use std::ops::Range;
+
+/// A plan on the device.
+pub(super) struct Planned<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) ints: &'a Array<u32>,
+}
+
+impl<'a> Planned<'a> {
+    /// Copies a plan to the device, into an array that grows as needed.
+    pub(super) fn new(
+        device: &Device,
+        plan: &'a Plan,
+        ints: &'a mut Array<u32>,
+    ) -> Result<Planned<'a>, CudaError> {
+        device.reserve(ints, plan.ints().len().next_power_of_two())?;
+        device.write(plan.ints(), ints)?;
+        Ok(Planned { plan, ints })
+    }
+
+    /// The steps of tokens, if they come in such.
+    pub(super) fn steps(&self, k: usize, precision: Precision) -> Option<Steps<'a>> {
+        let sizes = &self.plan.steps[..];
+        (!sizes.is_empty()).then_some(Steps { sizes, k, precision })
+    }
+
+    /// Lists of states, if words have such.
+    pub(super) fn listed(&self) -> Option<Listed<'a>> {
+        let ListedPlan { states, k, .. } = self.plan.listed.as_ref()?;
+        Some(Listed { ints: self.ints, states: states.clone(), k: *k })
+    }
+
+    /// The tokens of each state of lists.
+    pub(super) fn visits_of_states(&self) -> Option<Visits<'a>> {
+        let ListedPlan { begins, entries, ends, .. } = self.plan.listed.clone()?;
+        Some(Visits { ints: self.ints, begins, entries, ends })
+    }
+
+    pub(super) fn previous(&self) -> (&'a Array<u32>, Range<usize>) {
+        (self.ints, self.plan.previous.clone())
+    }
+
+    pub(super) fn sequences(&self) -> Sequences<'a> {
+        let Plan { offsets, clusters, slots, block_of_pair, .. } = self.plan;
+        Sequences {
+            ints: self.ints,
+            offsets: offsets.clone(),
+            clusters: clusters.clone(),
+            slots: slots.clone(),
+            block_of_pair: block_of_pair.clone(),
+        }
+    }
+
+    /// Some of the blocks.
+    pub(super) fn blocks(&self, which: Range<usize>) -> Blocks<'a> {
+        let part = |all: &Range<usize>| all.start + which.start..all.start + which.end;
+        Blocks { ints: self.ints, from: part(&self.plan.from), to: part(&self.plan.to) }
+    }
+
+    pub(super) fn pairs(&self) -> Groups<'a> {
+        self.groups(&self.plan.pairs)
+    }
+
+    pub(super) fn starts(&self) -> Groups<'a> {
+        self.groups(&self.plan.starts)
+    }
+
+    pub(super) fn left(&self) -> Groups<'a> {
+        self.groups(&self.plan.left)
+    }
+
+    pub(super) fn visits(&self) -> Groups<'a> {
+        self.groups(&self.plan.visits)
+    }
+
+    pub(super) fn emitted(&self) -> Groups<'a> {
+        self.groups(&self.plan.emitted)
+    }
+
+    fn groups(&self, groups: &GroupPlan) -> Groups<'a> {
+        let GroupPlan { rows, begins, tokens } = groups.clone();
+        Groups { ints: self.ints, rows, begins, tokens }
+    }
+}
