@@ -76,6 +76,7 @@ pub(crate) fn fit(
             (State::new(task.params), LearnerState::new(weights), None)
         }
     };
+    let best = best.map(Arc::new);
     match task.device {
         Device::Cpu => {
             let learner = CpuLearner::new(task.params, task.support, parameters, learned);
@@ -246,7 +247,7 @@ fn restore(
     task: &Task<'_>,
     checkpoint: &Checkpoint,
     n_weights: usize,
-) -> Result<(State, LearnerState, Option<Arc<Vec<f32>>>), CheckpointError> {
+) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
     checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
     let state: State = checkpoint.state()?;
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
@@ -263,5 +264,5 @@ fn restore(
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     let n_steps = state.epochs.n_steps;
-    Ok((state, LearnerState { weights, mean, square, n_steps }, best.map(Arc::new)))
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
 }
