@@ -30,6 +30,13 @@ impl Rng {
         Rng::new(scramble(scramble(seed) ^ index))
     }
 
+    /// The generator of one kind of choice at one place of a training in epochs of mini-batches.
+    ///
+    /// Each kind and each place has its own stream, so training that goes on from the middle makes the same choices.
+    pub fn at(seed: u64, kind: u8, (epoch, batch): (usize, usize)) -> Rng {
+        Rng::stream(seed ^ (u64::from(kind) << 56), ((epoch as u64) << 32) | batch as u64)
+    }
+
     /// A number in [0, 1), a multiple of 2⁻⁵³.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
@@ -149,6 +156,15 @@ mod tests {
         let streams = pairs.map(|(seed, index)| Rng::stream(seed, index).next_u64());
         let plain = (0..30).map(|seed| Rng::new(seed).next_u64());
         assert_eq!(streams.chain(plain).collect::<HashSet<_>>().len(), 930);
+    }
+
+    #[test]
+    fn each_kind_of_choice_has_a_stream_at_each_place() {
+        let kinds = (0..6).flat_map(|kind| (0..12).map(move |i| (kind, (i / 4, i % 4))));
+        let drawn = kinds.map(|(kind, place)| Rng::at(1, kind, place).next_u64());
+        assert_eq!(drawn.collect::<HashSet<_>>().len(), 72);
+        let high = 3 << 56;
+        assert_eq!(Rng::at(7, 3, (2, 5)), Rng::stream(high + 7, 2 * 4_294_967_296 + 5));
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
 
 use crate::batches::Data;
+use crate::device::cuda_learner;
 use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::neural::Neural;
 use crate::parameters::Parameters;
-use crate::params::{HmmParams, Parameterization, Schedule, WordVectors};
+use crate::params::{HmmParams, Parameterization, Schedule};
 use crate::scalar::Scalar;
 use crate::support::Support;
 use crate::tables::{Batch, Kept};
 use latens_math::Rng;
-use latens_model::{
-    Checkpoint, CheckpointError, Device, FitError, Progress, Valid, Watch, check_that,
-};
+use latens_model::{Checkpoint, CheckpointError, Device, Epochs, FitError, Progress, Valid, Watch};
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,32 +40,16 @@ pub(crate) struct Task<'a> {
 /// How far training has come, apart from weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
-    /// Epochs that are over.
-    epoch: usize,
-    /// Mini-batches of this epoch that are over.
-    batch: usize,
-    /// Σ ln p, and the tokens it is over, of this epoch.
-    log_prob: f64,
-    n_tokens: u64,
-    seconds: f64,
-    n_steps: u64,
+    #[serde(flatten)]
+    epochs: Epochs,
     plateau: Plateau,
-    best_epoch: Option<usize>,
-    best_perplexity: Option<f64>,
-    train_perplexity: Option<f64>,
-    seconds_per_epoch: Option<f64>,
 }
 
-/// Which random stream a choice comes from: one for each kind of choice and each place in the training, so
-/// that training goes on from a checkpoint with the same choices.
-fn stream(params: &HmmParams, kind: u64, epoch: usize, batch: usize) -> Rng {
-    Rng::stream(params.seed ^ (kind << 56), ((epoch as u64) << 32) | batch as u64)
-}
-
-const WEIGHTS: u64 = 1;
-const ORDER: u64 = 2;
-const STATES: u64 = 3;
-const UNITS: u64 = 4;
+/// Kinds of random choices.
+const WEIGHTS: u8 = 1;
+const ORDER: u8 = 2;
+const STATES: u8 = 3;
+const UNITS: u8 = 4;
 
 pub(crate) fn parameters(task: &Task<'_>) -> Box<dyn Parameters<f32>> {
     match task.params.parameterization {
@@ -89,60 +72,21 @@ pub(crate) fn fit(
         Some(checkpoint) => restore(task, checkpoint, n_weights)?,
         None => {
             let mut weights = vec![0.0; n_weights];
-            parameters.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
+            parameters.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
             (State::new(task.params), LearnerState::new(weights), None)
         }
     };
+    let best = best.map(Arc::new);
     match task.device {
         Device::Cpu => {
             let learner = CpuLearner::new(task.params, task.support, parameters, learned);
-            Trainer { task, learner, state, best, diverged: None }.run(watch)
+            Trainer { task, learner, state, best }.run(watch)
         }
         Device::Cuda => {
             let learner = cuda_learner(task, &learned)?;
-            Trainer { task, learner, state, best, diverged: None }.run(watch)
+            Trainer { task, learner, state, best }.run(watch)
         }
     }
-}
-
-/// The most states of a word, and the longest embedding, that the device's kernels have room for.
-const MAX_STATES_OF_WORD: usize = 5_824;
-const MAX_DIM: usize = 6_144;
-
-/// Refuses what cannot be learned on the device.
-pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
-    let params = task.params;
-    let words = [
-        (params.word_vectors == WordVectors::Chars, "words read off letters"),
-        (task.n_tags > 0, "tags"),
-        (
-            task.support.k > MAX_STATES_OF_WORD && task.support.n_clusters() > 1,
-            "so many states for one word",
-        ),
-        (params.dim > MAX_DIM, "so long embeddings"),
-    ];
-    for (is_so, what) in words {
-        let must = format!("`cpu` for a model with {what}");
-        check_that(!is_so || task.device == Device::Cpu, "device", must, task.device)?;
-    }
-    Ok(())
-}
-
-#[cfg(feature = "cuda")]
-fn cuda_learner<'a>(
-    task: &Task<'a>,
-    learned: &LearnerState,
-) -> Result<crate::cuda::CudaLearner<'a>, FitError> {
-    let (parameters, precision) = (parameters(task), latens_cuda::Precision::Fast);
-    let layout = parameters.layout();
-    crate::cuda::CudaLearner::new(task.params, task.support, layout, learned, precision)
-        .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda_learner<'a>(task: &Task<'a>, _: &LearnerState) -> Result<CpuLearner<'a>, FitError> {
-    let problem = "this program was built without CUDA".to_owned();
-    Err(FitError::Device { device: task.device, problem })
 }
 
 struct Trainer<'t, L> {
@@ -151,13 +95,11 @@ struct Trainer<'t, L> {
     state: State,
     /// The best weights so far on held-out text.
     best: Option<Arc<Vec<f32>>>,
-    /// The epoch, counted from 1, in which the loss was no longer a number.
-    diverged: Option<usize>,
 }
 
 impl<'t, L: Learner> Trainer<'t, L> {
     fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
-        while self.state.epoch < self.task.params.epochs && self.diverged.is_none() {
+        while self.state.epochs.goes_on(self.task.params.epochs) {
             self.epoch(watch)?;
         }
         self.check_last()?;
@@ -166,17 +108,15 @@ impl<'t, L: Learner> Trainer<'t, L> {
 
     fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
         let params = self.task.params;
-        let epoch = self.state.epoch;
-        let mut order = stream(params, ORDER, epoch, 0);
+        let (epoch, first) = (self.state.epochs.epoch, self.state.epochs.batch);
+        let mut order = Rng::at(params.seed, ORDER, (epoch, 0));
         let train = &self.task.train;
         let sequences = train.drawn_sequences(&mut order);
         let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());
         let batches = sequences.shuffled(batch_tokens, &mut order);
         let mut started = Instant::now();
-        let mut next = batches
-            .get(self.state.batch)
-            .map(|idxs| self.prepare(sequences.batch(idxs), self.state.batch));
-        for at in self.state.batch..batches.len() {
+        let mut next = batches.get(first).map(|idxs| self.prepare(sequences.batch(idxs), first));
+        for at in first..batches.len() {
             let (batch, plan, choices) = next.take().expect("one was made ready for each batch");
             let rate = self.learning_rate(batches.len());
             self.learner.begin_step(&batch, &plan, &choices, rate)?;
@@ -184,14 +124,10 @@ impl<'t, L: Learner> Trainer<'t, L> {
             next = batches.get(at + 1).map(|idxs| self.prepare(sequences.batch(idxs), at + 1));
             let log_prob = self.learner.end_step()?;
             if !log_prob.is_finite() {
-                self.diverged = Some(epoch + 1);
+                self.state.epochs.diverged_in_epoch = Some(epoch + 1);
                 return Ok(());
             }
-            self.state.batch = at + 1;
-            self.state.n_steps += 1;
-            self.state.log_prob += log_prob;
-            self.state.n_tokens += batch.n_tokens() as u64;
-            self.state.seconds += started.elapsed().as_secs_f64();
+            self.state.epochs.step(log_prob, batch.n_tokens(), started.elapsed());
             started = Instant::now();
             if at + 1 < batches.len() {
                 self.report(batches.len(), &[], watch)?;
@@ -202,10 +138,10 @@ impl<'t, L: Learner> Trainer<'t, L> {
 
     /// A mini-batch of this epoch with what is drawn for it.
     fn prepare(&self, batch: Batch<'t>, at: usize) -> (Batch<'t>, L::Plan, Choices) {
-        let (params, epoch) = (self.task.params, self.state.epoch);
-        let mut states = stream(params, STATES, epoch, at);
+        let (params, epoch) = (self.task.params, self.state.epochs.epoch);
+        let mut states = Rng::at(params.seed, STATES, (epoch, at));
         let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
-        let seed = (stream(params, UNITS, epoch, at).uniform() * 2f64.powi(53)) as u64;
+        let seed = (Rng::at(params.seed, UNITS, (epoch, at)).uniform() * 2f64.powi(53)) as u64;
         let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
         let plan = self.learner.plan(&batch, &kept);
         (batch, plan, Choices { kept, dropout })
@@ -218,7 +154,8 @@ impl<'t, L: Learner> Trainer<'t, L> {
             Schedule::Constant => params.learning_rate,
             Schedule::Cosine => {
                 let rate = params.learning_rate;
-                latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 }.rate(self.state.n_steps)
+                let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
+                cosine.rate(self.state.epochs.n_steps)
             }
             Schedule::Plateau => self.state.plateau.rate(),
         }
@@ -226,7 +163,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
 
     /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
     fn end_epoch(&mut self, n_batches: usize, watch: &mut Watch) -> Result<(), FitError> {
-        let train = (-self.state.log_prob / self.state.n_tokens.max(1) as f64).exp();
+        let train = self.state.epochs.loss().exp();
         let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
         if let Some(valid) = &self.task.valid {
             let log_prob = self.learner.log_prob(&valid.scored_batches())?;
@@ -235,24 +172,18 @@ impl<'t, L: Learner> Trainer<'t, L> {
             // An impossible sentence makes every model infinitely bad: that tells nothing.
             if perplexity != f64::INFINITY {
                 measured = perplexity;
-                let is_better = self.state.best_perplexity.is_none_or(|best| perplexity < best);
-                if is_better && perplexity.is_finite() {
-                    self.state.best_perplexity = Some(perplexity);
-                    self.state.best_epoch = Some(self.state.epoch + 1);
+                if self.state.epochs.observe(perplexity) {
                     self.best = Some(Arc::new(self.learner.weights()?));
                 }
             }
         }
         self.state.plateau.observe(measured);
+        let epochs = &mut self.state.epochs;
         if !train.is_finite() || measured.is_nan() {
-            self.diverged = Some(self.state.epoch + 1);
+            epochs.diverged_in_epoch = Some(epochs.epoch + 1);
         }
-        metrics.push(("seconds_per_epoch", self.state.seconds));
-        self.state.train_perplexity = Some(train);
-        self.state.seconds_per_epoch = Some(self.state.seconds);
-        self.state.epoch += 1;
-        (self.state.batch, self.state.log_prob, self.state.n_tokens) = (0, 0.0, 0);
-        self.state.seconds = 0.0;
+        metrics.push(("seconds_per_epoch", epochs.seconds));
+        epochs.end(Some(train));
         self.report(n_batches, &metrics, watch)
     }
 
@@ -262,18 +193,8 @@ impl<'t, L: Learner> Trainer<'t, L> {
         metrics: &[(&'static str, f64)],
         watch: &mut Watch,
     ) -> Result<(), FitError> {
-        let checkpoint = || self.checkpoint();
-        let done = (self.state.epoch * n_batches + self.state.batch) as u64;
-        Progress {
-            phase: "learn",
-            done,
-            total: Some((self.task.params.epochs * n_batches) as u64),
-            unit: "batches",
-            metrics,
-            iteration: Some(self.state.epoch as u64),
-            checkpoint: Some(&checkpoint),
-        }
-        .report(watch)
+        let progress = self.state.epochs.progress(self.task.params.epochs, n_batches);
+        Progress { metrics, checkpoint: Some(&|| self.checkpoint()), ..progress }.report(watch)
     }
 
     fn checkpoint(&self) -> Result<Checkpoint, FitError> {
@@ -293,38 +214,23 @@ impl<'t, L: Learner> Trainer<'t, L> {
     /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
     /// was learned from.
     fn check_last(&mut self) -> Result<(), FitError> {
-        if self.best.is_some() || self.diverged.is_some() || self.state.epoch == 0 {
+        let epochs = &mut self.state.epochs;
+        if self.best.is_some() || epochs.diverged_in_epoch.is_some() || epochs.epoch == 0 {
             return Ok(());
         }
         let mut batches = self.task.train.scored_batches();
         batches.truncate(1);
         if !self.learner.log_prob(&batches)?.is_finite() {
-            self.diverged = Some(self.state.epoch);
+            epochs.diverged_in_epoch = Some(epochs.epoch);
         }
         Ok(())
     }
 
-    /// The best model; if there is none, the last one, unless that is lost.
     fn finish(self) -> Result<Fitted, FitError> {
-        let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
-        let weights = match (self.best, self.diverged) {
-            (Some(best), _) => Arc::unwrap_or_clone(best),
-            (None, Some(epoch)) => {
-                return Err(FitError::Diverged { epoch, lower: "learning_rate" });
-            }
-            (None, None) => self.learner.weights()?,
-        };
-        let mut facts = Map::new();
-        facts.insert("epochs".into(), json!(epoch));
-        let mut fact = |name: &str, value: Option<Value>| {
-            facts.extend(value.map(|value| (name.to_owned(), value)));
-        };
-        fact("train_perplexity", train_perplexity.map(|value| json!(value)));
-        fact("valid_perplexity", best_perplexity.map(|value| json!(value)));
-        fact("best_epoch", best_epoch.map(|value| json!(value)));
-        fact("seconds_per_epoch", self.state.seconds_per_epoch.map(|value| json!(value)));
-        fact("diverged_in_epoch", self.diverged.map(|epoch| json!(epoch)));
-        Ok(Fitted { weights, facts })
+        let epochs = self.state.epochs;
+        let best = self.best.map(Arc::unwrap_or_clone);
+        let weights = epochs.best_or_last(best, || self.learner.weights())?;
+        Ok(Fitted { weights, facts: epochs.facts() })
     }
 }
 
@@ -332,19 +238,8 @@ impl State {
     fn new(params: &HmmParams) -> State {
         /// The factor by which the learning rate falls after an epoch without gain.
         const FACTOR: f64 = 4.0;
-        State {
-            epoch: 0,
-            batch: 0,
-            log_prob: 0.0,
-            n_tokens: 0,
-            seconds: 0.0,
-            n_steps: 0,
-            plateau: Plateau::new(params.learning_rate, FACTOR, 1),
-            best_epoch: None,
-            best_perplexity: None,
-            train_perplexity: None,
-            seconds_per_epoch: None,
-        }
+        let plateau = Plateau::new(params.learning_rate, FACTOR, 1);
+        State { epochs: Epochs::default(), plateau }
     }
 }
 
@@ -352,22 +247,22 @@ fn restore(
     task: &Task<'_>,
     checkpoint: &Checkpoint,
     n_weights: usize,
-) -> Result<(State, LearnerState, Option<Arc<Vec<f32>>>), CheckpointError> {
+) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
     checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
     let state: State = checkpoint.state()?;
     let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
     let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
-    let best = state.best_epoch.map(|_| array("best")).transpose()?;
+    let best = state.epochs.best_epoch.map(|_| array("best")).transpose()?;
     let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
     let best_is_finite = best.as_deref().is_none_or(is_finite);
     let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
-    if state.epoch > task.params.epochs
+    if state.epochs.epoch > task.params.epochs
         || !is_finite(&weights)
         || !best_is_finite
         || !moments_can_be
     {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
-    let n_steps = state.n_steps;
-    Ok((state, LearnerState { weights, mean, square, n_steps }, best.map(Arc::new)))
+    let n_steps = state.epochs.n_steps;
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
 }

@@ -45,6 +45,7 @@ mod batches;
 mod learner;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod device;
 mod fit;
 mod counts;
 mod em;

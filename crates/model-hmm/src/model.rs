@@ -1,4 +1,5 @@
 use crate::batches::Data;
+use crate::device::check_device;
 use crate::fit::{Task, parameters};
 use crate::neural::Neural;
 use crate::params::{HmmParams, Memory, Parameterization};
@@ -149,7 +150,7 @@ fn fit_from(
         device: training.device,
         kind: Hmm::KIND,
     };
-    fit::check_device(&task)?;
+    check_device(&task)?;
     let (weights, tables, mut facts) = if params.by_em() {
         let fitted = em::fit(&task, &vocab, checkpoint, watch)?;
         (None, fitted.tables, fitted.facts)

@@ -7,10 +7,10 @@ use crate::network::Network;
 use crate::params::{NeuralParams, Schedule};
 use latens_corpus::WordId;
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, Device, FitError, Progress, Valid, Watch};
+use latens_model::{Checkpoint, CheckpointError, Device, Epochs, FitError, Progress, Valid, Watch};
 use latens_nn::{Dropout, Halving, Plateau, Verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Instant;
 
 /// All that does not change while a model is trained.
@@ -27,37 +27,20 @@ pub(crate) struct Task<'a> {
 /// How far training has come, apart from weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
-    /// Epochs that are over.
-    epoch: usize,
-    /// Mini-batches of this epoch that are over.
-    batch: usize,
-    /// Σ ln p, and the tokens it is over, of this epoch.
-    log_prob: f64,
-    n_tokens: u64,
-    seconds: f64,
-    /// Steps of all epochs.
-    n_steps: u64,
+    #[serde(flatten)]
+    epochs: Epochs,
     /// Steps of the optimiser.
     n_updates: u64,
     plateau: Plateau,
     halving: Halving,
     /// Whether the schedule says that nothing more is to be gained.
     is_over: bool,
-    best_epoch: Option<usize>,
-    best_perplexity: Option<f64>,
-    train_perplexity: Option<f64>,
-    seconds_per_epoch: Option<f64>,
 }
 
-/// Which random stream a choice comes from: one for each kind of choice and each place in the training, so that
-/// training goes on from a checkpoint with the same choices.
-fn stream(params: &NeuralParams, kind: u64, epoch: usize, batch: usize) -> Rng {
-    Rng::stream(params.seed ^ (kind << 56), ((epoch as u64) << 32) | batch as u64)
-}
-
-const WEIGHTS: u64 = 1;
-const ORDER: u64 = 2;
-const UNITS: u64 = 3;
+/// Kinds of random choices.
+const WEIGHTS: u8 = 1;
+const ORDER: u8 = 2;
+const UNITS: u8 = 3;
 
 /// Trains, from the beginning or from a checkpoint. Returns the best weights on held-out text, or the last ones
 /// without it.
@@ -78,18 +61,18 @@ pub(crate) fn fit(
     match task.device {
         Device::Cpu => {
             let learner = CpuLearner::new(task.params, task.network, learned);
-            Trainer { task, reader, learner, state, best, diverged: None }.run(watch)
+            Trainer { task, reader, learner, state, best }.run(watch)
         }
         Device::Cuda => {
             let learner = cuda_learner(task, &learned)?;
-            Trainer { task, reader, learner, state, best, diverged: None }.run(watch)
+            Trainer { task, reader, learner, state, best }.run(watch)
         }
     }
 }
 
 fn first_weights(task: &Task<'_>) -> Vec<f32> {
     let mut weights = vec![0.0; task.network.layout.len()];
-    task.network.init(&mut weights, &mut stream(task.params, WEIGHTS, 0, 0));
+    task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
     if let Some(init) = task.init {
         init.write(task.network, task.params.squash, &mut weights);
     }
@@ -119,38 +102,31 @@ struct Trainer<'t, L> {
     state: State,
     /// The best weights so far on held-out text.
     best: Option<Vec<f32>>,
-    /// The epoch, counted from 1, in which the loss was lost.
-    diverged: Option<usize>,
 }
 
 impl<L: Learner> Trainer<'_, L> {
     fn run(mut self, watch: &mut Watch) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
-        let is_over = |state: &State| state.epoch >= self.task.params.epochs || state.is_over;
-        while !is_over(&self.state) && self.diverged.is_none() {
+        while self.state.epochs.goes_on(self.task.params.epochs) && !self.state.is_over {
             self.epoch(watch)?;
         }
         self.finish()
     }
 
     fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let (epoch, n_batches) = (self.state.epoch, self.reader.len());
-        let order = self.reader.order(&mut stream(self.task.params, ORDER, epoch, 0));
+        let (epoch, n_batches) = (self.state.epochs.epoch, self.reader.len());
+        let order = self.reader.order(&mut Rng::at(self.task.params.seed, ORDER, (epoch, 0)));
         let mut started = Instant::now();
-        if self.state.batch == 0 {
+        if self.state.epochs.batch == 0 {
             self.learner.forget()?;
         }
-        for at in self.state.batch..n_batches {
+        for at in self.state.epochs.batch..n_batches {
             let batch = self.reader.batch(at, &order);
             let log_prob = self.learner.step(&batch, &self.choices(at))?;
             if !log_prob.is_finite() {
-                self.diverged = Some(epoch + 1);
+                self.state.epochs.diverged_in_epoch = Some(epoch + 1);
                 return Ok(());
             }
-            self.state.batch = at + 1;
-            self.state.n_steps += 1;
-            self.state.log_prob += log_prob;
-            self.state.n_tokens += batch.n_rows() as u64;
-            self.state.seconds += started.elapsed().as_secs_f64();
+            self.state.epochs.step(log_prob, batch.n_rows(), started.elapsed());
             started = Instant::now();
             if at + 1 < n_batches {
                 self.report(&[], watch)?;
@@ -162,7 +138,8 @@ impl<L: Learner> Trainer<'_, L> {
     /// What is chosen for a mini-batch. Smaller mini-batches make smaller steps.
     fn choices(&self, at: usize) -> Choices {
         let params = self.task.params;
-        let seed = (stream(params, UNITS, self.state.epoch, at).uniform() * 2f64.powi(53)) as u64;
+        let place = (self.state.epochs.epoch, at);
+        let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
         Choices {
             dropout: (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed)),
             learning_rate: self.learning_rate(),
@@ -177,7 +154,8 @@ impl<L: Learner> Trainer<'_, L> {
             Schedule::Cosine => {
                 let n_steps = (self.reader.len() * params.epochs) as u64;
                 let rate = params.learning_rate;
-                latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 }.rate(self.state.n_steps)
+                let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
+                cosine.rate(self.state.epochs.n_steps)
             }
             Schedule::Plateau => self.state.plateau.rate(),
             Schedule::Halving => self.state.halving.rate(),
@@ -187,7 +165,7 @@ impl<L: Learner> Trainer<'_, L> {
     /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
     fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
         let learning_rate = self.learning_rate();
-        let train = -self.state.log_prob / self.state.n_tokens.max(1) as f64;
+        let train = self.state.epochs.loss();
         // A model that is so much worse than one that knows nothing will not come back.
         let hopeless = 2.0 * (self.task.network.n_words() as f64).ln();
         let is_lost = !train.is_finite() || train > hopeless;
@@ -202,17 +180,13 @@ impl<L: Learner> Trainer<'_, L> {
         self.state.plateau.observe(measured);
         self.state.is_over = self.state.halving.observe(measured) == Verdict::Stop
             && self.task.params.schedule == Schedule::Halving;
+        let epochs = &mut self.state.epochs;
         if is_lost || !measured.is_finite() {
-            self.diverged = Some(self.state.epoch + 1);
+            epochs.diverged_in_epoch = Some(epochs.epoch + 1);
         }
-        metrics
-            .extend([("learning_rate", learning_rate), ("seconds_per_epoch", self.state.seconds)]);
-        self.state.train_perplexity = Some(train.exp()).filter(|perplexity| perplexity.is_finite());
-        self.state.seconds_per_epoch = Some(self.state.seconds);
-        self.state.epoch += 1;
-        (self.state.batch, self.state.log_prob, self.state.n_tokens) = (0, 0.0, 0);
-        self.state.seconds = 0.0;
-        if self.diverged.is_some() {
+        metrics.extend([("learning_rate", learning_rate), ("seconds_per_epoch", epochs.seconds)]);
+        epochs.end(Some(train.exp()).filter(|perplexity| perplexity.is_finite()));
+        if epochs.diverged_in_epoch.is_some() {
             return Ok(());
         }
         self.report(&metrics, watch)
@@ -220,11 +194,7 @@ impl<L: Learner> Trainer<'_, L> {
 
     /// Keeps the weights if they are the best on held-out text; a schedule may take back what made them worse.
     fn judge(&mut self, measured: f64) -> Result<(), FitError> {
-        let perplexity = measured.exp();
-        if perplexity.is_finite() && self.state.best_perplexity.is_none_or(|best| perplexity < best)
-        {
-            self.state.best_perplexity = Some(perplexity);
-            self.state.best_epoch = Some(self.state.epoch + 1);
+        if self.state.epochs.observe(measured.exp()) {
             self.best = Some(self.learner.state()?.weights);
             return Ok(());
         }
@@ -235,19 +205,8 @@ impl<L: Learner> Trainer<'_, L> {
     }
 
     fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
-        let n_batches = self.reader.len();
-        let checkpoint = || self.checkpoint();
-        let done = (self.state.epoch * n_batches + self.state.batch) as u64;
-        Progress {
-            phase: "learn",
-            done,
-            total: Some((self.task.params.epochs * n_batches) as u64),
-            unit: "batches",
-            metrics,
-            iteration: Some(self.state.epoch as u64),
-            checkpoint: Some(&checkpoint),
-        }
-        .report(watch)
+        let progress = self.state.epochs.progress(self.task.params.epochs, self.reader.len());
+        Progress { metrics, checkpoint: Some(&|| self.checkpoint()), ..progress }.report(watch)
     }
 
     fn checkpoint(&self) -> Result<Checkpoint, FitError> {
@@ -269,27 +228,10 @@ impl<L: Learner> Trainer<'_, L> {
         Ok(checkpoint)
     }
 
-    /// The best model; if there is none, the last one, unless that is lost.
     fn finish(self) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
-        let weights = match (self.best, self.diverged) {
-            (Some(best), _) => best,
-            (None, Some(epoch)) => {
-                return Err(FitError::Diverged { epoch, lower: "learning_rate" });
-            }
-            (None, None) => self.learner.state()?.weights,
-        };
-        let State { epoch, train_perplexity, best_epoch, best_perplexity, .. } = self.state;
-        let mut facts = Map::new();
-        facts.insert("epochs".into(), json!(epoch));
-        let mut fact = |name: &str, value: Option<Value>| {
-            facts.extend(value.map(|value| (name.to_owned(), value)));
-        };
-        fact("train_perplexity", train_perplexity.map(|value| json!(value)));
-        fact("valid_perplexity", best_perplexity.map(|value| json!(value)));
-        fact("best_epoch", best_epoch.map(|value| json!(value)));
-        fact("seconds_per_epoch", self.state.seconds_per_epoch.map(|value| json!(value)));
-        fact("diverged_in_epoch", self.diverged.map(|epoch| json!(epoch)));
-        Ok((weights, facts))
+        let epochs = self.state.epochs;
+        let weights = epochs.best_or_last(self.best, || Ok(self.learner.state()?.weights))?;
+        Ok((weights, epochs.facts()))
     }
 }
 
@@ -300,20 +242,11 @@ impl State {
         /// What counts as a gain when the rate is halved (RNNLM).
         const MIN_IMPROVEMENT: f64 = 1.003;
         State {
-            epoch: 0,
-            batch: 0,
-            log_prob: 0.0,
-            n_tokens: 0,
-            seconds: 0.0,
-            n_steps: 0,
+            epochs: Epochs::default(),
             n_updates: 0,
             plateau: Plateau::new(params.learning_rate, FACTOR, 1),
             halving: Halving::new(params.learning_rate, MIN_IMPROVEMENT),
             is_over: false,
-            best_epoch: None,
-            best_perplexity: None,
-            train_perplexity: None,
-            seconds_per_epoch: None,
         }
     }
 }
@@ -336,12 +269,12 @@ fn restore(
         n_steps: state.n_updates,
         memory: array("memory", n_memory)?,
     };
-    let best = state.best_epoch.map(|_| array("best", n_weights)).transpose()?;
+    let best = state.epochs.best_epoch.map(|_| array("best", n_weights)).transpose()?;
     let arrays = [&learned.weights, &learned.mean, &learned.square, &learned.memory];
     let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|x| x.is_finite());
     let is_sound =
         arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
-    if !is_sound || state.epoch > task.params.epochs {
+    if !is_sound || state.epochs.epoch > task.params.epochs {
         return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
     }
     Ok((state, learned, best))
@@ -412,7 +345,7 @@ mod tests {
         };
         let learner = Told { n_steps: 0, turn, log_probs, n_weights: network.layout.len() };
         let (reader, state) = (Reader::new(&params, &text), State::new(&params));
-        let trainer = Trainer { task: &task, reader, learner, state, best: None, diverged: None };
+        let trainer = Trainer { task: &task, reader, learner, state, best: None };
         trainer.run(&mut unwatched).map(|(weights, facts)| {
             assert_eq!(facts.get("diverged_in_epoch").is_some(), turn <= 15);
             weights

@@ -67,6 +67,7 @@ mod device;
 mod fit;
 pub mod file;
 mod checkpoint;
+mod epochs;
 mod word_clusters;
 mod word_vectors;
 mod vectors;
@@ -74,6 +75,7 @@ pub mod compat;
 
 pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
 pub use device::Device;
+pub use epochs::Epochs;
 pub use features::FeatureRows;
 pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::FitError;
