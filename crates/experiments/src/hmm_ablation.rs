@@ -194,7 +194,7 @@ fn fit(
         device: Device::Cpu,
     };
     let measured = kept.figures((params, &training), ["train", "valid"], note, |hmm, _| {
-        // The perplexity of the last epoch on its own mini-batches, as the paper has it.
+        // That of the best epoch, on its own mini-batches.
         let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
         [train.unwrap_or(f64::NAN), perplexity(hmm, &ptb.valid).perplexity()]
     });

@@ -183,7 +183,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
             epochs.diverged_in_epoch = Some(epochs.epoch + 1);
         }
         metrics.push(("seconds_per_epoch", epochs.seconds));
-        epochs.end(Some(train));
+        epochs.end();
         self.report(n_batches, &metrics, watch)
     }
 

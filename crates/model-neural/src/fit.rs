@@ -185,7 +185,7 @@ impl<L: Learner> Trainer<'_, L> {
             epochs.diverged_in_epoch = Some(epochs.epoch + 1);
         }
         metrics.extend([("learning_rate", learning_rate), ("seconds_per_epoch", epochs.seconds)]);
-        epochs.end(Some(train.exp()).filter(|perplexity| perplexity.is_finite()));
+        epochs.end();
         if epochs.diverged_in_epoch.is_some() {
             return Ok(());
         }

@@ -26,7 +26,7 @@ use std::time::Duration;
 ///     if epochs.observe(held_out) {
 ///         best = Some(weight);
 ///     }
-///     epochs.end(Some(perplexity));
+///     epochs.end();
 ///     let metrics = &[("train_perplexity", perplexity), ("valid_perplexity", held_out)];
 ///     Progress { metrics, ..epochs.progress(n_epochs, n_batches) }.report(&mut unwatched)?;
 /// }
@@ -50,7 +50,7 @@ pub struct Epochs {
     /// The epoch, counted from 1, that was the best on held-out text.
     pub best_epoch: Option<usize>,
     best_perplexity: Option<f64>,
-    /// Of the last epoch that is over.
+    /// Of the epoch whose weights are kept: the best one, or the last one where no text was held out.
     train_perplexity: Option<f64>,
     seconds_per_epoch: Option<f64>,
     /// The epoch, counted from 1, in which the loss was lost. No checkpoint has it: training goes on from one.
@@ -91,8 +91,10 @@ impl Epochs {
     }
 
     /// This epoch is over, and the next one begins.
-    pub fn end(&mut self, train_perplexity: Option<f64>) {
-        self.train_perplexity = train_perplexity;
+    pub fn end(&mut self) {
+        if self.best_epoch.is_none_or(|best| best == self.epoch + 1) {
+            self.train_perplexity = Some(self.loss().exp()).filter(|value| value.is_finite());
+        }
         self.seconds_per_epoch = Some(self.seconds);
         self.epoch += 1;
         (self.batch, self.log_prob, self.n_tokens, self.seconds) = (0, 0.0, 0, 0.0);
@@ -154,7 +156,7 @@ mod tests {
         let mut epochs = after_two_steps();
         assert_eq!((epochs.batch, epochs.n_steps, epochs.seconds), (2, 2, 0.75));
         assert_eq!(epochs.loss(), 10.0 / 5.0);
-        epochs.end(Some(7.0));
+        epochs.end();
         assert_eq!((epochs.epoch, epochs.batch, epochs.n_steps, epochs.seconds), (1, 0, 2, 0.0));
         assert_eq!(epochs.loss(), 0.0);
         epochs.step(-3.0, 1, Duration::ZERO);
@@ -165,7 +167,7 @@ mod tests {
     fn training_goes_on_until_its_epochs_are_over_or_the_loss_is_lost() {
         let mut epochs = after_two_steps();
         assert!(epochs.goes_on(1));
-        epochs.end(None);
+        epochs.end();
         assert!(!epochs.goes_on(1) && epochs.goes_on(2));
         epochs.diverged_in_epoch = Some(2);
         assert!(!epochs.goes_on(2));
@@ -176,21 +178,35 @@ mod tests {
         let mut epochs = Epochs::default();
         let mut seen = Vec::new();
         for perplexity in [f64::NAN, f64::INFINITY, 9.0, 9.0, f64::NAN, 8.0, 8.5] {
+            epochs.step(-perplexity.min(10.0), 2, Duration::ZERO);
             seen.push(epochs.observe(perplexity));
-            epochs.end(None);
+            epochs.end();
         }
         assert_eq!(seen, [false, false, true, false, false, true, false]);
         let facts = json!(epochs.facts());
         let expected = json!({
             "epochs": 7, "best_epoch": 6, "valid_perplexity": 8.0, "seconds_per_epoch": 0.0,
+            "train_perplexity": 4f64.exp(),
         });
         assert_eq!(facts, expected);
     }
 
     #[test]
+    fn without_held_out_text_the_last_epoch_counts_unless_it_is_lost() {
+        let mut epochs = after_two_steps();
+        epochs.end();
+        epochs.step(-3.0, 1, Duration::ZERO);
+        epochs.end();
+        assert_eq!(epochs.facts()["train_perplexity"], 3f64.exp());
+        epochs.step(f64::NEG_INFINITY, 1, Duration::ZERO);
+        epochs.end();
+        assert!(!epochs.facts().contains_key("train_perplexity"));
+    }
+
+    #[test]
     fn a_report_counts_the_mini_batches_of_all_epochs() {
         let mut epochs = after_two_steps();
-        epochs.end(None);
+        epochs.end();
         epochs.step(-1.0, 1, Duration::ZERO);
         let progress = epochs.progress(3, 2);
         assert_eq!((progress.done, progress.total, progress.iteration), (3, Some(6), Some(1)));
@@ -213,12 +229,12 @@ mod tests {
     fn a_checkpoint_has_every_part_but_that_the_loss_was_lost() {
         let mut epochs = after_two_steps();
         epochs.observe(5.0);
-        epochs.end(Some(7.0));
+        epochs.end();
         epochs.step(-1.5, 1, Duration::from_millis(125));
         epochs.diverged_in_epoch = Some(2);
         let stored = json!({
             "epoch": 1, "batch": 1, "log_prob": -1.5, "n_tokens": 1, "seconds": 0.125, "n_steps": 3,
-            "best_epoch": 1, "best_perplexity": 5.0, "train_perplexity": 7.0, "seconds_per_epoch": 0.75,
+            "best_epoch": 1, "best_perplexity": 5.0, "train_perplexity": 2f64.exp(), "seconds_per_epoch": 0.75,
         });
         assert_eq!(json!(epochs), stored);
         let restored = Epochs::deserialize(&stored).unwrap();
