@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -61,10 +61,23 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// A watcher that logs a JSON line an iteration to `log`, and saves checkpoints at `checkpoint`, if
-    /// the work offers any.
-    pub(crate) fn new(output: &Output, log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
+    /// the work offers any. One that is there is replaced soon if the work goes on from it.
+    pub(crate) fn new(
+        output: &Output,
+        log: Option<File>,
+        checkpoint: Option<PathBuf>,
+        resumes: bool,
+    ) -> Watcher {
         let on_terminal = !output.is_quiet() && std::io::stderr().is_terminal();
         let now = Instant::now();
+        let old = checkpoint.as_deref().filter(|path| !resumes && path.exists());
+        if let Some(old) = old {
+            output.note(&format!(
+                "`{}` is of an earlier run: `--resume` goes on from it, else it is replaced",
+                old.display()
+            ));
+        }
+        let pace = pace(old, now);
         Watcher {
             bar: on_terminal
                 .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())),
@@ -76,7 +89,7 @@ impl Watcher {
             log,
             has_logged: false,
             checkpoint,
-            pace: CheckpointPace::new(now),
+            pace,
             has_saved: false,
             saved_at_stop: false,
             told_of_stop: false,
@@ -228,6 +241,11 @@ impl Watcher {
     }
 }
 
+/// When checkpoints are saved; late if the first one takes the place of an old one, which may be wanted after all.
+fn pace(old: Option<&Path>, began: Instant) -> CheckpointPace {
+    if old.is_some() { CheckpointPace::late(began) } else { CheckpointPace::new(began) }
+}
+
 fn style(has_total: bool) -> ProgressStyle {
     let template = if has_total {
         "{msg} {bar:30} {human_pos}/{human_len}, {eta} left {prefix}"
@@ -249,7 +267,7 @@ mod tests {
     use latens::ngram::NgramParams;
 
     fn quiet_watcher(log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
-        let mut watcher = Watcher::new(&Output::new(false, true), log, checkpoint);
+        let mut watcher = Watcher::new(&Output::new(false, true), log, checkpoint, false);
         watcher.pace = CheckpointPace::new(Instant::now() - Duration::from_secs(3600));
         watcher
     }
@@ -279,6 +297,15 @@ mod tests {
         let mut saving = quiet_watcher(None, Some(folder.path().join("checkpoint")));
         assert!(saving.watch(&progress).is_continue());
         assert!(saving.has_saved());
+    }
+
+    #[test]
+    fn a_checkpoint_of_an_earlier_run_is_not_replaced_at_once() {
+        let metrics = [("loss", 1.0)];
+        let progress = Progress { metrics: &metrics, ..Progress::default() };
+        let began = Instant::now() - Duration::from_secs(60);
+        assert!(!pace(Some(Path::new("old")), began).is_due(&progress));
+        assert!(pace(None, began).is_due(&progress));
     }
 
     #[test]

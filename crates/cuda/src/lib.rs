@@ -28,7 +28,7 @@ mod recurrent;
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
 pub use layers::{Columns, MAX_DIM, RowGroups};
-pub use listed::{Listed, Visits};
+pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
 pub use optimizer::{AdamWStep, StepResult};
 pub use product::{Precision, Transposed};

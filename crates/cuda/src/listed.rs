@@ -20,7 +20,7 @@ pub struct Listed<'a> {
 
 /// For each state the tokens that it is in the list of; where the numbers lie in one array.
 #[derive(Clone, Debug)]
-pub struct Visits<'a> {
+pub struct StateTokens<'a> {
     /// The array.
     pub ints: &'a Array<u32>,
     /// Where the entries of each state begin, and where those of the last one end.
@@ -31,7 +31,7 @@ pub struct Visits<'a> {
     pub ends: Range<usize>,
 }
 
-impl Visits<'_> {
+impl StateTokens<'_> {
     /// A token that is the first of its sentence.
     pub const FIRST: u32 = 1;
     /// A token that is the last of its sentence.
@@ -51,6 +51,7 @@ impl Device {
         listed: &Listed<'_>,
     ) -> Result<(), CudaError> {
         assert!(listed.states.len() <= out.len(), "a number for each place");
+        assert!(listed.states.len() < 1 << 31, "so many that 32 bits count them");
         let (config, n) = (for_each(listed.states.len()), listed.states.len() as i32);
         let states = listed.ints.at(listed.states.clone());
         launch!(self, "gather_listed", config, &mut out.0, &values.0, &states, &n)
@@ -65,6 +66,7 @@ impl Device {
         n: usize,
     ) -> Result<(), CudaError> {
         let n_places = listed.states.len();
+        assert!(n_places < 1 << 31, "so many that 32 bits count them");
         assert!(n_places <= values.len() && n_places / listed.k * n <= out.len(), "whole rows");
         let states = listed.ints.at(listed.states.clone());
         let config = for_each(n_places);
@@ -81,6 +83,7 @@ impl Device {
         listed: &Listed<'_>,
         n: usize,
     ) -> Result<(), CudaError> {
+        sequences.check();
         let (n_tokens, k) = (sequences.n_tokens(), listed.k);
         assert!(n_tokens * k <= local.len(), "k numbers a token");
         let config = for_each(n_tokens * k);
@@ -149,15 +152,15 @@ impl Device {
         &self,
         (all, first, left): (&mut Array<f32>, &mut Array<f32>, &mut Array<f32>),
         nodes: &Array<f32>,
-        visits: &Visits<'_>,
+        tokens: &StateTokens<'_>,
         k: usize,
     ) -> Result<(), CudaError> {
-        let n = visits.n_states();
+        let n = tokens.n_states();
         assert!(n <= all.len().min(first.len()).min(left.len()), "all states");
-        assert!(visits.ends.len() * k <= nodes.len(), "k numbers a token");
-        let begins = visits.ints.at(visits.begins.clone());
-        let entries = visits.ints.at(visits.entries.clone());
-        let ends = visits.ints.at(visits.ends.clone());
+        assert!(tokens.ends.len() * k <= nodes.len(), "k numbers a token");
+        let begins = tokens.ints.at(tokens.begins.clone());
+        let entries = tokens.ints.at(tokens.entries.clone());
+        let ends = tokens.ints.at(tokens.ends.clone());
         let (config, k, n) = (warps(n), k as i32, n as i32);
         launch!(
             self,
@@ -184,18 +187,20 @@ impl Device {
         (alpha, weighted): (&Array<f32>, &Array<f32>),
         sequences: &Sequences<'_>,
         listed: &Listed<'_>,
-        visits: &Visits<'_>,
+        tokens: &StateTokens<'_>,
     ) -> Result<(), CudaError> {
-        let (n, k) = (visits.n_states(), listed.k);
+        let (n, k) = (tokens.n_states(), listed.k);
         assert!(n * n <= logits.len() && n <= log_sums.len().min(left.len()), "all states");
         let n_values = sequences.n_tokens() * k;
+        sequences.check();
+        assert_eq!(tokens.ends.len(), sequences.n_tokens(), "an end for each token");
         assert!(n_values <= alpha.len().min(weighted.len()), "k numbers a token");
         let groups = sequences.ints.at(sequences.clusters.clone());
         let block_of_pair = sequences.ints.at(sequences.block_of_pair.clone());
         let states = listed.ints.at(listed.states.clone());
-        let begins = visits.ints.at(visits.begins.clone());
-        let entries = visits.ints.at(visits.entries.clone());
-        let ends = visits.ints.at(visits.ends.clone());
+        let begins = tokens.ints.at(tokens.begins.clone());
+        let entries = tokens.ints.at(tokens.entries.clone());
+        let ends = tokens.ints.at(tokens.ends.clone());
         let config = grid((n, 1, 1), (256, 1));
         let (k, n) = (k as i32, n as i32);
         launch!(

@@ -29,7 +29,7 @@ impl Sequences<'_> {
         self.clusters.len()
     }
 
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let n = self.n_tokens();
         assert!(self.slots.len() == n && self.block_of_pair.len() == n, "numbers for each token");
     }

@@ -50,6 +50,8 @@ impl KeptModels {
             note(&format!("  taken from `{}`", path.display()));
             return Ok(figures);
         }
+        // Figures of another model would be taken for this one's if it is stopped before it is measured.
+        let _ = fs::remove_file(&path);
         let figures = measure(&self.hmm(params, training, note)?, note);
         let named: BTreeMap<_, _> = names.into_iter().zip(figures).collect();
         let json = serde_json::to_string(&named)?;
@@ -128,12 +130,11 @@ fn fit(
 ) -> Result<Hmm, FitError> {
     let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
     let mut watch = |progress: &Progress<'_>| {
-        let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) else {
-            return ControlFlow::Continue(());
-        };
-        let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
-        let metrics = metrics.collect::<Vec<_>>().join(", ");
-        note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
+        if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
+            let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
+            let metrics = metrics.collect::<Vec<_>>().join(", ");
+            note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
+        }
         let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
             return ControlFlow::Continue(());
         };

@@ -191,7 +191,6 @@ fn estimate<E: Estimator>(
         estimator.maximize(task.params.prior)?;
         state.seconds = started.elapsed().as_secs_f64();
         let train = (-log_prob / task.train.sentences.n_tokens().max(1) as f64).exp();
-        state.train_perplexity = Some(train);
         state.iteration += 1;
         let mut metrics = vec![("train_perplexity", train)];
         if let Some(valid) = &task.valid {
@@ -205,6 +204,10 @@ fn estimate<E: Estimator>(
                 best = Some(estimator.tables()?);
             }
             metrics.push(("valid_perplexity", perplexity));
+        }
+        // Of the iteration whose model is kept.
+        if state.best_iteration.is_none_or(|best| best == state.iteration) {
+            state.train_perplexity = Some(train);
         }
         metrics.push(("seconds_per_epoch", state.seconds));
         let save = || Ok(checkpoint_of(task, &state, &estimator.tables()?, best.as_ref()));

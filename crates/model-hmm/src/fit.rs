@@ -10,7 +10,9 @@ use crate::scalar::Scalar;
 use crate::support::Support;
 use crate::tables::{Batch, Kept};
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, Device, Epochs, FitError, Progress, Valid, Watch};
+use latens_model::{
+    Checkpoint, CheckpointError, Device, Epochs, FitError, MakeCheckpoint, Progress, Valid, Watch,
+};
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -194,7 +196,12 @@ impl<'t, L: Learner> Trainer<'t, L> {
         watch: &mut Watch,
     ) -> Result<(), FitError> {
         let progress = self.state.epochs.progress(self.task.params.epochs, n_batches);
-        Progress { metrics, checkpoint: Some(&|| self.checkpoint()), ..progress }.report(watch)
+        let checkpoint = || self.checkpoint();
+        // Nothing goes on from weights that are lost.
+        let is_lost = self.state.epochs.diverged_in_epoch.is_some();
+        let checkpoint: Option<&MakeCheckpoint<'_>> =
+            if is_lost { None } else { Some(&checkpoint) };
+        Progress { metrics, checkpoint, ..progress }.report(watch)
     }
 
     fn checkpoint(&self) -> Result<Checkpoint, FitError> {

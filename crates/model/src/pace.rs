@@ -4,7 +4,7 @@ use crate::progress::Progress;
 use std::time::{Duration, Instant};
 
 /// When the next checkpoint is due: at the end of an iteration, but so seldom that checkpoints take a small part of
-/// the time; in the middle of a long iteration every ten minutes.
+/// the time; in the middle of a long iteration every ten minutes, or more seldom for the same reason.
 #[derive(Debug)]
 pub struct CheckpointPace {
     last: Instant,
@@ -23,10 +23,16 @@ impl CheckpointPace {
         CheckpointPace { last: began, wait: Self::SHORTEST }
     }
 
+    /// The same where the first checkpoint replaces one that may be of use: there is time to notice that.
+    pub fn late(began: Instant) -> CheckpointPace {
+        CheckpointPace { last: began, wait: Self::LONGEST }
+    }
+
     /// Whether a checkpoint should be saved now, if one is offered.
     pub fn is_due(&self, progress: &Progress<'_>) -> bool {
         let ends_iteration = !progress.metrics.is_empty();
-        self.last.elapsed() >= if ends_iteration { self.wait } else { Self::LONGEST }
+        let wait = if ends_iteration { self.wait } else { self.wait.max(Self::LONGEST) };
+        self.last.elapsed() >= wait
     }
 
     /// Saves a checkpoint by `save`, and sees how long that takes. After a failure the next one is not tried soon.
@@ -42,7 +48,7 @@ impl CheckpointPace {
     }
 
     fn wait_after(cost: Duration) -> Duration {
-        cost.saturating_mul(Self::FACTOR).clamp(Self::SHORTEST, Self::LONGEST)
+        cost.saturating_mul(Self::FACTOR).max(Self::SHORTEST)
     }
 }
 
@@ -72,7 +78,15 @@ mod tests {
         let wait = |milliseconds| CheckpointPace::wait_after(Duration::from_millis(milliseconds));
         assert_eq!(wait(1), Duration::from_secs(2));
         assert_eq!(wait(700), Duration::from_secs(14));
-        assert_eq!(wait(90_000), Duration::from_secs(600));
+        assert_eq!(wait(90_000), Duration::from_secs(1800));
+    }
+
+    #[test]
+    fn what_may_be_of_use_is_replaced_late() {
+        let end = Progress { metrics: METRICS, ..Progress::default() };
+        let pace = CheckpointPace::late(Instant::now());
+        assert!(!after(500, &pace).is_due(&end));
+        assert!(after(601, &pace).is_due(&end));
     }
 
     #[test]
@@ -80,7 +94,7 @@ mod tests {
         let end = Progress { metrics: METRICS, ..Progress::default() };
         let mut pace = CheckpointPace::new(Instant::now());
         assert_eq!(pace.save(|| Err("full")), Err("full"));
-        assert!(!after(590, &pace).is_due(&end));
+        assert!(!after(500, &pace).is_due(&end));
         assert!(after(601, &pace).is_due(&end));
         assert_eq!(pace.save(|| Ok::<_, ()>(())), Ok(()));
         assert!(after(3, &pace).is_due(&end));

@@ -106,7 +106,7 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
     let corpus = read_corpus(&inputs, &words.learned, words.vocab.as_deref(), &args.cache)?;
     let boundary = args.boundary.into();
     catch_interrupts()?;
-    let mut watcher = Watcher::new(output, None, None);
+    let mut watcher = Watcher::new(output, None, None, false);
     let total = corpus.sentences.n_tokens() as u64;
     let counted = LagCounts::of(&corpus, lags, boundary, budget, &mut |done_tokens| {
         watcher.watch(&Progress {

@@ -173,7 +173,7 @@ impl<'a> Encoding<'a> {
             ));
         }
         catch_interrupts()?;
-        let mut watcher = Watcher::new(output, None, None);
+        let mut watcher = Watcher::new(output, None, None, false);
         let mut stopped = false;
         let mut watch = |done: usize| {
             let progress = Progress {

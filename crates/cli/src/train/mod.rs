@@ -217,7 +217,7 @@ impl TrainingArgs {
         catch_interrupts()?;
         let words = corpus.lexicon.vocab.len();
         output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(words)));
-        let watcher = Watcher::new(output, log, checkpoint_path);
+        let watcher = Watcher::new(output, log, checkpoint_path, self.resume);
         Ok(Training { args: self, started, corpus, n_tokens, valid, checkpoint, watcher })
     }
 

@@ -5,7 +5,7 @@ use crate::kit::{
     sums, twice,
 };
 use crate::transition::SMALLEST;
-use latens_cuda::{Blocks, Device, Listed, Sequences, Visits};
+use latens_cuda::{Blocks, Device, Listed, Sequences, StateTokens};
 use std::ops::Range;
 
 pub(crate) const KERNELS: &[&str] = &[
@@ -114,7 +114,8 @@ impl Text {
             begins.push(entries.len() as u32);
         }
         let end = |t: usize| {
-            u32::from(self.is_first(t)) * Visits::FIRST + u32::from(self.is_last(t)) * Visits::LAST
+            u32::from(self.is_first(t)) * StateTokens::FIRST
+                + u32::from(self.is_last(t)) * StateTokens::LAST
         };
         let ends: Vec<u32> = (0..self.n_tokens()).map(end).collect();
         let (begins, entries, ends) = (push(&begins), push(&entries), push(&ends));
@@ -147,9 +148,9 @@ impl Numbers {
         Blocks { ints: &self.ints.array, from, to }
     }
 
-    fn visits(&self) -> Visits<'_> {
+    fn state_tokens(&self) -> StateTokens<'_> {
         let [.., begins, entries, ends] = self.ranges.clone();
-        Visits { ints: &self.ints.array, begins, entries, ends }
+        StateTokens { ints: &self.ints.array, begins, entries, ends }
     }
 }
 
@@ -254,7 +255,7 @@ fn blocks_between_lists_are_gathered_in_parts() {
 }
 
 #[test]
-fn visits_of_states_are_summed() {
+fn state_tokens_are_summed() {
     let Some(device) = device() else { return };
     let mut rng = Rng::new(93);
     for &shape in SHAPES {
@@ -265,7 +266,7 @@ fn visits_of_states_are_summed() {
             let (numbers, nodes) = (text.put(&device), put(&device, &nodes));
             let [mut all, mut first, mut left] = [(); 3].map(|()| holes(&device, n));
             let out = (&mut all.array, &mut first.array, &mut left.array);
-            device.sum_listed(out, &nodes.array, &numbers.visits(), k).done(&what);
+            device.sum_listed(out, &nodes.array, &numbers.state_tokens(), k).done(&what);
             let got = |out| get(&device, &what, out);
             (got(&all), got(&first), got(&left))
         });
@@ -298,7 +299,7 @@ fn derivatives_of_transitions_between_lists_are_those_of_the_processor() {
             let [log_sums, left, blocks, alpha, weighted] =
                 [&log_sums, &left, &blocks, &alpha, &weighted].map(|values| put(&device, values));
             let (sequences, listed, visits) =
-                (numbers.sequences(), numbers.listed(), numbers.visits());
+                (numbers.sequences(), numbers.listed(), numbers.state_tokens());
             device
                 .listed_transition_gradient(
                     (&mut out.array, &log_sums.array),

@@ -5,7 +5,7 @@ use super::planned::Planned;
 use super::tables::Tables;
 use crate::support::Lists;
 use crate::tables::Kept;
-use latens_cuda::{CudaError, Device, Listed, Visits};
+use latens_cuda::{CudaError, Device, Listed, StateTokens};
 use std::ops::Range;
 
 /// Where the numbers of lists lie in a plan.
@@ -62,11 +62,16 @@ impl ListedPlan {
     }
 
     /// Adds the tokens of each state, of sentences that begin at `offsets`.
-    pub(super) fn visit(&mut self, ints: &mut Vec<u32>, offsets: &[u32], groups: &[u32]) {
+    pub(super) fn add_state_tokens(
+        &mut self,
+        ints: &mut Vec<u32>,
+        offsets: &[u32],
+        groups: &[u32],
+    ) {
         let mut ends = vec![0; groups.len()];
         for sentence in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
-            ends[sentence[0] as usize] |= Visits::FIRST;
-            ends[sentence[1] as usize - 1] |= Visits::LAST;
+            ends[sentence[0] as usize] |= StateTokens::FIRST;
+            ends[sentence[1] as usize - 1] |= StateTokens::LAST;
         }
         let (states, k) = (&ints[self.states.clone()], self.k);
         let of_token = |(t, &group): (usize, &u32)| {
@@ -124,7 +129,7 @@ impl Tables {
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
-        (listed, visits): (&Listed<'_>, &Visits<'_>),
+        (listed, visits): (&Listed<'_>, &StateTokens<'_>),
         n: usize,
     ) -> Result<(), CudaError> {
         self.place_listed(device, planned, listed, n)?;

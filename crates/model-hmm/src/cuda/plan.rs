@@ -47,7 +47,7 @@ impl Plan {
     /// The tokens of a batch and the blocks between them; only what scores need. Short lists of states are gone through if
     /// those that take part are given.
     pub(super) fn to_score(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
-        let lists = kept.zip(lists(support));
+        let lists = kept.zip(lists(support, batch.n_tokens()));
         if support.n_clusters() == 1 && lists.is_none() {
             return Plan::in_steps(support, batch);
         }
@@ -166,7 +166,7 @@ impl Plan {
     fn learn_listed(&mut self, n_slots: usize) {
         let Some(mut listed) = self.listed.take() else { return };
         let (offsets, groups) = (self.of(&self.offsets).to_vec(), self.of(&self.clusters).to_vec());
-        listed.visit(&mut self.ints, &offsets, &groups);
+        listed.add_state_tokens(&mut self.ints, &offsets, &groups);
         let visits = groups.iter().enumerate().map(|(t, &group)| (group, t as u32)).collect();
         self.visits = self.group(visits);
         // The counts of a slot are those of its group.
@@ -241,9 +241,20 @@ pub(super) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
     begin..ints.len()
 }
 
-/// The lists of states that are gone through, if words have such; others are rows of all states with zeros.
-pub(super) fn lists(support: &Support) -> Option<&Lists> {
-    support.short_lists().filter(|lists| lists.n <= MAX_STATES)
+/// The lists of states that are gone through for so many tokens, if words have such; others are rows of all states with
+/// zeros.
+pub(super) fn lists(support: &Support, n_tokens: usize) -> Option<&Lists> {
+    /// What is scored at a time, if there is so much.
+    const SCORED: usize = 4096;
+    let is_room = |lists: &&Lists| n_tokens.max(SCORED) <= max_listed_tokens(support, lists);
+    support.short_lists().filter(|lists| lists.n <= MAX_STATES).filter(is_room)
+}
+
+/// For how many tokens lists are gone through at a time. Each may need a block of its own, of the pairs of states of two
+/// lists; all together have no more numbers than all pairs of states, or 1 GiB of them.
+pub(super) fn max_listed_tokens(support: &Support, lists: &Lists) -> usize {
+    const ROOM: usize = 1 << 28;
+    support.n_states().pow(2).max(ROOM) / lists.n.pow(2)
 }
 
 /// The clusters of each token and the one before it, in order.

@@ -3,7 +3,7 @@
 use super::listed::ListedPlan;
 use super::plan::{GroupPlan, Plan};
 use latens_cuda::{
-    Array, Blocks, CudaError, Device, Groups, Listed, Precision, Sequences, Steps, Visits,
+    Array, Blocks, CudaError, Device, Groups, Listed, Precision, Sequences, StateTokens, Steps,
 };
 use std::ops::Range;
 
@@ -38,9 +38,9 @@ impl<'a> Planned<'a> {
     }
 
     /// The tokens of each state of lists.
-    pub(super) fn visits_of_states(&self) -> Option<Visits<'a>> {
+    pub(super) fn state_tokens(&self) -> Option<StateTokens<'a>> {
         let ListedPlan { begins, entries, ends, .. } = self.plan.listed.clone()?;
-        Some(Visits { ints: self.ints, begins, entries, ends })
+        Some(StateTokens { ints: self.ints, begins, entries, ends })
     }
 
     pub(super) fn previous(&self) -> (&'a Array<u32>, Range<usize>) {

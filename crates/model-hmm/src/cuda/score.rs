@@ -2,7 +2,7 @@
 //! are used are kept.
 
 use super::CudaLearner;
-use super::plan::{Plan, lists};
+use super::plan::{Plan, lists, max_listed_tokens};
 use super::planned::Planned;
 use crate::tables::{Batch, Kept};
 use latens_cuda::{CudaError, Listed, Precision};
@@ -11,7 +11,7 @@ use latens_cuda::{CudaError, Listed, Precision};
 const MAX_BLOCK_NUMBERS: usize = 1 << 32;
 
 /// About how many rows of logits a score makes at a time.
-const ROWS: usize = 4096;
+const ROWS: usize = if cfg!(test) { 24 } else { 4096 };
 
 impl CudaLearner<'_> {
     /// Σ ln p of a batch, whose blocks must have room.
@@ -73,13 +73,15 @@ impl CudaLearner<'_> {
         self.device.after(&self.side)?;
         let (mut sum, mut part) = (0.0, Batch::default());
         // One call for as many sentences as possible, since each makes all logits.
-        let (k, m) = match lists(self.support) {
-            Some(lists) => (lists.n, lists.len()),
-            None => (kept.k, self.support.n_clusters()),
+        let max_tokens = match lists(self.support, 1) {
+            Some(lists) => max_listed_tokens(self.support, lists),
+            None => {
+                let max_blocks = (MAX_BLOCK_NUMBERS / kept.k.pow(2)).max(1);
+                let m = self.support.n_clusters();
+                let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
+                max_tokens.min(MAX_BLOCK_NUMBERS / kept.k)
+            }
         };
-        let max_blocks = (MAX_BLOCK_NUMBERS / k.pow(2)).max(1);
-        let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
-        let max_tokens = max_tokens.min(MAX_BLOCK_NUMBERS / k);
         for batch in batches {
             if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
                 sum += self.score(&std::mem::take(&mut part), &kept)?;

@@ -69,7 +69,11 @@ impl Tables {
         let n_values = (plan.n_tokens() * k).next_power_of_two();
         device.reserve(&mut self.local, n_values)?;
         device.reserve(&mut self.alpha, n_values)?;
-        device.reserve(&mut self.blocks, plan.n_blocks() * k * k)?;
+        let n_block_numbers = plan.n_blocks() * k * k;
+        // Of clusters there are only so many pairs; of words always new ones.
+        let is_listed = plan.listed.is_some();
+        let room = if is_listed { n_block_numbers.next_power_of_two() } else { n_block_numbers };
+        device.reserve(&mut self.blocks, room)?;
         device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
     }
 
@@ -179,7 +183,7 @@ impl Tables {
         planned: &Planned<'_>,
         sizes: (usize, usize),
     ) -> Result<(), CudaError> {
-        if let (Some(listed), Some(visits)) = (planned.listed(), planned.visits_of_states()) {
+        if let (Some(listed), Some(visits)) = (planned.listed(), planned.state_tokens()) {
             let (logits, of) = ((&mut self.logits, &self.log_sums), (&self.left, &self.blocks));
             let (factors, sequences) = ((&self.alpha, &self.weighted), planned.sequences());
             return device
@@ -199,7 +203,7 @@ impl Tables {
         (k, n): (usize, usize),
         (is_half, precision): (bool, Precision),
     ) -> Result<(), CudaError> {
-        if let (Some(listed), Some(visits)) = (planned.listed(), planned.visits_of_states()) {
+        if let (Some(listed), Some(visits)) = (planned.listed(), planned.state_tokens()) {
             return self.expect_listed(device, planned, (&listed, &visits), n);
         }
         let sequences = planned.sequences();

@@ -183,6 +183,7 @@ fn all_constraints_and_parameterizations_learn_alike() {
         (Parameterization::Scalar, Constraint::Uniform, 0.25, 60, 2),
         // Short lists are gone through.
         (Parameterization::Neural, Constraint::Uniform, 0.0, 64, 8),
+        (Parameterization::Factored, Constraint::Uniform, 0.5, 64, 8),
         (Parameterization::Neural, Constraint::Uniform, 0.5, 64, 16),
         (Parameterization::Scalar, Constraint::Uniform, 0.25, 64, 16),
     ] {
@@ -202,12 +203,19 @@ fn all_constraints_and_parameterizations_learn_alike() {
 #[test]
 fn learning_repeats_and_goes_on_from_a_checkpoint() {
     let params = HmmParams { n_states: 256, n_clusters: 4, dim: 32, ..HmmParams::default() };
-    let (support, mut rng) = (support(&params, 90), Rng::new(8));
-    let first = first_state(&params, &support, &mut rng);
+    repeats(&params);
+    // Over short lists.
+    let (n_clusters, constraint) = (32, Constraint::Uniform);
+    repeats(&HmmParams { n_clusters, constraint, ..params });
+}
+
+fn repeats(params: &HmmParams) {
+    let (support, mut rng) = (support(params, 90), Rng::new(8));
+    let first = first_state(params, &support, &mut rng);
     let sentences = sentences(90, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
     let kept = Kept::all(&support);
-    let open = |state: &LearnerState| cuda(&params, &support, state, Precision::Fast);
+    let open = |state: &LearnerState| cuda(params, &support, state, Precision::Fast);
     let (Some(mut whole), Some(mut begun)) = (open(&first), open(&first)) else { return };
     for _ in 0..4 {
         step(&mut whole, &batch, &kept);
@@ -217,7 +225,7 @@ fn learning_repeats_and_goes_on_from_a_checkpoint() {
     }
     let middle = begun.state().unwrap();
     let mut resumed = open(&middle).unwrap();
-    let mut on_cpu = CpuLearner::new(&params, &support, parameters(&params, &support), middle);
+    let mut on_cpu = CpuLearner::new(params, &support, parameters(params, &support), middle);
     for _ in 0..2 {
         let (a, b) = (step(&mut resumed, &batch, &kept), step(&mut on_cpu, &batch, &kept));
         assert!((a - b).abs() < 1e-2 * a.abs(), "the processor goes on: {a} and {b}");

@@ -159,7 +159,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         thousands(text.n_tokens()),
         thousands(text.len())
     ));
-    let mut watcher = Watcher::new(output, log, Some(checkpoint_path.clone()));
+    let mut watcher = Watcher::new(output, log, Some(checkpoint_path.clone()), args.resume);
     let preprocessing =
         Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
     let training = TaggedTraining { text: &text, column: args.column(), preprocessing };
