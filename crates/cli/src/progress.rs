@@ -41,6 +41,8 @@ pub(crate) struct Watcher {
     started: Instant,
     phase: &'static str,
     phase_started: Instant,
+    /// What was done when the phase was first heard of: by an earlier run, if this one goes on from it.
+    done_before: u64,
     last_line: Instant,
     log: Option<File>,
     /// Whether the log has lines of this run.
@@ -85,6 +87,7 @@ impl Watcher {
             started: now,
             phase: "",
             phase_started: now,
+            done_before: 0,
             last_line: now,
             log,
             has_logged: false,
@@ -145,6 +148,7 @@ impl Watcher {
         if new_phase {
             self.phase = progress.phase;
             self.phase_started = Instant::now();
+            self.done_before = progress.done;
         }
         match &self.bar {
             Some(bar) => {
@@ -153,6 +157,8 @@ impl Watcher {
                     bar.set_style(style(progress.total.is_some()));
                     bar.set_message(progress.phase);
                     bar.set_length(progress.total.unwrap_or(0));
+                    bar.set_position(progress.done);
+                    bar.reset_eta();
                 }
                 bar.set_prefix(metrics_text(progress));
                 bar.set_position(progress.done);
@@ -172,8 +178,9 @@ impl Watcher {
         if let Some(total) = progress.total {
             line += &format!("/{total} {}", progress.unit);
             let elapsed = self.phase_started.elapsed().as_secs_f64();
-            if progress.done > 0 && progress.done < total {
-                let left = elapsed * (total - progress.done) as f64 / progress.done as f64;
+            let done_since = progress.done.saturating_sub(self.done_before);
+            if done_since > 0 && progress.done < total {
+                let left = elapsed * (total - progress.done) as f64 / done_since as f64;
                 line += &format!(", {left:.0} s left");
             }
         } else {
@@ -306,6 +313,17 @@ mod tests {
         let began = Instant::now() - Duration::from_secs(60);
         assert!(!pace(Some(Path::new("old")), began).is_due(&progress));
         assert!(pace(None, began).is_due(&progress));
+    }
+
+    #[test]
+    fn the_time_left_counts_what_this_run_has_done() {
+        let mut watcher = quiet_watcher(None, None);
+        let at = |done| Progress { phase: "learn", done, total: Some(100), ..Progress::default() };
+        assert!(watcher.watch(&at(90)).is_continue());
+        watcher.phase_started -= Duration::from_secs(10);
+        // Five in ten seconds, so another five take as long.
+        assert!(watcher.line(&at(95)).contains(", 10 s left"), "{}", watcher.line(&at(95)));
+        assert!(!watcher.line(&at(90)).contains("left"));
     }
 
     #[test]
