@@ -129,7 +129,7 @@ impl Tables {
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
-        (listed, visits): (&Listed<'_>, &StateTokens<'_>),
+        (listed, tokens): (&Listed<'_>, &StateTokens<'_>),
         n: usize,
     ) -> Result<(), CudaError> {
         self.place_listed(device, planned, listed, n)?;
@@ -138,7 +138,7 @@ impl Tables {
         let (sequences, k) = (planned.sequences(), listed.k);
         device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
         let out = (&mut self.visits, &mut self.start_counts, &mut self.left);
-        device.sum_listed(out, &self.nodes, visits, k)?;
+        device.sum_listed(out, &self.nodes, tokens, k)?;
         // The sums of words' tokens, in the place of what is no longer needed.
         device.sum_groups(&mut self.listed_start, &self.nodes, &planned.visits(), k)?;
         device.clear(&mut self.emitted)?;

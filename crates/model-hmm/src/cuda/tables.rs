@@ -183,11 +183,11 @@ impl Tables {
         planned: &Planned<'_>,
         sizes: (usize, usize),
     ) -> Result<(), CudaError> {
-        if let (Some(listed), Some(visits)) = (planned.listed(), planned.state_tokens()) {
+        if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
             let (logits, of) = ((&mut self.logits, &self.log_sums), (&self.left, &self.blocks));
             let (factors, sequences) = ((&self.alpha, &self.weighted), planned.sequences());
             return device
-                .listed_transition_gradient(logits, of, factors, &sequences, &listed, &visits);
+                .listed_transition_gradient(logits, of, factors, &sequences, &listed, &tokens);
         }
         let block_of = (planned.ints, planned.plan.block_of.clone());
         let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
@@ -203,8 +203,8 @@ impl Tables {
         (k, n): (usize, usize),
         (is_half, precision): (bool, Precision),
     ) -> Result<(), CudaError> {
-        if let (Some(listed), Some(visits)) = (planned.listed(), planned.state_tokens()) {
-            return self.expect_listed(device, planned, (&listed, &visits), n);
+        if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
+            return self.expect_listed(device, planned, (&listed, &tokens), n);
         }
         let sequences = planned.sequences();
         device.place(&mut self.local, &self.emission, &sequences, k)?;
