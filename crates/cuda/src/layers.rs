@@ -1,7 +1,7 @@
 //! Layers of networks: rows of numbers in, rows of numbers out.
 
 use crate::device::{for_each, grid, launch};
-use crate::{Array, CudaError, Device};
+use crate::{Array, CudaError, Device, Number};
 use cudarc::driver::PushKernelArg;
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ impl Device {
             "whole rows"
         );
         let table = table.0.at(table.1);
-        let config = for_each(n * dim);
+        let config = warps(n);
         let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
         let idxs = idxs.0.at(idxs.1);
         launch!(self, "gather_rows", config, &mut out.0, &stride, &first, &table, &idxs, &n, &dim)
@@ -65,7 +65,7 @@ impl Device {
             "whole rows"
         );
         let mut table = table.0.at_mut(table.1);
-        let config = for_each(n * dim);
+        let config = warps(n);
         let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
         let idxs = idxs.0.at(idxs.1);
         launch!(self, "add_to_rows", config, &mut table, &idxs, &rows.0, &stride, &first, &n, &dim)
@@ -150,9 +150,9 @@ impl Device {
 
     /// The derivative before a ReLU with value y, of n rows: `scale` · d_y where y > 0; and its column sums, which are
     /// added to `bias`. `partial` is scratch.
-    pub fn relu_backward(
+    pub fn relu_backward<T: Number>(
         &self,
-        d_z: &mut Array<f32>,
+        d_z: &mut Array<T>,
         (y, d_y): (&Array<f32>, &Array<f32>),
         n: usize,
         scale: f32,
@@ -160,9 +160,7 @@ impl Device {
         partial: &mut Array<f32>,
     ) -> Result<(), CudaError> {
         let (dim, n_parts) = (bias.len(), n.div_ceil(ROWS_OF_PART));
-        for array in [&*d_z, y, d_y] {
-            assert!(n * dim <= array.len(), "whole rows");
-        }
+        assert!(n * dim <= d_z.len().min(y.len()).min(d_y.len()), "whole rows");
         if n == 0 {
             return Ok(());
         }
@@ -171,7 +169,7 @@ impl Device {
         let (n, dim) = (n as i32, dim as i32);
         launch!(
             self,
-            "relu_backward",
+            T::RELU_BACKWARD,
             config,
             &mut d_z.0,
             &mut partial.0,
@@ -182,93 +180,6 @@ impl Device {
             &scale
         )?;
         self.add_column_sums((gradient, bias.clone()), partial, n_parts, Columns::all(bias.len()))
-    }
-
-    /// The layer norm of a + b; keeps what its backward pass needs.
-    pub fn norm_of_sum(
-        &self,
-        out: &mut Array<f32>,
-        (normalised, inverse_deviation): (&mut Array<f32>, &mut Array<f32>),
-        (a, b): (&Array<f32>, &Array<f32>),
-        (weights, gain, offset): (&Array<f32>, Range<usize>, Range<usize>),
-        n: usize,
-    ) -> Result<(), CudaError> {
-        let dim = gain.len();
-        for array in [&*out, normalised, a, b] {
-            assert!(n * dim <= array.len(), "whole rows");
-        }
-        assert!(n <= inverse_deviation.len() && offset.len() == dim, "a deviation for each row");
-        let (gain, offset) = (weights.at(gain), weights.at(offset));
-        let config = warps(n);
-        let (n, dim) = (n as i32, dim as i32);
-        launch!(
-            self,
-            "norm_of_sum",
-            config,
-            &mut out.0,
-            &mut normalised.0,
-            &mut inverse_deviation.0,
-            &a.0,
-            &b.0,
-            &gain,
-            &offset,
-            &n,
-            &dim
-        )
-    }
-
-    /// The derivative by what was normalised, of n rows; those of gain and offset are added. `partial` is scratch.
-    pub fn norm_backward(
-        &self,
-        d_x: &mut Array<f32>,
-        d_y: &Array<f32>,
-        (normalised, inverse_deviation): (&Array<f32>, &Array<f32>),
-        (weights, gradient, gain, offset): (
-            &Array<f32>,
-            &mut Array<f32>,
-            Range<usize>,
-            Range<usize>,
-        ),
-        n: usize,
-        partial: &mut Array<f32>,
-    ) -> Result<(), CudaError> {
-        /// Warps of a part, of which each has sums of its own; few for long rows, for which there is less room.
-        const WARPS: usize = 8;
-        const ROOM: usize = 48 << 10;
-        let (dim, n_parts) = (gain.len(), n.div_ceil(ROWS_OF_PART));
-        for array in [&*d_x, d_y, normalised] {
-            assert!(n * dim <= array.len(), "whole rows");
-        }
-        assert!(n <= inverse_deviation.len(), "a deviation for each row");
-        let room_of_warp = 2 * dim * size_of::<f32>();
-        let n_warps = WARPS.min(ROOM / room_of_warp);
-        assert!(dim <= MAX_DIM, "rows of at most so many numbers");
-        if n == 0 {
-            return Ok(());
-        }
-        self.reserve(partial, n_parts * 2 * dim)?;
-        let gains = weights.at(gain.clone());
-        let mut config = grid((n_parts.max(1), 1, 1), (32 * n_warps, 1));
-        config.shared_mem_bytes = (n_warps * room_of_warp) as u32;
-        let (n, dim_of) = (n as i32, dim as i32);
-        launch!(
-            self,
-            "norm_backward",
-            config,
-            &mut d_x.0,
-            &mut partial.0,
-            &d_y.0,
-            &normalised.0,
-            &inverse_deviation.0,
-            &gains,
-            &n,
-            &dim_of
-        )?;
-        for (out, first) in [(gain, 0), (offset, dim)] {
-            let columns = Columns { stride: 2 * dim, first };
-            self.add_column_sums((gradient, out), partial, n_parts, columns)?;
-        }
-        Ok(())
     }
 
     /// Adds the sums of some columns of n rows.
@@ -294,7 +205,7 @@ impl Device {
     /// The nearest number of half precision of each.
     pub fn to_half(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
         assert!(n <= out.len() && n <= x.len(), "a place for each number");
-        let (config, n) = (for_each(n), n as i64);
+        let (config, n) = (for_each(n / 4), n as i64);
         launch!(self, "to_half", config, &mut out.0, &x.0, &n)
     }
 
@@ -307,7 +218,7 @@ impl Device {
         (n, dim): (usize, usize),
     ) -> Result<(), CudaError> {
         assert!(n * dim <= out.len().min(x.len()) && n <= factors.len(), "whole rows");
-        let (config, n, dim) = (for_each(n * dim), n as i32, dim as i32);
+        let (config, n, dim) = (for_each(n * dim / 4), n as i32, dim as i32);
         launch!(self, "scaled_to_bf16", config, &mut out.0, &x.0, &factors.0, &n, &dim)
     }
 
@@ -319,23 +230,25 @@ impl Device {
         (n, dim): (usize, usize),
     ) -> Result<(), CudaError> {
         assert!(n * dim <= x.len() && n <= factors.len(), "whole rows");
-        let (config, n, dim) = (for_each(n * dim), n as i32, dim as i32);
+        let (config, n, dim) = (for_each(n * dim / 4), n as i32, dim as i32);
         launch!(self, "scale_rows", config, &mut x.0, &factors.0, &n, &dim)
     }
 
-    /// The nearest bf16 of each number.
-    pub fn to_bf16(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
-        assert!(n <= out.len() && n <= x.len(), "a place for each number");
-        let (config, n) = (for_each(n), n as i64);
-        launch!(self, "to_bf16", config, &mut out.0, &x.0, &n)
+    /// The nearest bf16 of each number of a part of an array.
+    pub fn to_bf16(
+        &self,
+        out: &mut Array<u16>,
+        x: (&Array<f32>, Range<usize>),
+    ) -> Result<(), CudaError> {
+        let n = x.1.len();
+        assert!(n <= out.len(), "a place for each number");
+        let (config, n, x) = (for_each(n / 4), n as i64, x.0.at(x.1));
+        launch!(self, "to_bf16", config, &mut out.0, &x, &n)
     }
 }
 
-/// The longest row of a norm: two rows of sums lie in the 48 KiB that a part has.
-pub const MAX_DIM: usize = 6_144;
-
 /// How many rows' sums are made at a time; the kernels have the same number.
-const ROWS_OF_PART: usize = 16;
+pub(crate) const ROWS_OF_PART: usize = 16;
 
 /// A block of threads for each row of n numbers.
 fn of_rows(n_rows: usize, n: usize) -> cudarc::driver::LaunchConfig {

@@ -16,6 +16,7 @@
 mod device;
 mod product;
 mod layers;
+mod norms;
 mod transition;
 mod emission;
 mod recursion;
@@ -27,11 +28,12 @@ mod recurrent;
 
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
-pub use layers::{Columns, MAX_DIM, RowGroups};
+pub use layers::{Columns, RowGroups};
 pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
+pub use norms::NormWeights;
 pub use optimizer::{AdamWStep, StepResult};
-pub use product::{Precision, Transposed};
+pub use product::{Number, Precision, Transposed};
 pub use recurrent::{Fresh, Squash, WordGroups};
 pub use recursion::{Groups, MAX_STATES, Sequences};
 pub use transition::Blocks;

@@ -3,7 +3,7 @@
 use crate::device::failed_with;
 use crate::{Array, CudaError, Device};
 use cudarc::cublas::{result, sys};
-use cudarc::driver::{DevicePtr, DevicePtrMut};
+use cudarc::driver::{DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits};
 use std::ops::Range;
 
 /// How a matrix in memory enters a product.
@@ -20,12 +20,104 @@ pub enum Transposed {
 pub enum Precision {
     /// In single precision.
     Full,
-    /// With factors of 11 significant bits (TF32, half precision), and derivatives of transitions of 8 (bf16).
+    /// With factors of 11 significant bits (TF32, half precision), and derivatives of 8 (bf16).
     Fast,
 }
 
 /// A factor: an array, where it begins, and how it enters.
 type Factor<'a, T> = (&'a Array<T>, Range<usize>, Transposed);
+
+/// What derivatives inside networks are made of, and the factors of the products they are in: numbers of single
+/// precision, or bf16.
+pub trait Number: DeviceRepr + ValidAsZeroBits + Sized {
+    /// The kernels that write such derivatives.
+    #[doc(hidden)]
+    const RELU_BACKWARD: &'static str;
+    #[doc(hidden)]
+    const NORM_BACKWARD: &'static str;
+
+    /// Some numbers of single precision as such numbers; `room` is for those that are not the same.
+    fn factor<'a>(
+        device: &Device,
+        values: (&'a Array<f32>, Range<usize>),
+        room: &'a mut Array<Self>,
+    ) -> Result<(&'a Array<Self>, Range<usize>), CudaError>;
+
+    /// Of the same numbers in both kinds, such ones.
+    fn either<'a>(single: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<Self>;
+
+    /// out = scale · out + A B, as [`Device::multiply`].
+    ///
+    /// # Panics
+    /// If an array is too short.
+    fn multiply(
+        device: &Device,
+        out: (&mut Array<f32>, Range<usize>),
+        scale: f32,
+        a: Factor<'_, Self>,
+        b: Factor<'_, Self>,
+        sizes: (usize, usize, usize),
+    ) -> Result<(), CudaError>;
+}
+
+impl Number for f32 {
+    const RELU_BACKWARD: &'static str = "relu_backward";
+    const NORM_BACKWARD: &'static str = "norm_backward";
+
+    fn factor<'a>(
+        _: &Device,
+        values: (&'a Array<f32>, Range<usize>),
+        _: &'a mut Array<f32>,
+    ) -> Result<(&'a Array<f32>, Range<usize>), CudaError> {
+        Ok(values)
+    }
+
+    fn either<'a>(single: &'a Array<f32>, _: &'a Array<u16>) -> &'a Array<f32> {
+        single
+    }
+
+    fn multiply(
+        device: &Device,
+        out: (&mut Array<f32>, Range<usize>),
+        scale: f32,
+        a: Factor<'_, f32>,
+        b: Factor<'_, f32>,
+        sizes: (usize, usize, usize),
+    ) -> Result<(), CudaError> {
+        device.multiply(out, scale, a, b, sizes, Precision::Full)
+    }
+}
+
+impl Number for u16 {
+    const RELU_BACKWARD: &'static str = "relu_backward_bf16";
+    const NORM_BACKWARD: &'static str = "norm_backward_bf16";
+
+    fn factor<'a>(
+        device: &Device,
+        values: (&'a Array<f32>, Range<usize>),
+        room: &'a mut Array<u16>,
+    ) -> Result<(&'a Array<u16>, Range<usize>), CudaError> {
+        let n = values.1.len();
+        device.reserve(room, n)?;
+        device.to_bf16(room, values)?;
+        Ok((room, 0..n))
+    }
+
+    fn either<'a>(_: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<u16> {
+        bf16
+    }
+
+    fn multiply(
+        device: &Device,
+        out: (&mut Array<f32>, Range<usize>),
+        scale: f32,
+        a: Factor<'_, u16>,
+        b: Factor<'_, u16>,
+        sizes: (usize, usize, usize),
+    ) -> Result<(), CudaError> {
+        device.multiply_bf16(out, scale, a, b, sizes)
+    }
+}
 
 impl Device {
     /// out = scale · out + A B, where out is n × m and A is n × k.

@@ -93,7 +93,7 @@ impl<'a> CudaLearner<'a> {
         let source = match params.parameterization {
             Parameterization::Scalar => Source::Logits(Logits::new(layout, (n, support.k))),
             Parameterization::Neural | Parameterization::Factored => {
-                Source::Networks(Box::new(Networks::new(&device, params, layout, n)?))
+                Source::Networks(Box::new(Networks::new(&device, params, layout, n, precision)?))
             }
         };
         Ok(CudaLearner {

@@ -5,9 +5,8 @@ use crate::learner::LearnerState;
 use crate::params::WordVectors;
 use latens_model::{Device, FitError, check_that};
 
-/// The most states of a word, and the longest embedding, that the device's kernels have room for.
+/// The most states of a word that the device's kernels have room for.
 const MAX_STATES_OF_WORD: usize = 5_824;
-const MAX_DIM: usize = 6_144;
 
 /// Refuses what cannot be learned on the device.
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
@@ -19,7 +18,6 @@ pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
             task.support.k > MAX_STATES_OF_WORD && task.support.n_clusters() > 1,
             "so many states for one word",
         ),
-        (params.dim > MAX_DIM, "so long embeddings"),
     ];
     for (is_so, what) in words {
         let must = format!("`cpu` for a model with {what}");

@@ -18,22 +18,55 @@ __device__ float warp_sum(float x) {
     return x;
 }
 
-// out[r, col .. col + dim] = table[idxs[r]]
-extern "C" __global__ void gather_rows(float* out, int stride, int col, const float* table, const unsigned* idxs,
-                                       int n, int dim) {
-    // Division by 32 bits: numbers of 64 take ten times as long.
-    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
-        unsigned r = at / (unsigned)dim, c = at % (unsigned)dim;
-        out[(long long)r * stride + col + c] = table[(long long)idxs[r] * dim + c];
+// The nearest bf16, ties to even; what is not a number stays none.
+__device__ unsigned short bf16_of(float x) {
+    if (x != x) return 0x7FC0;
+    unsigned bits = __float_as_uint(x);
+    return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Two numbers as bf16, the first in the lower half.
+__device__ unsigned two_bf16(float x, float y) {
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+}
+
+__device__ unsigned short half_of(float x) {
+    unsigned short half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+    return half;
+}
+
+// Numbers are written as they are, or as bf16.
+__device__ void write(float* out, float x) { *out = x; }
+__device__ void write(unsigned short* out, float x) { *out = bf16_of(x); }
+__device__ void write_four(float* out, float4 x) { *(float4*)out = x; }
+__device__ void write_four(unsigned short* out, float4 x) {
+    *(uint2*)out = make_uint2(two_bf16(x.x, x.y), two_bf16(x.z, x.w));
+}
+
+// out[r, col .. col + dim] = table[idxs[r]]; a warp for each row.
+extern "C" __global__ void gather_rows(float* __restrict__ out, int stride, int col, const float* __restrict__ table,
+                                       const unsigned* __restrict__ idxs, int n, int dim) {
+    int n_warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
+    for (int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32; r < n; r += n_warps) {
+        const float* row = table + (long long)idxs[r] * dim;
+        float* to = out + (long long)r * stride + col;
+#pragma unroll 8
+        for (int c = lane; c < dim; c += 32) to[c] = row[c];
     }
 }
 
-// table[idxs[r]] += rows[r, col .. col + dim], all idxs different.
-extern "C" __global__ void add_to_rows(float* table, const unsigned* idxs, const float* rows, int stride, int col,
-                                       int n, int dim) {
-    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
-        unsigned r = at / (unsigned)dim, c = at % (unsigned)dim;
-        table[(long long)idxs[r] * dim + c] += rows[(long long)r * stride + col + c];
+// table[idxs[r]] += rows[r, col .. col + dim], all idxs different; a warp for each row.
+extern "C" __global__ void add_to_rows(float* __restrict__ table, const unsigned* __restrict__ idxs,
+                                       const float* __restrict__ rows, int stride, int col, int n, int dim) {
+    int n_warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
+    for (int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32; r < n; r += n_warps) {
+        const float* row = rows + (long long)r * stride + col;
+        float* to = table + (long long)idxs[r] * dim;
+#pragma unroll 8
+        for (int c = lane; c < dim; c += 32) to[c] += row[c];
     }
 }
 
@@ -61,72 +94,131 @@ extern "C" __global__ void add_to_square(float* table, const float* values, cons
     for (int c = threadIdx.x; c < n; c += blockDim.x) row[idxs[c]] += values[(long long)blockIdx.x * n + c];
 }
 
+// dropout(relu(x)) of the number at a place.
+__device__ float dropped_relu(float x, float rate, unsigned long long seed, unsigned long long place) {
+    float y = fmaxf(x, 0.0f);
+    if (rate > 0.0f) y = uniform_of(seed, place) < rate ? 0.0f : y * (1.0f / (1.0f - rate));
+    return y;
+}
+
 // x = dropout(relu(x + bias))
 extern "C" __global__ void bias_relu(float* x, const float* bias, int n, int dim, float rate,
                                      unsigned long long seed) {
-    float scale = 1.0f / (1.0f - rate);
-    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x) {
-        float y = fmaxf(x[at] + bias[at % (unsigned)dim], 0.0f);
-        if (rate > 0.0f) y = uniform_of(seed, at) < rate ? 0.0f : y * scale;
-        x[at] = y;
-    }
+    // Division by 32 bits: numbers of 64 take ten times as long.
+    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x)
+        x[at] = dropped_relu(x[at] + bias[at % (unsigned)dim], rate, seed, at);
 }
 
 // The sums of columns are made in two steps, of parts of ROWS_OF_PART rows each, so that they always come in the same order.
 #define ROWS_OF_PART 16
 
-// d_z = scale * d_y where y > 0, else 0; partial[p] = the column sums of d_z of part p. 64 x 4 threads: a thread has
-// four columns of every fourth row.
-extern "C" __global__ void relu_backward(float* d_z, float* partial, const float* y, const float* d_y, int n, int dim,
-                                         float scale) {
-    __shared__ float sums[4][256];
-    int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART), thread = threadIdx.y * 64 + threadIdx.x;
+// A thread has four columns of every fourth row of a part, or as many of them as there are: 64 x 4 threads go over 256
+// columns at a time. Rows of a multiple of four begin where four numbers can be read at once.
+struct Columns {
+    int first, n;
+    bool is_whole;
+};
+
+__device__ Columns columns_from(int begin, int dim) {
+    int first = begin + threadIdx.x * 4;
+    return {first, min(4, dim - first), dim % 4 == 0};
+}
+
+__device__ float4 read_columns(const float* row, Columns of) {
+    row += of.first;
+    if (of.is_whole) return *(const float4*)row;
+    return make_float4(row[0], of.n > 1 ? row[1] : 0.0f, of.n > 2 ? row[2] : 0.0f, of.n > 3 ? row[3] : 0.0f);
+}
+
+template <class Number>
+__device__ void write_columns(Number* row, Columns of, float4 x) {
+    row += of.first;
+    if (of.is_whole) return write_four(row, x);
+    write(row, x.x);
+    if (of.n > 1) write(row + 1, x.y);
+    if (of.n > 2) write(row + 2, x.z);
+    if (of.n > 3) write(row + 3, x.w);
+}
+
+__device__ float4 scaled(float4 x, float scale) {
+    return make_float4(scale * x.x, scale * x.y, scale * x.z, scale * x.w);
+}
+
+__device__ void add_to(float4& sum, float4 x) { sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w; }
+
+// x where y > 0, else 0.
+__device__ float4 where_positive(float4 y, float4 x) {
+    return make_float4(y.x > 0.0f ? x.x : 0.0f, y.y > 0.0f ? x.y : 0.0f, y.z > 0.0f ? x.z : 0.0f,
+                       y.w > 0.0f ? x.w : 0.0f);
+}
+
+// out = the sums of columns over the rows of a part. All threads must come here.
+__device__ void sum_part(float* out, int begin, int dim, float4 sum, float (*sums)[256]) {
+    *(float4*)&sums[threadIdx.y][threadIdx.x * 4] = sum;
+    __syncthreads();
+    int thread = threadIdx.y * 64 + threadIdx.x;
+    if (begin + thread < dim)
+        out[begin + thread] = sums[0][thread] + sums[1][thread] + sums[2][thread] + sums[3][thread];
+    __syncthreads();
+}
+
+// d_z = scale * d_y where y > 0, else 0; partial[p] = the column sums of d_z of part p.
+template <class Number>
+__device__ void relu_backward_as(Number* __restrict__ d_z, float* __restrict__ partial, const float* __restrict__ y,
+                                 const float* __restrict__ d_y, int n, int dim, float scale) {
+    __shared__ __align__(16) float sums[4][256];
+    int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART);
     for (int begin = 0; begin < dim; begin += 256) {
-        float sum[4] = {0, 0, 0, 0};
-        int c = begin + threadIdx.x * 4;
+        Columns of = columns_from(begin, dim);
+        float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
         for (int i = 0; i < ROWS_OF_PART; i += 4) {
             int r = first + i + threadIdx.y;
-            long long at = (long long)r * dim + c;
-            if (r >= last) continue;
-            if (dim % 4 == 0 && c < dim) {
-                float4 out = *(const float4*)(y + at), d = *(const float4*)(d_y + at);
-                d.x = out.x > 0.0f ? scale * d.x : 0.0f, d.y = out.y > 0.0f ? scale * d.y : 0.0f;
-                d.z = out.z > 0.0f ? scale * d.z : 0.0f, d.w = out.w > 0.0f ? scale * d.w : 0.0f;
-                *(float4*)(d_z + at) = d;
-                sum[0] += d.x, sum[1] += d.y, sum[2] += d.z, sum[3] += d.w;
-            } else {
-                for (int e = 0; e < 4 && c + e < dim; e++) {
-                    float d = y[at + e] > 0.0f ? scale * d_y[at + e] : 0.0f;
-                    d_z[at + e] = d;
-                    sum[e] += d;
-                }
-            }
+            if (r >= last || of.n <= 0) continue;
+            long long at = (long long)r * dim;
+            float4 d = where_positive(read_columns(y + at, of), scaled(read_columns(d_y + at, of), scale));
+            write_columns(d_z + at, of, d);
+            add_to(sum, d);
         }
-        for (int e = 0; e < 4; e++) sums[threadIdx.y][threadIdx.x * 4 + e] = sum[e];
-        __syncthreads();
-        if (begin + thread < dim)
-            partial[(long long)blockIdx.x * dim + begin + thread] =
-                sums[0][thread] + sums[1][thread] + sums[2][thread] + sums[3][thread];
-        __syncthreads();
+        sum_part(partial + (long long)blockIdx.x * dim, begin, dim, sum, sums);
     }
 }
 
-// The layer norm of a + b: a warp for each row.
-extern "C" __global__ void norm_of_sum(float* out, float* normalised, float* inverse_deviation, const float* a,
-                                       const float* b, const float* gain, const float* offset, int n, int dim) {
+extern "C" __global__ void relu_backward(float* d_z, float* partial, const float* y, const float* d_y, int n, int dim,
+                                         float scale) {
+    relu_backward_as(d_z, partial, y, d_y, n, dim, scale);
+}
+
+extern "C" __global__ void relu_backward_bf16(unsigned short* d_z, float* partial, const float* y, const float* d_y,
+                                              int n, int dim, float scale) {
+    relu_backward_as(d_z, partial, y, d_y, n, dim, scale);
+}
+
+// The layer norm of a + dropout(relu(b + bias)), of which the latter takes the place of b: a warp for each row.
+extern "C" __global__ void norm_of_sum(float* __restrict__ out, float* __restrict__ normalised,
+                                       float* __restrict__ inverse_deviation, const float* __restrict__ a,
+                                       float* __restrict__ b, const float* __restrict__ bias,
+                                       const float* __restrict__ gain, const float* __restrict__ offset, int n,
+                                       int dim, float rate, unsigned long long seed) {
     int r = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (r >= n) return;
     long long at = (long long)r * dim;
     float sum = 0;
-    for (int c = lane; c < dim; c += 32) sum += a[at + c] + b[at + c];
+#pragma unroll 8
+    for (int c = lane; c < dim; c += 32) {
+        float y = dropped_relu(b[at + c] + bias[c], rate, seed, at + c);
+        b[at + c] = y;
+        sum += a[at + c] + y;
+    }
     float mean = warp_sum(sum) / dim, squares = 0;
+#pragma unroll 8
     for (int c = lane; c < dim; c += 32) {
         float x = a[at + c] + b[at + c] - mean;
         squares += x * x;
     }
     float inverse = 1.0f / sqrtf(warp_sum(squares) / dim + 1e-5f);
     if (lane == 0) inverse_deviation[r] = inverse;
+#pragma unroll 8
     for (int c = lane; c < dim; c += 32) {
         float x = (a[at + c] + b[at + c] - mean) * inverse;
         normalised[at + c] = x;
@@ -134,38 +226,69 @@ extern "C" __global__ void norm_of_sum(float* out, float* normalised, float* inv
     }
 }
 
-// d_x of the norm, and the derivatives of gain and offset of each part: partial[p] has those of the gain, then those of
-// the offset. A warp does the rows warp, warp + 8, ... of its part; `sums` has room for 2 * 8 * dim numbers.
-extern "C" __global__ void norm_backward(float* d_x, float* partial, const float* d_y, const float* normalised,
-                                         const float* inverse_deviation, const float* gain, int n, int dim) {
-    extern __shared__ float sums[];
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
-    float* own = sums + 2 * warp * dim;
-    for (int c = lane; c < 2 * dim; c += 32) own[c] = 0;
-    __syncwarp();
-    int last = min(n, (int)(blockIdx.x + 1) * ROWS_OF_PART);
-    for (int r = blockIdx.x * ROWS_OF_PART + warp; r < last; r += n_warps) {
+// Back through the norm of a + y to the sum, and through the ReLU that y came from to d_z, by d_out; and the derivatives
+// of bias, gain and offset of each part, one after the other in partial[p]. First a warp finds what the columns of a row
+// have in common.
+template <class Number>
+__device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__ d_z, float* __restrict__ partial,
+                                 const float* __restrict__ d_out, const float* __restrict__ normalised,
+                                 const float* __restrict__ inverse_deviation, const float* __restrict__ y,
+                                 const float* __restrict__ gain, int n, int dim, float scale) {
+    __shared__ __align__(16) float sums[4][256];
+    __shared__ float means[ROWS_OF_PART], slopes[ROWS_OF_PART];
+    int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART);
+    int warp = (threadIdx.y * 64 + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    for (int r = first + warp; r < last; r += 8) {
         long long at = (long long)r * dim;
-        float sum = 0, slope = 0;
+        float mean = 0, slope = 0;
+#pragma unroll 8
         for (int c = lane; c < dim; c += 32) {
-            float d = d_y[at + c], x = normalised[at + c];
-            own[c] += d * x;
-            own[dim + c] += d;
-            sum += d * gain[c];
-            slope += d * gain[c] * x;
+            float d = d_out[at + c] * gain[c];
+            mean += d;
+            slope += d * normalised[at + c];
         }
-        float mean = warp_sum(sum) / dim;
-        slope = warp_sum(slope) / dim;
-        float inverse = inverse_deviation[r];
-        for (int c = lane; c < dim; c += 32)
-            d_x[at + c] = inverse * (d_y[at + c] * gain[c] - mean - normalised[at + c] * slope);
+        mean = warp_sum(mean) / dim, slope = warp_sum(slope) / dim;
+        if (lane == 0) means[r - first] = mean, slopes[r - first] = slope;
     }
     __syncthreads();
-    for (int c = threadIdx.x; c < 2 * dim; c += blockDim.x) {
-        float sum = 0;
-        for (int w = 0; w < n_warps; w++) sum += sums[2 * w * dim + c];
-        partial[(long long)blockIdx.x * 2 * dim + c] = sum;
+    for (int begin = 0; begin < dim; begin += 256) {
+        Columns of = columns_from(begin, dim);
+        float4 d_bias = make_float4(0, 0, 0, 0), d_gain = d_bias, d_offset = d_bias, g = d_bias;
+        // The gain lies anywhere among the weights.
+        if (of.n > 0) g = read_columns(gain, {of.first, of.n, false});
+#pragma unroll
+        for (int i = 0; i < ROWS_OF_PART; i += 4) {
+            int r = first + i + threadIdx.y;
+            if (r >= last || of.n <= 0) continue;
+            long long at = (long long)r * dim;
+            float4 d = read_columns(d_out + at, of), x = read_columns(normalised + at, of);
+            float mean = means[i + threadIdx.y], slope = slopes[i + threadIdx.y];
+            float4 by_sum = make_float4(d.x * g.x - mean - x.x * slope, d.y * g.y - mean - x.y * slope,
+                                        d.z * g.z - mean - x.z * slope, d.w * g.w - mean - x.w * slope);
+            by_sum = scaled(by_sum, inverse_deviation[r]);
+            float4 by_z = where_positive(read_columns(y + at, of), scaled(by_sum, scale));
+            write_columns(d_sum + at, of, by_sum);
+            write_columns(d_z + at, of, by_z);
+            add_to(d_bias, by_z), add_to(d_offset, d);
+            add_to(d_gain, make_float4(d.x * x.x, d.y * x.y, d.z * x.z, d.w * x.w));
+        }
+        float* out = partial + (long long)blockIdx.x * 3 * dim;
+        sum_part(out, begin, dim, d_bias, sums);
+        sum_part(out + dim, begin, dim, d_gain, sums);
+        sum_part(out + 2 * dim, begin, dim, d_offset, sums);
     }
+}
+
+extern "C" __global__ void norm_backward(float* d_sum, float* d_z, float* partial, const float* d_out,
+                                         const float* normalised, const float* inverse_deviation, const float* y,
+                                         const float* gain, int n, int dim, float scale) {
+    norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
+}
+
+extern "C" __global__ void norm_backward_bf16(float* d_sum, unsigned short* d_z, float* partial, const float* d_out,
+                                              const float* normalised, const float* inverse_deviation,
+                                              const float* y, const float* gain, int n, int dim, float scale) {
+    norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
 }
 
 // out += the sums of `dim` columns from `first` on of n rows of `stride` numbers; 32 x 32 threads.
@@ -183,36 +306,42 @@ extern "C" __global__ void add_column_sums(float* out, const float* partial, int
     out[c] += sum;
 }
 
-// The nearest bf16, ties to even; what is not a number stays none.
-__device__ unsigned short bf16_of(float x) {
-    if (x != x) return 0x7FC0;
-    unsigned bits = __float_as_uint(x);
-    return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
+// How many times four numbers can be read at a time: none unless they lie at a multiple of 16 bytes.
+__device__ long long fours(const float* x, long long n) { return (unsigned long long)x % 16 == 0 ? n / 4 : 0; }
 
 extern "C" __global__ void to_half(unsigned short* out, const float* x, long long n) {
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x) {
-        unsigned short half;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x[at]));
-        out[at] = half;
+    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
+    for (long long at = first; at < fours(x, n); at += step) {
+        float4 four = ((const float4*)x)[at];
+        unsigned low = half_of(four.x) | (unsigned)half_of(four.y) << 16;
+        unsigned high = half_of(four.z) | (unsigned)half_of(four.w) << 16;
+        ((uint2*)out)[at] = make_uint2(low, high);
     }
+    for (long long at = 4 * fours(x, n) + first; at < n; at += step) out[at] = half_of(x[at]);
 }
 
 extern "C" __global__ void to_bf16(unsigned short* out, const float* x, long long n) {
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x)
-        out[at] = bf16_of(x[at]);
+    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
+    for (long long at = first; at < fours(x, n); at += step) write_four(out + 4 * at, ((const float4*)x)[at]);
+    for (long long at = 4 * fours(x, n) + first; at < n; at += step) out[at] = bf16_of(x[at]);
 }
 
-// out[r] = scale[r] x[r]
+// out[r] = scale[r] x[r]; both may be the same.
+template <class Number>
+__device__ void scale_rows_as(Number* out, const float* x, const float* scale, int n, int dim) {
+    unsigned first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+    if (dim % 4 == 0) {
+        for (unsigned at = first; at < (unsigned)n * dim / 4; at += step)
+            write_four(out + 4ll * at, scaled(((const float4*)x)[at], scale[at / ((unsigned)dim / 4)]));
+        return;
+    }
+    for (unsigned at = first; at < (unsigned)n * dim; at += step) write(out + at, scale[at / (unsigned)dim] * x[at]);
+}
+
 extern "C" __global__ void scaled_to_bf16(unsigned short* out, const float* x, const float* scale, int n, int dim) {
-    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x)
-        out[at] = bf16_of(scale[at / (unsigned)dim] * x[at]);
+    scale_rows_as(out, x, scale, n, dim);
 }
 
-// x[r] *= scale[r]
 extern "C" __global__ void scale_rows(float* x, const float* scale, int n, int dim) {
-    for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x)
-        x[at] *= scale[at / (unsigned)dim];
+    scale_rows_as(x, x, scale, n, dim);
 }

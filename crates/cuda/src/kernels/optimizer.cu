@@ -13,9 +13,12 @@ __device__ double block_sum_of_doubles(double x, double* shared) {
 extern "C" __global__ void square_sums(double* partial, const float* x, long long n) {
     __shared__ double shared[32];
     double sum = 0;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x)
-        sum += (double)x[at] * x[at];
+    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
+    for (long long at = first; at < n / 4; at += step) {
+        float4 four = ((const float4*)x)[at];
+        sum += (double)four.x * four.x + (double)four.y * four.y + (double)four.z * four.z + (double)four.w * four.w;
+    }
+    for (long long at = n / 4 * 4 + first; at < n; at += step) sum += (double)x[at] * x[at];
     sum = block_sum_of_doubles(sum, shared);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -38,18 +41,34 @@ extern "C" __global__ void step_scale(double* result, const double* partial, int
     result[1] = is_sound ? -per_token * (norm > clip ? clip / norm : 1.0) : nan("");
 }
 
+// The constants of a step.
+struct AdamW {
+    float beta_1, beta_2, rest_1, rest_2, epsilon, kept, rate, root_scale;
+};
+
+__device__ void adamw_of(float& weight, float& mean, float& square, float g, const AdamW& step) {
+    mean = step.beta_1 * mean + step.rest_1 * g;
+    square = step.beta_2 * square + step.rest_2 * g * g;
+    weight = step.kept * weight - step.rate * mean / (sqrtf(square) * step.root_scale + step.epsilon);
+}
+
 // One step; none if the scale is lost.
 extern "C" __global__ void adamw(float* weights, float* mean, float* square, const float* gradient, long long n,
                                  const double* result, float beta_1, float beta_2, float rest_1, float rest_2,
                                  float epsilon, float kept, float rate, float root_scale) {
+    AdamW constants = {beta_1, beta_2, rest_1, rest_2, epsilon, kept, rate, root_scale};
     float scale = (float)result[1];
     if (!isfinite(scale)) return;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
-         at += (long long)gridDim.x * blockDim.x) {
-        float g = gradient[at] * scale;
-        float m = beta_1 * mean[at] + rest_1 * g, v = beta_2 * square[at] + rest_2 * g * g;
-        mean[at] = m;
-        square[at] = v;
-        weights[at] = kept * weights[at] - rate * m / (sqrtf(v) * root_scale + epsilon);
+    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
+    for (long long at = first; at < n / 4; at += step) {
+        float4 w = ((float4*)weights)[at], m = ((float4*)mean)[at], s = ((float4*)square)[at];
+        float4 g = ((const float4*)gradient)[at];
+        adamw_of(w.x, m.x, s.x, g.x * scale, constants);
+        adamw_of(w.y, m.y, s.y, g.y * scale, constants);
+        adamw_of(w.z, m.z, s.z, g.z * scale, constants);
+        adamw_of(w.w, m.w, s.w, g.w * scale, constants);
+        ((float4*)weights)[at] = w, ((float4*)mean)[at] = m, ((float4*)square)[at] = s;
     }
+    for (long long at = n / 4 * 4 + first; at < n; at += step)
+        adamw_of(weights[at], mean[at], square[at], gradient[at] * scale, constants);
 }

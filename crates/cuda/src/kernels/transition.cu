@@ -154,55 +154,43 @@ extern "C" __global__ void gather_blocks_half(float* blocks, const unsigned shor
     }
 }
 
-// Two numbers as bf16, the first in the lower half.
-__device__ unsigned two_bf16(float x, float y) {
-    unsigned two;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
-    return two;
-}
-
 // Threads of a row, and how many times eight numbers each of them can hold.
 #define ROW_THREADS 512
 #define ROW_EIGHTS 4
 
+// The larger of each of two pairs of numbers of half precision.
+__device__ unsigned max_of_pairs(unsigned a, unsigned b) {
+    unsigned max;
+    asm("max.f16x2 %0, %1, %2;" : "=r"(max) : "r"(a), "r"(b));
+    return max;
+}
+
+__device__ float power_of_two(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // Minus the probabilities take the place of the logits, in bf16: as wide, and with the range that small ones need. Those
-// of the blocks that are used are also written in full. Where a row is short enough, threads hold it and make every
-// exponential once; else they read their numbers twice.
-extern "C" __global__ void __launch_bounds__(ROW_THREADS, 2)
+// of the blocks that are used are also written in full. Where a row is short enough threads hold it as it is, which
+// leaves room for more of them; else they read their numbers twice.
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, 3)
     minus_probabilities_half(unsigned short* logits, float* blocks, const int* block_of, int k, int n) {
+    const float LOG2_E = 1.44269504f;
     __shared__ float shared[32];
     long long i = blockIdx.x;
     int m = n / k;
     const int* used = block_of + i / k * m;
-    Eight* row = (Eight*)(logits + i * n);
-    bool held = n / 8 <= ROW_EIGHTS * ROW_THREADS;
-    float values[ROW_EIGHTS][8], log_sum, scale;
-    if (held) {
-        float max = -INFINITY, sum = 0;
+    uint4* row = (uint4*)(logits + i * n);
+    bool is_held = n / 8 <= ROW_EIGHTS * ROW_THREADS;
+    // A probability is scale 2^(logit log2(e) - top).
+    float top, scale;
+    auto first = [&](unsigned two) { return power_of_two(fmaf(of_half((unsigned short)two), LOG2_E, -top)); };
+    auto second = [&](unsigned two) { return power_of_two(fmaf(of_half((unsigned short)(two >> 16)), LOG2_E, -top)); };
+    auto put = [&](int c, uint4 x) {
+        float a[8] = {first(x.x), second(x.x), first(x.y), second(x.y), first(x.z), second(x.z), first(x.w), second(x.w)};
 #pragma unroll
-        for (int h = 0; h < ROW_EIGHTS; h++) {
-            int c = h * ROW_THREADS + threadIdx.x;
-            Eight eight;
-            if (c < n / 8) eight = row[c];
-#pragma unroll
-            for (int e = 0; e < 8; e++) {
-                values[h][e] = c < n / 8 ? of_half(eight.x[e]) : -INFINITY;
-                max = fmaxf(max, values[h][e]);
-            }
-        }
-        max = block_max(max, shared);
-#pragma unroll
-        for (int h = 0; h < ROW_EIGHTS; h++)
-#pragma unroll
-            for (int e = 0; e < 8; e++) {
-                values[h][e] = __expf(values[h][e] - max);
-                sum += values[h][e];
-            }
-        scale = 1.0f / block_sum(sum, shared);
-    } else {
-        log_sum = log_sum_of_half(row, n, shared);
-    }
-    auto write = [&](int c, const float a[8]) {
+        for (int e = 0; e < 8; e++) a[e] *= scale;
         unsigned j = c * 8;
         int u = used[j / (unsigned)k];
         if (u >= 0) {
@@ -210,26 +198,37 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, 2)
 #pragma unroll
             for (int e = 0; e < 8; e++) block[e] = at_least(a[e], SMALLEST_TRANSITION);
         }
-        uint4 out = {two_bf16(-a[0], -a[1]), two_bf16(-a[2], -a[3]), two_bf16(-a[4], -a[5]), two_bf16(-a[6], -a[7])};
-        *(uint4*)(row + c) = out;
+        row[c] = make_uint4(two_bf16(-a[0], -a[1]), two_bf16(-a[2], -a[3]), two_bf16(-a[4], -a[5]),
+                            two_bf16(-a[6], -a[7]));
     };
-    if (held) {
+    if (!is_held) {
+        top = log_sum_of_half((const Eight*)row, n, shared) * LOG2_E;
+        scale = 1.0f;
+        for (int c = threadIdx.x; c < n / 8; c += ROW_THREADS) put(c, row[c]);
+        return;
+    }
+    const unsigned NONE = 0xFC00FC00; // minus infinity, twice
+    uint4 held[ROW_EIGHTS];
+    unsigned max = NONE;
 #pragma unroll
-        for (int h = 0; h < ROW_EIGHTS; h++) {
-            int c = h * ROW_THREADS + threadIdx.x;
-            if (c >= n / 8) continue;
+    for (int h = 0; h < ROW_EIGHTS; h++) {
+        int c = h * ROW_THREADS + threadIdx.x;
+        held[h] = c < n / 8 ? row[c] : make_uint4(NONE, NONE, NONE, NONE);
+        max = max_of_pairs(max, max_of_pairs(max_of_pairs(held[h].x, held[h].y), max_of_pairs(held[h].z, held[h].w)));
+    }
+    float larger = fmaxf(of_half((unsigned short)max), of_half((unsigned short)(max >> 16)));
+    top = block_max(larger, shared) * LOG2_E;
+    float sum = 0;
 #pragma unroll
-            for (int e = 0; e < 8; e++) values[h][e] *= scale;
-            write(c, values[h]);
-        }
-    } else {
-        for (int c = threadIdx.x; c < n / 8; c += ROW_THREADS) {
-            Eight eight = row[c];
-            float a[8];
+    for (int h = 0; h < ROW_EIGHTS; h++) {
+        uint4 x = held[h];
+        sum += first(x.x) + second(x.x) + first(x.y) + second(x.y) + first(x.z) + second(x.z) + first(x.w) + second(x.w);
+    }
+    scale = 1.0f / block_sum(sum, shared);
 #pragma unroll
-            for (int e = 0; e < 8; e++) a[e] = __expf(of_half(eight.x[e]) - log_sum);
-            write(c, a);
-        }
+    for (int h = 0; h < ROW_EIGHTS; h++) {
+        int c = h * ROW_THREADS + threadIdx.x;
+        if (c < n / 8) put(c, held[h]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Numbers of 16 bits.
 
-use crate::kit::{Done, Rng, WIDE, device, get, holes, put, twice};
+use crate::kit::{Done, Framed, Rng, WIDE, device, framed, get, holes, put, twice};
+use latens_cuda::Device;
 
 pub(crate) const KERNELS: &[&str] = &["to_half", "to_bf16", "scaled_to_bf16"];
 
@@ -130,6 +131,31 @@ fn all_sizes(n: usize, rng: &mut Rng) -> Vec<f32> {
     (0..n).map(&mut drawn).collect()
 }
 
+/// Derivatives on the device, of either kind.
+pub(crate) enum Derivatives {
+    Single(Framed<f32>),
+    Bf16(Framed<u16>),
+}
+
+impl Derivatives {
+    /// Room for n of them.
+    pub(crate) fn holes(device: &Device, n: usize, is_bf16: bool) -> Derivatives {
+        match is_bf16 {
+            false => Derivatives::Single(holes(device, n)),
+            true => Derivatives::Bf16(holes(device, n)),
+        }
+    }
+
+    pub(crate) fn get(&self, device: &Device, what: &str) -> Vec<f32> {
+        match self {
+            Derivatives::Single(array) => get(device, what, array),
+            Derivatives::Bf16(array) => {
+                BF16.decode_all(&get(device, what, array)).into_iter().map(|x| x as f32).collect()
+            }
+        }
+    }
+}
+
 fn assert_bits(what: &str, format: Format, got: &[u16], x: &[f32]) {
     assert_eq!(got.len(), x.len(), "{what}");
     for (i, (&got, &x)) in got.iter().zip(x).enumerate() {
@@ -150,11 +176,19 @@ fn numbers_are_rounded_to_the_nearest() {
         let (a, b) = twice(&bf16, || {
             let (x, mut a, mut b) = (put(&device, &x), holes(&device, n), holes(&device, n));
             device.to_half(&mut a.array, &x.array, n).done(&half);
-            device.to_bf16(&mut b.array, &x.array, n).done(&bf16);
+            device.to_bf16(&mut b.array, x.part()).done(&bf16);
             (get(&device, &half, &a), get(&device, &bf16, &b))
         });
         assert_bits(&half, HALF, &a, &x);
         assert_bits(&bf16, BF16, &b, &x);
+        // Not where four can be read at a time.
+        let what = format!("to_bf16: {n} numbers from the middle of an array");
+        let got = twice(&what, || {
+            let (x, mut out) = (framed(&device, &x), holes(&device, n));
+            device.to_bf16(&mut out.array, x.part()).done(&what);
+            get(&device, &what, &out)
+        });
+        assert_bits(&what, BF16, &got, &x);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Rows of numbers: copies, sums, and the ReLU.
 
+use crate::formats::Derivatives;
 use crate::kit::{
-    Done, EXACT, ROUNDED, Rng, SINGLE, Sum, WIDE, assert_near, device, framed, get, holes,
+    BF16, Done, EXACT, ROUNDED, Rng, SINGLE, Sum, WIDE, assert_near, device, framed, get, holes,
     is_dropped, put, sums, twice,
 };
 use latens_cuda::{Columns, RowGroups};
@@ -14,6 +15,7 @@ pub(crate) const KERNELS: &[&str] = &[
     "add_to_square",
     "bias_relu",
     "relu_backward",
+    "relu_backward_bf16",
     "add_column_sums",
     "scale_rows",
 ];
@@ -172,22 +174,36 @@ fn derivatives_pass_where_the_relu_did() {
             let scale = 1.25f32;
             let y: Vec<f32> = (0..n * dim).map(|_| rng.normal().max(0.0)).collect();
             let (d_y, before) = (rng.normals(n * dim), rng.normals(dim));
-            let (d_z, d_bias) = twice(&what, || {
+            let backward = |d_z: &mut Derivatives| {
                 let (y, d_y) = (put(&device, &y), put(&device, &d_y));
-                let (mut d_z, mut gradient) = (holes(&device, n * dim), framed(&device, &before));
-                let mut partial = device.zeros(0).done(&what);
+                let (mut gradient, mut partial) =
+                    (framed(&device, &before), device.zeros(0).done(&what));
                 let (inputs, out) = ((&y.array, &d_y.array), gradient.part_mut());
-                device
-                    .relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial)
-                    .done(&what);
-                (get(&device, &what, &d_z), get(&device, &what, &gradient))
-            });
+                match d_z {
+                    Derivatives::Single(d_z) => {
+                        device.relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial)
+                    }
+                    Derivatives::Bf16(d_z) => {
+                        device.relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial)
+                    }
+                }
+                .done(&what);
+                get(&device, &what, &gradient)
+            };
             let passed = |at: usize| if y[at] > 0.0 { 1.25 * f64::from(d_y[at]) } else { 0.0 };
             let expected: Vec<Sum> = (0..n * dim).map(|at| passed(at).into()).collect();
-            assert_near(&format!("{what}, d_z"), &d_z, &expected, ROUNDED);
-            let mut expected = sums(&before);
-            (0..n * dim).for_each(|at| expected[at % dim] += passed(at));
-            assert_near(&format!("{what}, bias"), &d_bias, &expected, SINGLE);
+            let mut expected_bias = sums(&before);
+            (0..n * dim).for_each(|at| expected_bias[at % dim] += passed(at));
+            for (is_bf16, tolerance) in [(false, ROUNDED), (true, BF16)] {
+                let (d_z, d_bias) = twice(&what, || {
+                    let mut d_z = Derivatives::holes(&device, n * dim, is_bf16);
+                    let d_bias = backward(&mut d_z);
+                    (d_z.get(&device, &what), d_bias)
+                });
+                let what = format!("{what}, bf16 {is_bf16}");
+                assert_near(&format!("{what}, d_z"), &d_z, &expected, tolerance);
+                assert_near(&format!("{what}, bias"), &d_bias, &expected_bias, SINGLE);
+            }
         }
     }
 }

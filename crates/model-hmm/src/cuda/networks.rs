@@ -7,7 +7,7 @@ use super::tables::Tables;
 use super::{Place, Weights, range};
 use crate::params::HmmParams;
 use crate::states::Use;
-use latens_cuda::{CudaError, Device, Precision, Transposed};
+use latens_cuda::{CudaError, Device, Number, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -22,7 +22,27 @@ pub(super) struct Networks {
     start: Residual,
     transition: Residual,
     emission: Residual,
-    scratch: Scratch,
+    scratch: AnyScratch,
+}
+
+/// Memory for backward passes, exact or fast.
+enum AnyScratch {
+    Full(Scratch<f32>),
+    Fast(Scratch<u16>),
+}
+
+impl AnyScratch {
+    fn new(
+        device: &Device,
+        n: usize,
+        dim: usize,
+        precision: Precision,
+    ) -> Result<AnyScratch, CudaError> {
+        Ok(match precision {
+            Precision::Full => AnyScratch::Full(Scratch::new(device, n, dim)?),
+            Precision::Fast => AnyScratch::Fast(Scratch::new(device, n, dim)?),
+        })
+    }
 }
 
 impl Networks {
@@ -32,6 +52,7 @@ impl Networks {
         params: &HmmParams,
         layout: &Layout,
         n: usize,
+        precision: Precision,
     ) -> Result<Networks, CudaError> {
         let net = |name: &str| Residual::new(device, layout, name, n);
         Ok(Networks {
@@ -44,7 +65,7 @@ impl Networks {
             start: net("start")?,
             transition: net("transition")?,
             emission: net("emission")?,
-            scratch: Scratch::new(device, n, params.dim)?,
+            scratch: AnyScratch::new(device, n, params.dim, precision)?,
         })
     }
 
@@ -136,7 +157,7 @@ impl Networks {
         is_half: bool,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let Place { device, side, precision, .. } = *place;
+        let Place { side, precision, .. } = *place;
         let n = kept.n;
         self.backward_start(side, learned, n, tables)?;
         let Weights { weights, gradient } = &mut *learned;
@@ -150,14 +171,12 @@ impl Networks {
             precision,
         )?;
         self.backward_transition(place, planned, (kept.k, n), is_half, tables)?;
-        for (net, of) in [(&mut self.start, Use::Start), (&mut self.emission, Use::Emit)] {
-            let (x, d_x) = self.states.vectors_and_gradients(of);
-            net.backward(side, learned, x, d_x, n, &mut self.scratch, precision)?;
+        let Networks { states, start, transition, emission, scratch, .. } = self;
+        let nets = [start, emission, transition];
+        match scratch {
+            AnyScratch::Full(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
+            AnyScratch::Fast(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
         }
-        device.after(side)?;
-        let (x, d_x) = self.states.vectors_and_gradients(Use::From);
-        self.transition.backward(device, learned, x, d_x, n, &mut self.scratch, precision)?;
-        self.states.backward(device, learned, kept, &mut self.scratch, precision)
     }
 
     fn backward_start(
@@ -188,25 +207,46 @@ impl Networks {
         use Transposed::{No, Yes};
         let Place { device, precision, .. } = *place;
         let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
-        let from = &self.transition.out;
-        let (to, d_to) = self.states.vectors_and_gradients(Use::To);
-        let d_from = &mut self.transition.d_out;
-        let d_to = (d_to, vectors.clone());
+        let Residual { out: from, d_out: d_from, .. } = &mut self.transition;
         if !is_half {
             tables.transition_gradient(device, planned, (k, n))?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let (from, to) = ((from, vectors.clone(), No), (to, vectors.clone(), No));
-            device.multiply((d_from, vectors), 0.0, g(No), to, (n, dim, n), precision)?;
-            return device.multiply(d_to, 1.0, g(Yes), from, (n, dim, n), precision);
+            let (to, (d_to, kept)) = self.states.vectors_and_gradients::<f32>(Use::To);
+            let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
+            device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
+            return device.multiply((d_to, vectors), kept, g(Yes), from, (n, dim, n), precision);
         }
         // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
         let g = |transposed| (&tables.half_logits, all.clone(), transposed);
-        device.to_bf16(&mut tables.half_to, to, n * dim)?;
-        let to = (&tables.half_to, vectors.clone(), No);
+        let (to, (d_to, kept)) = self.states.vectors_and_gradients::<u16>(Use::To);
+        let to = (to, vectors.clone(), No);
         device.multiply_bf16((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
         device.scale_rows(d_from, &tables.left, (n, dim))?;
         device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
-        let from = (&tables.half_from, vectors, No);
-        device.multiply_bf16(d_to, 1.0, g(Yes), from, (n, dim, n))
+        let from = (&tables.half_from, vectors.clone(), No);
+        device.multiply_bf16((d_to, vectors), kept, g(Yes), from, (n, dim, n))
     }
+}
+
+/// Derivatives by what networks give ─▶ the gradient: of starts and emissions at the side, then of transitions, then of
+/// what all are made of.
+fn backward_nets<T: Number>(
+    place: &Place<'_>,
+    learned: &mut Weights,
+    states: &mut StateVectors,
+    [start, emission, transition]: [&mut Residual; 3],
+    kept: KeptStates<'_>,
+    scratch: &mut Scratch<T>,
+) -> Result<(), CudaError> {
+    let Place { device, side, .. } = *place;
+    for (device, net, of) in
+        [(side, start, Use::Start), (side, emission, Use::Emit), (device, transition, Use::From)]
+    {
+        if of == Use::From {
+            device.after(side)?;
+        }
+        let (x, d_x) = states.vectors_and_gradients(of);
+        net.backward(device, learned, x, d_x, kept.n, scratch)?;
+    }
+    states.backward(device, learned, kept, scratch)
 }

@@ -1,7 +1,7 @@
 //! The residual layer on the device; see `latens_nn::Residual` for what it computes.
 
 use super::Weights;
-use latens_cuda::{Array, CudaError, Device, Precision, Transposed};
+use latens_cuda::{Array, CudaError, Device, NormWeights, Number, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Residual {
     inner: (Range<usize>, Range<usize>),
-    outer: (Range<usize>, Range<usize>),
-    gain: Range<usize>,
-    offset: Range<usize>,
+    outer: Range<usize>,
+    /// Those of the norm, and the bias of the outer layer.
+    norm: NormWeights,
     n_in: usize,
     dim: usize,
     /// The rate of dropout of the last forward pass.
@@ -24,20 +24,32 @@ pub(super) struct Residual {
     pub(super) d_out: Array<f32>,
 }
 
-/// Memory that all layers share in their backward passes.
+/// Memory that all layers share in their backward passes, in which factors are of type T.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct Scratch<T> {
     d_sum: Array<f32>,
-    d_outer: Array<f32>,
-    pub(super) partial: Array<f32>,
+    /// By what is before a ReLU.
+    d_z: Array<T>,
+    /// For factors that are of another type.
+    input: Array<T>,
+    weight: Array<T>,
+    partial: Array<f32>,
 }
 
-impl Scratch {
-    pub(super) fn new(device: &Device, n_rows: usize, dim: usize) -> Result<Scratch, CudaError> {
-        let zeros = || device.zeros(n_rows * dim);
-        Ok(Scratch { d_sum: zeros()?, d_outer: zeros()?, partial: device.zeros(1)? })
+impl<T: Number> Scratch<T> {
+    pub(super) fn new(device: &Device, n_rows: usize, dim: usize) -> Result<Scratch<T>, CudaError> {
+        Ok(Scratch {
+            d_sum: device.zeros(n_rows * dim)?,
+            d_z: device.zeros(n_rows * dim)?,
+            input: device.zeros(1)?,
+            weight: device.zeros(1)?,
+            partial: device.zeros(1)?,
+        })
     }
 }
+
+/// Where derivatives go, and how much of what is there stays: all, or nothing.
+pub(super) type Added<'a> = (&'a mut Array<f32>, f32);
 
 impl Residual {
     /// The layer whose weights are named `name.…`, with room for `n_rows` rows.
@@ -48,15 +60,15 @@ impl Residual {
         n_rows: usize,
     ) -> Result<Residual, CudaError> {
         let weight = |part: &str| super::range(layout, &format!("{name}.{part}"));
-        let (offset, inner) = (weight("norm.offset"), weight("inner.weight"));
-        let dim = offset.len();
+        let [bias, gain, offset] = ["outer.bias", "norm.gain", "norm.offset"].map(weight);
+        assert!(bias.end == gain.start && gain.end == offset.start, "weights of a norm in a row");
+        let (dim, inner) = (offset.len(), weight("inner.weight"));
         let zeros = || device.zeros(n_rows * dim);
         Ok(Residual {
             n_in: inner.len() / dim,
             inner: (inner, weight("inner.bias")),
-            outer: (weight("outer.weight"), weight("outer.bias")),
-            gain: weight("norm.gain"),
-            offset,
+            outer: weight("outer.weight"),
+            norm: NormWeights { all: bias.start..offset.end },
             dim,
             rate: 0.0,
             inner_out: zeros()?,
@@ -87,65 +99,78 @@ impl Residual {
         device.multiply(out, 0.0, x, w, (n, dim, n_in), precision)?;
         device.bias_relu(&mut self.inner_out, (weights, bias), n, (rate, seed))?;
 
-        let (weight, bias) = self.outer.clone();
         let out = (&mut self.outer_out, 0..n * dim);
-        let (d, w) = ((&self.inner_out, 0..n * dim, No), (weights, weight, Yes));
+        let (d, w) = ((&self.inner_out, 0..n * dim, No), (weights, self.outer.clone(), Yes));
         device.multiply(out, 0.0, d, w, (n, dim, dim), precision)?;
-        let seed = seed ^ 0x5bf0_3635_dcf9_8d2b;
-        device.bias_relu(&mut self.outer_out, (weights, bias), n, (rate, seed))?;
-
         device.norm_of_sum(
             &mut self.out,
             (&mut self.normalised, &mut self.inverse_deviation),
-            (&self.inner_out, &self.outer_out),
-            (weights, self.gain.clone(), self.offset.clone()),
+            (&self.inner_out, &mut self.outer_out),
+            (weights, &self.norm),
             n,
+            (rate, seed ^ 0x5bf0_3635_dcf9_8d2b),
         )
     }
 
     /// Adds the derivatives of weights, and those of `x` to `d_x`, given `d_out`.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
-    pub(super) fn backward(
+    pub(super) fn backward<T: Number>(
         &mut self,
         device: &Device,
         learned: &mut Weights,
-        x: &Array<f32>,
-        d_x: &mut Array<f32>,
+        x: &Array<T>,
+        d_x: Added<'_>,
         n: usize,
-        scratch: &mut Scratch,
-        precision: Precision,
+        scratch: &mut Scratch<T>,
     ) -> Result<(), CudaError> {
-        use Transposed::{No, Yes};
         let Residual { n_in, dim, .. } = *self;
-        let (all, scale) = (0..n * dim, 1.0 / (1.0 - self.rate));
-        let Scratch { d_sum, d_outer, partial } = scratch;
-        let Weights { weights, gradient } = learned;
+        let scale = 1.0 / (1.0 - self.rate);
+        let Scratch { d_sum, d_z, input, weight, partial } = scratch;
         device.norm_backward(
-            d_sum,
+            (d_sum, d_z),
             &self.d_out,
-            (&self.normalised, &self.inverse_deviation),
-            (weights, gradient, self.gain.clone(), self.offset.clone()),
-            n,
+            (&self.normalised, &self.inverse_deviation, &self.outer_out),
+            (&learned.weights, &mut learned.gradient, &self.norm),
+            (n, scale),
             partial,
         )?;
+        let (input, _) = T::factor(device, (&self.inner_out, 0..n * dim), input)?;
+        let layer = Linear { weight: self.outer.clone(), n_in: dim, dim };
+        layer.backward(device, learned, (input, d_z), (d_sum, 1.0), n, weight)?;
 
-        let (weight, bias) = self.outer.clone();
-        let values = (&self.outer_out, &*d_sum);
-        device.relu_backward(d_outer, values, n, scale, (gradient, bias), partial)?;
-        let factors = ((&*d_outer, all.clone(), Yes), (&self.inner_out, all.clone(), No));
-        let out = (&mut *gradient, weight.clone());
-        device.multiply(out, 1.0, factors.0, factors.1, (dim, dim, n), precision)?;
-        let factors = ((&*d_outer, all.clone(), No), (&*weights, weight, No));
-        let out = (&mut *d_sum, all.clone());
-        device.multiply(out, 1.0, factors.0, factors.1, (n, dim, dim), precision)?;
-
-        let (weight, bias) = self.inner.clone();
+        let (inner, bias) = self.inner.clone();
         let values = (&self.inner_out, &*d_sum);
-        device.relu_backward(d_outer, values, n, scale, (gradient, bias), partial)?;
-        let factors = ((&*d_outer, all.clone(), Yes), (x, 0..n * n_in, No));
-        let out = (&mut *gradient, weight.clone());
-        device.multiply(out, 1.0, factors.0, factors.1, (dim, n_in, n), precision)?;
-        let factors = ((&*d_outer, all, No), (&*weights, weight, No));
-        device.multiply((d_x, 0..n * n_in), 1.0, factors.0, factors.1, (n, n_in, dim), precision)
+        device.relu_backward(d_z, values, n, scale, (&mut learned.gradient, bias), partial)?;
+        let layer = Linear { weight: inner, n_in, dim };
+        layer.backward(device, learned, (x, d_z), d_x, n, weight)
+    }
+}
+
+/// z = W x, in which W lies among the weights.
+struct Linear {
+    weight: Range<usize>,
+    n_in: usize,
+    dim: usize,
+}
+
+impl Linear {
+    /// Adds ∂W = ∂zᵀ x to the gradient, and ∂x = ∂z W to `d_x`, of n rows. `weight` is scratch.
+    fn backward<T: Number>(
+        &self,
+        device: &Device,
+        learned: &mut Weights,
+        (x, d_z): (&Array<T>, &Array<T>),
+        (d_x, kept): Added<'_>,
+        n: usize,
+        weight: &mut Array<T>,
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let (n_in, dim, all) = (self.n_in, self.dim, 0..n * self.dim);
+        let Weights { weights, gradient } = learned;
+        let out = (gradient, self.weight.clone());
+        let factors = ((d_z, all.clone(), Yes), (x, 0..n * n_in, No));
+        T::multiply(device, out, 1.0, factors.0, factors.1, (dim, n_in, n))?;
+        let (w, at) = T::factor(device, (weights, self.weight.clone()), weight)?;
+        let out = (d_x, 0..n * n_in);
+        T::multiply(device, out, kept, (d_z, all, No), (w, at, No), (n, n_in, dim))
     }
 }

@@ -1,10 +1,10 @@
 //! The vectors of states on the device; see `crate::states` for what they are.
 
-use super::residual::{Residual, Scratch};
+use super::residual::{Added, Residual, Scratch};
 use super::{Weights, range};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::states::{USES, Use};
-use latens_cuda::{Array, Columns, CudaError, Device, Precision, RowGroups};
+use latens_cuda::{Array, Columns, CudaError, Device, Number, Precision, RowGroups};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -14,6 +14,8 @@ pub(super) struct StateVectors {
     source: Source,
     dim: usize,
     vectors: Vec<Array<f32>>,
+    /// The same in bf16, if derivatives are.
+    rounded: Vec<Array<u16>>,
     /// For each use; for one table those of transitions, and those of starts and emissions, which are added to at
     /// the same time.
     d_vectors: Vec<Array<f32>>,
@@ -32,6 +34,7 @@ struct Factored {
     state: Range<usize>,
     nets: Vec<Residual>,
     joined: Array<f32>,
+    rounded: Array<u16>,
     d_joined: Array<f32>,
     cluster_idxs: Array<u32>,
     /// How many states of a cluster the indices are for.
@@ -64,6 +67,7 @@ impl StateVectors {
                     state: range(layout, "states.embedding"),
                     nets: USES.iter().map(net).collect::<Result<_, _>>()?,
                     joined: device.zeros(n_rows * dim)?,
+                    rounded: device.zeros(1)?,
                     d_joined: device.zeros(n_rows * dim)?,
                     cluster_idxs: device.zeros(n_rows)?,
                     k: 0,
@@ -78,7 +82,8 @@ impl StateVectors {
         };
         let n = if let Source::Tables(tables) = &source { tables.len() } else { USES.len() };
         let zeros = |n| (0..n).map(|_| device.zeros(n_rows * dim)).collect::<Result<Vec<_>, _>>();
-        Ok(StateVectors { source, dim, vectors: zeros(n)?, d_vectors: zeros(n.max(2))? })
+        let rounded = (0..n).map(|_| device.zeros(1)).collect::<Result<_, _>>()?;
+        Ok(StateVectors { source, dim, vectors: zeros(n)?, rounded, d_vectors: zeros(n.max(2))? })
     }
 
     pub(super) fn forward(
@@ -91,7 +96,6 @@ impl StateVectors {
     ) -> Result<(), CudaError> {
         let KeptStates { states, n, k } = kept;
         let dim = self.dim;
-        self.d_vectors.iter_mut().try_for_each(|d_vectors| device.clear(d_vectors))?;
         match &mut self.source {
             Source::Tables(tables) => {
                 for (table, vectors) in tables.iter().zip(&mut self.vectors) {
@@ -100,8 +104,9 @@ impl StateVectors {
                 }
             }
             Source::Factored(factored) => {
-                let Factored { cluster, state, nets, joined, cluster_idxs, k: of_k, .. } =
-                    &mut **factored;
+                let Factored {
+                    cluster, state, nets, joined, rounded, cluster_idxs, k: of_k, ..
+                } = &mut **factored;
                 if *of_k != k {
                     let idxs: Vec<u32> = (0..n).map(|i| (i / k) as u32).collect();
                     device.write(&idxs, cluster_idxs)?;
@@ -113,11 +118,19 @@ impl StateVectors {
                 device.gather_rows(out, table, (cluster_idxs, 0..n), (n, half))?;
                 let out = (&mut *joined, Columns { stride: dim, first: half });
                 device.gather_rows(out, (weights, state.clone()), (states, 0..n), (n, half))?;
+                if precision == Precision::Fast {
+                    u16::factor(device, (joined, 0..n * dim), rounded)?;
+                }
                 for (i, (net, vectors)) in nets.iter_mut().zip(&mut self.vectors).enumerate() {
                     let seed = seed.wrapping_add(i as u64);
                     net.forward(device, weights, joined, n, (rate, seed), precision)?;
                     device.copy(&net.out, vectors)?;
                 }
+            }
+        }
+        if precision == Precision::Fast {
+            for (vectors, rounded) in self.vectors.iter().zip(&mut self.rounded) {
+                u16::factor(device, (vectors, 0..n * dim), rounded)?;
             }
         }
         Ok(())
@@ -127,24 +140,29 @@ impl StateVectors {
         &self.vectors[of as usize % self.vectors.len()]
     }
 
-    pub(super) fn vectors_and_gradients(&mut self, of: Use) -> (&Array<f32>, &mut Array<f32>) {
+    /// The vectors of a use, and where their derivatives are added. Those of [`Use::To`] and [`Use::Start`] come first,
+    /// and with one table take the place of the last step's; then those of [`Use::From`] and [`Use::Emit`].
+    pub(super) fn vectors_and_gradients<T: Number>(&mut self, of: Use) -> (&Array<T>, Added<'_>) {
         let is_shared = self.vectors.len() == 1;
-        let d_at = match of {
-            Use::From | Use::To if is_shared => 0,
-            Use::Start | Use::Emit if is_shared => 1,
-            _ => of as usize,
+        let (d_at, kept) = match of {
+            Use::To if is_shared => (0, 0.0),
+            Use::From if is_shared => (0, 1.0),
+            Use::Start if is_shared => (1, 0.0),
+            Use::Emit if is_shared => (1, 1.0),
+            _ => (of as usize, 0.0),
         };
-        (&self.vectors[of as usize % self.vectors.len()], &mut self.d_vectors[d_at])
+        let at = of as usize % self.vectors.len();
+        let vectors = T::either(&self.vectors[at], &self.rounded[at]);
+        (vectors, (&mut self.d_vectors[d_at], kept))
     }
 
     /// Adds the derivatives that were collected to those of the weights.
-    pub(super) fn backward(
+    pub(super) fn backward<T: Number>(
         &mut self,
         device: &Device,
         learned: &mut Weights,
         kept: KeptStates<'_>,
-        scratch: &mut Scratch,
-        precision: Precision,
+        scratch: &mut Scratch<T>,
     ) -> Result<(), CudaError> {
         let KeptStates { states, n, k } = kept;
         let dim = self.dim;
@@ -158,11 +176,19 @@ impl StateVectors {
                 Ok(())
             }
             Source::Factored(factored) => {
-                let Factored { cluster, state, nets, joined, d_joined, .. } = &mut **factored;
-                device.clear(d_joined)?;
-                for (net, d_vectors) in nets.iter_mut().zip(&self.d_vectors) {
+                let Factored { cluster, state, nets, joined, rounded, d_joined, .. } =
+                    &mut **factored;
+                for (i, (net, d_vectors)) in nets.iter_mut().zip(&self.d_vectors).enumerate() {
                     device.copy(d_vectors, &mut net.d_out)?;
-                    net.backward(device, learned, joined, d_joined, n, scratch, precision)?;
+                    let d_joined = (&mut *d_joined, if i == 0 { 0.0 } else { 1.0 });
+                    net.backward(
+                        device,
+                        learned,
+                        T::either(joined, rounded),
+                        d_joined,
+                        n,
+                        scratch,
+                    )?;
                 }
                 let half = dim / 2;
                 let table = (&mut learned.gradient, cluster.clone());

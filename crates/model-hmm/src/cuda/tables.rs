@@ -14,7 +14,7 @@ pub(super) struct Tables {
     pub(super) blocks: Array<f32>,
     /// Logits in half precision, later their derivatives in bf16.
     pub(super) half_logits: Array<u16>,
-    /// The factors of transitions in half precision, later in bf16.
+    /// The factors of transitions in half precision; later the first in bf16.
     pub(super) half_from: Array<u16>,
     pub(super) half_to: Array<u16>,
     pub(super) local: Array<f32>,

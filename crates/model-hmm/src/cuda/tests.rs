@@ -90,8 +90,11 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     for i in 0..3 {
         let a = step(&mut cpu, &batch, &kept);
         let b = step(&mut cuda, &batch, &kept);
+        // Derivatives of 8 significant bits move weights a little elsewhere.
+        let is_moved = i > 0 && precision == Precision::Fast;
+        let share = if is_moved { 1.0 } else { 0.1 };
         assert!(
-            (a - b).abs() < 0.1 * tolerance(precision) * a.abs(),
+            (a - b).abs() < share * tolerance(precision) * a.abs(),
             "ln p of a step: {a} and {b}"
         );
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
@@ -99,7 +102,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
         is_clear.iter_mut().zip(cpu.gradient()).for_each(|(is_clear, derivative)| {
             *is_clear &= f64::from(derivative.abs()) > clear;
         });
-        if i > 0 && precision == Precision::Fast {
+        if is_moved {
             continue;
         }
         assert_near(&gradient, cpu.gradient(), tolerance(precision));
