@@ -2,7 +2,7 @@
 
 use crate::device::{for_each, grid, launch};
 use crate::{Array, Blocks, CudaError, Device};
-use cudarc::driver::PushKernelArg;
+use cudarc::driver::{LaunchConfig, PushKernelArg};
 use std::ops::Range;
 
 /// Sentences, their tokens one after the other; where the numbers lie in one array.
@@ -159,7 +159,7 @@ impl Device {
         }
         pairs.check();
         assert!(pairs.rows.len() * k * k <= ratios.len(), "a block for each group");
-        let config = grid((pairs.rows.len(), k.min(16), 1), (k.next_multiple_of(32).min(512), 1));
+        let config = of_blocks(pairs.rows.len(), k);
         let k = k as i32;
         let begins = pairs.ints.at(pairs.begins.clone());
         let tokens = pairs.ints.at(pairs.tokens.clone());
@@ -194,7 +194,7 @@ impl Device {
         assert!(n_blocks == blocks.from.len() && n_blocks == blocks.to.len(), "clusters of blocks");
         assert!(n_blocks * k * k <= probabilities.len(), "a block for each group");
         assert!(n * n <= differences.len() && n <= left.len(), "all states");
-        let config = grid((n_blocks, k.min(16), 1), (k.next_multiple_of(32).min(512), 1));
+        let config = of_blocks(n_blocks, k);
         let (k, n) = (k as i32, n as i32);
         let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
         let begins = pairs.ints.at(pairs.begins.clone());
@@ -236,6 +236,13 @@ impl Device {
         let tokens = groups.ints.at(groups.tokens.clone());
         launch!(self, "sum_groups", config, &mut out.0, &nodes.0, &rows, &begins, &tokens, &k)
     }
+}
+
+/// Threads for blocks of k × k numbers, each of which has some rows of a column at a time.
+fn of_blocks(n_blocks: usize, k: usize) -> LaunchConfig {
+    const ROWS_AT_A_TIME: usize = 8;
+    let n_parts = k.div_ceil(ROWS_AT_A_TIME).min(64);
+    grid((n_blocks, n_parts, 1), (k.next_multiple_of(32).min(512), 1))
 }
 
 /// Threads of a sentence; the kernels have the same number.

@@ -175,12 +175,13 @@ impl<'a> CudaLearner<'a> {
         // First what is copied to the device: a copy waits for the work before it.
         let mut ints = self.ints.take().expect("it is put back");
         let planned = Planned::new(&self.device, plan, &mut ints)?;
-        self.device.clear(&mut self.learned.gradient)?;
         self.forward(kept, Some(seed))?;
         self.logits(0..n, (k, n))?;
         self.tables.make_room(&self.device, plan, k)?;
         self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
         self.device.after(&self.side)?;
+        // The recursion keeps few parts of the device busy.
+        self.side.clear(&mut self.learned.gradient)?;
         let devices = (&self.device, &self.side);
         self.tables.expect(devices, &planned, (k, n), (is_half, self.precision))?;
         self.backward(&planned, kept)?;

@@ -279,15 +279,16 @@ __device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__
     }
 }
 
-extern "C" __global__ void norm_backward(float* d_sum, float* d_z, float* partial, const float* d_out,
-                                         const float* normalised, const float* inverse_deviation, const float* y,
-                                         const float* gain, int n, int dim, float scale) {
+extern "C" __global__ void __launch_bounds__(256, 4)
+    norm_backward(float* d_sum, float* d_z, float* partial, const float* d_out, const float* normalised,
+                  const float* inverse_deviation, const float* y, const float* gain, int n, int dim, float scale) {
     norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
 }
 
-extern "C" __global__ void norm_backward_bf16(float* d_sum, unsigned short* d_z, float* partial, const float* d_out,
-                                              const float* normalised, const float* inverse_deviation,
-                                              const float* y, const float* gain, int n, int dim, float scale) {
+extern "C" __global__ void __launch_bounds__(256, 4)
+    norm_backward_bf16(float* d_sum, unsigned short* d_z, float* partial, const float* d_out, const float* normalised,
+                       const float* inverse_deviation, const float* y, const float* gain, int n, int dim,
+                       float scale) {
     norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
 }
 

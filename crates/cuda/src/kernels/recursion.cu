@@ -231,20 +231,38 @@ extern "C" __global__ void join_passes(float* alpha, float* nodes, int n_tokens,
     }
 }
 
+// How many rows of a block a thread has at a time, so that it reads the numbers of a token once for all of them.
+#define ROWS_AT_A_TIME 8
+
+// sums[e] = the sum of alpha[t - 1, i + e] weighted[t, j] over members begin .. end of `tokens`, for rows below k.
+__device__ void collect(float sums[ROWS_AT_A_TIME], const float* __restrict__ alpha, const float* __restrict__ weighted,
+                        const unsigned* __restrict__ tokens, unsigned begin, unsigned end, int i, int j, int k) {
+#pragma unroll
+    for (int e = 0; e < ROWS_AT_A_TIME; e++) sums[e] = 0;
+#pragma unroll 2
+    for (unsigned at = begin; at < end; at++) {
+        long long t = tokens[at];
+        float w = weighted[t * k + j];
+        const float* before = alpha + (t - 1) * k + i;
+#pragma unroll
+        for (int e = 0; e < ROWS_AT_A_TIME; e++)
+            if (i + e < k) sums[e] += before[e] * w;
+    }
+}
+
 // ratios[u] = the sum of alpha[t - 1] x weighted[t] over the tokens t whose pair uses block u: members
 // begins[u] .. begins[u + 1] of `tokens`.
 extern "C" __global__ void collect_ratios(float* ratios, const float* alpha, const float* weighted,
                                           const unsigned* begins, const unsigned* tokens, int k) {
     long long u = blockIdx.x;
     unsigned begin = begins[u], end = begins[u + 1];
-    for (int i = blockIdx.y; i < k; i += gridDim.y)
+    for (int i = blockIdx.y * ROWS_AT_A_TIME; i < k; i += gridDim.y * ROWS_AT_A_TIME)
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
-            float sum = 0;
-            for (unsigned at = begin; at < end; at++) {
-                long long t = tokens[at];
-                sum += alpha[(t - 1) * k + i] * weighted[t * k + j];
-            }
-            ratios[(u * k + i) * k + j] = sum;
+            float sums[ROWS_AT_A_TIME];
+            collect(sums, alpha, weighted, tokens, begin, end, i, j, k);
+#pragma unroll
+            for (int e = 0; e < ROWS_AT_A_TIME; e++)
+                if (i + e < k) ratios[(u * k + i + e) * k + j] = sums[e];
         }
 }
 
@@ -254,20 +272,20 @@ extern "C" __global__ void collect_differences(unsigned short* differences, cons
                                                const float* alpha, const float* weighted, const unsigned* from,
                                                const unsigned* to, const unsigned* begins, const unsigned* tokens,
                                                int k, int n) {
-    long long u = blockIdx.x;
+    long long u = blockIdx.x, row = (long long)from[u] * k, column = (long long)to[u] * k;
     unsigned begin = begins[u], end = begins[u + 1];
-    for (int i = blockIdx.y; i < k; i += gridDim.y) {
-        long long row = (long long)from[u] * k + i;
-        float share = left[row] > 0 ? 1.0f / left[row] : 0.0f;
+    for (int i = blockIdx.y * ROWS_AT_A_TIME; i < k; i += gridDim.y * ROWS_AT_A_TIME)
         for (int j = threadIdx.x; j < k; j += blockDim.x) {
-            float sum = 0, a = blocks[(u * k + i) * k + j];
-            for (unsigned at = begin; at < end; at++) {
-                long long t = tokens[at];
-                sum += alpha[(t - 1) * k + i] * weighted[t * k + j];
+            float sums[ROWS_AT_A_TIME];
+            collect(sums, alpha, weighted, tokens, begin, end, i, j, k);
+#pragma unroll
+            for (int e = 0; e < ROWS_AT_A_TIME; e++) {
+                if (i + e >= k) continue;
+                float gone = left[row + i + e], share = gone > 0 ? 1.0f / gone : 0.0f;
+                float a = blocks[(u * k + i + e) * k + j];
+                differences[(row + i + e) * n + column + j] = bf16_of(sums[e] * a * share - a);
             }
-            differences[row * n + (long long)to[u] * k + j] = bf16_of(sum * a * share - a);
         }
-    }
 }
 
 // out[rows[g]] = the sum of nodes[t] over members begins[g] .. begins[g + 1] of `tokens`. 32 x 8 threads: a row of them
