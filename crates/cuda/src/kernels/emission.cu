@@ -2,11 +2,14 @@
 // by side; a table has a row of k numbers for each slot, those of the k states of its cluster.
 
 // Products are made in tiles of TILE x TILE numbers by 16 x 16 threads, each of which has 16 of them: a square of 4 x 4,
-// or, of tensor cores, what these leave with it. Rows of tiles in shared memory are PITCH long, so that the threads of
-// a warp read from different banks.
+// or, of tensor cores, what these leave with it. Rows of tiles in shared memory are PITCH long and their columns in an
+// order of their own, so that the threads of a warp read and write different banks.
 #define TILE 64
 #define DEPTH 32
 #define PITCH (TILE + 8)
+
+// Where column c of row e of a tile is; four columns stay together.
+__device__ int column_of(int e, int c) { return c ^ e / 4 % 8 * 4; }
 
 // A part of one cluster's slots, at most TILE of them.
 struct Part {
@@ -31,13 +34,15 @@ __device__ unsigned tf32_of(float x) {
 __device__ void add_products_fast(float sums[16], const float a[DEPTH][PITCH], const float b[DEPTH][PITCH]) {
     int thread = threadIdx.y * 16 + threadIdx.x, warp = thread / 32, lane = thread % 32;
     int row = warp / 2 * 16 + lane / 4, column = warp % 2 * 32 + lane / 4;
-#pragma unroll
+    // Places are not kept from one to the next: that would take all registers.
+#pragma unroll 1
     for (int e = lane % 4; e < DEPTH; e += 8) {
-        unsigned a0 = tf32_of(a[e][row]), a1 = tf32_of(a[e][row + 8]);
-        unsigned a2 = tf32_of(a[e + 4][row]), a3 = tf32_of(a[e + 4][row + 8]);
+        unsigned a0 = tf32_of(a[e][column_of(e, row)]), a1 = tf32_of(a[e][column_of(e, row + 8)]);
+        unsigned a2 = tf32_of(a[e + 4][column_of(e + 4, row)]), a3 = tf32_of(a[e + 4][column_of(e + 4, row + 8)]);
 #pragma unroll
         for (int part = 0; part < 4; part++) {
-            unsigned b0 = tf32_of(b[e][column + part * 8]), b1 = tf32_of(b[e + 4][column + part * 8]);
+            int c = column + part * 8;
+            unsigned b0 = tf32_of(b[e][column_of(e, c)]), b1 = tf32_of(b[e + 4][column_of(e + 4, c)]);
             float* sum = sums + part * 4;
             asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                 "{%0, %1, %2, %3};"
@@ -49,9 +54,10 @@ __device__ void add_products_fast(float sums[16], const float a[DEPTH][PITCH], c
 
 __device__ void add_products(float sums[16], const float a[DEPTH][PITCH], const float b[DEPTH][PITCH], bool is_fast) {
     if (is_fast) return add_products_fast(sums, a, b);
-#pragma unroll
+#pragma unroll 4
     for (int e = 0; e < DEPTH; e++) {
-        float4 x = *(const float4*)&a[e][threadIdx.y * 4], y = *(const float4*)&b[e][threadIdx.x * 4];
+        float4 x = *(const float4*)&a[e][column_of(e, threadIdx.y * 4)];
+        float4 y = *(const float4*)&b[e][column_of(e, threadIdx.x * 4)];
         float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
         for (int q = 0; q < 16; q++) sums[q] += xs[q / 4] * ys[q % 4];
@@ -69,23 +75,54 @@ __device__ float4 four_of(const float* row, int at, int stride) {
     return four;
 }
 
-// tile[e, r] = rows[r, at + e]: DEPTH columns of at most n rows of `stride` numbers
-__device__ void load_transposed(float tile[DEPTH][PITCH], const float* rows, int n, int at, int stride) {
-    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH / 4; i += 256) {
-        int r = i % TILE, e = i / TILE * 4;
-        float4 four = {0, 0, 0, 0};
-        if (r < n) four = four_of(rows + (long long)r * stride, at + e, stride);
-        tile[e][r] = four.x, tile[e + 1][r] = four.y, tile[e + 2][r] = four.z, tile[e + 3][r] = four.w;
+// What a thread reads of a tile: it is read before the product of the tile before, and put into its place after.
+#define FOURS (TILE * DEPTH / 4 / 256)
+struct Fetched {
+    float4 fours[FOURS];
+};
+
+__device__ int number_of(int h) { return h * 256 + threadIdx.y * 16 + threadIdx.x; }
+
+// Of DEPTH columns of at most n rows of `stride` numbers, from column `at` on.
+__device__ Fetched fetch_transposed(const float* rows, int n, int at, int stride) {
+    Fetched fetched;
+#pragma unroll
+    for (int h = 0; h < FOURS; h++) {
+        int r = number_of(h) / (DEPTH / 4), e = number_of(h) % (DEPTH / 4) * 4;
+        fetched.fours[h] = make_float4(0, 0, 0, 0);
+        if (r < n) fetched.fours[h] = four_of(rows + (long long)r * stride, at + e, stride);
+    }
+    return fetched;
+}
+
+// tile[e, r] = rows[r, at + e]
+__device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched) {
+#pragma unroll
+    for (int h = 0; h < FOURS; h++) {
+        int e = number_of(h) % (DEPTH / 4) * 4, c = column_of(e, number_of(h) / (DEPTH / 4));
+        float4 four = fetched.fours[h];
+        tile[e][c] = four.x, tile[e + 1][c] = four.y, tile[e + 2][c] = four.z, tile[e + 3][c] = four.w;
     }
 }
 
-// tile[e, c] = rows[e, at + c]: TILE columns of at most n rows
-__device__ void load(float tile[DEPTH][PITCH], const float* rows, int n, int at, int stride) {
-    for (int i = threadIdx.y * 16 + threadIdx.x; i < TILE * DEPTH / 4; i += 256) {
-        int e = i / (TILE / 4), c = i % (TILE / 4) * 4;
-        float4 four = {0, 0, 0, 0};
-        if (e < n) four = four_of(rows + (long long)e * stride, at + c, stride);
-        *(float4*)&tile[e][c] = four;
+// Of TILE columns of at most n rows.
+__device__ Fetched fetch(const float* rows, int n, int at, int stride) {
+    Fetched fetched;
+#pragma unroll
+    for (int h = 0; h < FOURS; h++) {
+        int e = number_of(h) / (TILE / 4), c = number_of(h) % (TILE / 4) * 4;
+        fetched.fours[h] = make_float4(0, 0, 0, 0);
+        if (e < n) fetched.fours[h] = four_of(rows + (long long)e * stride, at + c, stride);
+    }
+    return fetched;
+}
+
+// tile[e, c] = rows[e, at + c]
+__device__ void put(float tile[DEPTH][PITCH], const Fetched& fetched) {
+#pragma unroll
+    for (int h = 0; h < FOURS; h++) {
+        int e = number_of(h) / (TILE / 4), c = number_of(h) % (TILE / 4) * 4;
+        *(float4*)&tile[e][column_of(e, c)] = fetched.fours[h];
     }
 }
 
@@ -125,17 +162,20 @@ extern "C" __global__ void add_to_emissions(float* table, const float* values, c
 }
 
 // logits[x, z] = u_x . f_z + bias_x
-extern "C" __global__ void emission_logits(float* logits, const Part* parts, const float* words, const float* bias,
-                                           const float* states, int k, int dim, int is_fast) {
+extern "C" __global__ void __launch_bounds__(256, 3)
+    emission_logits(float* logits, const Part* parts, const float* words, const float* bias, const float* states,
+                    int k, int dim, int is_fast) {
     __shared__ __align__(16) float us[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
     int z0 = blockIdx.y * TILE;
     const float* own = states + ((long long)part.cluster * k + z0) * dim;
+    const float* rows = words + (long long)part.first * dim;
     float sums[16] = {0};
-    for (int d = 0; d < dim; d += DEPTH) {
-        load_transposed(us, words + (long long)part.first * dim, part.n, d, dim);
-        load_transposed(fs, own, k - z0, d, dim);
+    Fetched u = fetch_transposed(rows, part.n, 0, dim), f = fetch_transposed(own, k - z0, 0, dim);
+    for (int d = DEPTH; d < dim + DEPTH; d += DEPTH) {
+        put_transposed(us, u), put_transposed(fs, f);
         __syncthreads();
+        if (d < dim) u = fetch_transposed(rows, part.n, d, dim), f = fetch_transposed(own, k - z0, d, dim);
         add_products(sums, us, fs, is_fast);
         __syncthreads();
     }
@@ -185,16 +225,19 @@ extern "C" __global__ void emission_gradient(float* table, const float* counts, 
 }
 
 // d_words[x] += sum_z g[x, z] f_z
-extern "C" __global__ void emission_to_words(float* d_words, const Part* parts, const float* g, const float* states,
-                                             int k, int dim, int is_fast) {
+extern "C" __global__ void __launch_bounds__(256, 3)
+    emission_to_words(float* d_words, const Part* parts, const float* g, const float* states, int k, int dim,
+                      int is_fast) {
     __shared__ __align__(16) float gs[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
     int d0 = blockIdx.y * TILE;
+    const float *rows = g + (long long)part.first * k, *own = states + (long long)part.cluster * k * dim;
     float sums[16] = {0};
-    for (int z = 0; z < k; z += DEPTH) {
-        load_transposed(gs, g + (long long)part.first * k, part.n, z, k);
-        load(fs, states + ((long long)part.cluster * k + z) * dim, k - z, d0, dim);
+    Fetched of_g = fetch_transposed(rows, part.n, 0, k), f = fetch(own, k, d0, dim);
+    for (int z = DEPTH; z < k + DEPTH; z += DEPTH) {
+        put_transposed(gs, of_g), put(fs, f);
         __syncthreads();
+        if (z < k) of_g = fetch_transposed(rows, part.n, z, k), f = fetch(own + (long long)z * dim, k - z, d0, dim);
         add_products(sums, gs, fs, is_fast);
         __syncthreads();
     }
@@ -206,16 +249,20 @@ extern "C" __global__ void emission_to_words(float* d_words, const Part* parts, 
 }
 
 // d_states[z] = sum_x g[x, z] u_x over the words of z's cluster
-extern "C" __global__ void emission_to_states(float* d_states, const unsigned* begins, const float* g,
-                                              const float* words, int k, int dim, int is_fast) {
+extern "C" __global__ void __launch_bounds__(256, 3)
+    emission_to_states(float* d_states, const unsigned* begins, const float* g, const float* words, int k, int dim,
+                       int is_fast) {
     __shared__ __align__(16) float gs[DEPTH][PITCH], us[DEPTH][PITCH];
     unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
     int z0 = blockIdx.y * TILE, d0 = blockIdx.z * TILE;
+    int n = end - begin;
+    g += (long long)begin * k, words += (long long)begin * dim;
     float sums[16] = {0};
-    for (unsigned x = begin; x < end; x += DEPTH) {
-        load(gs, g + (long long)x * k, end - x, z0, k);
-        load(us, words + (long long)x * dim, end - x, d0, dim);
+    Fetched of_g = fetch(g, n, z0, k), u = fetch(words, n, d0, dim);
+    for (int x = DEPTH; x < n + DEPTH; x += DEPTH) {
+        put(gs, of_g), put(us, u);
         __syncthreads();
+        if (x < n) of_g = fetch(g + (long long)x * k, n - x, z0, k), u = fetch(words + (long long)x * dim, n - x, d0, dim);
         add_products(sums, gs, us, is_fast);
         __syncthreads();
     }
