@@ -35,6 +35,9 @@ pub trait Number: DeviceRepr + ValidAsZeroBits + Sized {
     const RELU_BACKWARD: &'static str;
     #[doc(hidden)]
     const NORM_BACKWARD: &'static str;
+    /// What cuBLAS calls them.
+    #[doc(hidden)]
+    const KIND: sys::cudaDataType_t;
 
     /// Some numbers of single precision as such numbers; `room` is for those that are not the same.
     fn factor<'a>(
@@ -45,24 +48,12 @@ pub trait Number: DeviceRepr + ValidAsZeroBits + Sized {
 
     /// Of the same numbers in both kinds, such ones.
     fn either<'a>(single: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<Self>;
-
-    /// out = scale · out + A B, as [`Device::multiply`].
-    ///
-    /// # Panics
-    /// If an array is too short.
-    fn multiply(
-        device: &Device,
-        out: (&mut Array<f32>, Range<usize>),
-        scale: f32,
-        a: Factor<'_, Self>,
-        b: Factor<'_, Self>,
-        sizes: (usize, usize, usize),
-    ) -> Result<(), CudaError>;
 }
 
 impl Number for f32 {
     const RELU_BACKWARD: &'static str = "relu_backward";
     const NORM_BACKWARD: &'static str = "norm_backward";
+    const KIND: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_32F;
 
     fn factor<'a>(
         _: &Device,
@@ -75,22 +66,12 @@ impl Number for f32 {
     fn either<'a>(single: &'a Array<f32>, _: &'a Array<u16>) -> &'a Array<f32> {
         single
     }
-
-    fn multiply(
-        device: &Device,
-        out: (&mut Array<f32>, Range<usize>),
-        scale: f32,
-        a: Factor<'_, f32>,
-        b: Factor<'_, f32>,
-        sizes: (usize, usize, usize),
-    ) -> Result<(), CudaError> {
-        device.multiply(out, scale, a, b, sizes, Precision::Full)
-    }
 }
 
 impl Number for u16 {
     const RELU_BACKWARD: &'static str = "relu_backward_bf16";
     const NORM_BACKWARD: &'static str = "norm_backward_bf16";
+    const KIND: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_16BF;
 
     fn factor<'a>(
         device: &Device,
@@ -105,17 +86,6 @@ impl Number for u16 {
 
     fn either<'a>(_: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<u16> {
         bf16
-    }
-
-    fn multiply(
-        device: &Device,
-        out: (&mut Array<f32>, Range<usize>),
-        scale: f32,
-        a: Factor<'_, u16>,
-        b: Factor<'_, u16>,
-        sizes: (usize, usize, usize),
-    ) -> Result<(), CudaError> {
-        device.multiply_bf16(out, scale, a, b, sizes)
     }
 }
 
@@ -141,21 +111,20 @@ impl Device {
         self.product(out, scale, a, b, (n, m, k), (kind, kind, compute))
     }
 
-    /// The same with factors in bf16.
+    /// The same with factors of a kind that derivatives are made of, taken as they are.
     ///
     /// # Panics
     /// If an array is too short.
-    pub fn multiply_bf16(
+    pub fn multiply_as<T: Number>(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         scale: f32,
-        a: Factor<'_, u16>,
-        b: Factor<'_, u16>,
+        a: Factor<'_, T>,
+        b: Factor<'_, T>,
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        let kinds = (sys::cudaDataType_t::CUDA_R_16BF, sys::cudaDataType_t::CUDA_R_32F);
-        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
-        self.product(out, scale, a, b, sizes, (kinds.0, kinds.1, compute))
+        let kinds = (T::KIND, f32::KIND, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F);
+        self.product(out, scale, a, b, sizes, kinds)
     }
 
     /// out = A B, all of half precision; sums are of single precision.

@@ -83,19 +83,20 @@ struct Fetched {
 
 __device__ int number_of(int h) { return h * 256 + threadIdx.y * 16 + threadIdx.x; }
 
-// Of DEPTH columns of at most n rows of `stride` numbers, from column `at` on.
-__device__ Fetched fetch_transposed(const float* rows, int n, int at, int stride) {
+// Of so many columns of at most n rows of `stride` numbers, from column `at` on.
+template <int COLUMNS>
+__device__ Fetched fetch(const float* rows, int n, int at, int stride) {
     Fetched fetched;
 #pragma unroll
     for (int h = 0; h < FOURS; h++) {
-        int r = number_of(h) / (DEPTH / 4), e = number_of(h) % (DEPTH / 4) * 4;
+        int r = number_of(h) / (COLUMNS / 4), c = number_of(h) % (COLUMNS / 4) * 4;
         fetched.fours[h] = make_float4(0, 0, 0, 0);
-        if (r < n) fetched.fours[h] = four_of(rows + (long long)r * stride, at + e, stride);
+        if (r < n) fetched.fours[h] = four_of(rows + (long long)r * stride, at + c, stride);
     }
     return fetched;
 }
 
-// tile[e, r] = rows[r, at + e]
+// tile[e, r] = rows[r, at + e], of DEPTH columns of TILE rows
 __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
     for (int h = 0; h < FOURS; h++) {
@@ -105,19 +106,7 @@ __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched)
     }
 }
 
-// Of TILE columns of at most n rows.
-__device__ Fetched fetch(const float* rows, int n, int at, int stride) {
-    Fetched fetched;
-#pragma unroll
-    for (int h = 0; h < FOURS; h++) {
-        int e = number_of(h) / (TILE / 4), c = number_of(h) % (TILE / 4) * 4;
-        fetched.fours[h] = make_float4(0, 0, 0, 0);
-        if (e < n) fetched.fours[h] = four_of(rows + (long long)e * stride, at + c, stride);
-    }
-    return fetched;
-}
-
-// tile[e, c] = rows[e, at + c]
+// tile[e, c] = rows[e, at + c], of TILE columns of DEPTH rows
 __device__ void put(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
     for (int h = 0; h < FOURS; h++) {
@@ -171,11 +160,11 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     const float* own = states + ((long long)part.cluster * k + z0) * dim;
     const float* rows = words + (long long)part.first * dim;
     float sums[16] = {0};
-    Fetched u = fetch_transposed(rows, part.n, 0, dim), f = fetch_transposed(own, k - z0, 0, dim);
+    Fetched u = fetch<DEPTH>(rows, part.n, 0, dim), f = fetch<DEPTH>(own, k - z0, 0, dim);
     for (int d = DEPTH; d < dim + DEPTH; d += DEPTH) {
         put_transposed(us, u), put_transposed(fs, f);
         __syncthreads();
-        if (d < dim) u = fetch_transposed(rows, part.n, d, dim), f = fetch_transposed(own, k - z0, d, dim);
+        if (d < dim) u = fetch<DEPTH>(rows, part.n, d, dim), f = fetch<DEPTH>(own, k - z0, d, dim);
         add_products(sums, us, fs, is_fast);
         __syncthreads();
     }
@@ -233,11 +222,11 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     int d0 = blockIdx.y * TILE;
     const float *rows = g + (long long)part.first * k, *own = states + (long long)part.cluster * k * dim;
     float sums[16] = {0};
-    Fetched of_g = fetch_transposed(rows, part.n, 0, k), f = fetch(own, k, d0, dim);
+    Fetched of_g = fetch<DEPTH>(rows, part.n, 0, k), f = fetch<TILE>(own, k, d0, dim);
     for (int z = DEPTH; z < k + DEPTH; z += DEPTH) {
         put_transposed(gs, of_g), put(fs, f);
         __syncthreads();
-        if (z < k) of_g = fetch_transposed(rows, part.n, z, k), f = fetch(own + (long long)z * dim, k - z, d0, dim);
+        if (z < k) of_g = fetch<DEPTH>(rows, part.n, z, k), f = fetch<TILE>(own + (long long)z * dim, k - z, d0, dim);
         add_products(sums, gs, fs, is_fast);
         __syncthreads();
     }
@@ -258,11 +247,14 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     int n = end - begin;
     g += (long long)begin * k, words += (long long)begin * dim;
     float sums[16] = {0};
-    Fetched of_g = fetch(g, n, z0, k), u = fetch(words, n, d0, dim);
+    Fetched of_g = fetch<TILE>(g, n, z0, k), u = fetch<TILE>(words, n, d0, dim);
     for (int x = DEPTH; x < n + DEPTH; x += DEPTH) {
         put(gs, of_g), put(us, u);
         __syncthreads();
-        if (x < n) of_g = fetch(g + (long long)x * k, n - x, z0, k), u = fetch(words + (long long)x * dim, n - x, d0, dim);
+        if (x < n) {
+            of_g = fetch<TILE>(g + (long long)x * k, n - x, z0, k);
+            u = fetch<TILE>(words + (long long)x * dim, n - x, d0, dim);
+        }
         add_products(sums, gs, us, is_fast);
         __syncthreads();
     }

@@ -111,8 +111,7 @@ fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
         for (of_a, of_b) in WAYS.into_iter().flat_map(|a| WAYS.map(|b| (a, b))) {
             let (n, m, k) = sizes;
             let shape = format!("{n} x {k} ({of_a:?}) by {k} x {m} ({of_b:?})");
-            let (bf16, half) =
-                (format!("multiply_bf16: {shape}"), format!("multiply_half: {shape}"));
+            let (bf16, half) = (format!("multiply_as: {shape}"), format!("multiply_half: {shape}"));
             let (a, b) = (rng.shorts(n * k), rng.shorts(k * m));
             let before = rng.shorts(n * m);
             let (wide, narrow) = twice(&shape, || {
@@ -120,7 +119,7 @@ fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
                 let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
                 let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                 let mut out = framed(&device, &before);
-                device.multiply_bf16(out.part_mut(), 0.5, x, y, sizes).done(&bf16);
+                device.multiply_as(out.part_mut(), 0.5, x, y, sizes).done(&bf16);
                 let wide = get(&device, &bf16, &out);
                 let format = formats::HALF;
                 let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));

@@ -220,11 +220,11 @@ impl Networks {
         let g = |transposed| (&tables.half_logits, all.clone(), transposed);
         let (to, (d_to, kept)) = self.states.vectors_and_gradients::<u16>(Use::To);
         let to = (to, vectors.clone(), No);
-        device.multiply_bf16((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
+        device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
         device.scale_rows(d_from, &tables.left, (n, dim))?;
         device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
         let from = (&tables.half_from, vectors.clone(), No);
-        device.multiply_bf16((d_to, vectors), kept, g(Yes), from, (n, dim, n))
+        device.multiply_as((d_to, vectors), kept, g(Yes), from, (n, dim, n))
     }
 }
 

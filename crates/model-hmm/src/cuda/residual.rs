@@ -168,9 +168,9 @@ impl Linear {
         let Weights { weights, gradient } = learned;
         let out = (gradient, self.weight.clone());
         let factors = ((d_z, all.clone(), Yes), (x, 0..n * n_in, No));
-        T::multiply(device, out, 1.0, factors.0, factors.1, (dim, n_in, n))?;
+        device.multiply_as(out, 1.0, factors.0, factors.1, (dim, n_in, n))?;
         let (w, at) = T::factor(device, (weights, self.weight.clone()), weight)?;
         let out = (d_x, 0..n * n_in);
-        T::multiply(device, out, kept, (d_z, all, No), (w, at, No), (n, n_in, dim))
+        device.multiply_as(out, kept, (d_z, all, No), (w, at, No), (n, n_in, dim))
     }
 }
