@@ -62,6 +62,7 @@ pub struct Array<T>(pub(crate) CudaSlice<T>);
 /// The sources of all kernels; later ones use functions of earlier ones.
 const SOURCES: &[&str] = &[
     include_str!("kernels/layers.cu"),
+    include_str!("kernels/norms.cu"),
     include_str!("kernels/transition.cu"),
     include_str!("kernels/emission.cu"),
     include_str!("kernels/recursion.cu"),

@@ -1,7 +1,7 @@
 //! Layers of networks: rows of numbers in, rows of numbers out.
 
 use crate::device::{for_each, grid, launch};
-use crate::{Array, CudaError, Device, Number};
+use crate::{Array, CudaError, Derivative, Device};
 use cudarc::driver::PushKernelArg;
 use std::ops::Range;
 
@@ -150,7 +150,7 @@ impl Device {
 
     /// The derivative before a ReLU with value y, of n rows: `scale` · d_y where y > 0; and its column sums, which are
     /// added to `bias`. `partial` is scratch.
-    pub fn relu_backward<T: Number>(
+    pub fn relu_backward<T: Derivative>(
         &self,
         d_z: &mut Array<T>,
         (y, d_y): (&Array<f32>, &Array<f32>),
@@ -165,7 +165,7 @@ impl Device {
             return Ok(());
         }
         self.reserve(partial, n_parts * dim)?;
-        let config = grid((n_parts.max(1), 1, 1), (64, 4));
+        let config = grid((n_parts, 1, 1), (64, 4));
         let (n, dim) = (n as i32, dim as i32);
         launch!(
             self,

@@ -15,6 +15,7 @@
 
 mod device;
 mod product;
+mod derivative;
 mod layers;
 mod norms;
 mod transition;
@@ -26,6 +27,7 @@ mod optimizer;
 mod counts;
 mod recurrent;
 
+pub use derivative::Derivative;
 pub use device::{Array, CudaError, Device};
 pub use emission::{Emissions, Part};
 pub use layers::{Columns, RowGroups};
@@ -33,7 +35,7 @@ pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
 pub use norms::NormWeights;
 pub use optimizer::{AdamWStep, StepResult};
-pub use product::{Number, Precision, Transposed};
+pub use product::{Precision, Transposed};
 pub use recurrent::{Fresh, Squash, WordGroups};
 pub use recursion::{Groups, MAX_STATES, Sequences};
 pub use transition::Blocks;

@@ -2,18 +2,26 @@
 
 use crate::device::{grid, launch};
 use crate::layers::{ROWS_OF_PART, warps};
-use crate::{Array, Columns, CudaError, Device, Number};
+use crate::{Array, Columns, CudaError, Derivative, Device};
 use cudarc::driver::PushKernelArg;
 use std::ops::Range;
 
 /// Where the bias before a norm, its gain and its offset lie among the weights: side by side.
 #[derive(Clone, Debug)]
 pub struct NormWeights {
-    /// All three.
-    pub all: Range<usize>,
+    all: Range<usize>,
 }
 
 impl NormWeights {
+    /// Where all three lie.
+    ///
+    /// # Panics
+    /// If they are not of the same length.
+    pub fn new(all: Range<usize>) -> NormWeights {
+        assert!(all.len().is_multiple_of(3), "a bias, a gain and an offset for each column");
+        NormWeights { all }
+    }
+
     fn dim(&self) -> usize {
         self.all.len() / 3
     }
@@ -66,7 +74,7 @@ impl Device {
 
     /// The derivatives by a + y and by what was before the ReLU of y, of n rows, by those of the norm; `scale` is what
     /// dropout multiplied by. Those of bias, gain and offset are added to the gradient. `partial` is scratch.
-    pub fn norm_backward<T: Number>(
+    pub fn norm_backward<T: Derivative>(
         &self,
         (d_sum, d_z): (&mut Array<f32>, &mut Array<T>),
         d_out: &Array<f32>,

@@ -1,9 +1,9 @@
 //! Products of matrices.
 
 use crate::device::failed_with;
-use crate::{Array, CudaError, Device};
+use crate::{Array, CudaError, Derivative, Device};
 use cudarc::cublas::{result, sys};
-use cudarc::driver::{DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::{DevicePtr, DevicePtrMut};
 use std::ops::Range;
 
 /// How a matrix in memory enters a product.
@@ -20,74 +20,12 @@ pub enum Transposed {
 pub enum Precision {
     /// In single precision.
     Full,
-    /// With factors of 11 significant bits (TF32, half precision), and derivatives of 8 (bf16).
+    /// With factors of 11 significant bits (TF32, half precision), or of 8 (bf16) where one is a [`Derivative`].
     Fast,
 }
 
 /// A factor: an array, where it begins, and how it enters.
 type Factor<'a, T> = (&'a Array<T>, Range<usize>, Transposed);
-
-/// What derivatives inside networks are made of, and the factors of the products they are in: numbers of single
-/// precision, or bf16.
-pub trait Number: DeviceRepr + ValidAsZeroBits + Sized {
-    /// The kernels that write such derivatives.
-    #[doc(hidden)]
-    const RELU_BACKWARD: &'static str;
-    #[doc(hidden)]
-    const NORM_BACKWARD: &'static str;
-    /// What cuBLAS calls them.
-    #[doc(hidden)]
-    const KIND: sys::cudaDataType_t;
-
-    /// Some numbers of single precision as such numbers; `room` is for those that are not the same.
-    fn factor<'a>(
-        device: &Device,
-        values: (&'a Array<f32>, Range<usize>),
-        room: &'a mut Array<Self>,
-    ) -> Result<(&'a Array<Self>, Range<usize>), CudaError>;
-
-    /// Of the same numbers in both kinds, such ones.
-    fn either<'a>(single: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<Self>;
-}
-
-impl Number for f32 {
-    const RELU_BACKWARD: &'static str = "relu_backward";
-    const NORM_BACKWARD: &'static str = "norm_backward";
-    const KIND: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_32F;
-
-    fn factor<'a>(
-        _: &Device,
-        values: (&'a Array<f32>, Range<usize>),
-        _: &'a mut Array<f32>,
-    ) -> Result<(&'a Array<f32>, Range<usize>), CudaError> {
-        Ok(values)
-    }
-
-    fn either<'a>(single: &'a Array<f32>, _: &'a Array<u16>) -> &'a Array<f32> {
-        single
-    }
-}
-
-impl Number for u16 {
-    const RELU_BACKWARD: &'static str = "relu_backward_bf16";
-    const NORM_BACKWARD: &'static str = "norm_backward_bf16";
-    const KIND: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_16BF;
-
-    fn factor<'a>(
-        device: &Device,
-        values: (&'a Array<f32>, Range<usize>),
-        room: &'a mut Array<u16>,
-    ) -> Result<(&'a Array<u16>, Range<usize>), CudaError> {
-        let n = values.1.len();
-        device.reserve(room, n)?;
-        device.to_bf16(room, values)?;
-        Ok((room, 0..n))
-    }
-
-    fn either<'a>(_: &'a Array<f32>, bf16: &'a Array<u16>) -> &'a Array<u16> {
-        bf16
-    }
-}
 
 impl Device {
     /// out = scale · out + A B, where out is n × m and A is n × k.
@@ -115,7 +53,7 @@ impl Device {
     ///
     /// # Panics
     /// If an array is too short.
-    pub fn multiply_as<T: Number>(
+    pub fn multiply_as<T: Derivative>(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         scale: f32,

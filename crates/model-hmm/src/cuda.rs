@@ -180,7 +180,8 @@ impl<'a> CudaLearner<'a> {
         self.tables.make_room(&self.device, plan, k)?;
         self.tables.transitions(&self.device, &planned, (k, n), is_half)?;
         self.device.after(&self.side)?;
-        // The recursion keeps few parts of the device busy.
+        // The recursion leaves most of the device idle. The side has waited for the last step in `forward`, and is waited
+        // for in `backward` before anything else is added.
         self.side.clear(&mut self.learned.gradient)?;
         let devices = (&self.device, &self.side);
         self.tables.expect(devices, &planned, (k, n), (is_half, self.precision))?;

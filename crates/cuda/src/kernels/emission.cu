@@ -76,9 +76,9 @@ __device__ float4 four_of(const float* row, int at, int stride) {
 }
 
 // What a thread reads of a tile: it is read before the product of the tile before, and put into its place after.
-#define FOURS (TILE * DEPTH / 4 / 256)
+#define FETCHED (TILE * DEPTH / 4 / 256)
 struct Fetched {
-    float4 fours[FOURS];
+    float4 fours[FETCHED];
 };
 
 __device__ int number_of(int h) { return h * 256 + threadIdx.y * 16 + threadIdx.x; }
@@ -88,7 +88,7 @@ template <int COLUMNS>
 __device__ Fetched fetch(const float* rows, int n, int at, int stride) {
     Fetched fetched;
 #pragma unroll
-    for (int h = 0; h < FOURS; h++) {
+    for (int h = 0; h < FETCHED; h++) {
         int r = number_of(h) / (COLUMNS / 4), c = number_of(h) % (COLUMNS / 4) * 4;
         fetched.fours[h] = make_float4(0, 0, 0, 0);
         if (r < n) fetched.fours[h] = four_of(rows + (long long)r * stride, at + c, stride);
@@ -99,7 +99,7 @@ __device__ Fetched fetch(const float* rows, int n, int at, int stride) {
 // tile[e, r] = rows[r, at + e], of DEPTH columns of TILE rows
 __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
-    for (int h = 0; h < FOURS; h++) {
+    for (int h = 0; h < FETCHED; h++) {
         int e = number_of(h) % (DEPTH / 4) * 4, c = column_of(e, number_of(h) / (DEPTH / 4));
         float4 four = fetched.fours[h];
         tile[e][c] = four.x, tile[e + 1][c] = four.y, tile[e + 2][c] = four.z, tile[e + 3][c] = four.w;
@@ -109,7 +109,7 @@ __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched)
 // tile[e, c] = rows[e, at + c], of TILE columns of DEPTH rows
 __device__ void put(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
-    for (int h = 0; h < FOURS; h++) {
+    for (int h = 0; h < FETCHED; h++) {
         int e = number_of(h) / (TILE / 4), c = number_of(h) % (TILE / 4) * 4;
         *(float4*)&tile[e][column_of(e, c)] = fetched.fours[h];
     }

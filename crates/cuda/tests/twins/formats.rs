@@ -1,6 +1,6 @@
 //! Numbers of 16 bits.
 
-use crate::kit::{Done, Framed, Rng, WIDE, device, framed, get, holes, put, twice};
+use crate::kit::{Done, Framed, Rng, WIDE, WIDE_FOURS, device, framed, get, holes, put, twice};
 use latens_cuda::Device;
 
 pub(crate) const KERNELS: &[&str] = &["to_half", "to_bf16", "scaled_to_bf16"];
@@ -169,7 +169,7 @@ fn assert_bits(what: &str, format: Format, got: &[u16], x: &[f32]) {
 fn numbers_are_rounded_to_the_nearest() {
     let Some(device) = device() else { return };
     let mut rng = Rng::new(1);
-    for n in [0, 1, 31, 1_000, WIDE.0 * WIDE.1] {
+    for n in [0, 1, 31, 1_000, WIDE.0 * WIDE.1, WIDE_FOURS.0 * WIDE_FOURS.1] {
         let x = all_sizes(n, &mut rng);
         let half = format!("to_half: {n} numbers");
         let bf16 = format!("to_bf16: {n} numbers");
@@ -196,7 +196,7 @@ fn numbers_are_rounded_to_the_nearest() {
 fn rows_are_scaled_before_they_are_rounded() {
     let Some(device) = device() else { return };
     let mut rng = Rng::new(2);
-    for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), WIDE] {
+    for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), WIDE, WIDE_FOURS] {
         let what = format!("scaled_to_bf16: {n} rows of {dim}");
         let (x, factors) = (rng.normals(n * dim), rng.normals(n));
         let got = twice(&what, || {

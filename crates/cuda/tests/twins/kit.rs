@@ -35,6 +35,9 @@ impl<T> Done<T> for Result<T, CudaError> {
 /// More numbers than the largest grid of the crate has threads (8,192 blocks of 256), so that threads take several.
 pub(crate) const WIDE: (usize, usize) = (8_209, 257);
 
+/// The same for threads that take four numbers at a time.
+pub(crate) const WIDE_FOURS: (usize, usize) = (8_209, 1_028);
+
 /// Splitmix64 (Steele et al. 2014).
 #[derive(Debug)]
 pub(crate) struct Rng(u64);

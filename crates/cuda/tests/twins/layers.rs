@@ -2,8 +2,8 @@
 
 use crate::formats::Derivatives;
 use crate::kit::{
-    BF16, Done, EXACT, ROUNDED, Rng, SINGLE, Sum, WIDE, assert_near, device, framed, get, holes,
-    is_dropped, put, sums, twice,
+    BF16, Done, EXACT, ROUNDED, Rng, SINGLE, Sum, WIDE, WIDE_FOURS, assert_near, device, framed,
+    get, holes, is_dropped, put, sums, twice,
 };
 use latens_cuda::{Columns, RowGroups};
 
@@ -236,7 +236,7 @@ fn column_sums_are_added() {
 fn rows_are_scaled() {
     let Some(device) = device() else { return };
     let mut rng = Rng::new(16);
-    for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), WIDE] {
+    for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), WIDE, WIDE_FOURS] {
         let what = format!("scale_rows: {n} rows of {dim}");
         let (x, factors) = (rng.normals(n * dim), rng.normals(n));
         let got = twice(&what, || {

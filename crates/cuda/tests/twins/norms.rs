@@ -26,7 +26,7 @@ const SHAPES: &[(usize, usize)] = &[
 
 /// Where bias, gain and offset lie among the weights, and how many of these there are.
 fn layout(dim: usize) -> (NormWeights, [usize; 3], usize) {
-    (NormWeights { all: 2..2 + 3 * dim }, [2, 2 + dim, 2 + 2 * dim], 5 + 3 * dim)
+    (NormWeights::new(2..2 + 3 * dim), [2, 2 + dim, 2 + 2 * dim], 5 + 3 * dim)
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Steps of AdamW and of plain descent, with a gradient that is cut to a norm.
 
 use crate::kit::{
-    DOUBLE, Done, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, assert_near, device, put, sums, twice,
+    DOUBLE, Done, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, WIDE_FOURS, assert_near, device, put,
+    sums, twice,
 };
 use latens_cuda::{AdamWStep, Array, Device, StepResult};
 
@@ -34,6 +35,7 @@ const SHAPES: &[(usize, usize, f64)] = &[
     (1_000, 512, 1e9),
     (131_079, 513, 1e-3),
     (WIDE.0 * WIDE.1, 2_000, 0.1),
+    (WIDE_FOURS.0 * WIDE_FOURS.1 + 3, 9, 0.1),
 ];
 
 #[test]

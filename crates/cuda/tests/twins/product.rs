@@ -2,8 +2,8 @@
 
 use crate::formats;
 use crate::kit::{
-    BF16, Done, Framed, HALF, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
-    holes, product, put, twice,
+    BF16, Bits, Done, Framed, HALF, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed,
+    get, holes, product, put, twice,
 };
 use latens_cuda::{Device, Precision, Transposed};
 
@@ -65,8 +65,15 @@ fn compare(precision: Precision, tolerance: Tolerance, draw: impl Fn(&mut Rng, u
                     let mut out = framed(&device, &before);
                     let a = (&a.array, a.range.clone(), of_a);
                     let b = (&b.array, b.range.clone(), of_b);
+                    let factors = (a.clone(), b.clone());
                     device.multiply(out.part_mut(), scale, a, b, sizes, precision).done(&what);
-                    get(&device, &what, &out)
+                    let got = get(&device, &what, &out);
+                    if precision == Precision::Full {
+                        let (mut out, (a, b)) = (framed(&device, &before), factors);
+                        device.multiply_as(out.part_mut(), scale, a, b, sizes).done(&what);
+                        assert_eq!(got.bits(), get(&device, &what, &out).bits(), "{what}, as f32");
+                    }
+                    got
                 });
                 let expected = twin(sizes, (&before, scale), (&a, of_a), (&b, of_b));
                 assert_near(&what, &got, &expected, tolerance);
@@ -111,25 +118,30 @@ fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
         for (of_a, of_b) in WAYS.into_iter().flat_map(|a| WAYS.map(|b| (a, b))) {
             let (n, m, k) = sizes;
             let shape = format!("{n} x {k} ({of_a:?}) by {k} x {m} ({of_b:?})");
-            let (bf16, half) = (format!("multiply_as: {shape}"), format!("multiply_half: {shape}"));
             let (a, b) = (rng.shorts(n * k), rng.shorts(k * m));
-            let before = rng.shorts(n * m);
-            let (wide, narrow) = twice(&shape, || {
-                let format = formats::BF16;
-                let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
-                let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
-                let mut out = framed(&device, &before);
-                device.multiply_as(out.part_mut(), 0.5, x, y, sizes).done(&bf16);
-                let wide = get(&device, &bf16, &out);
+            for scale in [0.0f32, 1.0, 0.5] {
+                let what = format!("multiply_as: {shape}, {scale} of before");
+                let before = if scale == 0.0 { vec![f32::NAN; n * m] } else { rng.shorts(n * m) };
+                let got = twice(&what, || {
+                    let format = formats::BF16;
+                    let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
+                    let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
+                    let mut out = framed(&device, &before);
+                    device.multiply_as(out.part_mut(), scale, x, y, sizes).done(&what);
+                    get(&device, &what, &out)
+                });
+                let expected = twin(sizes, (&before, scale), (&a, of_a), (&b, of_b));
+                assert_near(&what, &got, &expected, SINGLE);
+            }
+            let half = format!("multiply_half: {shape}");
+            let narrow = twice(&half, || {
                 let format = formats::HALF;
                 let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
                 let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                 let mut out = holes::<u16>(&device, n * m);
                 device.multiply_half(out.part_mut(), x, y, sizes).done(&half);
-                (wide, get(&device, &half, &out))
+                get(&device, &half, &out)
             });
-            let expected = twin(sizes, (&before, 0.5), (&a, of_a), (&b, of_b));
-            assert_near(&bf16, &wide, &expected, SINGLE);
             let expected = twin(sizes, (&[], 0.0), (&a, of_a), (&b, of_b));
             let narrow = formats::HALF.decode_all(&narrow);
             // Parts of a long sum may be added in half precision.

@@ -7,7 +7,7 @@ use super::tables::Tables;
 use super::{Place, Weights, range};
 use crate::params::HmmParams;
 use crate::states::Use;
-use latens_cuda::{CudaError, Device, Number, Precision, Transposed};
+use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -211,26 +211,26 @@ impl Networks {
         if !is_half {
             tables.transition_gradient(device, planned, (k, n))?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let (to, (d_to, kept)) = self.states.vectors_and_gradients::<f32>(Use::To);
+            let (to, (d_to, scale)) = self.states.vectors_and_gradients::<f32>(Use::To);
             let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
             device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
-            return device.multiply((d_to, vectors), kept, g(Yes), from, (n, dim, n), precision);
+            return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
         }
         // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
         let g = |transposed| (&tables.half_logits, all.clone(), transposed);
-        let (to, (d_to, kept)) = self.states.vectors_and_gradients::<u16>(Use::To);
+        let (to, (d_to, scale)) = self.states.vectors_and_gradients::<u16>(Use::To);
         let to = (to, vectors.clone(), No);
         device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
         device.scale_rows(d_from, &tables.left, (n, dim))?;
         device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
         let from = (&tables.half_from, vectors.clone(), No);
-        device.multiply_as((d_to, vectors), kept, g(Yes), from, (n, dim, n))
+        device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
     }
 }
 
 /// Derivatives by what networks give ─▶ the gradient: of starts and emissions at the side, then of transitions, then of
 /// what all are made of.
-fn backward_nets<T: Number>(
+fn backward_nets<T: Derivative>(
     place: &Place<'_>,
     learned: &mut Weights,
     states: &mut StateVectors,
@@ -239,14 +239,13 @@ fn backward_nets<T: Number>(
     scratch: &mut Scratch<T>,
 ) -> Result<(), CudaError> {
     let Place { device, side, .. } = *place;
-    for (device, net, of) in
-        [(side, start, Use::Start), (side, emission, Use::Emit), (device, transition, Use::From)]
-    {
-        if of == Use::From {
-            device.after(side)?;
-        }
+    for (net, of) in [(start, Use::Start), (emission, Use::Emit)] {
         let (x, d_x) = states.vectors_and_gradients(of);
-        net.backward(device, learned, x, d_x, kept.n, scratch)?;
+        net.backward(side, learned, x, d_x, kept.n, scratch)?;
     }
+    // Both use the scratch and the gradient.
+    device.after(side)?;
+    let (x, d_x) = states.vectors_and_gradients(Use::From);
+    transition.backward(device, learned, x, d_x, kept.n, scratch)?;
     states.backward(device, learned, kept, scratch)
 }

@@ -1,7 +1,7 @@
 //! The residual layer on the device; see `latens_nn::Residual` for what it computes.
 
 use super::Weights;
-use latens_cuda::{Array, CudaError, Device, NormWeights, Number, Precision, Transposed};
+use latens_cuda::{Array, CudaError, Derivative, Device, NormWeights, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(super) struct Scratch<T> {
     partial: Array<f32>,
 }
 
-impl<T: Number> Scratch<T> {
+impl<T: Derivative> Scratch<T> {
     pub(super) fn new(device: &Device, n_rows: usize, dim: usize) -> Result<Scratch<T>, CudaError> {
         Ok(Scratch {
             d_sum: device.zeros(n_rows * dim)?,
@@ -48,8 +48,8 @@ impl<T: Number> Scratch<T> {
     }
 }
 
-/// Where derivatives go, and how much of what is there stays: all, or nothing.
-pub(super) type Added<'a> = (&'a mut Array<f32>, f32);
+/// Where derivatives go, and what is there is multiplied by first: one, so that they are added, or zero.
+pub(super) type Scaled<'a> = (&'a mut Array<f32>, f32);
 
 impl Residual {
     /// The layer whose weights are named `name.…`, with room for `n_rows` rows.
@@ -68,7 +68,7 @@ impl Residual {
             n_in: inner.len() / dim,
             inner: (inner, weight("inner.bias")),
             outer: weight("outer.weight"),
-            norm: NormWeights { all: bias.start..offset.end },
+            norm: NormWeights::new(bias.start..offset.end),
             dim,
             rate: 0.0,
             inner_out: zeros()?,
@@ -112,13 +112,13 @@ impl Residual {
         )
     }
 
-    /// Adds the derivatives of weights, and those of `x` to `d_x`, given `d_out`.
-    pub(super) fn backward<T: Number>(
+    /// Adds the derivatives of weights, and those of `x` to what `d_x` keeps, given `d_out`.
+    pub(super) fn backward<T: Derivative>(
         &mut self,
         device: &Device,
         learned: &mut Weights,
         x: &Array<T>,
-        d_x: Added<'_>,
+        d_x: Scaled<'_>,
         n: usize,
         scratch: &mut Scratch<T>,
     ) -> Result<(), CudaError> {
@@ -153,13 +153,13 @@ struct Linear {
 }
 
 impl Linear {
-    /// Adds ∂W = ∂zᵀ x to the gradient, and ∂x = ∂z W to `d_x`, of n rows. `weight` is scratch.
-    fn backward<T: Number>(
+    /// Adds ∂W = ∂zᵀ x to the gradient, and ∂x = ∂z W to what `d_x` keeps, of n rows. `weight` is scratch.
+    fn backward<T: Derivative>(
         &self,
         device: &Device,
         learned: &mut Weights,
         (x, d_z): (&Array<T>, &Array<T>),
-        (d_x, kept): Added<'_>,
+        (d_x, scale): Scaled<'_>,
         n: usize,
         weight: &mut Array<T>,
     ) -> Result<(), CudaError> {
@@ -171,6 +171,6 @@ impl Linear {
         device.multiply_as(out, 1.0, factors.0, factors.1, (dim, n_in, n))?;
         let (w, at) = T::factor(device, (weights, self.weight.clone()), weight)?;
         let out = (d_x, 0..n * n_in);
-        device.multiply_as(out, kept, (d_z, all, No), (w, at, No), (n, n_in, dim))
+        device.multiply_as(out, scale, (d_z, all, No), (w, at, No), (n, n_in, dim))
     }
 }

@@ -1,10 +1,10 @@
 //! The vectors of states on the device; see `crate::states` for what they are.
 
-use super::residual::{Added, Residual, Scratch};
+use super::residual::{Residual, Scaled, Scratch};
 use super::{Weights, range};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::states::{USES, Use};
-use latens_cuda::{Array, Columns, CudaError, Device, Number, Precision, RowGroups};
+use latens_cuda::{Array, Columns, CudaError, Derivative, Device, Precision, RowGroups};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -119,7 +119,7 @@ impl StateVectors {
                 let out = (&mut *joined, Columns { stride: dim, first: half });
                 device.gather_rows(out, (weights, state.clone()), (states, 0..n), (n, half))?;
                 if precision == Precision::Fast {
-                    u16::factor(device, (joined, 0..n * dim), rounded)?;
+                    round(device, joined, rounded, n * dim)?;
                 }
                 for (i, (net, vectors)) in nets.iter_mut().zip(&mut self.vectors).enumerate() {
                     let seed = seed.wrapping_add(i as u64);
@@ -130,7 +130,7 @@ impl StateVectors {
         }
         if precision == Precision::Fast {
             for (vectors, rounded) in self.vectors.iter().zip(&mut self.rounded) {
-                u16::factor(device, (vectors, 0..n * dim), rounded)?;
+                round(device, vectors, rounded, n * dim)?;
             }
         }
         Ok(())
@@ -140,11 +140,15 @@ impl StateVectors {
         &self.vectors[of as usize % self.vectors.len()]
     }
 
-    /// The vectors of a use, and where their derivatives are added. Those of [`Use::To`] and [`Use::Start`] come first,
-    /// and with one table take the place of the last step's; then those of [`Use::From`] and [`Use::Emit`].
-    pub(super) fn vectors_and_gradients<T: Number>(&mut self, of: Use) -> (&Array<T>, Added<'_>) {
+    /// The vectors of a use, and where their derivatives go. They take the place of the last step's; but with one table
+    /// those of [`Use::From`] are added to those of [`Use::To`], and those of [`Use::Emit`] to those of [`Use::Start`],
+    /// which come first.
+    pub(super) fn vectors_and_gradients<T: Derivative>(
+        &mut self,
+        of: Use,
+    ) -> (&Array<T>, Scaled<'_>) {
         let is_shared = self.vectors.len() == 1;
-        let (d_at, kept) = match of {
+        let (d_at, scale) = match of {
             Use::To if is_shared => (0, 0.0),
             Use::From if is_shared => (0, 1.0),
             Use::Start if is_shared => (1, 0.0),
@@ -153,11 +157,11 @@ impl StateVectors {
         };
         let at = of as usize % self.vectors.len();
         let vectors = T::either(&self.vectors[at], &self.rounded[at]);
-        (vectors, (&mut self.d_vectors[d_at], kept))
+        (vectors, (&mut self.d_vectors[d_at], scale))
     }
 
     /// Adds the derivatives that were collected to those of the weights.
-    pub(super) fn backward<T: Number>(
+    pub(super) fn backward<T: Derivative>(
         &mut self,
         device: &Device,
         learned: &mut Weights,
@@ -200,4 +204,15 @@ impl StateVectors {
             }
         }
     }
+}
+
+/// The first n numbers in bf16.
+fn round(
+    device: &Device,
+    values: &Array<f32>,
+    rounded: &mut Array<u16>,
+    n: usize,
+) -> Result<(), CudaError> {
+    device.reserve(rounded, n)?;
+    device.to_bf16(rounded, (values, 0..n))
 }

@@ -88,24 +88,31 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     // derivatives were larger than that.
     let mut is_clear = vec![true; first.len()];
     for i in 0..3 {
-        let a = step(&mut cpu, &batch, &kept);
-        let b = step(&mut cuda, &batch, &kept);
-        // Derivatives of 8 significant bits move weights a little elsewhere.
-        let is_moved = i > 0 && precision == Precision::Fast;
-        let share = if is_moved { 1.0 } else { 0.1 };
+        // Derivatives of 8 significant bits move weights a little elsewhere, so a step is also compared with one of the
+        // processor from the same weights.
+        let state = cuda.state().unwrap();
+        let mut same = CpuLearner::new(params, &support, parameters(params, &support), state);
+        let (a, b) = (step(&mut same, &batch, &kept), step(&mut cuda, &batch, &kept));
+        // Later gradients are smaller beside what they are sums of.
+        let share = if i > 0 && precision == Precision::Fast { 3.0 } else { 1.0 };
         assert!(
-            (a - b).abs() < share * tolerance(precision) * a.abs(),
-            "ln p of a step: {a} and {b}"
+            (a - b).abs() < 0.1 * share * tolerance(precision) * a.abs(),
+            "ln p of step {i}: {a} and {b}"
         );
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
+        assert_near(&gradient, same.gradient(), share * tolerance(precision));
+
+        let a = step(&mut cpu, &batch, &kept);
         let clear = 10.0 * tolerance(precision) * root_mean_square(cpu.gradient());
         is_clear.iter_mut().zip(cpu.gradient()).for_each(|(is_clear, derivative)| {
             *is_clear &= f64::from(derivative.abs()) > clear;
         });
-        if is_moved {
-            continue;
+        if precision == Precision::Full {
+            assert!((a - b).abs() < 0.1 * tolerance(precision) * a.abs(), "ln p: {a} and {b}");
+            assert_near(&gradient, cpu.gradient(), tolerance(precision));
         }
-        assert_near(&gradient, cpu.gradient(), tolerance(precision));
+        // Scoring has all states take part, and leaves nothing behind for the next step.
+        cuda.log_prob(std::slice::from_ref(&batch)).unwrap();
     }
     let (a, b) =
         (cpu.log_prob(std::slice::from_ref(&batch)).unwrap(), cuda.log_prob(&[batch]).unwrap());
@@ -142,15 +149,16 @@ fn assert_near(a: &[f32], b: &[f32], tolerance: f64) {
 
 #[test]
 fn steps_are_those_of_the_processor() {
-    let base = HmmParams { dim: 16, clip: 5.0, ..HmmParams::default() };
-    for (n_states, n_clusters, state_dropout, n_words, seed) in [
-        (24, 3, 0.0, 11, 1),
-        (24, 3, 0.5, 11, 2),
-        (256, 4, 0.5, 150, 3),
-        (70, 7, 0.0, 40, 4),
-        (2048, 2, 0.0, 300, 5),
+    let base = HmmParams { clip: 5.0, ..HmmParams::default() };
+    for (n_states, n_clusters, state_dropout, n_words, seed, dim) in [
+        (24, 3, 0.0, 11, 1, 16),
+        (24, 3, 0.5, 11, 2, 16),
+        (256, 4, 0.5, 150, 3, 16),
+        (256, 4, 0.5, 150, 3, 17),
+        (70, 7, 0.0, 40, 4, 16),
+        (2048, 2, 0.0, 300, 5, 16),
     ] {
-        let params = HmmParams { n_states, n_clusters, state_dropout, ..base.clone() };
+        let params = HmmParams { n_states, n_clusters, state_dropout, dim, ..base.clone() };
         compare(&params, n_words, seed);
     }
 }
