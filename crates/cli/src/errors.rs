@@ -1,12 +1,12 @@
 //! How a failure is told: what happened, why, and what to do about it.
 
 use anyhow::Error;
-use latens::corpus::storage::StorageError;
 use latens::corpus::{MissingColumn, ReadError};
 use latens::hmm::TagsError;
 use latens::model::compat::VectorsError;
 use latens::model::file::FileError;
 use latens::model::{FitError, TagError};
+use latens::store::StorageError;
 use latens::tasks::tagging::{EvaluateError, TaggerError};
 use std::fmt::Write;
 use std::io;

@@ -2,7 +2,7 @@
 
 use crate::errors::hinted;
 use anyhow::{Context, Result, ensure};
-use latens::corpus::storage::check_writable;
+use latens::store::check_writable;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

@@ -3,9 +3,9 @@ use crate::error::ReadError;
 use crate::input::Inputs;
 use crate::preprocessing::Preprocessing;
 use crate::sentences::Sentences;
-use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabLimits};
 use crate::word::WordId;
+use latens_store::StringTable;
 
 /// How text is read: what is done to it, and the words that are then looked up. Every model carries
 /// its own.

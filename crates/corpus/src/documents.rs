@@ -1,4 +1,3 @@
-use crate::container::{Container, ContainerError};
 use crate::corpus::{Lexicon, count_words};
 use crate::encode::{EncodedRecord, Numbering, Sink, encode, settle};
 use crate::error::ReadError;
@@ -6,10 +5,11 @@ use crate::input::Inputs;
 use crate::preprocessing::Preprocessing;
 use crate::sentences::ascends;
 use crate::spool::{NameList, Spool, SpoolOf, read_lexicon, read_strings};
-use crate::storage::FlatArray;
-use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabLimits};
 use crate::word::WordId;
+use latens_store::FlatArray;
+use latens_store::StringTable;
+use latens_store::{Container, ContainerError};
 use std::path::Path;
 
 /// Documents as word ids in one flat array, with their labels.

@@ -9,9 +9,9 @@ use crate::error::ReadError;
 use crate::input::{Block, Inputs};
 use crate::preprocessing::Preprocessing;
 use crate::records::{Record, Text};
-use crate::strings::StringTable;
 use crate::vocab::{UNK, Vocab};
 use crate::word::WordId;
+use latens_store::StringTable;
 use rayon::prelude::*;
 
 /// What one record becomes.

@@ -1,6 +1,5 @@
 //! Encoded texts on disk: made in bounded memory from a text of any size, mapped by later runs.
 
-use crate::container::Container;
 use crate::corpus::{Corpus, Lexicon};
 use crate::encode::{Numbering, encode, settle};
 use crate::error::ReadError;
@@ -8,9 +7,10 @@ use crate::input::Inputs;
 use crate::preprocessing::Preprocessing;
 use crate::sentences::Sentences;
 use crate::spool::{Spool, SpoolOf, read_lexicon};
-use crate::strings::StringTable;
 use crate::vocab::VocabLimits;
 use crate::word::WordId;
+use latens_store::Container;
+use latens_store::StringTable;
 use std::path::Path;
 
 impl Corpus {

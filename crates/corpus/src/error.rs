@@ -1,5 +1,5 @@
-use crate::container::ContainerError;
-use crate::storage::StorageError;
+use latens_store::ContainerError;
+use latens_store::StorageError;
 use std::io;
 use thiserror::Error;
 

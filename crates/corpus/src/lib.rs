@@ -19,7 +19,6 @@
 //! ```
 
 mod word;
-mod strings;
 mod vocab;
 mod preprocessing;
 mod format;
@@ -33,8 +32,6 @@ mod documents;
 mod spool;
 mod tagged;
 pub mod embedded;
-pub mod container;
-pub mod storage;
 mod error;
 
 pub use corpus::{Census, Corpus, Lexicon};
@@ -45,7 +42,6 @@ pub use input::{Inputs, Invalid, ReadWatch, open_input};
 pub use preprocessing::{Digits, NUM, Preprocessing, Tokenize};
 pub use sentences::Sentences;
 pub use spool::{read_vocab, vocab_arrays, write_vocab};
-pub use strings::StringTable;
 pub use tagged::{MissingColumn, TaggedSentence, TaggedSentences};
 pub use vocab::{EOS, UNK, Vocab, VocabError, VocabLimits};
 pub use word::WordId;

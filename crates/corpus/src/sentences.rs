@@ -1,5 +1,5 @@
-use crate::storage::FlatArray;
 use crate::word::WordId;
+use latens_store::FlatArray;
 use std::ops::Range;
 
 /// Sentences as word ids in one flat array, in memory or in a mapped file.

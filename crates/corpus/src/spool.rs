@@ -1,14 +1,14 @@
 //! Encoded text on its way to a file, in bounded memory.
 
-use crate::container::{ArrayWriter, Container, ContainerError, write_container};
 use crate::corpus::{END, Lexicon, count_words};
 use crate::encode::{EncodedRecord, Sink};
 use crate::error::ReadError;
 use crate::preprocessing::Preprocessing;
-use crate::storage::{StorageError, parent};
-use crate::strings::StringTable;
 use crate::vocab::{Vocab, VocabError, VocabLimits};
 use crate::word::WordId;
+use latens_store::StringTable;
+use latens_store::{ArrayWriter, Container, ContainerError, write_container};
+use latens_store::{StorageError, parent_folder};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(crate) struct Spool {
 impl Spool {
     /// Temporary files lie beside `path`, where there is room for the result too.
     pub(crate) fn new(path: &Path, of: SpoolOf) -> Result<Spool, StorageError> {
-        let folder = parent(path);
+        let folder = parent_folder(path);
         let file = || tempfile::tempfile_in(folder).map_err(StorageError::new("write", path));
         Ok(Spool {
             of,

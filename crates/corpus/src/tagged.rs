@@ -2,7 +2,7 @@ use crate::error::ReadError;
 use crate::input::Inputs;
 use crate::preprocessing::{Preprocessing, Tokenize};
 use crate::records::{Record, Text};
-use crate::strings::StringTable;
+use latens_store::StringTable;
 use std::ops::Range;
 use thiserror::Error;
 

@@ -1,5 +1,5 @@
-use crate::strings::StringTable;
 use crate::word::WordId;
+use latens_store::StringTable;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;

@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::CountError;
 use bytemuck::Pod;
-use latens_corpus::storage::{FlatArray, map_file};
+use latens_store::{FlatArray, map_file};
 use std::io::{BufWriter, Write};
 use tempfile::NamedTempFile;
 

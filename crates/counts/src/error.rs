@@ -1,7 +1,7 @@
 use crate::lags::MAX_LAGS;
 use crate::ngrams::MAX_ORDER;
-use latens_corpus::container::ContainerError;
-use latens_corpus::storage::StorageError;
+use latens_store::ContainerError;
+use latens_store::StorageError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

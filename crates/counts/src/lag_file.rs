@@ -5,8 +5,8 @@ use crate::lag_matrix::LagMatrix;
 use crate::lags::{Boundary, LagCounts, MAX_LAGS};
 use crate::table::CountTable;
 use crate::table_file::{read_table, table_arrays, write_table};
-use latens_corpus::container::{Container, write_container};
 use latens_corpus::{Lexicon, Preprocessing, VocabLimits, read_vocab, vocab_arrays, write_vocab};
+use latens_store::{Container, write_container};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

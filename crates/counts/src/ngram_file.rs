@@ -5,7 +5,7 @@ use crate::error::CountError;
 use crate::ngrams::{NgramCounts, Ngrams, packing, with_table};
 use crate::table::CountTable;
 use crate::table_file::{read_table, table_arrays, write_table};
-use latens_corpus::container::{Container, ContainerError, write_container};
+use latens_store::{Container, ContainerError, write_container};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::error::CountError;
 use crate::merge::Merge;
 use bytemuck::Pod;
-use latens_corpus::storage::FlatArray;
+use latens_store::FlatArray;
 use std::fmt::Debug;
 use std::ops::Range;
 

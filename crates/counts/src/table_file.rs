@@ -1,7 +1,7 @@
 //! Tables of counts as arrays of a file.
 
 use crate::table::{CountTable, Counts, Item};
-use latens_corpus::container::{ArrayWriter, Container, ContainerError};
+use latens_store::{ArrayWriter, Container, ContainerError};
 use std::io;
 
 /// The names and lengths in bytes of the arrays that [`write_table`] writes.

@@ -9,11 +9,11 @@ use crate::tagging::{Representation, Runner, cache_folder, learn};
 use crate::{Experiment, Row};
 use anyhow::{Context, Result};
 use latens::brown::BrownParams;
-use latens::corpus::storage::write_atomically;
 use latens::corpus::{Format, Inputs, Preprocessing, TaggedSentence, TaggedSentences, VocabLimits};
 use latens::fhmm::FhmmParams;
 use latens::hmm::{Constraint, HmmParams, Parameterization};
 use latens::model::Tagger;
+use latens::store::write_atomically;
 use latens::tasks::tagging::{
     FeatureTagger, Span, TaggerParams, compare, evaluate, spans, tag_all,
 };

@@ -3,12 +3,12 @@
 
 use crate::tagging::cache_folder;
 use anyhow::{Context, Result};
-use latens::corpus::storage::write_atomically;
 use latens::hmm::{Hmm, HmmParams, Training};
 use latens::model::{
     Checkpoint, CheckpointPace, Device, FitError, Params, Progress, Valid, data_fingerprint,
     fingerprint,
 };
+use latens::store::write_atomically;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;

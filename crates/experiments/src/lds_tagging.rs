@@ -8,9 +8,9 @@
 use crate::tagging::{Representation, Runner, cache_folder};
 use anyhow::{Context, Result};
 use latens::brown::{self, BrownParams};
-use latens::corpus::storage::write_atomically;
 use latens::corpus::{Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
 use latens::lds::LdsParams;
+use latens::store::write_atomically;
 use latens::tasks::tagging::Comparison;
 use latens::word2vec::{self, Word2vecParams};
 use std::fs;

@@ -2,9 +2,9 @@
 
 use crate::any_model::{AnyModel, open_file};
 use latens_corpus::WordId;
-use latens_corpus::storage::{FlatArray, StorageError, map_file};
 use latens_model::FeatureRows;
 use latens_model::file::{FileError, ModelFile};
+use latens_store::{FlatArray, StorageError, map_file};
 use latens_tasks::tagging::{Encoder, WordEncoder};
 use std::path::Path;
 use thiserror::Error;

@@ -19,4 +19,5 @@ pub use latens_model_lds as lds;
 pub use latens_model_neural as neural;
 pub use latens_model_ngram as ngram;
 pub use latens_model_word2vec as word2vec;
+pub use latens_store as store;
 pub use latens_tasks as tasks;

@@ -7,19 +7,20 @@ use std::path::Path;
 /// What a crate may depend on, of ours. `model-*` stands for every model crate.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("math", &[]),
-    ("corpus", &[]),
+    ("store", &[]),
+    ("corpus", &["store"]),
     ("cuda", &[]),
-    ("counts", &["math", "corpus"]),
-    ("model", &["math", "corpus"]),
+    ("counts", &["math", "corpus", "store"]),
+    ("model", &["math", "corpus", "store"]),
     ("nn", &["math"]),
-    ("model-*", &["math", "nn", "corpus", "counts", "model", "cuda"]),
-    ("tasks", &["math", "nn", "corpus", "model"]),
-    ("latens", &["math", "nn", "corpus", "counts", "model", "model-*", "tasks", "cuda"]),
+    ("model-*", &["math", "nn", "corpus", "store", "counts", "model", "cuda"]),
+    ("tasks", &["math", "nn", "corpus", "store", "model"]),
+    ("latens", &["math", "nn", "corpus", "store", "counts", "model", "model-*", "tasks", "cuda"]),
     ("experiments", &["latens"]),
     ("cli", &["latens", "experiments"]),
     ("python", &["latens"]),
     ("explorer", &["latens"]),
-    ("testkit", &["math", "corpus", "model"]),
+    ("testkit", &["math", "corpus", "store", "model"]),
 ];
 
 fn manifests() -> BTreeMap<String, toml::Table> {

@@ -1,7 +1,8 @@
 use crate::params::BrownParams;
-use latens_corpus::{Lexicon, StringTable, WordId};
+use latens_corpus::{Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_model::{FeatureRows, ParamError, TokenEncoder, Valid, WordClusters};
+use latens_store::StringTable;
 use serde_json::{Map, Value};
 use std::path::Path;
 

@@ -5,8 +5,8 @@ use crate::parameters::Parameters;
 use crate::params::FhmmParams;
 use crate::rows::Rows;
 use crate::shape::Shape;
-use latens_corpus::StringTable;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_store::StringTable;
 use std::path::Path;
 
 impl Fhmm {

@@ -6,9 +6,10 @@ use crate::support::{Lists, NONE, Support};
 use crate::tables::{Kept, Tables};
 use crate::tags::Tags;
 use crate::transitions::Transitions;
-use latens_corpus::storage::FlatArray;
-use latens_corpus::{Lexicon, StringTable};
+use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_store::FlatArray;
+use latens_store::StringTable;
 use std::borrow::Cow;
 use std::path::Path;
 

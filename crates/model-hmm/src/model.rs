@@ -9,11 +9,11 @@ use crate::tagged_text::TaggedText;
 use crate::tags::Tags;
 use crate::transitions::Transitions;
 use crate::{em, fit};
-use latens_corpus::storage::FlatArray;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
 use latens_model::{
     Checkpoint, Device, FitError, Valid, Watch, WordClusters, check_that, data_fingerprint,
 };
+use latens_store::FlatArray;
 use serde_json::{Map, Value};
 use std::time::Instant;
 

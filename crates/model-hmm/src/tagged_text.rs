@@ -1,7 +1,6 @@
-use latens_corpus::{
-    Corpus, Lexicon, MissingColumn, Sentences, StringTable, TaggedSentences, WordId,
-};
+use latens_corpus::{Corpus, Lexicon, MissingColumn, Sentences, TaggedSentences, WordId};
 use latens_model::FitError;
+use latens_store::StringTable;
 use thiserror::Error;
 
 /// The tags of a text: what a model of words and tags learns besides the words.

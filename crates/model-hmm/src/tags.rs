@@ -1,8 +1,8 @@
 //! Tags of words, as a fitted model knows them.
 
 use crate::tagged_text::TaggedText;
-use latens_corpus::StringTable;
-use latens_corpus::storage::FlatArray;
+use latens_store::FlatArray;
+use latens_store::StringTable;
 
 /// The names of tags, and how likely each state emits each.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::support::Support;
 use crate::tables::Factors;
-use latens_corpus::storage::FlatArray;
+use latens_store::FlatArray;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -119,7 +119,7 @@ impl Ngram {
     ) -> Result<Ngram, ArpaError> {
         let mut lines = Lines { input, number: 0, text: String::new() };
         let sizes = read_sizes(&mut lines)?;
-        let mut names = latens_corpus::StringTable::from_iter([UNK, EOS]);
+        let mut names = latens_store::StringTable::from_iter([UNK, EOS]);
         let mut levels = vec![read_unigrams(&mut lines, sizes[0], &mut names)?];
         let begin = names.len() as u32;
         for order in 2..=sizes.len() {
@@ -202,7 +202,7 @@ fn read_sizes(lines: &mut Lines<'_>) -> Result<Vec<usize>, ArpaError> {
 fn read_unigrams(
     lines: &mut Lines<'_>,
     size: usize,
-    names: &mut latens_corpus::StringTable,
+    names: &mut latens_store::StringTable,
 ) -> Result<Vec<Entry>, ArpaError> {
     let never =
         |word| Entry { words: [word, 0, 0, 0, 0, 0], log_prob: f32::NEG_INFINITY, backoff: 0.0 };
@@ -249,7 +249,7 @@ fn read_ngrams(
     lines: &mut Lines<'_>,
     order: usize,
     size: usize,
-    names: &latens_corpus::StringTable,
+    names: &latens_store::StringTable,
     begin: u32,
 ) -> Result<Vec<Entry>, ArpaError> {
     lines.expect(&format!("\\{order}-grams:"))?;

@@ -1,8 +1,8 @@
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::trie::{Level, Trie};
-use latens_corpus::storage::FlatArray;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_store::FlatArray;
 use std::path::Path;
 
 impl Ngram {

@@ -4,7 +4,7 @@
 //! thus `b c`, the n-gram to back off to, and one descent along the history finds the longest n-gram
 //! that is known, which is all that a prediction needs.
 
-use latens_corpus::storage::FlatArray;
+use latens_store::FlatArray;
 
 /// n-grams of all orders up to one. Arrays lie in memory or in a mapped model file.
 #[derive(Clone, Debug)]

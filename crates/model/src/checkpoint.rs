@@ -5,8 +5,8 @@ use crate::file::{
     to_json, write_sealed,
 };
 use crate::params::Valid;
-use latens_corpus::storage::{FlatArray, write_atomically};
 use latens_corpus::{Sentences, Vocab};
+use latens_store::{FlatArray, write_atomically};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

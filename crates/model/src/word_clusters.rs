@@ -1,6 +1,7 @@
 //! Words in classes with a hierarchy, in which models meet: one makes them, another uses them.
 
-use latens_corpus::{EOS, Lexicon, Preprocessing, StringTable, UNK, Vocab, VocabLimits, WordId};
+use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits, WordId};
+use latens_store::StringTable;
 use std::io::{self, BufRead, Write};
 use thiserror::Error;
 

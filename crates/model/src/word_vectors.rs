@@ -1,7 +1,7 @@
 //! Words as points in space, in which models meet: one makes them, another uses them.
 
-use latens_corpus::storage::FlatArray;
 use latens_corpus::{Vocab, WordId};
+use latens_store::FlatArray;
 use thiserror::Error;
 
 /// A vector for each word of a vocabulary. A word whose numbers are all zero has none.

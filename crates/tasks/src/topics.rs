@@ -1,9 +1,9 @@
 //! Whether the words of a topic belong together: coherence by how often they are in the same documents of a
 //! reference corpus (Newman et al. 2010).
 
-use latens_corpus::container::{Container, ContainerError, write_container};
-use latens_corpus::storage::StorageError;
 use latens_corpus::{EOS, Lexicon, Preprocessing, Sentences, UNK, Vocab, VocabLimits, WordId};
+use latens_store::StorageError;
+use latens_store::{Container, ContainerError, write_container};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

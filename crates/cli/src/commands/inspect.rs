@@ -1,8 +1,8 @@
 use crate::output::{Output, thousands};
 use anyhow::Result;
 use clap::Args;
-use latens::corpus::container::Container;
 use latens::model::file::{Inspection, inspect};
+use latens::store::Container;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -3,7 +3,7 @@ use crate::output::Output;
 use crate::paths::check_output;
 use anyhow::Result;
 use clap::Args;
-use latens::corpus::storage::write_atomically;
+use latens::store::write_atomically;
 use latens_experiments::{EXPERIMENTS, Experiment, Row, figure, resume};
 use serde::Serialize;
 use serde_json::json;

@@ -4,12 +4,12 @@ use super::convert::ForeignFormat;
 use crate::errors::hinted;
 use anyhow::{Context, Result, bail, ensure};
 use latens::AnyModel;
-use latens::corpus::storage::write_atomically;
 use latens::corpus::{Lexicon, Preprocessing, open_input};
 use latens::model::compat::{
     TextFormat, VectorsError, npy, read_binary, read_text, write_binary, write_text,
 };
 use latens::model::{Vectors, WordVectors};
+use latens::store::write_atomically;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 

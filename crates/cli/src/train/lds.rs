@@ -7,11 +7,11 @@ use crate::output::Output;
 use anyhow::{Result, ensure};
 use clap::Args;
 use latens::AnyModel;
-use latens::corpus::container::is_container;
 use latens::corpus::{Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts};
 use latens::lds::{self, Lds, LdsParams};
 use latens::model::{Params, Progress};
+use latens::store::is_container;
 use serde_json::Map;
 
 /// A linear dynamical system: representations of words in their context

@@ -2,7 +2,8 @@
 
 use super::VectorsError;
 use crate::word_vectors::WordVectors;
-use latens_corpus::{EOS, Lexicon, Preprocessing, StringTable, UNK, Vocab, VocabLimits};
+use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits};
+use latens_store::StringTable;
 
 /// The vectors read so far. `<unk>` and `<eos>` have the first two places, whether they come or not.
 pub(super) struct Entries {

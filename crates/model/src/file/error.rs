@@ -1,6 +1,6 @@
 use crate::params::ParamError;
 use latens_corpus::VocabError;
-use latens_corpus::storage::StorageError;
+use latens_store::StorageError;
 use std::path::PathBuf;
 use thiserror::Error;
 

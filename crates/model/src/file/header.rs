@@ -2,8 +2,8 @@
 
 use super::error::FileError;
 use super::sealed::unseal;
-use latens_corpus::storage::map_file;
 use latens_corpus::{Preprocessing, VocabLimits};
+use latens_store::map_file;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::{Deserialize, Serialize};

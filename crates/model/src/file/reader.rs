@@ -3,19 +3,17 @@ use super::error::FileError;
 use super::header::{Contents, Extent, Header};
 use super::sealed::check_data;
 use crate::params::{Params, Valid};
-use latens_corpus::storage::{FlatArray, map_file};
 use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
-use memmap2::Mmap;
+use latens_store::{FlatArray, MappedFile, map_file};
 use safetensors::Dtype;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// An open model file. It is mapped into memory: arrays are used where they lie.
 pub struct ModelFile {
     path: PathBuf,
-    map: Arc<Mmap>,
+    map: MappedFile,
     contents: Contents,
 }
 

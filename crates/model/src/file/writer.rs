@@ -4,7 +4,7 @@ use super::header::Header;
 use super::sealed::{ArrayEntry, Content, write_sealed};
 use crate::params::Valid;
 use latens_corpus::Lexicon;
-use latens_corpus::storage::write_atomically;
+use latens_store::write_atomically;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;

@@ -2,8 +2,8 @@
 
 use crate::toy;
 use crate::toy::{ARRAYS, bytes, lexicon, writer};
-use latens_corpus::storage::write_atomically;
 use latens_model::{Checkpoint, FileError, ModelFile, inspect};
+use latens_store::write_atomically;
 use proptest::prelude::*;
 use std::fs;
 use std::io::{self, Write};

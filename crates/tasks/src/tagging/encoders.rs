@@ -3,8 +3,8 @@
 use super::lists::Lists;
 use foldhash::fast::FixedState;
 use latens_corpus::TaggedSentences;
-use latens_corpus::storage::FlatArray;
 use latens_model::FeatureRows;
+use latens_store::FlatArray;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

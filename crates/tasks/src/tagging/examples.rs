@@ -4,7 +4,8 @@ use super::encoders::Rows;
 use super::lists::Lists;
 use super::template::{Template, groups, is_single, key};
 use foldhash::fast::FixedState;
-use latens_corpus::{StringTable, TaggedSentences};
+use latens_corpus::TaggedSentences;
+use latens_store::StringTable;
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -9,9 +9,10 @@ use super::spans::are_chunk_tags;
 use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames};
 use super::weights::Weights;
 use latens_corpus::{
-    EOS, Lexicon, MissingColumn, Preprocessing, StringTable, TaggedSentences, Vocab, VocabLimits,
+    EOS, Lexicon, MissingColumn, Preprocessing, TaggedSentences, Vocab, VocabLimits,
 };
 use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, check_that};
+use latens_store::StringTable;
 use serde_json::{Map, json};
 use std::collections::HashMap;
 use std::sync::OnceLock;

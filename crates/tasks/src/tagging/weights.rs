@@ -1,5 +1,5 @@
 use super::layout::Layout;
-use latens_corpus::StringTable;
+use latens_store::StringTable;
 
 /// All that was learned, but for encoders.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::paths::check_output;
 use anyhow::{Result, ensure};
 use clap::Args;
-use latens::corpus::storage::write_atomically;
+use latens::store::write_atomically;
 use latens_experiments::{MapWord, topic_map};
 use serde_json::json;
 use std::io::Write;

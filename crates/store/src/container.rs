@@ -7,16 +7,16 @@
 //! Header and arrays are padded to multiples of 8 bytes, so that arrays can be used where they lie
 //! in a mapped file. The checksum covers every byte before it.
 
-use crate::storage::{FlatArray, StorageError, map_file, write_atomically};
+use crate::array::{FlatArray, MappedFile, map_file};
+use crate::atomic::write_atomically;
+use crate::error::StorageError;
 use bytemuck::Pod;
-use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use thiserror::Error;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -124,7 +124,7 @@ impl ArrayWriter<'_> {
 /// A file of named arrays, mapped into memory and checked to the last byte.
 #[derive(Debug)]
 pub struct Container {
-    map: Arc<Mmap>,
+    map: MappedFile,
     path: PathBuf,
     kind: &'static str,
     meta: serde_json::Value,

@@ -1,0 +1,29 @@
+//! Files and arrays that outlive a run: atomic writes, memory-mapped arrays, checksummed containers.
+//!
+//! The crate knows neither text nor models. A file is written under a temporary name and renamed when it
+//! is complete, so a crash never leaves half a file, and a mapped file keeps its content.
+//!
+//! ```
+//! use latens_store::{Container, write_container};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("squares");
+//! let squares: Vec<u64> = (0..10).map(|i| i * i).collect();
+//! write_container(&path, "squares", &"0 to 9", &[("values", 80)], |out| out.array(&squares))?;
+//!
+//! let file = Container::open(&path, "squares")?; // verifies the checksum
+//! assert_eq!(file.array::<u64>("values")?[3], 9); // used in place: nothing is copied
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod atomic;
+mod array;
+mod container;
+mod strings;
+
+pub use array::{FlatArray, MappedFile, map_file};
+pub use atomic::{check_writable, parent_folder, write_atomically};
+pub use container::{ArrayWriter, Container, ContainerError, is_container, write_container};
+pub use error::StorageError;
+pub use strings::StringTable;
