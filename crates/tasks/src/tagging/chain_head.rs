@@ -6,9 +6,9 @@
 
 use super::layout::Layout;
 use super::problem::Part;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
 use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, smooth};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 
 /// What all sentences share.

@@ -3,8 +3,8 @@
 use super::encoders::{NO_ROW, RowValues, Rows};
 use super::examples::{Examples, NO_ATTRIBUTE};
 use super::layout::Layout;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 use rayon::prelude::*;
 use std::ops::Range;
