@@ -3,6 +3,7 @@
 pub mod analogies;
 pub mod classification;
 pub mod perplexity;
+pub mod plot;
 pub mod sampling;
 pub mod tagging;
 pub mod topics;

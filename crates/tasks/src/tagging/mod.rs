@@ -23,34 +23,24 @@
 //! ```
 
 mod params;
-mod template;
-mod encoders;
-mod fit;
-mod learn;
-mod tagger;
+mod features;
 mod weights;
-mod word_scores;
-mod file;
-mod examples;
-mod lists;
-mod layout;
-mod problem;
-mod sums;
-mod chain_head;
-mod local_head;
-mod perceptron;
+mod heads;
+mod learn;
+mod fitted;
 mod spans;
-mod evaluate;
-mod compare;
+mod evaluation;
 #[cfg(test)]
 mod tests;
 
-pub use compare::Comparison;
-pub use encoders::{Encoder, WordEncoder};
-pub use evaluate::{EvaluateError, SpanScores, TagScores, compare, evaluate, right, tag_all};
-pub use file::OpenEncoder;
-pub use fit::{TaggedTraining, TaggerError};
+pub use evaluation::compare::Comparison;
+pub use evaluation::score::{
+    EvaluateError, SpanScores, TagScores, compare, evaluate, right, tag_all,
+};
+pub use features::encoders::{Encoder, WordEncoder};
+pub use features::template::attributes;
+pub use fitted::file::OpenEncoder;
+pub use fitted::tagger::FeatureTagger;
+pub use learn::fit::{TaggedTraining, TaggerError};
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};
-pub use tagger::FeatureTagger;
-pub use template::attributes;

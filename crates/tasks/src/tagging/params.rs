@@ -125,12 +125,12 @@ impl Params for TaggerParams {
 
 impl TaggerParams {
     /// Whether a network reads the features.
-    pub(super) fn has_network(&self) -> bool {
+    pub(crate) fn has_network(&self) -> bool {
         self.kind == Kind::Local && self.n_hidden > 0
     }
 
     /// Whether words and their letters are features.
-    pub(super) fn has_lexical(&self) -> bool {
+    pub(crate) fn has_lexical(&self) -> bool {
         self.lexical && !self.has_network()
     }
 }

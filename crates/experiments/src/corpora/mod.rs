@@ -1,0 +1,2 @@
+pub(crate) mod penn_treebank;
+pub(crate) mod topics;

@@ -1,0 +1,3 @@
+pub(crate) mod topics;
+pub(crate) mod speed;
+pub(crate) mod oov;

@@ -1,0 +1,5 @@
+pub(crate) mod dynamics;
+pub(crate) mod rnn;
+pub(crate) mod pos;
+pub(crate) mod ner;
+pub(crate) mod representations;

@@ -1,0 +1,93 @@
+//! What the experiments with linear dynamical systems as features of taggers share (Belanger & Kakade 2015, §7): the
+//! text without tags, the representations that are learned from it, and who is better than whom.
+//!
+//! The paper learns from a billion words of news; some 7 million words of news and of an encyclopaedia can be had
+//! freely. Case is kept and numbers are one word, as there. What the paper chose on its development text (how many
+//! pseudo-counts, how many steps of EM, which vectors) was chosen on ours.
+
+use crate::cache::cache_folder;
+use crate::tagging::runner::{Representation, Runner};
+use anyhow::{Context, Result};
+use latens::brown::{self, BrownParams};
+use latens::corpus::{Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
+use latens::lds::LdsParams;
+use latens::store::write_atomically;
+use latens::tasks::tagging::Comparison;
+use latens::word2vec::{self, Word2vecParams};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// The text without tags, and where what is learned from it is kept.
+pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
+    let cache = cache_folder();
+    let keeping = || format!("cannot keep models in `{}`", cache.display());
+    fs::create_dir_all(&cache).with_context(keeping)?;
+    let words = cache.join("conll2000.train.words.txt");
+    let tagged = read(&data.join("conll2000").join("train.txt"))?;
+    write_atomically(&words, |out| {
+        tagged.iter().try_for_each(|sentence| writeln!(out, "{}", sentence.words().join(" ")))
+    })?;
+    let mut paths = vec![words];
+    if !quick {
+        paths.push(data.join("unlabeled-news").join("reuters21578.sents.txt"));
+        paths.push(data.join("unlabeled-wiki").join("enwiki.sents.txt"));
+        paths.push(data.join("wikitext-2").join("wiki.train.tokens"));
+    }
+    Ok(Runner {
+        data,
+        unlabeled: Inputs { format: Some(Format::Lines), ..Inputs::new(paths) },
+        preprocessing: Preprocessing { digits: Digits::Num, ..Preprocessing::default() },
+        keep_sentences: None,
+        limits: VocabLimits { min_count: if quick { 2 } else { 5 }, ..VocabLimits::default() },
+        cache,
+    })
+}
+
+/// Reads a text in columns.
+pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
+    let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new([path]) };
+    TaggedSentences::read(&inputs)
+        .context("the folder of `--data` must have the folders `conll2000`, `conll2003`, `ptb-pos`")
+}
+
+/// The paper's choice was CBOW with the same window; on so little text skip-gram is the better one.
+pub(crate) fn word2vec(quick: bool) -> Representation {
+    let algorithm = word2vec::Algorithm::SkipGram;
+    let (dim, epochs) = if quick { (50, 3) } else { (200, 5) };
+    Representation::Word2vec(Word2vecParams {
+        algorithm,
+        dim,
+        epochs,
+        window: 3,
+        ..Word2vecParams::default()
+    })
+}
+
+/// The first model alone, from the subspace.
+pub(crate) fn ssid(features: &'static str, quick: bool) -> Representation {
+    Representation::Lds(LdsParams { n_iterations: 0, ..lds_params(quick) }, features)
+}
+
+/// The same after EM.
+pub(crate) fn em(features: &'static str, quick: bool) -> Representation {
+    Representation::Lds(lds_params(quick), features)
+}
+
+fn lds_params(quick: bool) -> LdsParams {
+    let (dim, n_iterations, pseudo_counts) = if quick { (50, 3, 20.0) } else { (200, 10, 300.0) };
+    LdsParams { dim, n_iterations, pseudo_counts: Some(pseudo_counts), ..LdsParams::default() }
+}
+
+pub(crate) fn brown(quick: bool) -> Representation {
+    Representation::Brown(BrownParams {
+        n_clusters: if quick { 64 } else { 500 },
+        algorithm: brown::Algorithm::Exchange,
+        n_iterations: 5,
+    })
+}
+
+/// p of the exact binomial test: how likely two taggers that are as good differ as much.
+pub(crate) fn p_value(first: &[bool], second: &[bool]) -> f64 {
+    Comparison::of(first.iter().copied().zip(second.iter().copied())).p_value
+}

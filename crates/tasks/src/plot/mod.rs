@@ -1,0 +1,7 @@
+//! Pictures in SVG.
+
+mod svg;
+mod topic_map;
+
+pub use svg::Svg;
+pub use topic_map::{MapWord, topic_map};

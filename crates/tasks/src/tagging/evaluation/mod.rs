@@ -1,0 +1,2 @@
+pub(crate) mod score;
+pub(crate) mod compare;

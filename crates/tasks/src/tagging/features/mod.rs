@@ -1,0 +1,4 @@
+pub(crate) mod template;
+pub(crate) mod encoders;
+pub(crate) mod examples;
+pub(crate) mod lists;

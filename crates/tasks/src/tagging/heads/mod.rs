@@ -1,0 +1,2 @@
+pub(crate) mod chain;
+pub(crate) mod local;

@@ -1,0 +1,5 @@
+pub(crate) mod fit;
+pub(crate) mod optimize;
+pub(crate) mod objective;
+pub(crate) mod sums;
+pub(crate) mod perceptron;

@@ -1,0 +1,2 @@
+pub(crate) mod layout;
+pub(crate) mod fitted;
