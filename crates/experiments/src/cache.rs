@@ -1,8 +1,8 @@
-//! The folder in which experiments keep what takes long to compute.
+//! The folder in which experiments keep models from one run to the next.
 
 use std::path::PathBuf;
 
-/// Where models are kept from one run to the next: a folder of this user's, or of this machine's.
+/// `latens/experiments` in the cache folder of the user, or in the temporary folder if there is none.
 pub(crate) fn cache_folder() -> PathBuf {
     let under_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     let folder = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(under_home);

@@ -1,4 +1,4 @@
-//! What an experiment is, and the rows of its table.
+//! An experiment, and the rows of its table.
 
 use serde::Serialize;
 use std::path::Path;
@@ -6,29 +6,29 @@ use std::path::Path;
 /// One figure of a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The row's name, usually a model.
+    /// Name of the row, usually a model.
     pub row: String,
-    /// The column's name, usually a data set.
+    /// Name of the column, usually a data set.
     pub column: String,
-    /// What the paper reports, if it does.
+    /// The figure that the paper reports, if it does.
     pub paper: Option<f64>,
-    /// What we measured.
+    /// The figure that we measured.
     pub ours: f64,
 }
 
-/// An experiment of a paper.
+/// An experiment that reproduces a table or figure of a paper.
 pub struct Experiment {
-    /// What the command line calls it.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it measures, in one line.
+    /// One-line description of what it measures.
     pub about: &'static str,
-    /// Runs it on the corpora in a folder; `true` is for a smaller run of the same code; messages go to
-    /// the last argument.
+    /// Runs the experiment.
     pub run: Run,
 }
 
-/// How an experiment is run; see [`Experiment::run`].
+/// Runs an experiment on the corpora in a folder. The flag asks for a quick run: the same code with smaller models and
+/// less data. The last argument receives progress messages.
 pub type Run = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>;
 
-/// As [`Run`], with a picture besides the rows.
+/// Runs an experiment like [`Run`], and also returns its figure as SVG.
 pub type Draw = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<(Vec<Row>, String)>;

@@ -1,6 +1,15 @@
-//! The papers' tables and figures, run again: ours beside theirs.
+//! Experiments that reproduce the tables and figures of papers: our results beside the published ones.
 //!
-//! An experiment reads corpora from a folder of the user's, since most of them may not be passed on.
+//! An experiment reads its corpora from a folder that the user provides, since most of them may not be redistributed.
+//!
+//! ```
+//! use latens_experiments::EXPERIMENTS;
+//!
+//! let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == "lm-baselines").unwrap();
+//! // Fails here: the folder does not contain the corpora.
+//! let folder = tempfile::tempdir().unwrap();
+//! assert!((experiment.run)(folder.path(), true, &mut |_| ()).is_err());
+//! ```
 
 mod experiment;
 mod cache;
@@ -12,6 +21,8 @@ mod fhmm;
 mod glda;
 
 pub use experiment::{Draw, Experiment, Row, Run};
+
+use hmm::kept_models::Earlier;
 
 /// All experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -31,21 +42,23 @@ pub const EXPERIMENTS: &[Experiment] = &[
     glda::oov::EXPERIMENT,
 ];
 
-/// Goes on with the experiment of this name where a run that was stopped left off, if it keeps its models.
+/// Returns the function that resumes an interrupted run of an experiment, if the experiment keeps its models.
 pub fn resume(name: &str) -> Option<Run> {
-    let kept: [(Experiment, Run); 3] = [
-        (hmm::language::PTB, |data, quick, note| hmm::language::ptb(data, quick, true, note)),
+    let resumable: [(Experiment, Run); 3] = [
+        (hmm::language::PTB, |data, quick, note| {
+            hmm::language::ptb(data, quick, Earlier::Reuse, note)
+        }),
         (hmm::language::WIKITEXT_2, |data, quick, note| {
-            hmm::language::wikitext_2(data, quick, true, note)
+            hmm::language::wikitext_2(data, quick, Earlier::Reuse, note)
         }),
         (hmm::ablation::EXPERIMENT, |data, quick, note| {
-            hmm::ablation::ablate(data, quick, true, note)
+            hmm::ablation::ablate(data, quick, Earlier::Reuse, note)
         }),
     ];
-    kept.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)
+    resumable.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)
 }
 
-/// Runs the experiment of this name and draws what it found, as SVG, if it has a figure.
+/// Returns the function that runs an experiment and draws its results, if the experiment has a figure.
 pub fn figure(name: &str) -> Option<Draw> {
     let draws: [(&str, Draw); 3] = [
         (lds::dynamics::EXPERIMENT.name, lds::dynamics::draw),

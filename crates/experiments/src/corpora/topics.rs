@@ -1,4 +1,4 @@
-//! The texts, vectors and synonyms of the experiments with topics.
+//! Documents, word vectors and synonyms for the experiments with topic models.
 
 use anyhow::{Context, Result};
 use latens::corpus::{
@@ -12,11 +12,11 @@ use std::fs;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// Words seen fewer times are left out of vocabularies.
+/// Minimum number of occurrences of a word in the vocabulary.
 const MIN_COUNT: u64 = 5;
 
-/// Words that topics would otherwise be made of.
-const FUNCTION_WORDS: &str = "about above after again against all also although always am among an and any \
+/// Stop words, which would otherwise dominate the topics.
+const STOP_WORDS: &str = "about above after again against all also although always am among an and any \
     anyone anything are aren around as at away be became because been before being below between both but by came can \
     cannot could couldn did didn do does doesn doing don done down during each either else even ever every everyone \
     everything few for from further gave get gets getting give given go goes going gone got had hadn has hasn have haven \
@@ -29,7 +29,7 @@ const FUNCTION_WORDS: &str = "about above after again against all also although 
     use used uses using ve very was wasn way we well went were weren what whatever when where whether which while who whole \
     whom whose why will with within without won would wouldn yet you your yours yourself yourselves";
 
-/// A document as words.
+/// A tokenized document.
 #[derive(Clone)]
 pub(crate) struct Document {
     pub(crate) label: String,
@@ -37,16 +37,16 @@ pub(crate) struct Document {
     pub(crate) words: Vec<String>,
 }
 
-/// 20 newsgroups in the split by date: words of three letters or more, without function words.
+/// 20 Newsgroups in the by-date split: words of at least three letters, without stop words.
 pub(crate) fn newsgroups(data: &Path) -> Result<Vec<Document>> {
-    let function_words: HashSet<&str> = FUNCTION_WORDS.split_ascii_whitespace().collect();
+    let stop_words: HashSet<&str> = STOP_WORDS.split_ascii_whitespace().collect();
     let text = read(&data.join("20news/20news.tsv"))?;
     let document = |line: &str| {
         let mut fields = line.splitn(3, '\t');
         let (label, split) = (fields.next()?, fields.next()?);
         let text = fields.next()?.to_lowercase();
         let words = text.split(|c: char| !c.is_ascii_lowercase());
-        let words = words.filter(|word| word.len() > 2 && !function_words.contains(word));
+        let words = words.filter(|word| word.len() > 2 && !stop_words.contains(word));
         let words: Vec<String> = words.map(str::to_owned).collect();
         let (label, is_test) = (label.to_owned(), split == "test");
         Some(Document { label, is_test, words })
@@ -54,7 +54,7 @@ pub(crate) fn newsgroups(data: &Path) -> Result<Vec<Document>> {
     Ok(text.lines().filter_map(document).filter(|document| !document.words.is_empty()).collect())
 }
 
-/// The papers of NIPS; each tenth is for tests.
+/// Papers of NIPS. Every tenth one is a test document.
 pub(crate) fn nips(data: &Path) -> Result<Vec<Document>> {
     let text = read(&data.join("nips/nips.tsv"))?;
     let document = |(i, line): (usize, &str)| {
@@ -65,7 +65,7 @@ pub(crate) fn nips(data: &Path) -> Result<Vec<Document>> {
     Ok(text.lines().enumerate().filter_map(document).collect())
 }
 
-/// GloVe vectors of 50 or 100 numbers.
+/// GloVe vectors of 50 or 100 dimensions.
 pub(crate) fn vectors(data: &Path, dim: usize) -> Result<(Lexicon, WordVectors)> {
     let name = match dim {
         100 => "vectors/glove.6B.100d.top30k.txt",
@@ -77,7 +77,7 @@ pub(crate) fn vectors(data: &Path, dim: usize) -> Result<(Lexicon, WordVectors)>
     read_text(&mut file, TextFormat::Glove, &Preprocessing::default()).with_context(reading)
 }
 
-/// The synonyms of words, in the order of the file.
+/// Synonyms of words, in the order of the file.
 pub(crate) fn synonyms(data: &Path, name: &str) -> Result<HashMap<String, Vec<String>>> {
     let text = read(&data.join("synonyms").join(name))?;
     let entry = |line: &str| {
@@ -95,13 +95,13 @@ fn read(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Documents as models take them, with the vocabulary of all their words that are not rare.
+/// Encodes documents with a vocabulary of their words that are not rare.
 pub(crate) fn encode(documents: &[Document]) -> Result<(Lexicon, Documents)> {
     let limits = VocabLimits { min_count: MIN_COUNT, max_vocab: 0 };
     in_file(documents, |inputs| Ok(Documents::read(inputs, &Preprocessing::default(), &limits)?))
 }
 
-/// Documents as a model takes them that has its vocabulary.
+/// Encodes documents with the vocabulary of a model.
 pub(crate) fn encode_with(documents: &[Document], lexicon: &Lexicon) -> Result<Documents> {
     in_file(documents, |inputs| Ok(Documents::read_with(inputs, lexicon)?))
 }
@@ -111,7 +111,7 @@ fn in_file<T>(documents: &[Document], read: impl FnOnce(&Inputs) -> Result<T>) -
     for document in documents {
         writeln!(text, "{}\t{}", document.label, document.words.join(" "))?;
     }
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let path = folder.path().join("documents");
     fs::write(&path, text).context("cannot write a temporary file")?;
     let format = Some(Format::Docs(vec![Field::Label, Field::Text]));

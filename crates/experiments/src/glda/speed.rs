@@ -5,7 +5,7 @@ use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::lda::{Glda, GldaData, GldaParams, Sampler};
 use latens::model::{FitError, Params, Progress};
-use latens::tasks::plot::Svg;
+use latens::tasks::plot::{Anchor, Svg};
 use rayon::ThreadPoolBuilder;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,11 +13,11 @@ use std::time::Instant;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "glda-speed",
-    about: "samplers of Gaussian LDA on papers of NIPS: tokens a second, and how soon the likelihood rises",
+    about: "samplers of Gaussian LDA on NIPS papers: tokens per second, and log-likelihood over time",
     run,
 };
 
-/// With how many threads each is run: one, to be compared, or as many as there are.
+/// Samplers with the threads they use: one for comparison, or all.
 const SAMPLERS: [(&str, Sampler, Threads); 8] = [
     ("naive", Sampler::Naive, Threads::One),
     ("cholesky (paper)", Sampler::Cholesky, Threads::One),
@@ -37,12 +37,12 @@ enum Threads {
     All,
 }
 
-/// One sampler's run.
+/// The run of one sampler.
 struct Curve {
     name: &'static str,
     threads: Threads,
     tokens_per_second: f64,
-    /// Seconds, and the log-likelihood for a token then.
+    /// Elapsed seconds and log-likelihood per token.
     points: Vec<(f64, f64)>,
 }
 
@@ -50,7 +50,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     Ok(rows(&curves(data, quick, note)?))
 }
 
-/// As [`run`], with the curves.
+/// The table, and a plot of the curves.
 pub(crate) fn draw(
     data: &Path,
     quick: bool,
@@ -61,14 +61,14 @@ pub(crate) fn draw(
 }
 
 fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
-    // `naive` needs minutes for an iteration of 60 papers, and more than an hour for one of all.
+    // `naive` takes minutes per iteration on 60 papers, and more than an hour on all.
     let (step, seconds) = if quick { (145, 5.0) } else { (29, 30.0) };
     let documents: Vec<_> = nips(data)?.into_iter().step_by(step).collect();
     let (own, vectors) = vectors(data, DIM)?;
     let (lexicon, documents) = encode(&documents)?;
     let (vectors, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
     note(&format!(
-        "{} tokens, of which {:.1} % have a vector",
+        "{} tokens, {:.1} % of them with a vector",
         documents.n_tokens(),
         100.0 * coverage.share()
     ));
@@ -86,7 +86,7 @@ fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Cu
     Ok(curves)
 }
 
-/// Runs a sampler for so many seconds, and at least two iterations.
+/// Runs a sampler for at least `seconds` seconds and two iterations.
 fn curve(
     name: &'static str,
     sampler: Sampler,
@@ -110,7 +110,7 @@ fn curve(
         Ok(_) | Err(FitError::Interrupted) => {}
         Err(error) => return Err(error.into()),
     }
-    anyhow::ensure!(!points.is_empty(), "nothing was sampled");
+    anyhow::ensure!(!points.is_empty(), "the sampler made no iteration");
     let n = speeds.len() as f64;
     let tokens_per_second = n / speeds.iter().map(|speed| 1.0 / speed).sum::<f64>();
     Ok(Curve { name, threads, tokens_per_second, points })
@@ -120,7 +120,7 @@ impl Curve {
     fn about(&self) -> String {
         let (seconds, nats) = self.points.last().copied().unwrap_or((f64::NAN, f64::NAN));
         format!(
-            "{}: {} iterations, {:.0} tokens/s, {nats:.3} nats a token after {seconds:.1} s",
+            "{}: {} iterations, {:.0} tokens/s, {nats:.3} nats per token after {seconds:.1} s",
             self.name,
             self.points.len(),
             self.tokens_per_second,
@@ -139,7 +139,7 @@ fn rows(curves: &[Curve]) -> Vec<Row> {
             rows.push(Row { row, column, paper, ours });
         };
         row("tokens/s", None, curve.tokens_per_second);
-        // Speeds with more threads are not to be compared with these.
+        // Speeds with several threads are not comparable.
         if curve.threads == Threads::One {
             let paper = (curve.name == "alias (paper)").then_some(9.93);
             row("times cholesky", paper, curve.tokens_per_second / speed_of("cholesky (paper)"));
@@ -150,10 +150,10 @@ fn rows(curves: &[Curve]) -> Vec<Row> {
     rows
 }
 
-const COLOURS: [&str; 8] =
+const COLORS: [&str; 8] =
     ["#999999", "#d62728", "#ff7f0e", "#9467bd", "#1f77b4", "#2ca02c", "#17becf", "#bcbd22"];
 
-/// Seconds on a logarithmic axis, nats a token upwards.
+/// Log-likelihood per token against time on a logarithmic axis.
 fn picture(curves: &[Curve]) -> String {
     let (width, height, margin) = (720.0, 480.0, 60.0);
     let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -167,22 +167,22 @@ fn picture(curves: &[Curve]) -> String {
         (margin + across * (width - 2.0 * margin), height - margin - up * (height - 2.0 * margin))
     };
     let mut svg = Svg::new(width, height);
-    for (i, (curve, colour)) in curves.iter().zip(COLOURS).enumerate() {
-        svg.line(&curve.points.iter().map(place).collect::<Vec<_>>(), colour, 1.5);
-        svg.coloured_text(
+    for (i, (curve, color)) in curves.iter().zip(COLORS).enumerate() {
+        svg.line(&curve.points.iter().map(place).collect::<Vec<_>>(), color, 1.5);
+        svg.colored_text(
             (width - 170.0, height - 150.0 + 15.0 * i as f64),
             12.0,
-            colour,
+            color,
             curve.name,
         );
     }
     let seconds = |log: f64| format!("{:.2} s", log.exp());
-    svg.text((margin, height - 25.0), 12.0, "start", &seconds(x_low));
-    svg.text((width - margin, height - 25.0), 12.0, "end", &seconds(x_high));
-    svg.text((width / 2.0, height - 25.0), 12.0, "middle", "time (logarithmic)");
-    svg.text((5.0, margin), 12.0, "start", &format!("{y_high:.2}"));
-    svg.text((5.0, height - margin), 12.0, "start", &format!("{y_low:.2}"));
-    svg.text((5.0, margin - 20.0), 12.0, "start", "log-likelihood, nats a token");
+    svg.text((margin, height - 25.0), 12.0, Anchor::Start, &seconds(x_low));
+    svg.text((width - margin, height - 25.0), 12.0, Anchor::End, &seconds(x_high));
+    svg.text((width / 2.0, height - 25.0), 12.0, Anchor::Middle, "time (logarithmic)");
+    svg.text((5.0, margin), 12.0, Anchor::Start, &format!("{y_high:.2}"));
+    svg.text((5.0, height - margin), 12.0, Anchor::Start, &format!("{y_low:.2}"));
+    svg.text((5.0, margin - 20.0), 12.0, Anchor::Start, "log-likelihood (nats per token)");
     svg.finish()
 }
 
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn curves_are_drawn_and_compared() {
+    fn speeds_are_compared_and_curves_drawn() {
         let curve = |name, speed, threads| Curve {
             name,
             threads,

@@ -1,4 +1,4 @@
-//! Topics of 20 newsgroups and how coherent they are (Das et al. 2015, Table 1).
+//! Coherence of topics of 20 Newsgroups (Das et al. 2015, Table 1).
 
 use crate::corpora::topics::{Document, encode, encode_with, newsgroups, vectors};
 use crate::experiment::{Experiment, Row};
@@ -11,13 +11,13 @@ use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "glda-topics",
-    about: "coherence of 50 topics of 20 newsgroups: Gaussian LDA and LDA, by PMI of their top 15 words",
+    about: "coherence of 50 topics of 20 Newsgroups (PMI of the top 15 words): Gaussian LDA and LDA",
     run,
 };
 
 const N_TOPICS: usize = 50;
 const N_WORDS: usize = 15;
-/// The mean of the nine topics of each model that the paper shows.
+/// Mean PMI of the nine topics per model that the paper shows.
 const PAPER_GAUSSIAN: f64 = 1.402;
 const PAPER_LDA: f64 = 0.509;
 
@@ -28,7 +28,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     }
     let (lexicon, encoded) = encode(&documents)?;
     let mut rows = Vec::new();
-    // The likelihood is level after 30.
+    // The likelihood converges after 30 iterations.
     let iterations = if quick { 20 } else { 50 };
     for dim in [50, 100] {
         let (own, vectors) = vectors(data, dim)?;
@@ -73,7 +73,7 @@ pub(crate) fn fit_lda(params: LdaParams, lexicon: &Lexicon, documents: &Document
     Ok(Lda::fit(&params.validate()?, lexicon, documents, &mut unwatched)?)
 }
 
-/// The same vectors with length one.
+/// The vectors, scaled to unit length.
 fn unit_length(vectors: &WordVectors) -> Result<WordVectors> {
     let mut values = vectors.values().to_vec();
     for vector in values.chunks_exact_mut(vectors.dim()) {
@@ -94,9 +94,9 @@ fn topics(
     (0..n).map(|k| words(k).into_iter().map(letters).collect()).collect()
 }
 
-/// PMI and NPMI of each topic that has them, and how different topics are.
+/// Coherence and diversity of the topics of a model.
 struct Measured {
-    /// With the number of the topic.
+    /// Topic index and PMI of each topic for which it is defined.
     pmi: Vec<(usize, f64)>,
     npmi: Vec<f64>,
     diversity: f64,
@@ -120,7 +120,7 @@ fn measure(topics: &[Vec<String>], lexicon: &Lexicon, documents: &[Document]) ->
 }
 
 impl Measured {
-    /// The figures, which are also told at once.
+    /// Reports the figures and returns them as rows.
     fn rows(&self, name: &str, paper: Option<f64>, note: &mut dyn FnMut(&str)) -> Vec<Row> {
         let rows = self.figures(name, paper);
         let figures: Vec<String> =
@@ -148,7 +148,7 @@ impl Measured {
         ]
     }
 
-    /// Tells of the nine topics with the highest PMI.
+    /// Reports the nine topics with the highest PMI.
     fn show_best(&self, topics: &[Vec<String>], note: &mut dyn FnMut(&str)) {
         let mut best = self.pmi.clone();
         best.sort_by(|a, b| b.1.total_cmp(&a.1));

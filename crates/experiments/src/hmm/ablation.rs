@@ -1,8 +1,8 @@
-//! What each part of a very large HMM is good for (Chiu & Rush 2020, Tables 3 and 4, Figure 3).
+//! Ablations of very large HMMs (Chiu & Rush 2020, Tables 3 and 4, Figure 3).
 
+use super::kept_models::{Earlier, KeptModels};
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
-use crate::hmm::kept_models::KeptModels;
 use anyhow::Result;
 use latens::brown::{Brown, BrownParams};
 use latens::hmm::{Constraint, HmmParams, Learning, Parameterization, Training};
@@ -14,8 +14,8 @@ use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hmm-ablation",
-    about: "perplexity of HMMs on the Penn Treebank: clusters, constraints, states, dropout, networks",
-    run: |data, quick, note| ablate(data, quick, false, note),
+    about: "ablations of HMMs on the Penn Treebank (perplexity): clusters, constraints, states, dropout, networks",
+    run: |data, quick, note| ablate(data, quick, Earlier::Ignore, note),
 };
 
 /// One model of a table.
@@ -23,17 +23,28 @@ struct Model {
     table: &'static str,
     constraint: Constraint,
     parameterization: Parameterization,
-    /// States and clusters, as in the paper; without a constraint there are no clusters.
-    full: (usize, usize),
-    /// The same for a first look, in which some models are left out.
-    quick: Option<(usize, usize)>,
+    /// Sizes of the paper.
+    full: Sizes,
+    /// Sizes of a quick run; `None` if it skips the model.
+    quick: Option<Sizes>,
     state_dropout: f64,
-    /// What the paper reports for the validation text, and for the training text.
+    /// Validation and training perplexity of the paper.
     valid: Option<f64>,
     train: Option<f64>,
 }
 
-/// The number of clusters where there are none.
+/// Numbers of states and clusters.
+#[derive(Clone, Copy)]
+struct Sizes {
+    n_states: usize,
+    n_clusters: usize,
+}
+
+const fn sizes(n_states: usize, n_clusters: usize) -> Sizes {
+    Sizes { n_states, n_clusters }
+}
+
+/// Number of clusters without a constraint.
 const NONE: usize = 1;
 
 fn models() -> Vec<Model> {
@@ -54,24 +65,31 @@ fn models() -> Vec<Model> {
     };
     let figure_3 = |n_states, quick, valid| {
         let quick: Option<usize> = quick;
-        model("Figure 3", Brown, (n_states, 128), quick.map(|n| (n, 32)), 0.5, valid)
+        model("Figure 3", Brown, sizes(n_states, 128), quick.map(|n| sizes(n, 32)), 0.5, valid)
     };
     let table_4 = |parameterization, state_dropout, valid, train| Model {
         parameterization,
         train: Some(train),
-        ..model("Table 4", Brown, (16384, 128), Some((1024, 32)), state_dropout, Some(valid))
+        ..model(
+            "Table 4",
+            Brown,
+            sizes(16384, 128),
+            Some(sizes(1024, 32)),
+            state_dropout,
+            Some(valid),
+        )
     };
     vec![
-        table_3(Brown, (16384, 32), (1024, 8), 0.5, 137.0),
-        table_3(Brown, (16384, 64), (1024, 16), 0.5, 138.0),
-        table_3(Brown, (16384, 128), (1024, 32), 0.5, 134.0),
-        table_3(Brown, (16384, 256), (1024, 64), 0.5, 136.0),
-        table_3(Unconstrained, (1024, NONE), (256, NONE), 0.0, 180.0),
-        table_3(Brown, (1024, 4), (256, 4), 0.0, 182.0),
-        table_3(Brown, (1024, 8), (256, 8), 0.0, 194.0),
-        table_3(Uniform, (8192, 64), (256, 16), 0.5, 150.0),
-        table_3(Brown, (8192, 64), (256, 16), 0.5, 142.0),
-        table_3(Uniform, (16384, 128), (512, 32), 0.5, 146.0),
+        table_3(Brown, sizes(16384, 32), sizes(1024, 8), 0.5, 137.0),
+        table_3(Brown, sizes(16384, 64), sizes(1024, 16), 0.5, 138.0),
+        table_3(Brown, sizes(16384, 128), sizes(1024, 32), 0.5, 134.0),
+        table_3(Brown, sizes(16384, 256), sizes(1024, 64), 0.5, 136.0),
+        table_3(Unconstrained, sizes(1024, NONE), sizes(256, NONE), 0.0, 180.0),
+        table_3(Brown, sizes(1024, 4), sizes(256, 4), 0.0, 182.0),
+        table_3(Brown, sizes(1024, 8), sizes(256, 8), 0.0, 194.0),
+        table_3(Uniform, sizes(8192, 64), sizes(256, 16), 0.5, 150.0),
+        table_3(Brown, sizes(8192, 64), sizes(256, 16), 0.5, 142.0),
+        table_3(Uniform, sizes(16384, 128), sizes(512, 32), 0.5, 146.0),
         figure_3(1024, None, None),
         figure_3(2048, Some(256), None),
         figure_3(4096, Some(512), None),
@@ -85,11 +103,11 @@ fn models() -> Vec<Model> {
 }
 
 impl Model {
-    fn sizes(&self, quick: bool) -> Option<(usize, usize)> {
+    fn sizes(&self, quick: bool) -> Option<Sizes> {
         if quick { self.quick } else { Some(self.full) }
     }
 
-    fn params(&self, (n_states, n_clusters): (usize, usize), quick: bool) -> HmmParams {
+    fn params(&self, Sizes { n_states, n_clusters }: Sizes, quick: bool) -> HmmParams {
         let is_scalar = self.parameterization == Parameterization::Scalar;
         HmmParams {
             n_states,
@@ -98,7 +116,7 @@ impl Model {
             parameterization: self.parameterization,
             learning: Learning::Gradient,
             state_dropout: self.state_dropout,
-            // A number of its own gets few gradients, where a network gets one from every token.
+            // A scalar parameter gets few gradients, whereas a network gets one from every token.
             learning_rate: if is_scalar { 0.1 } else { HmmParams::default().learning_rate },
             dim: if quick { 64 } else { 256 },
             epochs: if quick { 4 } else { 35 },
@@ -107,7 +125,7 @@ impl Model {
     }
 }
 
-/// `16384 states, Brown 128`: the usual is not said.
+/// Name of a row, e.g., `16384 states, Brown 128`. Neural parameterization and dropout are not mentioned.
 fn name(params: &HmmParams) -> String {
     let constraint = match params.constraint {
         Constraint::Brown => format!("Brown {}", params.n_clusters),
@@ -119,7 +137,7 @@ fn name(params: &HmmParams) -> String {
     format!("{} states, {constraint}{scalar}{dropout}", params.n_states)
 }
 
-/// Perplexities of a model.
+/// Training and validation perplexity of a model.
 struct Figures {
     train: f64,
     valid: f64,
@@ -128,12 +146,12 @@ struct Figures {
 pub(crate) fn ablate(
     data: &Path,
     quick: bool,
-    resume: bool,
+    earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let (ptb, kept) = (PennTreebank::read(data)?, KeptModels::new(resume));
+    let (ptb, kept) = (PennTreebank::read(data)?, KeptModels::new(earlier));
     let mut clusters = BTreeMap::new();
-    // Some models are part of several tables.
+    // Some models appear in several tables.
     let mut known: Vec<(HmmParams, Figures)> = Vec::new();
     let mut rows = Vec::new();
     let models = models();
@@ -163,7 +181,7 @@ pub(crate) fn ablate(
     Ok(rows)
 }
 
-/// Brown clusters of the training text, each number of them found once.
+/// Brown clusters of the training text, computed once per number of clusters.
 fn cluster<'a>(
     ptb: &PennTreebank,
     n_clusters: usize,
@@ -171,10 +189,10 @@ fn cluster<'a>(
 ) -> Result<&'a WordClusters> {
     Ok(match known.entry(n_clusters) {
         Entry::Occupied(found) => found.into_mut(),
-        Entry::Vacant(place) => {
+        Entry::Vacant(entry) => {
             let params = BrownParams { n_clusters, ..BrownParams::default() }.validate()?;
             let brown = Brown::fit(&params, &ptb.train, &mut unwatched)?;
-            place.insert(brown.clusters().clone())
+            entry.insert(brown.clusters().clone())
         }
     })
 }
@@ -194,7 +212,7 @@ fn fit(
         device: Device::Cpu,
     };
     let measured = kept.figures((params, &training), ["train", "valid"], note, |hmm, _| {
-        // That of the best epoch, on its own mini-batches.
+        // Perplexity of the mini-batches of the best epoch.
         let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
         [train.unwrap_or(f64::NAN), perplexity(hmm, &ptb.valid).perplexity()]
     });
@@ -207,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_can_be_trained_in_both_runs() {
+    fn all_parameters_are_valid_in_full_and_quick_runs() {
         for quick in [true, false] {
             for model in models() {
                 let Some(sizes) = model.sizes(quick) else { continue };
@@ -220,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_has_a_first_look() {
+    fn every_table_has_at_least_three_models_in_a_quick_run() {
         for table in ["Table 3", "Figure 3", "Table 4"] {
             let of_table = models().into_iter().filter(|model| model.table == table);
             assert!(of_table.filter(|model| model.quick.is_some()).count() >= 3, "{table}");

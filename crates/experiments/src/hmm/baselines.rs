@@ -1,8 +1,9 @@
-//! Perplexities of the language models that the HMM papers compare with (Chiu & Rush 2020, Table 1).
+//! Perplexity of the language models that HMMs are compared with (Chiu & Rush 2020, Table 1).
 
+use super::kept_models::Earlier;
+use super::language;
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
-use crate::hmm::language;
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
 use latens::model::{Device, LanguageModel, Params, unwatched};
@@ -17,13 +18,13 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Cache weights and sizes to choose from, on the validation text.
+/// Cache weights and sizes, chosen on the validation text.
 const CACHE_WEIGHTS: [f64; 4] = [0.05, 0.1, 0.15, 0.2];
 const CACHE_SIZES: [usize; 4] = [250, 500, 1000, 2000];
 
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let ptb = PennTreebank::read(data)?;
-    note("estimating the 5-gram model");
+    note("fitting the 5-gram model");
     let model = fit(&ptb.train, NgramParams::default())?;
     let mut rows = rows("KN-5", &model, &ptb, Some(141.2));
     note("choosing the cache on the validation text");
@@ -54,7 +55,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     let ptb = Text { name: "PTB", train: ptb.train, valid: ptb.valid, test: ptb.test };
     rows.extend(neural_rows(ptb, quick, [(163.0, 151.0), (f64::NAN, 124.7), (93.6, 88.8)], note)?);
     if let Some(text) = read_wikitext(data)? {
-        note("estimating the 5-gram model of WikiText-2");
+        note("fitting the 5-gram model of WikiText-2");
         let model = fit(&text.train, NgramParams::default())?;
         rows.extend(text.rows("KN-5", &model, (f64::NAN, f64::NAN)));
         let papers = [(209.0, f64::NAN), (f64::NAN, f64::NAN), (125.0, f64::NAN)];
@@ -64,15 +65,15 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     Ok(rows)
 }
 
-/// Very large HMMs, of which those that were learned before are taken.
+/// Very large HMMs. Models of earlier runs are reused.
 fn hmm_rows(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     if !quick && usable_device() == Device::Cpu {
-        note("hidden Markov models of 32,768 states are left out: they need a graphics card");
+        note("skipping hidden Markov models of 32,768 states: they need a CUDA device");
         return Ok(Vec::new());
     }
-    let mut rows = language::ptb(data, quick, true, note)?;
+    let mut rows = language::ptb(data, quick, Earlier::Reuse, note)?;
     if data.join("wikitext-2").exists() {
-        rows.extend(language::wikitext_2(data, quick, true, note)?);
+        rows.extend(language::wikitext_2(data, quick, Earlier::Reuse, note)?);
     }
     for row in &mut rows {
         row.row = format!("HMM, {}", row.row);
@@ -80,7 +81,7 @@ fn hmm_rows(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<
     Ok(rows)
 }
 
-/// A corpus with its three parts.
+/// A training corpus, with its validation and test text.
 struct Text {
     name: &'static str,
     train: Corpus,
@@ -89,7 +90,7 @@ struct Text {
 }
 
 impl Text {
-    /// Perplexities beside the paper's, of which some are not a number.
+    /// Perplexities beside those of the paper; NaN where the paper has none.
     fn rows(&self, row: &str, model: &dyn LanguageModel, paper: (f64, f64)) -> Vec<Row> {
         let row = |part: &str, text: &Sentences, paper: f64| Row {
             row: row.to_owned(),
@@ -101,7 +102,7 @@ impl Text {
     }
 }
 
-/// WikiText-2, if the folder has it.
+/// Reads WikiText-2, if the folder contains it.
 fn read_wikitext(data: &Path) -> Result<Option<Text>> {
     let file = |part: &str| data.join(format!("wikitext-2/wiki.{part}.tokens"));
     if !file("train").exists() {
@@ -114,7 +115,7 @@ fn read_wikitext(data: &Path) -> Result<Option<Text>> {
     Ok(Some(Text { name: "WikiText-2", train, valid, test }))
 }
 
-/// Feed-forward, recurrent and LSTM models; `papers` has what the paper reports for each.
+/// Feed-forward, recurrent and LSTM models; `papers` has the validation and test perplexity of the paper for each.
 fn neural_rows(
     mut text: Text,
     quick: bool,
@@ -153,7 +154,7 @@ fn neural_rows(
         rows.extend(text.rows(name, &model, paper));
     }
     if quick {
-        // Smaller models of less text are not the paper's.
+        // The models of a quick run are not comparable with those of the paper.
         rows.iter_mut().for_each(|row| row.paper = None);
     }
     Ok(rows)

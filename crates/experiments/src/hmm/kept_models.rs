@@ -1,5 +1,7 @@
-//! Hidden Markov models that take long to learn: each is kept in a folder when it is ready, with what was measured of it,
-//! and a checkpoint of it every few epochs before that, so that a run that was stopped goes on where it was.
+//! Models that take long to train, kept in the cache folder.
+//!
+//! Each finished model is saved with its measurements. During training a checkpoint is saved every few epochs, so that an
+//! interrupted run can resume.
 
 use crate::cache::cache_folder;
 use anyhow::{Context, Result};
@@ -17,27 +19,36 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where models are kept, and whether those of an earlier run are used.
+/// Whether a run uses the models, measurements and checkpoints of earlier runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Earlier {
+    /// Reuse them.
+    Reuse,
+    /// Ignore and overwrite them.
+    Ignore,
+}
+
+/// The folder of kept models.
 pub(crate) struct KeptModels {
     folder: PathBuf,
-    resume: bool,
-    /// Where models are learned, if that can be; else on the CPU.
+    earlier: Earlier,
+    /// Device for training. The CPU is used if the device is unavailable or does not support the model.
     device: Device,
-    /// Why the last model was learned on the CPU, which is said once.
+    /// Why the last model was trained on the CPU. Reported once.
     why_cpu: RefCell<String>,
 }
 
 impl KeptModels {
-    pub(crate) fn new(resume: bool) -> KeptModels {
+    pub(crate) fn new(earlier: Earlier) -> KeptModels {
         KeptModels {
             folder: cache_folder(),
-            resume,
+            earlier,
             device: Device::Cuda,
             why_cpu: RefCell::default(),
         }
     }
 
-    /// What is measured of a model, under these names; it is learned for that, unless an earlier run did both.
+    /// Returns named measurements of a model: those of an earlier run, or else of the model, which is fitted if needed.
     pub(crate) fn figures<const N: usize>(
         &self,
         (params, training): (&HmmParams, &Training<'_>),
@@ -46,11 +57,11 @@ impl KeptModels {
         measure: impl FnOnce(&Hmm, &mut dyn FnMut(&str)) -> [f64; N],
     ) -> Result<[f64; N]> {
         let path = self.path(params, training)?.with_extension("json");
-        if let (true, Some(figures)) = (self.resume, read_figures(&path, names)) {
-            note(&format!("  taken from `{}`", path.display()));
+        if let (Earlier::Reuse, Some(figures)) = (self.earlier, read_figures(&path, names)) {
+            note(&format!("  reusing `{}`", path.display()));
             return Ok(figures);
         }
-        // Figures of another model would be taken for this one's if it is stopped before it is measured.
+        // Remove measurements of an earlier model: an interrupted run must not leave them beside the new model.
         let _ = fs::remove_file(&path);
         let figures = measure(&self.hmm(params, training, note)?, note);
         let named: BTreeMap<_, _> = names.into_iter().zip(figures).collect();
@@ -59,13 +70,13 @@ impl KeptModels {
         Ok(figures)
     }
 
-    /// Where a model is kept.
+    /// Path of a model.
     fn path(&self, params: &HmmParams, training: &Training<'_>) -> Result<PathBuf> {
         let params = params.clone().validate()?;
         Ok(self.folder.join(format!("{:016x}.hmm", hash(&params, training)?)))
     }
 
-    /// A model of a text, learned on a CUDA device if there is one that can.
+    /// Opens a kept model, or fits it, on a CUDA device if possible.
     pub(crate) fn hmm(
         &self,
         params: &HmmParams,
@@ -75,42 +86,45 @@ impl KeptModels {
         let path = self.path(params, training)?;
         let params = params.clone().validate()?;
         let checkpoint = path.with_extension("hmm.checkpoint");
-        if self.resume
+        if self.earlier == Earlier::Reuse
             && let Ok(hmm) = Hmm::open(&path)
         {
-            note(&format!("  taken from `{}`", path.display()));
+            note(&format!("  reusing `{}`", path.display()));
             return Ok(hmm);
         }
         let keeping = || format!("cannot keep models in `{}`", self.folder.display());
         fs::create_dir_all(&self.folder).with_context(keeping)?;
-        let begun = if self.resume { Checkpoint::open(&checkpoint).ok() } else { None };
+        let begun = match self.earlier {
+            Earlier::Reuse => Checkpoint::open(&checkpoint).ok(),
+            Earlier::Ignore => None,
+        };
         let on_device = Training { device: self.device, ..*training };
         let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
-            // No device, or none that can learn this model.
+            // The device is unavailable or does not support this model.
             Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
                 let cause = cause.to_string();
                 if self.why_cpu.replace(cause.clone()) != cause {
-                    note(&format!("  on the CPU, since: {cause}"));
+                    note(&format!("  training on the CPU: {cause}"));
                 }
                 fit(&params, training, begun.as_ref(), &checkpoint, note)?
             }
             fitted => fitted?,
         };
         hmm.save(&path).with_context(keeping)?;
-        // It may not be there, if there were no epochs.
+        // Without epochs there is no checkpoint.
         let _ = fs::remove_file(&checkpoint);
         Ok(hmm)
     }
 }
 
-/// Figures that an earlier run kept, if it kept all of them.
+/// Measurements of an earlier run, if all names are there.
 fn read_figures<const N: usize>(path: &Path, names: [&str; N]) -> Option<[f64; N]> {
     let figures: BTreeMap<String, f64> = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     let known = names.into_iter().filter_map(|name| figures.get(name).copied());
     known.collect::<Vec<_>>().try_into().ok()
 }
 
-/// A number for the model that comes out.
+/// Hash of parameters and training data.
 fn hash(params: &Valid<HmmParams>, training: &Training<'_>) -> Result<u64> {
     let vocab = &training.corpus.lexicon.vocab;
     let clusters = training.clusters.map(|clusters| format!("{clusters:?}")).unwrap_or_default();
@@ -138,7 +152,7 @@ fn fit(
         let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
             return ControlFlow::Continue(());
         };
-        match pace.save(|| make()?.save(path).map_err(FitError::step("keep a checkpoint"))) {
+        match pace.save(|| make()?.save(path).map_err(FitError::step("save a checkpoint"))) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 unsaved = Some(error);
@@ -189,18 +203,18 @@ mod tests {
         }
     }
 
-    fn kept_in(folder: PathBuf, resume: bool) -> KeptModels {
-        KeptModels { folder, resume, device: Device::Cpu, why_cpu: RefCell::default() }
+    fn kept_in(folder: PathBuf, earlier: Earlier) -> KeptModels {
+        KeptModels { folder, earlier, device: Device::Cpu, why_cpu: RefCell::default() }
     }
 
     #[test]
-    fn figures_are_measured_once() {
+    fn measurements_of_earlier_runs_are_reused() {
         let folder = tempfile::tempdir().unwrap();
         let (corpus, params) = (corpus(folder.path()), params());
         let task = (&params, &training(&corpus));
         let n_measured = std::cell::Cell::new(0);
-        let figures = |resume, names| {
-            let kept = kept_in(folder.path().to_owned(), resume);
+        let figures = |earlier, names| {
+            let kept = kept_in(folder.path().to_owned(), earlier);
             let measured = kept.figures(task, names, &mut |_| (), |_, _| {
                 n_measured.set(n_measured.get() + 1);
                 [f64::from(n_measured.get()), 0.1]
@@ -208,39 +222,43 @@ mod tests {
             measured.unwrap()
         };
         let names = ["valid", "test"];
-        assert_eq!(figures(true, names), [1.0, 0.1]);
-        assert_eq!(figures(true, names), [1.0, 0.1]);
-        assert_eq!(figures(false, names), [2.0, 0.1]);
-        assert_eq!(figures(true, ["valid", "another"]), [3.0, 0.1]);
-        let path = kept_in(folder.path().to_owned(), true).path(task.0, task.1).unwrap();
+        assert_eq!(figures(Earlier::Reuse, names), [1.0, 0.1]);
+        assert_eq!(figures(Earlier::Reuse, names), [1.0, 0.1]);
+        assert_eq!(figures(Earlier::Ignore, names), [2.0, 0.1]);
+        assert_eq!(figures(Earlier::Reuse, ["valid", "another"]), [3.0, 0.1]);
+        let path = kept_in(folder.path().to_owned(), Earlier::Reuse).path(task.0, task.1).unwrap();
         fs::write(path.with_extension("json"), "{\"valid\":1.0,").unwrap();
-        assert_eq!(figures(true, ["valid", "another"]), [4.0, 0.1], "a damaged file is not used");
+        assert_eq!(
+            figures(Earlier::Reuse, ["valid", "another"]),
+            [4.0, 0.1],
+            "a damaged file is not used"
+        );
     }
 
     #[test]
-    fn a_run_that_was_stopped_goes_on() {
+    fn an_interrupted_run_resumes() {
         let folder = tempfile::tempdir().unwrap();
         let (corpus, params) = (corpus(folder.path()), params());
         let training = training(&corpus);
-        let kept = |name: &str, resume| kept_in(folder.path().join(name), resume);
+        let kept = |name: &str, earlier| kept_in(folder.path().join(name), earlier);
         let mut notes = Vec::new();
         let mut hmm = |kept: KeptModels| {
             notes.clear();
             let hmm = kept.hmm(&params, &training, &mut |note| notes.push(note.to_owned()));
             (hmm.unwrap().facts()["valid_perplexity"].clone(), notes.clone())
         };
-        let (whole, notes) = hmm(kept("whole", false));
+        let (whole, notes) = hmm(kept("whole", Earlier::Ignore));
         assert_eq!(notes.len(), 4, "{notes:?}");
-        let (taken, notes) = hmm(kept("whole", true));
-        assert!(notes[0].contains("taken from"), "{notes:?}");
-        assert_eq!(taken, whole);
+        let (reused, notes) = hmm(kept("whole", Earlier::Reuse));
+        assert!(notes[0].contains("reusing"), "{notes:?}");
+        assert_eq!(reused, whole);
 
-        // As if the run had been stopped after the second epoch.
-        let stopped = kept("stopped", true);
-        fs::create_dir_all(&stopped.folder).unwrap();
+        // Interrupt the run after the second epoch.
+        let interrupted = kept("interrupted", Earlier::Reuse);
+        fs::create_dir_all(&interrupted.folder).unwrap();
         let valid = params.clone().validate().unwrap();
         let name = format!("{:016x}.hmm.checkpoint", hash(&valid, &training).unwrap());
-        let checkpoint = stopped.folder.join(name);
+        let checkpoint = interrupted.folder.join(name);
         let mut watch = |progress: &Progress<'_>| {
             if progress.iteration != Some(2) || progress.metrics.is_empty() {
                 return ControlFlow::Continue(());
@@ -249,7 +267,7 @@ mod tests {
             ControlFlow::Break(())
         };
         assert!(Hmm::fit(&valid, &training, &mut watch).is_err());
-        let (resumed, notes) = hmm(stopped);
+        let (resumed, notes) = hmm(interrupted);
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert_eq!(resumed, whole);
         assert!(!checkpoint.exists());

@@ -1,8 +1,8 @@
-//! Very large HMMs as language models (Chiu & Rush 2020, Table 1), and larger ones.
+//! Perplexity of very large HMMs (Chiu & Rush 2020, Table 1), and of larger ones.
 
+use super::kept_models::{Earlier, KeptModels};
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
-use crate::hmm::kept_models::KeptModels;
 use anyhow::{Context, Result};
 use latens::brown::{Algorithm, Brown, BrownParams};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
@@ -14,22 +14,22 @@ use std::path::Path;
 pub(crate) const PTB: Experiment = Experiment {
     name: "hmm-ptb",
     about: "perplexity of very large HMMs on the Penn Treebank",
-    run: |data, quick, note| ptb(data, quick, false, note),
+    run: |data, quick, note| ptb(data, quick, Earlier::Ignore, note),
 };
 
 pub(crate) const WIKITEXT_2: Experiment = Experiment {
     name: "hmm-wikitext2",
     about: "perplexity of a very large HMM on WikiText-2",
-    run: |data, quick, note| wikitext_2(data, quick, false, note),
+    run: |data, quick, note| wikitext_2(data, quick, Earlier::Ignore, note),
 };
 
-/// A text in three parts, of which the first is learned.
+/// A training corpus, with its validation and test text.
 struct Text<'a> {
     train: &'a Corpus,
     parts: [(&'static str, &'a Sentences); 2],
 }
 
-/// A model, and the paper's perplexities of both parts.
+/// A model, and the validation and test perplexity of the paper.
 struct Model {
     params: HmmParams,
     clusters: Algorithm,
@@ -39,7 +39,7 @@ struct Model {
 pub(crate) fn ptb(
     data: &Path,
     quick: bool,
-    resume: bool,
+    earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let ptb = PennTreebank::read(data)?;
@@ -59,18 +59,18 @@ pub(crate) fn ptb(
         Model { params, clusters: Algorithm::Brown, papers: [Some(125.0), Some(115.8)] },
         Model { params: larger, clusters: Algorithm::Exchange, papers: [None; 2] },
     ];
-    rows(&text, &models, quick, resume, note)
+    rows(&text, &models, quick, earlier, note)
 }
 
 pub(crate) fn wikitext_2(
     data: &Path,
     quick: bool,
-    resume: bool,
+    earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let file = |part: &str| Inputs::new([data.join(format!("wikitext-2/wiki.{part}.tokens"))]);
     let train = Corpus::read(&file("train"), &Preprocessing::default(), &VocabLimits::default())
-        .context("the folder of `--data` must have the folder `wikitext-2`")?;
+        .context("the folder of `--data` must contain the folder `wikitext-2`")?;
     let (valid, test) = (train.lexicon.read(&file("valid"))?, train.lexicon.read(&file("test"))?);
     let parts = [("WikiText-2 valid", &valid), ("WikiText-2 test", &test)];
     let params = HmmParams {
@@ -81,14 +81,14 @@ pub(crate) fn wikitext_2(
     };
     let papers = [Some(167.0), None];
     let models = [Model { params, clusters: Algorithm::Exchange, papers }];
-    rows(&Text { train: &train, parts }, &models, quick, resume, note)
+    rows(&Text { train: &train, parts }, &models, quick, earlier, note)
 }
 
 fn params((n_states, n_clusters): (usize, usize), state_dropout: f64, epochs: usize) -> HmmParams {
     HmmParams { n_states, n_clusters, state_dropout, epochs, ..HmmParams::default() }
 }
 
-/// The same for a first look, on a processor.
+/// Parameters of a quick run, small enough for the CPU.
 fn quick_params(params: &HmmParams) -> HmmParams {
     HmmParams {
         n_states: params.n_states / 128,
@@ -104,10 +104,10 @@ fn rows(
     text: &Text<'_>,
     models: &[Model],
     quick: bool,
-    resume: bool,
+    earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let kept = KeptModels::new(resume);
+    let kept = KeptModels::new(earlier);
     let mut rows = Vec::new();
     for Model { params, clusters, papers } in models {
         let params = if quick { quick_params(params) } else { params.clone() };

@@ -1,13 +1,15 @@
 //! Part-of-speech tagging with hidden Markov models of words and tags (Chiu & Rush 2020, Table 5 of the draft on
 //! tagging).
 //!
-//! The paper learns from the whole Wall Street Journal part of the Penn Treebank, with 32,768 states. Only a
-//! tenth of that text can be had freely, and it is far too little for so many states, so our figures are for
-//! the order of the two models, not for theirs to be met.
+//! The paper trains models of 32,768 states on the whole Wall Street Journal part of the Penn Treebank. Only a tenth of
+//! that text is freely available, which is too little for so many states. The experiment compares the order of the two
+//! models, not their absolute figures.
 
 use crate::cache::cache_folder;
 use crate::experiment::{Experiment, Row};
-use crate::tagging::runner::{Representation, Runner, Task};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::Runner;
+use crate::tagging::task::Task;
 use anyhow::{Context, Result};
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
@@ -18,11 +20,11 @@ use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hmm-tagging",
-    about: "accuracy of part-of-speech tagging with hidden Markov models, in percent",
+    about: "part-of-speech tagging with hidden Markov models (accuracy, %)",
     run,
 };
 
-/// A treebank, and the paper's figures for words and for letters, on the second and the third file.
+/// A treebank, and the figures of the paper: models of words and of letters × development and test text.
 struct Treebank {
     task: Task,
     paper: Option<[[f64; 2]; 2]>,
@@ -60,7 +62,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     let mut rows = Vec::new();
     for treebank in &TREEBANKS {
         for (i, (name, word_vectors)) in MODELS.into_iter().enumerate() {
-            note(&format!("{name} on {}", treebank.task.name));
+            note(&format!("fitting {name} on {}", treebank.task.name));
             let hmm = treebank.fit(data, &params(word_vectors, quick))?;
             for (part, column) in [(1, "dev"), (2, "test")] {
                 let column = format!("{} {column}", treebank.task.name);
@@ -75,7 +77,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     Ok(rows)
 }
 
-/// The other use of such models: as features of a tagger that looks at words as well.
+/// The same models as features of a conditional random field with lexical features.
 fn conditional_random_fields(
     treebank: &Treebank,
     data: &Path,
@@ -116,15 +118,15 @@ fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
 }
 
 impl Treebank {
-    /// Learns a model. All digits are zeros, as in the paper. Words that are seen once stand for unknown words: a
-    /// model of words reads them as `<unk>`, a model of letters by their letters.
+    /// Fits a model. Digits are replaced by zeros, as in the paper. Words that occur once serve as unknown words: a model
+    /// of words reads them as `<unk>`, a model of letters by their letters.
     fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
         let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
         let min_count = if params.word_vectors == WordVectors::Words { 2 } else { 1 };
         let limits = VocabLimits { min_count, ..VocabLimits::default() };
         let inputs = self.task.inputs(data, 0);
         let corpus = Corpus::read(&inputs, &how, &limits).with_context(|| {
-            format!("the folder of `--data` must have the folder `{}`", self.task.folder)
+            format!("the folder of `--data` must contain the folder `{}`", self.task.folder)
         })?;
         let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
         let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
@@ -145,7 +147,7 @@ impl Treebank {
     }
 
     fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {
-        let tagger = hmm.tagger().context("the model learned tags")?;
+        let tagger = hmm.tagger().context("the model has no tags")?;
         let text = TaggedSentences::read(&self.task.inputs(data, part))?;
         Ok(evaluate(&tagger, &text, self.task.column)?.accuracy)
     }

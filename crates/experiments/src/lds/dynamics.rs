@@ -1,4 +1,4 @@
-//! What the transition of a linear dynamical system does, in words (Belanger & Kakade 2015, Table 1).
+//! Singular vectors of the transition matrix of a linear dynamical system (Belanger & Kakade 2015, Table 1).
 
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
@@ -6,27 +6,28 @@ use anyhow::Result;
 use latens::corpus::{Vocab, WordId};
 use latens::lds::{Lds, LdsParams, Training, TransitionPair};
 use latens::model::{Params, Progress};
-use latens::tasks::plot::Svg;
+use latens::tasks::plot::{Anchor, Svg};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lds-dynamics",
-    about: "pairs of singular vectors of a linear dynamical system's transition, in words, on the Penn \
-            Treebank; the figure is how much of the state a pair carries over",
+    about: "singular vectors of the transition matrix of a linear dynamical system on the Penn Treebank, with \
+            their most likely words; the figure is the singular value",
     run,
 };
 
-/// How many pairs and words are shown, and how often a word must have been seen.
+/// Number of pairs and of words per singular vector.
 const N_PAIRS: usize = 12;
 const N_WORDS: usize = 6;
+/// Minimum number of occurrences of a word.
 const MIN_COUNT: u64 = 50;
 
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     draw(data, quick, note).map(|(rows, _)| rows)
 }
 
-/// The table, and the same as a picture.
+/// The table, and a picture of it.
 pub(crate) fn draw(
     data: &Path,
     quick: bool,
@@ -59,18 +60,13 @@ fn words(side: &[(WordId, f64)], vocab: &Vocab, between: &str) -> String {
     side.iter().map(|&(word, _)| vocab.word(word)).collect::<Vec<_>>().join(between)
 }
 
-/// Each pair as two columns of words, bars for how far they lie in the direction, and an arrow.
+/// Each pair as two columns of words, with bars for their projections, and an arrow.
 fn picture(pairs: &[TransitionPair], vocab: &Vocab) -> String {
     const LINE: f64 = 15.0;
     const PAIR: f64 = (N_WORDS as f64 + 1.5) * LINE;
     let n_rows = pairs.len().div_ceil(2);
     let mut svg = Svg::new(880.0, 40.0 + n_rows as f64 * PAIR);
-    svg.text(
-        (440.0, 22.0),
-        14.0,
-        "middle",
-        "What follows what: singular vectors of the transition",
-    );
+    svg.text((440.0, 22.0), 14.0, Anchor::Middle, "Singular vectors of the transition matrix");
     for (i, pair) in pairs.iter().enumerate() {
         let (left, top) = (10.0 + 440.0 * (i % 2) as f64, 40.0 + (i / 2) as f64 * PAIR);
         let most = pair.from.iter().chain(&pair.to).map(|&(_, value)| value).fold(1e-9, f64::max);
@@ -78,12 +74,17 @@ fn picture(pairs: &[TransitionPair], vocab: &Vocab) -> String {
             for (line, &(word, value)) in side.iter().enumerate() {
                 let y = top + line as f64 * LINE;
                 svg.bar((x, y + 2.0), 170.0 * (value / most).max(0.0), LINE - 3.0, "#cfe0f3");
-                svg.text((x + 3.0, y + LINE - 4.0), 11.0, "start", vocab.word(word));
+                svg.text((x + 3.0, y + LINE - 4.0), 11.0, Anchor::Start, vocab.word(word));
             }
         }
         let middle = top + N_WORDS as f64 * LINE / 2.0;
         svg.arrow((left + 180.0, middle), 48.0, 0.5 + 2.5 * pair.strength);
-        svg.text((left + 204.0, middle - 7.0), 10.0, "middle", &format!("{:.3}", pair.strength));
+        svg.text(
+            (left + 204.0, middle - 7.0),
+            10.0,
+            Anchor::Middle,
+            &format!("{:.3}", pair.strength),
+        );
     }
     svg.finish()
 }

@@ -1,3 +1,5 @@
+//! Linear dynamical systems (Belanger & Kakade 2015).
+
 pub(crate) mod dynamics;
 pub(crate) mod rnn;
 pub(crate) mod pos;

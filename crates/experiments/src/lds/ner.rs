@@ -1,20 +1,21 @@
-//! Names in news with Brown clusters, word2vec and linear dynamical systems (Belanger & Kakade 2015, Table 3).
+//! Named-entity recognition with Brown clusters, word2vec and linear dynamical systems (Belanger & Kakade 2015, Table 3).
 
+use super::representations::{brown, em, p_value, read, runner, word2vec};
 use crate::experiment::{Experiment, Row};
-use crate::lds::representations::{brown, em, p_value, read, runner, word2vec};
-use crate::tagging::runner::{Representation, learn};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::learn;
 use anyhow::Result;
-use latens::tasks::tagging::{Scheme, TaggerParams, evaluate, right};
+use latens::tasks::tagging::{Scheme, TaggerParams, correct_tokens, evaluate};
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lds-ner",
-    about: "F1 of names (CoNLL-2003) with Brown clusters, word2vec and linear dynamical systems, in percent; p \
-            is the exact binomial test of words",
+    about: "named-entity recognition (CoNLL-2003, F1 in %) with Brown clusters, word2vec and linear dynamical systems; \
+            p is the p-value of McNemar's exact test on tokens",
     run,
 };
 
-/// The column that has the tags.
+/// Column of the tags.
 const COLUMN: usize = 3;
 
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
@@ -29,7 +30,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     ];
     let (mut rows, mut found) = (Vec::new(), Vec::new());
     for (name, representation, paper) in &columns {
-        note(&format!("learn {name}"));
+        note(&format!("fitting {name}"));
         let encoder = runner.encoder(representation)?;
         let encoder = encoder.as_deref().map(|path| (path, representation.features()));
         let tagger = learn(&train, COLUMN, params(quick), encoder)?;
@@ -40,7 +41,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
             let (row, paper) = ((*name).to_owned(), Some(paper));
             rows.push(Row { row, column: part.to_owned(), paper, ours: 100.0 * f1 });
         }
-        found.push((*name, right(&tagger, &test, COLUMN)?));
+        found.push((*name, correct_tokens(&tagger, &test, COLUMN)?));
     }
     for (i, (second, theirs)) in found.iter().enumerate() {
         for (first, ours) in &found[i + 1..] {

@@ -1,38 +1,40 @@
 //! Part-of-speech tagging with linear dynamical systems and word2vec (Belanger & Kakade 2015, Table 2).
 //!
-//! The paper tags the usual test sections of the Penn Treebank. Of that, a tenth and the texts of CoNLL-2000 can be
-//! had freely, so its figures stand beside figures of other, smaller texts.
+//! The paper uses the standard sections of the Penn Treebank. Only a tenth of them and the texts of CoNLL-2000 are freely
+//! available, so our figures are for other, smaller texts.
 
+use super::representations::{em, p_value, read, runner, ssid, word2vec};
 use crate::experiment::{Experiment, Row};
-use crate::lds::representations::{em, p_value, read, runner, ssid, word2vec};
-use crate::tagging::runner::{Representation, learn};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::learn;
 use anyhow::{Context, Result};
 use latens::corpus::TaggedSentences;
-use latens::tasks::tagging::{FeatureTagger, Kind, TaggerParams, right};
+use latens::tasks::tagging::{FeatureTagger, Kind, TaggerParams, correct_tokens};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lds-pos",
-    about: "accuracy of part-of-speech tagging with linear dynamical systems and word2vec, in percent; p is \
-            the exact binomial test of two columns",
+    about: "part-of-speech tagging (accuracy, %) with linear dynamical systems and word2vec; p is the p-value of \
+            McNemar's exact test",
     run,
 };
 
-/// The column that has the tags.
+/// Column of the tags.
 const COLUMN: usize = 1;
 
-/// A text in three parts, with one kind of tags.
+/// A corpus with one tag set.
 struct Text {
     name: String,
-    /// To learn from, to choose by, to report on.
+    /// Training, development and test text.
     parts: [TaggedSentences; 3],
-    /// Whether tags are the twelve universal ones.
+    /// Whether the tags are the twelve universal ones.
     universal: bool,
 }
 
-/// A tagger and what it knows of words; and the paper's accuracy with universal and with the treebank's tags.
+/// A column of the table: a tagger with a representation, and the accuracy of the paper with universal and with Penn
+/// Treebank tags.
 struct Column {
     name: &'static str,
     tagger: Tagger,
@@ -42,13 +44,13 @@ struct Column {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Tagger {
-    /// A network of 25 hidden units that sees so many words on either side.
+    /// A network of 25 hidden units with a window of this many words on either side.
     Local(usize),
-    /// A conditional random field that looks at words and letters, too.
+    /// A conditional random field with lexical features.
     Lexical,
 }
 
-/// Which columns are compared.
+/// Columns to compare.
 const PAIRS: [[&str; 2]; 10] = [
     ["EM smoothed", "SSID smoothed"],
     ["EM type+smoothed", "SSID type+smoothed"],
@@ -84,7 +86,7 @@ fn columns(quick: bool) -> Vec<Column> {
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let (runner, columns) = (runner(data, quick)?, columns(quick));
     let encoders = columns.iter().map(|column| {
-        note(&format!("learn {}", column.name));
+        note(&format!("fitting {}", column.name));
         runner.encoder(&column.representation)
     });
     let encoders = encoders.collect::<Result<Vec<Option<PathBuf>>>>()?;
@@ -92,7 +94,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     for text in texts(data)? {
         let mut found: HashMap<&str, Vec<bool>> = HashMap::new();
         for (column, encoder) in columns.iter().zip(&encoders) {
-            note(&format!("{} on {}", column.name, text.name));
+            note(&format!("fitting a tagger with {} on {}", column.name, text.name));
             let tagger = column.fit(&text.parts[0], encoder.as_deref(), quick)?;
             let paper = column.paper.map(|[u, p]| if text.universal { u } else { p });
             let measured = text.measure(&tagger, column.name, paper, &mut found)?;
@@ -126,7 +128,7 @@ impl Tagger {
         let n_iterations = if quick { 30 } else { 80 };
         let usual = TaggerParams { n_iterations, window: 0, ..TaggerParams::default() };
         match self {
-            // Words that have one tag only, or almost; punctuation comes with it.
+            // Words that almost always have the same tag.
             Tagger::Local(window) => TaggerParams {
                 kind: Kind::Local,
                 window,
@@ -139,7 +141,7 @@ impl Tagger {
 }
 
 impl Text {
-    /// Accuracy on the second and the third part; `found` gets which words of the third one are right.
+    /// Accuracy on the development and the test text. Adds the correctness of each token of the test text to `found`.
     fn measure<'a>(
         &self,
         tagger: &FeatureTagger,
@@ -147,13 +149,15 @@ impl Text {
         paper: Option<f64>,
         found: &mut HashMap<&'a str, Vec<bool>>,
     ) -> Result<[Row; 2]> {
-        let [dev, test] = [&self.parts[1], &self.parts[2]].map(|part| right(tagger, part, COLUMN));
+        let [dev, test] =
+            [&self.parts[1], &self.parts[2]].map(|part| correct_tokens(tagger, part, COLUMN));
         let (dev, test) = (dev?, test?);
-        let row = |right: &[bool], part: &str, paper: Option<f64>| Row {
+        let row = |correct: &[bool], part: &str, paper: Option<f64>| Row {
             row: name.to_owned(),
             column: format!("{} {part}", self.name),
             paper,
-            ours: 100.0 * right.iter().filter(|&&right| right).count() as f64 / right.len() as f64,
+            ours: 100.0 * correct.iter().filter(|&&correct| correct).count() as f64
+                / correct.len() as f64,
         };
         let rows = [row(&dev, "dev", None), row(&test, "test", paper)];
         found.insert(name, test);
@@ -161,9 +165,9 @@ impl Text {
     }
 }
 
-/// Both texts with both kinds of tags.
+/// Both corpora with both tag sets.
 fn texts(data: &Path) -> Result<Vec<Text>> {
-    /// How many sentences of the training text of CoNLL-2000, which has no development text, become one.
+    /// Number of training sentences of CoNLL-2000 held out as its development text.
     const HELD_OUT: usize = 1000;
     let conll = |name: &str| read(&data.join("conll2000").join(name));
     let (train, test) = (conll("train.txt")?, conll("test.txt")?);
@@ -173,7 +177,7 @@ fn texts(data: &Path) -> Result<Vec<Text>> {
         .map(|part| read(&data.join("ptb-pos").join(format!("wsj.{part}.txt"))));
     let map = data.join("ptb-pos").join("en-ptb.map");
     let map = fs::read_to_string(&map)
-        .with_context(|| format!("cannot read the universal tags, `{}`", map.display()))?;
+        .with_context(|| format!("cannot read the universal tag set `{}`", map.display()))?;
     let map: HashMap<&str, &str> = map.lines().filter_map(|line| line.split_once('\t')).collect();
     let mut texts = Vec::new();
     for (name, parts) in [("CoNLL-2000", conll), ("WSJ sample", [train?, dev?, test?])] {

@@ -1,12 +1,12 @@
-//! What the experiments with linear dynamical systems as features of taggers share (Belanger & Kakade 2015, §7): the
-//! text without tags, the representations that are learned from it, and who is better than whom.
+//! The unlabeled text and the representations of the tagging experiments (Belanger & Kakade 2015, §7).
 //!
-//! The paper learns from a billion words of news; some 7 million words of news and of an encyclopaedia can be had
-//! freely. Case is kept and numbers are one word, as there. What the paper chose on its development text (how many
-//! pseudo-counts, how many steps of EM, which vectors) was chosen on ours.
+//! The paper uses a billion words of news; about 7 million words of news and Wikipedia are freely available. As in the
+//! paper, case is kept and all numbers are one token, and the pseudo-counts, the number of EM iterations and the word2vec
+//! algorithm were chosen on development text.
 
 use crate::cache::cache_folder;
-use crate::tagging::runner::{Representation, Runner};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::Runner;
 use anyhow::{Context, Result};
 use latens::brown::{self, BrownParams};
 use latens::corpus::{Digits, Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
@@ -18,7 +18,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// The text without tags, and where what is learned from it is kept.
+/// A runner on the unlabeled text.
 pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
     let cache = cache_folder();
     let keeping = || format!("cannot keep models in `{}`", cache.display());
@@ -44,14 +44,15 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
     })
 }
 
-/// Reads a text in columns.
+/// Reads a text in CoNLL format.
 pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
     let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new([path]) };
-    TaggedSentences::read(&inputs)
-        .context("the folder of `--data` must have the folders `conll2000`, `conll2003`, `ptb-pos`")
+    TaggedSentences::read(&inputs).context(
+        "the folder of `--data` must contain the folders `conll2000`, `conll2003` and `ptb-pos`",
+    )
 }
 
-/// The paper's choice was CBOW with the same window; on so little text skip-gram is the better one.
+/// Skip-gram vectors. The paper uses CBOW with the same window, which is worse on so little text.
 pub(crate) fn word2vec(quick: bool) -> Representation {
     let algorithm = word2vec::Algorithm::SkipGram;
     let (dim, epochs) = if quick { (50, 3) } else { (200, 5) };
@@ -64,12 +65,12 @@ pub(crate) fn word2vec(quick: bool) -> Representation {
     })
 }
 
-/// The first model alone, from the subspace.
+/// A linear dynamical system from subspace identification alone.
 pub(crate) fn ssid(features: &'static str, quick: bool) -> Representation {
     Representation::Lds(LdsParams { n_iterations: 0, ..lds_params(quick) }, features)
 }
 
-/// The same after EM.
+/// A linear dynamical system after EM.
 pub(crate) fn em(features: &'static str, quick: bool) -> Representation {
     Representation::Lds(lds_params(quick), features)
 }
@@ -87,7 +88,7 @@ pub(crate) fn brown(quick: bool) -> Representation {
     })
 }
 
-/// p of the exact binomial test: how likely two taggers that are as good differ as much.
+/// p-value of McNemar's exact test.
 pub(crate) fn p_value(first: &[bool], second: &[bool]) -> f64 {
     Comparison::of(first.iter().copied().zip(second.iter().copied())).p_value
 }

@@ -1,8 +1,8 @@
-//! Recurrent networks that begin as a linear dynamical system (Belanger & Kakade 2015, Table 4 and Figure 1).
+//! Recurrent networks initialized with a linear dynamical system (Belanger & Kakade 2015, Table 4 and Figure 1).
 //!
-//! The paper's protocol: 300 hidden units, a learning rate that is constant until an epoch no longer helps on the
-//! validation text and then falls geometrically until that happens again, its first value chosen on the validation text
-//! for each kind of first weights. The state is carried over the ends of sentences, as in Mikolov's toolkit.
+//! Protocol of the paper: 300 hidden units. The learning rate is constant until an epoch no longer improves the validation
+//! perplexity, then decays geometrically until that happens again. Its initial value is chosen on the validation text for
+//! each kind of initial weights. The state is carried across sentences, as in Mikolov's toolkit.
 
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
@@ -12,25 +12,25 @@ use latens::lds::{self, HiddenState, Lds, LdsParams, RnnWeights};
 use latens::model::{FitError, Params, Progress, unwatched};
 use latens::neural::{FirstWeights, Neural, NeuralParams, Training, usable_device};
 use latens::tasks::perplexity;
-use latens::tasks::plot::Svg;
+use latens::tasks::plot::{Anchor, Svg};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "lds-rnn",
-    about: "recurrent networks that begin as a linear dynamical system, on the Penn Treebank: perplexity, and passes \
-            over the text until the best; the figure is perplexity against passes",
+    about: "recurrent networks initialized with a linear dynamical system, on the Penn Treebank: perplexity, and epochs \
+            until the best one; the figure is perplexity against epochs",
     run,
 };
 
-/// How long hidden vectors may be first, relative to states of the linear system.
+/// Initial scale of hidden vectors relative to the states of the linear system.
 const SCALES: [f64; 4] = [0.1, 0.3, 0.5, 1.0];
 
-/// Longer output vectors of the linear system are cut to this: with 300 numbers, the perplexity of the validation text is
-/// 440 before anything is learned, and over 10⁹ if they are not.
+/// Longer output vectors of the linear system are rescaled to this norm. With 300 dimensions, the validation perplexity
+/// before training is 440; without rescaling it is over 10⁹.
 const MAX_OUTPUT_NORM: f64 = 1.0;
 
-/// What differs between a full run and a first look.
+/// Settings of a full and of a quick run.
 struct Size {
     dim: usize,
     n_iterations: usize,
@@ -58,7 +58,7 @@ const QUICK: Size = Size {
     seeds: &[1],
 };
 
-/// One training: perplexities on the validation text after each pass, and on the test text of the best.
+/// One training run: validation perplexity after each epoch, and test perplexity of the best one.
 #[derive(Clone)]
 struct Run {
     valid: Vec<f64>,
@@ -66,15 +66,15 @@ struct Run {
 }
 
 impl Run {
-    /// The best pass, counted from 1, and its perplexity.
+    /// The best epoch, counted from 1, and its validation perplexity.
     fn best(&self) -> (usize, f64) {
-        let passes = self.valid.iter().copied().zip(1..).map(|(valid, pass)| (pass, valid));
-        passes.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is at least one pass")
+        let epochs = self.valid.iter().copied().zip(1..).map(|(valid, epoch)| (epoch, valid));
+        epochs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is at least one epoch")
     }
 
-    /// The first pass that is as good as this.
+    /// The first epoch with at most this validation perplexity.
     fn reaches(&self, perplexity: f64) -> Option<usize> {
-        self.valid.iter().position(|&valid| valid <= perplexity).map(|pass| pass + 1)
+        self.valid.iter().position(|&valid| valid <= perplexity).map(|epoch| epoch + 1)
     }
 }
 
@@ -92,21 +92,21 @@ pub(crate) fn draw(
     let mut ptb = PennTreebank::read(data)?;
     let n = ptb.train.sentences.len().min(size.n_sentences);
     ptb.train.sentences = ptb.train.sentences.slice(0..n);
-    note(&format!("fitting a linear dynamical system of {} numbers", size.dim));
+    note(&format!("fitting a linear dynamical system of {} dimensions", size.dim));
     let lds = fit_lds(&ptb.train, &size)?;
-    let mut first = first_weights(&lds);
-    choose_scale(&mut first, &ptb, &size, note)?;
+    let mut initial = initial_weights(&lds);
+    choose_scale(&mut initial, &ptb, &size, note)?;
     let baseline = runs("baseline", None, &ptb, &size, note)?;
-    let begun = runs("LDS", Some(&first), &ptb, &size, note)?;
-    let mut rows = rows("baseline", &baseline, (130.6, 124.0, 17.0));
-    rows.extend(self::rows("LDS", &begun, (128.1, 122.8, 12.0)));
+    let initialized = runs("LDS", Some(&initial), &ptb, &size, note)?;
+    let mut rows = rows("baseline", &baseline, Paper { valid: 130.6, test: 124.0, epochs: 17.0 });
+    rows.extend(self::rows("LDS", &initialized, Paper { valid: 128.1, test: 122.8, epochs: 12.0 }));
     let goal = mean(baseline.iter().map(|run| run.best().1));
     let reached: Vec<f64> =
-        begun.iter().filter_map(|run| run.reaches(goal)).map(|pass| pass as f64).collect();
-    if reached.len() == begun.len() {
+        initialized.iter().filter_map(|run| run.reaches(goal)).map(|epoch| epoch as f64).collect();
+    if reached.len() == initialized.len() {
         rows.push(row("LDS", "passes to the baseline's best", None, mean(reached.into_iter())));
     }
-    Ok((rows, figure(&baseline, &begun)))
+    Ok((rows, figure(&baseline, &initialized)))
 }
 
 fn fit_lds(train: &Corpus, size: &Size) -> Result<Lds> {
@@ -117,7 +117,7 @@ fn fit_lds(train: &Corpus, size: &Size) -> Result<Lds> {
     Ok(Lds::fit(&params, training, &mut unwatched)?)
 }
 
-fn first_weights(lds: &Lds) -> FirstWeights<'_> {
+fn initial_weights(lds: &Lds) -> FirstWeights<'_> {
     let RnnWeights { dim, recurrent, input, output, bias } =
         lds.rnn_weights(HiddenState::Predicted);
     let vocab = &lds.lexicon().vocab;
@@ -125,26 +125,26 @@ fn first_weights(lds: &Lds) -> FirstWeights<'_> {
     FirstWeights { vocab, dim, recurrent, input, output, bias, scale, max_output_norm }
 }
 
-/// The scale with which the network is the best on the validation text before it has learned anything.
+/// Chooses the scale with the lowest validation perplexity before training.
 fn choose_scale(
-    first: &mut FirstWeights<'_>,
+    initial: &mut FirstWeights<'_>,
     ptb: &PennTreebank,
     size: &Size,
     note: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    let mut best = (f64::INFINITY, first.scale);
+    let mut best = (f64::INFINITY, initial.scale);
     for scale in SCALES {
-        first.scale = scale;
+        initial.scale = scale;
         let params = NeuralParams { dim: size.dim, epochs: 0, ..NeuralParams::rnn() }.validate()?;
-        let training = training(ptb, Some(first));
+        let training = training(ptb, Some(initial));
         let model = Neural::fit(&params, &training, &mut unwatched)?;
         let valid = perplexity(&model, &ptb.valid).perplexity();
-        note(&format!("hidden vectors {scale} times the state: validation perplexity {valid:.1}"));
+        note(&format!("scale {scale}: validation perplexity {valid:.1} before training"));
         if valid < best.0 {
             best = (valid, scale);
         }
     }
-    first.scale = best.1;
+    initial.scale = best.1;
     Ok(())
 }
 
@@ -152,7 +152,7 @@ fn training<'a>(ptb: &'a PennTreebank, init: Option<&'a FirstWeights<'a>>) -> Tr
     Training { corpus: &ptb.train, valid: Some(&ptb.valid), init, device: usable_device() }
 }
 
-/// Chooses the learning rate with the first seed, and learns with the others too.
+/// Chooses the learning rate with the first seed, then trains with the other seeds.
 fn runs(
     name: &str,
     init: Option<&FirstWeights<'_>>,
@@ -169,7 +169,7 @@ fn runs(
             best = Some((rate, run));
         }
     }
-    let (rate, run) = best.context("no learning rate gave a model")?;
+    let (rate, run) = best.context("training diverged with every learning rate")?;
     let mut runs = vec![run];
     for &seed in &size.seeds[1..] {
         runs.extend(learn(name, init, ptb, size, (rate, seed), note)?);
@@ -201,24 +201,31 @@ fn learn(
         fitted => fitted?,
     };
     let run = Run { valid, test: perplexity(&model, &ptb.test).perplexity() };
-    let (pass, best) = run.best();
+    let (epoch, best) = run.best();
     note(&format!(
-        "{name}, learning rate {learning_rate}, seed {seed}: valid {best:.1} in pass {pass}, test {:.1}",
+        "{name}, learning rate {learning_rate}, seed {seed}: valid {best:.1} in epoch {epoch}, test {:.1}",
         run.test
     ));
     Ok(Some(run))
+}
+
+/// Validation and test perplexity of the paper, and the number of epochs to the best model.
+struct Paper {
+    valid: f64,
+    test: f64,
+    epochs: f64,
 }
 
 fn row(name: &str, column: &str, paper: Option<f64>, ours: f64) -> Row {
     Row { row: name.to_owned(), column: column.to_owned(), paper, ours }
 }
 
-/// Every run, and the means beside the paper's.
-fn rows(name: &str, runs: &[Run], (valid, test, passes): (f64, f64, f64)) -> Vec<Row> {
+/// Means over runs beside the figures of the paper, then every run.
+fn rows(name: &str, runs: &[Run], paper: Paper) -> Vec<Row> {
     let mut rows = vec![
-        row(name, "PTB valid", Some(valid), mean(runs.iter().map(|run| run.best().1))),
-        row(name, "PTB test", Some(test), mean(runs.iter().map(|run| run.test))),
-        row(name, "passes", Some(passes), mean(runs.iter().map(|run| run.best().0 as f64))),
+        row(name, "PTB valid", Some(paper.valid), mean(runs.iter().map(|run| run.best().1))),
+        row(name, "PTB test", Some(paper.test), mean(runs.iter().map(|run| run.test))),
+        row(name, "passes", Some(paper.epochs), mean(runs.iter().map(|run| run.best().0 as f64))),
     ];
     if runs.len() > 1 {
         for (i, run) in runs.iter().enumerate() {
@@ -236,39 +243,44 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-/// Validation perplexity against passes, of all runs.
-fn figure(baseline: &[Run], begun: &[Run]) -> String {
+/// Validation perplexity against epochs, for all runs.
+fn figure(baseline: &[Run], initialized: &[Run]) -> String {
     let (left, top, width, height) = (60.0, 30.0, 560.0, 330.0);
-    let all = || baseline.iter().chain(begun).flat_map(|run| run.valid.iter().copied());
-    let n_passes = baseline.iter().chain(begun).map(|run| run.valid.len()).max().unwrap_or(1);
+    let all = || baseline.iter().chain(initialized).flat_map(|run| run.valid.iter().copied());
+    let n_epochs = baseline.iter().chain(initialized).map(|run| run.valid.len()).max().unwrap_or(1);
     let lowest = all().fold(f64::INFINITY, f64::min) * 0.98;
-    // The first passes are far off: the figure shows where it is decided.
+    // Cut off the first epochs, whose perplexity is far higher.
     let highest = all().fold(0.0, f64::max).min(lowest * 2.0);
-    let place = |pass: usize, value: f64| {
-        let x = left + width * (pass as f64 - 1.0) / (n_passes.max(2) - 1) as f64;
+    let place = |epoch: usize, value: f64| {
+        let x = left + width * (epoch as f64 - 1.0) / (n_epochs.max(2) - 1) as f64;
         let share = (value.min(highest) - lowest) / (highest - lowest);
         (x, top + height * (1.0 - share))
     };
     let mut svg = Svg::new(640.0, 420.0);
-    svg.text((left + width / 2.0, 18.0), 14.0, "middle", "Validation perplexity against passes");
+    svg.text(
+        (left + width / 2.0, 18.0),
+        14.0,
+        Anchor::Middle,
+        "Validation perplexity against epochs",
+    );
     svg.line(&[(left, top), (left, top + height), (left + width, top + height)], "#444", 1.0);
     for tick in 0..=4 {
         let value = lowest + (highest - lowest) * f64::from(tick) / 4.0;
         let y = place(1, value).1;
-        svg.text((left - 6.0, y + 4.0), 11.0, "end", &format!("{value:.0}"));
+        svg.text((left - 6.0, y + 4.0), 11.0, Anchor::End, &format!("{value:.0}"));
     }
-    for pass in (1..=n_passes).step_by((n_passes / 10).max(1)) {
-        let x = place(pass, lowest).0;
-        svg.text((x, top + height + 16.0), 11.0, "middle", &pass.to_string());
+    for epoch in (1..=n_epochs).step_by((n_epochs / 10).max(1)) {
+        let x = place(epoch, lowest).0;
+        svg.text((x, top + height + 16.0), 11.0, Anchor::Middle, &epoch.to_string());
     }
-    for (name, runs, colour, y) in
-        [("baseline", baseline, "#888", 50.0), ("LDS", begun, "#1f6fb4", 68.0)]
+    for (name, runs, color, y) in
+        [("baseline", baseline, "#888", 50.0), ("LDS", initialized, "#1f6fb4", 68.0)]
     {
-        svg.line(&[(500.0, y), (530.0, y)], colour, 2.0);
-        svg.text((536.0, y + 4.0), 12.0, "start", name);
+        svg.line(&[(500.0, y), (530.0, y)], color, 2.0);
+        svg.text((536.0, y + 4.0), 12.0, Anchor::Start, name);
         for run in runs {
-            let points = run.valid.iter().zip(1..).map(|(&value, pass)| place(pass, value));
-            svg.line(&points.collect::<Vec<_>>(), colour, 2.0);
+            let points = run.valid.iter().zip(1..).map(|(&value, epoch)| place(epoch, value));
+            svg.line(&points.collect::<Vec<_>>(), color, 2.0);
         }
     }
     svg.finish()
@@ -279,17 +291,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_pass_is_found() {
+    fn the_best_epoch_has_the_lowest_validation_perplexity() {
         let run = Run { valid: vec![200.0, 150.0, 140.0, 141.0], test: 135.0 };
         assert_eq!(run.best(), (3, 140.0));
         assert_eq!((run.reaches(150.0), run.reaches(139.0)), (Some(2), None));
-        let rows = rows("x", &[run.clone(), run], (1.0, 2.0, 3.0));
+        let rows = rows("x", &[run.clone(), run], Paper { valid: 1.0, test: 2.0, epochs: 3.0 });
         assert_eq!(rows.len(), 9);
         assert_eq!((rows[2].paper, rows[2].ours), (Some(3.0), 3.0));
     }
 
     #[test]
-    fn the_figure_has_a_line_for_each_run() {
+    fn the_figure_has_one_line_per_run() {
         let run = |valid: &[f64]| Run { valid: valid.to_vec(), test: 1.0 };
         let svg = figure(&[run(&[300.0, 150.0])], &[run(&[200.0, 140.0]), run(&[190.0])]);
         assert_eq!(svg.matches("<polyline").count(), 3 + 1 + 2);

@@ -1,7 +1,7 @@
-//! Pictures in SVG.
+//! Plots as SVG.
 
 mod svg;
 mod topic_map;
 
-pub use svg::Svg;
+pub use svg::{Anchor, Svg};
 pub use topic_map::{MapWord, topic_map};

@@ -1,48 +1,81 @@
-//! A small writer of pictures.
+//! A minimal SVG writer.
 
 use std::fmt::Write;
 
-/// A picture that is being drawn, in pixels.
+/// An SVG picture under construction. Coordinates are pixels; y grows downwards.
+///
+/// ```
+/// use latens_tasks::plot::{Anchor, Svg};
+///
+/// let mut svg = Svg::new(200.0, 100.0);
+/// svg.line(&[(10.0, 90.0), (190.0, 10.0)], "#1f77b4", 1.5);
+/// svg.text((100.0, 50.0), 12.0, Anchor::Middle, "loss < 1");
+/// assert!(svg.finish().contains("loss &lt; 1</text>"));
+/// ```
+#[derive(Clone, Debug)]
 pub struct Svg {
     width: f64,
     height: f64,
     body: String,
 }
 
+/// Which point of a text its coordinates give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The left end.
+    Start,
+    /// The middle.
+    Middle,
+    /// The right end.
+    End,
+}
+
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        }
+    }
+}
+
 impl Svg {
+    /// An empty white picture.
     pub fn new(width: f64, height: f64) -> Svg {
         Svg { width, height, body: String::new() }
     }
 
-    /// Text that begins, is centred or ends at a place: `start`, `middle` or `end`.
-    pub fn text(&mut self, (x, y): (f64, f64), size: f64, anchor: &str, text: &str) {
-        let text = escape(text);
+    /// Draws black text of the given font size, with its anchor at (x, y).
+    pub fn text(&mut self, (x, y): (f64, f64), size: f64, anchor: Anchor, text: &str) {
+        let (anchor, text) = (anchor.name(), escape(text));
         writeln!(
             self.body,
             r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" text-anchor="{anchor}">{text}</text>"#
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
 
-    /// Text that begins at a place, in a colour.
-    pub fn coloured_text(&mut self, (x, y): (f64, f64), size: f64, fill: &str, text: &str) {
+    /// Draws text in a color, starting at (x, y).
+    pub fn colored_text(&mut self, (x, y): (f64, f64), size: f64, fill: &str, text: &str) {
         let text = escape(text);
         writeln!(
             self.body,
             r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" fill="{fill}">{text}</text>"#
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
 
-    /// A bar from a place to the right.
-    pub fn bar(&mut self, (x, y): (f64, f64), width: f64, height: f64, shade: &str) {
+    /// Draws a filled rectangle with its top left corner at (x, y).
+    pub fn bar(&mut self, (x, y): (f64, f64), width: f64, height: f64, color: &str) {
         writeln!(
             self.body,
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height}" fill="{shade}"/>"#
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height}" fill="{color}"/>"#
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
 
+    /// Draws an arrow from (x, y) to the right.
     pub fn arrow(&mut self, (x, y): (f64, f64), length: f64, thickness: f64) {
         let end = x + length;
         writeln!(
@@ -50,20 +83,21 @@ impl Svg {
             "<path d=\"M{x:.1} {y:.1}H{end:.1}m-6 -4l6 4l-6 4\" fill=\"none\" stroke=\"#444\" \
              stroke-width=\"{thickness:.2}\"/>"
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
 
-    /// A line through places.
-    pub fn line(&mut self, places: &[(f64, f64)], colour: &str, thickness: f64) {
-        let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    /// Draws a polyline through points.
+    pub fn line(&mut self, points: &[(f64, f64)], color: &str, thickness: f64) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let points = points.join(" ");
         writeln!(
             self.body,
-            r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{thickness}"/>"#
+            r#"<polyline points="{points}" fill="none" stroke="{color}" stroke-width="{thickness}"/>"#
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
 
+    /// Returns the SVG document.
     pub fn finish(self) -> String {
         let Svg { width, height, body } = self;
         format!(
@@ -83,9 +117,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_like_markup_are_escaped() {
+    fn text_that_looks_like_markup_is_escaped() {
         let mut svg = Svg::new(10.0, 20.0);
-        svg.text((1.0, 2.0), 8.0, "start", "<unk> & co");
+        svg.text((1.0, 2.0), 8.0, Anchor::Start, "<unk> & co");
         let text = svg.finish();
         assert!(text.contains(">&lt;unk&gt; &amp; co</text>") && text.starts_with("<svg "));
     }

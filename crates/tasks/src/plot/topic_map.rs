@@ -1,27 +1,30 @@
-//! The words of topics in a plane (Das et al. 2015, Figure 3).
+//! Two-dimensional map of the top words of topics (Das et al. 2015, Figure 3).
 
 use super::svg::Svg;
 
-/// A word of a topic.
+/// A word to place on a topic map.
 pub struct MapWord<'a> {
-    /// Its letters.
+    /// The word as text.
     pub word: &'a str,
-    /// The topic.
+    /// Index of its topic.
     pub topic: usize,
-    /// Its vector.
+    /// Its vector; all words have vectors of the same length.
     pub vector: &'a [f32],
 }
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 720.0;
 const MARGIN: f64 = 50.0;
-/// Colours that differ also in print and for most colour-blind eyes.
-const COLOURS: [&str; 9] = [
+/// Colors that also differ in print and for most color-blind readers.
+const COLORS: [&str; 9] = [
     "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22",
     "#ff7f0e",
 ];
 
-/// Draws words where their vectors are along their two principal axes, coloured by topic.
+/// Draws words at the first two principal components of their vectors, colored by topic, as SVG.
+///
+/// # Panics
+/// If a vector is shorter than that of the first word.
 pub fn topic_map(words: &[MapWord<'_>]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let places = principal_plane(words);
@@ -35,20 +38,20 @@ pub fn topic_map(words: &[MapWord<'_>]) -> String {
     let mut topics: Vec<usize> = words.iter().map(|word| word.topic).collect();
     topics.sort_unstable();
     topics.dedup();
-    let colour = |topic: usize| COLOURS[topics.binary_search(&topic).unwrap_or(0) % COLOURS.len()];
+    let color = |topic: usize| COLORS[topics.binary_search(&topic).unwrap_or(0) % COLORS.len()];
     for (word, place) in words.iter().zip(&places) {
         let x = MARGIN + (place[0] - x_span.0) / x_span.1 * (WIDTH - 3.0 * MARGIN);
         let y = HEIGHT - MARGIN - (place[1] - y_span.0) / y_span.1 * (HEIGHT - 2.0 * MARGIN);
-        svg.coloured_text((x, y), 11.0, colour(word.topic), word.word);
+        svg.colored_text((x, y), 11.0, color(word.topic), word.word);
     }
     for (i, &topic) in topics.iter().enumerate() {
         let place = (WIDTH - 70.0, 20.0 + 15.0 * i as f64);
-        svg.coloured_text(place, 12.0, colour(topic), &format!("topic {topic}"));
+        svg.colored_text(place, 12.0, color(topic), &format!("topic {topic}"));
     }
     svg.finish()
 }
 
-/// The coordinates of vectors along the two directions in which they differ most.
+/// Coordinates of the vectors along their first two principal components.
 fn principal_plane(words: &[MapWord<'_>]) -> Vec<[f64; 2]> {
     let dim = words.first().map_or(0, |word| word.vector.len());
     let n = words.len().max(1) as f64;
@@ -70,7 +73,7 @@ fn principal_plane(words: &[MapWord<'_>]) -> Vec<[f64; 2]> {
     places
 }
 
-/// The direction of the largest variance, by power iteration.
+/// First principal component of centered rows, by power iteration.
 fn principal_axis(rows: &[Vec<f64>], dim: usize) -> Vec<f64> {
     let mut axis: Vec<f64> = (0..dim).map(|j| 1.0 + 0.1 * (j as f64).sin()).collect();
     for _ in 0..200 {
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plane_has_the_two_longest_axes() {
+    fn the_plane_is_spanned_by_the_two_axes_of_largest_variance() {
         let vectors: Vec<[f32; 3]> =
             vec![[9.0, 0.1, 0.0], [-9.0, 0.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.1, -4.0]];
         let words: Vec<MapWord<'_>> =

@@ -1,8 +1,7 @@
-//! Newsgroups told apart by the topics of their documents (Table 2).
+//! Classification of 20 Newsgroups by topic proportions (Table 2).
 
-use super::models::{Kind, Models, shares};
-use super::replacement::shuffle;
-use super::{PPDB, WORDNET, kinds};
+use super::models::{Inference, Models, inferences, shares};
+use super::synonyms::{PPDB, WORDNET};
 use crate::corpora::topics::{Document, newsgroups};
 use crate::experiment::Row;
 use anyhow::Result;
@@ -12,16 +11,16 @@ use latens::tasks::classification::LogisticRegression;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The penalty of weights.
+/// L2 regularization of the classifiers.
 const L2: f64 = 1e-3;
-/// Accuracies of the paper, in the order of [`kinds`]; its infvoc is not said to have batches.
+/// Accuracies of the paper, in the order of [`inferences`]. It does not mention batches for infvoc.
 const PAPER_PPDB: [f64; 6] = [44.51, 44.66, 43.63, 44.72, 28.00, 28.00];
 const PAPER_WORDNET: [f64; 6] = [43.53, 43.47, 43.11, 42.90, 19.30, 19.30];
 
 pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let (train, tests) = documents(data, quick)?;
     let models = Models::fit(data, &train, quick, note)?;
-    note("learning the classifiers");
+    note("fitting the classifiers");
     let classifiers = Classifiers::fit(&models, &train, &tests)?;
     let mut rows = classifiers.measure("original", &tests, None, note)?;
     for (list, paper) in [(PPDB, PAPER_PPDB), (WORDNET, PAPER_WORDNET)] {
@@ -32,7 +31,7 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
     Ok(rows)
 }
 
-/// The documents to learn from and those to test with, in the split by date.
+/// Training and test documents of the by-date split.
 fn documents(data: &Path, quick: bool) -> Result<(Vec<Document>, Vec<Document>)> {
     let (mut tests, mut train): (Vec<Document>, Vec<Document>) =
         newsgroups(data)?.into_iter().partition(|document| document.is_test);
@@ -40,14 +39,13 @@ fn documents(data: &Path, quick: bool) -> Result<(Vec<Document>, Vec<Document>)>
     if quick {
         train = train.into_iter().step_by(4).collect();
     }
-    // In the file they are sorted by class: the first ones would lack some, and a batch of neighbours would give
-    // theirs away.
-    shuffle(&mut tests, &mut Rng::new(1));
+    // The file is sorted by class: its first documents would lack classes, and a batch of neighbors would reveal theirs.
+    Rng::new(1).shuffle(&mut tests);
     tests.truncate(n_tests);
     Ok((train, tests))
 }
 
-/// One a kind of features, and the classes of the test documents.
+/// One classifier per kind of features, and the classes of the test documents.
 struct Classifiers<'a> {
     models: &'a Models,
     gaussian: LogisticRegression,
@@ -59,9 +57,9 @@ struct Classifiers<'a> {
 impl<'a> Classifiers<'a> {
     fn fit(models: &'a Models, train: &[Document], tests: &[Document]) -> Result<Classifiers<'a>> {
         let names: BTreeSet<&str> = train.iter().map(|d| d.label.as_str()).collect();
-        let numbers: BTreeMap<&str, usize> = names.into_iter().zip(0..).collect();
+        let class_of: BTreeMap<&str, usize> = names.into_iter().zip(0..).collect();
         let classes = |documents: &[Document]| -> Vec<usize> {
-            documents.iter().map(|d| numbers.get(d.label.as_str()).copied().unwrap_or(0)).collect()
+            documents.iter().map(|d| class_of.get(d.label.as_str()).copied().unwrap_or(0)).collect()
         };
         let train_classes = classes(train);
         let fit = |features: &[Vec<f32>]| {
@@ -69,14 +67,14 @@ impl<'a> Classifiers<'a> {
         };
         Ok(Classifiers {
             models,
-            gaussian: fit(&shares(&models.infer(train, Kind::Gaussian(Topics::Fixed))?)),
-            lda: fit(&shares(&models.infer(train, Kind::Lda)?)),
+            gaussian: fit(&shares(&models.infer(train, Inference::Gaussian(Topics::Fixed))?)),
+            lda: fit(&shares(&models.infer(train, Inference::Lda)?)),
             mean: fit(&models.mean_vectors(train)),
             tests: classes(tests),
         })
     }
 
-    /// The accuracies in percent for test documents, which are also told at once.
+    /// Reports the accuracies on test documents, in percent, and returns them as rows.
     fn measure(
         &self,
         column: &str,
@@ -90,10 +88,13 @@ impl<'a> Classifiers<'a> {
             note(&format!("{column}, {row}: {ours:.1} %"));
             rows.push(Row { row, column, paper, ours });
         };
-        for (i, (name, kind)) in kinds(100, tests.len()).into_iter().enumerate() {
-            let classifier =
-                if matches!(kind, Kind::Gaussian(_)) { &self.gaussian } else { &self.lda };
-            let features = shares(&self.models.infer(tests, kind)?);
+        for (i, (name, inference)) in inferences(100, tests.len()).into_iter().enumerate() {
+            let classifier = if matches!(inference, Inference::Gaussian(_)) {
+                &self.gaussian
+            } else {
+                &self.lda
+            };
+            let features = shares(&self.models.infer(tests, inference)?);
             let paper = paper.and_then(|paper| paper.get(i).copied());
             row(name, paper, self.percent(classifier, &features));
         }

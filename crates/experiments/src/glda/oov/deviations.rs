@@ -1,15 +1,15 @@
-//! How far mixtures of altered papers are from those of the original ones (Table 3).
+//! Distances between the topic proportions of original and altered papers (Table 3).
 
-use super::models::{Models, shares, weights};
-use super::{PPDB, kinds};
+use super::models::{Models, inferences, shares, weights};
+use super::synonyms::PPDB;
 use crate::corpora::topics::{Document, nips};
 use crate::experiment::Row;
 use anyhow::Result;
 use std::path::Path;
 
 const NORMS: [&str; 3] = ["L1", "L2", "Linf"];
-/// The paper's figures, in the order of [`kinds`]. They are not of shares: no two mixtures are farther apart than 2 in
-/// L1.
+/// Figures of the paper, in the order of [`inferences`]. They cannot be distances between proportions, whose L1 norm is at
+/// most 2.
 const PAPER: [[f64; 3]; 6] = [
     [15.13, 1.81, 0.66],
     [15.71, 1.90, 0.66],
@@ -30,9 +30,9 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
     let altered = PPDB.replace(data, &models, &train, &tests)?;
     note(&format!("NIPS, {}: {}", PPDB.name, altered.about));
     let mut rows = Vec::new();
-    for (i, (name, kind)) in kinds(10, tests.len()).into_iter().enumerate() {
-        let before = models.infer(&tests, kind)?;
-        let after = models.infer(&altered.documents, kind)?;
+    for (i, (name, inference)) in inferences(10, tests.len()).into_iter().enumerate() {
+        let before = models.infer(&tests, inference)?;
+        let after = models.infer(&altered.documents, inference)?;
         let of_shares = distances(&shares(&before), &shares(&after));
         let of_weights = distances(&weights(&before), &weights(&after));
         note(&format!("NIPS, {name}: shares {of_shares:.3?}, counts + alpha {of_weights:.2?}"));
@@ -49,14 +49,15 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
     Ok(rows)
 }
 
-/// The mean L1, L2 and L∞ norms of differences.
+/// Mean L1, L2 and L∞ norms of the differences.
 fn distances(a: &[Vec<f32>], b: &[Vec<f32>]) -> [f64; 3] {
     let mut sums = [0.0; 3];
     for (a, b) in a.iter().zip(b) {
-        let gaps: Vec<f64> = a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).collect();
-        sums[0] += gaps.iter().sum::<f64>();
-        sums[1] += gaps.iter().map(|gap| gap * gap).sum::<f64>().sqrt();
-        sums[2] += gaps.iter().copied().fold(0.0, f64::max);
+        let differences: Vec<f64> =
+            a.iter().zip(b).map(|(a, b)| f64::from((a - b).abs())).collect();
+        sums[0] += differences.iter().sum::<f64>();
+        sums[1] += differences.iter().map(|x| x * x).sum::<f64>().sqrt();
+        sums[2] += differences.iter().copied().fold(0.0, f64::max);
     }
     sums.map(|sum| sum / a.len() as f64)
 }

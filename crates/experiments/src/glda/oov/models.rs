@@ -1,4 +1,4 @@
-//! Both models of one corpus, and the mixtures that they find.
+//! Gaussian LDA and LDA fitted to the same corpus, and their inference.
 
 use crate::corpora::topics::{Document, encode, encode_with, vectors};
 use crate::glda::topics::fit_lda;
@@ -13,9 +13,9 @@ use std::path::Path;
 const N_TOPICS: usize = 50;
 const DIM: usize = 50;
 
-/// Both models of one corpus, and what they need for others.
+/// Gaussian LDA and LDA, with the vectors of all words.
 pub(super) struct Models {
-    /// The words that have vectors.
+    /// Lexicon of the words that have vectors.
     pub(super) own: Lexicon,
     pub(super) vectors: WordVectors,
     lexicon: Lexicon,
@@ -23,16 +23,34 @@ pub(super) struct Models {
     lda: Lda,
 }
 
-/// How mixtures are found.
+/// How the topic proportions of documents are inferred.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum Inference {
+    /// Gaussian LDA.
     Gaussian(Topics),
-    /// With batches of so many documents.
+    /// LDA with an infinite vocabulary, in batches of this many documents.
     InfiniteVocabulary(usize),
+    /// LDA without unknown words.
     Lda,
 }
 
+/// The rows of the tables, with batches of 1, `middle` and all documents.
+///
+/// `infvoc` is the infinite vocabulary of Zhai and Boyd-Graber (2013); ours is a simplified form (`Lda::infer_online`).
+pub(super) fn inferences(middle: usize, n_tests: usize) -> [(String, Inference); 7] {
+    [
+        ("G-LDA (fix)".into(), Inference::Gaussian(Topics::Fixed)),
+        ("G-LDA (1)".into(), Inference::Gaussian(Topics::Online(1))),
+        (format!("G-LDA ({middle})"), Inference::Gaussian(Topics::Online(middle))),
+        ("G-LDA (all)".into(), Inference::Gaussian(Topics::Online(n_tests))),
+        (format!("infvoc (ours: simpler, {middle})"), Inference::InfiniteVocabulary(middle)),
+        ("infvoc (ours: simpler, all)".into(), Inference::InfiniteVocabulary(n_tests)),
+        ("LDA, unknown words dropped".into(), Inference::Lda),
+    ]
+}
+
 impl Models {
+    /// Fits both models.
     pub(super) fn fit(
         data: &Path,
         train: &[Document],
@@ -58,18 +76,27 @@ impl Models {
         Ok(Models { own, vectors, lexicon, gaussian, lda })
     }
 
-    pub(super) fn infer(&self, documents: &[Document], kind: Kind) -> Result<Vec<Inferred>> {
+    /// Infers the topic proportions of documents.
+    pub(super) fn infer(
+        &self,
+        documents: &[Document],
+        inference: Inference,
+    ) -> Result<Vec<Inferred>> {
         let documents = encode_with(documents, &self.lexicon)?;
         let params = InferenceParams::default().validate()?;
         let more = MoreVectors { vocab: &self.own.vocab, vectors: &self.vectors };
-        Ok(match kind {
-            Kind::Gaussian(topics) => self.gaussian.infer(&documents, Some(more), topics, &params),
-            Kind::InfiniteVocabulary(batch) => self.lda.infer_online(&documents, batch, &params),
-            Kind::Lda => self.lda.infer(&documents, &params),
+        Ok(match inference {
+            Inference::Gaussian(topics) => {
+                self.gaussian.infer(&documents, Some(more), topics, &params)
+            }
+            Inference::InfiniteVocabulary(batch) => {
+                self.lda.infer_online(&documents, batch, &params)
+            }
+            Inference::Lda => self.lda.infer(&documents, &params),
         })
     }
 
-    /// The mean vector of each document's words.
+    /// Mean word vector of each document.
     pub(super) fn mean_vectors(&self, documents: &[Document]) -> Vec<Vec<f32>> {
         let of = |document: &Document| {
             let mut mean = vec![0.0; self.vectors.dim()];
@@ -84,12 +111,12 @@ impl Models {
     }
 }
 
-/// θ of each document.
+/// Topic proportions θ of each document.
 pub(super) fn shares(found: &[Inferred]) -> Vec<Vec<f32>> {
     found.iter().map(|document| document.mixture.clone()).collect()
 }
 
-/// n_dk + α_k of each document: θ before it is made to sum to one. α sums to one unless it is said otherwise.
+/// n_dk + α_k of each document, i.e., θ before normalization. By default α sums to one.
 pub(super) fn weights(found: &[Inferred]) -> Vec<Vec<f32>> {
     let of = |document: &Inferred| {
         let total = document.topics.iter().flatten().count() as f32 + 1.0;
@@ -103,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_shares_of_the_tokens_that_take_part() {
+    fn weights_are_proportions_times_assigned_tokens_plus_one() {
         let topics = vec![Some(0), None, Some(1), Some(0)];
         let found = Inferred { mixture: vec![0.625, 0.375], topics, n_skipped: 1 };
         assert_eq!(weights(&[found]), [[2.5, 1.5]]);

@@ -1,26 +1,30 @@
-//! Whether one tagger is better than another, or was only lucky.
+//! Comparison of two taggers, with a test of significance.
 
-/// Of tokens that one of two taggers has right and the other wrong: how many are whose, and how likely that is.
+use super::tagged::{EvaluateError, correct_tokens};
+use latens_corpus::TaggedSentences;
+use latens_model::Tagger;
+
+/// Agreement of two taggers on a text, and the significance of their difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Tokens that were compared.
+    /// Number of tokens.
     pub tokens: usize,
-    /// Tokens that both have right.
+    /// Number of tokens that both taggers tag correctly.
     pub both: usize,
-    /// Tokens that the first one alone has right.
+    /// Number of tokens that only the first tagger tags correctly.
     pub first_only: usize,
-    /// Tokens that the second one alone has right.
+    /// Number of tokens that only the second tagger tags correctly.
     pub second_only: usize,
-    /// The probability of a difference as large, or larger, if both were as good: McNemar's test, by the exact
-    /// binomial distribution, on both sides.
+    /// Two-sided p-value of McNemar's exact test: the probability of a difference at least as large if both taggers
+    /// were equally good.
     pub p_value: f64,
 }
 
 impl Comparison {
-    /// Compares by whether each has each token right.
-    pub fn of(right: impl IntoIterator<Item = (bool, bool)>) -> Comparison {
+    /// Compares two taggers by whether each of them tags each token correctly.
+    pub fn of(correct: impl IntoIterator<Item = (bool, bool)>) -> Comparison {
         let (mut tokens, mut both, mut first_only, mut second_only) = (0, 0, 0, 0);
-        for (first, second) in right {
+        for (first, second) in correct {
             tokens += 1;
             both += usize::from(first && second);
             first_only += usize::from(first && !second);
@@ -31,13 +35,23 @@ impl Comparison {
     }
 }
 
+/// Tags a text with two taggers and compares them. `column` has the true tags, counted from 0.
+pub fn compare(
+    taggers: [&dyn Tagger; 2],
+    text: &TaggedSentences,
+    column: usize,
+) -> Result<Comparison, EvaluateError> {
+    let [first, second] = taggers.map(|tagger| correct_tokens(tagger, text, column));
+    Ok(Comparison::of(first?.into_iter().zip(second?)))
+}
+
 /// min(1, 2 Pr(X ≤ min(a, b))) for X ~ Binomial(a + b, ½).
 fn sign_test(a: u64, b: u64) -> f64 {
     let (n, least) = (a + b, a.min(b));
     if a == b {
         return 1.0;
     }
-    // Terms from the largest down, as multiples of it: C(n, i − 1)/C(n, i) = i/(n − i + 1).
+    // Terms in decreasing order, relative to the largest: C(n, i − 1)/C(n, i) = i/(n − i + 1).
     let (mut sum, mut term) = (0.0, 1.0);
     for i in (0..=least).rev() {
         sum += term;
@@ -58,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probabilities_are_those_of_fair_coins() {
-        // Counted by hand: 2 · Σ_{i ≤ least} C(n, i)/2ⁿ.
+    fn p_values_agree_with_enumeration() {
+        // By hand: 2 · Σ_{i ≤ least} C(n, i)/2ⁿ.
         for (a, b, expected) in [
             (0, 0, 1.0),
             (1, 0, 1.0),
@@ -71,25 +85,25 @@ mod tests {
         ] {
             assert!((sign_test(a, b) - expected).abs() < 1e-12, "{a} {b}: {}", sign_test(a, b));
         }
-        // Each sequence of 20 coins, counted.
+        // Enumeration of all sequences of 20 coins.
         let extreme = (0..1u32 << 20).filter(|coins| coins.count_ones() <= 6).count();
         let expected = 2.0 * extreme as f64 / f64::from(1 << 20);
         assert!((sign_test(14, 6) - expected).abs() < 1e-12);
     }
 
     #[test]
-    fn many_coins_are_a_bell() {
-        // By fractions of whole numbers, in another language.
+    fn p_values_of_many_tokens_are_exact() {
+        // Computed with exact fractions in Python.
         let p = sign_test(5100, 4900);
         assert!((p - 0.046_585_527_704_947_39).abs() < 1e-12, "{p}");
         assert!(sign_test(2_000_000, 1_000_000) < 1e-300);
     }
 
     #[test]
-    fn only_differences_count() {
-        let right =
+    fn only_disagreements_matter() {
+        let correct =
             [(true, true); 90].into_iter().chain([(true, false); 2]).chain([(false, false); 8]);
-        let found = Comparison::of(right);
+        let found = Comparison::of(correct);
         let expected =
             Comparison { tokens: 100, both: 90, first_only: 2, second_only: 0, p_value: 0.5 };
         assert_eq!(found, expected);

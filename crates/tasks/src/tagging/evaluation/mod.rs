@@ -1,2 +1,5 @@
-pub(crate) mod score;
+//! Evaluation of taggers.
+
+pub(crate) mod tagged;
+pub(crate) mod scores;
 pub(crate) mod compare;

@@ -1,61 +1,49 @@
-//! The lexical template: which attributes of words, and of their neighbours, a tagger looks at. This file is the
-//! only place that knows.
+//! The lexical template: the attributes of a token that a tagger uses as features.
 //!
-//! An attribute is a string, such as `w0=Monday` or `e3=day`. Attributes come in groups, each made of a few things
-//! alone, e.g., of the word itself: so a learner adds up what a group says once, and not for every place in the text.
-//! Some attributes are alone in their group.
+//! An attribute is a string, such as `w0=Monday` or `e3=day`. Attributes come in groups. All attributes of a group are
+//! functions of the same few inputs, e.g., of the word itself, so a learner sums the weights of a group once per
+//! distinct input instead of once per token. Some groups have a single attribute.
 //!
-//! | group | attributes (`0` the word itself, `-1` the one before it …) |
+//! | Group | Attributes (`0` is the word itself, `-1` the word before it, …) |
 //! |---|---|
-//! | the word | a constant; the word; in small letters; digits as zeros; its shape (`Xx9-`), long and short; beginnings and ends of 1 to 4 letters, as far as it has so many; whether it has capitals only, a capital first, a capital inside, a digit, a hyphen, no letter |
-//! | each neighbour at -1 and +1 | in small letters; its short shape; its last three letters |
-//! | each neighbour at -2 and +2 | in small letters; its short shape |
-//! | two words | -1 and 0, 0 and +1, in small letters |
-//! | three shapes | those of -1, 0 and +1 |
-//! | with a column of parts of speech | at -2 to +2, each two and three in a row; at 0 with the word |
+//! | the word | a constant; the word; lowercased; digits replaced by zeros; its shape (`Xx9-`), long and short; prefixes and suffixes of 1 to 4 letters; whether it has only capitals, an initial capital, an inner capital, a digit, a hyphen, no letter |
+//! | each neighbor at -1 and +1 | lowercased; its short shape; its last three letters |
+//! | each neighbor at -2 and +2 | lowercased; its short shape |
+//! | word pairs | -1 and 0, 0 and +1, lowercased |
+//! | shapes | the short shapes of -1, 0 and +1 |
+//! | with a column of parts of speech | each of -2 to +2, all bigrams and trigrams; the one at 0 with the word |
 //!
-//! Before the first word and after the last one stand words of their own.
+//! `<s>` stands for words before the sentence, `</s>` for words after it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What stands where there is no word.
+/// Placeholders for words outside the sentence.
 const BEFORE: &str = "<s>";
 const AFTER: &str = "</s>";
 
-/// A group: whether it has several attributes, and whether it needs parts of speech.
+/// A group of attributes: whether it has a single one, and whether it needs parts of speech.
 struct Group {
     is_single: bool,
-    is_pos: bool,
+    needs_pos: bool,
 }
 
-const fn group(is_single: bool, is_pos: bool) -> Group {
-    Group { is_single, is_pos }
-}
+const MANY: Group = Group { is_single: false, needs_pos: false };
+const ONE: Group = Group { is_single: true, needs_pos: false };
+const MANY_POS: Group = Group { is_single: false, needs_pos: true };
+const ONE_POS: Group = Group { is_single: true, needs_pos: true };
 
-/// The groups in the order of their numbers.
-const GROUPS: [Group; 12] = [
-    group(false, false),
-    group(false, false),
-    group(false, false),
-    group(false, false),
-    group(false, false),
-    group(true, false),
-    group(true, false),
-    group(true, false),
-    group(false, true),
-    group(false, true),
-    group(false, true),
-    group(true, true),
-];
+/// The groups; their indices are used throughout.
+const GROUPS: [Group; 12] =
+    [MANY, MANY, MANY, MANY, MANY, ONE, ONE, ONE, MANY_POS, MANY_POS, MANY_POS, ONE_POS];
 
-/// Attributes of a sentence.
+/// Computes the attributes of a sentence.
 pub(crate) struct Template<'a> {
     forms: Vec<Forms<'a>>,
     pos: Option<&'a [&'a str]>,
 }
 
-/// A word as attributes see it.
+/// The forms of a word from which attributes are built.
 struct Forms<'a> {
     word: &'a str,
     lower: Cow<'a, str>,
@@ -63,7 +51,7 @@ struct Forms<'a> {
     short: String,
 }
 
-/// The attributes of each word of a sentence, for other programs; `pos` are parts of speech, if they are looked at.
+/// Returns the attributes of each word of a sentence, e.g., to train another program on them. `pos` are parts of speech.
 pub fn attributes(words: &[&str], pos: Option<&[&str]>) -> Vec<Vec<String>> {
     let (template, mut scratch) = (Template::new(words, pos), String::new());
     let of_word = |at: usize| {
@@ -76,43 +64,46 @@ pub fn attributes(words: &[&str], pos: Option<&[&str]>) -> Vec<Vec<String>> {
     (0..words.len()).map(of_word).collect()
 }
 
-/// The groups that a token has.
+/// Indices of the groups that a token has.
 pub(crate) fn groups(has_pos: bool) -> impl Iterator<Item = usize> + Clone {
-    (0..GROUPS.len()).filter(move |&group| has_pos || !GROUPS[group].is_pos)
+    (0..GROUPS.len()).filter(move |&group| has_pos || !GROUPS[group].needs_pos)
 }
 
-/// Whether a group has one attribute only.
+/// Whether a group has a single attribute.
 pub(crate) fn is_single(group: usize) -> bool {
     GROUPS[group].is_single
 }
 
-/// How many groups, the first ones, are made of one word.
+/// Number of groups that depend on a single word. They come first.
 pub(crate) const WORD_GROUPS: usize = 5;
 
-/// Where the word of such a group is, from the token that has it.
+/// Offset of that word from the token.
 const OFFSETS: [isize; WORD_GROUPS] = [0, -2, -1, 1, 2];
 
-/// Each group that is made of one word, and the token that has it of the third of five words.
+/// Each group that depends on a single word, and the index of the token, in a sentence of five words, for which that word
+/// is the third.
 pub(crate) fn groups_of_word() -> impl Iterator<Item = (usize, usize)> {
     OFFSETS.iter().enumerate().map(|(group, &offset)| (group, (2 - offset) as usize))
 }
 
-/// The place of the word that a group is made of, if it is made of one, and there is one.
+/// Index of the single word that a group depends on, for the token `at` of `n`; `None` if the group depends on several
+/// words or the word lies outside the sentence.
 pub(crate) fn word_of(group: usize, at: usize, n: usize) -> Option<usize> {
     let offset = *OFFSETS.get(group)?;
     at.checked_add_signed(offset).filter(|&at| at < n)
 }
 
-/// What a group is made of: tokens that share these numbers share its attributes. `words` and `pos` are the
-/// numbers of the words and parts of speech of a sentence; places without one have no number.
+/// The inputs of a group: tokens with equal keys have equal attributes.
+///
+/// `words` and `pos` are the ids of the words and parts of speech of a sentence; positions outside it have none.
 pub(crate) fn key(group: usize, words: &[u32], pos: &[u32], at: usize) -> [Option<u32>; 3] {
-    let near = |numbers: &[u32], offset: isize| {
-        at.checked_add_signed(offset).and_then(|at| numbers.get(at)).copied()
+    let near = |ids: &[u32], offset: isize| {
+        at.checked_add_signed(offset).and_then(|at| ids.get(at)).copied()
     };
     let word = |offset| near(words, offset);
     let tag = |offset| near(pos, offset);
     match group {
-        // A neighbour that is missing is missing on its own side.
+        // The group fixes the side, so `None` is `<s>` or `</s>` unambiguously.
         0..WORD_GROUPS => [word(OFFSETS[group]), None, None],
         5 => [word(-1), word(0), None],
         6 => [word(0), word(1), None],
@@ -129,7 +120,7 @@ impl<'a> Template<'a> {
         Template { forms: words.iter().map(|word| Forms::of(word)).collect(), pos }
     }
 
-    /// Names the attributes that a group has at a token; `text` is scratch.
+    /// Calls `attribute` with each attribute of a group at a token. `text` is scratch memory.
     pub(crate) fn attributes(
         &self,
         group: usize,
@@ -139,7 +130,7 @@ impl<'a> Template<'a> {
     ) {
         let mut say = |arguments: std::fmt::Arguments<'_>| {
             text.clear();
-            text.write_fmt(arguments).expect("a string takes all");
+            text.write_fmt(arguments).expect("writing to a string cannot fail");
             attribute(text);
         };
         let lower = |offset| self.lower(at, offset);
@@ -196,7 +187,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// The word at an offset, or what stands in its place.
+    /// The word at an offset, or the placeholder for it.
     fn near(&self, at: usize, offset: isize) -> Result<&Forms<'a>, &'static str> {
         let at = at.checked_add_signed(offset).ok_or(BEFORE)?;
         self.forms.get(at).ok_or(AFTER)
@@ -249,7 +240,7 @@ impl<'a> Forms<'a> {
     }
 }
 
-/// `X` for a capital, `x` for another letter, `9` for a digit; others stay.
+/// `X` for an uppercase letter, `x` for another letter, `9` for a digit; other characters are unchanged.
 fn shape(letter: char) -> char {
     match letter {
         'A'..='Z' => 'X',
@@ -263,12 +254,12 @@ fn shape(letter: char) -> char {
     }
 }
 
-/// The first `n` letters, or all if there are fewer.
+/// The first `n` characters, or all if there are fewer.
 fn first(word: &str, n: usize) -> &str {
     word.char_indices().nth(n).map_or(word, |(end, _)| &word[..end])
 }
 
-/// The last `n` letters, or all if there are fewer.
+/// The last `n` characters, or all if there are fewer.
 fn last(word: &str, n: usize) -> &str {
     word.char_indices().rev().nth(n - 1).map_or(word, |(begin, _)| &word[begin..])
 }
@@ -283,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_the_attributes_that_the_table_lists() {
+    fn a_token_has_the_documented_attributes() {
         let found = all(&["On", "Élan-2b"], Some(&["IN", "NNP"]), 1);
         let expected = "1|w0=Élan-2b|l0=élan-2b|h0=Xxxx-9x|c0=Xx-9x|z0=élan-0b|b1=é|e1=b|b2=él|e2=2b|b3=éla|e3=-2b|\
                         b4=élan|e4=n-2b|capital|digit|hyphen|l-2=<s>|c-2=<s>|l-1=on|c-1=Xx|n-1=on|l1=</s>|c1=</s>|\
@@ -299,8 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn tokens_with_the_same_key_have_the_same_attributes() {
-        // Every sentence of three words and tags of two kinds each.
+    fn tokens_with_equal_keys_have_equal_attributes() {
+        // All sentences of up to three tokens over two words and two tags.
         let mut seen: HashMap<(usize, [Option<u32>; 3]), Vec<String>> = HashMap::new();
         for code in 0..1 << 6 {
             let bit = |i: usize| (code >> i) & 1;

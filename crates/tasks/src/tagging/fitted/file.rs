@@ -1,7 +1,9 @@
-//! A tagger in one file, with its encoders in it.
+//! The file of a tagger, which contains the files of its encoders.
 
-use super::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames};
-use crate::tagging::features::encoders::{Encoder, Reading, WordEncoder};
+use super::direct::Direct;
+use super::tag_names::TagNames;
+use super::tagger::{FeatureTagger, FittedEncoder};
+use crate::tagging::features::encoder::{Encoder, EncoderInfo, WordEncoder};
 use crate::tagging::params::TaggerParams;
 use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
@@ -13,13 +15,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// How the encoders in a file are opened: by who knows all models.
+/// Opens the encoder in a model file, with features of the given kind. The caller knows all kinds of models.
 pub type OpenEncoder<'o> = dyn Fn(&ModelFile, &str) -> Result<Box<dyn WordEncoder>, FileError> + 'o;
 
-/// The fact that tells of the encoders.
+/// Key of the [`EncoderInfo`]s among the training facts.
 const ENCODERS: &str = "encoders";
 
-/// Strings as a file has them.
+/// Strings in the form of a file.
 struct Strings {
     letters: Vec<u8>,
     ends: Vec<u64>,
@@ -42,27 +44,26 @@ impl Strings {
         let letters = file.vector(&format!("{name}.letters"))?;
         let ends = file.vector(&format!("{name}.ends"))?;
         StringTable::from_arrays(&letters, &ends)
-            .ok_or_else(|| file.invalid(format!("its {name} do not fit together")))
+            .ok_or_else(|| file.invalid(format!("the arrays of `{name}` are inconsistent")))
     }
 }
 
 impl FeatureTagger {
-    /// Writes the tagger to a file.
+    /// Saves the tagger to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let (tags, attributes) = (self.tags.own.iter().collect(), &self.weights.attributes);
+        let (tags, attributes) = (self.tags.internal.iter().collect(), &self.weights.attributes);
         let (tags, attributes) = (Strings::of(&tags), Strings::of(attributes));
         let direct = Strings::of(&self.direct.words);
         let files: Vec<Vec<u64>> =
             self.encoders.iter().map(|encoder| words(&encoder.encoder.file)).collect();
-        let readings: Vec<&Reading> =
-            self.encoders.iter().map(|encoder| &encoder.reading).collect();
+        let infos: Vec<&EncoderInfo> = self.encoders.iter().map(|encoder| &encoder.info).collect();
         let Weights { offsets, tags: weight_tags, values, transitions, network, .. } =
             &self.weights;
-        let n_tags = self.tags.own.len();
+        let n_tags = self.tags.internal.len();
         let mut writer = ModelWriter::new(Self::KIND, &self.params)
             .lexicon(&self.lexicon)
             .facts(&self.facts)
-            .fact(ENCODERS, &readings)
+            .fact(ENCODERS, &infos)
             .array("attributes.offsets", &[offsets.len()], offsets)
             .array("weights.tags", &[values.len()], weight_tags)
             .array("weights", &[values.len()], values)
@@ -82,14 +83,16 @@ impl FeatureTagger {
         writer.save(path)
     }
 
-    /// The tagger in an open file; `open` opens the encoders in it.
+    /// Reads the tagger in an open file. `open` opens the encoders in it.
     pub fn from_file(file: &ModelFile, open: &OpenEncoder<'_>) -> Result<FeatureTagger, FileError> {
         file.expect_kind(Self::KIND)?;
         let params = file.parameters::<TaggerParams>()?;
         let tags: Vec<String> = Strings::read(file, "tags")?.iter().map(str::to_owned).collect();
         let n_tags = tags.len();
         if n_tags == 0 || n_tags > usize::from(u16::MAX) {
-            return Err(file.invalid("it has no tags, or too many"));
+            return Err(
+                file.invalid(format!("the number of tags is {n_tags}, expected 1 to {}", u16::MAX))
+            );
         }
         let are_spans = are_chunk_tags(tags.iter().map(String::as_str));
         let width = if params.has_network() { params.n_hidden } else { n_tags };
@@ -101,15 +104,14 @@ impl FeatureTagger {
         let known = |tags: &[u16]| tags.iter().all(|&tag| usize::from(tag) < n_tags);
         if !known(&weights.tags) || !known(&direct.tags) || direct.words.len() != direct.tags.len()
         {
-            return Err(file.invalid("it has weights of tags that are not there"));
+            return Err(file.invalid("a tag index is out of range"));
         }
-        let readings =
-            file.header().training.get(ENCODERS).cloned().unwrap_or(Value::Array(vec![]));
-        let readings = Vec::<Reading>::deserialize(readings)
-            .map_err(|_| file.invalid("what it says of its encoders cannot be read"))?;
-        let mut encoders = Vec::with_capacity(readings.len());
-        for (i, reading) in readings.into_iter().enumerate() {
-            encoders.push(read_encoder(file, i, reading, (2 * params.window + 1) * width, open)?);
+        let infos = file.header().training.get(ENCODERS).cloned().unwrap_or(Value::Array(vec![]));
+        let infos = Vec::<EncoderInfo>::deserialize(infos)
+            .map_err(|_| file.invalid("the descriptions of its encoders are invalid"))?;
+        let mut encoders = Vec::with_capacity(infos.len());
+        for (i, info) in infos.into_iter().enumerate() {
+            encoders.push(read_encoder(file, i, info, (2 * params.window + 1) * width, open)?);
         }
         let mut facts = file.header().training.clone();
         facts.remove(ENCODERS);
@@ -128,9 +130,9 @@ fn read_weights(
     let offsets = file.array::<u64>("attributes.offsets", &[attributes.len() + 1])?.to_vec();
     let n_values = offsets[offsets.len() - 1] as usize;
     if !offsets.is_sorted() || offsets[0] != 0 {
-        return Err(file.invalid("its attributes are not in order"));
+        return Err(file.invalid("the offsets of its attributes are not sorted"));
     }
-    let n_hidden = if params.has_network() { params.n_hidden } else { 0 };
+    let n_hidden = params.n_hidden_units();
     let n_network = if n_hidden > 0 { n_hidden + n_hidden * n_tags + n_tags } else { 0 };
     Ok(Weights {
         attributes,
@@ -145,29 +147,33 @@ fn read_weights(
 fn read_encoder(
     file: &ModelFile,
     i: usize,
-    reading: Reading,
+    info: EncoderInfo,
     n_weights: usize,
     open: &OpenEncoder<'_>,
 ) -> Result<FittedEncoder, FileError> {
     let name = format!("encoder.{i}.file");
-    let part = file.part(&name, reading.n_bytes)?;
-    let model = open(&part, &reading.features)?;
-    if model.n_features() != reading.n_features {
-        return Err(file.invalid("an encoder has other columns than it had"));
+    let part = file.part(&name, info.n_bytes)?;
+    let model = open(&part, &info.features)?;
+    if model.n_features() != info.n_features {
+        return Err(file.invalid(format!(
+            "encoder {i} has {} features, expected {}",
+            model.n_features(),
+            info.n_features
+        )));
     }
     let bytes: Vec<u8> =
-        bytemuck::cast_slice::<u64, u8>(&file.vector::<u64>(&name)?)[..reading.n_bytes].to_vec();
-    let n_means = if reading.is_dense { reading.n_features } else { 0 };
+        bytemuck::cast_slice::<u64, u8>(&file.vector::<u64>(&name)?)[..info.n_bytes].to_vec();
+    let n_means = if info.is_dense { info.n_features } else { 0 };
     let means = file.finite_array(&format!("encoder.{i}.means"), &[n_means])?.to_vec();
     let weights =
-        file.finite_array(&format!("encoder.{i}.weights"), &[reading.n_features * n_weights])?;
-    let features = reading.features.clone();
+        file.finite_array(&format!("encoder.{i}.weights"), &[info.n_features * n_weights])?;
+    let features = info.features.clone();
     let encoder =
-        Encoder { name: reading.name.clone(), features, model, file: FlatArray::from(bytes) };
-    Ok(FittedEncoder { encoder, reading, means, weights: weights.to_vec() })
+        Encoder { name: info.name.clone(), features, model, file: FlatArray::from(bytes) };
+    Ok(FittedEncoder { encoder, info, means, weights: weights.to_vec() })
 }
 
-/// Bytes in words of eight, so that what is in them stays aligned; zeros fill up the last one.
+/// Packs bytes into `u64`s, padded with zeros, so that the arrays inside stay aligned.
 fn words(bytes: &[u8]) -> Vec<u64> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];

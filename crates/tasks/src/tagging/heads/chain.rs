@@ -1,36 +1,26 @@
-//! A linear-chain conditional random field: p(y | x) = exp(Σ_t s_t(y_t) + Σ_t w(y_t, y_{t+1})) / Z(x), where s_t is
-//! what the features say of the tags of token t.
+//! A linear-chain conditional random field: p(y | x) = exp(Σ_t s_t(y_t) + Σ_t w(y_t, y_{t+1})) / Z(x), where s_t(j) is
+//! the score of tag j at token t.
 //!
-//! −∂ ln p/∂s_t(j) = p(y_t = j | x) − [y_t = j], and −∂ ln p/∂w(i, j) is the expected number of transitions from i
-//! to j less their number.
+//! −∂ ln p/∂s_t(j) = p(y_t = j | x) − [y_t = j], and −∂ ln p/∂w(i, j) is the expected minus the observed number of
+//! transitions from i to j.
 
-use crate::tagging::learn::objective::Part;
+use super::shard::Shard;
 use crate::tagging::weights::layout::Layout;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
-use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, smooth};
+use latens_math::chain::{Chain, LogChain, log_smooth, smooth};
 use latens_nn::multiply;
 
-/// What all sentences share.
+/// Transition weights, shared by all sentences.
 pub(crate) struct ChainHead<T> {
     n_tags: usize,
     stride: usize,
-    /// w(i, j), row after row.
+    /// w(i, j), row-major.
     transitions: Vec<f64>,
     /// The largest w(i, j).
     largest: f64,
-    /// exp(w(i, j) − largest), zero where there is no tag.
+    /// exp(w(i, j) − largest), zero in the padding.
     pairs: Vec<T>,
-}
-
-/// Memory for one sentence after the other.
-#[derive(Default)]
-pub(crate) struct ChainScratch<T> {
-    local: Vec<T>,
-    smoothed: Smoothed<T>,
-    /// What the posterior of pairs of neighbours is made of, of all sentences so far: a row a pair of each.
-    left: Vec<T>,
-    right: Vec<T>,
 }
 
 impl<T: Real> ChainHead<T> {
@@ -44,6 +34,7 @@ impl<T: Real> ChainHead<T> {
         self.transitions.len()
     }
 
+    /// Sets the transition weights.
     pub(crate) fn prepare(&mut self, weights: &[f64]) {
         self.transitions.copy_from_slice(weights);
         self.largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -54,20 +45,20 @@ impl<T: Real> ChainHead<T> {
         }
     }
 
-    /// Replaces the scores of a sentence's tags by the derivatives of −ln p by them, and adds to `part`.
-    pub(crate) fn run(&self, tags: &[u16], scores: &mut [T], part: &mut Part<T>) {
-        part.loss -= self.gold_score(tags, scores);
+    /// Replaces the scores of a sentence by ∂(−ln p)/∂score and adds its loss and gradient to `shard`.
+    pub(crate) fn run(&self, tags: &[u16], scores: &mut [T], shard: &mut Shard<T>) {
+        shard.loss -= self.gold_score(tags, scores);
         for pair in tags.windows(2) {
-            part.gradient[usize::from(pair[0]) * self.n_tags + usize::from(pair[1])] -= 1.0;
+            shard.gradient[usize::from(pair[0]) * self.n_tags + usize::from(pair[1])] -= 1.0;
         }
-        let scratch = &mut part.chain;
+        let scratch = &mut shard.chain;
         let largest = self.exponentials(scores, &mut scratch.local);
         let chain = Sentence { local: &scratch.local, head: self };
         let Some(log_sum) = smooth(&chain, &mut scratch.smoothed) else {
-            return self.run_in_logarithms(tags, scores, part);
+            return self.run_in_log_space(tags, scores, shard);
         };
         let n = tags.len();
-        part.loss += log_sum + largest + (n - 1) as f64 * self.largest;
+        shard.loss += log_sum + largest + (n - 1) as f64 * self.largest;
         for step in 0..n - 1 {
             let (left, scale, right) = scratch.smoothed.edge_factors(step);
             scratch.left.extend(left.iter().map(|&alpha| alpha * scale));
@@ -88,7 +79,7 @@ impl<T: Real> ChainHead<T> {
         local + tags.windows(2).map(pair).sum::<f64>()
     }
 
-    /// exp(s − the largest s of the token); the sum of the largest comes back.
+    /// Writes exp(s − max s) of each token to `local` and returns the sum of the maxima.
     fn exponentials(&self, scores: &[T], local: &mut Vec<T>) -> f64 {
         local.resize(scores.len(), T::zero());
         let mut sum = 0.0;
@@ -114,8 +105,8 @@ impl<T: Real> ChainHead<T> {
         sum
     }
 
-    /// The same where weights are so far apart that products of them vanish.
-    fn run_in_logarithms(&self, tags: &[u16], scores: &mut [T], part: &mut Part<T>) {
+    /// [`ChainHead::run`] in log space, for scores so far apart that products of probabilities underflow.
+    fn run_in_log_space(&self, tags: &[u16], scores: &mut [T], shard: &mut Shard<T>) {
         let rows = scores.chunks_exact(self.stride);
         let rows = rows.map(|row| row[..self.n_tags].iter().map(|score| score.wide()).collect());
         let chain = LogSentence { scores: rows.collect(), transitions: &self.transitions };
@@ -127,28 +118,28 @@ impl<T: Real> ChainHead<T> {
                 scores.iter_mut().zip(nodes).for_each(|(score, &node)| *score = T::of(node));
                 scores[usize::from(tags[step])] -= T::one();
             },
-            |_, edges| part.gradient.iter_mut().zip(edges).for_each(|(sum, &edge)| *sum += edge),
+            |_, edges| shard.gradient.iter_mut().zip(edges).for_each(|(sum, &edge)| *sum += edge),
         );
-        part.loss += log_sum;
+        shard.loss += log_sum;
     }
 
-    /// The sentences of a part are over: their expected transitions join its gradient.
-    pub(crate) fn close(&self, part: &mut Part<T>) {
-        let (n, stride) = (part.chain.left.len() / self.stride, self.stride);
-        let left = MatRef::from_row_major_slice(&part.chain.left, n, stride);
-        let right = MatRef::from_row_major_slice(&part.chain.right, n, stride);
+    /// Adds the expected transitions of all sentences of a shard to its gradient.
+    pub(crate) fn close(&self, shard: &mut Shard<T>) {
+        let (n, stride) = (shard.chain.left.len() / self.stride, self.stride);
+        let left = MatRef::from_row_major_slice(&shard.chain.left, n, stride);
+        let right = MatRef::from_row_major_slice(&shard.chain.right, n, stride);
         let mut sums = vec![T::zero(); stride * stride];
         let out = MatMut::from_row_major_slice_mut(&mut sums, stride, stride);
         multiply(out, Accum::Replace, left.transpose(), right, Par::Seq);
         let rows = sums.chunks_exact(stride).zip(self.pairs.chunks_exact(stride));
-        for (gradient, (sums, pairs)) in part.gradient.chunks_exact_mut(self.n_tags).zip(rows) {
+        for (gradient, (sums, pairs)) in shard.gradient.chunks_exact_mut(self.n_tags).zip(rows) {
             for (g, (sum, pair)) in gradient.iter_mut().zip(sums.iter().zip(pairs)) {
                 *g += sum.wide() * pair.wide();
             }
         }
     }
 
-    /// The gradient of those transitions that have a weight.
+    /// Writes the gradient of the transitions that have a weight.
     pub(crate) fn finish(&self, sums: &[f64], layout: &Layout, gradient: &mut [f64]) {
         let gradient = &mut gradient[layout.transition_weights()];
         for ((g, sum), has_weight) in gradient.iter_mut().zip(sums).zip(&layout.transitions) {
@@ -176,7 +167,7 @@ impl<T> Chain<T> for Sentence<'_, T> {
     }
 }
 
-/// A sentence with logarithms of weights.
+/// A sentence in log space.
 pub(crate) struct LogSentence<'a> {
     pub(crate) scores: Vec<Vec<f64>>,
     pub(crate) transitions: &'a [f64],

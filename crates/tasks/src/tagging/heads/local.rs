@@ -1,27 +1,26 @@
-//! A classifier of each token by itself: a softmax of what the features say, s, of each tag; or of what a layer of
-//! hidden units, h = tanh(s + b), says: v + Σ_u h_u V_u.
+//! A classifier of single tokens: softmax(s) of the scores s of tags or, with a hidden layer h = tanh(s + b),
+//! softmax(v + Σ_u h_u V_u).
 
-use crate::tagging::learn::objective::Part;
+use super::shard::Shard;
 use crate::tagging::weights::layout::Layout;
 use latens_math::{Real, softmax};
 
-/// What all tokens share.
+/// Network weights, shared by all tokens.
 pub(crate) struct LocalHead<T> {
     n_tags: usize,
     n_hidden: usize,
     stride: usize,
-    /// b, V by units, v; nothing without hidden units.
+    /// b, V (row-major, units × tags), v; empty without hidden units.
     weights: Vec<T>,
 }
 
 impl<T: Real> LocalHead<T> {
     pub(crate) fn new(layout: &Layout, stride: usize) -> LocalHead<T> {
-        let n = layout.network()[2].end - layout.network()[0].start;
-        let weights = vec![T::zero(); n];
+        let weights = vec![T::zero(); layout.network().all().len()];
         LocalHead { n_tags: layout.n_tags, n_hidden: layout.n_hidden, stride, weights }
     }
 
-    /// With the weights of a network that was learned, or none.
+    /// A head with learned weights; `weights` is empty without hidden units.
     pub(crate) fn fitted(n_tags: usize, n_hidden: usize, weights: &[T]) -> LocalHead<T> {
         LocalHead { n_tags, n_hidden, stride: n_tags.max(n_hidden), weights: weights.to_vec() }
     }
@@ -30,27 +29,34 @@ impl<T: Real> LocalHead<T> {
         self.weights.len()
     }
 
+    /// Sets the network weights.
     pub(crate) fn prepare(&mut self, weights: &[f64], layout: &Layout) {
-        let weights = &weights[layout.network()[0].start..];
+        let weights = &weights[layout.network().all()];
         self.weights.iter_mut().zip(weights).for_each(|(to, &from)| *to = T::of(from));
     }
 
-    /// Replaces the numbers of the tokens of a sentence by the derivatives of −ln p by them, and adds to `part`.
+    /// Replaces the scores of a sentence by ∂(−ln p)/∂score and adds its loss and gradient to `shard`.
     #[inline(always)]
-    pub(crate) fn run(&self, tags: &[u16], counts: &[bool], scores: &mut [T], part: &mut Part<T>) {
+    pub(crate) fn run(
+        &self,
+        tags: &[u16],
+        counts: &[bool],
+        scores: &mut [T],
+        shard: &mut Shard<T>,
+    ) {
         let tokens = tags.iter().zip(counts).zip(scores.chunks_exact_mut(self.stride));
         for ((&tag, &counts), scores) in tokens {
             if !counts {
                 scores.fill(T::zero());
             } else if self.n_hidden == 0 {
-                part.loss -= softmax_gradient(&mut scores[..self.n_tags], tag);
+                shard.loss -= softmax_gradient(&mut scores[..self.n_tags], tag);
             } else {
-                part.loss -= self.run_network(tag, scores, &mut part.gradient);
+                shard.loss -= self.run_network(tag, scores, &mut shard.gradient);
             }
         }
     }
 
-    /// With p = softmax(v + Σ_u h_u V_u), e = p − [the tag] and h = tanh(s + b):
+    /// With p = softmax(v + Σ_u h_u V_u), e = p − onehot(tag) and h = tanh(s + b):
     ///
     /// ∂/∂v = e, ∂/∂V_u = h_u e, ∂/∂b_u = ∂/∂s_u = (1 − h_u²) Σ_y V_uy e_y.
     #[inline(always)]
@@ -78,7 +84,7 @@ impl<T: Real> LocalHead<T> {
         log_prob
     }
 
-    /// What a token's numbers say of its tags.
+    /// The logits of the tags of a token.
     pub(crate) fn logits(&self, scores: &[T]) -> Vec<T> {
         if self.n_hidden == 0 {
             return scores[..self.n_tags].to_vec();
@@ -94,7 +100,7 @@ impl<T: Real> LocalHead<T> {
     }
 }
 
-/// Replaces logits by the derivatives of −ln p of a tag by them, and returns ln p.
+/// Replaces logits by ∂(−ln p(tag))/∂logit and returns ln p(tag).
 #[inline(always)]
 fn softmax_gradient<T: Real>(logits: &mut [T], tag: u16) -> f64 {
     let logit = logits[usize::from(tag)];
@@ -103,13 +109,13 @@ fn softmax_gradient<T: Real>(logits: &mut [T], tag: u16) -> f64 {
     (logit - log_sum).wide()
 }
 
-/// tanh x = 1 − 2 / (e^2x + 1), of which the compiler makes vectors; off by a rounding error of 1 at most.
+/// tanh x = 1 − 2 / (e^2x + 1), which vectorizes. The absolute error is at most the rounding error of 1.
 #[inline(always)]
 fn tanh<T: Real>(x: T) -> T {
     T::one() - T::of(2.0) / ((x + x).exp_of() + T::one())
 }
 
-/// Σ a_i b_i, eight sums side by side.
+/// Σ a_i b_i with eight partial sums, so that it vectorizes.
 #[inline(always)]
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     const LANES: usize = 8;
@@ -126,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fast_forms_are_the_plain_ones() {
+    fn vectorized_tanh_and_dot_agree_with_the_plain_ones() {
         for x in [-100.0, -30.0, -1.5, -1e-3, 0.0, 1e-6, 0.3, 2.0, 9.0, 50.0] {
             assert!((tanh(x) - f64::tanh(x)).abs() < 1e-15, "{x}");
             assert!((tanh(x as f32) - (x as f32).tanh()).abs() < 3e-7, "{x}");

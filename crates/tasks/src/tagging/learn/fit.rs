@@ -1,10 +1,14 @@
-//! From a tagged text to a tagger.
+//! Fits a tagger to a tagged text.
 
 use super::optimize::{Task, learn};
-use crate::tagging::features::encoders::{Encoder, Reading, Rows, read_rows};
-use crate::tagging::features::examples::{Examples, Lexical};
-use crate::tagging::fitted::tagger::{Direct, FeatureTagger, FittedEncoder, TagNames};
-use crate::tagging::params::{Kind, TaggerParams};
+use crate::tagging::features::encoder::{Encoder, EncoderInfo};
+use crate::tagging::features::examples::Examples;
+use crate::tagging::features::lexical::Lexical;
+use crate::tagging::features::rows::{Rows, read_rows};
+use crate::tagging::fitted::direct::Direct;
+use crate::tagging::fitted::tag_names::TagNames;
+use crate::tagging::fitted::tagger::{FeatureTagger, FittedEncoder};
+use crate::tagging::params::TaggerParams;
 use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
 use crate::tagging::weights::layout::Layout;
@@ -14,38 +18,37 @@ use latens_corpus::{
 use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, check_that};
 use latens_store::StringTable;
 use serde_json::{Map, json};
-use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Instant;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Why a tagger could not be learned.
+/// Why a tagger could not be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TaggerError {
-    /// A word has no such column.
+    /// The text lacks a column.
     #[error(transparent)]
     Column(#[from] MissingColumn),
-    /// A column has too many different tags to be one of tags.
+    /// A column has too many distinct values to be a column of tags.
     #[error(
-        "column {column} has {n_tags} different tags, more than {MAX_TAGS}: is it the right one?"
+        "column {column} has {n_tags} distinct tags, at most {MAX_TAGS} are allowed: is it the right column?"
     )]
     TooManyTags {
         /// The column, counted from 1.
         column: usize,
-        /// How many there are.
+        /// Number of distinct tags.
         n_tags: usize,
     },
-    /// There is nothing to look at.
+    /// There are neither lexical features nor encoders.
     #[error("a tagger without lexical features needs an encoder")]
     NoFeatures,
-    /// Learning failed.
+    /// Training failed.
     #[error(transparent)]
     Fit(#[from] FitError),
 }
 
-/// More tags would need more transitions than there are words in any text.
+/// Maximum number of tags. The number of transitions grows with its square.
 const MAX_TAGS: usize = 1000;
 
 impl From<ParamError> for TaggerError {
@@ -54,18 +57,18 @@ impl From<ParamError> for TaggerError {
     }
 }
 
-/// What a tagger learns from.
+/// Training data of a tagger.
 pub struct TaggedTraining<'a> {
-    /// The text.
+    /// Tagged text.
     pub text: &'a TaggedSentences,
-    /// The column that has the tags, counted from 0.
+    /// Column of the tags, counted from 0.
     pub column: usize,
-    /// How plain text is cut into words that are like those of the text.
+    /// Preprocessing that splits plain text into words like those of the tagged text.
     pub preprocessing: Preprocessing,
 }
 
 impl FeatureTagger {
-    /// Learns a tagger. The encoders become part of it.
+    /// Fits a tagger. The encoders become part of it.
     pub fn fit(
         params: &Valid<TaggerParams>,
         training: &TaggedTraining<'_>,
@@ -75,7 +78,7 @@ impl FeatureTagger {
         fit(params, training, encoders, None, watch)
     }
 
-    /// Goes on from a checkpoint with the same parameters, text and encoders.
+    /// Resumes training from a checkpoint with the same parameters, text and encoders.
     pub fn resume(
         params: &Valid<TaggerParams>,
         training: &TaggedTraining<'_>,
@@ -98,9 +101,9 @@ fn fit(
     let text = training.text;
     text.check_column(training.column)?;
     params.pos_column.map_or(Ok(()), |column| text.check_column(column))?;
-    let sees_itself = params.pos_column == Some(training.column);
-    let must = "another column than that of the tags to learn";
-    check_that(!sees_itself, "pos_column", must, training.column + 1).map_err(FitError::from)?;
+    let is_same = params.pos_column == Some(training.column);
+    let must = "different from the column of the tags";
+    check_that(!is_same, "pos_column", must, training.column + 1).map_err(FitError::from)?;
     if !params.has_lexical() && encoders.is_empty() {
         return Err(TaggerError::NoFeatures);
     }
@@ -116,12 +119,12 @@ fn fit(
         true => Lexical::read(text, params.pos_column, params.min_count),
         false => Lexical::default(),
     };
-    let (mut readings, mut blocks): (Vec<(Reading, Vec<f32>)>, Vec<Rows>) =
+    let (mut infos, mut blocks): (Vec<(EncoderInfo, Vec<f32>)>, Vec<Rows>) =
         (Vec::new(), Vec::new());
     for (encoder, done) in encoders.iter().zip(1..) {
         report(done, watch)?;
-        let (reading, means, rows) = read_rows(encoder, text, params.scale);
-        readings.push((reading, means));
+        let (info, means, rows) = read_rows(encoder, text, params.scale);
+        infos.push((info, means));
         blocks.push(rows);
     }
     let words = text.iter().flat_map(|sentence| sentence.words());
@@ -130,23 +133,22 @@ fn fit(
         *end += sentence.len();
         Some(*end)
     });
-    let n_tags = names.own.len();
+    let n_tags = names.internal.len();
     let ends = ends.collect();
     let examples = Examples { n_tags, ends, tags, counts, lexical, blocks, window: params.window };
-    let n_hidden = if params.has_network() { params.n_hidden } else { 0 };
-    let layout = Layout::new(&examples, params.pairs, params.kind == Kind::Crf, n_hidden);
+    let layout = Layout::new(&examples, params.pairs, params.kind, params.n_hidden_units());
     let fingerprint = fingerprint(training, &encoders);
     let task = Task { params, examples: &examples, layout: &layout, fingerprint };
     let learned = learn(&task, checkpoint, watch)?;
 
-    let fitted = encoders.into_iter().zip(readings).enumerate().map(
-        |(block, (encoder, (reading, means)))| {
-            let places = 0..layout.n_places;
-            let weights = places.flat_map(|place| &learned.weights[layout.block(block, place)]);
+    let fitted =
+        encoders.into_iter().zip(infos).enumerate().map(|(block, (encoder, (info, means)))| {
+            let positions = 0..layout.n_positions;
+            let weights =
+                positions.flat_map(|position| &learned.weights[layout.block(block, position)]);
             let weights = weights.map(|&w| w as f32).collect();
-            FittedEncoder { encoder, reading, means, weights }
-        },
-    );
+            FittedEncoder { encoder, info, means, weights }
+        });
     let mut facts = Map::new();
     facts.insert("tokens".into(), json!(text.n_tokens()));
     facts.insert("sentences".into(), json!(text.len()));
@@ -165,12 +167,13 @@ fn fit(
     })
 }
 
-/// The tags of all tokens as numbers, in the tagger's own scheme if they are of spans.
+/// The names of tags, and the tag index of each token. Tags of spans are converted to the scheme of the parameters.
 fn read_tags(
     params: &TaggerParams,
     training: &TaggedTraining<'_>,
 ) -> Result<(TagNames, Vec<u16>), TaggerError> {
-    let columns = training.text.iter().map(|s| s.column(training.column).expect("it was checked"));
+    let columns =
+        training.text.iter().map(|s| s.column(training.column).expect("the column was checked"));
     let columns: Vec<Vec<&str>> = columns.collect();
     let are_spans = are_chunk_tags(columns.iter().flatten().copied());
     let (mut names, mut tags) =
@@ -190,41 +193,14 @@ fn read_tags(
     Ok((names, tags.into_iter().map(|tag| tag as u16).collect()))
 }
 
-impl Direct {
-    /// The most frequent tags, of equal ones the first, of punctuation and of the words that are named, for a
-    /// local tagger (Belanger and Kakade 2015, §7.2).
-    fn of(params: &TaggerParams, text: &TaggedSentences, tags: &[u16]) -> Direct {
-        let mut direct = Direct::default();
-        if params.kind != Kind::Local {
-            return direct;
-        }
-        let mut counts: Vec<HashMap<u16, usize>> = Vec::new();
-        let words = text.iter().flat_map(|sentence| sentence.words());
-        for (word, &tag) in words.zip(tags) {
-            let is_named = params.direct_words.iter().any(|named| named == word);
-            if is_named || !word.chars().any(char::is_alphanumeric) {
-                let number = direct.words.intern(word) as usize;
-                counts.resize_with(direct.words.len(), HashMap::new);
-                *counts[number].entry(tag).or_default() += 1;
-            }
-        }
-        let most = |counts: &HashMap<u16, usize>| {
-            let most = counts.iter().max_by_key(|&(&tag, &n)| (n, std::cmp::Reverse(tag)));
-            *most.expect("every word has a tag").0
-        };
-        direct.tags = counts.iter().map(most).collect();
-        direct
-    }
-}
-
-/// The words of the text, as they were written, and how often.
+/// The words of the text, as written, with their counts.
 fn lexicon(training: &TaggedTraining<'_>) -> Lexicon {
     let mut words = StringTable::default();
     let mut counts: Vec<u64> = Vec::new();
     for word in training.text.iter().flat_map(|sentence| sentence.words()) {
-        let number = words.intern(word) as usize;
+        let index = words.intern(word) as usize;
         counts.resize(words.len(), 0);
-        counts[number] += 1;
+        counts[index] += 1;
     }
     let limits = VocabLimits::default();
     let ends = [(EOS, training.text.len() as u64)];
@@ -233,7 +209,7 @@ fn lexicon(training: &TaggedTraining<'_>) -> Lexicon {
     Lexicon { preprocessing: training.preprocessing, limits, vocab }
 }
 
-/// A number that is the same for the same words, tags, parts of speech and encoders only.
+/// Hash of the text, the column of the tags and the encoders.
 fn fingerprint(training: &TaggedTraining<'_>, encoders: &[Encoder]) -> u64 {
     let mut hash = Xxh3::new();
     for sentence in training.text.iter() {

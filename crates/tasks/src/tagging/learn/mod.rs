@@ -1,3 +1,5 @@
+//! Training of a tagger.
+
 pub(crate) mod fit;
 pub(crate) mod optimize;
 pub(crate) mod objective;

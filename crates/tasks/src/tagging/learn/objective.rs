@@ -1,90 +1,83 @@
-//! The function that a tagger's weights minimise, −Σ ln p(tags | words) + c₂ Σ w², and its gradient.
+//! The training objective, −Σ ln p(tags | words) + c₂ Σ w², and its gradient.
 //!
-//! What features say of tags is added up for each group of attributes and each row of an encoder once, then
-//! for each token. The gradient goes the same way back: from tokens to the groups and rows that they have, and
-//! on to weights. Every sum is over a list that depends on the text alone, so threads change nothing.
+//! Scores are summed once per group of attributes and once per row of an encoder, then per token. The gradient flows
+//! back the same way: from tokens to their groups and rows, and from these to weights. The order of every sum depends on
+//! the text alone, so results do not depend on the number of threads.
 
 use super::sums::{TokenSums, add_rows, times_weights, transposed_times};
 use crate::tagging::features::examples::Examples;
 use crate::tagging::features::lists::Lists;
-use crate::tagging::heads::chain::{ChainHead, ChainScratch};
+use crate::tagging::heads::chain::ChainHead;
 use crate::tagging::heads::local::LocalHead;
+use crate::tagging::heads::shard::{ChainScratch, Shard};
+use crate::tagging::params::Kind;
 use crate::tagging::weights::layout::Layout;
 use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// About how many tokens one task takes.
-const SHARD: usize = 1000;
+/// Minimum number of tokens per shard.
+const SHARD_TOKENS: usize = 1000;
 
-/// How many groups, attributes or rows one task takes.
+/// Number of groups, attributes or rows per parallel task.
 const CHUNK: usize = 512;
 
-/// Vectors are as long as registers are wide.
+/// Scores are padded to a multiple of this, so that loops over them vectorize.
 const ALIGNMENT: usize = 8;
 
-/// What is made of the numbers that features give each token.
+/// Turns the scores of tokens into probabilities of tags.
 enum Head<T> {
     Chain(ChainHead<T>),
     Local(LocalHead<T>),
 }
 
-/// What one part of the text adds.
-pub(crate) struct Part<T> {
-    pub(crate) loss: f64,
-    /// The gradient of the head's own weights.
-    pub(crate) gradient: Vec<f64>,
-    pub(crate) chain: ChainScratch<T>,
-}
-
-/// The function, with memory for its steps. `T` is the precision that features are added up in.
-pub(crate) struct Problem<'a, T> {
+/// The objective, with scratch memory. `T` is the precision in which scores are summed.
+pub(crate) struct Objective<'a, T> {
     examples: &'a Examples,
     layout: &'a Layout,
     head: Head<T>,
     l2: f64,
     stride: usize,
     shards: Vec<Range<usize>>,
-    /// Tokens of each group; groups of each attribute, and tokens of one that is in none.
+    /// Tokens of each group, groups of each attribute, and tokens of each attribute that is in no group.
     tokens_of_group: Lists,
     groups_of_attribute: Lists,
     tokens_of_attribute: Lists,
-    /// What groups say of tags; later what the gradient says of groups.
+    /// Scores of groups, then the gradient with respect to them.
     group_scores: Vec<T>,
-    /// The same for the rows of each encoder at each place.
+    /// The same for the rows of each encoder at each position of the window.
     row_scores: Vec<Vec<T>>,
-    /// The numbers of each token; later the gradient by them.
+    /// Scores of tokens, then the gradient with respect to them.
     token_scores: Vec<T>,
-    /// The sentence of each token.
+    /// Index of the sentence of each token.
     sentence_of_token: Vec<u32>,
 }
 
-impl<'a, T: Real> Problem<'a, T> {
-    pub(crate) fn new(examples: &'a Examples, layout: &'a Layout, is_chain: bool, l2: f64) -> Self {
+impl<'a, T: Real> Objective<'a, T> {
+    pub(crate) fn new(examples: &'a Examples, layout: &'a Layout, kind: Kind, l2: f64) -> Self {
         let stride = layout.width.next_multiple_of(ALIGNMENT);
         let lexical = &examples.lexical;
         let zeros = |n: usize| vec![T::zero(); n * stride];
         let n_attributes = lexical.attributes.len();
         let mut row_scores = Vec::new();
         for rows in &examples.blocks {
-            row_scores.extend((0..layout.n_places).map(|_| zeros(rows.n_rows())));
+            row_scores.extend((0..layout.n_positions).map(|_| zeros(rows.n_rows())));
         }
         let sentences = 0..examples.ends.len();
         let sentence_of_token = sentences.clone().flat_map(|sentence| {
             std::iter::repeat_n(sentence as u32, examples.sentence(sentence).len())
         });
-        let head = if is_chain {
-            Head::Chain(ChainHead::new(layout, stride))
-        } else {
-            Head::Local(LocalHead::new(layout, stride))
+        let head = match kind {
+            Kind::Crf => Head::Chain(ChainHead::new(layout, stride)),
+            Kind::Local => Head::Local(LocalHead::new(layout, stride)),
         };
-        Problem {
+        Objective {
             examples,
             layout,
             head,
             l2,
             stride,
-            shards: examples.shards(SHARD),
+            shards: examples.shards(SHARD_TOKENS),
             tokens_of_group: tokens_of(&lexical.of_token, lexical.n_groups, lexical.groups.len()),
             groups_of_attribute: lexical.groups.transposed(n_attributes),
             tokens_of_attribute: tokens_of(&lexical.singles, lexical.n_singles, n_attributes),
@@ -95,15 +88,15 @@ impl<'a, T: Real> Problem<'a, T> {
         }
     }
 
-    /// The value at `weights`; `gradient` is overwritten.
+    /// Returns the value at `weights` and overwrites `gradient`.
     pub(crate) fn evaluate(&mut self, weights: &[f64], gradient: &mut [f64]) -> f64 {
         self.score_groups(weights);
         self.score_rows(weights);
         gradient.fill(0.0);
         let loss = self.score_tokens(weights, gradient);
-        self.return_to_groups();
-        self.return_to_attributes(gradient);
-        self.return_to_rows(gradient);
+        self.backpropagate_to_groups();
+        self.backpropagate_to_attributes(gradient);
+        self.backpropagate_to_rows(gradient);
         loss + self.penalty(weights, gradient)
     }
 
@@ -139,16 +132,16 @@ impl<'a, T: Real> Problem<'a, T> {
     fn score_rows(&mut self, weights: &[f64]) {
         let (width, stride) = (self.layout.width, self.stride);
         for (block, rows) in self.examples.blocks.iter().enumerate() {
-            for place in 0..self.layout.n_places {
-                let weights = &weights[self.layout.block(block, place)];
+            for position in 0..self.layout.n_positions {
+                let weights = &weights[self.layout.block(block, position)];
                 let weights: Vec<T> = weights.iter().map(|&w| T::of(w)).collect();
-                let scores = &mut self.row_scores[block * self.layout.n_places + place];
+                let scores = &mut self.row_scores[block * self.layout.n_positions + position];
                 times_weights(rows, &weights, width, scores, stride);
             }
         }
     }
 
-    /// The numbers of all tokens, what the head makes of them, and the gradient by them.
+    /// Scores all tokens, runs the head, and replaces the scores by the gradient with respect to them. Returns the loss.
     fn score_tokens(&mut self, weights: &[f64], gradient: &mut [f64]) -> f64 {
         let (examples, stride) = (self.examples, self.stride);
         match &mut self.head {
@@ -166,8 +159,8 @@ impl<'a, T: Real> Problem<'a, T> {
             tasks.push((shard.clone(), scores));
             rest = after;
         }
-        let parts = tasks.into_par_iter().map(|(shard, mut scores)| {
-            let mut part = head.part();
+        let shards = tasks.into_par_iter().map(|(shard, mut scores)| {
+            let mut shard_sums = head.new_shard();
             for sentence in shard {
                 let tokens = examples.sentence(sentence);
                 let (own, after) = scores.split_at_mut(tokens.len() * stride);
@@ -178,40 +171,39 @@ impl<'a, T: Real> Problem<'a, T> {
                     || sums.write(tokens.clone(), own),
                 );
                 match head {
-                    Head::Chain(head) => head.run(&examples.tags[tokens], own, &mut part),
+                    Head::Chain(head) => head.run(&examples.tags[tokens], own, &mut shard_sums),
                     Head::Local(head) => {
                         let counts = &examples.counts[tokens.clone()];
                         pulp::Arch::new().dispatch(
                             #[inline(always)]
-                            || head.run(&examples.tags[tokens], counts, own, &mut part),
+                            || head.run(&examples.tags[tokens], counts, own, &mut shard_sums),
                         );
                     }
                 }
                 scores = after;
             }
             if let Head::Chain(head) = head {
-                head.close(&mut part);
+                head.close(&mut shard_sums);
             }
-            part
+            shard_sums
         });
-        let parts: Vec<Part<T>> = parts.collect();
+        let shards: Vec<Shard<T>> = shards.collect();
         self.token_scores = token_scores;
-        let mut sums = vec![0.0; self.head.part().gradient.len()];
-        for part in &parts {
-            sums.iter_mut().zip(&part.gradient).for_each(|(sum, g)| *sum += g);
+        let mut sums = vec![0.0; self.head.new_shard().gradient.len()];
+        for shard in &shards {
+            sums.iter_mut().zip(&shard.gradient).for_each(|(sum, g)| *sum += g);
         }
         match &self.head {
             Head::Chain(head) => head.finish(&sums, self.layout, gradient),
             Head::Local(_) => {
-                let [first, _, last] = self.layout.network();
-                gradient[first.start..last.end].copy_from_slice(&sums);
+                gradient[self.layout.network().all()].copy_from_slice(&sums);
             }
         }
-        parts.iter().map(|part| part.loss).sum()
+        shards.iter().map(|shard| shard.loss).sum()
     }
 
-    /// The gradient by what each group says: the sum over its tokens.
-    fn return_to_groups(&mut self) {
+    /// Gradient with respect to the scores of groups: the sum over their tokens.
+    fn backpropagate_to_groups(&mut self) {
         let (tokens, token_scores, stride) =
             (&self.tokens_of_group, &self.token_scores, self.stride);
         self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
@@ -227,8 +219,8 @@ impl<'a, T: Real> Problem<'a, T> {
         });
     }
 
-    /// The gradient by the weights of attributes: the sum over their groups.
-    fn return_to_attributes(&self, gradient: &mut [f64]) {
+    /// Gradient with respect to the weights of attributes: the sum over their groups and tokens.
+    fn backpropagate_to_attributes(&self, gradient: &mut [f64]) {
         let (layout, stride) = (self.layout, self.stride);
         let (sums, scores) = (&self.group_scores, &self.token_scores);
         let n = self.groups_of_attribute.len();
@@ -263,17 +255,18 @@ impl<'a, T: Real> Problem<'a, T> {
         });
     }
 
-    /// The gradient by the weights of encoders' columns.
-    fn return_to_rows(&mut self, gradient: &mut [f64]) {
-        let (n_places, stride, width) = (self.layout.n_places, self.stride, self.layout.width);
+    /// Gradient with respect to the weights of encoders.
+    fn backpropagate_to_rows(&mut self, gradient: &mut [f64]) {
+        let (n_positions, stride, width) =
+            (self.layout.n_positions, self.stride, self.layout.width);
         for (block, rows) in self.examples.blocks.iter().enumerate() {
-            for place in 0..n_places {
-                let sums = &mut self.row_scores[block * n_places + place];
-                let offset = place as isize - self.examples.window as isize;
+            for position in 0..n_positions {
+                let sums = &mut self.row_scores[block * n_positions + position];
+                let offset = position as isize - self.examples.window as isize;
                 let (scores, sentences) = (&self.token_scores, &self.sentence_of_token);
                 sums.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
                     for (i, sums) in sums.chunks_exact_mut(stride).enumerate() {
-                        // The tokens that see this row at this place.
+                        // The tokens that have this row at this position of their window.
                         let tokens = rows.tokens.get(chunk * CHUNK + i).iter();
                         let tokens = tokens.filter_map(|&token| {
                             let seen_by = (token as usize).checked_add_signed(-offset)?;
@@ -283,7 +276,7 @@ impl<'a, T: Real> Problem<'a, T> {
                         add_rows(tokens, scores, stride, sums);
                     }
                 });
-                let gradient = &mut gradient[self.layout.block(block, place)];
+                let gradient = &mut gradient[self.layout.block(block, position)];
                 transposed_times(rows, sums, stride, width, gradient);
             }
         }
@@ -291,18 +284,18 @@ impl<'a, T: Real> Problem<'a, T> {
 }
 
 impl<T: Real> Head<T> {
-    fn part(&self) -> Part<T> {
+    fn new_shard(&self) -> Shard<T> {
         let n = match self {
             Head::Chain(head) => head.n_weights(),
             Head::Local(head) => head.n_weights(),
         };
-        Part { loss: 0.0, gradient: vec![0.0; n], chain: ChainScratch::default() }
+        Shard { loss: 0.0, gradient: vec![0.0; n], chain: ChainScratch::default() }
     }
 }
 
-/// The tokens that have each number, where every token has `n_each` numbers.
-fn tokens_of(numbers: &[u32], n_each: usize, n: usize) -> Lists {
-    let of_token = numbers.chunks(n_each.max(1)).zip(0u32..);
-    let pairs = of_token.flat_map(|(numbers, token)| numbers.iter().map(move |&n| (n, token)));
-    Lists::by_number(n, pairs)
+/// The tokens of each item, where every token has `n_each` items.
+fn tokens_of(items: &[u32], n_each: usize, n: usize) -> Lists {
+    let of_token = items.chunks(n_each.max(1)).zip(0u32..);
+    let pairs = of_token.flat_map(|(items, token)| items.iter().map(move |&item| (item, token)));
+    Lists::by_key(n, pairs)
 }

@@ -1,10 +1,10 @@
-//! The weights of a tagger: L-BFGS on the likelihood, or a perceptron; watched, and with checkpoints.
+//! Optimization of the weights by L-BFGS or a perceptron, with progress reports and checkpoints.
 
-use super::objective::Problem;
+use super::objective::Objective;
 use super::perceptron::Perceptron;
 use crate::tagging::features::examples::Examples;
 use crate::tagging::fitted::tagger::FeatureTagger;
-use crate::tagging::params::{Kind, Optimizer, TaggerParams};
+use crate::tagging::params::{Optimizer, TaggerParams};
 use crate::tagging::weights::layout::Layout;
 use latens_math::Rng;
 use latens_math::lbfgs::{Lbfgs, LbfgsParams, LbfgsState, Outcome, Pair};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// All that does not change while a tagger learns.
+/// The inputs of training, which do not change.
 pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<TaggerParams>,
     pub(crate) examples: &'a Examples,
@@ -21,14 +21,16 @@ pub(crate) struct Task<'a> {
     pub(crate) fingerprint: u64,
 }
 
+/// The result of training.
 pub(crate) struct Learned {
     pub(crate) weights: Vec<f64>,
     pub(crate) facts: Map<String, Value>,
 }
 
-/// Parameters that may be larger when training goes on.
+/// Parameters that may be larger when training resumes.
 const GROWABLE: &[&str] = &["n_iterations", "epochs"];
 
+/// Learns the weights, from scratch or from a checkpoint.
 pub(crate) fn learn(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
@@ -39,11 +41,11 @@ pub(crate) fn learn(
     }
     match task.params.optimizer {
         Optimizer::Lbfgs => minimize(task, checkpoint, watch),
-        Optimizer::Perceptron => correct_errors(task, checkpoint, watch),
+        Optimizer::Perceptron => run_perceptron(task, checkpoint, watch),
     }
 }
 
-/// Where L-BFGS is, apart from its vectors.
+/// State of L-BFGS, without its vectors.
 #[derive(Serialize, Deserialize)]
 struct SearchState {
     n_pairs: usize,
@@ -56,10 +58,9 @@ fn minimize(
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,
 ) -> Result<Learned, FitError> {
-    let is_chain = task.params.kind == Kind::Crf;
-    let mut problem: Problem<'_, f32> =
-        Problem::new(task.examples, task.layout, is_chain, task.params.l2);
-    let mut function = |x: &[f64], gradient: &mut [f64]| problem.evaluate(x, gradient);
+    let mut objective: Objective<'_, f32> =
+        Objective::new(task.examples, task.layout, task.params.kind, task.params.l2);
+    let mut function = |x: &[f64], gradient: &mut [f64]| objective.evaluate(x, gradient);
     let params = LbfgsParams { l1: task.params.l1, ..LbfgsParams::default() };
     let mut search = match checkpoint {
         Some(checkpoint) => Lbfgs::resume(params, task.restore(checkpoint)?),
@@ -76,7 +77,7 @@ fn minimize(
         let save = || Ok(task.checkpoint(&search));
         let (done, unit) = (search.state().n_steps, "iterations");
         let checkpoint: Option<&MakeCheckpoint<'_>> = Some(&save);
-        // A search that has converged would converge again elsewhere if it went on.
+        // A converged search has no checkpoint: resumed, it would converge elsewhere.
         let checkpoint = checkpoint.filter(|_| outcome == Outcome::Went);
         let progress = Progress {
             phase: "learn",
@@ -100,21 +101,21 @@ fn minimize(
 }
 
 impl Task<'_> {
-    /// Zero, but for networks, whose units must differ.
+    /// Initial weights: random for a network, to break the symmetry of its units, else zero.
     fn first_weights(&self) -> Vec<f64> {
         let mut weights = vec![0.0; self.layout.n_weights()];
         if self.layout.n_hidden > 0 {
             let mut rng = Rng::new(self.params.seed);
-            let n_inputs: usize = self.layout.columns.iter().sum::<usize>() * self.layout.n_places;
-            let [_, units, _] = self.layout.network();
+            let n_inputs: usize =
+                self.layout.columns.iter().sum::<usize>() * self.layout.n_positions;
             let begin = self.layout.transition_weights().end;
-            // As deep learning does: numbers keep their size on the way.
+            // A variance of 1/n keeps the variance of activations across layers.
             let draw = |weights: &mut [f64], n: usize, rng: &mut Rng| {
                 weights.iter_mut().for_each(|w| *w = rng.normal() / (n.max(1) as f64).sqrt());
             };
             let n_block_weights = n_inputs * self.layout.width;
             draw(&mut weights[begin..begin + n_block_weights], n_inputs, &mut rng);
-            draw(&mut weights[units], self.layout.n_hidden, &mut rng);
+            draw(&mut weights[self.layout.network().output], self.layout.n_hidden, &mut rng);
         }
         weights
     }
@@ -144,7 +145,7 @@ impl Task<'_> {
     fn restore(&self, checkpoint: &Checkpoint) -> Result<LbfgsState, CheckpointError> {
         let (state, n) = (checkpoint.state::<SearchState>()?, [self.layout.n_weights()]);
         if state.n_values == 0 || state.n_pairs > 1000 {
-            return Err(CheckpointError::Invalid { problem: "it has no values" });
+            return Err(CheckpointError::Invalid { problem: "the state of L-BFGS is invalid" });
         }
         let mut pairs = VecDeque::new();
         for i in 0..state.n_pairs {
@@ -162,7 +163,7 @@ impl Task<'_> {
     }
 }
 
-/// Where a perceptron is, apart from its weights.
+/// State of a perceptron, without its weights.
 #[derive(Serialize, Deserialize)]
 struct PerceptronState {
     epoch: u64,
@@ -170,7 +171,7 @@ struct PerceptronState {
     errors: f64,
 }
 
-fn correct_errors(
+fn run_perceptron(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,

@@ -1,20 +1,23 @@
-//! The averaged structured perceptron (Collins 2002): wherever the best tags of a sentence are not the true ones,
-//! the weights of the true ones go up by one and those of the others go down.
+//! The averaged structured perceptron (Collins 2002).
+//!
+//! Where the best tags of a sentence differ from the true ones, the weights of the true tags increase by one and those of
+//! the predicted tags decrease by one.
 
-use crate::tagging::features::encoders::{NO_ROW, RowValues};
 use crate::tagging::features::examples::Examples;
+use crate::tagging::features::rows::{NO_ROW, RowValues};
 use crate::tagging::weights::layout::Layout;
 use latens_math::Rng;
 use latens_math::chain::max_sum;
 use std::ops::Range;
 
-/// A perceptron at work. The average over all times is w − u/c, with u the changes of w times when they were made.
+/// A perceptron during training. The average of the weights over all times is w − u/c, where u is the sum of all changes
+/// of w, each times the time of the change, and c is the current time.
 pub(crate) struct Perceptron<'a> {
     examples: &'a Examples,
     layout: &'a Layout,
     pub(crate) weights: Vec<f32>,
     pub(crate) weighted_changes: Vec<f64>,
-    /// How many sentences were looked at, plus one.
+    /// Number of sentences processed, plus one.
     pub(crate) time: u64,
 }
 
@@ -30,7 +33,7 @@ impl<'a> Perceptron<'a> {
         }
     }
 
-    /// Goes through all sentences in random order, and returns the share of wrong tags.
+    /// Processes all sentences in random order and returns the fraction of wrong tags.
     pub(crate) fn epoch(&mut self, rng: &mut Rng) -> f64 {
         let mut order: Vec<usize> = (0..self.examples.ends.len()).collect();
         rng.shuffle(&mut order);
@@ -38,12 +41,13 @@ impl<'a> Perceptron<'a> {
         n_wrong as f64 / self.examples.n_tokens() as f64
     }
 
+    /// The average of the weights over all times.
     pub(crate) fn average(&self) -> Vec<f64> {
         let pairs = self.weights.iter().zip(&self.weighted_changes);
         pairs.map(|(&w, u)| f64::from(w) - u / self.time as f64).collect()
     }
 
-    /// Learns from one sentence, and returns how many tags were wrong.
+    /// Learns from one sentence and returns its number of wrong tags.
     fn learn(&mut self, sentence: usize) -> usize {
         let tokens = self.examples.sentence(sentence);
         let scores = self.scores(tokens.clone());
@@ -116,7 +120,7 @@ impl<'a> Perceptron<'a> {
     }
 }
 
-/// Visits the weights of what encoders say of a token: where those of a column's tags begin, and its number.
+/// Visits the encoder features of a token: the start of the weights of a column, and the value of the feature.
 fn each_row(
     examples: &Examples,
     layout: &Layout,
@@ -125,15 +129,15 @@ fn each_row(
     mut visit: impl FnMut(usize, f32),
 ) {
     for (block, rows) in examples.blocks.iter().enumerate() {
-        for place in 0..layout.n_places {
-            let at = (token + place).wrapping_sub(examples.window);
+        for position in 0..layout.n_positions {
+            let at = (token + position).wrapping_sub(examples.window);
             if !sentence.contains(&at) || rows.of_token[at] == NO_ROW {
                 continue;
             }
-            let (row, begin) = (rows.of_token[at] as usize, layout.block(block, place).start);
+            let (row, begin) = (rows.of_token[at] as usize, layout.block(block, position).start);
             match &rows.values {
                 RowValues::Sparse { rows, .. } => {
-                    rows.get(row)
+                    rows.row(row)
                         .for_each(|(column, value)| visit(begin + column * layout.n_tags, value));
                 }
                 RowValues::Dense(values) => {

@@ -1,7 +1,8 @@
-//! Sums over what tokens have, and products of encoders' rows with weights.
+//! Sums of scores over the features of tokens, and products of encoder rows with weights.
 
-use crate::tagging::features::encoders::{NO_ROW, RowValues, Rows};
-use crate::tagging::features::examples::{Examples, NO_ATTRIBUTE};
+use crate::tagging::features::examples::Examples;
+use crate::tagging::features::lexical::NO_ATTRIBUTE;
+use crate::tagging::features::rows::{NO_ROW, RowValues, Rows};
 use crate::tagging::weights::layout::Layout;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
@@ -9,10 +10,10 @@ use latens_nn::multiply;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How many rows one task takes.
+/// Number of rows per parallel task.
 const CHUNK: usize = 512;
 
-/// Adds up what groups, attributes and rows say of tokens.
+/// Sums the scores of the groups, attributes and rows of tokens.
 pub(crate) struct TokenSums<'a, T> {
     pub(crate) examples: &'a Examples,
     pub(crate) layout: &'a Layout,
@@ -23,6 +24,7 @@ pub(crate) struct TokenSums<'a, T> {
 }
 
 impl<T: Real> TokenSums<'_, T> {
+    /// Writes the scores of the tokens of one sentence to `out`.
     #[inline(always)]
     pub(crate) fn write(&self, tokens: Range<usize>, out: &mut [T]) {
         for (token, out) in tokens.clone().zip(out.chunks_exact_mut(self.stride)) {
@@ -40,14 +42,14 @@ impl<T: Real> TokenSums<'_, T> {
                     }
                 }
             }
-            let n_places = self.layout.n_places;
+            let n_positions = self.layout.n_positions;
             for (block, rows) in self.examples.blocks.iter().enumerate() {
-                for place in 0..n_places {
-                    let at = (token + place).wrapping_sub(self.examples.window);
+                for position in 0..n_positions {
+                    let at = (token + position).wrapping_sub(self.examples.window);
                     if !tokens.contains(&at) || rows.of_token[at] == NO_ROW {
                         continue;
                     }
-                    let scores = &self.row_scores[block * n_places + place];
+                    let scores = &self.row_scores[block * n_positions + position];
                     add_row(
                         out,
                         &scores[rows.of_token[at] as usize * self.stride..][..self.stride],
@@ -63,7 +65,7 @@ fn add_row<T: Real>(out: &mut [T], row: &[T]) {
     out.iter_mut().zip(row).for_each(|(out, &value)| *out += value);
 }
 
-/// out = Σ rows; long sums in parts, since single precision loses what is added to a large number.
+/// out = Σ rows. Long sums are split into parts that are added in double precision, to limit rounding errors.
 #[inline(always)]
 pub(crate) fn add_rows<T: Real>(
     rows: impl Iterator<Item = usize>,
@@ -85,7 +87,7 @@ pub(crate) fn add_rows<T: Real>(
     out.iter_mut().zip(&total).for_each(|(out, total)| *out = T::of(out.wide() + total));
 }
 
-/// Rows times weights, `width` numbers a column of the rows; `out` has `stride` numbers a row.
+/// out = rows · weights. `weights` has `width` values per column of the rows, `out` has `stride` values per row.
 pub(crate) fn times_weights<T: Real>(
     rows: &Rows,
     weights: &[T],
@@ -98,7 +100,7 @@ pub(crate) fn times_weights<T: Real>(
             let values = T::of_floats(values);
             let left = MatRef::from_row_major_slice(&values, rows.n_rows(), rows.n_features);
             let right = MatRef::from_row_major_slice(weights, rows.n_features, width);
-            // Not `from_row_major_slice_with_stride_mut`, which in faer 0.24 takes rows for columns.
+            // Not `from_row_major_slice_with_stride_mut`: faer 0.24 swaps its rows and columns.
             let out =
                 MatMut::from_column_major_slice_with_stride_mut(out, width, rows.n_rows(), stride);
             let out = out.transpose_mut();
@@ -108,7 +110,7 @@ pub(crate) fn times_weights<T: Real>(
             out.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, out)| {
                 for (i, out) in out.chunks_exact_mut(stride).enumerate() {
                     out.fill(T::zero());
-                    for (column, value) in rows.get(chunk * CHUNK + i) {
+                    for (column, value) in rows.row(chunk * CHUNK + i) {
                         let weights = &weights[column * width..(column + 1) * width];
                         let value = T::of(f64::from(value));
                         out.iter_mut().zip(weights).for_each(|(out, &w)| *out += value * w);
@@ -140,7 +142,7 @@ pub(crate) fn transposed_times<T: Real>(
         }
         RowValues::Sparse { columns, .. } => {
             gradient.par_chunks_mut(width).enumerate().for_each(|(column, gradient)| {
-                for (row, value) in columns.get(column) {
+                for (row, value) in columns.row(column) {
                     let sums = &sums[row * stride..][..width];
                     for (g, sum) in gradient.iter_mut().zip(sums) {
                         *g += f64::from(value) * sum.wide();

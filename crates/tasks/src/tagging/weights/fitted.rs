@@ -1,23 +1,25 @@
+//! The weights of a fitted tagger.
+
 use super::layout::Layout;
 use latens_store::StringTable;
 
-/// All that was learned, but for encoders.
+/// The learned weights, without those of encoders.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights {
     pub(crate) attributes: StringTable,
-    /// Where the weights of each attribute begin, and where the last one's end.
+    /// Start of the weights of each attribute, and the end of the last one's.
     pub(crate) offsets: Vec<u64>,
-    /// The tag and the value of each weight of an attribute.
+    /// Tag and value of each weight of an attribute.
     pub(crate) tags: Vec<u16>,
     pub(crate) values: Vec<f32>,
-    /// From, to.
+    /// Row-major, from × to.
     pub(crate) transitions: Vec<f32>,
-    /// b, V, v of a network.
+    /// Hidden bias, output weights and output bias of the network; empty without one.
     pub(crate) network: Vec<f32>,
 }
 
 impl Weights {
-    /// Adds what an attribute says of each tag.
+    /// Adds the weights of an attribute to the scores of tags.
     #[inline]
     pub(crate) fn add(&self, attribute: &str, scores: &mut [f32]) {
         let Some(attribute) = self.attributes.find(attribute) else { return };
@@ -28,8 +30,8 @@ impl Weights {
         }
     }
 
-    /// Takes the weights of attributes, transitions and the network out of the vector that was learned. Attributes
-    /// whose weights are all zero are left out.
+    /// Extracts the weights of attributes, transitions and the network from the learned vector. Attributes whose
+    /// weights are all zero are dropped.
     pub(crate) fn of(learned: &[f64], layout: &Layout, attributes: &StringTable) -> Weights {
         let mut names = StringTable::default();
         let (mut offsets, mut tags, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -46,14 +48,13 @@ impl Weights {
             }
         }
         let narrow = |weights: &[f64]| weights.iter().map(|&w| w as f32).collect();
-        let [first, _, last] = layout.network();
         Weights {
             attributes: names,
             offsets,
             tags,
             values,
             transitions: narrow(&learned[layout.transition_weights()]),
-            network: narrow(&learned[first.start..last.end]),
+            network: narrow(&learned[layout.network().all()]),
         }
     }
 }

@@ -1,36 +1,50 @@
-//! Where each weight is in the one vector that a learner sees.
+//! The positions of weights in the parameter vector that learners optimize.
 
-use crate::tagging::features::examples::{Examples, NO_ATTRIBUTE};
-use crate::tagging::params::Pairs;
+use crate::tagging::features::examples::Examples;
+use crate::tagging::features::lexical::NO_ATTRIBUTE;
+use crate::tagging::params::{Kind, Pairs};
 use std::ops::Range;
 
-/// The weights of attributes, of transitions, of encoders' columns, and of a network, in this order.
+/// The weights of attributes, of transitions, of the columns of encoders, and of the network, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
-    /// Where the weights of each attribute begin, and where the last one's end.
+    /// Start of the weights of each attribute, and the end of the last one's.
     pub(crate) attributes: Vec<usize>,
-    /// The tag of each weight of an attribute.
+    /// Tag of each weight of an attribute.
     pub(crate) tags: Vec<u16>,
     pub(crate) n_tags: usize,
-    /// Whether a pair of tags has a weight, row after row: from, to.
+    /// Whether a transition has a weight; row-major, from × to.
     pub(crate) transitions: Vec<bool>,
-    /// How many numbers each word's features become: tags, or hidden units.
+    /// Number of scores per token: the number of tags, or of hidden units.
     pub(crate) width: usize,
-    /// Columns of each encoder.
+    /// Number of columns of each encoder.
     pub(crate) columns: Vec<usize>,
-    /// How many places around a word encoders' features are taken from.
-    pub(crate) n_places: usize,
-    /// Whether a network reads what the features become.
+    /// Number of positions in the window of encoder features.
+    pub(crate) n_positions: usize,
+    /// Number of hidden units; 0 without a network.
     pub(crate) n_hidden: usize,
 }
 
+/// The weights of the hidden layer and of the output layer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NetworkWeights {
+    /// Bias of each hidden unit.
+    pub(crate) hidden_bias: Range<usize>,
+    /// Row-major, units × tags.
+    pub(crate) output: Range<usize>,
+    /// Bias of each tag.
+    pub(crate) output_bias: Range<usize>,
+}
+
+impl NetworkWeights {
+    /// All weights of the network, which are contiguous.
+    pub(crate) fn all(&self) -> Range<usize> {
+        self.hidden_bias.start..self.output_bias.end
+    }
+}
+
 impl Layout {
-    pub(crate) fn new(
-        examples: &Examples,
-        pairs: Pairs,
-        is_chain: bool,
-        n_hidden: usize,
-    ) -> Layout {
+    pub(crate) fn new(examples: &Examples, pairs: Pairs, kind: Kind, n_hidden: usize) -> Layout {
         let n_tags = examples.n_tags;
         let (attributes, tags) = match pairs {
             Pairs::Observed => observed_pairs(examples),
@@ -40,10 +54,10 @@ impl Layout {
                 ((0..=n).map(|attribute| attribute * n_tags).collect(), tags)
             }
         };
-        let transitions = match (is_chain, pairs) {
-            (false, _) => vec![false; n_tags * n_tags],
-            (true, Pairs::All) => vec![true; n_tags * n_tags],
-            (true, Pairs::Observed) => observed_transitions(examples),
+        let transitions = match (kind, pairs) {
+            (Kind::Local, _) => vec![false; n_tags * n_tags],
+            (Kind::Crf, Pairs::All) => vec![true; n_tags * n_tags],
+            (Kind::Crf, Pairs::Observed) => observed_transitions(examples),
         };
         Layout {
             attributes,
@@ -52,48 +66,51 @@ impl Layout {
             transitions,
             width: if n_hidden > 0 { n_hidden } else { n_tags },
             columns: examples.blocks.iter().map(|rows| rows.n_features).collect(),
-            n_places: 2 * examples.window + 1,
+            n_positions: 2 * examples.window + 1,
             n_hidden,
         }
     }
 
-    /// The weights of an attribute.
+    /// Positions of the weights of an attribute.
     #[inline(always)]
     pub(crate) fn attribute(&self, attribute: usize) -> Range<usize> {
         self.attributes[attribute]..self.attributes[attribute + 1]
     }
 
+    /// Positions of the weights of transitions.
     pub(crate) fn transition_weights(&self) -> Range<usize> {
         self.tags.len()..self.tags.len() + self.transitions.len()
     }
 
-    /// The weights of an encoder's columns at one place, row after row.
-    pub(crate) fn block(&self, block: usize, place: usize) -> Range<usize> {
+    /// Positions of the weights of an encoder at one position of the window; row-major, columns × scores.
+    pub(crate) fn block(&self, block: usize, position: usize) -> Range<usize> {
         let size = |columns: usize| columns * self.width;
-        let before: usize = self.columns[..block].iter().map(|&n| self.n_places * size(n)).sum();
+        let before: usize = self.columns[..block].iter().map(|&n| self.n_positions * size(n)).sum();
         let size = size(self.columns[block]);
-        let begin = self.transition_weights().end + before + place * size;
+        let begin = self.transition_weights().end + before + position * size;
         begin..begin + size
     }
 
-    /// The weights of the network: what is added to hidden units, those of tags by units, what is added to tags.
-    pub(crate) fn network(&self) -> [Range<usize>; 3] {
-        let n_blocks: usize = self.columns.iter().map(|&n| self.n_places * n * self.width).sum();
+    /// Positions of the weights of the network; empty without one.
+    pub(crate) fn network(&self) -> NetworkWeights {
+        let n_blocks: usize = self.columns.iter().map(|&n| self.n_positions * n * self.width).sum();
         let begin = self.transition_weights().end + n_blocks;
-        if self.n_hidden == 0 {
-            return [begin..begin, begin..begin, begin..begin];
-        }
+        let n_biases = if self.n_hidden == 0 { 0 } else { self.n_tags };
         let middle = begin + self.n_hidden;
         let end = middle + self.n_hidden * self.n_tags;
-        [begin..middle, middle..end, end..end + self.n_tags]
+        NetworkWeights {
+            hidden_bias: begin..middle,
+            output: middle..end,
+            output_bias: end..end + n_biases,
+        }
     }
 
     pub(crate) fn n_weights(&self) -> usize {
-        self.network()[2].end
+        self.network().all().end
     }
 }
 
-/// The tags that each attribute was seen with.
+/// The tags that each attribute occurs with: offsets of attributes, and tags.
 fn observed_pairs(examples: &Examples) -> (Vec<usize>, Vec<u16>) {
     let lexical = &examples.lexical;
     let mut of_group: Vec<(u32, u16)> = Vec::with_capacity(lexical.of_token.len());
