@@ -1,148 +1,160 @@
-//! Products of matrices.
+//! Matrix products with cuBLAS.
 
-use crate::device::failed_with;
-use crate::{Array, CudaError, Derivative, Device};
+use crate::device::{Array, CudaError, Device, Element, at_least, int};
 use cudarc::cublas::{result, sys};
-use cudarc::driver::{DevicePtr, DevicePtrMut};
+use cudarc::driver::{DevicePtr, DevicePtrMut, DeviceSlice};
+use half::{bf16, f16};
 use std::ops::Range;
 
-/// How a matrix in memory enters a product.
+/// Whether a matrix is transposed before it enters a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transposed {
-    /// As it is.
+    /// As stored.
     No,
     /// Transposed.
     Yes,
 }
 
-/// How exactly products are computed; sums are always of single precision.
+/// Precision of the factors of products. Sums are always accumulated in single precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// In single precision.
+    /// Single precision.
     Full,
-    /// With factors of 11 significant bits (TF32, half precision), or of 8 (bf16) where one is a [`Derivative`].
+    /// 11 significant bits (TF32 or half precision), or 8 (bf16) where a factor is a [`Derivative`](crate::Derivative).
     Fast,
 }
 
-/// A factor: an array, where it begins, and how it enters.
-type Factor<'a, T> = (&'a Array<T>, Range<usize>, Transposed);
+/// Element type of a matrix that cuBLAS multiplies: `f32`, [`f16`](struct@f16) or [`bf16`].
+pub trait Factor: Element + sealed::DataType {}
+
+impl<T: Element + sealed::DataType> Factor for T {}
+
+mod sealed {
+    use cudarc::cublas::sys;
+
+    /// The name of a type in cuBLAS.
+    pub trait DataType {
+        const DATA_TYPE: sys::cudaDataType_t;
+    }
+}
+
+impl sealed::DataType for f32 {
+    const DATA_TYPE: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_32F;
+}
+
+impl sealed::DataType for f16 {
+    const DATA_TYPE: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_16F;
+}
+
+impl sealed::DataType for bf16 {
+    const DATA_TYPE: sys::cudaDataType_t = sys::cudaDataType_t::CUDA_R_16BF;
+}
+
+/// A factor of a product: a range of an array, and whether it is transposed.
+type Operand<'a, T> = (&'a Array<T>, Range<usize>, Transposed);
 
 impl Device {
     /// out = scale · out + A B, where out is n × m and A is n × k.
-    ///
-    /// # Panics
-    /// If an array is too short.
     pub fn multiply(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         scale: f32,
-        a: Factor<'_, f32>,
-        b: Factor<'_, f32>,
-        (n, m, k): (usize, usize, usize),
+        a: Operand<'_, f32>,
+        b: Operand<'_, f32>,
+        sizes: (usize, usize, usize),
         precision: Precision,
     ) -> Result<(), CudaError> {
         let compute = match precision {
             Precision::Full => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
             Precision::Fast => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
         };
-        let kind = sys::cudaDataType_t::CUDA_R_32F;
-        self.product(out, scale, a, b, (n, m, k), (kind, kind, compute))
+        self.product(out, scale, a, b, sizes, compute)
     }
 
-    /// The same with factors of a kind that derivatives are made of, taken as they are.
-    ///
-    /// # Panics
-    /// If an array is too short.
-    pub fn multiply_as<T: Derivative>(
+    /// The same as [`Device::multiply`] with factors of another type, without rounding them further.
+    pub fn multiply_as<T: Factor>(
         &self,
         out: (&mut Array<f32>, Range<usize>),
         scale: f32,
-        a: Factor<'_, T>,
-        b: Factor<'_, T>,
+        a: Operand<'_, T>,
+        b: Operand<'_, T>,
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        let kinds = (T::KIND, f32::KIND, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F);
-        self.product(out, scale, a, b, sizes, kinds)
+        self.product(out, scale, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
     }
 
-    /// out = A B, all of half precision; sums are of single precision.
-    ///
-    /// # Panics
-    /// If an array is too short.
+    /// out = A B in half precision, where out is n × m and A is n × k.
     pub fn multiply_half(
         &self,
-        out: (&mut Array<u16>, Range<usize>),
-        a: Factor<'_, u16>,
-        b: Factor<'_, u16>,
+        out: (&mut Array<f16>, Range<usize>),
+        a: Operand<'_, f16>,
+        b: Operand<'_, f16>,
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        let kind = sys::cudaDataType_t::CUDA_R_16F;
-        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
-        self.product(out, 0.0, a, b, sizes, (kind, kind, compute))
+        self.product(out, 0.0, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
     }
 
-    /// cuBLAS has columns where we have rows, so it is asked for outᵀ = Bᵀ Aᵀ.
-    fn product<T, Out>(
+    /// cuBLAS matrices are column-major, so it computes outᵀ = Bᵀ Aᵀ.
+    fn product<T: Factor, Out: Factor>(
         &self,
-        out: (&mut Array<Out>, Range<usize>),
+        (out, out_range): (&mut Array<Out>, Range<usize>),
         scale: f32,
-        a: Factor<'_, T>,
-        b: Factor<'_, T>,
+        (a, a_range, a_transposed): Operand<'_, T>,
+        (b, b_range, b_transposed): Operand<'_, T>,
         (n, m, k): (usize, usize, usize),
-        (kind, kind_out, compute): (
-            sys::cudaDataType_t,
-            sys::cudaDataType_t,
-            sys::cublasComputeType_t,
-        ),
+        compute: sys::cublasComputeType_t,
     ) -> Result<(), CudaError> {
         if n == 0 || m == 0 {
             return Ok(());
         }
-        assert!(out.1.len() >= n * m && a.1.len() >= n * k && b.1.len() >= k * m, "whole matrices");
-        let (op_a, stride_a) = operation(a.2, k, n);
-        let (op_b, stride_b) = operation(b.2, m, k);
-        let (a, b) = (a.0.at(a.1), b.0.at(b.1));
-        let mut out = out.0.at_mut(out.1);
-        let (a, _a) = a.device_ptr(&self.stream);
-        let (b, _b) = b.device_ptr(&self.stream);
-        let (out, _out) = out.device_ptr_mut(&self.stream);
+        at_least("out", out_range.len(), n * m);
+        at_least("a", a_range.len(), n * k);
+        at_least("b", b_range.len(), k * m);
+        let (a_operation, a_stride) = operation(a_transposed, (n, k));
+        let (b_operation, b_stride) = operation(b_transposed, (k, m));
+        let (a, b, mut out) = (a.at(a_range), b.at(b_range), out.at_mut(out_range));
+        for stream in [a.0.stream(), b.0.stream(), out.0.stream()] {
+            self.check_owner(stream);
+        }
+        let (a, _a) = a.0.device_ptr(&self.stream);
+        let (b, _b) = b.0.device_ptr(&self.stream);
+        let (out, _out) = out.0.device_ptr_mut(&self.stream);
         let one = 1.0f32;
-        // SAFETY: the pointers are those of arrays on this device with room for the matrices, as was just checked.
+        // SAFETY: the arrays belong to this device, and they have room for the matrices, as was just checked.
         unsafe {
             result::gemm_ex(
                 *self.blas.handle(),
-                op_b,
-                op_a,
-                m as i32,
-                n as i32,
-                k as i32,
+                b_operation,
+                a_operation,
+                int(m),
+                int(n),
+                int(k),
                 (&raw const one).cast(),
                 b as *const _,
-                kind,
-                stride_b,
+                T::DATA_TYPE,
+                b_stride,
                 a as *const _,
-                kind,
-                stride_a,
+                T::DATA_TYPE,
+                a_stride,
                 (&raw const scale).cast(),
                 out as *mut _,
-                kind_out,
-                m as i32,
+                Out::DATA_TYPE,
+                int(m),
                 compute,
                 sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
             )
         }
-        .map_err(|error| failed_with("multiply matrices", format!("{error:?}")))
+        .map_err(CudaError::failed("multiply matrices"))
     }
 }
 
-/// The operation, and the length of a row in memory.
+/// The operation for a factor of this shape, and the length of its rows as stored.
 fn operation(
     transposed: Transposed,
-    n_cols: usize,
-    n_rows: usize,
+    (n_rows, n_columns): (usize, usize),
 ) -> (sys::cublasOperation_t, i32) {
     match transposed {
-        Transposed::No => (sys::cublasOperation_t::CUBLAS_OP_N, n_cols as i32),
-        Transposed::Yes => (sys::cublasOperation_t::CUBLAS_OP_T, n_rows as i32),
+        Transposed::No => (sys::cublasOperation_t::CUBLAS_OP_N, int(n_columns)),
+        Transposed::Yes => (sys::cublasOperation_t::CUBLAS_OP_T, int(n_rows)),
     }
 }

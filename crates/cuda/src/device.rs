@@ -1,4 +1,17 @@
-mod handle;
+//! The device: memory, streams, errors and the table of kernels.
 
-pub use handle::{Array, CudaError, Device};
-pub(crate) use handle::{failed_with, for_each, grid, launch};
+mod error;
+mod element;
+mod array;
+mod handle;
+mod launch;
+pub(crate) mod kernels;
+mod open;
+mod memory;
+
+pub use array::Array;
+pub(crate) use array::{View, ViewMut};
+pub use element::Element;
+pub use error::CudaError;
+pub use handle::Device;
+pub(crate) use launch::{at_least, exactly, for_each, grid, int, warps};

@@ -1,6 +1,6 @@
-// Expected counts of a whole text, and the probabilities that make them most likely.
+// Expected counts of a whole text, and the probabilities that maximize their likelihood.
 
-// blocks[u] = the probabilities between clusters from[u] and to[u]
+// blocks[u] = the transition probabilities between clusters from[u] and to[u].
 extern "C" __global__ void copy_blocks(float* blocks, const float* transition, const unsigned* from,
                                        const unsigned* to, int k, int n) {
     long long u = blockIdx.x;
@@ -11,7 +11,7 @@ extern "C" __global__ void copy_blocks(float* blocks, const float* transition, c
     }
 }
 
-// counts[from[u], to[u]] += ratios[u] o a; a pair of clusters has one block only.
+// counts[from[u], to[u]] += ratios[u] o a. A pair of clusters has at most one block.
 extern "C" __global__ void add_transitions(double* counts, const float* ratios, const float* transition,
                                            const unsigned* from, const unsigned* to, int k, int n) {
     long long u = blockIdx.x;
@@ -22,7 +22,7 @@ extern "C" __global__ void add_transitions(double* counts, const float* ratios, 
     }
 }
 
-// counts[x] += rows[count_of[x]], of k numbers, unless that is -1
+// counts[x] += rows[count_of[x]], k numbers, unless count_of[x] is -1.
 extern "C" __global__ void add_emissions(double* counts, const float* rows, const int* count_of, int k) {
     long long x = blockIdx.x;
     int row = count_of[x];
@@ -30,12 +30,12 @@ extern "C" __global__ void add_emissions(double* counts, const float* rows, cons
     for (int z = threadIdx.x; z < k; z += blockDim.x) counts[x * k + z] += rows[(long long)row * k + z];
 }
 
-// counts += values
+// counts += values.
 extern "C" __global__ void add_values(double* counts, const float* values, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) counts[i] += values[i];
 }
 
-// total[0] += the sum of values; one block of threads.
+// total[0] += the sum of values. One block.
 extern "C" __global__ void add_sum(double* total, const double* values, int n) {
     __shared__ double shared[32];
     double sum = 0;
@@ -44,7 +44,7 @@ extern "C" __global__ void add_sum(double* total, const double* values, int n) {
     if (threadIdx.x == 0) total[0] += sum;
 }
 
-// Each row of out = the shares of n counts, each with `prior` more, unless there are none.
+// Normalizes each row of n counts plus `prior`. A row of `out` stays as it is if the sum is 0.
 extern "C" __global__ void share_rows(float* out, const double* counts, double prior, int n) {
     __shared__ double shared[32];
     __shared__ double total;
@@ -58,8 +58,8 @@ extern "C" __global__ void share_rows(float* out, const double* counts, double p
     for (int j = threadIdx.x; j < n; j += blockDim.x) out[at + j] = (float)((counts[at + j] + prior) / total);
 }
 
-// The same down each column of a cluster's slots begins[c] .. begins[c + 1], of those that its state may emit; 32 x 32
-// threads.
+// The same for each column of the slots begins[c] .. begins[c + 1] of a cluster, over those that its state may emit.
+// 32 x 32 threads.
 extern "C" __global__ void share_columns(float* out, const double* counts, const unsigned* begins,
                                          const unsigned* allowed, int stride, double prior, int k) {
     __shared__ double sums[32][33];

@@ -1,22 +1,22 @@
-// Emissions b(x|z) = softmax of u_x . f_z + bias_x over the words of z's cluster. The words of a cluster have slots side
-// by side; a table has a row of k numbers for each slot, those of the k states of its cluster.
+// Emissions b(x|z) = softmax of u_x . f_z + bias_x over the words of z's cluster. The slots of a cluster are
+// consecutive. A table has a row of k numbers per slot, one for each state of its cluster.
 
-// Products are made in tiles of TILE x TILE numbers by 16 x 16 threads, each of which has 16 of them: a square of 4 x 4,
-// or, of tensor cores, what these leave with it. Rows of tiles in shared memory are PITCH long and their columns in an
-// order of their own, so that the threads of a warp read and write different banks.
+// Products are computed in tiles of TILE x TILE numbers by 16 x 16 threads. A thread has 16 of these numbers: a square
+// of 4 x 4, or those that tensor cores assign to it. Rows of tiles in shared memory are PITCH long. Their columns are
+// permuted so that the threads of a warp access different banks.
 #define TILE 64
 #define DEPTH 32
 #define PITCH (TILE + 8)
 
-// Where column c of row e of a tile is; four columns stay together.
+// Position of column c in row e of a tile. Groups of four columns stay together.
 __device__ int column_of(int e, int c) { return c ^ e / 4 % 8 * 4; }
 
-// A part of one cluster's slots, at most TILE of them.
+// At most TILE slots of one cluster.
 struct Part {
     unsigned cluster, first, n;
 };
 
-// The row and column of a thread's number q of a tile. Of tensor cores a warp has 16 rows and 32 columns: four
+// Row and column of number q of a thread in a tile. With tensor cores, a warp has 16 rows and 32 columns: four
 // products of 16 x 8.
 __device__ void place_of(int q, bool is_fast, int* row, int* column) {
     int thread = threadIdx.y * 16 + threadIdx.x, warp = thread / 32, lane = thread % 32;
@@ -30,11 +30,11 @@ __device__ unsigned tf32_of(float x) {
     return y;
 }
 
-// sums += the product of DEPTH numbers of each of TILE rows of a and of b, by tensor cores
+// sums += the products of TILE rows of a and of b over DEPTH numbers, with tensor cores.
 __device__ void add_products_fast(float sums[16], const float a[DEPTH][PITCH], const float b[DEPTH][PITCH]) {
     int thread = threadIdx.y * 16 + threadIdx.x, warp = thread / 32, lane = thread % 32;
     int row = warp / 2 * 16 + lane / 4, column = warp % 2 * 32 + lane / 4;
-    // Places are not kept from one to the next: that would take all registers.
+    // Unrolling would take all registers.
 #pragma unroll 1
     for (int e = lane % 4; e < DEPTH; e += 8) {
         unsigned a0 = tf32_of(a[e][column_of(e, row)]), a1 = tf32_of(a[e][column_of(e, row + 8)]);
@@ -64,7 +64,7 @@ __device__ void add_products(float sums[16], const float a[DEPTH][PITCH], const 
     }
 }
 
-// Four numbers from `at` on of a row of `stride`; zeros after its end.
+// Four numbers of a row of `stride` numbers, from index `at` on. Zeros after its end.
 __device__ float4 four_of(const float* row, int at, int stride) {
     if (at + 4 <= stride && (unsigned long long)(row + at) % 16 == 0) return *(const float4*)(row + at);
     float4 four = {0, 0, 0, 0};
@@ -75,7 +75,7 @@ __device__ float4 four_of(const float* row, int at, int stride) {
     return four;
 }
 
-// What a thread reads of a tile: it is read before the product of the tile before, and put into its place after.
+// What a thread reads of a tile. It is fetched before the product of the previous tile, and stored after it.
 #define FETCHED (TILE * DEPTH / 4 / 256)
 struct Fetched {
     float4 fours[FETCHED];
@@ -83,7 +83,7 @@ struct Fetched {
 
 __device__ int number_of(int h) { return h * 256 + threadIdx.y * 16 + threadIdx.x; }
 
-// Of so many columns of at most n rows of `stride` numbers, from column `at` on.
+// Fetches COLUMNS columns from `at` on of at most n rows of `stride` numbers.
 template <int COLUMNS>
 __device__ Fetched fetch(const float* rows, int n, int at, int stride) {
     Fetched fetched;
@@ -96,7 +96,7 @@ __device__ Fetched fetch(const float* rows, int n, int at, int stride) {
     return fetched;
 }
 
-// tile[e, r] = rows[r, at + e], of DEPTH columns of TILE rows
+// tile[e, r] = rows[r, at + e], for DEPTH columns of TILE rows.
 __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
     for (int h = 0; h < FETCHED; h++) {
@@ -106,7 +106,7 @@ __device__ void put_transposed(float tile[DEPTH][PITCH], const Fetched& fetched)
     }
 }
 
-// tile[e, c] = rows[e, at + c], of TILE columns of DEPTH rows
+// tile[e, c] = rows[e, at + c], for TILE columns of DEPTH rows.
 __device__ void put(float tile[DEPTH][PITCH], const Fetched& fetched) {
 #pragma unroll
     for (int h = 0; h < FETCHED; h++) {
@@ -115,12 +115,12 @@ __device__ void put(float tile[DEPTH][PITCH], const Fetched& fetched) {
     }
 }
 
-// Which states may emit a slot: a row of bits for each, of `stride` words; all may if that is 0.
+// Whether a state may emit slot x: a bit in a row of `stride` words per slot. All may if `stride` is 0.
 __device__ bool may_emit(const unsigned* allowed, int stride, long long x, unsigned state) {
     return stride == 0 || (allowed[x * stride + state / 32] >> state % 32 & 1);
 }
 
-// Logits of states that may not emit a slot become minus infinity. kept[c * k + z] is the state z of cluster c.
+// Sets the logits of states that may not emit a slot to minus infinity. kept[c * k + z] is state z of cluster c.
 extern "C" __global__ void mask_emissions(float* logits, const unsigned* allowed, int stride, const unsigned* kept,
                                           const unsigned* cluster_of, int n_slots, int k) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
@@ -130,7 +130,7 @@ extern "C" __global__ void mask_emissions(float* logits, const unsigned* allowed
     }
 }
 
-// logits[x, z] = table[x, the place of state z of x's cluster among its n_own]
+// logits[x, z] = table[x, index of state z among the n_own states of x's cluster].
 extern "C" __global__ void gather_emissions(float* logits, const float* table, const unsigned* kept,
                                             const unsigned* cluster_of, int n_slots, int k, int n_own) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
@@ -140,7 +140,7 @@ extern "C" __global__ void gather_emissions(float* logits, const float* table, c
     }
 }
 
-// The same way back: added to the table.
+// The reverse: adds values to the table.
 extern "C" __global__ void add_to_emissions(float* table, const float* values, const unsigned* kept,
                                             const unsigned* cluster_of, int n_slots, int k, int n_own) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
@@ -150,7 +150,7 @@ extern "C" __global__ void add_to_emissions(float* table, const float* values, c
     }
 }
 
-// logits[x, z] = u_x . f_z + bias_x
+// logits[x, z] = u_x . f_z + bias_x.
 extern "C" __global__ void __launch_bounds__(256, 3)
     emission_logits(float* logits, const Part* parts, const float* words, const float* bias, const float* states,
                     int k, int dim, int is_fast) {
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     }
 }
 
-// A softmax down every column of a cluster: slots begins[c] .. begins[c + 1]. A state that may emit none has zeros.
+// A softmax of each column over the slots begins[c] .. begins[c + 1] of a cluster. Zeros if a state emits nothing.
 extern "C" __global__ void emission_softmax(float* table, const unsigned* begins, int k) {
     __shared__ float shared[32][33];
     int z = blockIdx.y * 32 + threadIdx.x;
@@ -202,7 +202,7 @@ extern "C" __global__ void emission_softmax(float* table, const unsigned* begins
             table[(long long)x * k + z] = expf(table[(long long)x * k + z] - max) * scale;
 }
 
-// b becomes the derivative by the logits, counts - visits o b. count_of[x] is the row of slot x in `counts`, or -1.
+// b becomes the derivatives by the logits, counts - visits o b. count_of[x] is the row of slot x in `counts`, or -1.
 extern "C" __global__ void emission_gradient(float* table, const float* counts, const int* count_of,
                                              const float* visits, const unsigned* cluster_of, int n_slots, int k) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
@@ -213,7 +213,7 @@ extern "C" __global__ void emission_gradient(float* table, const float* counts, 
     }
 }
 
-// d_words[x] += sum_z g[x, z] f_z
+// d_words[x] += sum_z g[x, z] f_z.
 extern "C" __global__ void __launch_bounds__(256, 3)
     emission_to_words(float* d_words, const Part* parts, const float* g, const float* states, int k, int dim,
                       int is_fast) {
@@ -237,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     }
 }
 
-// d_states[z] = sum_x g[x, z] u_x over the words of z's cluster
+// d_states[z] = sum_x g[x, z] u_x over the words of z's cluster.
 extern "C" __global__ void __launch_bounds__(256, 3)
     emission_to_states(float* d_states, const unsigned* begins, const float* g, const float* words, int k, int dim,
                        int is_fast) {
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     }
 }
 
-// d_bias[x] += sum_z g[x, z]: a warp for each slot.
+// d_bias[x] += sum_z g[x, z]. One warp per slot.
 extern "C" __global__ void emission_to_bias(float* d_bias, const float* g, int n_slots, int k) {
     int x = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (x >= n_slots) return;

@@ -1,21 +1,21 @@
-// Recursions where words share no clusters: the tokens of a word are a group, and group g has a list of at most k of the n
-// states, listed[g, j]. The places after the end of a shorter list have NO_STATE, and zeros for probabilities.
+// Recursions where each word has its own list of states. The tokens of a word are a group, and group g has a list of at
+// most k of the n states, listed[g, j]. Shorter lists are padded with NO_STATE, whose probabilities are 0.
 #define NO_STATE 0xFFFFFFFFu
 
-// out[e] = values[listed[e]]
+// out[e] = values[listed[e]].
 extern "C" __global__ void gather_listed(float* out, const float* values, const unsigned* listed, int n_places) {
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_places; at += gridDim.x * blockDim.x)
         out[at] = listed[at] == NO_STATE ? 0.0f : values[listed[at]];
 }
 
-// The other way round, each group to a row of its own: out[g, listed[g, j]] = values[g, j]
+// The reverse, with one row per group: out[g, listed[g, j]] = values[g, j].
 extern "C" __global__ void scatter_listed(float* out, const float* values, const unsigned* listed, int n_places, int k,
                                           int n) {
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_places; at += gridDim.x * blockDim.x)
         if (listed[at] != NO_STATE) out[(long long)(at / k) * n + listed[at]] = values[at];
 }
 
-// local[t, j] = b of the word's slot and the states of its list; `emission` has a row of n numbers for each slot.
+// local[t, j] = b of the token's slot and the states of its list. `emission` has a row of n numbers per slot.
 extern "C" __global__ void place_listed(float* local, const float* emission, const unsigned* slots,
                                         const unsigned* groups, const unsigned* listed, int n_tokens, int k, int n) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_tokens * k;
@@ -26,8 +26,8 @@ extern "C" __global__ void place_listed(float* local, const float* emission, con
     }
 }
 
-// The probabilities of blocks between the lists of groups from[u] and to[u], as far as their rows are among the n_rows
-// from first_row on that there are logits of.
+// The transition probabilities of blocks between the lists of groups from[u] and to[u]. `logits` has n_rows rows from
+// first_row on; rows of other states stay as they are.
 extern "C" __global__ void gather_listed_blocks(float* blocks, const float* logits, const float* log_sums,
                                                 const unsigned* from, const unsigned* to, const unsigned* listed, int k,
                                                 int n, unsigned first_row, unsigned n_rows) {
@@ -47,13 +47,13 @@ extern "C" __global__ void gather_listed_blocks(float* blocks, const float* logi
     }
 }
 
-// What is said of a token: whether it is the first and the last of its sentence.
+// Marks of the first and the last token of a sentence.
 #define IS_FIRST 1u
 #define IS_LAST 2u
 
-// Of every state the sums of nodes over the tokens that it is in the list of: over all, over the first ones of sentences,
-// and over those that are not the last. entries[begins[z] .. begins[z + 1]] are the places t * k + j of state z. A warp
-// for each state.
+// For each state, the sums of nodes over the tokens whose lists contain it: over all, over the first ones of sentences,
+// and over those that are not the last. entries[begins[z] .. begins[z + 1]] are the places t * k + j of state z. One
+// warp per state.
 extern "C" __global__ void sum_listed(float* visits, float* starts, float* left, const float* nodes,
                                       const unsigned* begins, const unsigned* entries, const unsigned* ends, int k,
                                       int n) {
@@ -72,7 +72,7 @@ extern "C" __global__ void sum_listed(float* visits, float* starts, float* left,
 }
 
 // Logits become the derivatives R o a - left o a by them, where R is the sum of alpha[t] x weighted[t + 1] over tokens
-// that are not the last of their sentences. A block of threads for each row, which adds token after token.
+// that are not the last of their sentences. One block per row, which adds one token after the other.
 extern "C" __global__ void listed_transition_gradient(float* logits, const float* log_sums, const float* left,
                                                       const float* blocks, const float* alpha, const float* weighted,
                                                       const unsigned* groups, const unsigned* block_of_pair,
@@ -89,7 +89,7 @@ extern "C" __global__ void listed_transition_gradient(float* logits, const float
         const unsigned* columns = listed + (long long)groups[t + 1] * k;
         const float* block = blocks + ((long long)block_of_pair[t + 1] * k + i) * k;
         const float* next = weighted + (t + 1) * (long long)k;
-        // What was written for the token before may be another thread's.
+        // Another thread may have written the same element for the previous token.
         __syncthreads();
         for (int j = threadIdx.x; j < k; j += blockDim.x)
             if (columns[j] != NO_STATE) row[columns[j]] += a * next[j] * block[j];

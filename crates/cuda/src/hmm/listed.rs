@@ -1,63 +1,95 @@
-//! Recursions where each word has a list of states of its own.
+//! The recursions where each word has its own list of states.
 
-use crate::device::{for_each, grid, launch};
-use crate::layers::warps;
-use crate::{Array, Blocks, CudaError, Device, Sequences};
-use cudarc::driver::PushKernelArg;
+use super::recursion::Sequences;
+use super::transition::Blocks;
+use crate::device::{
+    Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels, warps,
+};
 use std::ops::Range;
 
-/// Lists of at most k states each, of groups of tokens; where the numbers lie in one array. The cluster of a token in
-/// [`Sequences`], and those of [`Blocks`], are such groups.
+/// Lists of at most k states, one per group of tokens. The clusters of [`Sequences`] and [`Blocks`] are these groups.
 #[derive(Clone, Debug)]
 pub struct Listed<'a> {
-    /// The array.
+    /// The array that contains the range below.
     pub ints: &'a Array<u32>,
-    /// The k states of each group, different ones; `u32::MAX` after the end of a shorter list.
+    /// The k states of each group, all distinct. A shorter list is padded with `u32::MAX`.
     pub states: Range<usize>,
-    /// How many states a list has at most.
+    /// Largest number of states of a list.
     pub k: usize,
 }
 
-/// For each state the tokens that it is in the list of; where the numbers lie in one array.
+impl<'a> Listed<'a> {
+    /// Number of places in all lists.
+    fn n_places(&self) -> usize {
+        self.states.len()
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        let (k, n) = (self.k, self.n_places());
+        assert!(
+            k > 0 && n.is_multiple_of(k),
+            "the length of `states` must be a multiple of `k` = {k}, got {n}"
+        );
+    }
+
+    fn states(&self) -> View<'a, u32> {
+        self.ints.at(self.states.clone())
+    }
+}
+
+/// The tokens whose lists contain a state, for each state. The indices are ranges of one array.
 #[derive(Clone, Debug)]
 pub struct StateTokens<'a> {
-    /// The array.
+    /// The array that contains the ranges below.
     pub ints: &'a Array<u32>,
     /// Where the entries of each state begin, and where those of the last one end.
     pub begins: Range<usize>,
-    /// Entries t · k + j: the state is number j of token t.
+    /// Entries t · k + j: the state is number j in the list of token t.
     pub entries: Range<usize>,
-    /// Of each token: 1 for the first of a sentence, 2 for the last, 3 for both, else 0.
+    /// For each token, [`StateTokens::FIRST`] if it is the first of its sentence, plus [`StateTokens::LAST`] if it is
+    /// the last.
     pub ends: Range<usize>,
 }
 
-impl StateTokens<'_> {
-    /// A token that is the first of its sentence.
+impl<'a> StateTokens<'a> {
+    /// Mark of the first token of a sentence.
     pub const FIRST: u32 = 1;
-    /// A token that is the last of its sentence.
+    /// Mark of the last token of a sentence.
     pub const LAST: u32 = 2;
 
     fn n_states(&self) -> usize {
+        assert!(!self.begins.is_empty(), "`begins` must not be empty");
         self.begins.len() - 1
+    }
+
+    fn begins(&self) -> View<'a, u32> {
+        self.ints.at(self.begins.clone())
+    }
+
+    fn entries(&self) -> View<'a, u32> {
+        self.ints.at(self.entries.clone())
+    }
+
+    fn ends(&self) -> View<'a, u32> {
+        self.ints.at(self.ends.clone())
     }
 }
 
 impl Device {
-    /// A number for each place of lists: that of its state, or 0.
+    /// Copies the value of each listed state to its place in the lists. Padding gets 0.
     pub fn gather_listed(
         &self,
         out: &mut Array<f32>,
         values: &Array<f32>,
         listed: &Listed<'_>,
     ) -> Result<(), CudaError> {
-        assert!(listed.states.len() <= out.len(), "a number for each place");
-        assert!(listed.states.len() < 1 << 31, "so many that 32 bits count them");
-        let (config, n) = (for_each(listed.states.len()), listed.states.len() as i32);
-        let states = listed.ints.at(listed.states.clone());
-        launch!(self, "gather_listed", config, &mut out.0, &values.0, &states, &n)
+        let n = listed.n_places();
+        at_least("out", out.len(), n);
+        kernels::gather_listed(self, for_each(n), out.all_mut(), values.all(), listed.states(), int(n))
     }
 
-    /// The other way round: each group has a row of n numbers, of which those of its states are overwritten.
+    /// Copies the values of each list to the places of its states in a row of n numbers. Other numbers stay as they are.
     pub fn scatter_listed(
         &self,
         out: &mut Array<f32>,
@@ -65,16 +97,23 @@ impl Device {
         listed: &Listed<'_>,
         n: usize,
     ) -> Result<(), CudaError> {
-        let n_places = listed.states.len();
-        assert!(n_places < 1 << 31, "so many that 32 bits count them");
-        assert!(n_places <= values.len() && n_places / listed.k * n <= out.len(), "whole rows");
-        let states = listed.ints.at(listed.states.clone());
-        let config = for_each(n_places);
-        let (n_places, k, n) = (n_places as i32, listed.k as i32, n as i32);
-        launch!(self, "scatter_listed", config, &mut out.0, &values.0, &states, &n_places, &k, &n)
+        let (n_places, k) = (listed.n_places(), listed.k);
+        listed.check();
+        at_least("values", values.len(), n_places);
+        at_least("out", out.len(), n_places / k * n);
+        kernels::scatter_listed(
+            self,
+            for_each(n_places),
+            out.all_mut(),
+            values.all(),
+            listed.states(),
+            int(n_places),
+            int(k),
+            int(n),
+        )
     }
 
-    /// b of each token's slot and states, of rows of n numbers.
+    /// Writes b of each token's slot and listed states to `local`. `emission` has a row of n numbers per slot.
     pub fn place_listed(
         &self,
         local: &mut Array<f32>,
@@ -83,31 +122,28 @@ impl Device {
         listed: &Listed<'_>,
         n: usize,
     ) -> Result<(), CudaError> {
-        sequences.check();
         let (n_tokens, k) = (sequences.n_tokens(), listed.k);
-        assert!(n_tokens * k <= local.len(), "k numbers a token");
-        let config = for_each(n_tokens * k);
-        let (n_tokens, k, n) = (n_tokens as i32, k as i32, n as i32);
-        let slots = sequences.ints.at(sequences.slots.clone());
-        let groups = sequences.ints.at(sequences.clusters.clone());
-        let states = listed.ints.at(listed.states.clone());
-        launch!(
+        sequences.check();
+        listed.check();
+        at_least("local", local.len(), n_tokens * k);
+        at_least("emission", emission.len(), n_tokens.min(1) * n);
+        at_least("states", listed.n_places(), n_tokens.min(1) * k);
+        kernels::place_listed(
             self,
-            "place_listed",
-            config,
-            &mut local.0,
-            &emission.0,
-            &slots,
-            &groups,
-            &states,
-            &n_tokens,
-            &k,
-            &n
+            for_each(n_tokens * k),
+            local.all_mut(),
+            emission.all(),
+            sequences.ints.at(sequences.slots.clone()),
+            sequences.ints.at(sequences.clusters.clone()),
+            listed.states(),
+            int(n_tokens),
+            int(k),
+            int(n),
         )
     }
 
-    /// The probabilities of blocks between lists, as far as they lead from the states `rows`, of which there are logits
-    /// of n numbers each. What is in no list is 0.
+    /// The transition probabilities of blocks between lists, from the states `rows` on. `logits` has a row of n numbers
+    /// for each of them. Padding gets 0.
     pub fn gather_listed_blocks(
         &self,
         out: &mut Array<f32>,
@@ -117,36 +153,33 @@ impl Device {
         listed: &Listed<'_>,
         n: usize,
     ) -> Result<(), CudaError> {
-        let (n_blocks, k) = (blocks.from.len(), listed.k);
+        let (n_blocks, k) = (blocks.len(), listed.k);
         if n_blocks == 0 {
             return Ok(());
         }
-        assert!(n_blocks * k * k <= out.len(), "room for all blocks");
-        assert_eq!(n_blocks, blocks.to.len(), "two groups a block");
-        assert!(rows.len() * n <= logits.len() && rows.end <= log_sums.len(), "whole rows");
-        let (from, to) = (blocks.ints.at(blocks.from.clone()), blocks.ints.at(blocks.to.clone()));
-        let states = listed.ints.at(listed.states.clone());
-        let config = grid((n_blocks, k.min(32), 1), (k.next_multiple_of(32).min(256), 1));
-        let (first, n_rows) = (rows.start as u32, rows.len() as u32);
-        let (k, n) = (k as i32, n as i32);
-        launch!(
+        listed.check();
+        at_least("out", out.len(), n_blocks * k * k);
+        at_least("logits", logits.len(), rows.len() * n);
+        at_least("log_sums", log_sums.len(), rows.end);
+        at_least("states", listed.n_places(), k);
+        exactly("to", blocks.to.len(), n_blocks);
+        kernels::gather_listed_blocks(
             self,
-            "gather_listed_blocks",
-            config,
-            &mut out.0,
-            &logits.0,
-            &log_sums.0,
-            &from,
-            &to,
-            &states,
-            &k,
-            &n,
-            &first,
-            &n_rows
+            grid((n_blocks, k.min(32), 1), (k.next_multiple_of(32).min(256), 1)),
+            out.all_mut(),
+            logits.all(),
+            log_sums.all(),
+            blocks.ints.at(blocks.from.clone()),
+            blocks.ints.at(blocks.to.clone()),
+            listed.states(),
+            int(k),
+            int(n),
+            int(rows.start) as u32,
+            int(rows.len()) as u32,
         )
     }
 
-    /// Of each state Σ γ over the tokens in whose lists it is: over all, over first ones, and over those that are not the
+    /// Σ γ over the tokens of each state: over all, over the first ones of sentences, and over those that are not the
     /// last.
     pub fn sum_listed(
         &self,
@@ -156,30 +189,27 @@ impl Device {
         k: usize,
     ) -> Result<(), CudaError> {
         let n = tokens.n_states();
-        assert!(n <= all.len().min(first.len()).min(left.len()), "all states");
-        assert!(tokens.ends.len() * k <= nodes.len(), "k numbers a token");
-        let begins = tokens.ints.at(tokens.begins.clone());
-        let entries = tokens.ints.at(tokens.entries.clone());
-        let ends = tokens.ints.at(tokens.ends.clone());
-        let (config, k, n) = (warps(n), k as i32, n as i32);
-        launch!(
+        at_least("all", all.len(), n);
+        at_least("first", first.len(), n);
+        at_least("left", left.len(), n);
+        at_least("nodes", nodes.len(), tokens.ends.len() * k);
+        kernels::sum_listed(
             self,
-            "sum_listed",
-            config,
-            &mut all.0,
-            &mut first.0,
-            &mut left.0,
-            &nodes.0,
-            &begins,
-            &entries,
-            &ends,
-            &k,
-            &n
+            warps(n),
+            all.all_mut(),
+            first.all_mut(),
+            left.all_mut(),
+            nodes.all(),
+            tokens.begins(),
+            tokens.entries(),
+            tokens.ends(),
+            int(k),
+            int(n),
         )
     }
 
-    /// Logits ─▶ the derivatives (R − left) ∘ a by them, with R = Σ α_t/κ ⊗ v_{t+1}; `blocks` has a of the pairs of
-    /// tokens.
+    /// Logits ─▶ the derivatives (R − left) ∘ a by them, where R = Σ α_t/κ ⊗ v_{t+1}, and `blocks` has a for the pairs
+    /// of tokens.
     pub fn listed_transition_gradient(
         &self,
         (logits, log_sums): (&mut Array<f32>, &Array<f32>),
@@ -189,38 +219,33 @@ impl Device {
         listed: &Listed<'_>,
         tokens: &StateTokens<'_>,
     ) -> Result<(), CudaError> {
-        let (n, k) = (tokens.n_states(), listed.k);
-        assert!(n * n <= logits.len() && n <= log_sums.len().min(left.len()), "all states");
-        let n_values = sequences.n_tokens() * k;
+        let (n, k, n_tokens) = (tokens.n_states(), listed.k, sequences.n_tokens());
         sequences.check();
-        assert_eq!(tokens.ends.len(), sequences.n_tokens(), "an end for each token");
-        assert!(n_values <= alpha.len().min(weighted.len()), "k numbers a token");
-        let groups = sequences.ints.at(sequences.clusters.clone());
-        let block_of_pair = sequences.ints.at(sequences.block_of_pair.clone());
-        let states = listed.ints.at(listed.states.clone());
-        let begins = tokens.ints.at(tokens.begins.clone());
-        let entries = tokens.ints.at(tokens.entries.clone());
-        let ends = tokens.ints.at(tokens.ends.clone());
-        let config = grid((n, 1, 1), (256, 1));
-        let (k, n) = (k as i32, n as i32);
-        launch!(
+        sequences.check_blocks(blocks, k);
+        listed.check();
+        at_least("logits", logits.len(), n * n);
+        at_least("log_sums", log_sums.len(), n);
+        at_least("left", left.len(), n);
+        at_least("alpha", alpha.len(), n_tokens * k);
+        at_least("weighted", weighted.len(), n_tokens * k);
+        exactly("ends", tokens.ends.len(), n_tokens);
+        kernels::listed_transition_gradient(
             self,
-            "listed_transition_gradient",
-            config,
-            &mut logits.0,
-            &log_sums.0,
-            &left.0,
-            &blocks.0,
-            &alpha.0,
-            &weighted.0,
-            &groups,
-            &block_of_pair,
-            &states,
-            &begins,
-            &entries,
-            &ends,
-            &k,
-            &n
+            grid((n, 1, 1), (256, 1)),
+            logits.all_mut(),
+            log_sums.all(),
+            left.all(),
+            blocks.all(),
+            alpha.all(),
+            weighted.all(),
+            sequences.ints.at(sequences.clusters.clone()),
+            sequences.ints.at(sequences.block_of_pair.clone()),
+            listed.states(),
+            tokens.begins(),
+            tokens.entries(),
+            tokens.ends(),
+            int(k),
+            int(n),
         )
     }
 }

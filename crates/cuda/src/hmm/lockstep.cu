@@ -1,8 +1,8 @@
-// The scaled recursions of a model in which every word has the same k states: all sentences go on one token at a time,
-// each a row, and a product of matrices carries them from one token to the next.
+// The scaled recursions of a model in which all words have the same k states. All sentences advance by one token at a
+// time: they are the rows of a matrix, which is multiplied by the transitions.
 
-// alpha = predicted o local, each row scaled to a sum of one, of which the logarithm is added to its sentence's; for
-// the first tokens all rows are predicted by one, `start`.
+// alpha = predicted o local, with each row scaled to a sum of 1. The logarithm of the sum is added to ln p of the
+// sentence. For first tokens, `predicted` is a single row, the start probabilities.
 extern "C" __global__ void forward_rows(float* alpha, double* log_probs, const float* predicted, const float* local,
                                         int is_first, int k) {
     __shared__ float shared[32];
@@ -13,7 +13,7 @@ extern "C" __global__ void forward_rows(float* alpha, double* log_probs, const f
     for (int j = threadIdx.x; j < k; j += blockDim.x) mass += at_least(from[j], least) * word[j];
     mass = block_sum(mass, shared);
     if (mass < SMALL_MASS) {
-        // First what comes in, then the word: either sum alone is no smaller than a float can be.
+        // Normalize the incoming mass before the emission is applied, since their product may underflow.
         before = 0, mass = 0;
         for (int j = threadIdx.x; j < k; j += blockDim.x) before += at_least(from[j], least);
         before = block_sum(before, shared);
@@ -27,8 +27,8 @@ extern "C" __global__ void forward_rows(float* alpha, double* log_probs, const f
         log_probs[row] = (is_first ? 0.0 : log_probs[row]) + log((double)before) + log((double)mass);
 }
 
-// beta = predicted, or one for the rows after the first n_predicted, whose sentences end here; weighted = beta o local,
-// each row scaled to a maximum of one.
+// beta = predicted, or 1 for the rows from n_predicted on, whose sentences end here. weighted = beta o local, with each
+// row scaled to a maximum of 1.
 extern "C" __global__ void backward_rows(float* betas, float* weighted, const float* predicted, const float* local,
                                          int n_predicted, int k) {
     __shared__ float shared[32];

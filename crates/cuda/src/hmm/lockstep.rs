@@ -1,22 +1,27 @@
-//! The scaled recursions where all words have the same states: a product of matrices for each token of the sentences.
+//! The scaled recursions where all words have the same states: one matrix product per token position advances all
+//! sentences at once.
 
-use crate::device::{grid, launch};
-use crate::{Array, Columns, CudaError, Device, Precision, Transposed};
-use cudarc::driver::PushKernelArg;
+use crate::blas::{Precision, Transposed};
+use crate::device::{Array, CudaError, Device, at_least, exactly, grid, int, kernels};
+use crate::nn::Columns;
 use std::ops::Range;
 
-/// Sentences side by side, the longest first: all first tokens, then all second tokens, and so on.
+/// Sentences in lockstep, the longest first: all first tokens, then all second tokens, and so on.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<'a> {
-    /// How many sentences have a first token, a second one, ….
+    /// Number of sentences that have a first token, a second one, and so on.
     pub sizes: &'a [usize],
-    /// How many states there are.
+    /// Number of states.
     pub k: usize,
-    /// How exactly products are computed.
+    /// Precision of the products.
     pub precision: Precision,
 }
 
 impl Steps<'_> {
+    fn n_sentences(&self) -> usize {
+        self.sizes.first().copied().unwrap_or(0)
+    }
+
     fn n_tokens(&self) -> usize {
         self.sizes.iter().sum()
     }
@@ -31,10 +36,22 @@ impl Steps<'_> {
         });
         rows.collect::<Vec<_>>().into_iter()
     }
+
+    /// Panics unless the longest sentences come first.
+    #[track_caller]
+    fn check(&self) {
+        assert!(self.k > 0, "`k` must be at least 1, got 0");
+        let is_sorted = self.sizes.is_sorted_by(|before, after| before >= after);
+        assert!(
+            is_sorted && self.sizes.last() != Some(&0),
+            "`sizes` must be positive and must not increase, got {:?}",
+            self.sizes
+        );
+    }
 }
 
 impl Device {
-    /// α of each token, scaled to a sum of one, and ln p of each sentence. `predicted` is scratch.
+    /// α of each token, scaled to a sum of 1, and ln p of each sentence. `predicted` is scratch.
     pub fn forward_in_steps(
         &self,
         (alpha, log_probs): (&mut Array<f32>, &mut Array<f64>),
@@ -42,41 +59,37 @@ impl Device {
         steps: Steps<'_>,
         predicted: &mut Array<f32>,
     ) -> Result<(), CudaError> {
-        let Steps { sizes, k, precision } = steps;
-        assert!(sizes.first().is_none_or(|&n| n <= log_probs.len()), "a number for each sentence");
-        assert!(steps.n_tokens() * k <= alpha.len().min(local.len()), "k numbers a token");
-        self.reserve(predicted, sizes.first().map_or(0, |n| n * k))?;
-        let mut last: Option<Range<usize>> = None;
+        let Steps { k, precision, .. } = steps;
+        steps.check();
+        at_least("log_probs", log_probs.len(), steps.n_sentences());
+        at_least("alpha", alpha.len(), steps.n_tokens() * k);
+        at_least("local", local.len(), steps.n_tokens() * k);
+        at_least("start", start.len(), steps.n_sentences().min(1) * k);
+        self.reserve(predicted, steps.n_sentences() * k)?;
+        let mut previous: Option<Range<usize>> = None;
         for rows in steps.rows() {
-            let n = rows.len() / k;
-            let is_first = i32::from(last.is_none());
-            if let Some(last) = last {
-                let from = (&*alpha, last.start..last.start + n * k, Transposed::No);
+            let (n, is_first) = (rows.len() / k, previous.is_none());
+            if let Some(previous) = previous {
+                let from = (&*alpha, previous.start..previous.start + n * k, Transposed::No);
                 let to = (transitions, 0..k * k, Transposed::No);
                 self.multiply((predicted, 0..n * k), 0.0, from, to, (n, k, k), precision)?;
             }
-            let from = if is_first == 1 { start } else { &*predicted };
-            let (config, k) = (grid((n, 1, 1), (256, 1)), k as i32);
-            let words = local.at(rows.clone());
-            let mut out = alpha.at_mut(rows.clone());
-            let log_probs = &mut log_probs.0;
-            launch!(
+            kernels::forward_rows(
                 self,
-                "forward_rows",
-                config,
-                &mut out,
-                log_probs,
-                &from.0,
-                &words,
-                &is_first,
-                &k
+                grid((n, 1, 1), (256, 1)),
+                alpha.at_mut(rows.clone()),
+                log_probs.all_mut(),
+                if is_first { start.all() } else { predicted.all() },
+                local.at(rows.clone()),
+                i32::from(is_first),
+                int(k),
             )?;
-            last = Some(rows);
+            previous = Some(rows);
         }
         Ok(())
     }
 
-    /// β of each token, and b ∘ β, scaled to a maximum of one. `predicted` is scratch.
+    /// β of each token, and b ∘ β scaled to a maximum of 1. `predicted` is scratch.
     pub fn backward_in_steps(
         &self,
         (betas, weighted): (&mut Array<f32>, &mut Array<f32>),
@@ -84,11 +97,12 @@ impl Device {
         steps: Steps<'_>,
         predicted: &mut Array<f32>,
     ) -> Result<(), CudaError> {
-        let Steps { sizes, k, precision } = steps;
-        for array in [&*betas, weighted, local] {
-            assert!(steps.n_tokens() * k <= array.len(), "k numbers a token");
-        }
-        self.reserve(predicted, sizes.first().map_or(0, |n| n * k))?;
+        let Steps { k, precision, .. } = steps;
+        steps.check();
+        at_least("betas", betas.len(), steps.n_tokens() * k);
+        at_least("weighted", weighted.len(), steps.n_tokens() * k);
+        at_least("local", local.len(), steps.n_tokens() * k);
+        self.reserve(predicted, steps.n_sentences() * k)?;
         let mut next: Option<Range<usize>> = None;
         for rows in steps.rows().rev() {
             let n_predicted = next.as_ref().map_or(0, |next| next.len() / k);
@@ -98,28 +112,23 @@ impl Device {
                 let (out, sizes) = ((&mut *predicted, 0..n_predicted * k), (n_predicted, k, k));
                 self.multiply(out, 0.0, from, to, sizes, precision)?;
             }
-            let config = grid((rows.len() / k, 1, 1), (256, 1));
-            let (n_predicted, k) = (n_predicted as i32, k as i32);
-            let words = local.at(rows.clone());
-            let (mut betas, mut out) = (betas.at_mut(rows.clone()), weighted.at_mut(rows.clone()));
-            launch!(
+            kernels::backward_rows(
                 self,
-                "backward_rows",
-                config,
-                &mut betas,
-                &mut out,
-                &predicted.0,
-                &words,
-                &n_predicted,
-                &k
+                grid((rows.len() / k, 1, 1), (256, 1)),
+                betas.at_mut(rows.clone()),
+                weighted.at_mut(rows.clone()),
+                predicted.all(),
+                local.at(rows.clone()),
+                int(n_predicted),
+                int(k),
             )?;
             next = Some(rows);
         }
         Ok(())
     }
 
-    /// Σ α_{t−1}/κ ⊗ v_t over the tokens from the second step on; `previous` has the number of the token before each.
-    /// `before` is scratch.
+    /// Σ α_{t−1}/κ ⊗ v_t over the tokens t from the second step on. `previous` has the index of the token before each of
+    /// them. `before` is scratch.
     pub fn ratios_in_steps(
         &self,
         ratios: &mut Array<f32>,
@@ -128,31 +137,22 @@ impl Device {
         steps: Steps<'_>,
         before: &mut Array<f32>,
     ) -> Result<(), CudaError> {
-        let Steps { sizes, k, precision } = steps;
-        let (n_tokens, n_first) = (steps.n_tokens(), sizes.first().copied().unwrap_or(0));
+        let Steps { k, precision, .. } = steps;
+        steps.check();
+        let (n_tokens, n_first) = (steps.n_tokens(), steps.n_sentences());
         let n = n_tokens - n_first;
-        assert_eq!(n, previous.1.len(), "a token before each");
+        exactly("previous", previous.1.len(), n);
         if n == 0 {
             return Ok(());
         }
-        assert!(n_tokens * k <= alpha.len().min(weighted.len()), "k numbers a token");
+        at_least("ratios", ratios.len(), k * k);
+        at_least("alpha", alpha.len(), n_tokens * k);
+        at_least("weighted", weighted.len(), n_tokens * k);
         self.reserve(before, n * k)?;
         let (out, table) = ((&mut *before, Columns::all(k)), (alpha, 0..n_tokens * k));
         self.gather_rows(out, table, previous, (n, k))?;
         let before = (&*before, 0..n * k, Transposed::Yes);
         let weighted = (weighted, n_first * k..n_tokens * k, Transposed::No);
         self.multiply((ratios, 0..k * k), 0.0, before, weighted, (k, k, n), precision)
-    }
-
-    /// β of n tokens ─▶ γ, and α ─▶ α/κ.
-    pub fn join_passes(
-        &self,
-        alpha: &mut Array<f32>,
-        nodes: &mut Array<f32>,
-        (n, k): (usize, usize),
-    ) -> Result<(), CudaError> {
-        assert!(n * k <= alpha.len().min(nodes.len()), "k numbers a token");
-        let (config, n, k) = (crate::layers::warps(n), n as i32, k as i32);
-        launch!(self, "join_passes", config, &mut alpha.0, &mut nodes.0, &n, &k)
     }
 }

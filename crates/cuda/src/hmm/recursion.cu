@@ -1,10 +1,10 @@
-// The scaled recursions over sentences, a block of threads for each. A token has k numbers: those of the states of
-// its word's cluster.
+// The scaled recursions over sentences, one block per sentence. A token has k numbers, one for each state of its
+// cluster.
 
-// The smallest emission probability, so that the mass of a token is never zero.
+// Lower bound of emission probabilities, so that the mass of a token is never 0.
 #define SMALLEST_EMISSION 1e-33f
 
-// local[t] = b of the word's slot
+// local[t] = b of the token's slot.
 extern "C" __global__ void place(float* local, const float* emission, const unsigned* slots, int n_tokens, int k) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_tokens * k;
          at += (long long)gridDim.x * blockDim.x) {
@@ -13,15 +13,15 @@ extern "C" __global__ void place(float* local, const float* emission, const unsi
     }
 }
 
-// The k numbers of a block that a thread works on, if they are few: they are fetched one step ahead, since they do not
-// depend on what the step before finds. Threads are in k columns and blockDim.x / k groups; a group has every so many'th
-// row. HELD is how many there are at most.
+// Largest number of transitions that a thread keeps in registers. They are fetched one step ahead, since they do not
+// depend on the result of the step before. There are blockDim.x / k groups of k threads, one thread per column; a group
+// has every n_groups'th row of the block.
 #define HELD 32
 
-// Threads of a sentence; what starts the kernels has the same number.
+// Threads per sentence. The launching code has the same constant.
 #define THREADS 512
 
-// The sum of x over all threads; one barrier. `shared` has two rows of 32 numbers, which calls use in turn.
+// The sum of x over all threads, with one barrier. Calls alternate between the two rows of `shared`.
 __device__ float quick_sum(float x, float (*shared)[32], int turn) {
     x = warp_sum(x);
     if (threadIdx.x % 32 == 0) shared[turn & 1][threadIdx.x / 32] = x;
@@ -39,13 +39,13 @@ __device__ float quick_max(float x, float (*shared)[32], int turn) {
     return x;
 }
 
-// Whether a thread can hold its part of a block.
+// Whether threads can keep their part of a block in registers.
 __device__ bool is_held(int k) { return (int)blockDim.x % k == 0 && k * k <= HELD * (int)blockDim.x; }
 
-// A mass that is smaller is summed up again, in two steps.
+// A smaller mass is summed again in two steps.
 #define SMALL_MASS 1e-20f
 
-// Fills alpha, of which each token's sums to one, and ln p of each sentence. block_of_pair[t] is the block between
+// Computes alpha, scaled to a sum of 1 per token, and ln p of each sentence. block_of_pair[t] is the block between
 // tokens t - 1 and t. `memory` has room for 2 k + blockDim.x numbers.
 __device__ void forward_pass(float* alpha, double* log_probs, const float* local, const float* start,
                              const float* blocks, const unsigned* offsets, const unsigned* clusters,
@@ -56,7 +56,7 @@ __device__ void forward_pass(float* alpha, double* log_probs, const float* local
     int n_groups = max(1, (int)blockDim.x / k), group = threadIdx.x / k, column = threadIdx.x % k, turn = 0;
     float next[HELD];
     double log_prob = 0;
-    // Sums of logarithms of a few steps at a time: a logarithm is slow.
+    // The product of the masses of several steps: logarithms are slow.
     double mass_of_steps = 1;
     for (unsigned t = begin; t < end; t++) {
         if (t == begin) {
@@ -97,7 +97,7 @@ __device__ void forward_pass(float* alpha, double* log_probs, const float* local
         }
         mass = quick_sum(mass, shared, turn++);
         if (mass < SMALL_MASS) {
-            // First what comes in, then the word: either sum alone is no smaller than a float can be.
+            // Normalize the incoming mass before the emission is applied, since their product may underflow.
             float before = 0, after = 0;
             for (int j = threadIdx.x; j < k; j += blockDim.x) before += right[j];
             before = quick_sum(before, shared, turn++);
@@ -123,7 +123,7 @@ __device__ void forward_pass(float* alpha, double* log_probs, const float* local
     if (threadIdx.x == 0) log_probs[blockIdx.x] = log_prob + log(mass_of_steps);
 }
 
-// Fills beta and v = b o beta, of which each token's has a maximum of one. `memory` has room for 2 k numbers.
+// Computes beta and v = b o beta, scaled to a maximum of 1 per token. `memory` has room for 2 k numbers.
 __device__ void backward_pass(float* betas, float* weighted, const float* local, const float* blocks,
                               const unsigned* offsets, const unsigned* block_of_pair, int k, float* memory,
                               float (*shared)[32]) {
@@ -174,7 +174,7 @@ __device__ void backward_pass(float* betas, float* weighted, const float* local,
         max = quick_max(max, shared, turn++);
         float beta_scale = 1, local_scale = 1;
         if (max < SMALL_MASS) {
-            // Each factor by itself first: their product could be smaller than a float can be.
+            // Scale each factor first, since their product may underflow.
             float max_beta = 0, max_local = 0;
             for (int j = threadIdx.x; j < k; j += blockDim.x) {
                 max_beta = fmaxf(max_beta, is_last ? 1.0f : beta[j]);
@@ -201,8 +201,8 @@ __device__ void backward_pass(float* betas, float* weighted, const float* local,
     }
 }
 
-// Both passes at once, blocks of threads (sentence, 0) forward and (sentence, 1) backward; forward alone if there are no
-// others.
+// Both passes at once: blocks (sentence, 0) go forward and blocks (sentence, 1) backward. With a grid of one column,
+// there is only the forward pass.
 extern "C" __global__ void __launch_bounds__(THREADS)
     passes(float* alpha, float* betas, float* weighted, double* log_probs, const float* local, const float* start,
            const float* blocks, const unsigned* offsets, const unsigned* clusters, const unsigned* block_of_pair,
@@ -215,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         backward_pass(betas, weighted, local, blocks, offsets, block_of_pair, k, memory, shared);
 }
 
-// beta becomes gamma = alpha o beta / kappa, and alpha is divided by kappa = sum alpha o beta, so that alpha x v are the
-// expected transitions divided by a. A warp for each token.
+// beta becomes gamma = alpha o beta / kappa, and alpha is divided by kappa = sum alpha o beta, so that alpha x v are
+// the expected transitions divided by a. One warp per token.
 extern "C" __global__ void join_passes(float* alpha, float* nodes, int n_tokens, int k) {
     long long t = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / 32;
     int lane = threadIdx.x % 32;
@@ -231,7 +231,7 @@ extern "C" __global__ void join_passes(float* alpha, float* nodes, int n_tokens,
     }
 }
 
-// How many rows of a block a thread has at a time, so that it reads the numbers of a token once for all of them.
+// Number of rows of a block that a thread computes at a time, so that it reads the numbers of a token only once.
 #define ROWS_AT_A_TIME 8
 
 // sums[e] = the sum of alpha[t - 1, i + e] weighted[t, j] over members begin .. end of `tokens`, for rows below k.
@@ -266,8 +266,8 @@ extern "C" __global__ void collect_ratios(float* ratios, const float* alpha, con
         }
 }
 
-// differences[i, j] = N_ij / left_i - a_ij in bf16, of the blocks u that are used, between clusters from[u] and to[u];
-// N = R o a with R as above. The derivatives by the logits are left times as much.
+// differences[i, j] = N_ij / left_i - a_ij in bf16 for the blocks u that are used, between clusters from[u] and to[u].
+// N = R o a with R as above. The derivatives by the logits of row i are left_i times these numbers.
 extern "C" __global__ void collect_differences(unsigned short* differences, const float* blocks, const float* left,
                                                const float* alpha, const float* weighted, const unsigned* from,
                                                const unsigned* to, const unsigned* begins, const unsigned* tokens,
@@ -288,8 +288,8 @@ extern "C" __global__ void collect_differences(unsigned short* differences, cons
         }
 }
 
-// out[rows[g]] = the sum of nodes[t] over members begins[g] .. begins[g + 1] of `tokens`. 32 x 8 threads: a row of them
-// for every eighth member.
+// out[rows[g]] = the sum of nodes[t] over members begins[g] .. begins[g + 1] of `tokens`. 32 x 8 threads, where each
+// row of threads takes every eighth member.
 extern "C" __global__ void sum_groups(float* out, const float* nodes, const unsigned* rows, const unsigned* begins,
                                       const unsigned* tokens, int k) {
     __shared__ float sums[8][32];

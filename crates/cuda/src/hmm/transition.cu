@@ -1,4 +1,4 @@
-// Transitions a(j|i) = softmax of a row of logits, in blocks of k x k states: a pair of clusters each.
+// Transitions a(j|i) = softmax of row i of the logits, in blocks of k x k states, one per pair of clusters.
 
 __device__ float block_sum(float x, float* shared) {
     x = warp_sum(x);
@@ -28,7 +28,7 @@ __device__ float block_max(float x, float* shared) {
     return x;
 }
 
-// log_sums[i] = ln sum exp of row i. One pass: each thread keeps its own maximum and sum.
+// log_sums[i] = ln sum exp of row i, in one pass: each thread keeps its own maximum and sum.
 extern "C" __global__ void row_log_sums(float* log_sums, const float* logits, int n) {
     __shared__ float shared[32];
     const float* row = logits + (long long)blockIdx.x * n;
@@ -59,12 +59,12 @@ extern "C" __global__ void row_log_sums(float* log_sums, const float* logits, in
     if (threadIdx.x == 0) log_sums[blockIdx.x] = top + logf(sum);
 }
 
-// The probabilities of some blocks: blocks[u] = exp(logits - log_sums) of clusters from[u] and to[u]. Logits have
-// `n` columns and begin with row `first_row`. What is smaller than SMALLEST_TRANSITION is taken for it, so that no
-// sentence is impossible.
+// The probabilities of blocks: blocks[u] = exp(logits - log_sums) between clusters from[u] and to[u]. The first row of
+// the logits is that of state `first_row`. SMALLEST_TRANSITION is their lower bound, so that no sentence has
+// probability 0.
 #define SMALLEST_TRANSITION 1e-30f
 
-// The larger of a probability and a floor; what is not a number stays none, so that it is noticed.
+// The maximum of a probability and a lower bound. NaN propagates.
 __device__ float at_least(float x, float floor) { return x < floor ? floor : x; }
 
 extern "C" __global__ void gather_blocks(float* blocks, const float* logits, const float* log_sums,
@@ -80,8 +80,8 @@ extern "C" __global__ void gather_blocks(float* blocks, const float* logits, con
     }
 }
 
-// The derivative by the logits, R o a - left o a, where R is zero but in the blocks that were used: block_of[c, c']
-// is the number of a block, or -1. R was found with transitions that are no smaller than the smallest.
+// The derivatives by the logits, R o a - left o a. R is 0 outside the blocks that are used: block_of[c, c'] is the
+// number of a block, or -1. R was computed with the lower bound of transitions.
 __device__ float logit_derivative(float a, float left, float ratio) {
     return at_least(a, SMALLEST_TRANSITION) * ratio - a * left;
 }
@@ -99,8 +99,8 @@ extern "C" __global__ void transition_gradient(float* logits, const float* log_s
     }
 }
 
-// Half precision: logits take half the memory, and one pass over them half the time. What follows does the same as
-// above with eight of them at a time, so n and k must be multiples of 8.
+// Half precision takes half the memory, and half the time per pass. The kernels below do the same as those above with
+// eight numbers at a time, so n and k must be multiples of 8.
 
 __device__ float of_half(unsigned short x) {
     float y;
@@ -154,11 +154,11 @@ extern "C" __global__ void gather_blocks_half(float* blocks, const unsigned shor
     }
 }
 
-// Threads of a row, and how many times eight numbers each of them can hold.
+// Threads per row, and largest number of groups of eight numbers that a thread keeps in registers.
 #define ROW_THREADS 512
 #define ROW_EIGHTS 4
 
-// The larger of each of two pairs of numbers of half precision.
+// The elementwise maximum of two pairs of numbers in half precision.
 __device__ unsigned max_of_pairs(unsigned a, unsigned b) {
     unsigned max;
     asm("max.f16x2 %0, %1, %2;" : "=r"(max) : "r"(a), "r"(b));
@@ -171,9 +171,9 @@ __device__ float power_of_two(float x) {
     return y;
 }
 
-// Minus the probabilities take the place of the logits, in bf16: as wide, and with the range that small ones need. Those
-// of the blocks that are used are also written in full. Where a row is short enough threads hold it as it is, which
-// leaves room for more of them; else they read their numbers twice.
+// Minus the probabilities replace the logits, in bf16: it has the same width, and the range that small probabilities
+// need. Those of the blocks that are used are also written in single precision. Threads keep short rows in registers,
+// which leaves room for more of them. They read longer ones twice.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, 3)
     minus_probabilities_half(unsigned short* logits, float* blocks, const int* block_of, int k, int n) {
     const float LOG2_E = 1.44269504f;
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, 3)
         for (int c = threadIdx.x; c < n / 8; c += ROW_THREADS) put(c, row[c]);
         return;
     }
-    const unsigned NONE = 0xFC00FC00; // minus infinity, twice
+    const unsigned NONE = 0xFC00FC00; // two times minus infinity
     uint4 held[ROW_EIGHTS];
     unsigned max = NONE;
 #pragma unroll
@@ -232,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS, 3)
     }
 }
 
-// values = softmax(values), one block of threads for all.
+// values = softmax(values). One block.
 extern "C" __global__ void softmax(float* values, int n) {
     __shared__ float shared[32];
     float max = -INFINITY, sum = 0;
@@ -243,7 +243,7 @@ extern "C" __global__ void softmax(float* values, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = expf(values[i] - max) / sum;
 }
 
-// values = counts - (sum of counts) values: the derivative by the logits of a softmax.
+// values = counts - (sum of counts) values, the derivatives by the logits of a softmax. One block.
 extern "C" __global__ void softmax_gradient(float* values, const float* counts, int n) {
     __shared__ float shared[32];
     float sum = 0;

@@ -1,10 +1,6 @@
-#ifndef INFINITY
-#define INFINITY __int_as_float(0x7F800000)
-#endif
+// Layers of networks. Matrices are row-major, with one row per example.
 
-// Layers of networks. A matrix is row-major; a row is an example.
-
-// A number in [0, 1) of a seed and a place: three rounds of mixing (splitmix64), so that neighbours differ.
+// A uniform number in [0, 1) that depends on a seed and an index (splitmix64).
 __device__ float uniform_of(unsigned long long seed, unsigned long long place) {
     unsigned long long z = seed + place * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -18,35 +14,7 @@ __device__ float warp_sum(float x) {
     return x;
 }
 
-// The nearest bf16, ties to even; what is not a number stays none.
-__device__ unsigned short bf16_of(float x) {
-    if (x != x) return 0x7FC0;
-    unsigned bits = __float_as_uint(x);
-    return (unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
-
-// Two numbers as bf16, the first in the lower half.
-__device__ unsigned two_bf16(float x, float y) {
-    unsigned two;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
-    return two;
-}
-
-__device__ unsigned short half_of(float x) {
-    unsigned short half;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
-    return half;
-}
-
-// Numbers are written as they are, or as bf16.
-__device__ void write(float* out, float x) { *out = x; }
-__device__ void write(unsigned short* out, float x) { *out = bf16_of(x); }
-__device__ void write_four(float* out, float4 x) { *(float4*)out = x; }
-__device__ void write_four(unsigned short* out, float4 x) {
-    *(uint2*)out = make_uint2(two_bf16(x.x, x.y), two_bf16(x.z, x.w));
-}
-
-// out[r, col .. col + dim] = table[idxs[r]]; a warp for each row.
+// out[r, col .. col + dim] = table[idxs[r]]. One warp per row.
 extern "C" __global__ void gather_rows(float* __restrict__ out, int stride, int col, const float* __restrict__ table,
                                        const unsigned* __restrict__ idxs, int n, int dim) {
     int n_warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
@@ -58,7 +26,7 @@ extern "C" __global__ void gather_rows(float* __restrict__ out, int stride, int 
     }
 }
 
-// table[idxs[r]] += rows[r, col .. col + dim], all idxs different; a warp for each row.
+// table[idxs[r]] += rows[r, col .. col + dim]. All idxs are distinct. One warp per row.
 extern "C" __global__ void add_to_rows(float* __restrict__ table, const unsigned* __restrict__ idxs,
                                        const float* __restrict__ rows, int stride, int col, int n, int dim) {
     int n_warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
@@ -70,7 +38,7 @@ extern "C" __global__ void add_to_rows(float* __restrict__ table, const unsigned
     }
 }
 
-// table[g] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim
+// table[g] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim.
 extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, int stride, int col, int size,
                                               int n_groups, int dim) {
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_groups * dim; at += gridDim.x * blockDim.x) {
@@ -81,39 +49,39 @@ extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, i
     }
 }
 
-// out[r, c] = table[rows[r], columns[c]], of rows of `stride` numbers; a block for each row.
+// out[r, c] = table[rows[r], columns[c]], where rows of the table have `stride` elements. One block per row.
 extern "C" __global__ void gather_square(float* out, const float* table, const unsigned* rows, const unsigned* columns,
                                          int n, int stride) {
     const float* row = table + (long long)rows[blockIdx.x] * stride;
     for (int c = threadIdx.x; c < n; c += blockDim.x) out[(long long)blockIdx.x * n + c] = row[columns[c]];
 }
 
-// table[idxs[r], idxs[c]] += values[r, c], all idxs different
+// table[idxs[r], idxs[c]] += values[r, c]. All idxs are distinct. One block per row.
 extern "C" __global__ void add_to_square(float* table, const float* values, const unsigned* idxs, int n, int stride) {
     float* row = table + (long long)idxs[blockIdx.x] * stride;
     for (int c = threadIdx.x; c < n; c += blockDim.x) row[idxs[c]] += values[(long long)blockIdx.x * n + c];
 }
 
-// dropout(relu(x)) of the number at a place.
+// dropout(relu(x)) of the element with index `place`.
 __device__ float dropped_relu(float x, float rate, unsigned long long seed, unsigned long long place) {
     float y = fmaxf(x, 0.0f);
     if (rate > 0.0f) y = uniform_of(seed, place) < rate ? 0.0f : y * (1.0f / (1.0f - rate));
     return y;
 }
 
-// x = dropout(relu(x + bias))
+// x = dropout(relu(x + bias)).
 extern "C" __global__ void bias_relu(float* x, const float* bias, int n, int dim, float rate,
                                      unsigned long long seed) {
-    // Division by 32 bits: numbers of 64 take ten times as long.
+    // 64-bit division would take ten times as long.
     for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < (unsigned)n * dim; at += gridDim.x * blockDim.x)
         x[at] = dropped_relu(x[at] + bias[at % (unsigned)dim], rate, seed, at);
 }
 
-// The sums of columns are made in two steps, of parts of ROWS_OF_PART rows each, so that they always come in the same order.
+// Column sums take two steps, so that they are always added in the same order: parts of ROWS_OF_PART rows come first.
 #define ROWS_OF_PART 16
 
-// A thread has four columns of every fourth row of a part, or as many of them as there are: 64 x 4 threads go over 256
-// columns at a time. Rows of a multiple of four begin where four numbers can be read at once.
+// A thread has up to four columns of every fourth row of a part, so 64 x 4 threads cover 256 columns at a time. If the
+// length of a row is a multiple of four, its columns are aligned for float4.
 struct OwnColumns {
     int first, n;
     bool is_whole;
@@ -152,7 +120,7 @@ __device__ float4 where_positive(float4 y, float4 x) {
                        y.w > 0.0f ? x.w : 0.0f);
 }
 
-// out = the sums of columns over the rows of a part. All threads must come here.
+// out = the column sums over the rows of a part. All threads must call this.
 __device__ void sum_part(float* out, int begin, int dim, float4 sum, float (*sums)[256]) {
     *(float4*)&sums[threadIdx.y][threadIdx.x * 4] = sum;
     __syncthreads();
@@ -162,7 +130,7 @@ __device__ void sum_part(float* out, int begin, int dim, float4 sum, float (*sum
     __syncthreads();
 }
 
-// d_z = scale * d_y where y > 0, else 0; partial[p] = the column sums of d_z of part p.
+// d_z = scale * d_y where y > 0, else 0. partial[p] = the column sums of d_z over part p.
 template <class Number>
 __device__ void relu_backward_as(Number* __restrict__ d_z, float* __restrict__ partial, const float* __restrict__ y,
                                  const float* __restrict__ d_y, int n, int dim, float scale) {
@@ -194,7 +162,7 @@ extern "C" __global__ void relu_backward_bf16(unsigned short* d_z, float* partia
     relu_backward_as(d_z, partial, y, d_y, n, dim, scale);
 }
 
-// out += the sums of `dim` columns from `first` on of n rows of `stride` numbers; 32 x 32 threads.
+// out += the sums over n rows of `dim` columns from `first` on. Rows have `stride` elements. 32 x 32 threads.
 extern "C" __global__ void add_column_sums(float* out, const float* partial, int n, int stride, int first, int dim) {
     __shared__ float sums[32][33];
     int c = blockIdx.x * 32 + threadIdx.x;
@@ -209,27 +177,7 @@ extern "C" __global__ void add_column_sums(float* out, const float* partial, int
     out[c] += sum;
 }
 
-// How many times four numbers can be read at a time: none unless they lie at a multiple of 16 bytes.
-__device__ long long fours(const float* x, long long n) { return (unsigned long long)x % 16 == 0 ? n / 4 : 0; }
-
-extern "C" __global__ void to_half(unsigned short* out, const float* x, long long n) {
-    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
-    for (long long at = first; at < fours(x, n); at += step) {
-        float4 four = ((const float4*)x)[at];
-        unsigned low = half_of(four.x) | (unsigned)half_of(four.y) << 16;
-        unsigned high = half_of(four.z) | (unsigned)half_of(four.w) << 16;
-        ((uint2*)out)[at] = make_uint2(low, high);
-    }
-    for (long long at = 4 * fours(x, n) + first; at < n; at += step) out[at] = half_of(x[at]);
-}
-
-extern "C" __global__ void to_bf16(unsigned short* out, const float* x, long long n) {
-    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
-    for (long long at = first; at < fours(x, n); at += step) write_four(out + 4 * at, ((const float4*)x)[at]);
-    for (long long at = 4 * fours(x, n) + first; at < n; at += step) out[at] = bf16_of(x[at]);
-}
-
-// out[r] = scale[r] x[r]; both may be the same.
+// out[r] = scale[r] x[r]. out and x may be the same.
 template <class Number>
 __device__ void scale_rows_as(Number* out, const float* x, const float* scale, int n, int dim) {
     unsigned first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;

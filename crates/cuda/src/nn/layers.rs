@@ -1,155 +1,190 @@
-//! Layers of networks: rows of numbers in, rows of numbers out.
+//! Rows of numbers: gathering, scattering and summing them, biases and the ReLU.
 
-use crate::device::{for_each, grid, launch};
-use crate::{Array, CudaError, Derivative, Device};
-use cudarc::driver::PushKernelArg;
+use super::formats::Derivative;
+use crate::device::{
+    Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps,
+};
+use cudarc::driver::LaunchConfig;
+use half::bf16;
 use std::ops::Range;
 
-/// Some columns of rows of `stride` numbers each.
+/// Consecutive columns of a matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
-    /// The length of a row.
+    /// Length of a row of the matrix.
     pub stride: usize,
-    /// The first column.
+    /// Index of the first column.
     pub first: usize,
 }
 
 impl Columns {
-    /// All columns of rows of this length.
+    /// All columns of a matrix with rows of this length.
     pub fn all(stride: usize) -> Columns {
         Columns { stride, first: 0 }
     }
+
+    /// Panics unless these are `dim` columns of `n` rows of an array of `len` elements.
+    #[track_caller]
+    fn check(self, name: &str, len: usize, (n, dim): (usize, usize)) {
+        let Columns { stride, first } = self;
+        at_least(name, len, n * stride);
+        assert!(
+            first + dim <= stride,
+            "columns {first}..{} of `{name}` are out of bounds of rows of {stride} elements",
+            first + dim
+        );
+    }
 }
 
-/// Rows in groups of the same size, one after the other.
+/// Consecutive groups of rows, all of the same size.
 #[derive(Clone, Copy, Debug)]
 pub struct RowGroups {
-    /// How many groups there are.
+    /// Number of groups.
     pub n: usize,
-    /// How many rows are in each.
+    /// Number of rows per group.
     pub size: usize,
 }
 
 impl Device {
-    /// Copies the rows `idxs` of a table of `dim` columns, which lies at `table` of an array, to columns of `out`.
+    /// Copies the rows `idxs` of a table with `dim` columns to columns of `out`.
     pub fn gather_rows(
         &self,
-        out: (&mut Array<f32>, Columns),
-        table: (&Array<f32>, Range<usize>),
-        idxs: (&Array<u32>, Range<usize>),
+        (out, columns): (&mut Array<f32>, Columns),
+        (table, table_range): (&Array<f32>, Range<usize>),
+        (idxs, idx_range): (&Array<u32>, Range<usize>),
         (n, dim): (usize, usize),
     ) -> Result<(), CudaError> {
-        let (out, Columns { stride, first }) = out;
-        assert!(
-            first + dim <= stride && n * stride <= out.len() && n <= idxs.1.len(),
-            "whole rows"
-        );
-        let table = table.0.at(table.1);
-        let config = warps(n);
-        let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
-        let idxs = idxs.0.at(idxs.1);
-        launch!(self, "gather_rows", config, &mut out.0, &stride, &first, &table, &idxs, &n, &dim)
-    }
-
-    /// Adds columns of rows to the rows `idxs` of a table, which are all different.
-    pub fn add_to_rows(
-        &self,
-        table: (&mut Array<f32>, Range<usize>),
-        idxs: (&Array<u32>, Range<usize>),
-        rows: (&Array<f32>, Columns),
-        (n, dim): (usize, usize),
-    ) -> Result<(), CudaError> {
-        let (rows, Columns { stride, first }) = rows;
-        assert!(
-            first + dim <= stride && n * stride <= rows.len() && n <= idxs.1.len(),
-            "whole rows"
-        );
-        let mut table = table.0.at_mut(table.1);
-        let config = warps(n);
-        let (stride, first, n, dim) = (stride as i32, first as i32, n as i32, dim as i32);
-        let idxs = idxs.0.at(idxs.1);
-        launch!(self, "add_to_rows", config, &mut table, &idxs, &rows.0, &stride, &first, &n, &dim)
-    }
-
-    /// Adds the sum of each group of rows to a row of a table.
-    pub fn add_sums_of_groups(
-        &self,
-        table: (&mut Array<f32>, Range<usize>),
-        rows: (&Array<f32>, Columns),
-        groups: RowGroups,
-        dim: usize,
-    ) -> Result<(), CudaError> {
-        let (rows, Columns { stride, first }) = rows;
-        assert!(first + dim <= stride && groups.n * groups.size * stride <= rows.len(), "rows");
-        assert!(groups.n * dim <= table.1.len(), "a row for each group");
-        let mut table = table.0.at_mut(table.1);
-        let config = for_each(groups.n * dim);
-        let (stride, first, dim) = (stride as i32, first as i32, dim as i32);
-        let (n, size) = (groups.n as i32, groups.size as i32);
-        launch!(
+        columns.check("out", out.len(), (n, dim));
+        at_least("idxs", idx_range.len(), n);
+        kernels::gather_rows(
             self,
-            "add_sums_of_groups",
-            config,
-            &mut table,
-            &rows.0,
-            &stride,
-            &first,
-            &size,
-            &n,
-            &dim
+            warps(n),
+            out.all_mut(),
+            int(columns.stride),
+            int(columns.first),
+            table.at(table_range),
+            idxs.at(idx_range),
+            int(n),
+            int(dim),
         )
     }
 
-    /// Copies some rows and columns of a table, whose rows are `stride` long, to `out`: those of the numbers `rows` and 0 to
-    /// n of `idxs`.
+    /// Adds columns of `rows` to the rows `idxs` of a table with `dim` columns. The indices are distinct.
+    pub fn add_to_rows(
+        &self,
+        (table, table_range): (&mut Array<f32>, Range<usize>),
+        (idxs, idx_range): (&Array<u32>, Range<usize>),
+        (rows, columns): (&Array<f32>, Columns),
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        columns.check("rows", rows.len(), (n, dim));
+        at_least("idxs", idx_range.len(), n);
+        kernels::add_to_rows(
+            self,
+            warps(n),
+            table.at_mut(table_range),
+            idxs.at(idx_range),
+            rows.all(),
+            int(columns.stride),
+            int(columns.first),
+            int(n),
+            int(dim),
+        )
+    }
+
+    /// Adds the sum of the rows of each group to the group's row of a table with `dim` columns.
+    pub fn add_sums_of_groups(
+        &self,
+        (table, table_range): (&mut Array<f32>, Range<usize>),
+        (rows, columns): (&Array<f32>, Columns),
+        groups: RowGroups,
+        dim: usize,
+    ) -> Result<(), CudaError> {
+        columns.check("rows", rows.len(), (groups.n * groups.size, dim));
+        at_least("table", table_range.len(), groups.n * dim);
+        check_n_elements(groups.n * dim);
+        kernels::add_sums_of_groups(
+            self,
+            for_each(groups.n * dim),
+            table.at_mut(table_range),
+            rows.all(),
+            int(columns.stride),
+            int(columns.first),
+            int(groups.size),
+            int(groups.n),
+            int(dim),
+        )
+    }
+
+    /// Copies the rows `idxs[rows]` and the columns `idxs[..n]` of a table to `out`. The rows of the table have
+    /// `stride` elements.
     pub fn gather_square(
         &self,
         out: &mut Array<f32>,
-        table: (&Array<f32>, Range<usize>),
+        (table, table_range): (&Array<f32>, Range<usize>),
         idxs: &Array<u32>,
         rows: Range<usize>,
         (n, stride): (usize, usize),
     ) -> Result<(), CudaError> {
-        assert!(n <= idxs.len() && rows.len() * n <= out.len(), "whole rows");
-        let (config, table) = (of_rows(rows.len(), n), table.0.at(table.1));
-        let (n, stride) = (n as i32, stride as i32);
-        let rows = idxs.at(rows);
-        launch!(self, "gather_square", config, &mut out.0, &table, &rows, &idxs.0, &n, &stride)
+        at_least("idxs", idxs.len(), n);
+        at_least("out", out.len(), rows.len() * n);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        kernels::gather_square(
+            self,
+            one_block_per_row(rows.len(), n),
+            out.all_mut(),
+            table.at(table_range),
+            idxs.at(rows),
+            idxs.all(),
+            int(n),
+            int(stride),
+        )
     }
 
-    /// Adds n × n values to the rows and columns `idxs` of a table, which are all different.
+    /// Adds n × n values to the rows and columns `idxs[..n]` of a table. The indices are distinct, and the rows of the
+    /// table have `stride` elements.
     pub fn add_to_square(
         &self,
-        table: (&mut Array<f32>, Range<usize>),
+        (table, table_range): (&mut Array<f32>, Range<usize>),
         values: &Array<f32>,
         idxs: &Array<u32>,
         (n, stride): (usize, usize),
     ) -> Result<(), CudaError> {
-        assert!(n <= idxs.len() && n * n <= values.len(), "whole rows");
-        let (config, mut table) = (of_rows(n, n), table.0.at_mut(table.1));
-        let (n, stride) = (n as i32, stride as i32);
-        launch!(self, "add_to_square", config, &mut table, &values.0, &idxs.0, &n, &stride)
+        at_least("idxs", idxs.len(), n);
+        at_least("values", values.len(), n * n);
+        if n == 0 {
+            return Ok(());
+        }
+        kernels::add_to_square(
+            self,
+            one_block_per_row(n, n),
+            table.at_mut(table_range),
+            values.all(),
+            idxs.all(),
+            int(n),
+            int(stride),
+        )
     }
 
-    /// x ─▶ D(ReLU(x + bias)) of n rows; D drops numbers with probability `rate`, by the seed.
+    /// x ─▶ D(ReLU(x + bias)) for n rows, where D is dropout with this rate and seed.
     pub fn bias_relu(
         &self,
         x: &mut Array<f32>,
-        bias: (&Array<f32>, Range<usize>),
+        (bias, bias_range): (&Array<f32>, Range<usize>),
         n: usize,
         (rate, seed): (f32, u64),
     ) -> Result<(), CudaError> {
-        let dim = bias.1.len();
-        assert!(n * dim <= x.len(), "whole rows");
-        let bias = bias.0.at(bias.1);
-        assert!(n * dim < 1 << 31, "so many that 32 bits count them");
-        let config = for_each(n * dim);
-        let (n, dim) = (n as i32, dim as i32);
-        launch!(self, "bias_relu", config, &mut x.0, &bias, &n, &dim, &rate, &seed)
+        let dim = bias_range.len();
+        at_least("x", x.len(), n * dim);
+        check_n_elements(n * dim);
+        let (config, bias) = (for_each(n * dim), bias.at(bias_range));
+        kernels::bias_relu(self, config, x.all_mut(), bias, int(n), int(dim), rate, seed)
     }
 
-    /// The derivative before a ReLU with value y, of n rows: `scale` · d_y where y > 0; and its column sums, which are
-    /// added to `bias`. `partial` is scratch.
+    /// Derivatives by the input of a ReLU with output y, for n rows: `scale` · `d_y` where y > 0, else 0. Their column
+    /// sums are added to the gradient of the bias. `partial` is scratch.
     pub fn relu_backward<T: Derivative>(
         &self,
         d_z: &mut Array<T>,
@@ -160,102 +195,89 @@ impl Device {
         partial: &mut Array<f32>,
     ) -> Result<(), CudaError> {
         let (dim, n_parts) = (bias.len(), n.div_ceil(ROWS_OF_PART));
-        assert!(n * dim <= d_z.len().min(y.len()).min(d_y.len()), "whole rows");
+        at_least("d_z", d_z.len(), n * dim);
+        at_least("y", y.len(), n * dim);
+        at_least("d_y", d_y.len(), n * dim);
         if n == 0 {
             return Ok(());
         }
         self.reserve(partial, n_parts * dim)?;
-        let config = grid((n_parts, 1, 1), (64, 4));
-        let (n, dim) = (n as i32, dim as i32);
-        launch!(
+        T::RELU_BACKWARD(
             self,
-            T::RELU_BACKWARD,
-            config,
-            &mut d_z.0,
-            &mut partial.0,
-            &y.0,
-            &d_y.0,
-            &n,
-            &dim,
-            &scale
+            grid((n_parts, 1, 1), (64, 4)),
+            d_z.all_mut(),
+            partial.all_mut(),
+            y.all(),
+            d_y.all(),
+            int(n),
+            int(dim),
+            scale,
         )?;
-        self.add_column_sums((gradient, bias.clone()), partial, n_parts, Columns::all(bias.len()))
+        self.add_column_sums((gradient, bias), partial, n_parts, Columns::all(dim))
     }
 
-    /// Adds the sums of some columns of n rows.
-    ///
-    /// # Panics
-    /// If there are not so many rows or columns.
+    /// Adds the sums over n rows of some columns of x to `out`. There are as many columns as elements of `out`.
     pub fn add_column_sums(
         &self,
-        out: (&mut Array<f32>, Range<usize>),
+        (out, out_range): (&mut Array<f32>, Range<usize>),
         x: &Array<f32>,
         n: usize,
         columns: Columns,
     ) -> Result<(), CudaError> {
-        let dim = out.1.len();
-        assert!(n * columns.stride <= x.len() && columns.first + dim <= columns.stride, "rows");
-        let mut out = out.0.at_mut(out.1);
-        let config = grid((dim.div_ceil(32), 1, 1), (32, 32));
-        let (n, dim) = (n as i32, dim as i32);
-        let (stride, first) = (columns.stride as i32, columns.first as i32);
-        launch!(self, "add_column_sums", config, &mut out, &x.0, &n, &stride, &first, &dim)
+        let dim = out_range.len();
+        columns.check("x", x.len(), (n, dim));
+        kernels::add_column_sums(
+            self,
+            grid((dim.div_ceil(32), 1, 1), (32, 32)),
+            out.at_mut(out_range),
+            x.all(),
+            int(n),
+            int(columns.stride),
+            int(columns.first),
+            int(dim),
+        )
     }
 
-    /// The nearest number of half precision of each.
-    pub fn to_half(&self, out: &mut Array<u16>, x: &Array<f32>, n: usize) -> Result<(), CudaError> {
-        assert!(n <= out.len() && n <= x.len(), "a place for each number");
-        let (config, n) = (for_each(n / 4), n as i64);
-        launch!(self, "to_half", config, &mut out.0, &x.0, &n)
-    }
-
-    /// The nearest bf16 of each of n rows times a factor of its own.
-    pub fn scaled_to_bf16(
-        &self,
-        out: &mut Array<u16>,
-        x: &Array<f32>,
-        factors: &Array<f32>,
-        (n, dim): (usize, usize),
-    ) -> Result<(), CudaError> {
-        assert!(n * dim <= out.len().min(x.len()) && n <= factors.len(), "whole rows");
-        let (config, n, dim) = (for_each(n * dim / 4), n as i32, dim as i32);
-        launch!(self, "scaled_to_bf16", config, &mut out.0, &x.0, &factors.0, &n, &dim)
-    }
-
-    /// Multiplies each of n rows by a factor of its own.
+    /// Multiplies each of n rows by its factor.
     pub fn scale_rows(
         &self,
         x: &mut Array<f32>,
         factors: &Array<f32>,
         (n, dim): (usize, usize),
     ) -> Result<(), CudaError> {
-        assert!(n * dim <= x.len() && n <= factors.len(), "whole rows");
-        let (config, n, dim) = (for_each(n * dim / 4), n as i32, dim as i32);
-        launch!(self, "scale_rows", config, &mut x.0, &factors.0, &n, &dim)
+        at_least("x", x.len(), n * dim);
+        at_least("factors", factors.len(), n);
+        check_n_elements(n * dim);
+        let config = for_each(n * dim / 4);
+        kernels::scale_rows(self, config, x.all_mut(), factors.all(), int(n), int(dim))
     }
 
-    /// The nearest bf16 of each number of a part of an array.
-    pub fn to_bf16(
+    /// Multiplies each of n rows by its factor and rounds the products to bf16.
+    pub fn scaled_to_bf16(
         &self,
-        out: &mut Array<u16>,
-        x: (&Array<f32>, Range<usize>),
+        out: &mut Array<bf16>,
+        x: &Array<f32>,
+        factors: &Array<f32>,
+        (n, dim): (usize, usize),
     ) -> Result<(), CudaError> {
-        let n = x.1.len();
-        assert!(n <= out.len(), "a place for each number");
-        let (config, n, x) = (for_each(n / 4), n as i64, x.0.at(x.1));
-        launch!(self, "to_bf16", config, &mut out.0, &x, &n)
+        at_least("out", out.len(), n * dim);
+        at_least("x", x.len(), n * dim);
+        at_least("factors", factors.len(), n);
+        check_n_elements(n * dim);
+        let (config, out, factors) = (for_each(n * dim / 4), out.all_mut(), factors.all());
+        kernels::scaled_to_bf16(self, config, out, x.all(), factors, int(n), int(dim))
     }
 }
 
-/// How many rows' sums are made at a time; the kernels have the same number.
-pub(crate) const ROWS_OF_PART: usize = 16;
+/// Number of rows whose column sums a block of threads computes. The kernels define the same constant.
+pub(super) const ROWS_OF_PART: usize = 16;
 
-/// A block of threads for each row of n numbers.
-fn of_rows(n_rows: usize, n: usize) -> cudarc::driver::LaunchConfig {
-    grid((n_rows.max(1), 1, 1), (n.next_multiple_of(32).clamp(32, 512), 1))
+/// Panics if a kernel that numbers the elements of its arrays in 32 bits cannot take this many.
+#[track_caller]
+pub(super) fn check_n_elements(n: usize) {
+    assert!(n < 1 << 31, "the number of elements must be below 2^31, got {n}");
 }
 
-/// A warp for each row.
-pub(crate) fn warps(n: usize) -> cudarc::driver::LaunchConfig {
-    grid((n.div_ceil(8).max(1), 1, 1), (256, 1))
+fn one_block_per_row(n_rows: usize, n: usize) -> LaunchConfig {
+    grid((n_rows, 1, 1), (n.next_multiple_of(32).clamp(32, 512), 1))
 }

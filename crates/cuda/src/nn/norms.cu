@@ -1,7 +1,7 @@
 // The layer norm at the end of a residual layer.
 
-// The layer norm of a + dropout(relu(b + bias)), of which the latter takes the place of b: a warp for each row.
-extern "C" __global__ void norm_of_sum(float* __restrict__ out, float* __restrict__ normalised,
+// The layer norm of a + y with y = dropout(relu(b + bias)), which replaces b. One warp per row.
+extern "C" __global__ void norm_of_sum(float* __restrict__ out, float* __restrict__ normalized,
                                        float* __restrict__ inverse_deviation, const float* __restrict__ a,
                                        float* __restrict__ b, const float* __restrict__ bias,
                                        const float* __restrict__ gain, const float* __restrict__ offset, int n,
@@ -27,17 +27,17 @@ extern "C" __global__ void norm_of_sum(float* __restrict__ out, float* __restric
 #pragma unroll 8
     for (int c = lane; c < dim; c += 32) {
         float x = (a[at + c] + b[at + c] - mean) * inverse;
-        normalised[at + c] = x;
+        normalized[at + c] = x;
         out[at + c] = x * gain[c] + offset[c];
     }
 }
 
-// Back through the norm of a + y to the sum, and through the ReLU that y came from to d_z, by d_out; and the derivatives
-// of bias, gain and offset of each part, one after the other in partial[p]. First a warp finds what the columns of a row
-// have in common.
+// Given d_out, the derivatives by a + y (d_sum) and by the input of the ReLU of y (d_z). partial[p] has the derivatives
+// of bias, gain and offset over part p, one after the other. First, one warp per row computes the sums over its
+// columns.
 template <class Number>
 __device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__ d_z, float* __restrict__ partial,
-                                 const float* __restrict__ d_out, const float* __restrict__ normalised,
+                                 const float* __restrict__ d_out, const float* __restrict__ normalized,
                                  const float* __restrict__ inverse_deviation, const float* __restrict__ y,
                                  const float* __restrict__ gain, int n, int dim, float scale) {
     __shared__ __align__(16) float sums[4][256];
@@ -51,7 +51,7 @@ __device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__
         for (int c = lane; c < dim; c += 32) {
             float d = d_out[at + c] * gain[c];
             mean += d;
-            slope += d * normalised[at + c];
+            slope += d * normalized[at + c];
         }
         mean = warp_sum(mean) / dim, slope = warp_sum(slope) / dim;
         if (lane == 0) means[r - first] = mean, slopes[r - first] = slope;
@@ -60,14 +60,14 @@ __device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__
     for (int begin = 0; begin < dim; begin += 256) {
         OwnColumns of = columns_from(begin, dim);
         float4 d_bias = make_float4(0, 0, 0, 0), d_gain = d_bias, d_offset = d_bias, g = d_bias;
-        // The gain lies anywhere among the weights.
+        // The gain is not aligned for float4.
         if (of.n > 0) g = read_columns(gain, {of.first, of.n, false});
 #pragma unroll
         for (int i = 0; i < ROWS_OF_PART; i += 4) {
             int r = first + i + threadIdx.y;
             if (r >= last || of.n <= 0) continue;
             long long at = (long long)r * dim;
-            float4 d = read_columns(d_out + at, of), x = read_columns(normalised + at, of);
+            float4 d = read_columns(d_out + at, of), x = read_columns(normalized + at, of);
             float mean = means[i + threadIdx.y], slope = slopes[i + threadIdx.y];
             float4 by_sum = make_float4(d.x * g.x - mean - x.x * slope, d.y * g.y - mean - x.y * slope,
                                         d.z * g.z - mean - x.z * slope, d.w * g.w - mean - x.w * slope);
@@ -86,14 +86,14 @@ __device__ void norm_backward_as(float* __restrict__ d_sum, Number* __restrict__
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4)
-    norm_backward(float* d_sum, float* d_z, float* partial, const float* d_out, const float* normalised,
+    norm_backward(float* d_sum, float* d_z, float* partial, const float* d_out, const float* normalized,
                   const float* inverse_deviation, const float* y, const float* gain, int n, int dim, float scale) {
-    norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
+    norm_backward_as(d_sum, d_z, partial, d_out, normalized, inverse_deviation, y, gain, n, dim, scale);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4)
-    norm_backward_bf16(float* d_sum, unsigned short* d_z, float* partial, const float* d_out, const float* normalised,
+    norm_backward_bf16(float* d_sum, unsigned short* d_z, float* partial, const float* d_out, const float* normalized,
                        const float* inverse_deviation, const float* y, const float* gain, int n, int dim,
                        float scale) {
-    norm_backward_as(d_sum, d_z, partial, d_out, normalised, inverse_deviation, y, gain, n, dim, scale);
+    norm_backward_as(d_sum, d_z, partial, d_out, normalized, inverse_deviation, y, gain, n, dim, scale);
 }

@@ -1,4 +1,4 @@
-// AdamW with a gradient that is cut to a norm.
+// AdamW and plain SGD with gradient clipping.
 
 __device__ double block_sum_of_doubles(double x, double* shared) {
     for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
@@ -6,10 +6,10 @@ __device__ double block_sum_of_doubles(double x, double* shared) {
     __syncthreads();
     x = threadIdx.x < blockDim.x / 32 ? shared[threadIdx.x] : 0.0;
     for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(~0u, x, d);
-    return x; // of the first warp
+    return x; // valid in the first warp
 }
 
-// partial[b] = the sum of squares of a part
+// partial[b] = the sum of squares of part b.
 extern "C" __global__ void square_sums(double* partial, const float* x, long long n) {
     __shared__ double shared[32];
     double sum = 0;
@@ -23,8 +23,8 @@ extern "C" __global__ void square_sums(double* partial, const float* x, long lon
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// result[0] = the sum of ln p, result[1] = what the gradient is to be multiplied by: minus the share of a token, cut so
-// that the norm is at most `clip`; NaN if something is lost.
+// result[0] = the sum of ln p. result[1] = the factor of the gradient: minus per_token, scaled so that the norm is at
+// most `clip`. Both are NaN if one of them is not finite.
 extern "C" __global__ void step_scale(double* result, const double* partial, int n_partial, const double* log_probs,
                                       int n_sentences, double per_token, double clip) {
     __shared__ double shared[32];
@@ -41,7 +41,7 @@ extern "C" __global__ void step_scale(double* result, const double* partial, int
     result[1] = is_sound ? -per_token * (norm > clip ? clip / norm : 1.0) : nan("");
 }
 
-// The constants of a step.
+// Constants of a step.
 struct AdamW {
     float beta_1, beta_2, rest_1, rest_2, epsilon, kept, rate, root_scale;
 };
@@ -52,7 +52,7 @@ __device__ void adamw_of(float& weight, float& mean, float& square, float g, con
     weight = step.kept * weight - step.rate * mean / (sqrtf(square) * step.root_scale + step.epsilon);
 }
 
-// One step; none if the scale is lost.
+// One step of AdamW, unless the factor is NaN.
 extern "C" __global__ void adamw(float* weights, float* mean, float* square, const float* gradient, long long n,
                                  const double* result, float beta_1, float beta_2, float rest_1, float rest_2,
                                  float epsilon, float kept, float rate, float root_scale) {
@@ -71,4 +71,13 @@ extern "C" __global__ void adamw(float* weights, float* mean, float* square, con
     }
     for (long long at = n / 4 * 4 + first; at < n; at += step)
         adamw_of(weights[at], mean[at], square[at], gradient[at] * scale, constants);
+}
+
+// One step of SGD, unless the factor is NaN.
+extern "C" __global__ void sgd(float* weights, const float* gradient, long long n, const double* result, float rate) {
+    float scale = (float)(result[1] * rate);
+    if (!isfinite(scale)) return;
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
+         at += (long long)gridDim.x * blockDim.x)
+        weights[at] -= scale * gradient[at];
 }

@@ -1,17 +1,15 @@
-//! AdamW with a gradient that is cut to a norm.
+//! AdamW and plain SGD with gradient clipping.
 
-use crate::device::{for_each, grid, launch};
-use crate::{Array, CudaError, Device};
-use cudarc::driver::PushKernelArg;
+use crate::device::{Array, CudaError, Device, at_least, exactly, for_each, grid, int, kernels};
 
-/// The constants of one step; see `latens_nn::AdamW`.
+/// Constants of one step of AdamW; see `latens_nn::AdamW`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWStep {
     /// β₁ and β₂.
     pub betas: (f64, f64),
     /// ε.
     pub epsilon: f64,
-    /// 1 − η λ.
+    /// 1 − η λ, where η is the learning rate and λ the weight decay.
     pub kept: f64,
     /// η/(1 − β₁ᵗ).
     pub rate: f64,
@@ -19,35 +17,33 @@ pub struct AdamWStep {
     pub root_scale: f64,
 }
 
-/// Σ ln p of a mini-batch, and what its gradient is multiplied by, on the device.
+/// Σ ln p of a mini-batch and the factor of its gradient, on the device.
 #[derive(Debug)]
 pub struct StepResult {
     partial: Array<f64>,
+    /// Σ ln p, then the factor.
     result: Array<f64>,
 }
 
-/// How many partial sums of squares there are.
+/// Number of partial sums of squares.
 const N_PARTIAL: usize = 512;
 
 impl StepResult {
-    /// Room for the result of a step.
+    /// Memory for the result of a step.
     pub fn new(device: &Device) -> Result<StepResult, CudaError> {
         Ok(StepResult { partial: device.zeros(N_PARTIAL)?, result: device.zeros(2)? })
     }
 
-    pub(crate) fn array(&self) -> &Array<f64> {
-        &self.result
-    }
-
-    /// Σ ln p of the last step, when it is done; NaN if it was lost, and then the step was not taken.
+    /// Waits for the last step and returns its Σ ln p. NaN if that or the gradient is not finite; then the optimizer has
+    /// not changed the weights.
     pub fn log_prob(&self, device: &Device) -> Result<f64, CudaError> {
         Ok(device.download(&self.result)?[0])
     }
 }
 
 impl Device {
-    /// Sums ln p of sentences, and finds what to multiply the gradient by: the share of one token, and such that the
-    /// norm is at most `clip`.
+    /// Computes Σ ln p over sentences and the factor of the gradient: −`per_token`, scaled further if the norm would
+    /// exceed `clip`.
     pub fn step_scale(
         &self,
         result: &mut StepResult,
@@ -55,27 +51,25 @@ impl Device {
         (log_probs, n_sentences): (&Array<f64>, usize),
         (per_token, clip): (f64, f64),
     ) -> Result<(), CudaError> {
-        assert!(n_sentences <= log_probs.len(), "a number for each sentence");
+        at_least("log_probs", log_probs.len(), n_sentences);
         let StepResult { partial, result } = result;
-        let (config, n) = (grid((N_PARTIAL, 1, 1), (256, 1)), gradient.len() as i64);
-        launch!(self, "square_sums", config, &mut partial.0, &gradient.0, &n)?;
-        let (n_partial, n_sentences) = (N_PARTIAL as i32, n_sentences as i32);
-        let config = grid((1, 1, 1), (512, 1));
-        launch!(
+        let config = grid((N_PARTIAL, 1, 1), (256, 1));
+        let n = gradient.len() as i64;
+        kernels::square_sums(self, config, partial.all_mut(), gradient.all(), n)?;
+        kernels::step_scale(
             self,
-            "step_scale",
-            config,
-            &mut result.0,
-            &partial.0,
-            &n_partial,
-            &log_probs.0,
-            &n_sentences,
-            &per_token,
-            &clip
+            grid((1, 1, 1), (512, 1)),
+            result.all_mut(),
+            partial.all(),
+            int(N_PARTIAL),
+            log_probs.all(),
+            int(n_sentences),
+            per_token,
+            clip,
         )
     }
 
-    /// One step, unless its result is lost.
+    /// One step of AdamW. It changes nothing if the result is NaN.
     pub fn adamw(
         &self,
         (weights, mean, square): (&mut Array<f32>, &mut Array<f32>, &mut Array<f32>),
@@ -84,40 +78,48 @@ impl Device {
         step: &AdamWStep,
     ) -> Result<(), CudaError> {
         let n = weights.len();
-        assert!(n == mean.len() && n == square.len() && n == gradient.len(), "one for each weight");
-        let config = for_each(n);
+        exactly("mean", mean.len(), n);
+        exactly("square", square.len(), n);
+        exactly("gradient", gradient.len(), n);
         let (beta_1, beta_2) = step.betas;
-        let n = n as i64;
-        let constants = [
-            beta_1,
-            beta_2,
-            1.0 - beta_1,
-            1.0 - beta_2,
-            step.epsilon,
-            step.kept,
-            step.rate,
-            step.root_scale,
-        ]
-        .map(|constant| constant as f32);
-        let [beta_1, beta_2, rest_1, rest_2, epsilon, kept, rate, root_scale] = constants;
-        launch!(
+        kernels::adamw(
             self,
-            "adamw",
-            config,
-            &mut weights.0,
-            &mut mean.0,
-            &mut square.0,
-            &gradient.0,
-            &n,
-            &result.result.0,
-            &beta_1,
-            &beta_2,
-            &rest_1,
-            &rest_2,
-            &epsilon,
-            &kept,
-            &rate,
-            &root_scale
+            for_each(n),
+            weights.all_mut(),
+            mean.all_mut(),
+            square.all_mut(),
+            gradient.all(),
+            n as i64,
+            result.result.all(),
+            beta_1 as f32,
+            beta_2 as f32,
+            (1.0 - beta_1) as f32,
+            (1.0 - beta_2) as f32,
+            step.epsilon as f32,
+            step.kept as f32,
+            step.rate as f32,
+            step.root_scale as f32,
+        )
+    }
+
+    /// One step of plain SGD with learning rate `rate`. It changes nothing if the result is NaN.
+    pub fn sgd(
+        &self,
+        weights: &mut Array<f32>,
+        gradient: &Array<f32>,
+        result: &StepResult,
+        rate: f64,
+    ) -> Result<(), CudaError> {
+        let n = weights.len();
+        exactly("gradient", gradient.len(), n);
+        kernels::sgd(
+            self,
+            for_each(n),
+            weights.all_mut(),
+            gradient.all(),
+            n as i64,
+            result.result.all(),
+            rate as f32,
         )
     }
 }
