@@ -285,7 +285,8 @@ mod tests {
     }
 
     fn parameter(text: &str) -> String {
-        let words: Vec<_> = text.split_whitespace().filter(|word| *word != "__restrict__").collect();
+        let words: Vec<_> =
+            text.split_whitespace().filter(|word| *word != "__restrict__").collect();
         let text = words.join(" ");
         // Some kernels read `u32::MAX` as -1, and a `Part` is three numbers.
         text.replace("const int*", "const unsigned*").replace("const Part*", "const unsigned*")

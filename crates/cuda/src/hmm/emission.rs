@@ -250,7 +250,14 @@ impl Emissions {
             is_fast(precision),
         )?;
         let (config, d_bias) = (warps(self.n_slots), gradient.at_mut(bias));
-        kernels::emission_to_bias(device, config, d_bias, derivatives.all(), int(self.n_slots), int(k))
+        kernels::emission_to_bias(
+            device,
+            config,
+            d_bias,
+            derivatives.all(),
+            int(self.n_slots),
+            int(k),
+        )
     }
 
     /// Panics unless `table` has k numbers per slot.

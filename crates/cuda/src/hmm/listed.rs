@@ -86,7 +86,14 @@ impl Device {
     ) -> Result<(), CudaError> {
         let n = listed.n_places();
         at_least("out", out.len(), n);
-        kernels::gather_listed(self, for_each(n), out.all_mut(), values.all(), listed.states(), int(n))
+        kernels::gather_listed(
+            self,
+            for_each(n),
+            out.all_mut(),
+            values.all(),
+            listed.states(),
+            int(n),
+        )
     }
 
     /// Copies the values of each list to the places of its states in a row of n numbers. Other numbers stay as they are.

@@ -54,7 +54,8 @@ impl Device {
         (n_rows, n): (usize, usize),
     ) -> Result<(), CudaError> {
         at_least("logits", logits.len(), n_rows * n);
-        let (config, out) = (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
+        let (config, out) =
+            (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
         kernels::row_log_sums(self, config, out, logits.all(), int(n))
     }
 
@@ -67,7 +68,8 @@ impl Device {
     ) -> Result<(), CudaError> {
         check_eights("n", n);
         at_least("logits", logits.len(), n_rows * n);
-        let (config, out) = (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
+        let (config, out) =
+            (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
         kernels::row_log_sums_half(self, config, out, logits.all(), int(n))
     }
 

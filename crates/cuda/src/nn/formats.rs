@@ -59,8 +59,17 @@ pub(super) mod sealed {
     type Out<'a, T> = ViewMut<'a, T>;
 
     /// The kernel [`kernels::relu_backward`] for derivatives of type `T`.
-    type ReluBackward<T> =
-        fn(&Device, LaunchConfig, Out<'_, T>, Out<'_, f32>, In<'_>, In<'_>, i32, i32, f32) -> Launched;
+    type ReluBackward<T> = fn(
+        &Device,
+        LaunchConfig,
+        Out<'_, T>,
+        Out<'_, f32>,
+        In<'_>,
+        In<'_>,
+        i32,
+        i32,
+        f32,
+    ) -> Launched;
 
     /// The kernel [`kernels::norm_backward`] for derivatives of type `T`.
     type NormBackward<T> = fn(

@@ -1,9 +1,7 @@
 //! Rows of numbers: gathering, scattering and summing them, biases and the ReLU.
 
 use super::formats::Derivative;
-use crate::device::{
-    Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps,
-};
+use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps};
 use cudarc::driver::LaunchConfig;
 use half::bf16;
 use std::ops::Range;

@@ -1,13 +1,12 @@
-//! Products of matrices.
+//! Matrix products.
 
-use crate::formats;
 use crate::kit::{
-    BF16, Bits, Done, Framed, HALF, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed,
-    get, holes, product, put, twice,
+    BF16, Bits, Done, HALF, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
+    holes, product, put, twice,
 };
-use latens_cuda::{Device, Precision, Transposed};
+use latens_cuda::{Precision, Transposed, bf16, f16};
 
-/// n, m and k of n × k times k × m.
+/// n, m and k of products of n × k and k × m matrices.
 const SIZES: &[(usize, usize, usize)] = &[
     (1, 1, 1),
     (3, 5, 7),
@@ -21,7 +20,7 @@ const SIZES: &[(usize, usize, usize)] = &[
 
 const WAYS: [Transposed; 2] = [Transposed::No, Transposed::Yes];
 
-/// A B in double precision; `scale` times what was there before, which is not read if that is zero.
+/// scale · before + A B in double precision. `before` is not read if `scale` is 0.
 fn twin(
     sizes: (usize, usize, usize),
     (before, scale): (&[f32], f32),
@@ -46,9 +45,9 @@ fn twin(
     out
 }
 
-/// Compares products in single precision, of factors that are drawn by `draw`.
+/// Compares products in single precision. `draw` generates the factors.
 fn compare(precision: Precision, tolerance: Tolerance, draw: impl Fn(&mut Rng, usize) -> Vec<f32>) {
-    let Some(device) = device() else { return };
+    let Some(device) = device(&[]) else { return };
     let mut rng = Rng::new(4);
     for &sizes in SIZES {
         for (of_a, of_b) in WAYS.into_iter().flat_map(|a| WAYS.map(|b| (a, b))) {
@@ -83,36 +82,31 @@ fn compare(precision: Precision, tolerance: Tolerance, draw: impl Fn(&mut Rng, u
 }
 
 #[test]
-fn products_are_those_of_the_processor() {
+fn products_agree_with_the_cpu() {
     compare(Precision::Full, SINGLE, Rng::normals);
 }
 
 #[test]
-fn fast_products_are_those_of_the_processor() {
+fn fast_products_agree_with_the_cpu() {
     compare(Precision::Fast, TF32, Rng::normals);
-    // Factors of few bits lose none.
+    // Factors with few bits are not rounded.
     compare(Precision::Fast, SINGLE, Rng::shorts);
 }
 
 #[test]
-fn products_of_nothing_are_nothing() {
-    let Some(device) = device() else { return };
+fn empty_products_write_nothing() {
+    let Some(device) = device(&[]) else { return };
     let (a, mut out) = (put(&device, &[1.0f32; 12]), framed(&device, &[2.0f32; 4]));
     for (n, m) in [(0, 4), (4, 0)] {
         let (x, y) = ((&a.array, 0..12, Transposed::No), (&a.array, 0..12, Transposed::No));
         device.multiply(out.part_mut(), 0.0, x, y, (n, m, 3), Precision::Full).done("multiply");
-        assert_eq!(get(&device, "multiply nothing", &out), [2.0; 4]);
+        assert_eq!(get(&device, "empty product", &out), [2.0; 4]);
     }
 }
 
-/// Factors of few bits in a format of 16.
-fn put_16(device: &Device, format: formats::Format, values: &[f32]) -> Framed<u16> {
-    put(device, &format.encode_all(values))
-}
-
 #[test]
-fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn products_of_16_bit_numbers_agree_with_the_cpu() {
+    let Some(device) = device(&[]) else { return };
     let mut rng = Rng::new(5);
     for &sizes in SIZES {
         for (of_a, of_b) in WAYS.into_iter().flat_map(|a| WAYS.map(|b| (a, b))) {
@@ -123,8 +117,10 @@ fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
                 let what = format!("multiply_as: {shape}, {scale} of before");
                 let before = if scale == 0.0 { vec![f32::NAN; n * m] } else { rng.shorts(n * m) };
                 let got = twice(&what, || {
-                    let format = formats::BF16;
-                    let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
+                    let [x, y] = [&a, &b].map(|values| {
+                        let narrow: Vec<_> = values.iter().map(|&x| bf16::from_f32(x)).collect();
+                        put(&device, &narrow)
+                    });
                     let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                     let mut out = framed(&device, &before);
                     device.multiply_as(out.part_mut(), scale, x, y, sizes).done(&what);
@@ -135,16 +131,17 @@ fn products_of_numbers_of_16_bits_are_those_of_the_processor() {
             }
             let half = format!("multiply_half: {shape}");
             let narrow = twice(&half, || {
-                let format = formats::HALF;
-                let (x, y) = (put_16(&device, format, &a), put_16(&device, format, &b));
+                let [x, y] = [&a, &b].map(|values| {
+                    let narrow: Vec<_> = values.iter().map(|&x| f16::from_f32(x)).collect();
+                    put(&device, &narrow)
+                });
                 let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
-                let mut out = holes::<u16>(&device, n * m);
+                let mut out = holes::<f16>(&device, n * m);
                 device.multiply_half(out.part_mut(), x, y, sizes).done(&half);
                 get(&device, &half, &out)
             });
             let expected = twin(sizes, (&[], 0.0), (&a, of_a), (&b, of_b));
-            let narrow = formats::HALF.decode_all(&narrow);
-            // Parts of a long sum may be added in half precision.
+            // cuBLAS may add parts of a long sum in half precision.
             let tolerance = if k <= 64 { HALF } else { BF16 };
             assert_near(&half, &narrow, &expected, tolerance);
         }

@@ -1,28 +1,18 @@
-//! Expected counts of a whole text, and shares of them.
+//! Expected counts of a whole text, and their normalization.
 
-use crate::emission::{limits, ranges};
+use super::emission::{limits, ranges};
+use super::transition::{Pairs, SMALLEST};
 use crate::kit::{
     DOUBLE, Done, EXACT, ROUNDED, Rng, Sum, WIDE, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use crate::transition::{Pairs, SMALLEST};
 use latens_cuda::Emissions;
 
-pub(crate) const KERNELS: &[&str] = &[
-    "copy_blocks",
-    "add_transitions",
-    "add_emissions",
-    "add_values",
-    "add_sum",
-    "share_rows",
-    "share_columns",
-];
-
-/// States of a cluster, clusters, and blocks.
+/// Number of states per cluster, of clusters, and of blocks.
 const BLOCKS: &[(usize, usize, usize)] =
     &[(1, 1, 1), (4, 3, 0), (5, 3, 7), (8, 4, 16), (33, 9, 70), (40, 8, 64), (520, 2, 3)];
 
-/// Transitions, some of which are impossible.
+/// Transition probabilities, some of which are 0.
 fn transitions(n: usize, rng: &mut Rng) -> Vec<f32> {
     let mut transitions = rng.distributions(n, n);
     transitions.iter_mut().step_by(7).for_each(|a| *a = 0.0);
@@ -30,8 +20,8 @@ fn transitions(n: usize, rng: &mut Rng) -> Vec<f32> {
 }
 
 #[test]
-fn blocks_are_copied() {
-    let Some(device) = device() else { return };
+fn copied_blocks_agree_with_the_cpu() {
+    let Some(device) = device(&["copy_blocks"]) else { return };
     let mut rng = Rng::new(100);
     for &(k, m, n_blocks) in BLOCKS {
         let n = k * m;
@@ -52,8 +42,8 @@ fn blocks_are_copied() {
 }
 
 #[test]
-fn transitions_are_counted() {
-    let Some(device) = device() else { return };
+fn counts_of_transitions_agree_with_the_cpu() {
+    let Some(device) = device(&["add_transitions"]) else { return };
     let mut rng = Rng::new(101);
     for &(k, m, n_blocks) in BLOCKS {
         let n = k * m;
@@ -78,8 +68,8 @@ fn transitions_are_counted() {
 }
 
 #[test]
-fn emissions_are_counted() {
-    let Some(device) = device() else { return };
+fn counts_of_emissions_agree_with_the_cpu() {
+    let Some(device) = device(&["add_emissions"]) else { return };
     let mut rng = Rng::new(102);
     for (n_slots, k) in [(1, 1), (2, 33), (9, 5), (40, 64), (7, 515), (1_000, 3)] {
         let what = format!("add_emissions: {n_slots} slots, {k} states");
@@ -105,8 +95,8 @@ fn emissions_are_counted() {
 }
 
 #[test]
-fn numbers_are_added_to_counts() {
-    let Some(device) = device() else { return };
+fn values_are_added_to_counts() {
+    let Some(device) = device(&["add_values", "add_sum"]) else { return };
     let mut rng = Rng::new(103);
     for n in [0, 1, 511, 512, 513, 5_000, WIDE.0 * WIDE.1] {
         let what = format!("add_values: {n} numbers");
@@ -132,14 +122,14 @@ fn numbers_are_added_to_counts() {
 }
 
 #[test]
-fn rows_of_counts_become_shares() {
-    let Some(device) = device() else { return };
+fn rows_of_counts_are_normalized() {
+    let Some(device) = device(&["share_rows"]) else { return };
     let mut rng = Rng::new(104);
     for (n_rows, n) in [(1, 1), (3, 5), (7, 511), (2, 512), (4, 513), (33, 32), (5, 3_000)] {
         for prior in [0.0, 0.3] {
             let what = format!("share_rows: {n_rows} rows of {n}, prior {prior}");
             let mut counts: Vec<f64> = (0..n_rows * n).map(|_| rng.uniform()).collect();
-            // A row without counts keeps its shares, unless there is a prior.
+            // Without a prior, a row without counts stays as it is.
             counts[(n_rows - 1) * n..].fill(0.0);
             let before = rng.normals(n_rows * n);
             let got = twice(&what, || {
@@ -161,8 +151,8 @@ fn rows_of_counts_become_shares() {
 }
 
 #[test]
-fn columns_of_counts_become_shares() {
-    let Some(device) = device() else { return };
+fn columns_of_counts_are_normalized() {
+    let Some(device) = device(&["share_columns"]) else { return };
     let mut rng = Rng::new(105);
     let shapes: [(&[usize], usize); 6] = [
         (&[1], 1),
@@ -180,7 +170,7 @@ fn columns_of_counts_become_shares() {
             let clusters = ranges(sizes);
             let limits = limits(&clusters, k, &mut rng);
             let n_slots: usize = sizes.iter().sum();
-            // Every fifth state is never there.
+            // Every fifth state has no counts.
             let is_there = |at: usize| if at % k % 5 == 4 { 0.0 } else { 1.0 };
             let counts: Vec<f64> =
                 (0..n_slots * k).map(|at| is_there(at) * rng.uniform()).collect();
@@ -210,7 +200,7 @@ fn columns_of_counts_become_shares() {
     }
 }
 
-/// Counts that were there before.
+/// Counts to add to.
 fn doubles(n: usize, rng: &mut Rng) -> Vec<f64> {
     (0..n).map(|_| 10.0 * rng.uniform()).collect()
 }

@@ -1,4 +1,4 @@
-//! Emissions of a softmax over the words of a cluster.
+//! Emission probabilities.
 
 use crate::kit::{
     Done, EXACT, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
@@ -7,20 +7,8 @@ use crate::kit::{
 use latens_cuda::{Device, Emissions, Precision};
 use std::ops::Range;
 
-pub(crate) const KERNELS: &[&str] = &[
-    "mask_emissions",
-    "gather_emissions",
-    "add_to_emissions",
-    "emission_logits",
-    "emission_softmax",
-    "emission_gradient",
-    "emission_to_words",
-    "emission_to_states",
-    "emission_to_bias",
-];
-
-/// Slots of clusters, states of each, and numbers of a vector. Tiles are of 64 slots, states or numbers, which are gone
-/// through by 32.
+/// Slots of clusters, states per cluster, and dimension of vectors. Tiles have 64 slots, states or dimensions, and products
+/// take 32 terms at a time.
 const SHAPES: &[(&[usize], usize, usize)] = &[
     (&[1], 1, 1),
     (&[5], 3, 2),
@@ -34,7 +22,7 @@ const SHAPES: &[(&[usize], usize, usize)] = &[
     (&[200, 7], 256, 130),
 ];
 
-/// The slots of clusters, side by side.
+/// The slots of clusters of these sizes.
 pub(crate) fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
     let mut end = 0;
     let ranges = sizes.iter().map(|size| {
@@ -44,7 +32,7 @@ pub(crate) fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
     ranges.collect()
 }
 
-/// Weights of which parts are words' vectors and biases.
+/// Weights that contain word vectors and biases.
 #[derive(Debug)]
 struct Weights {
     all: Vec<f32>,
@@ -53,9 +41,9 @@ struct Weights {
 }
 
 impl Weights {
-    /// Words and biases, and `rest` around them.
+    /// Word vectors and biases, with `rest` around them.
     fn new(words: Vec<f32>, bias: Vec<f32>, rest: f32) -> Weights {
-        // Words begin where four numbers are not side by side as threads like them to, and not right before the bias.
+        // The vectors are not aligned for reads of four numbers, and there is a gap before the biases.
         let (first, gap) = (3, 2);
         let (n_words, n_bias) = (words.len(), bias.len());
         let end = first + n_words;
@@ -63,7 +51,7 @@ impl Weights {
         Weights { all, words: first..end, bias: end + gap..end + gap + n_bias }
     }
 
-    /// A word's vector.
+    /// The vector of a word.
     fn word(&self, slot: usize, dim: usize) -> &[f32] {
         &self.all[self.words.start + slot * dim..][..dim]
     }
@@ -77,18 +65,18 @@ impl Weights {
     }
 }
 
-/// Draws factors: of few bits for fast products, which lose none of them.
+/// Draws factors. Fast products do not round those with few bits.
 type Draw = fn(&mut Rng, usize) -> Vec<f32>;
 
-/// How factors are drawn, and how near emissions and derivatives come then.
+/// Precision, factors, and the tolerances of emissions and derivatives.
 const WAYS: [(Precision, Draw, Tolerance, Tolerance); 3] = [
     (Precision::Full, Rng::normals, OF_LOGITS, SINGLE),
     (Precision::Fast, Rng::shorts, OF_LOGITS, SINGLE),
-    // 2⁻¹⁰ of both factors of products whose sizes sum to about five.
+    // 2⁻¹⁰ of both factors of products whose absolute values sum to about 5.
     (Precision::Fast, Rng::normals, Tolerance { of_value: 0.0, of_terms: 2e-2 }, TF32),
 ];
 
-/// Logits of up to 15 are rounded by 10⁻⁶, and their sums by some times as much.
+/// Logits of up to 15 have rounding errors of 10⁻⁶, and sums of several of them multiples of that.
 const OF_LOGITS: Tolerance = Tolerance { of_value: 0.0, of_terms: 2e-5 };
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
@@ -96,19 +84,19 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 #[test]
-fn emissions_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn emission_probabilities_agree_with_the_cpu() {
+    let Some(device) = device(&["emission_logits", "emission_softmax"]) else { return };
     let mut rng = Rng::new(50);
     for &(sizes, k, dim) in SHAPES {
         for (precision, draw, tolerance, _) in WAYS {
             let what = format!(
-                "Emissions::logits, then normalise {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
+                "Emissions::logits and normalize {precision:?}: {sizes:?} slots, {k} states, dimension {dim}"
             );
             let clusters = ranges(sizes);
             let n_slots: usize = sizes.iter().sum();
             let (words, bias) = (draw(&mut rng, n_slots * dim), rng.normals(n_slots));
             let weights = Weights::new(words, bias, f32::NAN);
-            // A power of two keeps few bits few; logits stay small.
+            // Division by a power of 2 keeps the number of bits, and the logits small.
             let states = draw(&mut rng, sizes.len() * k * dim);
             let states: Vec<f32> = states.iter().map(|x| x / 16.0).collect();
             let got = twice(&what, || {
@@ -121,7 +109,7 @@ fn emissions_are_those_of_the_processor() {
                     .logits(&device, out, parts, &states.array, (k, dim), precision)
                     .done(&what);
                 let kept = put(&device, &kept_of(sizes.len(), k, k));
-                emissions.normalise(&device, &mut table.array, &kept.array, k).done(&what);
+                emissions.normalize(&device, &mut table.array, &kept.array, k).done(&what);
                 get(&device, &what, &table)
             });
             let mut expected = vec![Sum::default(); n_slots * k];
@@ -142,12 +130,12 @@ fn emissions_are_those_of_the_processor() {
     }
 }
 
-/// States that take part, k of the `n_own` of each cluster, by their numbers among all: the last ones, backwards.
+/// Indices of the kept states: the last k of the `n_own` states of each cluster, in reverse order.
 fn kept_of(n_clusters: usize, k: usize, n_own: usize) -> Vec<u32> {
     (0..n_clusters * k).map(|at| (at / k * n_own + n_own - 1 - at % k) as u32).collect()
 }
 
-/// The states that may emit each slot: of every cluster all may emit its first word, and some each of the others.
+/// The states that may emit each slot: all for the first word of a cluster, and random ones for the others.
 pub(crate) fn limits(clusters: &[Range<usize>], n_own: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
     let mut limits = vec![];
     for (cluster, slots) in clusters.iter().enumerate() {
@@ -161,22 +149,22 @@ pub(crate) fn limits(clusters: &[Range<usize>], n_own: usize, rng: &mut Rng) -> 
 }
 
 #[test]
-fn states_emit_only_what_they_may() {
-    let Some(device) = device() else { return };
+fn states_emit_only_allowed_words() {
+    let Some(device) = device(&["mask_emissions", "emission_softmax"]) else { return };
     let mut rng = Rng::new(53);
     for &(sizes, k, _) in SHAPES {
         let (n_own, clusters) = (k + 3, ranges(sizes));
-        let what = format!("Emissions::normalise: {sizes:?} slots, {k} of {n_own} states");
+        let what = format!("Emissions::normalize: {sizes:?} slots, {k} of {n_own} states");
         let n_slots: usize = sizes.iter().sum();
         let mut limits = limits(&clusters, n_own, &mut rng);
         let (logits, kept) = (rng.logits(n_slots, k), kept_of(sizes.len(), k, n_own));
-        // One state may emit nothing at all.
+        // One state may emit nothing.
         limits.iter_mut().for_each(|states| states.retain(|&state| state != kept[0]));
         let got = twice(&what, || {
             let mut emissions = Emissions::new(&device, &clusters).done(&what);
             emissions.limit(&device, sizes.len() * n_own, |slot| &limits[slot]).done(&what);
             let (mut table, kept) = (put(&device, &logits), put(&device, &kept));
-            emissions.normalise(&device, &mut table.array, &kept.array, k).done(&what);
+            emissions.normalize(&device, &mut table.array, &kept.array, k).done(&what);
             get(&device, &what, &table)
         });
         let mut expected = vec![Sum::default(); n_slots * k];
@@ -195,10 +183,10 @@ fn states_emit_only_what_they_may() {
 }
 
 #[test]
-fn logits_of_states_that_take_part_go_both_ways() {
-    let Some(device) = device() else { return };
+fn logits_of_kept_states_are_gathered_and_added() {
+    let Some(device) = device(&["gather_emissions", "add_to_emissions"]) else { return };
     let mut rng = Rng::new(54);
-    // The last has more numbers than a grid has threads.
+    // The last shape has more numbers than a grid has threads.
     for (sizes, k) in
         SHAPES.iter().map(|&(sizes, k, _)| (sizes, k)).chain([(&[40, 8_300][..], 256)])
     {
@@ -233,10 +221,10 @@ fn logits_of_states_that_take_part_go_both_ways() {
 }
 
 #[test]
-fn derivatives_by_logits_of_emissions_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn derivatives_by_logits_of_emissions_agree_with_the_cpu() {
+    let Some(device) = device(&["emission_gradient"]) else { return };
     let mut rng = Rng::new(51);
-    // The last has more numbers than a grid has threads.
+    // The last shape has more numbers than a grid has threads.
     for (sizes, k) in
         SHAPES.iter().map(|&(sizes, k, _)| (sizes, k)).chain([(&[40, 8_300][..], 256)])
     {
@@ -275,13 +263,16 @@ fn derivatives_by_logits_of_emissions_are_those_of_the_processor() {
 }
 
 #[test]
-fn derivatives_go_to_words_and_states() {
-    let Some(device) = device() else { return };
+fn derivatives_of_word_and_state_vectors_agree_with_the_cpu() {
+    let Some(device) = device(&["emission_to_words", "emission_to_states", "emission_to_bias"])
+    else {
+        return;
+    };
     let mut rng = Rng::new(52);
     for &(sizes, k, dim) in SHAPES {
         for (precision, draw, _, tolerance) in WAYS {
             let what = format!(
-                "Emissions::backward {precision:?}: {sizes:?} slots, {k} states, {dim} numbers"
+                "Emissions::backward {precision:?}: {sizes:?} slots, {k} states, dimension {dim}"
             );
             let clusters = ranges(sizes);
             let n_slots: usize = sizes.iter().sum();

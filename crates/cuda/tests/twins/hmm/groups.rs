@@ -1,24 +1,22 @@
-//! What tokens have in groups: ratios of blocks, differences, and visits.
+//! Sums over groups of tokens: ratios of blocks, differences and visits.
 
-use crate::formats;
+use super::transition::Pairs;
 use crate::kit::{
     BF16, Done, Framed, Rng, SINGLE, Sum, assert_near, device, framed, get, holes, put, sums, twice,
 };
-use crate::transition::Pairs;
-use latens_cuda::{Device, Groups};
+use latens_cuda::{Device, Groups, bf16};
 
-pub(crate) const KERNELS: &[&str] = &["collect_ratios", "collect_differences", "sum_groups"];
-
-/// Tokens in groups of these sizes.
+/// Groups of tokens.
 #[derive(Debug)]
 struct Members {
     rows: Vec<u32>,
     begins: Vec<u32>,
     tokens: Vec<u32>,
+    n_tokens: usize,
 }
 
 impl Members {
-    /// Groups of up to `most` tokens from `first` on, some of them empty; their numbers are in some order, with gaps.
+    /// Groups of up to `most` tokens from `first` on, some of them empty. Their rows are in random order, with gaps.
     fn draw(n: usize, most: usize, (first, n_tokens): (usize, usize), rng: &mut Rng) -> Members {
         let (mut begins, mut tokens) = (vec![0], vec![]);
         for g in 0..n {
@@ -27,7 +25,7 @@ impl Members {
             begins.push(tokens.len() as u32);
         }
         let rows = rng.shuffled(n + 2)[..n].to_vec();
-        Members { rows, begins, tokens }
+        Members { rows, begins, tokens, n_tokens }
     }
 
     fn of(&self, group: usize) -> impl Iterator<Item = usize> {
@@ -39,12 +37,12 @@ impl Members {
         framed(device, &[&self.rows[..], &self.begins, &self.tokens].concat())
     }
 
-    /// The groups whose numbers [`Members::put`] has put there.
+    /// The groups that [`Members::put`] has uploaded.
     fn groups<'a>(&self, ints: &'a Framed<u32>) -> Groups<'a> {
         let rows = ints.range.start..ints.range.start + self.rows.len();
         let begins = rows.end..rows.end + self.begins.len();
         let tokens = begins.end..begins.end + self.tokens.len();
-        Groups { ints: &ints.array, rows, begins, tokens }
+        Groups { ints: &ints.array, rows, begins, tokens, n_tokens: self.n_tokens }
     }
 
     /// Σ α_{t−1}(i) v_t(j) over the tokens of a group.
@@ -55,13 +53,13 @@ impl Members {
     }
 }
 
-/// Groups, and states of a token.
+/// Number of groups, and states per token.
 const SHAPES: &[(usize, usize)] =
     &[(0, 4), (1, 1), (2, 5), (7, 16), (5, 17), (30, 33), (4, 64), (3, 100), (2, 515)];
 
 #[test]
-fn ratios_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn ratios_agree_with_the_cpu() {
+    let Some(device) = device(&["collect_ratios"]) else { return };
     let mut rng = Rng::new(70);
     for &(n, k) in SHAPES {
         let (what, n_tokens) = (format!("collect_ratios: {n} groups, {k} states"), 23);
@@ -82,8 +80,8 @@ fn ratios_are_those_of_the_processor() {
 }
 
 #[test]
-fn differences_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn differences_agree_with_the_cpu() {
+    let Some(device) = device(&["collect_differences"]) else { return };
     let mut rng = Rng::new(71);
     for (n_blocks, k, m) in
         [(0, 4, 2), (1, 1, 1), (2, 5, 3), (7, 16, 4), (25, 17, 5), (4, 64, 3), (2, 515, 2)]
@@ -94,9 +92,9 @@ fn differences_are_those_of_the_processor() {
         let members = Members::draw(n_blocks, 9, (1, n_tokens), &mut rng);
         let (alpha, weighted) = (rng.positives(n_tokens * k), rng.positives(n_tokens * k));
         let (blocks, mut left) = (rng.positives(n_blocks * k * k), rng.positives(n));
-        // Nothing leaves these states.
+        // No transitions leave these states.
         left.iter_mut().step_by(7).for_each(|left| *left = 0.0);
-        let before = formats::BF16.encode_all(&rng.normals(n * n));
+        let before: Vec<bf16> = rng.normals(n * n).into_iter().map(bf16::from_f32).collect();
         let got = twice(&what, || {
             let (alpha, weighted) = (put(&device, &alpha), put(&device, &weighted));
             let (blocks, left) = (put(&device, &blocks), put(&device, &left));
@@ -107,7 +105,7 @@ fn differences_are_those_of_the_processor() {
             device.collect_differences(&mut out.array, used, inputs, places, (k, n)).done(&what);
             get(&device, &what, &out)
         });
-        let mut expected = sums(&formats::BF16.decode_all(&before));
+        let mut expected = sums(&before);
         for (at, (i, j)) in pairs.places(k).enumerate() {
             let share = if left[i] > 0.0 { 1.0 / f64::from(left[i]) } else { 0.0 };
             let a = f64::from(blocks[at]);
@@ -115,13 +113,13 @@ fn differences_are_those_of_the_processor() {
             difference += -a;
             expected[i * n + j] = difference;
         }
-        assert_near(&what, &formats::BF16.decode_all(&got), &expected, BF16);
+        assert_near(&what, &got, &expected, BF16);
     }
 }
 
 #[test]
-fn groups_are_summed() {
-    let Some(device) = device() else { return };
+fn sums_of_groups_agree_with_the_cpu() {
+    let Some(device) = device(&["sum_groups"]) else { return };
     let mut rng = Rng::new(72);
     for &(n, k) in SHAPES {
         let (what, n_tokens) = (format!("sum_groups: {n} groups, {k} states"), 40);

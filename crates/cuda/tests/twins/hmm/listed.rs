@@ -1,33 +1,24 @@
-//! Recursions where each word has a list of states.
+//! The recursions where each word has its own list of states.
 
+use super::transition::SMALLEST;
 use crate::kit::{
     Done, EXACT, Framed, ROUNDED, Rng, SINGLE, Sum, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use crate::transition::SMALLEST;
 use latens_cuda::{Blocks, Device, Listed, Sequences, StateTokens};
 use std::ops::Range;
 
-pub(crate) const KERNELS: &[&str] = &[
-    "gather_listed",
-    "scatter_listed",
-    "place_listed",
-    "gather_listed_blocks",
-    "sum_listed",
-    "listed_transition_gradient",
-];
-
-/// The smallest emission probability, as the kernels have it.
+/// Lower bound of emission probabilities, as in the kernels.
 const SMALLEST_EMISSION: f32 = 1e-33;
 
-/// What is in a list after its end.
+/// Padding of shorter lists.
 const NONE: u32 = u32::MAX;
 
-/// States, the most of a list, and lists. Blocks have up to 256 threads, and warps 32.
+/// Number of states, largest length of a list, and number of lists. Blocks have up to 256 threads, and warps 32.
 const SHAPES: &[(usize, usize, usize)] =
     &[(1, 1, 1), (6, 3, 4), (40, 32, 7), (90, 33, 5), (300, 65, 12), (600, 257, 6)];
 
-/// Lists of states, and sentences of tokens that have them.
+/// Lists of states, and sentences whose tokens have these lists.
 #[derive(Debug)]
 struct Text {
     n: usize,
@@ -42,7 +33,7 @@ struct Text {
 }
 
 impl Text {
-    /// Lists of random states, the first as long as any, the second empty; and sentences.
+    /// Sentences, and lists of random states. The first list is the longest, and the second is empty.
     fn draw((n, k, n_groups): (usize, usize, usize), rng: &mut Rng) -> Text {
         let mut states = vec![];
         for group in 0..n_groups {
@@ -53,7 +44,7 @@ impl Text {
             states.extend(list);
         }
         let (mut offsets, mut groups) = (vec![0], vec![]);
-        // Short lists have a sentence in which states come more often than a warp has threads.
+        // With short lists, a long sentence gives a state more tokens than a warp has threads.
         for length in [3, 0, 1, 5, 4, 2, if k < 4 { 90 } else { 0 }] {
             groups.extend(rng.idxs(length, n_groups));
             offsets.push(groups.len() as u32);
@@ -78,7 +69,7 @@ impl Text {
         self.groups.len()
     }
 
-    /// The state at a place of a token.
+    /// State number j of a token.
     fn state(&self, t: usize, j: usize) -> Option<usize> {
         let state = self.states[self.groups[t] as usize * self.k + j];
         (state != NONE).then_some(state as usize)
@@ -89,11 +80,11 @@ impl Text {
     }
 
     fn is_first(&self, t: usize) -> bool {
-        // An empty sentence begins where another does.
+        // An empty sentence begins where the next one does.
         self.offsets.contains(&(t as u32))
     }
 
-    fn put(&self, device: &Device) -> Numbers {
+    fn put(&self, device: &Device) -> Uploaded {
         let mut ints = vec![];
         let mut push = |values: &[u32]| {
             let begin = ints.len() + 3;
@@ -122,18 +113,18 @@ impl Text {
         let ints = framed(device, &ints);
         let ranges =
             [states, offsets, clusters, slots, block_of_pair, from, to, begins, entries, ends];
-        Numbers { ints, ranges, k: self.k }
+        Uploaded { ints, ranges, k: self.k }
     }
 }
 
-/// The numbers of a text on the device.
-struct Numbers {
+/// A text on the device.
+struct Uploaded {
     ints: Framed<u32>,
     ranges: [Range<usize>; 10],
     k: usize,
 }
 
-impl Numbers {
+impl Uploaded {
     fn listed(&self) -> Listed<'_> {
         Listed { ints: &self.ints.array, states: self.ranges[0].clone(), k: self.k }
     }
@@ -155,8 +146,8 @@ impl Numbers {
 }
 
 #[test]
-fn numbers_of_states_go_to_lists_and_back() {
-    let Some(device) = device() else { return };
+fn values_of_states_are_gathered_and_scattered() {
+    let Some(device) = device(&["gather_listed", "scatter_listed"]) else { return };
     let mut rng = Rng::new(90);
     for &shape in SHAPES {
         let (text, what) = (Text::draw(shape, &mut rng), format!("gather, scatter: {shape:?}"));
@@ -183,8 +174,8 @@ fn numbers_of_states_go_to_lists_and_back() {
 }
 
 #[test]
-fn emissions_are_placed_at_tokens_with_lists() {
-    let Some(device) = device() else { return };
+fn tokens_get_the_emissions_of_their_listed_states() {
+    let Some(device) = device(&["place_listed"]) else { return };
     let mut rng = Rng::new(91);
     for &shape in SHAPES {
         let (text, what) = (Text::draw(shape, &mut rng), format!("place_listed: {shape:?}"));
@@ -208,7 +199,7 @@ fn emissions_are_placed_at_tokens_with_lists() {
     }
 }
 
-/// Rows of logits, some transitions of which are too unlikely, with ln Σ exp of each.
+/// Rows of logits, and ln Σ exp of each row. Some transitions are below the lower bound.
 fn logits(n: usize, rng: &mut Rng) -> (Vec<f32>, Vec<f32>) {
     let mut logits = rng.logits(n, n);
     logits.iter_mut().skip(1).step_by(11).for_each(|logit| *logit -= 100.0);
@@ -218,8 +209,8 @@ fn logits(n: usize, rng: &mut Rng) -> (Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn blocks_between_lists_are_gathered_in_parts() {
-    let Some(device) = device() else { return };
+fn blocks_between_lists_agree_with_the_cpu() {
+    let Some(device) = device(&["gather_listed_blocks"]) else { return };
     let mut rng = Rng::new(92);
     for &shape in SHAPES {
         let (text, what) = (Text::draw(shape, &mut rng), format!("blocks of lists: {shape:?}"));
@@ -255,8 +246,8 @@ fn blocks_between_lists_are_gathered_in_parts() {
 }
 
 #[test]
-fn state_tokens_are_summed() {
-    let Some(device) = device() else { return };
+fn sums_over_the_tokens_of_a_state_agree_with_the_cpu() {
+    let Some(device) = device(&["sum_listed"]) else { return };
     let mut rng = Rng::new(93);
     for &shape in SHAPES {
         let (text, what) = (Text::draw(shape, &mut rng), format!("sum_listed: {shape:?}"));
@@ -285,8 +276,8 @@ fn state_tokens_are_summed() {
 }
 
 #[test]
-fn derivatives_of_transitions_between_lists_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn derivatives_of_transitions_between_lists_agree_with_the_cpu() {
+    let Some(device) = device(&["listed_transition_gradient"]) else { return };
     let mut rng = Rng::new(94);
     for &shape in SHAPES {
         let (text, what) = (Text::draw(shape, &mut rng), format!("derivatives: {shape:?}"));

@@ -1,26 +1,24 @@
-//! The recursions of all sentences side by side.
+//! The recursions of all sentences in lockstep.
 
+use super::transition::SMALLEST;
 use crate::kit::{
     Done, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use crate::transition::SMALLEST;
 use latens_cuda::{Device, Precision, Steps};
 
-pub(crate) const KERNELS: &[&str] = &["forward_rows", "backward_rows"];
-
-/// Positive sums lose a little at each step.
+/// Sums of positive numbers, with errors that add up over the steps.
 const RECURSION: Tolerance = Tolerance { of_value: 0.0, of_terms: 3e-5 };
 
-/// 2⁻¹⁰ of both factors of all products, but sums take the mean of that; and it grows with the steps.
+/// Errors of 2⁻¹⁰ of both factors of a product, which average out in sums but grow over the steps.
 const FAST: Tolerance = Tolerance { of_value: 0.0, of_terms: 1e-2 };
 
-/// How many sentences have a first token, a second one, ….
+/// Number of sentences that have a first token, a second one, and so on.
 const SIZES: &[&[usize]] = &[&[], &[1], &[5], &[1, 1, 1, 1], &[5, 5, 3, 1], &[70, 33, 32, 9, 9, 1]];
 
 const STATES: &[usize] = &[1, 2, 7, 32, 64, 100, 255, 256, 257, 300];
 
-/// Sentences side by side, and the probabilities that matter to them.
+/// Sentences in lockstep, and the probabilities of their tokens and transitions.
 #[derive(Debug)]
 struct Text {
     sizes: Vec<usize>,
@@ -31,14 +29,14 @@ struct Text {
 }
 
 impl Text {
-    /// `small` is what every third row of emissions is multiplied by.
+    /// Every third row of emissions is multiplied by `small`.
     fn draw(sizes: &[usize], k: usize, small: f32, rng: &mut Rng) -> Text {
         let mut local = rng.positives(sizes.iter().sum::<usize>() * k);
         for row in local.chunks_mut(k).step_by(3) {
             row.iter_mut().for_each(|x| *x *= small);
         }
         let (mut start, transitions) = (rng.distributions(1, k), rng.distributions(k, k));
-        // What is taken for the smallest transition.
+        // This start probability gets the lower bound.
         start[0] = 0.0;
         Text { sizes: sizes.to_vec(), k, local, start, transitions }
     }
@@ -59,13 +57,13 @@ impl Text {
         [&self.local, &self.start, &self.transitions].map(|values| put(device, values))
     }
 
-    /// Step, row in it, and the number of the token, of all tokens.
+    /// Step, row within the step, and index of each token.
     fn tokens(&self) -> Vec<(usize, usize, usize)> {
         let rows = self.sizes.iter().enumerate().flat_map(|(s, &n)| (0..n).map(move |r| (s, r)));
         rows.enumerate().map(|(t, (s, r))| (s, r, t)).collect()
     }
 
-    /// The token before each from the second step on.
+    /// The index of the token before each token from the second step on.
     fn previous(&self) -> Vec<u32> {
         let tokens = self.tokens();
         let later = tokens.iter().filter(|(s, _, _)| *s > 0);
@@ -95,7 +93,7 @@ impl Text {
             };
             let row: Vec<f64> = (0..k).map(|j| predicted(j) * self.local_at(t, j)).collect();
             let mass: f64 = row.iter().sum();
-            // What comes in has a mass of one, and is rounded too.
+            // The incoming mass is 1, and has a rounding error too.
             log_probs[r] += mass.ln();
             log_probs[r].size += 1.0;
             (0..k).for_each(|j| alpha[t * k + j] = row[j] / mass);
@@ -103,7 +101,7 @@ impl Text {
         (alpha, log_probs)
     }
 
-    /// β, and b ∘ β with a maximum of one.
+    /// β, and b ∘ β with a maximum of 1.
     fn backward(&self) -> (Vec<f64>, Vec<f64>) {
         let k = self.k;
         let (mut beta, mut weighted) = (vec![1.0; self.len()], vec![0.0; self.len()]);
@@ -123,7 +121,7 @@ impl Text {
     }
 }
 
-/// Compares sentences of these sizes.
+/// Compares both passes with the twin.
 fn compare(device: &Device, text: &Text, (precision, tolerance): (Precision, Tolerance)) {
     let (k, n, sizes) = (text.k, text.len(), &text.sizes);
     let shape = format!("{precision:?}, {sizes:?} sentences, {k} states");
@@ -161,8 +159,8 @@ fn compare(device: &Device, text: &Text, (precision, tolerance): (Precision, Tol
 }
 
 #[test]
-fn steps_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn steps_agree_with_the_cpu() {
+    let Some(device) = device(&["forward_rows", "backward_rows"]) else { return };
     let mut rng = Rng::new(80);
     for (&sizes, &k) in SIZES.iter().flat_map(|sizes| STATES.iter().map(move |k| (sizes, k))) {
         let text = Text::draw(sizes, k, 0.01, &mut rng);
@@ -172,12 +170,12 @@ fn steps_are_those_of_the_processor() {
 }
 
 #[test]
-fn rows_that_no_number_holds_are_not_lost() {
-    let Some(device) = device() else { return };
+fn steps_do_not_underflow() {
+    let Some(device) = device(&["forward_rows", "backward_rows"]) else { return };
     let mut rng = Rng::new(81);
     for k in [1, 7, 64, 300] {
         let mut text = Text::draw(&[6, 5, 5, 2], k, 1e-25, &mut rng);
-        // Not a distribution: what comes in is as small as what goes out.
+        // Not distributions, so that the incoming mass is as small as the emissions.
         text.start.iter_mut().for_each(|x| *x = (*x * 1e-25).max(1e-29));
         text.transitions.iter_mut().for_each(|x| *x *= 1e-25);
         compare(&device, &text, (Precision::Full, RECURSION));
@@ -185,8 +183,8 @@ fn rows_that_no_number_holds_are_not_lost() {
 }
 
 #[test]
-fn ratios_of_steps_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn ratios_of_steps_agree_with_the_cpu() {
+    let Some(device) = device(&[]) else { return };
     let mut rng = Rng::new(82);
     for (&sizes, &k) in SIZES.iter().flat_map(|sizes| STATES.iter().map(move |k| (sizes, k))) {
         for (precision, tolerance) in [(Precision::Full, SINGLE), (Precision::Fast, TF32)] {
@@ -204,7 +202,7 @@ fn ratios_of_steps_are_those_of_the_processor() {
                     .done(&what);
                 get(&device, &what, &ratios)
             });
-            // Sentences of one token have no transitions, and nothing is written.
+            // Without transitions nothing is written.
             let mut expected = sums(&before);
             if !previous.is_empty() {
                 expected.fill(Sum::default());

@@ -1,22 +1,20 @@
-//! The scaled recursions over sentences.
+//! The scaled forward and backward recursions.
 
+use super::transition::SMALLEST;
 use crate::kit::{
     Done, EXACT, Framed, Rng, SINGLE, Sum, Tolerance, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use crate::transition::SMALLEST;
 use latens_cuda::{Device, MAX_STATES, Sequences};
 use std::ops::Range;
 
-pub(crate) const KERNELS: &[&str] = &["place", "passes", "join_passes"];
-
-/// Sums of positive numbers, one after the other; a little for each step.
+/// Sums of positive numbers, with errors that add up over the steps.
 const RECURSION: Tolerance = Tolerance { of_value: 0.0, of_terms: 3e-5 };
 
-/// The smallest emission probability, as the kernels have it.
+/// Lower bound of emission probabilities, as in the kernels.
 const SMALLEST_EMISSION: f64 = 1e-33f32 as f64;
 
-/// Some sentences, and all probabilities that matter to them.
+/// Sentences, and the probabilities of their tokens and transitions.
 #[derive(Debug)]
 struct Text {
     k: usize,
@@ -30,7 +28,7 @@ struct Text {
 }
 
 impl Text {
-    /// Sentences of these lengths. `small` is what some tokens' emissions and some blocks are multiplied by.
+    /// Sentences of these lengths. The emissions of some tokens and some blocks are multiplied by `small`.
     fn draw(k: usize, lengths: &[usize], n_blocks: usize, small: f32, rng: &mut Rng) -> Text {
         let (n_clusters, n_tokens) = (3, lengths.iter().sum::<usize>());
         let ends = lengths.iter().scan(0, |end, len| {
@@ -39,7 +37,7 @@ impl Text {
         });
         let offsets: Vec<u32> = [0].into_iter().chain(ends).collect();
         let mut block_of_pair = rng.idxs(n_tokens, n_blocks);
-        // Nothing may use the block of the first token of a sentence: it has no numbers.
+        // The first token of a sentence must not use its block, which has NaN.
         for &begin in offsets.iter().filter(|&&begin| (begin as usize) < n_tokens) {
             block_of_pair[begin as usize] = n_blocks as u32;
         }
@@ -55,7 +53,7 @@ impl Text {
         blocks.extend(vec![f32::NAN; k * k]);
         let (clusters, slots) = (rng.idxs(n_tokens, n_clusters), rng.idxs(n_tokens, 11));
         let mut start = rng.distributions(1, n_clusters * k);
-        // What is taken for the smallest transition; a small emission would make it smaller than a number can be.
+        // This start probability gets the lower bound. With a small emission it would underflow.
         if small > 1e-3 {
             start[0] = 0.0;
         }
@@ -75,7 +73,7 @@ impl Text {
         framed(device, &parts.concat())
     }
 
-    /// The sentences whose numbers [`Text::put`] has put there.
+    /// The sentences that [`Text::put`] has uploaded.
     fn sequences<'a>(&self, ints: &'a Framed<u32>) -> Sequences<'a> {
         let (at, n) = (ints.range.start + self.offsets.len(), self.n_tokens());
         Sequences {
@@ -101,14 +99,14 @@ impl Text {
     }
 }
 
-/// What the recursions find, in double precision.
+/// The results of the recursions in double precision.
 #[derive(Debug)]
 struct Twin {
-    /// Each token's sums to one.
+    /// Sums to 1 for each token.
     alpha: Vec<f64>,
-    /// One for the last token of a sentence, else the sums of transitions times `weighted`.
+    /// 1 for the last token of a sentence, else the sums of transitions times `weighted`.
     beta: Vec<f64>,
-    /// b ∘ β, of which each token's has a maximum of one.
+    /// b ∘ β, with a maximum of 1 for each token.
     weighted: Vec<f64>,
     log_probs: Vec<Sum>,
 }
@@ -119,13 +117,13 @@ impl Twin {
         let (alpha, beta, weighted) = (vec![0.0; n], vec![1.0; n], vec![0.0; n]);
         let mut twin = Twin { alpha, beta, weighted, log_probs: vec![] };
         for sentence in text.sentences() {
-            twin.go_forward(text, sentence.clone());
-            twin.go_backward(text, sentence);
+            twin.forward(text, sentence.clone());
+            twin.backward(text, sentence);
         }
         twin
     }
 
-    fn go_forward(&mut self, text: &Text, sentence: Range<usize>) {
+    fn forward(&mut self, text: &Text, sentence: Range<usize>) {
         let k = text.k;
         let mut log_prob = Sum::default();
         for t in sentence.clone() {
@@ -147,7 +145,7 @@ impl Twin {
         self.log_probs.push(log_prob);
     }
 
-    fn go_backward(&mut self, text: &Text, sentence: Range<usize>) {
+    fn backward(&mut self, text: &Text, sentence: Range<usize>) {
         let k = text.k;
         for t in sentence.clone().rev() {
             if t + 1 < sentence.end {
@@ -164,7 +162,7 @@ impl Twin {
         }
     }
 
-    /// α/κ and γ of all tokens, κ being the sum of α ∘ β.
+    /// α/κ and γ of all tokens, with κ = Σ α ∘ β.
     fn joined(&self, k: usize) -> (Vec<Sum>, Vec<Sum>) {
         join(&self.alpha, &self.beta, k)
     }
@@ -182,7 +180,7 @@ pub(crate) fn join(alpha: &[f64], beta: &[f64], k: usize) -> (Vec<Sum>, Vec<Sum>
 }
 
 #[test]
-fn twins_of_recursions_agree_with_the_sum_over_all_paths() {
+fn the_twin_agrees_with_the_sum_over_all_paths() {
     let text = Text::draw(3, &[4, 1, 0], 4, 0.1, &mut Rng::new(60));
     let (k, twin) = (text.k, Twin::of(&text));
     let (_, nodes) = twin.joined(k);
@@ -211,10 +209,10 @@ fn twins_of_recursions_agree_with_the_sum_over_all_paths() {
     }
 }
 
-/// Lengths of sentences, one so long that its probability is no number even in double precision.
+/// Lengths of sentences. The probability of the longest one underflows even in double precision.
 const LENGTHS: &[usize] = &[1, 2, 7, 0, 150, 3, 12];
 
-/// Runs both kinds of passes, and compares them with the twin.
+/// Compares the forward pass alone, and both passes, with the twin.
 fn compare(device: &Device, text: &Text, tolerance: Tolerance) {
     let (k, n, n_sentences) = (text.k, text.n_tokens() * text.k, text.offsets.len() - 1);
     let shape = format!("{n_sentences} sentences of {} tokens, {k} states", text.n_tokens());
@@ -256,14 +254,14 @@ fn compare(device: &Device, text: &Text, tolerance: Tolerance) {
     assert_near(&format!("{what}, ln p"), &log_probs, &twin.log_probs, LN_P);
 }
 
-/// Logarithms of masses, each of which is as near as single precision allows.
+/// Tolerance of sums of logarithms of numbers in single precision.
 const LN_P: Tolerance = Tolerance { of_value: 0.0, of_terms: 2e-6 };
 
 #[test]
-fn passes_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn passes_agree_with_the_cpu() {
+    let Some(device) = device(&["passes"]) else { return };
     let mut rng = Rng::new(61);
-    // Threads hold the blocks of 128 states and fewer: forward only where they divide 512, backward always.
+    // Threads keep blocks of up to 128 states in registers: always backward, and forward if k divides 512.
     for k in [1, 2, 3, 5, 8, 16, 17, 31, 32, 33, 64, 96, 100, 127, 128, 129] {
         let text = Text::draw(k, LENGTHS, 7, 0.01, &mut rng);
         compare(&device, &text, RECURSION);
@@ -275,36 +273,36 @@ fn passes_are_those_of_the_processor() {
 }
 
 #[test]
-fn masses_that_no_number_holds_are_not_lost() {
-    let Some(device) = device() else { return };
+fn passes_do_not_underflow() {
+    let Some(device) = device(&["passes"]) else { return };
     let mut rng = Rng::new(62);
     for k in [1, 4, 7, 64, 100, 128, 130, 600] {
-        // Transitions and emissions of 10⁻²⁵ at the same time.
+        // Both transitions and emissions of 10⁻²⁵.
         let text = Text::draw(k, &[2, 9, 1, 8], 4, 1e-25, &mut rng);
         compare(&device, &text, RECURSION);
     }
 }
 
 #[test]
-fn as_many_states_as_there_is_room_for() {
-    let Some(device) = device() else { return };
+fn passes_with_the_largest_number_of_states_agree_with_the_cpu() {
+    let Some(device) = device(&["passes"]) else { return };
     let text = Text::draw(MAX_STATES, &[3, 1], 1, 0.01, &mut Rng::new(63));
-    // Single threads sum up thousands of numbers.
+    // A single thread adds thousands of numbers.
     compare(&device, &text, Tolerance { of_value: 0.0, of_terms: 2e-4 });
 }
 
 #[test]
-fn no_sentences_are_no_work() {
-    let Some(device) = device() else { return };
+fn passes_without_sentences_do_nothing() {
+    let Some(device) = device(&["passes"]) else { return };
     let text = Text::draw(4, &[], 2, 1.0, &mut Rng::new(64));
     compare(&device, &text, SINGLE);
 }
 
 #[test]
-fn emissions_are_placed_at_tokens() {
-    let Some(device) = device() else { return };
+fn tokens_get_the_emissions_of_their_slots() {
+    let Some(device) = device(&["place"]) else { return };
     let mut rng = Rng::new(65);
-    // The last has more numbers than a grid has threads.
+    // The last shape has more numbers than a grid has threads.
     for (k, n_tokens) in [(1, 1), (3, 5), (32, 40), (33, 7), (513, 9), (300, 7_100)] {
         let what = format!("place: {n_tokens} tokens of {k} states");
         let text = Text::draw(k, &[n_tokens], 1, 1.0, &mut rng);
@@ -326,8 +324,8 @@ fn emissions_are_placed_at_tokens() {
 }
 
 #[test]
-fn passes_are_joined() {
-    let Some(device) = device() else { return };
+fn joined_passes_agree_with_the_cpu() {
+    let Some(device) = device(&["join_passes"]) else { return };
     let mut rng = Rng::new(66);
     for (n, k) in [(0, 3), (1, 1), (7, 31), (8, 32), (9, 33), (100, 5), (3, 1_000)] {
         let what = format!("join_passes: {n} tokens of {k} states");

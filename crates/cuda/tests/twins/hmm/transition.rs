@@ -1,29 +1,16 @@
-//! Transitions of a softmax, in single precision.
+//! Transition probabilities, in single precision.
 
 use crate::kit::{
-    Done, Framed, Rng, SINGLE, Sum, Tolerance, assert_near, device, framed, get, holes, put, sums,
-    twice,
+    Done, Framed, Rng, SINGLE, Sum, Tolerance, assert_near, device, framed, get, holes, log_sums,
+    put, sums, twice,
 };
 use latens_cuda::{Blocks, Device};
 
-pub(crate) const KERNELS: &[&str] =
-    &["row_log_sums", "gather_blocks", "transition_gradient", "softmax", "softmax_gradient"];
-
-/// The smallest probability of a transition, as the kernels have it.
+/// Lower bound of transition probabilities, as in the kernels.
 pub(crate) const SMALLEST: f64 = 1e-30f32 as f64;
 
-/// Logarithms of sums: one term of a thousand that is left out would be seen.
+/// Tolerance of logarithms of sums. Leaving out one of a thousand terms exceeds it.
 pub(crate) const LOGARITHM: Tolerance = Tolerance { of_value: 0.0, of_terms: 3e-6 };
-
-/// ln Σ exp of each row; what is rounded is of the size of the logarithm, or of one.
-pub(crate) fn log_sums(logits: &[f64], n: usize) -> Vec<Sum> {
-    let log_sum = |row: &[f64]| {
-        let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let value = max + row.iter().map(|x| (x - max).exp()).sum::<f64>().ln();
-        Sum { value, size: value.abs() + 1.0 }
-    };
-    logits.chunks(n).map(log_sum).collect()
-}
 
 /// Pairs of clusters.
 #[derive(Debug)]
@@ -33,7 +20,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Some n of the pairs of clusters from a first one on, all different, the last pair among them.
+    /// n distinct pairs of clusters whose first cluster is at least `first`. One of them is the last pair.
     pub(crate) fn draw(n: usize, first: usize, m: usize, rng: &mut Rng) -> Pairs {
         let n_all = (m - first) * m;
         let mut idxs = rng.shuffled(n_all);
@@ -52,13 +39,13 @@ impl Pairs {
         framed(device, &[&self.from[..], &self.to].concat())
     }
 
-    /// The blocks whose clusters [`Pairs::put`] has put there.
+    /// The blocks whose clusters [`Pairs::put`] has uploaded.
     pub(crate) fn blocks<'a>(&self, ints: &'a Framed<u32>) -> Blocks<'a> {
         let (start, n) = (ints.range.start, self.len());
         Blocks { ints: &ints.array, from: start..start + n, to: start + n..start + 2 * n }
     }
 
-    /// The number of each pair's block, or none.
+    /// The number of the block of each pair, or `u32::MAX`.
     pub(crate) fn block_of(&self, m: usize) -> Vec<u32> {
         let mut block_of = vec![u32::MAX; m * m];
         for (u, (&from, &to)) in (0..).zip(self.from.iter().zip(&self.to)) {
@@ -67,7 +54,7 @@ impl Pairs {
         block_of
     }
 
-    /// Block, row and column in it, and the states of these, of all numbers of blocks in their order.
+    /// The pairs of states of all blocks, in order.
     pub(crate) fn places(&self, k: usize) -> impl Iterator<Item = (usize, usize)> {
         (0..self.len() * k * k).map(move |at| {
             let (u, i, j) = (at / (k * k), at / k % k, at % k);
@@ -77,14 +64,14 @@ impl Pairs {
 }
 
 #[test]
-fn sums_of_rows_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn log_sums_of_rows_agree_with_the_cpu() {
+    let Some(device) = device(&["row_log_sums"]) else { return };
     let mut rng = Rng::new(30);
     for n in [1, 3, 4, 5, 32, 100, 511, 512, 513, 2_047, 2_048, 2_052, 4_099, 20_000] {
         for n_rows in [1, 7] {
             let what = format!("row_log_sums: {n_rows} rows of {n}");
             let mut logits = rng.logits(n_rows, n);
-            // A row whose exponentials no number could hold.
+            // The exponentials of the first row overflow.
             logits[..n].iter_mut().for_each(|x| *x += 300.0);
             let before = rng.normals(n_rows + 5);
             let got = twice(&what, || {
@@ -100,7 +87,7 @@ fn sums_of_rows_are_those_of_the_processor() {
     }
 }
 
-/// Logits of some rows from `first_row` on, some of them very small; k, m, the first cluster, and how many blocks.
+/// Number of states per cluster, number of clusters, first cluster, and number of blocks.
 pub(crate) const BLOCKS: &[(usize, usize, usize, usize)] = &[
     (1, 1, 0, 1),
     (3, 5, 0, 7),
@@ -112,7 +99,7 @@ pub(crate) const BLOCKS: &[(usize, usize, usize, usize)] = &[
     (8, 3, 0, 0),
 ];
 
-/// Logits in which some transitions are almost impossible.
+/// Logits of which a tenth have probabilities near 0.
 pub(crate) fn steep_logits(n_rows: usize, n: usize, rng: &mut Rng) -> Vec<f32> {
     let mut logits = rng.logits(n_rows, n);
     for _ in 0..n_rows * n / 10 {
@@ -121,7 +108,7 @@ pub(crate) fn steep_logits(n_rows: usize, n: usize, rng: &mut Rng) -> Vec<f32> {
     logits
 }
 
-/// The transitions of blocks, no smaller than the smallest, of logits from `first_row` on.
+/// The transition probabilities of blocks with their lower bound. `first_row` is the state of the first row of logits.
 pub(crate) fn probabilities(
     pairs: &Pairs,
     (logits, first_row): (&[f64], usize),
@@ -136,8 +123,8 @@ pub(crate) fn probabilities(
 }
 
 #[test]
-fn blocks_are_gathered() {
-    let Some(device) = device() else { return };
+fn gathered_blocks_agree_with_the_cpu() {
+    let Some(device) = device(&["gather_blocks"]) else { return };
     let mut rng = Rng::new(31);
     for &(k, m, first, n_blocks) in BLOCKS {
         let (n, at) = (k * m, 2);
@@ -162,8 +149,8 @@ fn blocks_are_gathered() {
 }
 
 #[test]
-fn derivatives_by_logits_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn derivatives_by_logits_of_transitions_agree_with_the_cpu() {
+    let Some(device) = device(&["transition_gradient"]) else { return };
     let mut rng = Rng::new(32);
     for (k, m, n_blocks) in [(1, 1, 1), (1, 9, 20), (3, 5, 7), (8, 4, 16), (7, 11, 50), (40, 15, 3)]
     {
@@ -198,8 +185,8 @@ fn derivatives_by_logits_are_those_of_the_processor() {
 }
 
 #[test]
-fn one_softmax_is_that_of_the_processor() {
-    let Some(device) = device() else { return };
+fn softmax_and_its_gradient_agree_with_the_cpu() {
+    let Some(device) = device(&["softmax", "softmax_gradient"]) else { return };
     let mut rng = Rng::new(33);
     for n in [1, 2, 31, 33, 1_023, 1_024, 1_025, 5_000] {
         let what = format!("softmax: {n} numbers");
@@ -225,6 +212,6 @@ fn one_softmax_is_that_of_the_processor() {
         assert_near(&what, &got, &(0..n).map(expected).collect::<Vec<_>>(), SINGLE);
     }
     let mut nothing = holes::<f32>(&device, 0);
-    device.softmax(&mut nothing.array, 0).done("softmax of nothing");
-    get(&device, "softmax of nothing", &nothing);
+    device.softmax(&mut nothing.array, 0).done("softmax of 0 numbers");
+    get(&device, "softmax of 0 numbers", &nothing);
 }

@@ -1,28 +1,31 @@
-//! Transitions of a softmax whose logits are of half precision.
+//! Transition probabilities from logits in half precision.
 
-use crate::formats;
+use super::transition::{BLOCKS, LOGARITHM, Pairs, SMALLEST, probabilities, steep_logits};
 use crate::kit::{
-    BF16, Done, Rng, Sum, Tolerance, assert_near, device, framed, get, holes, put, sums, twice,
+    BF16, Done, Rng, Sum, Tolerance, assert_near, device, framed, get, holes, log_sums, put, sums,
+    twice,
 };
-use crate::transition::{
-    BLOCKS, LOGARITHM, Pairs, SMALLEST, log_sums, probabilities, steep_logits,
-};
-use latens_cuda::Device;
+use latens_cuda::{Device, bf16, f16};
 
-pub(crate) const KERNELS: &[&str] =
-    &["row_log_sums_half", "gather_blocks_half", "minus_probabilities_half"];
-
-/// Fast exponentials are off by about one part in 10⁷ for each unit of what is raised, of which there are up to 70 here.
+/// Fast exponentials have a relative error of about 10⁻⁷ times the exponent, which is up to 70 here.
 const FAST: Tolerance = Tolerance { of_value: 0.0, of_terms: 2e-5 };
 
+fn narrow(values: &[f32]) -> Vec<f16> {
+    values.iter().map(|&x| f16::from_f32(x)).collect()
+}
+
+fn widen(values: &[f16]) -> Vec<f64> {
+    values.iter().map(|&x| x.into()).collect()
+}
+
 #[test]
-fn sums_of_rows_in_half_precision_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn log_sums_of_rows_in_half_precision_agree_with_the_cpu() {
+    let Some(device) = device(&["row_log_sums_half"]) else { return };
     let mut rng = Rng::new(40);
     for n in [8, 16, 24, 512, 4_088, 4_096, 4_104, 16_384, 16_392, 33_000] {
         for n_rows in [1, 7] {
             let what = format!("row_log_sums_half: {n_rows} rows of {n}");
-            let logits = formats::HALF.encode_all(&rng.logits(n_rows, n));
+            let logits = narrow(&rng.logits(n_rows, n));
             let before = rng.normals(n_rows + 5);
             let got = twice(&what, || {
                 let (logits, mut out) = (put(&device, &logits), put(&device, &before));
@@ -31,7 +34,7 @@ fn sums_of_rows_in_half_precision_are_those_of_the_processor() {
                 get(&device, &what, &out)
             });
             let mut expected = sums(&before);
-            let exact = log_sums(&formats::HALF.decode_all(&logits), n);
+            let exact = log_sums(&widen(&logits), n);
             expected[2..2 + n_rows].copy_from_slice(&exact);
             assert_near(&what, &got, &expected, LOGARITHM);
         }
@@ -39,15 +42,15 @@ fn sums_of_rows_in_half_precision_are_those_of_the_processor() {
 }
 
 #[test]
-fn blocks_are_gathered_from_half_precision() {
-    let Some(device) = device() else { return };
+fn blocks_gathered_from_half_precision_agree_with_the_cpu() {
+    let Some(device) = device(&["gather_blocks_half"]) else { return };
     let mut rng = Rng::new(41);
     for &(k, m, first, n_blocks) in BLOCKS {
         let (n, at) = (k * m, 2);
         let what =
             format!("gather_blocks_half: {n_blocks} of {k} states, {m} clusters from {first} on");
         let pairs = Pairs::draw(n_blocks, first, m, &mut rng);
-        let logits = formats::HALF.encode_all(&steep_logits(n - first * k, n, &mut rng));
+        let logits = narrow(&steep_logits(n - first * k, n, &mut rng));
         let log_sums: Vec<f32> = rng.normals(n).iter().map(|x| 9.0 + x).collect();
         let before = rng.normals((at + n_blocks) * k * k);
         let got = twice(&what, || {
@@ -59,43 +62,45 @@ fn blocks_are_gathered_from_half_precision() {
             get(&device, &what, &out)
         });
         let mut expected = sums(&before[..at * k * k]);
-        let logits = formats::HALF.decode_all(&logits);
+        let logits = widen(&logits);
         expected.extend(probabilities(&pairs, (&logits, first * k), &log_sums, (k, n)));
         assert_near(&what, &got, &expected, FAST);
     }
 }
 
-/// Minus the probabilities in bf16, and those of blocks in full.
+/// Minus the probabilities in bf16, and those of blocks in single precision.
 fn minus_probabilities(
     device: &Device,
     what: &str,
-    logits: &[u16],
+    logits: &[f16],
     pairs: &Pairs,
     (k, n): (usize, usize),
-) -> (Vec<u16>, Vec<f32>) {
+) -> (Vec<bf16>, Vec<f32>) {
     let (mut logits, n_blocks) = (put(device, logits), pairs.len());
     let mut blocks = holes(device, n_blocks * k * k);
     let block_of = framed(device, &pairs.block_of(n / k));
     let out = (&mut blocks.array, n_blocks);
     device.minus_probabilities_half(&mut logits.array, out, block_of.part(), (k, n)).done(what);
-    (get(device, what, &logits), get(device, what, &blocks))
+    let minus = get(device, what, &logits);
+    let minus = minus.iter().map(|x| bf16::from_bits(x.to_bits())).collect();
+    (minus, get(device, what, &blocks))
 }
 
 /// Compares the rows of these states.
 fn compare(
     what: &str,
-    (logits, minus, blocks): (&[u16], &[u16], &[f32]),
+    (logits, minus, blocks): (&[f16], &[bf16], &[f32]),
     pairs: &Pairs,
     (k, n): (usize, usize),
     states: &[usize],
 ) {
     for &i in states {
-        let logits = formats::HALF.decode_all(&logits[i * n..(i + 1) * n]);
+        let logits = widen(&logits[i * n..(i + 1) * n]);
         let log_sum = log_sums(&logits, n)[0].value;
         let a: Vec<f64> = logits.iter().map(|x| (x - log_sum).exp()).collect();
-        let minus = formats::BF16.decode_all(&minus[i * n..(i + 1) * n]);
+        let minus = &minus[i * n..(i + 1) * n];
         let expected: Vec<Sum> = a.iter().map(|a| Sum::from(-a)).collect();
-        assert_near(&format!("{what}, row {i}"), &minus, &expected, BF16);
+        assert_near(&format!("{what}, row {i}"), minus, &expected, BF16);
         for u in (0..pairs.len()).filter(|&u| pairs.from[u] as usize == i / k) {
             let (first, at) = (pairs.to[u] as usize * k, (u * k + i % k) * k);
             let a = &a[first..first + k];
@@ -107,8 +112,8 @@ fn compare(
 }
 
 #[test]
-fn probabilities_take_the_place_of_logits() {
-    let Some(device) = device() else { return };
+fn probabilities_from_half_precision_agree_with_the_cpu() {
+    let Some(device) = device(&["minus_probabilities_half"]) else { return };
     let mut rng = Rng::new(42);
     for (k, m, n_blocks) in
         [(8, 1, 1), (8, 1, 0), (8, 7, 20), (16, 3, 9), (24, 11, 30), (72, 5, 4), (1_032, 4, 2)]
@@ -116,7 +121,7 @@ fn probabilities_take_the_place_of_logits() {
         let n = k * m;
         let what = format!("minus_probabilities_half: {n_blocks} blocks of {k} of {n} states");
         let pairs = Pairs::draw(n_blocks, 0, m, &mut rng);
-        let logits = formats::HALF.encode_all(&steep_logits(n, n, &mut rng));
+        let logits = narrow(&steep_logits(n, n, &mut rng));
         let (minus, blocks) =
             twice(&what, || minus_probabilities(&device, &what, &logits, &pairs, (k, n)));
         let some: Vec<usize> = (0..n).step_by(n.div_ceil(300)).chain([n - 1]).collect();
@@ -126,17 +131,17 @@ fn probabilities_take_the_place_of_logits() {
     }
 }
 
-/// Threads hold rows of up to 16,384 numbers, and read longer ones twice.
+/// Threads keep rows of up to 16,384 numbers in registers, and read longer ones twice.
 #[test]
-fn long_rows_become_probabilities_too() {
-    let Some(device) = device() else { return };
+fn probabilities_of_long_rows_agree_with_the_cpu() {
+    let Some(device) = device(&["minus_probabilities_half"]) else { return };
     let mut rng = Rng::new(43);
     for (k, m) in [(64, 256), (8, 2_049)] {
         let (n, n_blocks) = (k * m, 2);
         let what = format!("minus_probabilities_half: {n_blocks} blocks of {k} of {n} states");
         let pairs = Pairs::draw(n_blocks, 0, m, &mut rng);
-        // Rows begin at different places of one line of numbers, which is faster than to draw them all.
-        let line = formats::HALF.encode_all(&rng.logits(40, 1_000));
+        // Rows are windows of one random sequence, which is faster than drawing them all.
+        let line = narrow(&rng.logits(40, 1_000));
         let long = line.repeat(2);
         let mut logits = Vec::with_capacity(n * n);
         (0..n).for_each(|i| logits.extend_from_slice(&long[i * 7 % line.len()..][..n]));

@@ -1,26 +1,12 @@
-//! Rows of numbers: copies, sums, and the ReLU.
+//! Rows of numbers: gathering, scattering, summing, biases and the ReLU.
 
-use crate::formats::Derivatives;
 use crate::kit::{
-    BF16, Done, EXACT, ROUNDED, Rng, SINGLE, Sum, WIDE, WIDE_FOURS, assert_near, device, framed,
-    get, holes, is_dropped, put, sums, twice,
+    BF16, Done, EXACT, Number, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, WIDE_FOURS, assert_near,
+    device, framed, get, holes, is_dropped, put, sums, twice,
 };
-use latens_cuda::{Columns, RowGroups};
+use latens_cuda::{Columns, Derivative, Device, RowGroups, bf16};
 
-pub(crate) const KERNELS: &[&str] = &[
-    "gather_rows",
-    "add_to_rows",
-    "add_sums_of_groups",
-    "gather_square",
-    "add_to_square",
-    "bias_relu",
-    "relu_backward",
-    "relu_backward_bf16",
-    "add_column_sums",
-    "scale_rows",
-];
-
-/// Rows, their length, the length of the rows that they are columns of, and the first of these columns.
+/// Number of rows, their length, and stride and first column of the matrix that contains them.
 const COLUMNS: &[(usize, usize, usize, usize)] = &[
     (0, 3, 3, 0),
     (1, 1, 1, 0),
@@ -32,8 +18,8 @@ const COLUMNS: &[(usize, usize, usize, usize)] = &[
 ];
 
 #[test]
-fn rows_are_gathered_to_columns() {
-    let Some(device) = device() else { return };
+fn rows_are_gathered_into_columns() {
+    let Some(device) = device(&["gather_rows"]) else { return };
     let mut rng = Rng::new(10);
     for &(n, dim, stride, first) in COLUMNS {
         let what = format!("gather_rows: {n} rows of {dim} to columns from {first} of {stride}");
@@ -56,7 +42,7 @@ fn rows_are_gathered_to_columns() {
 
 #[test]
 fn columns_are_added_to_rows() {
-    let Some(device) = device() else { return };
+    let Some(device) = device(&["add_to_rows"]) else { return };
     let mut rng = Rng::new(11);
     for &(n, dim, stride, first) in COLUMNS {
         let what = format!("add_to_rows: {n} rows of {dim} of columns from {first} of {stride}");
@@ -78,8 +64,8 @@ fn columns_are_added_to_rows() {
 }
 
 #[test]
-fn sums_of_groups_are_added() {
-    let Some(device) = device() else { return };
+fn sums_of_groups_are_added_to_rows() {
+    let Some(device) = device(&["add_sums_of_groups"]) else { return };
     let mut rng = Rng::new(12);
     for size in [0, 1, 3, 40] {
         for (n, dim, stride, first) in
@@ -106,8 +92,8 @@ fn sums_of_groups_are_added() {
 }
 
 #[test]
-fn squares_go_both_ways() {
-    let Some(device) = device() else { return };
+fn rows_and_columns_are_gathered_and_added() {
+    let Some(device) = device(&["gather_square", "add_to_square"]) else { return };
     let mut rng = Rng::new(17);
     for (n, stride) in [(1, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
         let (table, values) = (rng.normals(stride * stride), rng.normals(n * n));
@@ -137,12 +123,12 @@ fn squares_go_both_ways() {
 }
 
 #[test]
-fn a_bias_is_added_before_the_relu() {
-    let Some(device) = device() else { return };
+fn the_bias_is_added_before_the_relu() {
+    let Some(device) = device(&["bias_relu"]) else { return };
     let mut rng = Rng::new(13);
     for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), (100, 257), WIDE] {
         for (rate, seed) in [(0.0, 0), (0.3, 77), (0.75, u64::MAX)] {
-            let what = format!("bias_relu: {n} rows of {dim}, dropping {rate}");
+            let what = format!("bias_relu: {n} rows of {dim}, dropout {rate}");
             let (x, bias) = (rng.normals(n * dim), rng.normals(dim));
             let got = twice(&what, || {
                 let (mut x, bias) = (put(&device, &x), framed(&device, &bias));
@@ -164,53 +150,53 @@ fn a_bias_is_added_before_the_relu() {
 }
 
 #[test]
-fn derivatives_pass_where_the_relu_did() {
-    let Some(device) = device() else { return };
+fn derivatives_pass_where_the_relu_is_positive() {
+    let Some(device) = device(&["relu_backward", "relu_backward_bf16"]) else { return };
     let mut rng = Rng::new(14);
-    // Parts are of 16 rows, tiles of 256 columns, of which a thread has four.
+    // Parts have 16 rows, and tiles 256 columns, of which a thread has four.
     for n in [0, 1, 3, 15, 16, 17, 33, 1_100] {
         for dim in [1, 3, 4, 63, 65, 68, 255, 256, 257, 260, 513] {
             let what = format!("relu_backward: {n} rows of {dim}");
             let scale = 1.25f32;
             let y: Vec<f32> = (0..n * dim).map(|_| rng.normal().max(0.0)).collect();
             let (d_y, before) = (rng.normals(n * dim), rng.normals(dim));
-            let backward = |d_z: &mut Derivatives| {
-                let (y, d_y) = (put(&device, &y), put(&device, &d_y));
-                let (mut gradient, mut partial) =
-                    (framed(&device, &before), device.zeros(0).done(&what));
-                let (inputs, out) = ((&y.array, &d_y.array), gradient.part_mut());
-                match d_z {
-                    Derivatives::Single(d_z) => {
-                        device.relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial)
-                    }
-                    Derivatives::Bf16(d_z) => {
-                        device.relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial)
-                    }
-                }
-                .done(&what);
-                get(&device, &what, &gradient)
-            };
             let passed = |at: usize| if y[at] > 0.0 { 1.25 * f64::from(d_y[at]) } else { 0.0 };
             let expected: Vec<Sum> = (0..n * dim).map(|at| passed(at).into()).collect();
             let mut expected_bias = sums(&before);
             (0..n * dim).for_each(|at| expected_bias[at % dim] += passed(at));
-            for (is_bf16, tolerance) in [(false, ROUNDED), (true, BF16)] {
-                let (d_z, d_bias) = twice(&what, || {
-                    let mut d_z = Derivatives::holes(&device, n * dim, is_bf16);
-                    let d_bias = backward(&mut d_z);
-                    (d_z.get(&device, &what), d_bias)
-                });
-                let what = format!("{what}, bf16 {is_bf16}");
-                assert_near(&format!("{what}, d_z"), &d_z, &expected, tolerance);
-                assert_near(&format!("{what}, bias"), &d_bias, &expected_bias, SINGLE);
-            }
+            let (inputs, expected) =
+                ((&y[..], &d_y[..], &before[..]), (&expected[..], &expected_bias[..]));
+            compare_relu::<f32>(&device, &what, (n, scale), inputs, expected, ROUNDED);
+            let what = format!("{what}, bf16");
+            compare_relu::<bf16>(&device, &what, (n, scale), inputs, expected, BF16);
         }
     }
 }
 
+/// Compares derivatives by the input of a ReLU, and those of the bias.
+fn compare_relu<T: Derivative + Number + Into<f64>>(
+    device: &Device,
+    what: &str,
+    (n, scale): (usize, f32),
+    (y, d_y, before): (&[f32], &[f32], &[f32]),
+    (expected, expected_bias): (&[Sum], &[Sum]),
+    tolerance: Tolerance,
+) {
+    let (d_z, d_bias) = twice(what, || {
+        let (y, d_y) = (put(device, y), put(device, d_y));
+        let mut d_z = holes::<T>(device, expected.len());
+        let (mut gradient, mut partial) = (framed(device, before), device.zeros(0).done(what));
+        let (inputs, out) = ((&y.array, &d_y.array), gradient.part_mut());
+        device.relu_backward(&mut d_z.array, inputs, n, scale, out, &mut partial).done(what);
+        (get(device, what, &d_z), get(device, what, &gradient))
+    });
+    assert_near(&format!("{what}, d_z"), &d_z, expected, tolerance);
+    assert_near(&format!("{what}, bias"), &d_bias, expected_bias, SINGLE);
+}
+
 #[test]
 fn column_sums_are_added() {
-    let Some(device) = device() else { return };
+    let Some(device) = device(&["add_column_sums"]) else { return };
     let mut rng = Rng::new(15);
     for n in [0, 1, 31, 32, 33, 700] {
         for (dim, stride, first) in [(1, 1, 0), (5, 9, 4), (31, 31, 0), (32, 40, 8), (65, 130, 65)]
@@ -234,7 +220,7 @@ fn column_sums_are_added() {
 
 #[test]
 fn rows_are_scaled() {
-    let Some(device) = device() else { return };
+    let Some(device) = device(&["scale_rows"]) else { return };
     let mut rng = Rng::new(16);
     for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), WIDE, WIDE_FOURS] {
         let what = format!("scale_rows: {n} rows of {dim}");
@@ -250,7 +236,7 @@ fn rows_are_scaled() {
     }
 }
 
-/// Rows and columns.
+/// All pairs of a row and a column.
 fn places(n: usize, dim: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n * dim).map(move |at| (at / dim, at % dim))
 }

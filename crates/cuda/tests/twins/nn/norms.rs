@@ -1,15 +1,12 @@
 //! The layer norm of a sum.
 
-use crate::formats::Derivatives;
 use crate::kit::{
-    BF16, Done, Framed, Rng, SINGLE, Sum, assert_near, device, get, holes, is_dropped, put, sums,
-    twice,
+    BF16, Done, Framed, Number, Rng, SINGLE, Sum, Tolerance, assert_near, device, get, holes,
+    is_dropped, put, sums, twice,
 };
-use latens_cuda::NormWeights;
+use latens_cuda::{Derivative, Device, NormWeights, bf16};
 
-pub(crate) const KERNELS: &[&str] = &["norm_of_sum", "norm_backward", "norm_backward_bf16"];
-
-/// Rows and their lengths. Parts are of 16 rows, and of 256 columns at a time.
+/// Number of rows and their length. Parts have 16 rows, and tiles 256 columns.
 const SHAPES: &[(usize, usize)] = &[
     (1, 1),
     (1, 2),
@@ -24,29 +21,29 @@ const SHAPES: &[(usize, usize)] = &[
     (600, 64),
 ];
 
-/// Where bias, gain and offset lie among the weights, and how many of these there are.
+/// The weights of a norm, the first indices of bias, gain and offset, and the number of all weights.
 fn layout(dim: usize) -> (NormWeights, [usize; 3], usize) {
     (NormWeights::new(2..2 + 3 * dim), [2, 2 + dim, 2 + 2 * dim], 5 + 3 * dim)
 }
 
 #[test]
-fn rows_are_normalised() {
-    let Some(device) = device() else { return };
+fn sums_are_normalized() {
+    let Some(device) = device(&["norm_of_sum"]) else { return };
     let mut rng = Rng::new(20);
     for (&(n, dim), (rate, seed)) in SHAPES.iter().zip([(0.0, 0), (0.3, 77)].into_iter().cycle()) {
-        let what = format!("norm_of_sum: {n} rows of {dim}, dropping {rate}");
+        let what = format!("norm_of_sum: {n} rows of {dim}, dropout {rate}");
         let (a, b) = (rng.normals(n * dim), rng.normals(n * dim));
         let (of, [bias, gain, offset], n_weights) = layout(dim);
         let weights = rng.normals(n_weights);
-        let (y, out, normalised, inverse) = twice(&what, || {
+        let (y, out, normalized, inverse) = twice(&what, || {
             let (a, mut b, weights) = (put(&device, &a), put(&device, &b), put(&device, &weights));
-            let (mut out, mut normalised) = (holes(&device, n * dim), holes(&device, n * dim));
+            let (mut out, mut normalized) = (holes(&device, n * dim), holes(&device, n * dim));
             let mut inverse = holes(&device, n);
-            let kept = (&mut normalised.array, &mut inverse.array);
+            let kept = (&mut normalized.array, &mut inverse.array);
             let (summed, weights) = ((&a.array, &mut b.array), (&weights.array, &of));
             device.norm_of_sum(&mut out.array, kept, summed, weights, n, (rate, seed)).done(&what);
             let get_it = |array: &Framed<f32>| get(&device, &what, array);
-            (get_it(&b), get_it(&out), get_it(&normalised), get_it(&inverse))
+            (get_it(&b), get_it(&out), get_it(&normalized), get_it(&inverse))
         });
         let scale = 1.0 / (1.0 - f64::from(rate));
         let unit = |at: usize| {
@@ -69,7 +66,7 @@ fn rows_are_normalised() {
             };
             let variance = (0..dim).map(|c| from_mean(c).value.powi(2)).sum::<f64>() / dim as f64;
             let inverse = 1.0 / (variance + 1e-5).sqrt();
-            // Rounding of numbers that are large beside their deviation makes it less certain.
+            // The deviation loses precision if the numbers are large compared to it.
             let spread = (0..dim).map(|c| from_mean(c).size * inverse).fold(1.0, f64::max);
             rows.push(Sum { value: inverse, size: inverse * spread });
             for c in 0..dim {
@@ -82,14 +79,14 @@ fn rows_are_normalised() {
             }
         }
         assert_near(&format!("{what}, 1/deviation"), &inverse, &rows, SINGLE);
-        assert_near(&format!("{what}, normalised"), &normalised, &x, SINGLE);
+        assert_near(&format!("{what}, normalized"), &normalized, &x, SINGLE);
         assert_near(&format!("{what}, out"), &out, &outs, SINGLE);
     }
 }
 
 #[test]
-fn derivatives_go_through_the_norm() {
-    let Some(device) = device() else { return };
+fn derivatives_of_the_norm_agree_with_the_cpu() {
+    let Some(device) = device(&["norm_backward", "norm_backward_bf16"]) else { return };
     let mut rng = Rng::new(21);
     for &(n, dim) in SHAPES.iter().chain(&[(0, 5)]) {
         let what = format!("norm_backward: {n} rows of {dim}");
@@ -98,25 +95,6 @@ fn derivatives_go_through_the_norm() {
         let (of, [bias, gain, offset], n_weights) = layout(dim);
         let (weights, before) = (rng.normals(n_weights), rng.normals(n_weights));
         let scale = 1.25f32;
-        let backward = |d_z: &mut Derivatives| {
-            let (d_out, x, y) = (put(&device, &d_out), put(&device, &x), put(&device, &y));
-            let (inverse, mut d_sum) = (put(&device, &inverse), holes(&device, n * dim));
-            let (weights, mut gradient) = (put(&device, &weights), put(&device, &before));
-            let mut partial = device.zeros(0).done(&what);
-            let (d_out, kept) = (&d_out.array, (&x.array, &inverse.array, &y.array));
-            let learned = (&weights.array, &mut gradient.array, &of);
-            let (d, rest) = (&mut d_sum.array, ((n, scale), &mut partial));
-            match d_z {
-                Derivatives::Single(d_z) => {
-                    device.norm_backward((d, &mut d_z.array), d_out, kept, learned, rest.0, rest.1)
-                }
-                Derivatives::Bf16(d_z) => {
-                    device.norm_backward((d, &mut d_z.array), d_out, kept, learned, rest.0, rest.1)
-                }
-            }
-            .done(&what);
-            (get(&device, &what, &d_sum), get(&device, &what, &gradient))
-        };
         let (mut d_sums, mut d_zs, mut d_weights) = (vec![], vec![], sums(&before));
         for r in 0..n {
             let at = |c: usize| (f64::from(d_out[r * dim + c]), f64::from(x[r * dim + c]));
@@ -138,16 +116,47 @@ fn derivatives_go_through_the_norm() {
                 d_zs.push(by_z);
             }
         }
-        for (is_bf16, tolerance) in [(false, SINGLE), (true, BF16)] {
-            let (d_z, (d_sum, gradient)) = twice(&what, || {
-                let mut d_z = Derivatives::holes(&device, n * dim, is_bf16);
-                let others = backward(&mut d_z);
-                (d_z.get(&device, &what), others)
-            });
-            let what = format!("{what}, bf16 {is_bf16}");
-            assert_near(&format!("{what}, d_sum"), &d_sum, &d_sums, SINGLE);
-            assert_near(&format!("{what}, d_z"), &d_z, &d_zs, tolerance);
-            assert_near(&format!("{what}, bias, gain and offset"), &gradient, &d_weights, SINGLE);
-        }
+        let inputs = Inputs { d_out: &d_out, x: &x, inverse: &inverse, y: &y, weights: &weights };
+        let expected = [&d_sums[..], &d_zs, &d_weights];
+        let sizes = (n, scale, &of);
+        compare::<f32>(&device, &what, sizes, &inputs, &before, expected, SINGLE);
+        let what = format!("{what}, bf16");
+        compare::<bf16>(&device, &what, sizes, &inputs, &before, expected, BF16);
     }
+}
+
+/// Inputs of the backward pass.
+struct Inputs<'a> {
+    d_out: &'a [f32],
+    x: &'a [f32],
+    inverse: &'a [f32],
+    y: &'a [f32],
+    weights: &'a [f32],
+}
+
+/// Compares the derivatives by the sum and by the input of the ReLU, and those of the weights.
+fn compare<T: Derivative + Number + Into<f64>>(
+    device: &Device,
+    what: &str,
+    (n, scale, of): (usize, f32, &NormWeights),
+    inputs: &Inputs<'_>,
+    before: &[f32],
+    [d_sums, d_zs, d_weights]: [&[Sum]; 3],
+    tolerance: Tolerance,
+) {
+    let (d_z, d_sum, gradient) = twice(what, || {
+        let Inputs { d_out, x, inverse, y, weights } = inputs;
+        let [d_out, x, inverse, y, weights] =
+            [d_out, x, inverse, y, weights].map(|values| put(device, values));
+        let (mut d_sum, mut d_z) = (holes(device, d_sums.len()), holes::<T>(device, d_zs.len()));
+        let (mut gradient, mut partial) = (put(device, before), device.zeros(0).done(what));
+        let kept = (&x.array, &inverse.array, &y.array);
+        let learned = (&weights.array, &mut gradient.array, of);
+        let out = (&mut d_sum.array, &mut d_z.array);
+        device.norm_backward(out, &d_out.array, kept, learned, (n, scale), &mut partial).done(what);
+        (get(device, what, &d_z), get(device, what, &d_sum), get(device, what, &gradient))
+    });
+    assert_near(&format!("{what}, d_sum"), &d_sum, d_sums, SINGLE);
+    assert_near(&format!("{what}, d_z"), &d_z, d_zs, tolerance);
+    assert_near(&format!("{what}, bias, gain and offset"), &gradient, d_weights, SINGLE);
 }

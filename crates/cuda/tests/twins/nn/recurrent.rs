@@ -1,4 +1,4 @@
-//! Recurrent layers.
+//! Recurrent layers: Elman networks and LSTMs.
 
 use crate::kit::{
     Done, EXACT, Framed, ROUNDED, Rng, SINGLE, Sum, WIDE, assert_near, device, framed, get, put,
@@ -6,18 +6,15 @@ use crate::kit::{
 };
 use latens_cuda::{Device, Fresh, Squash};
 
-pub(crate) const KERNELS: &[&str] =
-    &["keep_rows", "elman_step", "elman_backward", "lstm_step", "lstm_backward"];
-
-/// Streams, and numbers of each.
+/// Number of streams and of numbers per stream.
 const SHAPES: &[(usize, usize)] = &[(1, 1), (1, 5), (7, 3), (20, 33), (33, 64), (300, 7), WIDE];
 
-/// Marks of streams that are fresh, if any can be.
+/// Marks of fresh streams, if there are any.
 #[derive(Debug)]
 struct Marks(Option<Vec<u32>>);
 
 impl Marks {
-    /// First none, then some.
+    /// No marks, and random ones.
     fn draw(n: usize, rng: &mut Rng) -> [Marks; 2] {
         let mut marks = rng.idxs(n, 3);
         marks[n - 1] = 2;
@@ -28,7 +25,7 @@ impl Marks {
         self.0.as_ref().is_some_and(|marks| marks[stream] != 0)
     }
 
-    /// Where there are no marks, all streams seem to be fresh; that must not matter.
+    /// Without marks the array still marks streams as fresh, which must have no effect.
     fn put(&self, device: &Device) -> Framed<u32> {
         framed(device, self.0.as_deref().unwrap_or(&[1, 1]))
     }
@@ -43,8 +40,8 @@ impl Marks {
 }
 
 #[test]
-fn fresh_streams_keep_nothing() {
-    let Some(device) = device() else { return };
+fn fresh_streams_are_cleared() {
+    let Some(device) = device(&["keep_rows"]) else { return };
     let mut rng = Rng::new(110);
     for &(n, dim) in SHAPES {
         for marks in Marks::draw(n, &mut rng) {
@@ -76,8 +73,8 @@ fn squashed(squash: Squash, x: f64) -> f64 {
 }
 
 #[test]
-fn steps_of_elman_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn steps_of_elman_networks_agree_with_the_cpu() {
+    let Some(device) = device(&["elman_step"]) else { return };
     let mut rng = Rng::new(111);
     for &(n, dim) in SHAPES {
         for (marks, squash) in Marks::draw(n, &mut rng)
@@ -107,8 +104,8 @@ fn steps_of_elman_are_those_of_the_processor() {
 }
 
 #[test]
-fn derivatives_of_elman_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn derivatives_of_elman_networks_agree_with_the_cpu() {
+    let Some(device) = device(&["elman_backward"]) else { return };
     let mut rng = Rng::new(112);
     for &(n, dim) in SHAPES {
         for (has_later, squash) in
@@ -136,7 +133,7 @@ fn derivatives_of_elman_are_those_of_the_processor() {
                     let is_cut = !has_later || marks.is_fresh(at / dim);
                     let later = if is_cut { 0.0 } else { f64::from(later[at]) };
                     let h = f64::from(hidden[at]);
-                    // 1 − h² is rounded as one is.
+                    // The rounding error of 1 − h² is that of 1.
                     let (slope, size) = match squash {
                         Squash::Tanh => (1.0 - h * h, 1.0),
                         Squash::Sigmoid => (h * (1.0 - h), h.abs()),
@@ -152,8 +149,8 @@ fn derivatives_of_elman_are_those_of_the_processor() {
 }
 
 #[test]
-fn steps_of_long_short_term_memory_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn steps_of_lstms_agree_with_the_cpu() {
+    let Some(device) = device(&["lstm_step"]) else { return };
     let mut rng = Rng::new(113);
     for &(n, dim) in SHAPES {
         for marks in Marks::draw(n, &mut rng) {
@@ -186,7 +183,7 @@ fn steps_of_long_short_term_memory_are_those_of_the_processor() {
                     |gate: usize| f64::from(gates[place(gate)]) + f64::from(bias[gate * dim + c]);
                 let (i, f, g, o) =
                     (sigmoid(sum(0)), sigmoid(sum(1)), sum(2).tanh(), sigmoid(sum(3)));
-                // Sums of about five are rounded by some 10⁻⁷, and tanh near zero no less.
+                // Inputs of about 5 have rounding errors of about 10⁻⁷, which tanh near 0 keeps.
                 let near_one = |value: f64| Sum { value, size: value.abs() + 0.1 };
                 for (gate, value) in [i, f, g, o].into_iter().enumerate() {
                     expected[0][place(gate)] = near_one(value);
@@ -210,8 +207,8 @@ fn steps_of_long_short_term_memory_are_those_of_the_processor() {
 }
 
 #[test]
-fn derivatives_of_long_short_term_memory_are_those_of_the_processor() {
-    let Some(device) = device() else { return };
+fn derivatives_of_lstms_agree_with_the_cpu() {
+    let Some(device) = device(&["lstm_backward"]) else { return };
     let mut rng = Rng::new(114);
     for &(n, dim) in SHAPES {
         for (marks, has_later) in Marks::draw(n, &mut rng).into_iter().flat_map(|m| {
@@ -250,7 +247,7 @@ fn derivatives_of_long_short_term_memory_are_those_of_the_processor() {
                 d_c = Sum { value: d_c.value * (1.0 - y * y), size: d_c.size * (1.0 + y * y) };
                 d_c += of_later(&later_cell);
                 d_cells.push(d_c.times(f));
-                // A gate near one leaves little of its slope, which is rounded as one is.
+                // The slope of a gate near 1 is small, but its rounding error is that of 1.
                 let slope = |d: Sum, x: f64, slope: f64| Sum {
                     value: d.value * x * slope,
                     size: d.size * x.abs() * (slope.abs() + 1.0),
