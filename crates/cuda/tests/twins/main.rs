@@ -1,5 +1,5 @@
-//! Compares every kernel with a plain twin on the CPU in double precision, over shapes that reach all branches of the
-//! kernels. Without a device these tests are skipped, and say so on stderr.
+//! Compares every kernel with a plain twin on the CPU in double precision, over shapes around the sizes at which kernels
+//! change their code path. Without a device these tests are skipped, and say so on stderr.
 //!
 //! Arrays on the device have canaries (NaN) around the range that is used: reading them spoils the result, and writing
 //! them is detected. Every operation runs twice and must give the same bits.

@@ -74,7 +74,10 @@ fn streams_wait_for_each_other() {
 /// The message of the panic of a call.
 fn panic_of<T>(call: impl FnOnce() -> T) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(call())));
-    *panic.expect_err("a panic").downcast().expect("a message")
+    match panic.expect_err("a panic").downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => (*payload.downcast::<&str>().expect("a message")).to_owned(),
+    }
 }
 
 #[test]
