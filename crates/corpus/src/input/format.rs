@@ -1,45 +1,43 @@
-//! How records (sentences or documents) are written in a text file.
-
 use memchr::memrchr;
 use std::path::Path;
 
-/// How records are written in a text file.
+/// How a text file stores its records (sentences or documents).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// One sentence a line. A blank line is a sentence without words, as the language-modelling
-    /// field counts them.
+    /// One sentence per line. A blank line is an empty sentence, as is usual in language modeling.
     #[default]
     Lines,
-    /// One document a line, in tab-separated fields. Blank lines are skipped.
+    /// One document per line, in tab-separated fields. Blank lines are skipped.
     Docs(Vec<Field>),
-    /// One token a line in blank-separated columns, the word first; a blank line ends a sentence;
-    /// `-DOCSTART-` lines are skipped.
+    /// One token per line in columns separated by whitespace, the word first. A blank line ends a
+    /// sentence. `-DOCSTART-` lines are skipped.
     Conll,
     /// The ten-column format of Universal Dependencies. Comments, multiword tokens and empty nodes
     /// are skipped.
     Conllu,
-    /// One JSON object a line, with `text` (a string, or an array of tokens) and perhaps `label` and
-    /// `tags`. Blank lines are skipped.
+    /// One JSON object per line, with the key `text` (a string or an array of tokens) and optionally
+    /// `label` and `tags`. Blank lines are skipped.
     Jsonl,
 }
 
-/// A field of the format `docs`.
+/// A field of the format [`Format::Docs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// What the document is about, for classification.
+    /// Class of the document.
     Label,
-    /// Which part of the data the document belongs to, such as `train`.
+    /// Part of the data that the document belongs to, such as `train`.
     Split,
-    /// The text itself.
+    /// Text of the document.
     Text,
-    /// Anything else.
+    /// Ignored field.
     Skip,
 }
 
 impl Format {
-    /// The format that a file's name suggests, with `.gz` and `.zst` taken off.
-    pub fn of_path(path: &Path) -> Format {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    /// Infers the format from the extension of a file, ignoring `.gz` and `.zst`.
+    pub fn of_path(path: impl AsRef<Path>) -> Format {
+        let name =
+            path.as_ref().file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
         match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
             "conll" => Format::Conll,
@@ -50,8 +48,8 @@ impl Format {
         }
     }
 
-    /// Where the last whole record in `bytes` ends, if there is one. For formats of one record a
-    /// line, the first `searched` bytes are known to have no end.
+    /// End of the last complete record in `bytes`, if there is one. For formats with one record per
+    /// line, the first `searched` bytes are known to contain no end.
     pub(crate) fn last_record_end(&self, bytes: &[u8], searched: usize) -> Option<usize> {
         match self {
             Format::Lines | Format::Docs(_) | Format::Jsonl => last_line_end(bytes, searched),
@@ -60,12 +58,12 @@ impl Format {
     }
 }
 
-/// Where the last line of `bytes` that is whole ends. `searched` bytes are known to have no end.
+/// End of the last complete line in `bytes`. The first `searched` bytes contain no line break.
 fn last_line_end(bytes: &[u8], searched: usize) -> Option<usize> {
     memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
 }
 
-/// Where the last blank line of `bytes` ends.
+/// End of the last blank line in `bytes`.
 fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
     let mut end = last_line_end(bytes, 0)?;
     loop {

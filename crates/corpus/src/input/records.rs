@@ -1,8 +1,9 @@
-//! The records (sentences or documents) of a block of text.
+//! Parses the records (sentences or documents) of a block of text.
 
 use crate::error::ReadError;
-use crate::format::{Field, Format};
-use crate::input::Block;
+use crate::input::blocks::Block;
+use crate::input::format::{Field, Format};
+
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -11,15 +12,15 @@ pub(crate) struct Record<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) label: Cow<'a, str>,
     pub(crate) split: Cow<'a, str>,
-    /// All columns of all tokens, where the format has some.
+    /// All columns of all tokens; empty for formats without columns.
     pub(crate) rows: &'a [Vec<&'a str>],
 }
 
-/// What a record says.
+/// The text of a record.
 pub(crate) enum Text<'a> {
-    /// Still to be cut into words.
+    /// Not yet split into words.
     Raw(Cow<'a, str>),
-    /// One word a token.
+    /// One string per word.
     Tokens(Vec<Cow<'a, str>>),
 }
 
@@ -31,7 +32,7 @@ impl<'a> Record<'a> {
 }
 
 impl Block {
-    /// Hands each record of the block to `visit`.
+    /// Calls `visit` with each record of the block.
     pub(crate) fn records(&self, mut visit: impl FnMut(Record<'_>)) -> Result<(), ReadError> {
         let text = self.text()?;
         let lines = text.lines().zip(self.first_line..);
@@ -53,8 +54,8 @@ impl Block {
         Ok(())
     }
 
-    /// Collects rows until a blank line and visits each sentence. `row` gives `None` for lines that
-    /// are no token, and the column of the word else.
+    /// Collects rows until a blank line and visits each sentence. `row` returns the columns and the
+    /// index of the word column, or `None` for lines that are not tokens.
     fn columns<'t>(
         &self,
         lines: impl Iterator<Item = (&'t str, u64)>,
@@ -86,7 +87,7 @@ fn document<'a>(line: &'a str, fields: &[Field]) -> Result<Record<'a>, String> {
     let parts: Vec<&str> = line.splitn(fields.len(), '\t').collect();
     if parts.len() < fields.len() {
         let (found, wanted) = (parts.len(), fields.len());
-        return Err(format!("{found} tab-separated fields where {wanted} were expected"));
+        return Err(format!("expected {wanted} tab-separated fields, found {found}"));
     }
     let mut record = Record::of_text("");
     for (part, field) in parts.into_iter().zip(fields) {
@@ -117,7 +118,7 @@ enum JsonText<'a> {
     Tokens(Vec<String>),
 }
 
-/// Labels are often numbers.
+/// Labels may be numbers.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`label` must be a string or a number")]
 enum JsonLabel {
@@ -127,7 +128,7 @@ enum JsonLabel {
 
 fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
     let record: JsonRecord = serde_json::from_str(line)
-        .map_err(|error| format!("no JSON object with `text`: {error}"))?;
+        .map_err(|error| format!("not a JSON object with the key `text`: {error}"))?;
     let label = match record.label {
         Some(JsonLabel::Name(name)) => name,
         Some(JsonLabel::Number(number)) => number.to_string(),
@@ -152,11 +153,13 @@ fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), Str
     Ok(())
 }
 
-/// Whether tokens are words that a line of text could have: what is written out must be readable again.
-fn check_tokens(tokens: &[&str]) -> Result<(), String> {
+/// Fails if a token could not be written to a line of text and read again.
+pub(crate) fn check_tokens(tokens: &[&str]) -> Result<(), String> {
     let unfit = |token: &&&str| token.is_empty() || token.contains(['\t', '\n', '\r']);
     match tokens.iter().find(unfit) {
-        Some(token) => Err(format!("the token {token:?} is empty, or has a tab or a line break")),
+        Some(token) => {
+            Err(format!("the token {token:?} is empty or contains a tab or a line break"))
+        }
         None => Ok(()),
     }
 }
@@ -172,7 +175,10 @@ fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
     }
     let columns: Vec<&str> = line.split('\t').collect();
     if columns.len() != 10 {
-        return Err(format!("{} tab-separated columns, CoNLL-U has 10", columns.len()));
+        return Err(format!(
+            "expected the 10 tab-separated columns of CoNLL-U, found {}",
+            columns.len()
+        ));
     }
     check_tokens(&columns[1..2])?;
     if columns[0].contains(['-', '.']) {

@@ -1,33 +1,33 @@
-//! Encoded texts on disk: made in bounded memory from a text of any size, mapped by later runs.
+//! Encoded corpora on disk: written in bounded memory from a text of any size, mapped by later runs.
 
-use crate::corpus::{Corpus, Lexicon};
-use crate::encode::{Numbering, encode, settle};
+use crate::corpus::Corpus;
+use crate::disk::spool::{Spool, SpoolOf, read_lexicon};
+use crate::encode::{encode_known_words, encode_new_words, settle};
 use crate::error::ReadError;
-use crate::input::Inputs;
-use crate::preprocessing::Preprocessing;
+use crate::input::inputs::Inputs;
+use crate::input::source::Files;
 use crate::sentences::Sentences;
-use crate::spool::{Spool, SpoolOf, read_lexicon};
-use crate::vocab::VocabLimits;
-use crate::word::WordId;
-use latens_store::Container;
-use latens_store::StringTable;
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::VocabLimits;
+use crate::words::word_id::WordId;
+use latens_store::{Container, StringTable};
 use std::path::Path;
 
 impl Corpus {
-    /// Encodes a text into the file `path`, with the vocabulary learned on the way, and opens it.
+    /// Encodes a text into the file `path`, learns its vocabulary on the way, and opens the file.
     ///
-    /// Memory holds the vocabulary and a few blocks of text, whatever the size of the text. Beside
-    /// `path` there is room needed for twice the result while this works.
+    /// Memory holds the vocabulary and a few blocks of text, whatever the size of the text. The folder
+    /// of `path` needs free space for twice the size of the result.
     pub fn encode_to(
-        path: &Path,
+        path: impl AsRef<Path>,
         inputs: &Inputs,
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
     ) -> Result<Corpus, ReadError> {
-        let mut numbering = Numbering::Learned(StringTable::default());
+        let path = path.as_ref();
         let mut spool = Spool::new(path, SpoolOf::Sentences)?;
-        encode(inputs, preprocessing, &mut numbering, &mut spool)?;
-        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
+        let seen = encode_new_words(&mut Files::new(inputs), preprocessing, &mut spool)?;
         let n_sentences = spool.n_records();
         let (vocab, ids) = settle(&seen, spool.counts(seen.len()), n_sentences, limits);
         let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
@@ -35,22 +35,22 @@ impl Corpus {
         Corpus::open(path)
     }
 
-    /// Encodes a text into the file `path` with a lexicon that is known already, and opens it.
+    /// Encodes a text into the file `path` with a given lexicon, and opens the file.
     pub fn encode_with(
-        path: &Path,
+        path: impl AsRef<Path>,
         inputs: &Inputs,
         lexicon: &Lexicon,
     ) -> Result<Corpus, ReadError> {
+        let path = path.as_ref();
         let mut spool = Spool::new(path, SpoolOf::Sentences)?;
-        let mut numbering = Numbering::Fixed(&lexicon.vocab);
-        encode(inputs, &lexicon.preprocessing, &mut numbering, &mut spool)?;
+        encode_known_words(&mut Files::new(inputs), lexicon, &mut spool)?;
         spool.write(path, lexicon, &StringTable::default(), WordId)?;
         Corpus::open(path)
     }
 
-    /// Maps an encoded text. Every byte is checked.
-    pub fn open(path: &Path) -> Result<Corpus, ReadError> {
-        let file = Container::open(path, SpoolOf::Sentences.kind())?;
+    /// Maps an encoded corpus into memory and verifies its checksum.
+    pub fn open(path: impl AsRef<Path>) -> Result<Corpus, ReadError> {
+        let file = Container::open(path.as_ref(), SpoolOf::Sentences.kind())?;
         let lexicon = read_lexicon(&file)?;
         let sentences = Sentences::from_parts(
             file.array("ids")?,
@@ -70,7 +70,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_text_encoded_on_disk_is_the_text_read_into_memory() {
+    fn a_text_encoded_on_disk_equals_the_text_read_into_memory() {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (folder.path().join("a.txt"), folder.path().join("b.txt"));
         fs::write(&a, embedded::text(embedded::Split::Train)).unwrap();
@@ -84,7 +84,11 @@ mod tests {
         assert_same(&memory, &disk);
         let again = Corpus::encode_with(&path, &inputs, &memory.lexicon).unwrap();
         assert_same(&memory, &again);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing temporary is left");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            3,
+            "temporary files were left behind"
+        );
     }
 
     fn assert_same(a: &Corpus, b: &Corpus) {

@@ -1,32 +1,33 @@
-use crate::word::WordId;
+use crate::words::word_id::WordId;
 use latens_store::StringTable;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
-/// How [`WordId::UNK`] is written. The same word in a text is the unknown word.
+/// Spelling of [`WordId::UNK`]. The same word in a text is the unknown word.
 pub const UNK: &str = "<unk>";
-/// How [`WordId::EOS`] is written. The same word in a text is *not* the end of a sentence: it is
-/// read as unknown.
+/// Spelling of [`WordId::EOS`]. The same word in a text is *not* the end of a sentence but an unknown
+/// word.
 pub const EOS: &str = "<eos>";
 
-/// Words and their numbers, most frequent first; ids 0 and 1 are `<unk>` and `<eos>`.
+/// Words, their ids and their counts.
 ///
-/// Words of equal frequency are in the order of their letters, so that the same text gives the same
-/// vocabulary whatever the order in which its parts were read.
+/// Ids 0 and 1 are `<unk>` and `<eos>`. A learned vocabulary orders the other words by descending
+/// frequency. Words of equal frequency are sorted by their bytes, so the same text gives the same
+/// vocabulary in whatever order its parts are read.
 #[derive(Clone, Debug)]
 pub struct Vocab {
     strings: StringTable,
     counts: Vec<u64>,
 }
 
-/// Which of the words seen a vocabulary keeps.
+/// Limits on the words that a learned vocabulary keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VocabLimits {
-    /// Words seen fewer times become `<unk>`.
+    /// Minimum count of a word; rarer words become `<unk>`.
     pub min_count: u64,
-    /// The most words to keep, `<unk>` and `<eos>` among them; 0 keeps all.
+    /// Maximum number of words, including `<unk>` and `<eos>`; 0 means no limit.
     pub max_vocab: usize,
 }
 
@@ -36,14 +37,14 @@ impl Default for VocabLimits {
     }
 }
 
-/// A list of words that is no vocabulary.
+/// A list of words is not a valid vocabulary.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabError {
-    /// The first two words must be `<unk>` and `<eos>`.
-    #[error("a vocabulary begins with `<unk>` and `<eos>`, this one with {found:?}")]
+    /// The first two words are not `<unk>` and `<eos>`.
+    #[error("a vocabulary must start with `<unk>` and `<eos>`, got {found:?}")]
     SpecialWords {
-        /// What stood there.
+        /// The first two words.
         found: Vec<String>,
     },
     /// A word occurs twice.
@@ -52,23 +53,24 @@ pub enum VocabError {
         /// The word.
         word: String,
     },
-    /// The letters are no UTF-8, or words end outside them.
-    #[error("the letters of the vocabulary are damaged")]
+    /// The text of the words is not UTF-8, or it does not match their ends.
+    #[error("the text of the words of the vocabulary is damaged")]
     Letters,
-    /// There are not as many counts as words.
-    #[error("a vocabulary of {words} words has {counts} counts")]
+    /// The number of counts differs from the number of words.
+    #[error("the vocabulary has {words} words but {counts} counts")]
     Counts {
-        /// How many words there are.
+        /// Number of words.
         words: usize,
-        /// How many counts there are.
+        /// Number of counts.
         counts: usize,
     },
 }
 
 impl Vocab {
-    /// A vocabulary of the words in `seen`, with the counts of what became `<unk>` added to it.
+    /// Learns a vocabulary from the words `seen` and their counts. The count of `<unk>` includes all
+    /// words outside the limits.
     ///
-    /// `<unk>` and `<eos>` may be in `seen`; they are kept whatever the limits say.
+    /// `<unk>` and `<eos>` may be in `seen`; the limits do not apply to them.
     pub fn from_counts<'a>(
         seen: impl IntoIterator<Item = (&'a str, u64)>,
         limits: &VocabLimits,
@@ -95,7 +97,7 @@ impl Vocab {
         Vocab { strings: strings.into_iter().collect(), counts }
     }
 
-    /// A vocabulary from its words and counts in the order of their ids, as a model file has them.
+    /// Creates a vocabulary from words and counts in the order of their ids, as model files store them.
     pub fn from_parts<S: AsRef<str>>(
         words: impl IntoIterator<Item = S>,
         counts: Vec<u64>,
@@ -116,8 +118,8 @@ impl Vocab {
         Ok(Vocab { strings, counts })
     }
 
-    /// A vocabulary from the letters of all words and the place where each word ends among them, as
-    /// files have it.
+    /// Creates a vocabulary from the concatenated text of all words and the end of each word in it, as
+    /// files store them.
     pub fn from_arrays(
         letters: &[u8],
         ends: &[u64],
@@ -137,53 +139,57 @@ impl Vocab {
         Vocab::from_parts(words, counts)
     }
 
-    /// How many words there are, `<unk>` and `<eos>` among them.
+    /// Number of words, including `<unk>` and `<eos>`.
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
-    /// Whether there is no word but `<unk>` and `<eos>`.
+    /// Whether there are no words besides `<unk>` and `<eos>`.
     pub fn is_empty(&self) -> bool {
         self.len() <= 2
     }
 
-    /// The id of a word of a text, [`WordId::UNK`] for a word that is not here.
+    /// Returns the id of a word, or [`WordId::UNK`] if the vocabulary lacks it.
     #[inline]
     pub fn id(&self, word: &str) -> WordId {
         self.get(word).unwrap_or(WordId::UNK)
     }
 
-    /// The id of a word of a text, if it is here. The letters `<eos>` in a text are no word.
+    /// Returns the id of a word, or `None` if the vocabulary lacks it. The string `<eos>` in a text is
+    /// not the end-of-sentence token, so its result is `None`.
     #[inline]
     pub fn get(&self, word: &str) -> Option<WordId> {
         self.strings.find(word).map(WordId).filter(|&id| id != WordId::EOS)
     }
 
-    /// The letters of a word.
+    /// Returns the text of a word.
     ///
     /// # Panics
-    /// If the id is of another, larger vocabulary.
+    /// If the id comes from a larger vocabulary.
     pub fn word(&self, id: WordId) -> &str {
         self.strings.get(id.0)
     }
 
-    /// How often the word was seen when the vocabulary was made.
+    /// Count of a word in the text that the vocabulary was learned from.
+    ///
+    /// # Panics
+    /// If the id comes from a larger vocabulary.
     pub fn count(&self, id: WordId) -> u64 {
         self.counts[id.index()]
     }
 
-    /// All counts, in the order of the ids.
+    /// All counts in the order of ids.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// All words, in the order of their ids.
+    /// Iterates over all words in the order of their ids.
     pub fn words(&self) -> impl ExactSizeIterator<Item = &str> {
         self.strings.iter()
     }
 
-    /// A number that two vocabularies share if, and in practice only if, they have the same words
-    /// with the same ids. Counts play no part.
+    /// Hash of all words in the order of their ids. Vocabularies with equal fingerprints are equal in
+    /// practice, apart from their counts.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3::new();
         for word in self.words() {
@@ -201,14 +207,14 @@ mod tests {
     const SEEN: [(&str, u64); 5] = [("b", 3), ("a", 3), ("c", 1), (UNK, 2), ("d", 9)];
 
     #[test]
-    fn words_are_sorted_by_frequency_then_by_letters() {
+    fn words_are_sorted_by_frequency_then_by_bytes() {
         let vocab = Vocab::from_counts(SEEN, &VocabLimits::default());
         assert_eq!(vocab.words().collect::<Vec<_>>(), [UNK, EOS, "d", "a", "b", "c"]);
         assert_eq!(vocab.counts(), [2, 0, 9, 3, 3, 1]);
     }
 
     #[test]
-    fn words_beyond_the_limits_are_counted_as_unknown() {
+    fn words_outside_the_limits_are_counted_as_unknown() {
         let rare = VocabLimits { min_count: 2, ..VocabLimits::default() };
         assert_eq!(Vocab::from_counts(SEEN, &rare).counts(), [3, 0, 9, 3, 3]);
         let small = VocabLimits { max_vocab: 3, ..VocabLimits::default() };
@@ -216,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_letters_eos_in_a_text_are_no_end_of_sentence() {
+    fn the_string_eos_in_a_text_is_not_the_end_of_a_sentence() {
         let vocab = Vocab::from_counts(SEEN, &VocabLimits::default());
         assert_eq!(vocab.id(EOS), WordId::UNK);
         assert_eq!(vocab.id(UNK), WordId::UNK);
@@ -224,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_no_vocabulary_are_refused() {
+    fn invalid_word_lists_are_refused() {
         let twice = Vocab::from_parts([UNK, EOS, "a", "a"], vec![0; 4]).unwrap_err();
         assert_eq!(twice, VocabError::Twice { word: "a".into() });
         assert!(Vocab::from_parts(["a", EOS], vec![0; 2]).is_err());
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_depends_on_words_and_order_alone() {
+    fn the_fingerprint_depends_only_on_words_and_their_order() {
         let of = |words: [&str; 3], n| Vocab::from_parts(words, vec![n; 3]).unwrap().fingerprint();
         assert_eq!(of([UNK, EOS, "a"], 1), of([UNK, EOS, "a"], 2));
         assert_ne!(of([UNK, EOS, "a"], 1), of([UNK, EOS, "b"], 1));

@@ -1,19 +1,22 @@
 //! Encoded text on its way to a file, in bounded memory.
 
-use crate::corpus::{END, Lexicon, count_words};
-use crate::encode::{EncodedRecord, Sink};
+use crate::encode::{END, EncodedRecord, Sink, count_words};
 use crate::error::ReadError;
-use crate::preprocessing::Preprocessing;
-use crate::vocab::{Vocab, VocabError, VocabLimits};
-use crate::word::WordId;
-use latens_store::StringTable;
-use latens_store::{ArrayWriter, Container, ContainerError, write_container};
-use latens_store::{StorageError, parent_folder};
+use crate::names::NamesBuilder;
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::VocabLimits;
+use crate::words::vocab_arrays::{read_vocab, vocab_arrays, write_vocab};
+use crate::words::word_id::WordId;
+use latens_store::{
+    ArrayWriter, Container, ContainerError, StorageError, StringTable, parent_folder,
+    write_container,
+};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// What is encoded.
+/// The kind of text that is encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpoolOf {
     /// Records end with the end-of-sentence token.
@@ -23,7 +26,7 @@ pub(crate) enum SpoolOf {
 }
 
 impl SpoolOf {
-    /// What the file is called in messages.
+    /// Name of the file kind in messages.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             SpoolOf::Sentences => "encoded corpus",
@@ -32,15 +35,15 @@ impl SpoolOf {
     }
 }
 
-/// Records in two nameless temporary files: one of numbers (provisional while the vocabulary is still
-/// learned), one of offsets.
+/// Records in two unnamed temporary files: one holds numbers (provisional while the vocabulary is
+/// unknown), the other offsets.
 pub(crate) struct Spool {
     of: SpoolOf,
     numbers: BufWriter<File>,
     offsets: BufWriter<File>,
     segments: Vec<u64>,
-    labels: NameList,
-    splits: NameList,
+    labels: NamesBuilder,
+    splits: NamesBuilder,
     counts: Vec<u64>,
     n_numbers: u64,
     n_records: u64,
@@ -48,7 +51,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Temporary files lie beside `path`, where there is room for the result too.
+    /// Creates the temporary files in the folder of `path`, which needs space for the result anyway.
     pub(crate) fn new(path: &Path, of: SpoolOf) -> Result<Spool, StorageError> {
         let folder = parent_folder(path);
         let file = || tempfile::tempfile_in(folder).map_err(StorageError::new("write", path));
@@ -57,8 +60,8 @@ impl Spool {
             numbers: BufWriter::with_capacity(1 << 20, file()?),
             offsets: BufWriter::with_capacity(1 << 20, file()?),
             segments: vec![0],
-            labels: NameList::default(),
-            splits: NameList::default(),
+            labels: NamesBuilder::default(),
+            splits: NamesBuilder::default(),
             counts: Vec::new(),
             n_numbers: 0,
             n_records: 0,
@@ -66,19 +69,19 @@ impl Spool {
         })
     }
 
-    /// How often each of `n` provisional numbers was seen.
+    /// The counts of the first `n` provisional numbers.
     pub(crate) fn counts(&mut self, n: usize) -> &[u64] {
         self.counts.resize(n, 0);
         &self.counts
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub(crate) fn n_records(&self) -> u64 {
         self.n_records
     }
 
-    /// Writes all to the file `path`, each number as the word that `id` says. Words of `extra` are
-    /// those that the vocabulary lacks.
+    /// Writes all records to the file `path`, with each number mapped to a word by `id`. The words
+    /// `extra` are those that the vocabulary lacks.
     pub(crate) fn write(
         self,
         path: &Path,
@@ -116,8 +119,8 @@ impl Spool {
             arrays.array(&self.segments)?;
             write_vocab(vocab, arrays)?;
             if documents {
-                arrays.array(&self.labels.of_document)?;
-                arrays.array(&self.splits.of_document)?;
+                arrays.array(&self.labels.of_record)?;
+                arrays.array(&self.splits.of_record)?;
                 for strings in [&self.labels.names, &self.splits.names, extra] {
                     write_strings(strings, arrays)?;
                 }
@@ -155,26 +158,13 @@ impl Sink for Spool {
     }
 }
 
-/// One name a record, out of few different ones.
-#[derive(Default)]
-pub(crate) struct NameList {
-    pub(crate) names: StringTable,
-    pub(crate) of_document: Vec<u32>,
-}
-
-impl NameList {
-    pub(crate) fn push(&mut self, name: &str) {
-        self.of_document.push(self.names.intern(name));
-    }
-}
-
 fn read_again(file: BufWriter<File>) -> io::Result<BufReader<File>> {
     let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.rewind()?;
     Ok(BufReader::with_capacity(1 << 20, file))
 }
 
-/// Hands all values of a file to `visit`, a chunk at a time.
+/// Calls `visit` with all values of a file, one chunk at a time.
 fn each_chunk<T: bytemuck::Pod>(
     mut file: BufReader<File>,
     mut visit: impl FnMut(&mut [T]) -> io::Result<()>,
@@ -196,41 +186,7 @@ fn each_chunk<T: bytemuck::Pod>(
     }
 }
 
-/// The lengths in bytes of the arrays that [`write_vocab`] writes, under their names.
-pub fn vocab_arrays(vocab: &Vocab) -> [(&'static str, u64); 3] {
-    let n_letters: usize = vocab.words().map(str::len).sum();
-    let n_words = vocab.len() as u64;
-    [
-        ("vocab.ends", 8 * n_words),
-        ("vocab.counts", 8 * n_words),
-        ("vocab.letters", n_letters as u64),
-    ]
-}
-
-/// Writes a vocabulary as three arrays: where each word ends, counts, letters.
-pub fn write_vocab(vocab: &Vocab, arrays: &mut ArrayWriter<'_>) -> io::Result<()> {
-    let mut end = 0;
-    for word in vocab.words() {
-        end += word.len() as u64;
-        arrays.values(&[end])?;
-    }
-    arrays.end_array()?;
-    arrays.array(vocab.counts())?;
-    for word in vocab.words() {
-        arrays.values(word.as_bytes())?;
-    }
-    arrays.end_array()
-}
-
-/// Reads what [`write_vocab`] wrote.
-pub fn read_vocab(file: &Container) -> Result<Vocab, ContainerError> {
-    let (ends, counts) = (file.array::<u64>("vocab.ends")?, file.array::<u64>("vocab.counts")?);
-    let letters = file.array::<u8>("vocab.letters")?;
-    Vocab::from_arrays(&letters, &ends, counts.to_vec())
-        .map_err(|error: VocabError| file.problem(error.to_string()))
-}
-
-/// The lexicon of an encoded text.
+/// Reads the lexicon of an encoded text.
 pub(crate) fn read_lexicon(file: &Container) -> Result<Lexicon, ContainerError> {
     let (preprocessing, limits): (Preprocessing, VocabLimits) = file.meta()?;
     Ok(Lexicon { preprocessing, limits, vocab: read_vocab(file)? })
@@ -250,10 +206,10 @@ fn write_strings(strings: &StringTable, arrays: &mut ArrayWriter<'_>) -> io::Res
     arrays.array(strings.letters().as_bytes())
 }
 
-/// The strings that are stored under `name`.
+/// Reads the strings that are stored under `name`.
 pub(crate) fn read_strings(file: &Container, name: &str) -> Result<StringTable, ContainerError> {
     let ends = file.array::<u64>(&format!("{name}.ends"))?;
     let letters = file.array::<u8>(&format!("{name}.letters"))?;
     StringTable::from_arrays(&letters, &ends)
-        .ok_or_else(|| file.problem(format!("its `{name}` do not fit together")))
+        .ok_or_else(|| file.problem(format!("its arrays `{name}` are inconsistent")))
 }

@@ -1,52 +1,51 @@
-//! From the letters of a text to the words that are counted.
-
-use crate::vocab::UNK;
+use crate::words::vocab::UNK;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What is done to a text before its words are looked up. Stored in every model, and applied again
-/// to every text the model later reads.
+/// How text is split into words and how words are normalized before they are looked up.
+///
+/// Every model stores its preprocessing and applies it to all text that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Preprocessing {
-    /// Where a word ends.
+    /// How text is split into words.
     pub tokenize: Tokenize,
-    /// Whether letters are made small.
+    /// Whether text is converted to lowercase.
     pub lowercase: bool,
-    /// What becomes of digits.
+    /// How digits are normalized.
     pub digits: Digits,
 }
 
-/// Where a word ends.
+/// How text is split into words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tokenize {
-    /// At ASCII white space: the text is tokenised already.
+    /// At ASCII whitespace, for text that is tokenized already.
     #[default]
     Blanks,
-    /// At the word boundaries of Unicode (UAX #29), each punctuation mark a word of its own.
+    /// At Unicode word boundaries (UAX #29). Every punctuation mark is a word of its own.
     Words,
 }
 
-/// What becomes of digits.
+/// How digits are normalized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Digits {
-    /// They stay.
+    /// Keep digits.
     #[default]
     Keep,
-    /// Every digit becomes `0`.
+    /// Replace every digit with `0`.
     Zero,
-    /// A word of digits, perhaps with `.`, `,` or a sign, becomes `<num>`; other words stay.
+    /// Replace words made of digits, `.`, `,` and a leading sign with `<num>`.
     Num,
 }
 
-/// What [`Digits::Num`] makes of a number.
+/// The word that [`Digits::Num`] puts in place of a number.
 pub const NUM: &str = "<num>";
 
 impl Preprocessing {
-    /// Hands each word of `text` to `word`, in order.
+    /// Calls `word` with each normalized word of `text`, in order.
     #[inline]
     pub fn words<'a>(&self, text: &'a str, mut word: impl FnMut(&str)) {
         let mut normalized = |token: &'a str| match self.normalize(token) {
@@ -55,7 +54,7 @@ impl Preprocessing {
         };
         match self.tokenize {
             Tokenize::Blanks => text.split_ascii_whitespace().for_each(&mut normalized),
-            // The unknown word and numbers of an earlier run stay whole.
+            // Text that was preprocessed before may contain `<unk>` and `<num>`: keep them whole.
             Tokenize::Words => text.split_ascii_whitespace().for_each(|part| match part {
                 UNK | NUM => normalized(part),
                 part => part
@@ -66,7 +65,7 @@ impl Preprocessing {
         }
     }
 
-    /// One word as it is looked up: small letters, digits replaced.
+    /// Normalizes one word: lowercase and digits.
     #[inline]
     pub fn normalize<'a>(&self, token: &'a str) -> Cow<'a, str> {
         let mut token = Cow::Borrowed(token);
@@ -101,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn blanks_split_at_white_space_only() {
+    fn blanks_splits_at_whitespace_only() {
         let split = words(Preprocessing::default(), "  Don't\tpanic, ok?\r ");
         assert_eq!(split, ["Don't", "panic,", "ok?"]);
     }
 
     #[test]
-    fn words_split_punctuation_off() {
+    fn words_splits_punctuation_off() {
         let how = Preprocessing { tokenize: Tokenize::Words, ..Preprocessing::default() };
         let split = words(how, "\"Don't panic,\" she said: 3.5 well-known naïve 東京.");
         let expected = [
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_word_stays_whole() {
+    fn unk_and_num_stay_whole() {
         let how = Preprocessing { tokenize: Tokenize::Words, ..Preprocessing::default() };
         assert_eq!(words(how, "the <unk>, <unk> <num>"), ["the", "<", "unk", ">", ",", UNK, NUM]);
     }
