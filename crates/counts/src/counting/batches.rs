@@ -1,19 +1,19 @@
-//! Counting a text piece by piece, so that memory stays within its budget.
+//! Counts a text in batches, so that memory stays within the budget.
 
 use crate::budget::Budget;
+use crate::counting::occurrences::{MAX_CHUNK, Occurrences, Text};
+use crate::counting::rows::{Part, Rows, count_rows};
 use crate::error::CountError;
-use crate::occurrences::{MAX_CHUNK, Occurrences, Text};
-use crate::rows::{Part, Rows, count_rows};
-use crate::runs::RunCounter;
-use crate::table::{CountTable, Item};
+use crate::runs::counter::RunCounter;
+use crate::table::count_table::{CountTable, Item};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
-/// Is told how many tokens are done, and says whether to go on.
+/// Callback that receives the number of tokens processed so far and can stop the count.
 pub(crate) type Watch<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 
-/// Counts a text with `count`, which is handed a range of words and must fill a part of each of
-/// `n_tables` tables with what occurs before them in a batch of the text.
+/// Counts a text batch by batch. `count` receives a range of words and fills a part of each of
+/// `n_tables` tables with the items that occur before these words in the batch.
 pub(crate) fn count_in_batches<T: Item>(
     text: &Text<'_>,
     n_tables: usize,
@@ -30,7 +30,7 @@ pub(crate) fn count_in_batches<T: Item>(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(CountError::Interrupted),
     };
-    // Half of the memory is for the batch, the other half for what earlier batches gave.
+    // Half of the memory is for the current batch, the other half for the counts of earlier batches.
     let batches = batches::<T>(text, n_tables, budget.bytes / 2);
     report(0)?;
     if let [all] = &batches[..] {
@@ -52,9 +52,9 @@ pub(crate) fn count_in_batches<T: Item>(
     runs.into_par_iter().map(table).collect()
 }
 
-/// The text in pieces whose counting needs about so many bytes; at least one piece.
+/// Splits the text into batches that need about `bytes` bytes each; at least one batch.
 ///
-/// No piece is shorter than the vocabulary, since counters as large as that are needed anyway.
+/// No batch is shorter than the vocabulary, because counting needs arrays of that size anyway.
 fn batches<T>(text: &Text<'_>, n_tables: usize, bytes: usize) -> Vec<Range<usize>> {
     let bytes_per_token = size_of::<u32>() + (n_tables + 1) * (size_of::<T>() + size_of::<u32>());
     let n_tokens = text.n_tokens();

@@ -1,21 +1,21 @@
-//! Where words occur.
+//! An index of the occurrences of each word.
 
 use latens_corpus::{Sentences, WordId};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A text, and how far one may look back from each of its tokens.
+/// A text, and the number of preceding tokens that count as the past of a token.
 pub(crate) struct Text<'a> {
     tokens: &'a [WordId],
-    /// Where each stretch begins that one may not look beyond, and where the last one ends.
+    /// Start of each stretch that the past of a token must not leave, then the end of the last one.
     stretches: Cow<'a, [u64]>,
     lookback: u8,
     n_words: usize,
 }
 
 impl<'a> Text<'a> {
-    /// The past of a token ends where its sentence begins.
+    /// A text in which the past of a token starts with its sentence.
     ///
     /// # Panics
     /// If a word id is not below `n_words`.
@@ -23,7 +23,7 @@ impl<'a> Text<'a> {
         Text::new(sentences, Cow::Borrowed(sentences.offsets()), lookback, n_words)
     }
 
-    /// The past of a token ends where its file begins.
+    /// A text in which the past of a token starts with its file.
     ///
     /// # Panics
     /// If a word id is not below `n_words`.
@@ -41,7 +41,7 @@ impl<'a> Text<'a> {
     ) -> Self {
         let tokens = sentences.tokens();
         let known = tokens.par_chunks(1 << 16).all(|ids| ids.iter().all(|id| id.index() < n_words));
-        assert!(known, "the sentences have words outside the vocabulary of {n_words} words");
+        assert!(known, "the sentences contain word ids outside the vocabulary of {n_words} words");
         Text { tokens, stretches, lookback, n_words }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Text<'a> {
         self.n_words
     }
 
-    /// How often each word occurs.
+    /// Count of each word.
     pub(crate) fn unigrams(&self) -> Vec<u64> {
         let counts = self.tokens.par_chunks(self.chunk_size(self.tokens.len())).map(|tokens| {
             let mut counts = vec![0; self.n_words];
@@ -69,10 +69,10 @@ impl<'a> Text<'a> {
         )
     }
 
-    /// Where each word occurs in a part of the text. Threads index chunks of it.
+    /// Indexes the occurrences of each word in a range of the text, in parallel.
     pub(crate) fn occurrences(&self, range: Range<usize>) -> Occurrences<'_> {
         let chunk_size = self.chunk_size(range.len());
-        assert!(chunk_size <= MAX_CHUNK, "a place in a chunk has 24 bits");
+        assert!(chunk_size <= MAX_CHUNK, "positions in a chunk must fit in 24 bits");
         let begins: Vec<usize> = range.clone().step_by(chunk_size).collect();
         let chunks = begins.into_par_iter().map(|begin| {
             let end = (begin + chunk_size).min(range.end);
@@ -81,33 +81,34 @@ impl<'a> Text<'a> {
         Occurrences { text: self, chunks: chunks.collect() }
     }
 
-    /// One chunk a thread; but none shorter than the vocabulary, since it has counters of that size.
+    /// One chunk per thread, but none shorter than the vocabulary, because every chunk has an array of
+    /// that size.
     fn chunk_size(&self, n_tokens: usize) -> usize {
         n_tokens.div_ceil(rayon::current_num_threads()).max(self.n_words.clamp(1, MAX_CHUNK))
     }
 }
 
-/// The most tokens that occurrences are looked for at once.
+/// Maximum number of tokens per chunk.
 pub(crate) const MAX_CHUNK: usize = 1 << 24;
 
-/// Where each word occurs in a part of a text.
+/// The occurrences of each word in a range of a text.
 ///
-/// An index by the later word is what makes counting fast: everything that was seen before one word
-/// is counted together, in counters that stay in the processor's cache, and comes out in the order
-/// of the result. Sorting what is counted took 2.5 times as long for lags (WikiText-2, 7 lags), and
-/// 1.9 times for n-grams (Penn Treebank, order 5); a radix sort took longer still.
+/// The index by the later word makes counting fast: all items before one word are counted together, in
+/// counters that stay in the cache, and the results are already sorted. Sorting all items instead took
+/// 2.5 times as long for lags (WikiText-2, 7 lags) and 1.9 times as long for n-grams (Penn Treebank,
+/// order 5); a radix sort took even longer.
 pub(crate) struct Occurrences<'a> {
     text: &'a Text<'a>,
     chunks: Vec<Chunk>,
 }
 
 struct Chunk {
-    /// The first token.
+    /// Index of the first token.
     begin: usize,
-    /// Where the places of each word begin, and where the last ones end.
+    /// Start of each word in `places`, then the end of the last one.
     starts: Vec<u32>,
-    /// The place of a token in the chunk (24 bits), and how many tokens before it may be seen
-    /// (8 bits): both in one number, since both are needed at the same, unpredictable time.
+    /// Position of a token in the chunk (24 bits) and the length of its past (8 bits). Both share one
+    /// number, because they are read together in random order.
     places: Vec<u32>,
 }
 
@@ -136,8 +137,7 @@ impl Chunk {
 }
 
 impl Text<'_> {
-    /// Hands each token of a part of the text to `visit`, with the number of tokens before it that
-    /// may be seen.
+    /// Calls `visit` with each token of a range and the length of its past.
     fn for_each_reach(&self, range: Range<usize>, mut visit: impl FnMut(usize, u8)) {
         let lookback = usize::from(self.lookback);
         let first = self.stretches.partition_point(|&start| start as usize <= range.start);
@@ -160,13 +160,12 @@ impl Occurrences<'_> {
         self.text.n_words
     }
 
-    /// How often a word occurs.
+    /// Number of occurrences of a word.
     pub(crate) fn count(&self, word_idx: usize) -> usize {
         self.chunks.iter().map(|chunk| chunk.places(word_idx).len()).sum()
     }
 
-    /// Hands the past of each occurrence of a word to `visit`: as many tokens as may be seen, the
-    /// nearest one last.
+    /// Calls `visit` with the past of each occurrence of a word; the nearest token is the last.
     #[inline]
     pub(crate) fn for_each_past(&self, word_idx: usize, mut visit: impl FnMut(&[WordId])) {
         for chunk in &self.chunks {
@@ -177,9 +176,11 @@ impl Occurrences<'_> {
         }
     }
 
-    /// The vocabulary in ranges of ids that occur about equally often, and how often they do:
-    /// several for each thread, so that none waits long for the last, unless there is too little to
-    /// do for the counters of the size of the vocabulary that each needs.
+    /// Splits the vocabulary into ranges with about equal numbers of occurrences. Returns the ranges
+    /// and these numbers.
+    ///
+    /// There are several ranges per thread, so that all threads finish at about the same time. There
+    /// are fewer if the work would not outweigh the vocabulary-sized counters that each range needs.
     pub(crate) fn tasks(&self) -> Vec<(Range<usize>, usize)> {
         let n_tasks = match rayon::current_num_threads() {
             1 => 1,
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_ends_where_sentence_or_file_begins() {
+    fn the_past_starts_with_the_sentence_or_the_file() {
         let sentences = sentences();
         let text = Text::in_sentences(&sentences, 2, 4);
         assert_eq!(past(&text, 0..9, 1), [vec![3, 2], vec![3], vec![], vec![2]]);
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_text_sees_the_past_before_it() {
+    fn a_range_of_the_text_includes_the_past_before_it() {
         let sentences = sentences();
         let text = Text::in_files(&sentences, 3, 4);
         assert_eq!(past(&text, 5..6, 1), [[2, 1, 3]]);
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "outside the vocabulary of 3 words")]
-    fn words_outside_the_vocabulary_are_a_bug() {
+    fn words_outside_the_vocabulary_panic() {
         Text::in_files(&sentences(), 3, 3);
     }
 }

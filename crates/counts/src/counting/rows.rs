@@ -1,14 +1,14 @@
-//! The rows of tables while threads count them.
+//! Rows of tables while threads fill them.
 
-use crate::runs::Run;
-use crate::table::{CountTable, Item};
+use crate::runs::counter::Run;
+use crate::table::count_table::{CountTable, Item};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Counts the rows of several tables of the same text with all threads: `count` is handed ranges of
-/// rows, and for each table the part to fill.
+/// Fills the rows of several tables in parallel: `count` receives a range of rows and, for each table,
+/// the part to fill.
 ///
-/// `tasks` are consecutive ranges of rows, and how many items they can have in one table.
+/// `tasks` are consecutive ranges of rows with the maximum number of their items per table.
 pub(crate) fn count_rows<T: Item>(
     n_tables: usize,
     tasks: &[(Range<usize>, usize)],
@@ -21,7 +21,7 @@ pub(crate) fn count_rows<T: Item>(
     for table in &mut tables {
         parts.iter_mut().zip(table.split(tasks)).for_each(|(parts, part)| parts.push(part));
     }
-    // Tasks differ in what they cost, so they are shared out one by one.
+    // Tasks differ in cost, so they are distributed one by one.
     let shared_out = parts.par_iter_mut().zip(tasks).with_max_len(1);
     shared_out.for_each(|(parts, (rows, _))| count(rows.clone(), parts));
 
@@ -43,11 +43,11 @@ pub(crate) struct Rows<T> {
 
 /// The rows of one task, which are filled in order.
 ///
-/// They are written where the table will have them, but for the gaps that room not used leaves:
-/// touching memory for the first time costs more than moving what is there.
+/// They are written to the memory of the final table, with gaps after each part. Closing the gaps costs
+/// less than first access to new memory.
 pub(crate) struct Part<'a, T> {
     row_lengths: Vec<u32>,
-    /// Where the present row begins.
+    /// Start of the current row.
     row_begin: usize,
     n_items: usize,
     items: &'a mut [T],
@@ -55,7 +55,7 @@ pub(crate) struct Part<'a, T> {
 }
 
 impl<T: Item> Rows<T> {
-    /// Room that is not used is never touched, so it costs nothing.
+    /// Unused capacity costs nothing, because its pages are never accessed.
     fn with_room(n_items: usize) -> Self {
         let (items, counts) = (vec![T::zeroed(); n_items], vec![0; n_items]);
         Rows { row_lengths: Vec::new(), items, counts }
@@ -65,8 +65,8 @@ impl<T: Item> Rows<T> {
         let (mut items, mut counts) = (&mut self.items[..], &mut self.counts[..]);
         let parts = tasks.iter().map(|&(_, room)| {
             let row_lengths = Vec::new();
-            let items = items.split_off_mut(..room).expect("there is room for all tasks");
-            let counts = counts.split_off_mut(..room).expect("there is room for all tasks");
+            let items = items.split_off_mut(..room).expect("the capacity covers all tasks");
+            let counts = counts.split_off_mut(..room).expect("the capacity covers all tasks");
             Part { row_lengths, row_begin: 0, n_items: 0, items, counts }
         });
         parts.collect()
@@ -97,7 +97,7 @@ impl<T: Item> Rows<T> {
         CountTable::from_counted(offsets, self.items, self.counts)
     }
 
-    /// The same as keys with counts, to be merged with others.
+    /// Converts the rows to keys with counts, for merging.
     pub(crate) fn into_run(self) -> Run<T::Key> {
         let mut keys = Vec::with_capacity(self.items.len());
         let mut items = self.items.into_iter();
@@ -109,7 +109,7 @@ impl<T: Item> Rows<T> {
 }
 
 impl<T: Item> Part<'_, T> {
-    /// The next item of the present row.
+    /// Appends an item to the current row.
     #[inline]
     pub(crate) fn push(&mut self, item: T, count: u32) {
         self.items[self.n_items] = item;
@@ -117,13 +117,13 @@ impl<T: Item> Part<'_, T> {
         self.n_items += 1;
     }
 
-    /// The present row is complete.
+    /// Ends the current row.
     pub(crate) fn end_row(&mut self) {
         self.row_lengths.push((self.n_items - self.row_begin) as u32);
         self.row_begin = self.n_items;
     }
 
-    /// A whole row, from everything that was seen, which is sorted here.
+    /// Appends a whole row from unsorted items, which may repeat.
     pub(crate) fn push_row(&mut self, seen: &mut [T]) {
         seen.sort_unstable();
         for same in seen.chunk_by(T::eq) {

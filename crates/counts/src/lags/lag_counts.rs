@@ -1,34 +1,31 @@
-use crate::batches::count_in_batches;
 use crate::budget::Budget;
+use crate::counting::batches::count_in_batches;
+use crate::counting::occurrences::{Occurrences, Text};
+use crate::counting::rows::Part;
 use crate::error::CountError;
-use crate::lag_matrix::LagMatrix;
-use crate::occurrences::{Occurrences, Text};
-use crate::rows::Part;
-use crate::table::CountTable;
-use crate::tally::Tally;
+use crate::lags::lag_matrix::LagMatrix;
+use crate::lags::tally::Tally;
+use crate::table::count_table::CountTable;
 use latens_corpus::{Corpus, Lexicon, Vocab};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::{ControlFlow, Range};
 
-/// The most lags that are counted.
-pub const MAX_LAGS: usize = u8::MAX as usize;
-
-/// What a pair of tokens may not cross.
+/// Boundary that pairs of tokens must not cross.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Boundary {
-    /// The end of a file: its sentences are one stream, and ends of sentences ordinary tokens.
+    /// End of a file. Its sentences form one stream, in which `<eos>` is an ordinary token.
     #[default]
     Stream,
-    /// The end of a sentence, whose end-of-sentence token still belongs to it.
+    /// End of a sentence, after its `<eos>`.
     Sentence,
 }
 
-/// How often each word was seen 1, 2, … K tokens after each other word.
+/// Counts of all pairs of words at distances of 1, 2, … K tokens.
 ///
-/// They carry the lexicon that the ids come from. Counts of parts of a text add up to those of the
-/// whole, since no pair crosses the end of a file.
+/// They include the lexicon that defines the word ids. No pair crosses the end of a file, so the
+/// counts of several files add up to the counts of all of them.
 #[derive(Clone, Debug)]
 pub struct LagCounts {
     pub(crate) lexicon: Lexicon,
@@ -39,12 +36,12 @@ pub struct LagCounts {
 }
 
 impl LagCounts {
-    /// Counts the pairs of tokens that are 1 to `n_lags` apart.
+    /// Counts the pairs of tokens at distances from 1 to `n_lags`.
     ///
-    /// `watch` is told how many tokens are done, and says whether to go on.
+    /// `watch` receives the number of tokens processed so far and can stop the count.
     ///
     /// # Panics
-    /// If the sentences have words that the vocabulary lacks.
+    /// If the sentences contain word ids outside the vocabulary.
     pub fn of(
         corpus: &Corpus,
         n_lags: usize,
@@ -70,8 +67,9 @@ impl LagCounts {
         })
     }
 
-    /// The sum of counts that were made apart, of different files. The order of the parts plays no
-    /// role. Lexicon, boundary and number of lags must be the same in all of them.
+    /// Adds up counts of different files. The order of the parts does not matter.
+    ///
+    /// All parts must have the same lexicon, boundary and number of lags.
     pub fn merge(parts: &[LagCounts], budget: &Budget) -> Result<LagCounts, CountError> {
         let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
         let (mut unigrams, mut n_tokens) = (vec![0; first.vocab().len()], 0_u64);
@@ -80,7 +78,7 @@ impl LagCounts {
                 part: i + 1,
                 difference: difference.to_owned(),
             })?;
-            // No sum below can overflow if this one does not: the others are of some of the tokens.
+            // If this sum does not overflow, no sum below can: the others count fewer tokens.
             n_tokens = n_tokens.checked_add(part.n_tokens).ok_or(CountError::Overflow)?;
             unigrams.iter_mut().zip(&part.unigrams).for_each(|(sum, &count)| *sum += count);
         }
@@ -99,13 +97,15 @@ impl LagCounts {
             return Err("has another vocabulary than part 1");
         }
         if ours.vocab.counts() != theirs.vocab.counts() || ours.limits != theirs.limits {
-            return Err("has the words of part 1, but its vocabulary was made from another text");
+            return Err(
+                "has the words of part 1, but its vocabulary was learned from another text",
+            );
         }
         if ours.preprocessing != theirs.preprocessing {
-            return Err("had its text preprocessed in another way than part 1");
+            return Err("was preprocessed differently from part 1");
         }
         if self.boundary != other.boundary {
-            return Err("lets pairs cross other boundaries than part 1");
+            return Err("uses other boundaries than part 1");
         }
         if self.n_lags() != other.n_lags() {
             return Err("has another number of lags than part 1");
@@ -113,62 +113,67 @@ impl LagCounts {
         Ok(())
     }
 
-    /// The number of lags K.
+    /// Number of lags K.
     pub fn n_lags(&self) -> usize {
         self.lags.len()
     }
 
-    /// The counts N_k of pairs that are `lag` tokens apart.
+    /// Returns the counts N_k of pairs at a distance of `lag` tokens.
     ///
     /// # Panics
-    /// If `lag` is 0 or more than [`LagCounts::n_lags`].
+    /// If `lag` is 0 or larger than [`LagCounts::n_lags`].
     pub fn lag(&self, lag: usize) -> &LagMatrix {
-        assert!((1..=self.n_lags()).contains(&lag), "there are lags 1 to {}", self.n_lags());
+        assert!(
+            (1..=self.n_lags()).contains(&lag),
+            "the lag must be from 1 to {}, got {lag}",
+            self.n_lags()
+        );
         &self.lags[lag - 1]
     }
 
-    /// All lags in order, from lag 1.
+    /// The counts of all lags in order, starting with lag 1.
     pub fn lags(&self) -> &[LagMatrix] {
         &self.lags
     }
 
-    /// The lags one after the other, from lag 1; what was taken can be dropped before the next one.
+    /// Iterates over the lags by value, starting with lag 1, so that the memory of each can be freed
+    /// before the next.
     pub fn into_lags(self) -> impl Iterator<Item = LagMatrix> {
         self.lags.into_iter()
     }
 
-    /// How the text was read.
+    /// Preprocessing and vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// The words that rows and columns stand for.
+    /// The words of rows and columns.
     pub fn vocab(&self) -> &Vocab {
         &self.lexicon.vocab
     }
 
-    /// What pairs did not cross.
+    /// Boundary that pairs do not cross.
     pub fn boundary(&self) -> Boundary {
         self.boundary
     }
 
-    /// How often each word was seen in the text that was counted.
+    /// Count of each word in the text that was counted.
     ///
-    /// Not the counts of the vocabulary, which is often made from a larger text.
+    /// These are not the counts of the vocabulary, which is often learned from a larger text.
     pub fn unigrams(&self) -> &[u64] {
         &self.unigrams
     }
 
-    /// How many tokens were counted, ends of sentences among them.
+    /// Number of tokens, including end-of-sentence tokens.
     pub fn n_tokens(&self) -> u64 {
         self.n_tokens
     }
 }
 
-/// Counts what was seen before a range of words, one part for each lag.
+/// Counts the words before a range of words, with one part per lag.
 fn count_words(occurrences: &Occurrences<'_>, words: Range<usize>, parts: &mut [Part<'_, u32>]) {
     let mut tally = Tally::new(occurrences.n_words());
-    // What was seen, for each lag. All lags are collected at once, since their words lie together.
+    // The words seen at each lag. All lags are collected at once, because their words are adjacent.
     let mut seen = vec![Vec::new(); parts.len()];
     for word_idx in words {
         seen.iter_mut().for_each(Vec::clear);

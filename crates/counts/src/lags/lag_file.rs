@@ -1,10 +1,11 @@
 //! Lag counts on disk.
 
 use crate::error::CountError;
-use crate::lag_matrix::LagMatrix;
-use crate::lags::{Boundary, LagCounts, MAX_LAGS};
-use crate::table::CountTable;
-use crate::table_file::{read_table, table_arrays, write_table};
+use crate::lags::lag_counts::{Boundary, LagCounts};
+use crate::lags::lag_matrix::LagMatrix;
+use crate::limits::MAX_LAGS;
+use crate::table::count_table::CountTable;
+use crate::table::table_file::{read_table, table_arrays, write_table};
 use latens_corpus::{Lexicon, Preprocessing, VocabLimits, read_vocab, vocab_arrays, write_vocab};
 use latens_store::{Container, write_container};
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,8 @@ struct Meta {
 }
 
 impl LagCounts {
-    /// Writes the counts, with their lexicon, into one file. Equal counts give equal
-    /// files.
-    pub fn save(&self, path: &Path) -> Result<(), CountError> {
+    /// Writes the counts and their lexicon to a file. Equal counts give equal files.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CountError> {
         let meta = Meta {
             preprocessing: self.lexicon.preprocessing,
             limits: self.lexicon.limits,
@@ -46,18 +46,22 @@ impl LagCounts {
         Ok(())
     }
 
-    /// Maps a file that [`LagCounts::save`] wrote. Every byte is checked.
-    pub fn open(path: &Path) -> Result<LagCounts, CountError> {
+    /// Maps a file that [`LagCounts::save`] wrote, and verifies its checksum.
+    pub fn open(path: impl AsRef<Path>) -> Result<LagCounts, CountError> {
         let file = Container::open(path, KIND)?;
         let Meta { preprocessing, limits, boundary, n_lags, n_tokens } = file.meta()?;
         let vocab = read_vocab(&file)?;
         let unigrams = file.array::<u64>("unigrams")?.to_vec();
         let sum = unigrams.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count));
         if unigrams.len() != vocab.len() || sum != Some(n_tokens) {
-            return Err(file.problem("its words do not add up to its tokens".to_owned()).into());
+            return Err(file
+                .problem("its unigram counts do not add up to its number of tokens".to_owned())
+                .into());
         }
         if !(1..=MAX_LAGS).contains(&n_lags) {
-            return Err(file.problem(format!("it has {n_lags} lags")).into());
+            return Err(file
+                .problem(format!("the number of lags must be from 1 to {MAX_LAGS}, got {n_lags}"))
+                .into());
         }
         let mut lags = Vec::new();
         for i in 0..n_lags {
@@ -74,11 +78,11 @@ fn table_name(i: usize) -> String {
     format!("lag{}", i + 1)
 }
 
-/// Columns are words, and no word has been the later one of a pair more often than it was seen. So
-/// sums of counts cannot overflow later.
+/// Checks that columns are words, and that no word is the later word of more pairs than it has
+/// occurrences. Sums of counts can then not overflow.
 fn check(table: &CountTable<u32>, unigrams: &[u64]) -> Result<(), &'static str> {
     if table.items().iter().any(|&earlier| earlier as usize >= unigrams.len()) {
-        return Err("it counts words outside its vocabulary");
+        return Err("it contains word ids outside its vocabulary");
     }
     for (later, &n_seen) in unigrams.iter().enumerate() {
         let counts = table.row(later).map(|(_, count)| count);

@@ -1,26 +1,25 @@
-//! Counting the words that were seen before one word.
+//! Counts the words that occur before one word.
 
-use crate::rows::Part;
+use crate::counting::rows::Part;
 use std::mem;
 
-/// Counts words in an array with a counter for every word of the vocabulary, which is all zero
-/// between uses.
+/// Counts words in an array with one counter per word of the vocabulary. All counters are zero between
+/// uses.
 pub(crate) struct Tally {
     counters: Vec<u32>,
-    /// The words whose counter is not zero, in the order they came.
+    /// The words with a nonzero counter, in the order of their first occurrence.
     met: Vec<u32>,
-    /// A bit for every word.
+    /// One bit per word.
     marks: Vec<u64>,
 }
 
-/// Fewer words than this are sorted. The limit grows with the vocabulary, since all marks are looked
-/// at otherwise; it is not critical: with 33,000 words, half and twice of it cost up to 7 %.
+/// Whether sorting is fastest. The limit grows with the vocabulary, because the other methods scan all
+/// marks. It is not critical: with 33,000 words, half or twice this limit costs up to 7 %.
 fn is_few(n_seen: usize, n_words: usize) -> bool {
     n_seen < 64 + n_words / 512
 }
 
-/// From this many words on, most counters that are worth looking at are not zero, so one can look
-/// at all of them and need no marks.
+/// Whether scanning all counters is fastest, because most of them are nonzero.
 fn is_many(n_seen: usize, n_words: usize) -> bool {
     n_seen > n_words / 2
 }
@@ -31,7 +30,7 @@ impl Tally {
         Tally { counters: vec![0; n_words], met: Vec::new(), marks }
     }
 
-    /// Adds a row to `part`: the different words among `seen`, ascending, with their counts.
+    /// Appends a row to `part`: the different words in `seen`, ascending, with their counts.
     pub(crate) fn count(&mut self, seen: &mut [u32], part: &mut Part<'_, u32>) {
         let n_words = self.counters.len();
         if is_few(seen.len(), n_words) {
@@ -55,8 +54,8 @@ impl Tally {
     }
 
     fn count_some(&mut self, seen: &[u32], part: &mut Part<'_, u32>) {
-        // Marking every word seen would wait for the same few marks of frequent words again and
-        // again; the first time a word is met is found without a branch.
+        // Marking every occurrence would stall on the marks of a few frequent words. This loop finds
+        // the first occurrence of each word without a branch.
         self.met.resize(seen.len().max(self.met.len()), 0);
         let mut n_met = 0;
         for &word in seen {
@@ -83,13 +82,13 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::count_rows;
+    use crate::counting::rows::count_rows;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     type Method = fn(&mut Tally, &mut [u32], &mut Part<'_, u32>);
 
-    /// All ways to count a row, and the choice between them.
+    /// All methods of counting a row, and the choice between them.
     const METHODS: [Method; 4] = [
         |_, seen, part| part.push_row(seen),
         |tally, seen, part| tally.count_some(seen, part),
@@ -99,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_ways_to_count_agree(
+        fn all_methods_of_counting_agree(
             rows in prop::collection::vec(prop::collection::vec(0_u32..200, 0..150), 1..5),
         ) {
             let room = rows.iter().map(Vec::len).sum();

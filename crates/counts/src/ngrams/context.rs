@@ -1,21 +1,21 @@
 //! The words before a word, packed into one number.
 
-use crate::table::Item;
+use crate::table::count_table::Item;
 use latens_corpus::WordId;
 
-/// How n-grams are packed: each word before the last one takes `bits` bits, the nearest the highest,
-/// so that numbers are in the order of the reversed words.
+/// How contexts are packed: every word before the last one takes `bits` bits, and the nearest word
+/// takes the highest. Numbers are therefore sorted like the reversed words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packing {
     n_context: u32,
     bits: u32,
-    /// Stands for every word before the first.
+    /// Fills positions before the start of a sentence.
     begin: u32,
 }
 
 impl Packing {
-    /// For n-grams of `order` words out of `n_words`, and the begin of a sentence; `None` if the
-    /// words before the last one need more than 128 bits.
+    /// Packing for n-grams of `order` words over a vocabulary of `n_words` words. Returns `None` if a
+    /// context needs more than 128 bits.
     pub(crate) fn new(order: usize, n_words: usize) -> Option<Packing> {
         let begin = u32::try_from(n_words).ok()?;
         let bits = (u32::BITS - begin.leading_zeros()).max(1);
@@ -23,7 +23,7 @@ impl Packing {
         (packing.n_bits() <= 128).then_some(packing)
     }
 
-    /// The most words that [`Packing::new`] takes for this order.
+    /// Maximum number of words that [`Packing::new`] accepts for this order.
     pub(crate) fn max_words(order: usize) -> usize {
         let bits = (128 / (order as u32 - 1).max(1)).min(u32::BITS);
         u32::MAX as usize >> (u32::BITS - bits)
@@ -33,8 +33,8 @@ impl Packing {
         self.n_context * self.bits
     }
 
-    /// The number of what stands before a word: `past` has the nearest word last, and is short at
-    /// the begin of a sentence.
+    /// Packs the words before a word. The nearest word is the last of `past`, which is shorter at the
+    /// start of a sentence.
     #[inline]
     pub(crate) fn pack<C: Context>(self, past: &[WordId]) -> C {
         let words = past.iter().rev().map(|word| word.0);
@@ -43,7 +43,7 @@ impl Packing {
         (0..n_missing).fold(packed, |context, _| context.push(self.begin, self.bits))
     }
 
-    /// The words of a number, the nearest first.
+    /// Unpacks the words of a context, the nearest first.
     #[inline]
     pub(crate) fn unpack<C: Context>(self, context: C, words: &mut [WordId]) {
         let mask = u32::MAX >> (u32::BITS - self.bits);
@@ -52,8 +52,8 @@ impl Packing {
         }
     }
 
-    /// Whether a number is one that [`Packing::pack`] makes: words below `n_words`, and nothing but
-    /// begins of sentence before a begin of sentence.
+    /// Whether [`Packing::pack`] can return this number: all words are below `n_words`, and only
+    /// padding precedes padding.
     pub(crate) fn is_valid<C: Context>(self, context: C) -> bool {
         let mut words = [WordId::default(); 8];
         let words = &mut words[..self.n_context as usize];
@@ -63,17 +63,17 @@ impl Packing {
     }
 }
 
-/// A number of enough bits.
+/// A number that holds a packed context.
 pub(crate) trait Context: Item {
     const EMPTY: Self;
 
-    /// Puts a word behind those that are there.
+    /// Appends a word in the lowest bits.
     fn push(self, word: u32, bits: u32) -> Self;
 
-    /// The lowest 32 bits when the number is shifted down.
+    /// The lowest 32 bits after a shift to the right.
     fn low_bits_from(self, shift: u32) -> u32;
 
-    /// Whether the number has no more than `n_bits` bits.
+    /// Whether the number fits in `n_bits` bits.
     fn fits(self, n_bits: u32) -> bool;
 }
 
@@ -95,7 +95,7 @@ impl Context for u64 {
     }
 }
 
-/// The higher half first. Not a `u128`, which would have to lie at a multiple of 16 bytes in a file.
+/// The higher half first. Not a `u128`, which would need an alignment of 16 bytes in files.
 impl Context for [u64; 2] {
     const EMPTY: [u64; 2] = [0; 2];
 
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_come_back_nearest_first(
+        fn unpacking_returns_the_words_nearest_first(
             n_words in 1_usize..5_000,
             n_context in 0_usize..=5,
             ids in prop::collection::vec(0_u32..5_000, 0..=5),
@@ -155,15 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_mean_no_words_are_told() {
-        let packing = Packing::new(3, 5).unwrap(); // 3 bits a word, begin of sentence 5
+    fn invalid_contexts_are_detected() {
+        let packing = Packing::new(3, 5).unwrap(); // 3 bits per word, padding is 5
         let valid: Vec<u64> = (0..200).filter(|&context| packing.is_valid(context)).collect();
         let known = (0..5).flat_map(|near| (0..=5).map(move |far| near << 3 | far));
         assert_eq!(valid, known.chain([5 << 3 | 5]).collect::<Vec<u64>>());
     }
 
     #[test]
-    fn the_limit_of_words_is_where_128_bits_end() {
+    fn max_words_is_the_largest_vocabulary_that_fits_128_bits() {
         for order in 1..=6 {
             let limit = Packing::max_words(order);
             assert!(Packing::new(order, limit).is_some(), "order {order}");

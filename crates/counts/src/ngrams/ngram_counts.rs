@@ -1,24 +1,22 @@
-use crate::batches::count_in_batches;
 use crate::budget::Budget;
-use crate::context::{Context, Packing};
+use crate::counting::batches::count_in_batches;
+use crate::counting::occurrences::{Occurrences, Text};
+use crate::counting::rows::Part;
 use crate::error::CountError;
-use crate::occurrences::{Occurrences, Text};
-use crate::rows::Part;
-use crate::table::CountTable;
+use crate::limits::MAX_ORDER;
+use crate::ngrams::context::{Context, Packing};
+use crate::table::count_table::CountTable;
 use latens_corpus::{Sentences, WordId};
 use std::ops::{ControlFlow, Range};
 
-/// The longest n-grams that are counted.
-pub const MAX_ORDER: usize = 6;
-
-/// How often each n-gram of one order was seen.
+/// Counts of all n-grams of one order.
 ///
-/// There is one n-gram for every token, ends of sentences among them: the one that ends there. Words
-/// before the begin of a sentence are the id [`NgramCounts::n_words`], which no word has; so there
-/// are n-grams for the first words too, and none crosses a sentence.
+/// Every token, including end-of-sentence tokens, ends exactly one n-gram. Positions before the start
+/// of a sentence hold the id [`NgramCounts::n_words`], which no word has. The first words of a sentence
+/// therefore end n-grams too, and no n-gram crosses a sentence boundary.
 ///
-/// N-grams are kept reversed, the last word first, and in the order of the reversed words. So those
-/// that end in the same words, whatever comes before, stand together.
+/// N-grams are stored reversed, with the last word first, and sorted by the reversed words. N-grams
+/// with a common suffix are therefore adjacent.
 #[derive(Clone, Debug)]
 pub struct NgramCounts {
     pub(crate) order: usize,
@@ -27,14 +25,14 @@ pub struct NgramCounts {
     pub(crate) ngrams: Ngrams,
 }
 
-/// The last word is the row; what stands before it is packed into 64 bits if it fits.
+/// The last word is the row. The words before it are packed into 64 bits if they fit, else into 128.
 #[derive(Clone, Debug)]
 pub(crate) enum Ngrams {
     Narrow(CountTable<u64>),
     Wide(CountTable<[u64; 2]>),
 }
 
-/// Runs the same code on either form of a table.
+/// Runs the same code on either width of a table.
 macro_rules! with_table {
     ($ngrams:expr, $table:ident => $code:expr) => {
         match $ngrams {
@@ -46,12 +44,12 @@ macro_rules! with_table {
 pub(crate) use with_table;
 
 impl NgramCounts {
-    /// Counts the n-grams of `order` words, out of `n_words` different ones.
+    /// Counts the n-grams of `order` words over a vocabulary of `n_words` words.
     ///
-    /// `watch` is told how many tokens are done, and says whether to go on.
+    /// `watch` receives the number of tokens processed so far and can stop the count.
     ///
     /// # Panics
-    /// If the sentences have a word whose id is not below `n_words`.
+    /// If the sentences contain a word id that is not below `n_words`.
     pub fn of(
         sentences: &Sentences,
         n_words: usize,
@@ -69,7 +67,7 @@ impl NgramCounts {
         Ok(NgramCounts { order, n_tokens: sentences.n_tokens() as u64, packing, ngrams })
     }
 
-    /// The sum of counts that were made apart. The order of the parts plays no role.
+    /// Adds up counts of different texts. The order of the parts does not matter.
     pub fn merge(parts: &[NgramCounts], budget: &Budget) -> Result<NgramCounts, CountError> {
         let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
         let mut n_tokens = 0_u64;
@@ -88,11 +86,11 @@ impl NgramCounts {
 
     fn check_like(&self, other: &NgramCounts) -> Result<(), String> {
         if other.order != self.order {
-            return Err(format!("has {}-grams, part 1 {}-grams", other.order, self.order));
+            return Err(format!("has {}-grams, part 1 has {}-grams", other.order, self.order));
         }
         if other.n_words() != self.n_words() {
             let (others, ours) = (other.n_words(), self.n_words());
-            return Err(format!("is of {others} different words, part 1 of {ours}"));
+            return Err(format!("has {others} different words, part 1 has {ours}"));
         }
         Ok(())
     }
@@ -104,51 +102,52 @@ impl NgramCounts {
         table: fn(&NgramCounts) -> Option<&CountTable<C>>,
     ) -> Result<CountTable<C>, CountError> {
         let tables: Option<Vec<_>> = parts.iter().map(table).collect();
-        let tables = tables.expect("order and number of words decide the form of a table");
+        let tables = tables.expect("order and number of words determine the width of a table");
         CountTable::merge(self.n_words(), &tables, budget)
     }
 
-    /// How many words an n-gram has.
+    /// Number of words per n-gram.
     pub fn order(&self) -> usize {
         self.order
     }
 
-    /// How many different words there are, which is also the id for the begin of a sentence.
+    /// Number of different words, which is also the id of positions before the start of a sentence.
     pub fn n_words(&self) -> usize {
         with_table!(&self.ngrams, table => table.n_rows())
     }
 
-    /// How many tokens were counted: the sum of all counts.
+    /// Number of tokens, which is the sum of all counts.
     pub fn n_tokens(&self) -> u64 {
         self.n_tokens
     }
 
-    /// How many different n-grams there are.
+    /// Number of different n-grams.
     pub fn len(&self) -> usize {
         with_table!(&self.ngrams, table => table.len())
     }
 
-    /// Whether there is no n-gram.
+    /// Whether there are no n-grams.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many different n-grams come before the first one that ends in each word, in the order of
-    /// word ids; then their number. So one can share them out to threads.
+    /// Index of the first n-gram that ends in each word, in the order of word ids, then the number of
+    /// n-grams. Useful for distributing n-grams to threads.
     pub fn offsets(&self) -> &[u64] {
         with_table!(&self.ngrams, table => table.offsets())
     }
 
-    /// Hands every n-gram to `visit`, with its count: the last word first, in the order of the
-    /// reversed words.
+    /// Calls `visit` with every n-gram and its count. N-grams are reversed, with the last word first,
+    /// and sorted.
     pub fn for_each(&self, visit: impl FnMut(&[WordId], u64)) {
         self.for_each_ending_in(0..self.n_words(), visit);
     }
 
-    /// The same for the n-grams whose last word has an id in `last_words`.
+    /// Calls `visit` with every n-gram whose last word has an id in `last_words`; see
+    /// [`NgramCounts::for_each`].
     ///
     /// # Panics
-    /// If the range goes beyond the words there are.
+    /// If the range exceeds the number of words.
     pub fn for_each_ending_in(
         &self,
         last_words: Range<usize>,

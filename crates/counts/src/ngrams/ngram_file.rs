@@ -1,10 +1,10 @@
 //! N-gram counts on disk.
 
-use crate::context::{Context, Packing};
 use crate::error::CountError;
-use crate::ngrams::{NgramCounts, Ngrams, packing, with_table};
-use crate::table::CountTable;
-use crate::table_file::{read_table, table_arrays, write_table};
+use crate::ngrams::context::{Context, Packing};
+use crate::ngrams::ngram_counts::{NgramCounts, Ngrams, packing, with_table};
+use crate::table::count_table::CountTable;
+use crate::table::table_file::{read_table, table_arrays, write_table};
 use latens_store::{Container, ContainerError, write_container};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -20,9 +20,11 @@ struct Meta {
 }
 
 impl NgramCounts {
-    /// Writes the counts into a file, for merging with others of the same vocabulary. Equal counts
-    /// give equal files. The words themselves are not in it.
-    pub fn save(&self, path: &Path) -> Result<(), CountError> {
+    /// Writes the counts to a file. Equal counts give equal files.
+    ///
+    /// The file does not contain the words: only merge counts of the same vocabulary.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CountError> {
+        let path = path.as_ref();
         let meta = Meta { order: self.order, n_words: self.n_words(), n_tokens: self.n_tokens };
         with_table!(&self.ngrams, table => {
             let arrays = table_arrays(TABLE, table);
@@ -32,12 +34,12 @@ impl NgramCounts {
         Ok(())
     }
 
-    /// Maps a file that [`NgramCounts::save`] wrote. Every byte is checked.
-    pub fn open(path: &Path) -> Result<NgramCounts, CountError> {
+    /// Maps a file that [`NgramCounts::save`] wrote, and verifies its checksum.
+    pub fn open(path: impl AsRef<Path>) -> Result<NgramCounts, CountError> {
         let file = Container::open(path, KIND)?;
         let Meta { order, n_words, n_tokens } = file.meta()?;
         let packing = packing(order, n_words)
-            .map_err(|error| file.problem(format!("its header is wrong: {error}")))?;
+            .map_err(|error| file.problem(format!("invalid header: {error}")))?;
         let ngrams = if packing.n_bits() <= u64::BITS {
             Ngrams::Narrow(read_ngrams(&file, n_words, n_tokens, packing)?)
         } else {
@@ -55,10 +57,10 @@ fn read_ngrams<C: Context>(
 ) -> Result<CountTable<C>, ContainerError> {
     let table = read_table(file, TABLE, n_words)?;
     if !table.items().iter().all(|&context| packing.is_valid::<C>(context)) {
-        return Err(file.problem("it counts words outside its vocabulary".to_owned()));
+        return Err(file.problem("it contains word ids outside its vocabulary".to_owned()));
     }
     if !table.sums_to(n_tokens) {
-        return Err(file.problem("its n-grams do not add up to its tokens".to_owned()));
+        return Err(file.problem("its counts do not add up to its number of tokens".to_owned()));
     }
     Ok(table)
 }

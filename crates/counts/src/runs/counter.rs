@@ -1,29 +1,14 @@
-//! Counting any number of keys in bounded memory: sorted runs, on disk when memory is spent, merged
-//! at the end.
-//!
-//! What comes out depends on the keys alone, not on the order in which they arrive, nor on how they
-//! were cut into shards, nor on the budget.
-//!
-//! ```
-//! use latens_counts::runs::{Run, RunCounter};
-//!
-//! let mut counter = RunCounter::new(&latens_counts::Budget::default());
-//! counter.push_keys(vec![3, 1, 3_u64])?;
-//! counter.push_run(Run::new(vec![1, 2], vec![10, 20]))?;
-//! let counts = counter.finish()?.collect::<Result<Vec<_>, _>>()?;
-//! assert_eq!(counts, [(1, 11), (2, 20), (3, 2)]);
-//! # Ok::<(), latens_counts::CountError>(())
-//! ```
+//! The counter of keys, and the runs that it merges.
 
 use crate::budget::Budget;
 use crate::error::CountError;
-use crate::merge::Merge;
-use crate::spill::{SpillFile, SpilledRun};
+use crate::runs::merge::Merge;
+use crate::runs::spill::{SpillFile, SpilledRun};
 use bytemuck::Pod;
 use rayon::slice::ParallelSliceMut;
 use std::{iter, mem, vec};
 
-/// Different keys in ascending order, and how often each was seen.
+/// Different keys in ascending order, and their counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<K> {
     keys: Vec<K>,
@@ -31,13 +16,16 @@ pub struct Run<K> {
 }
 
 impl<K: Copy + Ord> Run<K> {
-    /// A run of keys that were counted already.
+    /// Creates a run of keys that are already counted.
     ///
     /// # Panics
-    /// If keys do not ascend strictly, or there are not as many counts.
+    /// If keys do not ascend strictly, or if the number of counts differs from the number of keys.
     pub fn new(keys: Vec<K>, counts: Vec<u64>) -> Run<K> {
-        assert_eq!(keys.len(), counts.len(), "every key has a count");
-        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "the keys of a run ascend");
+        assert_eq!(keys.len(), counts.len(), "a run needs one count per key");
+        assert!(
+            keys.windows(2).all(|pair| pair[0] < pair[1]),
+            "the keys of a run must ascend strictly"
+        );
         Run { keys, counts }
     }
 
@@ -52,23 +40,23 @@ impl<K: Copy + Ord> Run<K> {
     }
 }
 
-/// Counts keys; see the [page of the module](self).
+/// Counts keys in bounded memory; see the [module](crate::runs).
 #[derive(Debug)]
 pub struct RunCounter<K> {
     budget: Budget,
     runs: Vec<Run<K>>,
-    /// What the runs in memory need.
+    /// Size in bytes of the runs in memory.
     bytes: usize,
     spilled: Option<SpillFile>,
 }
 
 impl<K: Pod + Ord + Send> RunCounter<K> {
-    /// A counter that has seen nothing yet.
+    /// Creates an empty counter.
     pub fn new(budget: &Budget) -> Self {
         RunCounter { budget: budget.clone(), runs: Vec::new(), bytes: 0, spilled: None }
     }
 
-    /// Counts the keys of a shard, which may be in any order.
+    /// Counts the keys of a shard, in any order.
     pub fn push_keys(&mut self, mut keys: Vec<K>) -> Result<(), CountError> {
         keys.par_sort_unstable();
         self.push_run(Run::of_sorted(keys))
@@ -81,7 +69,7 @@ impl<K: Pod + Ord + Send> RunCounter<K> {
         if self.bytes > self.budget.bytes { self.spill() } else { Ok(()) }
     }
 
-    /// Writes what is in memory to the temporary file, as one run.
+    /// Merges the runs in memory and writes them to the temporary file.
     fn spill(&mut self) -> Result<(), CountError> {
         self.bytes = 0;
         let in_memory = mem::take(&mut self.runs).into_iter().map(Source::in_memory);
@@ -93,7 +81,7 @@ impl<K: Pod + Ord + Send> RunCounter<K> {
         file.write_run(merged)
     }
 
-    /// All keys in ascending order, each once, with its count.
+    /// Merges all runs. Returns every key once, in ascending order, with its count.
     pub fn finish(self) -> Result<Counted<K>, CountError> {
         let on_disk = self.spilled.map(SpillFile::into_runs).unwrap_or_default();
         let mut sources: Vec<_> = on_disk.into_iter().map(Source::Spilled).collect();
@@ -172,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_longer_than_a_block_come_back_from_disk() {
+    fn runs_longer_than_a_block_are_read_back_from_disk() {
         let keys = |step: u32| (0..30_000).map(|i| [i * step, 7, 7]).collect::<Vec<[u32; 3]>>();
         let counts = count(vec![keys(2), keys(3)], 1000);
         assert_eq!(counts, count(vec![keys(2), keys(3)], usize::MAX));
@@ -190,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn the_error_for_a_missing_folder_names_it() {
         let mut counter = RunCounter::new(&Budget { bytes: 0, folder: "absent/folder".into() });
         let error = counter.push_keys(vec![1_u64]).unwrap_err();
         assert!(error.to_string().contains("`absent/folder`"), "{error}");

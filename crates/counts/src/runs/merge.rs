@@ -1,15 +1,15 @@
-//! Several ascending streams of counts as one.
+//! Merges ascending streams of counts.
 
 use crate::error::CountError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// The sum of ascending streams of keys with counts: every key once, in ascending order.
+/// Iterator over the sum of ascending streams: every key once, in ascending order, with its count.
 pub(crate) struct Merge<K, S> {
     sources: Vec<S>,
-    /// The next key of each source, the number of the source, and the count. Never two of one
-    /// source, so counts play no part in the order.
+    /// The next key of each source, the index of the source, and the count. There is at most one
+    /// entry per source, so counts do not affect the order.
     heads: BinaryHeap<Reverse<(K, usize, u64)>>,
 }
 
@@ -29,7 +29,7 @@ where
         Ok(Merge { sources, heads })
     }
 
-    /// Takes the smallest head, and puts the next of the same source in its place.
+    /// Removes the smallest head and replaces it with the next entry of the same source.
     fn take(
         mut head: PeekMut<'_, Reverse<(K, usize, u64)>>,
         sources: &mut [S],

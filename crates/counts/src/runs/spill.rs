@@ -7,17 +7,17 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many keys are written and read at once: first their bytes, then those of their counts. Only
-/// the last block of a run may be shorter.
+/// Number of keys per block: first all keys, then all counts. Only the last block of a run may be
+/// shorter.
 const BLOCK: usize = 4096;
 
-/// Runs one after the other in a file without a name, which is gone when the program ends, however
-/// it ends.
+/// Consecutive runs in an unnamed temporary file, which disappears when the program ends, even if it
+/// crashes.
 #[derive(Debug)]
 pub(crate) struct SpillFile {
     file: File,
     folder: PathBuf,
-    /// How many keys each run has.
+    /// Number of keys of each run.
     lengths: Vec<u64>,
 }
 
@@ -27,7 +27,7 @@ impl SpillFile {
         Ok(SpillFile { file, folder: folder.to_owned(), lengths: Vec::new() })
     }
 
-    /// Writes a run behind those that are there.
+    /// Appends a run.
     pub(crate) fn write_run<K: Pod>(
         &mut self,
         entries: impl Iterator<Item = Result<(K, u64), CountError>>,
@@ -58,7 +58,7 @@ impl SpillFile {
         write().map_err(CountError::spill(&self.folder))
     }
 
-    /// The runs, each as a stream of its own.
+    /// Returns one iterator per run.
     pub(crate) fn into_runs<K: Pod>(self) -> Vec<SpilledRun<K>> {
         let (file, folder) = (Arc::new(self.file), Arc::from(self.folder));
         let mut offset = 0;
@@ -73,18 +73,18 @@ impl SpillFile {
     }
 }
 
-/// A run in the temporary file, read block by block.
+/// Iterator over a run in the temporary file, which reads one block at a time.
 #[derive(Debug)]
 pub(crate) struct SpilledRun<K> {
     file: Arc<File>,
     folder: Arc<Path>,
-    /// Where the next block begins.
+    /// Position of the next block in the file.
     offset: u64,
-    /// How many keys are in the file from there on.
+    /// Number of keys from there on.
     remaining: u64,
     keys: Vec<K>,
     counts: Vec<u64>,
-    /// The place in the present block.
+    /// Index into the current block.
     next: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Arrays that outgrow memory while they are made.
+//! Arrays that may grow beyond the memory budget.
 
 use crate::budget::Budget;
 use crate::error::CountError;
@@ -7,8 +7,8 @@ use latens_store::{FlatArray, map_file};
 use std::io::{BufWriter, Write};
 use tempfile::NamedTempFile;
 
-/// Takes the values of an array one by one: in memory, or beyond the budget in a temporary file,
-/// which is then mapped.
+/// Collects the values of an array one by one: in memory, or beyond the budget in a temporary file
+/// that is mapped at the end.
 #[derive(Debug)]
 pub(crate) struct ArraySink<T> {
     values: Vec<T>,
@@ -47,12 +47,13 @@ impl<T: Pod> ArraySink<T> {
         }
         self.spill()?;
         let failed = CountError::spill(&self.budget.folder);
-        let file = self.file.expect("it was seen above").into_inner();
+        let file = self.file.expect("the file was created by a spill").into_inner();
         let file = file.map_err(|error| failed(error.into_error()))?;
-        // The mapping outlives the file's name, which goes when `file` is dropped.
+        // Dropping `file` removes its name; the mapping stays valid.
         let map = map_file(file.path())?;
         let length = map.len();
-        Ok(FlatArray::mapped(map, 0..length).expect("a mapping of whole values is aligned"))
+        Ok(FlatArray::mapped(map, 0..length)
+            .expect("the file holds whole values and a mapping is aligned"))
     }
 }
 
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_the_same_in_memory_and_on_disk() {
+    fn values_in_memory_and_on_disk_agree() {
         for bytes in [0, 100, 1 << 20] {
             let mut sink = ArraySink::new(&Budget { bytes, ..Budget::default() });
             (0..1000_u64).for_each(|i| sink.push(i * i).unwrap());

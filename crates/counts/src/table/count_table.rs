@@ -1,18 +1,17 @@
-//! Counts in rows: for every word the different things that were seen with it, ascending, and how
-//! often. All counts of this crate are kept, merged and stored in this form.
+//! A sparse table of counts with one row per word. All counts of this crate have this form.
 
-use crate::array_sink::ArraySink;
 use crate::budget::Budget;
 use crate::error::CountError;
-use crate::merge::Merge;
+use crate::runs::merge::Merge;
+use crate::table::array_sink::ArraySink;
 use bytemuck::Pod;
 use latens_store::FlatArray;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// What is counted in a row.
+/// An item that a row counts.
 pub(crate) trait Item: Pod + Ord + Debug + Send + Sync {
-    /// A row and an item, in the order of the table.
+    /// A row and an item, sorted like the table.
     type Key: Pod + Ord + Send;
 
     fn key(row: u32, item: Self) -> Self::Key;
@@ -55,16 +54,16 @@ impl Item for [u64; 2] {
     }
 }
 
-/// Counts in rows; see above.
+/// For every row, its different items in ascending order, and their counts.
 #[derive(Clone, Debug)]
 pub(crate) struct CountTable<T> {
-    /// Where each row begins, and where the last one ends.
+    /// Start of each row in `items`, then the end of the last one.
     offsets: FlatArray<u64>,
     items: FlatArray<T>,
     counts: Counts,
 }
 
-/// Counts with 32 bits if they all fit, else with 64: a table has one form only, and so has its file.
+/// Counts with 32 bits if all of them fit, else with 64. Equal counts therefore give equal files.
 #[derive(Clone, Debug)]
 pub(crate) enum Counts {
     Narrow(FlatArray<u32>),
@@ -93,10 +92,10 @@ impl Counts {
 }
 
 impl<T: Item> CountTable<T> {
-    /// A table from its arrays, checked: offsets ascend from 0 to the number of items, items ascend
-    /// within each row, there are `n_rows` rows, and no count is 0 or stored with 64 bits needlessly.
+    /// Creates a table from its arrays, and describes the problem if they are inconsistent.
     ///
-    /// Says in words what is wrong otherwise.
+    /// There must be `n_rows` rows. Offsets must ascend from 0 to the number of items, items must
+    /// ascend strictly within each row, and no count may be 0 or use 64 bits needlessly.
     pub(crate) fn from_parts(
         n_rows: usize,
         offsets: FlatArray<u64>,
@@ -108,22 +107,22 @@ impl<T: Item> CountTable<T> {
             || offsets[n_rows] != items.len() as u64
             || offsets.windows(2).any(|pair| pair[0] > pair[1])
         {
-            return Err("its row offsets do not ascend to the number of its counts");
+            return Err("its row offsets do not ascend to the number of its items");
         }
         let mut rows = offsets.windows(2).map(|row| &items[row[0] as usize..row[1] as usize]);
         if rows.any(|row| row.windows(2).any(|pair| pair[0] >= pair[1])) {
-            return Err("what it counts does not ascend");
+            return Err("its items do not ascend within a row");
         }
         if counts.len() != items.len() || counts.iter().any(|count| count == 0) {
-            return Err("its counts are not one for each thing counted");
+            return Err("it does not have one nonzero count per item");
         }
         if matches!(&counts, Counts::Wide(wide) if wide.iter().all(|&c| c <= u32::MAX.into())) {
-            return Err("its counts have 64 bits and need 32");
+            return Err("its counts use 64 bits but fit in 32");
         }
         Ok(CountTable { offsets, items, counts })
     }
 
-    /// A table that was just counted.
+    /// Creates a table from fresh counts, which are consistent by construction.
     pub(crate) fn from_counted(offsets: Vec<u64>, items: Vec<T>, counts: Vec<u32>) -> Self {
         let counts = Counts::Narrow(counts.into());
         CountTable { offsets: offsets.into(), items: items.into(), counts }
@@ -133,7 +132,7 @@ impl<T: Item> CountTable<T> {
         self.offsets.len() - 1
     }
 
-    /// How many different items there are, over all rows.
+    /// Number of different items of all rows.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
@@ -150,13 +149,13 @@ impl<T: Item> CountTable<T> {
         &self.counts
     }
 
-    /// Where a row is among [`CountTable::items`].
+    /// Range of a row in [`CountTable::items`].
     #[inline]
     pub(crate) fn range(&self, row: usize) -> Range<usize> {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
-    /// The items of a row with their counts.
+    /// Iterates over the items of a row and their counts.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> impl ExactSizeIterator<Item = (T, u64)> {
         let range = self.range(row);
@@ -164,12 +163,12 @@ impl<T: Item> CountTable<T> {
         items.iter().zip(range).map(|(&item, i)| (item, self.counts.get(i)))
     }
 
-    /// The sum of all counts, or of those of one row.
+    /// Sum of a range of the counts.
     pub(crate) fn sum(&self, range: Range<usize>) -> u64 {
         range.map(|i| self.counts.get(i)).sum()
     }
 
-    /// Whether all counts together are `total`; with care, since an opened file can have any counts.
+    /// Whether all counts add up to `total`. Checks for overflow, because a file can hold any counts.
     pub(crate) fn sums_to(&self, total: u64) -> bool {
         let sum = self.counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(count));
         sum == Some(total)
@@ -181,7 +180,7 @@ impl<T: Item> CountTable<T> {
         })
     }
 
-    /// The sum of several tables with the same number of rows.
+    /// Adds up tables with the same number of rows.
     pub(crate) fn merge(
         n_rows: usize,
         tables: &[&CountTable<T>],
@@ -191,7 +190,7 @@ impl<T: Item> CountTable<T> {
         CountTable::from_entries(n_rows, Merge::new(sources)?, budget)
     }
 
-    /// A table from its keys, which ascend.
+    /// Creates a table from ascending keys and their counts.
     pub(crate) fn from_entries(
         n_rows: usize,
         entries: impl Iterator<Item = Result<(T::Key, u64), CountError>>,
@@ -203,7 +202,7 @@ impl<T: Item> CountTable<T> {
         for entry in entries {
             let (key, count) = entry?;
             let (row, item) = T::split(key);
-            // Rows before this one are over; those without any item end where they began.
+            // Ends all rows before this one; rows without items are empty.
             while offsets.len() <= row as usize {
                 offsets.push(n_items);
             }
@@ -216,7 +215,7 @@ impl<T: Item> CountTable<T> {
     }
 }
 
-/// Takes counts one by one. They are kept with 32 bits, and the rare one that is larger apart.
+/// Collects counts one by one with 32 bits each, and the few larger ones separately.
 struct CountSink {
     narrow: ArraySink<u32>,
     n_counts: usize,

@@ -1,12 +1,12 @@
-//! Tables of counts as arrays of a file.
+//! Tables of counts as arrays of a container file.
 
-use crate::table::{CountTable, Counts, Item};
+use crate::table::count_table::{CountTable, Counts, Item};
 use latens_store::{ArrayWriter, Container, ContainerError};
 use std::io;
 
-/// The names and lengths in bytes of the arrays that [`write_table`] writes.
+/// Names and lengths in bytes of the arrays that [`write_table`] writes.
 ///
-/// The name of the counts says how many bits they have.
+/// The name of the array of counts contains its width in bits.
 pub(crate) fn table_arrays<T: Item>(name: &str, table: &CountTable<T>) -> [(String, u64); 3] {
     let n_items = table.len() as u64;
     let counts = match table.counts() {
@@ -33,7 +33,7 @@ pub(crate) fn write_table<T: Item>(
     }
 }
 
-/// Maps what [`write_table`] wrote, and checks it.
+/// Reads a table that [`write_table`] wrote, and validates it.
 pub(crate) fn read_table<T: Item>(
     file: &Container,
     name: &str,
