@@ -273,7 +273,10 @@ mod tests {
         assert!(message("a.txt", b"\n \n").contains("no words in"));
         assert!(message("a.txt", b"a\nb \xff\n").ends_with("invalid bytes in line 2"));
         assert!(message("a.txt", b"a\nb\nc\0d\n").ends_with("NUL byte in line 3"));
-        assert!(message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n").contains("line 2: not a JSON object"));
+        assert!(
+            message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n")
+                .contains("line 2: not a JSON object")
+        );
         assert!(
             message("a.jsonl", b"{\"text\":\"a b\",\"tags\":[\"X\"]}\n").contains("1 tags for 2")
         );
