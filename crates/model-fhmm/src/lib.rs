@@ -27,30 +27,14 @@
 mod params;
 mod shape;
 mod tensor;
-mod parameters;
-mod chain;
-mod table;
-mod coupling;
-mod mean_field;
-mod joint;
-mod engine;
-mod statistics;
-mod normaliser;
-mod emissions;
-mod lbfgs;
-mod m_step;
-mod rows;
-mod fit;
-mod model;
-mod encoder;
-mod file;
-mod selection;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod learning_tests;
+mod distribution;
+mod word_rows;
+mod emission;
+mod inference;
+mod train;
+mod fitted;
 
-pub use encoder::{Features, FhmmEncoder};
-pub use model::Fhmm;
+pub use fitted::encoder::{Features, FhmmEncoder};
+pub use fitted::model::Fhmm;
 pub use params::{BaseMeasure, FhmmParams, Inference, MStep, Unknown};
-pub use selection::frequent_sentences;
+pub use train::selection::frequent_sentences;

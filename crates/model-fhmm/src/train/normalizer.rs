@@ -1,9 +1,9 @@
 //! The expected logarithm of Z over a text, or a bound of it.
 
-use crate::coupling::WordCoupling;
+use crate::emission::coupling::WordCoupling;
 use crate::shape::Shape;
-use crate::statistics::{CHUNK_TOKENS, group_products};
-use crate::table::Table;
+use crate::train::statistics::{CHUNK_TOKENS, group_products};
+use crate::emission::partition::Table;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
@@ -97,7 +97,7 @@ impl<T: Real> Normaliser<'_, T> {
             .map(|(rows, weights)| over_words(shape, table, layers.clone(), rows, weights))
             .collect();
         let value = parts.iter().map(|(value, _)| value).sum();
-        let sums = crate::table::add_parts(parts.into_iter().map(|(_, sums)| sums).collect());
+        let sums = crate::emission::partition::add_parts(parts.into_iter().map(|(_, sums)| sums).collect());
         (value, sums)
     }
 }

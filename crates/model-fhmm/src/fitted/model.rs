@@ -1,9 +1,9 @@
-use crate::engine::Engine;
-use crate::fit::{self, State, Task};
+use crate::inference::smoother::Engine;
+use crate::train::trainer::{self as fit, State, Task};
 use crate::params::{BaseMeasure, FhmmParams};
-use crate::rows::Rows;
+use crate::word_rows::Rows;
 use crate::shape::Shape;
-use crate::statistics::Statistics;
+use crate::train::statistics::Statistics;
 use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens_model::{Checkpoint, FitError, Valid, Watch, data_fingerprint};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Which words the model tells apart: frequent ones by themselves, the others by how they look.
 
-use crate::mean_field::MISSING;
+use crate::inference::mean_field::MISSING;
 use crate::params::Unknown;
 use latens_corpus::{Vocab, WordId};
 

@@ -4,10 +4,10 @@
 //! joint states: 2 M Kᴹ⁺¹ operations. The posterior of pairs of layer m is made of α advanced through the layers
 //! before m and of β pulled back through those after it.
 
-use crate::mean_field::MISSING;
-use crate::parameters::Parameters;
+use crate::inference::mean_field::MISSING;
+use crate::distribution::Parameters;
 use crate::shape::Shape;
-use crate::table::Table;
+use crate::emission::partition::Table;
 use crate::tensor::kronecker;
 use latens_math::Real;
 

@@ -1,11 +1,11 @@
 //! Inference against golden numbers, enumeration of all paths, and other models.
 
-use crate::coupling::{Coupling, TableCoupling, WordCoupling};
-use crate::joint::Joint;
-use crate::mean_field::{Bound, MISSING, MeanField, Start, chains};
-use crate::parameters::Parameters;
+use crate::emission::coupling::{Coupling, TableCoupling, WordCoupling};
+use crate::inference::joint_chain::Joint;
+use crate::inference::mean_field::{Bound, MISSING, MeanField, Start, chains};
+use crate::distribution::Parameters;
 use crate::shape::Shape;
-use crate::table::Table;
+use crate::emission::partition::Table;
 use latens_math::Rng;
 
 pub(crate) const BOUNDS: [Bound; 3] = [Bound::Jensen, Bound::Tilted, Bound::Exact];
@@ -240,7 +240,7 @@ fn fields_and_posteriors_are_golden() {
             assert_near(&field.gamma[18..24], &converged[i]);
             let chains = chains(&golden());
             let path = |m: usize| {
-                let column = crate::chain::Column { first: 3 * m, row: 6 };
+                let column = crate::inference::layer_chain::Column { first: 3 * m, row: 6 };
                 chains[m].best_path(&field.fields, column)
             };
             assert_eq!((path(0), path(1)), (vec![0, 0, 2, 1, 2], vec![0, 0, 0, 2, 0]));

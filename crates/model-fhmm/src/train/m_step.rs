@@ -1,15 +1,15 @@
 //! The M-step: from expected counts to the next parameters.
 
-use crate::emissions::{WordCounts, fix_gauge, update_layers};
-use crate::engine::{Engine, Expected};
-use crate::lbfgs::{Search, maximize};
-use crate::mean_field::MISSING;
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
+use crate::train::score_update::{WordCounts, fix_gauge, update_layers};
+use crate::inference::smoother::{Engine, Expected};
+use crate::train::lbfgs::{Search, maximize};
+use crate::inference::mean_field::MISSING;
+use crate::train::normalizer::Normaliser;
+use crate::distribution::Parameters;
 use crate::params::{FhmmParams, Inference, MStep};
 use crate::shape::Shape;
-use crate::statistics::Statistics;
-use crate::table::Table;
+use crate::train::statistics::Statistics;
+use crate::emission::partition::Table;
 use latens_math::Real;
 
 /// What an M-step is made from.

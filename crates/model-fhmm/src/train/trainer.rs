@@ -1,13 +1,13 @@
 //! The training loop: stepwise EM over mini-batches, with restarts.
 
-use crate::engine::Engine;
-use crate::m_step::Evidence;
-use crate::mean_field::{MISSING, Stop};
-use crate::parameters::Parameters;
+use crate::inference::smoother::Engine;
+use crate::train::m_step::Evidence;
+use crate::inference::mean_field::{MISSING, Stop};
+use crate::distribution::Parameters;
 use crate::params::{FhmmParams, Inference};
-use crate::rows::Rows;
+use crate::word_rows::Rows;
 use crate::shape::Shape;
-use crate::statistics::Statistics;
+use crate::train::statistics::Statistics;
 use latens_corpus::Sentences;
 use latens_math::Rng;
 use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Valid, Watch};

@@ -1,6 +1,6 @@
 //! Z(s) of all joint states: Σ_Y exp(b_Y + Σ_m θ[Y, m, s^m]).
 
-use crate::parameters::Parameters;
+use crate::distribution::Parameters;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
 use faer::linalg::matmul::matmul;

@@ -1,20 +1,20 @@
 //! The M-step against golden numbers and finite differences, and what EM promises.
 
-use crate::emissions::{WordCounts, objective, update_layers};
-use crate::engine::{Engine, Expected};
-use crate::fit::{Task, fit, stop};
-use crate::lbfgs::{Search, maximize};
-use crate::m_step::Evidence;
-use crate::mean_field::Bound;
-use crate::mean_field::Stop;
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
+use crate::train::score_update::{WordCounts, objective, update_layers};
+use crate::inference::smoother::{Engine, Expected};
+use crate::train::trainer::{Task, fit, stop};
+use crate::train::lbfgs::{Search, maximize};
+use crate::train::m_step::Evidence;
+use crate::inference::mean_field::Bound;
+use crate::inference::mean_field::Stop;
+use crate::train::normalizer::Normaliser;
+use crate::distribution::Parameters;
 use crate::params::{FhmmParams, Inference, MStep};
-use crate::rows::Rows;
+use crate::word_rows::Rows;
 use crate::shape::Shape;
-use crate::statistics::Statistics;
-use crate::table::Table;
-use crate::tests::{BOUNDS, SENTENCE, golden, random, with_mean_field};
+use crate::train::statistics::Statistics;
+use crate::emission::partition::Table;
+use crate::inference::tests::{BOUNDS, SENTENCE, golden, random, with_mean_field};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Rng, sample_index};
 use latens_model::{Params, unwatched};
@@ -131,13 +131,13 @@ fn the_objective_and_its_gradient_are_golden() {
         let mut table = Table::of(&parameters);
         let (value, gradient) = objective(&parameters, &mut table, &counts, &normaliser);
         assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
-        crate::tests::assert_near(&gradient[..6], &gradients[i][0]);
-        crate::tests::assert_near(&gradient[24..30], &gradients[i][1]);
+        crate::inference::tests::assert_near(&gradient[..6], &gradients[i][0]);
+        crate::inference::tests::assert_near(&gradient[24..30], &gradients[i][1]);
         if bound != Bound::Exact {
             table.values.clear();
             let (value, over_words) = objective(&parameters, &mut table, &counts, &normaliser);
             assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
-            crate::tests::assert_near(&over_words, &gradient);
+            crate::inference::tests::assert_near(&over_words, &gradient);
         }
     }
 }

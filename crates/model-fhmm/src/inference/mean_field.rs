@@ -9,9 +9,9 @@
 //! Layers are updated in turn, each with the newest posterior of the others, so that no update lowers the bound; all at
 //! once they would swing to and fro where emissions are sharp.
 
-use crate::chain::{ChainScratch, Column, LayerChain};
-use crate::coupling::Coupling;
-use crate::parameters::Parameters;
+use crate::inference::layer_chain::{ChainScratch, Column, LayerChain};
+use crate::emission::coupling::Coupling;
+use crate::distribution::Parameters;
 use latens_math::Real;
 
 /// How E_Q ln Z(s_t) is bounded.

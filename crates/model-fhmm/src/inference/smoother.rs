@@ -1,12 +1,12 @@
 //! Inference over batches of sentences: parameters in, posteriors and expected counts out.
 
-use crate::chain::{ChainScratch, Column, LayerChain};
-use crate::coupling::{Coupling, TableCoupling, WordCoupling};
-use crate::joint::Joint;
-use crate::mean_field::{Bound, Found, MeanField, Start, Stop, chains};
-use crate::parameters::Parameters;
+use crate::inference::layer_chain::{ChainScratch, Column, LayerChain};
+use crate::emission::coupling::{Coupling, TableCoupling, WordCoupling};
+use crate::inference::joint_chain::Joint;
+use crate::inference::mean_field::{Bound, Found, MeanField, Start, Stop, chains};
+use crate::distribution::Parameters;
 use crate::params::Inference;
-use crate::table::{Table, exponentials};
+use crate::emission::partition::{Table, exponentials};
 use latens_math::Real;
 use rayon::prelude::*;
 

@@ -1,9 +1,9 @@
-use crate::engine::Engine;
-use crate::mean_field::MISSING;
-use crate::model::Fhmm;
-use crate::parameters::Parameters;
+use crate::inference::smoother::Engine;
+use crate::inference::mean_field::MISSING;
+use crate::fitted::model::Fhmm;
+use crate::distribution::Parameters;
 use crate::params::FhmmParams;
-use crate::rows::Rows;
+use crate::word_rows::Rows;
 use crate::shape::Shape;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_store::StringTable;

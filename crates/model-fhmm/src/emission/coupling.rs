@@ -187,8 +187,8 @@ impl<T: Real> Coupling<T> for WordCoupling<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameters::Parameters;
-    use crate::table::Table;
+    use crate::distribution::Parameters;
+    use crate::emission::partition::Table;
     use latens_math::Rng;
 
     #[test]

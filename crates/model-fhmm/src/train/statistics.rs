@@ -1,7 +1,7 @@
 //! Expected counts, a token on average: all that an M-step needs to know of the text.
 
-use crate::engine::Expected;
-use crate::mean_field::MISSING;
+use crate::inference::smoother::Expected;
+use crate::inference::mean_field::MISSING;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
 use faer::{Accum, MatMut, MatRef, Par};

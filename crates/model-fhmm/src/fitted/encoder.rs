@@ -1,8 +1,8 @@
 //! Features of words from the states of all layers.
 
-use crate::chain::Column;
-use crate::fit::{SWEEPS_OF_USE, stop};
-use crate::model::Fhmm;
+use crate::inference::layer_chain::Column;
+use crate::train::trainer::{SWEEPS_OF_USE, stop};
+use crate::fitted::model::Fhmm;
 use crate::params::Inference;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};

@@ -1,9 +1,9 @@
 //! The M-step for the scores of words by L-BFGS, as the paper has it.
 
-use crate::emissions::{WordCounts, objective};
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
-use crate::table::Table;
+use crate::train::score_update::{WordCounts, objective};
+use crate::train::normalizer::Normaliser;
+use crate::distribution::Parameters;
+use crate::emission::partition::Table;
 use latens_math::Real;
 use latens_math::lbfgs::{Lbfgs, LbfgsParams, Outcome};
 

@@ -11,11 +11,11 @@
 //! The layer update θ += ln(N/W) of one layer at a time maximises a minorant of F (ln Z ≤ ln Z₀ + Z/Z₀ − 1), so that F
 //! cannot fall; for a single layer it is the exact maximum.
 
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
+use crate::train::normalizer::Normaliser;
+use crate::distribution::Parameters;
 use crate::shape::Shape;
-use crate::statistics::Statistics;
-use crate::table::{BLOCK_WORDS, Products, Table, add_parts, partition, shard_words};
+use crate::train::statistics::Statistics;
+use crate::emission::partition::{BLOCK_WORDS, Products, Table, add_parts, partition, shard_words};
 use crate::tensor::keep_layer;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -284,7 +284,7 @@ pub(crate) fn objective<T: Real>(
     normaliser: &Normaliser<'_, T>,
 ) -> (f64, Vec<f64>) {
     let shape = parameters.shape;
-    table.exps = crate::table::exponentials(&parameters.theta);
+    table.exps = crate::emission::partition::exponentials(&parameters.theta);
     let (value, expected) = if table.values.is_empty() {
         normaliser.expected_over_words(shape, table, 0..shape.n_layers)
     } else {
