@@ -1,7 +1,9 @@
+//! The training loop: epochs, progress, and checkpoints.
+
 use crate::learner::Learner;
 use crate::model::Word2vec;
 use crate::params::Word2vecParams;
-use crate::worker::Loss;
+use crate::worker::{Loss, learn_blocks};
 use latens_corpus::{Corpus, WordId};
 use latens_model::{
     Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, WordVectors, data_fingerprint,
@@ -10,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::time::Instant;
 
-/// How many blocks a thread does between two reports.
+/// Blocks per thread between two progress reports.
 const BLOCKS_PER_REPORT: usize = 64;
 
 impl Word2vec {
-    /// Learns the vectors of the words of a text. A checkpoint is offered at least at the end of each epoch.
+    /// Learns word vectors from a text. A checkpoint is available at least at the end of each epoch.
     ///
-    /// With one thread the same seed gives the same vectors; with several they differ a little each time.
+    /// The result is reproducible for a given seed with one thread only.
     pub fn fit(
         params: &Valid<Word2vecParams>,
         corpus: &Corpus,
@@ -29,7 +31,7 @@ impl Word2vec {
         fit.run(watch)
     }
 
-    /// Goes on from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
+    /// Resumes training from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
     pub fn resume(
         params: &Valid<Word2vecParams>,
         corpus: &Corpus,
@@ -43,7 +45,7 @@ impl Word2vec {
         let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
         let fit = Fit::new(params, corpus, &rows, checkpoint.state()?);
         if fit.state.block > fit.learner.n_blocks() {
-            let problem = "there are not so many blocks of text";
+            let problem = "its block number exceeds the number of blocks of the text";
             return Err(CheckpointError::Invalid { problem }.into());
         }
         drop(rows);
@@ -51,7 +53,8 @@ impl Word2vec {
     }
 }
 
-/// Without two words in a sentence there is nothing to guess, and without two different ones no wrong guess.
+/// Requires a sentence with two words, so that there is a context, and two different words, so that there is a negative
+/// sample.
 fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     let longest = corpus.sentences.iter().map(|sentence| sentence.len() - 1).max().unwrap_or(0);
     if longest < 2 {
@@ -64,17 +67,19 @@ fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     Ok(())
 }
 
-/// Where learning is.
+/// Position of the training loop.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Epochs that are done.
+    /// Number of completed epochs.
     epoch: usize,
-    /// Blocks of the next one that are done.
+    /// Number of completed blocks of the current epoch.
     block: usize,
-    /// The sum of losses of these blocks, and the number of guesses.
+    /// Sum of the losses of these blocks.
     loss: f64,
-    n_guesses: u64,
-    /// The mean loss of the last epoch that had guesses.
+    /// Number of predictions in these blocks.
+    #[serde(rename = "n_guesses")]
+    n_predictions: u64,
+    /// Mean loss of the last epoch with predictions.
     last_loss: Option<f64>,
 }
 
@@ -84,9 +89,9 @@ struct Fit<'a> {
     learner: Learner<'a>,
     state: State,
     started: Instant,
-    /// When this run began the epoch, and with which block.
+    /// Time at which this run started the epoch, and its first block.
     epoch_started: (Instant, usize),
-    /// How many tokens of all epochs came before this run.
+    /// Number of tokens processed before this run, over all epochs.
     n_tokens_before: usize,
 }
 
@@ -109,9 +114,10 @@ impl<'a> Fit<'a> {
         while self.state.epoch < self.params.epochs {
             let n_blocks = self.learner.n_blocks();
             let end = (self.state.block + n_per_report).min(n_blocks);
-            let Loss { sum, n } = self.learner.learn(self.state.epoch, self.state.block..end);
+            let blocks = self.state.block..end;
+            let Loss { sum, n } = learn_blocks(&self.learner, self.state.epoch, blocks);
             self.state.loss += sum;
-            self.state.n_guesses += n;
+            self.state.n_predictions += n;
             self.state.block = end;
             if !self.state.loss.is_finite() {
                 return Err(self.diverged());
@@ -126,8 +132,8 @@ impl<'a> Fit<'a> {
     }
 
     fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let State { epoch, loss, n_guesses, .. } = self.state;
-        let mean = (n_guesses > 0).then(|| loss / n_guesses as f64);
+        let State { epoch, loss, n_predictions, .. } = self.state;
+        let mean = (n_predictions > 0).then(|| loss / n_predictions as f64);
         let last_loss = mean.or(self.state.last_loss);
         self.state = State { epoch: epoch + 1, last_loss, ..State::default() };
         let (began, block) = self.epoch_started;
@@ -169,11 +175,11 @@ impl<'a> Fit<'a> {
 
     fn finish(self) -> Result<Word2vec, FitError> {
         let Some(loss) = self.state.last_loss else {
-            let needs = "sentences with two words that `subsample` keeps";
+            let needs = "sentences with at least two words kept by `subsample`";
             return Err(FitError::not_enough_data(needs, "none"));
         };
         let mut values = self.learner.inputs.to_vec();
-        // A word of the vocabulary that is not in the text has learned nothing.
+        // A word that does not occur in the text keeps no vector.
         let rows = values.chunks_exact_mut(self.params.dim).zip(&self.learner.counts);
         rows.filter(|&(_, &count)| count == 0).for_each(|(row, _)| row.fill(0.0));
         let Ok(vectors) = WordVectors::new(self.params.dim, values) else {

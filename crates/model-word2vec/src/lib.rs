@@ -1,10 +1,9 @@
-//! word2vec (Mikolov et al. 2013): a vector for each word, such that words which stand among the same words have
-//! vectors of the same direction.
+//! Word vectors by word2vec (Mikolov et al. 2013): words that occur in similar contexts get vectors of similar direction.
 //!
-//! [`Algorithm::Cbow`] guesses a word from the mean of the vectors around it, [`Algorithm::SkipGram`] from each of
-//! them. Right guesses are told from random words (`negatives.rs`), frequent words are left out now and then
-//! (`text.rs`), and all threads learn at once, without locks (`latens_math::hogwild`). One thread alone gives the same
-//! model for the same seed; several do not, as they lose some of each other's changes.
+//! [`Algorithm::Cbow`] predicts a word from the mean of the vectors of its context words, [`Algorithm::SkipGram`] from
+//! each of them. The loss contrasts the word with negative samples (`negatives.rs`). Frequent words are randomly dropped
+//! (`text.rs`). All threads train at once without locks (`latens_math::hogwild`), so that the result is reproducible for
+//! a given seed with one thread only.
 //!
 //! ```
 //! use latens_model::{Params, unwatched};
@@ -19,7 +18,7 @@
 //! model.save(&path)?;
 //! let model = Word2vec::open(&path)?;
 //! let word = model.lexicon().vocab.id("a0");
-//! let vector = model.vectors().get(word).expect("the word was seen");
+//! let vector = model.vectors().get(word).expect("the word occurs in the text");
 //! let nearest = model.vectors().nearest(vector, 5, &[word]);
 //! assert_eq!(nearest.len(), 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,8 +27,8 @@
 mod params;
 mod negatives;
 mod text;
-mod worker;
 mod learner;
+mod worker;
 mod fit;
 mod model;
 #[cfg(test)]

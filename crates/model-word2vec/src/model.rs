@@ -1,3 +1,5 @@
+//! The fitted model and its file.
+
 use crate::params::Word2vecParams;
 use latens_corpus::{Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
@@ -5,7 +7,7 @@ use latens_model::{FeatureRows, TokenEncoder, Valid, WordVectors};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Vectors of words, learned by word2vec.
+/// Word vectors learned by word2vec.
 #[derive(Clone, Debug)]
 pub struct Word2vec {
     params: Valid<Word2vecParams>,
@@ -15,7 +17,7 @@ pub struct Word2vec {
 }
 
 impl Word2vec {
-    /// What the file calls this model.
+    /// Kind of this model in the header of its file.
     pub const KIND: &str = "word2vec";
 
     pub(crate) fn new(
@@ -27,27 +29,27 @@ impl Word2vec {
         Word2vec { params, lexicon, vectors, facts }
     }
 
-    /// The parameters it was fitted with.
+    /// Hyperparameters the model was fitted with.
     pub fn params(&self) -> &Valid<Word2vecParams> {
         &self.params
     }
 
-    /// How it reads text.
+    /// Preprocessing and vocabulary of the training text.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// The vectors. Words that were not in the text have none, and `<eos>` never has one.
+    /// The word vectors. `<eos>` and words that do not occur in the training text have none.
     pub fn vectors(&self) -> &WordVectors {
         &self.vectors
     }
 
-    /// Facts about its training, which are saved with it: `loss`, the mean of the last epoch, among them.
+    /// Facts about the training, saved with the model. `loss` is the mean loss of the last epoch.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// Writes the model to a file.
+    /// Saves the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         self.vectors
             .write_to(ModelWriter::new(Self::KIND, &self.params))
@@ -61,19 +63,19 @@ impl Word2vec {
         Word2vec::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Word2vec, FileError> {
         file.expect_kind(Self::KIND)?;
         let (params, lexicon) = (file.parameters::<Word2vecParams>()?, file.lexicon()?);
         let vectors = WordVectors::from_file(file, lexicon.vocab.len())?;
         if vectors.dim() != params.dim {
-            return Err(file.invalid("its vectors are not as long as `dim` says"));
+            return Err(file.invalid("the vectors do not have `dim` dimensions"));
         }
         Ok(Word2vec { params, lexicon, vectors, facts: file.header().training.clone() })
     }
 }
 
-/// What [`WordVectors`] do.
+/// Encodes each token as its word vector, as [`WordVectors`] does.
 impl TokenEncoder for Word2vec {
     fn n_features(&self) -> usize {
         self.vectors.n_features()

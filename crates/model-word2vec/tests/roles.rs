@@ -1,4 +1,4 @@
-//! The exams that every model must pass, and what word2vec promises.
+//! The tests shared by all models, and properties of word2vec.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
@@ -20,8 +20,8 @@ fn params(algorithm: Algorithm) -> Valid<Word2vecParams> {
     params.validate().unwrap()
 }
 
-/// Does work with one thread.
-fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// Runs `work` with one thread.
+fn single_threaded<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work)
 }
 
@@ -31,7 +31,7 @@ fn assert_same(a: &Word2vec, b: &Word2vec) {
 }
 
 #[test]
-fn it_keeps_the_promises_of_an_encoder_and_of_its_file() {
+fn it_is_a_token_encoder_and_saving_and_opening_is_the_identity() {
     let corpus = zipfian_corpus(40, 100, 1);
     for algorithm in ALGORITHMS {
         let model = Word2vec::fit(&params(algorithm), &corpus, &mut unwatched).unwrap();
@@ -41,11 +41,11 @@ fn it_keeps_the_promises_of_an_encoder_and_of_its_file() {
 }
 
 #[test]
-fn one_thread_gives_the_same_vectors_for_the_same_seed_also_when_interrupted() {
+fn one_thread_gives_the_same_vectors_for_the_same_seed_even_when_resumed() {
     let corpus = two_class_corpus(2000, 1);
     for algorithm in ALGORITHMS {
         let params = params(algorithm);
-        alone(|| {
+        single_threaded(|| {
             check_resume(
                 |watch| Word2vec::fit(&params, &corpus, watch),
                 |checkpoint, watch| Word2vec::resume(&params, &corpus, checkpoint, watch),
@@ -60,7 +60,7 @@ fn one_thread_gives_the_same_vectors_for_the_same_seed_also_when_interrupted() {
 }
 
 #[test]
-fn a_checkpoint_of_other_parameters_or_text_is_refused() {
+fn a_checkpoint_of_other_parameters_or_text_is_rejected() {
     let corpus = two_class_corpus(300, 1);
     let mut kept = None;
     let stop = &mut |progress: &latens_model::Progress<'_>| {
@@ -77,7 +77,7 @@ fn a_checkpoint_of_other_parameters_or_text_is_refused() {
     }
 }
 
-/// The words of the toy grammar follow each other by their class alone, so words of one class are alike.
+/// In the toy grammar only the class of a word decides what follows, so words of one class have the same contexts.
 #[test]
 fn words_of_one_class_are_nearest_to_each_other() {
     let corpus = two_class_corpus(6000, 1);
@@ -94,13 +94,13 @@ fn words_of_one_class_are_nearest_to_each_other() {
                     usize::from(vocab.word(word).as_bytes()[0] == vocab.word(other).as_bytes()[0]);
             }
         }
-        // By chance 9 of 19 would be.
+        // Chance level is 9 of 19.
         assert!(n_right as f64 > 0.95 * f64::from(n), "{algorithm:?}: {n_right} of {n}");
     }
 }
 
 #[test]
-fn words_that_are_not_in_the_text_have_no_vector() {
+fn words_not_in_the_text_have_no_vector() {
     let whole = two_class_corpus(300, 1);
     let absent = whole.lexicon.vocab.id("a9");
     let without = whole.sentences.iter().filter(|sentence| !sentence.contains(&absent));
@@ -117,7 +117,7 @@ fn words_that_are_not_in_the_text_have_no_vector() {
 }
 
 #[test]
-fn text_without_anything_to_guess_is_refused() {
+fn text_without_a_context_or_a_negative_sample_is_rejected() {
     let whole = two_class_corpus(10, 1);
     let fit = |sentences: &[&[WordId]]| {
         let corpus = Corpus {
@@ -139,7 +139,7 @@ fn text_without_anything_to_guess_is_refused() {
 }
 
 #[test]
-fn a_learning_rate_that_is_too_large_is_told_of() {
+fn a_learning_rate_that_is_too_large_is_reported_as_divergence() {
     let corpus = two_class_corpus(300, 1);
     let params = Word2vecParams { learning_rate: 1e30, ..params(Algorithm::SkipGram).into_inner() };
     let error = Word2vec::fit(&params.validate().unwrap(), &corpus, &mut unwatched).unwrap_err();
@@ -147,7 +147,7 @@ fn a_learning_rate_that_is_too_large_is_told_of() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn errors_name_the_parameter_that_is_out_of_range() {
     let default = Word2vecParams::default;
     let bad = [
         ("dim", Word2vecParams { dim: 0, ..default() }),
