@@ -1,9 +1,8 @@
-//! n-gram language models: the probability of a word given the n − 1 words before it, estimated from
-//! counts by interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998).
+//! n-gram language models with interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998).
 //!
-//! Counts of n-grams that were seen are lowered a little, and what this frees goes to predictions
-//! from shorter histories, down to all words alike. So every word has a probability after every
-//! history, and they sum to one.
+//! A model predicts a word from the n − 1 words before it. Counts of observed n-grams are discounted,
+//! and the freed probability mass goes to predictions from shorter histories, down to the uniform
+//! distribution. Every word thus has a probability above zero after every history.
 //!
 //! ```
 //! use latens_model::{LanguageModel, Params, unwatched};
@@ -23,11 +22,13 @@
 //! ```
 
 mod params;
-mod kneser_ney;
-mod fit;
 mod trie;
 mod scorer;
 mod model;
+mod discounts;
+mod kneser_ney;
+mod partial_counts;
+mod fit;
 mod file;
 mod arpa;
 
