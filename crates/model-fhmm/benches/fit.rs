@@ -1,11 +1,12 @@
-//! Learning, an epoch of four mini-batches, and inference, on made-up text of Zipfian words.
+//! One epoch of four batches, and inference, on synthetic Zipfian text.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_model::{Params, unwatched};
 use latens_model_fhmm::{Fhmm, FhmmParams};
 use latens_testkit::zipfian_corpus;
 
-/// Sizes by their layers, words and sentences, with ten states a layer; `paper` has the paper's layers and words.
+/// Name and numbers of layers, words and sentences, with 10 states per layer; `paper` has the layers and words of Nepal
+/// and Yates (2013).
 const SIZES: [(&str, usize, usize, usize); 3] =
     [("tiny", 2, 200, 100), ("small", 3, 3_000, 1_000), ("paper", 5, 40_000, 4_000)];
 
@@ -22,8 +23,8 @@ fn benches(criterion: &mut Criterion) {
             min_count: 1,
             ..FhmmParams::default()
         };
-        let params = params.validate().expect("they are right");
-        let fit = || Fhmm::fit(&params, &corpus, None, &mut unwatched).expect("it fits");
+        let params = params.validate().expect("the parameters are valid");
+        let fit = || Fhmm::fit(&params, &corpus, None, &mut unwatched).expect("fitting succeeds");
         group.bench_function("fit", |bench| bench.iter(fit));
         let model = fit();
         let posteriors = || {

@@ -1,10 +1,11 @@
-//! Factorial hidden Markov models of text: several layers of states behind every word.
+//! Factorial hidden Markov models of text: several layers of hidden states per word (Nepal and Yates 2013).
 //!
-//! In each of M layers a chain walks through K states, and the states of all layers together decide which word comes:
-//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). So Kᴹ states are described by M K scores a word (Nepal and Yates 2013).
-//! The posterior is a product of chains, one a layer (structured mean field); the normaliser of words is exact, from a
-//! table of all joint states that is made once an M-step, where the paper bounds it for every token. The model learns by
-//! stepwise EM, and gives every word the states of all layers as features.
+//! Each of M layers is a Markov chain over K states, and the states of all layers together emit a word:
+//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). Only M K scores per word thus parameterize Kᴹ joint states.
+//!
+//! Structured mean field approximates the posterior by a product of chains, one per layer. The normalizer of the
+//! emission is exact, from a table of all joint states computed once per M-step; the paper bounds it for every token.
+//! Training is stepwise EM. A fitted model encodes each token by the states of all layers.
 //!
 //! ```
 //! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
@@ -29,6 +30,7 @@ mod shape;
 mod tensor;
 mod distribution;
 mod word_rows;
+mod selection;
 mod emission;
 mod inference;
 mod train;
@@ -37,4 +39,4 @@ mod fitted;
 pub use fitted::encoder::{Features, FhmmEncoder};
 pub use fitted::model::Fhmm;
 pub use params::{BaseMeasure, FhmmParams, Inference, MStep, Unknown};
-pub use train::selection::frequent_sentences;
+pub use selection::frequent_sentences;

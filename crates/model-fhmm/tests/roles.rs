@@ -1,4 +1,4 @@
-//! The exams that every model takes, and what this one promises beyond them.
+//! The tests shared by all models, and properties of factorial HMMs.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, VocabLimits, WordId};
 use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
@@ -21,7 +21,7 @@ fn small() -> FhmmParams {
     }
 }
 
-/// One model of each kind.
+/// Parameters that cover every kind of inference, M-step and unknown words.
 fn kinds() -> Vec<FhmmParams> {
     vec![
         small(),
@@ -30,7 +30,7 @@ fn kinds() -> Vec<FhmmParams> {
         FhmmParams { inference: Inference::Jensen, base_measure: BaseMeasure::Uniform, ..small() },
         FhmmParams { inference: Inference::Exact, unknown: Unknown::Missing, ..small() },
         FhmmParams { m_step: MStep::Lbfgs, lbfgs_iterations: 5, ..small() },
-        // More joint states than a table has room for.
+        // More joint states than a table can hold.
         FhmmParams { n_layers: 21, n_states: 2, epochs: 1, ..small() },
     ]
 }
@@ -40,7 +40,7 @@ fn fit(params: &FhmmParams, corpus: &Corpus) -> Fhmm {
     Fhmm::fit(&params.clone().validate().unwrap(), corpus, Some(&valid), &mut unwatched).unwrap()
 }
 
-/// Whether two models are the same to the last bit, as far as anyone can tell.
+/// Asserts that two models are bitwise equal in everything observable.
 fn assert_same(a: &Fhmm, b: &Fhmm) {
     assert_eq!(a.params(), b.params());
     assert_eq!(a.n_words(), b.n_words());
@@ -57,7 +57,7 @@ fn assert_same(a: &Fhmm, b: &Fhmm) {
 }
 
 #[test]
-fn it_is_an_encoder_of_each_kind_of_features_and_survives_its_file() {
+fn it_is_a_token_encoder_and_saving_and_opening_is_the_identity() {
     let corpus = zipfian_corpus(40, 60, 1);
     for params in kinds() {
         let fhmm = fit(&params, &corpus);
@@ -70,7 +70,7 @@ fn it_is_an_encoder_of_each_kind_of_features_and_survives_its_file() {
 }
 
 #[test]
-fn an_interrupted_training_learns_the_same_model() {
+fn resuming_from_any_checkpoint_gives_the_same_model() {
     let corpus = zipfian_corpus(40, 60, 2);
     let valid = corpus.sentences.slice(0..20);
     for params in kinds() {
@@ -84,7 +84,7 @@ fn an_interrupted_training_learns_the_same_model() {
 }
 
 #[test]
-fn the_number_of_threads_changes_no_number() {
+fn the_model_does_not_depend_on_the_number_of_threads() {
     let corpus = zipfian_corpus(700, 400, 3);
     for params in kinds() {
         let params = FhmmParams { epochs: 1, batch_sentences: Some(200), ..params };
@@ -97,7 +97,7 @@ fn the_number_of_threads_changes_no_number() {
 }
 
 #[test]
-fn a_checkpoint_of_other_parameters_or_text_is_refused() {
+fn a_checkpoint_of_other_parameters_or_text_is_rejected() {
     let (corpus, other_corpus) = (zipfian_corpus(20, 40, 1), zipfian_corpus(20, 40, 2));
     let params = small().validate().unwrap();
     let mut kept = None;
@@ -143,7 +143,7 @@ fn some_layer_finds_the_classes_of_words() {
 }
 
 #[test]
-fn unknown_words_are_read_by_their_looks_or_by_their_context() {
+fn unknown_words_are_modeled_by_signature_by_unk_or_by_context() {
     let words = ["Walking", "Talking", "running", "old-fashioned", "1999", "house"];
     let counts = words.iter().map(|&word| (word, if word == "house" { 9 } else { 1 }));
     let vocab = Vocab::from_counts(counts.chain([("<eos>", 9)]), &VocabLimits::default());
@@ -158,7 +158,7 @@ fn unknown_words_are_read_by_their_looks_or_by_their_context() {
         fit(&FhmmParams { unknown, epochs: 1, batch_sentences: None, ..small() }, &corpus)
     };
     let by_signature = model(Unknown::Signature);
-    // house, <eos>, and the four signatures of five rare words.
+    // `house`, `<eos>`, and four signatures of five rare words.
     assert_eq!(by_signature.n_words(), 6);
     let (balking, running) = (by_signature.word_id("Balking"), by_signature.word_id("running"));
     assert!(balking.index() >= corpus.lexicon.vocab.len() && running == ids[2]);
@@ -179,7 +179,7 @@ fn unknown_words_are_read_by_their_looks_or_by_their_context() {
 }
 
 #[test]
-fn texts_with_next_to_nothing_are_learned_or_refused() {
+fn tiny_texts_are_fitted_or_rejected() {
     let whole = two_class_corpus(10, 1);
     let fit = |sentences: &[&[WordId]], unknown| {
         let sentences = Sentences::from_words(sentences.iter().copied());
@@ -193,14 +193,14 @@ fn texts_with_next_to_nothing_are_learned_or_refused() {
         assert!(error.contains(reason), "{error}");
     }
     let error = fit(&[&[a]], Unknown::Missing).unwrap_err().to_string();
-    assert!(error.contains("at least 2 words that are seen 2 times"), "{error}");
-    // A text of one word.
+    assert!(error.contains("at least 2 words that occur 2 times"), "{error}");
+    // A text with a single word type.
     let model = fit(&[&[a, a], &[a]], Unknown::Signature).unwrap();
     assert!(model.posterior(&[a, a]).iter().all(|p| p.is_finite()));
 }
 
 #[test]
-fn frequent_sentences_are_those_of_frequent_words() {
+fn frequent_sentences_have_few_rare_words() {
     let corpus = zipfian_corpus(100, 300, 1);
     let kept = frequent_sentences(&corpus, 100);
     assert_eq!(kept.sentences.len(), 100);
@@ -215,7 +215,7 @@ fn frequent_sentences_are_those_of_frequent_words() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn errors_name_the_parameter_that_is_out_of_range() {
     let default = FhmmParams::default;
     let bad = [
         ("n_layers", FhmmParams { n_layers: 0, ..default() }),

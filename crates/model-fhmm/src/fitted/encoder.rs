@@ -1,28 +1,28 @@
-//! Features of words from the states of all layers.
+//! Posteriors and most likely states of sentences, and the features made from them.
 
-use crate::inference::layer_chain::Column;
-use crate::train::trainer::{SWEEPS_OF_USE, stop};
 use crate::fitted::model::Fhmm;
+use crate::inference::convergence::Stop;
+use crate::inference::layer_chain::Column;
 use crate::params::Inference;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};
 
-/// Which features of a word are wanted.
+/// Kind of the features of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
-    /// The state of each layer in its most likely path: a column of value 1 a layer (the paper's FHMM-M-K).
+    /// State of each layer on its most likely path: one column of value 1 per layer (FHMM-M-K of Nepal and Yates 2013).
     Viterbi,
-    /// The posterior of each layer's states, given the whole sentence: all columns (the paper's FHMM-POST-M-K).
+    /// Posterior of the states of each layer, given the whole sentence: all columns (FHMM-POST-M-K).
     Posterior,
 }
 
 impl Features {
-    /// All kinds, each with its name.
+    /// All kinds, with their names.
     pub const ALL: [(&str, Features); 2] =
         [("viterbi", Features::Viterbi), ("posterior", Features::Posterior)];
 }
 
-/// A model as an encoder of one kind of features.
+/// Encoder of one kind of features of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct FhmmEncoder<'a> {
     fhmm: &'a Fhmm,
@@ -30,45 +30,46 @@ pub struct FhmmEncoder<'a> {
 }
 
 impl Fhmm {
-    /// The model as an encoder.
+    /// Returns an encoder of one kind of features.
     pub fn encoder(&self, features: Features) -> FhmmEncoder<'_> {
         FhmmEncoder { fhmm: self, features }
     }
 
-    /// For each word of a sentence the state of each layer: the most likely path of each layer by itself, or of all
-    /// together where inference is `exact`.
+    /// Most likely state of each layer, for each token of a sentence.
+    ///
+    /// The path is the most likely one of each layer by itself, or the joint one of all layers for [`Inference::Exact`].
     pub fn best_states(&self, sentence: &[WordId]) -> Vec<Vec<u32>> {
         let words = self.rows_of(sentence);
         if words.is_empty() {
             return vec![];
         }
-        if self.engine.inference() == Inference::Exact {
-            return self.engine.joint().best_path(&words);
+        if self.smoother.inference() == Inference::Exact {
+            return self.smoother.joint().best_path(&words);
         }
-        let shape = self.engine.parameters().shape;
+        let shape = self.smoother.distribution().shape;
         let mut states = vec![Vec::with_capacity(shape.n_layers); words.len()];
-        self.engine.infer(&[&words], stop(SWEEPS_OF_USE), &mut |found| {
-            for (layer, chain) in self.engine.chains().iter().enumerate() {
+        self.smoother.infer(&[&words], Stop::accurate(), &mut |result| {
+            for (layer, chain) in self.smoother.chains().iter().enumerate() {
                 let column = Column { first: layer * shape.n_states, row: shape.row() };
-                let path = chain.best_path(found.fields, column);
+                let path = chain.best_path(result.fields, column);
                 states.iter_mut().zip(path).for_each(|(states, state)| states.push(state));
             }
         });
         states
     }
 
-    /// The posterior of states, given the whole sentence: words × layers × states.
+    /// Posterior of the states given the whole sentence: tokens × layers × states.
     pub fn posterior(&self, sentence: &[WordId]) -> Vec<f32> {
         let words = self.rows_of(sentence);
         if words.is_empty() {
             return vec![];
         }
-        self.engine.expect(&[&words], stop(SWEEPS_OF_USE)).gamma
+        self.smoother.expect(&[&words], Stop::accurate()).gamma
     }
 
-    /// A lower bound of ln p of a sentence; ln p itself where inference is `exact`.
+    /// Lower bound on ln p of a sentence; ln p itself for [`Inference::Exact`].
     pub fn bound(&self, sentence: &[WordId]) -> f64 {
-        self.engine.bounds(&[&self.rows_of(sentence)], stop(SWEEPS_OF_USE))
+        self.smoother.bounds(&[&self.rows_of(sentence)], Stop::accurate())
     }
 
     fn rows_of(&self, sentence: &[WordId]) -> Vec<u32> {
@@ -76,7 +77,7 @@ impl Fhmm {
     }
 }
 
-/// The most likely states.
+/// Encodes the most likely states, as [`Features::Viterbi`].
 impl TokenEncoder for Fhmm {
     fn n_features(&self) -> usize {
         self.encoder(Features::Viterbi).n_features()
@@ -89,11 +90,11 @@ impl TokenEncoder for Fhmm {
 
 impl TokenEncoder for FhmmEncoder<'_> {
     fn n_features(&self) -> usize {
-        self.fhmm.engine.parameters().shape.row()
+        self.fhmm.smoother.distribution().shape.row()
     }
 
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        let shape = self.fhmm.engine.parameters().shape;
+        let shape = self.fhmm.smoother.distribution().shape;
         match self.features {
             Features::Viterbi => {
                 let column =

@@ -1,5 +1,6 @@
 //! The fitted model, its features, and its file.
 
 pub(crate) mod model;
+mod fit;
 pub(crate) mod encoder;
 mod file;

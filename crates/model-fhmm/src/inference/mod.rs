@@ -2,7 +2,10 @@
 
 pub(crate) mod layer_chain;
 pub(crate) mod mean_field;
+pub(crate) mod convergence;
 pub(crate) mod joint_chain;
 pub(crate) mod smoother;
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod fixtures;
+#[cfg(test)]
+mod tests;
