@@ -8,20 +8,19 @@
 //! Training is stepwise EM. A fitted model encodes each token by the states of all layers.
 //!
 //! ```
-//! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
-//! use latens_model_fhmm::{Features, Fhmm, FhmmParams};
+//! use latens_model::Fit;
+//! use latens_model_fhmm::Fhmm;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 100, /* seed */ 1);
-//! let params = FhmmParams { n_layers: 2, n_states: 3, epochs: 2, ..FhmmParams::default() };
-//! let fhmm = Fhmm::fit(&params.validate()?, &corpus, None, &mut unwatched)?;
+//! let fhmm = Fhmm::params().n_layers(2).n_states(3).epochs(2).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.fhmm");
 //! fhmm.save(&path)?;
 //! let fhmm = Fhmm::open(&path)?;
-//! let mut rows = FeatureRows::new();
-//! fhmm.encoder(Features::Posterior).encode(corpus.sentences.get(0), &mut rows);
-//! assert_eq!(rows.row(0).1.len(), 2 * 3);
+//! let posterior = fhmm.posterior("a0 b1 a2");
+//! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 2 * 3));
+//! println!("{:?}", fhmm.top_words(/* layer */ 0, /* state */ 1, 10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -38,5 +37,6 @@ mod fitted;
 
 pub use fitted::encoder::{Features, FhmmEncoder};
 pub use fitted::model::Fhmm;
+pub use fitted::sample::StateSample;
 pub use params::{BaseMeasure, FhmmParams, Inference, MStep, Unknown};
 pub use selection::frequent_sentences;

@@ -111,6 +111,24 @@ pub struct FhmmParams {
     pub seed: u64,
 }
 
+latens_model::setters!(FhmmParams {
+    n_layers: usize,
+    n_states: usize,
+    inference: Inference,
+    m_step: MStep,
+    lbfgs_iterations: usize,
+    epochs: usize,
+    step_power: f64,
+    sweeps: usize,
+    prior: f64,
+    base_measure: BaseMeasure,
+    min_count: u64,
+    unknown: Unknown,
+    restarts: usize,
+    seed: u64;
+    optional batch_sentences: usize, pseudo_tokens: f64
+});
+
 impl Default for FhmmParams {
     fn default() -> Self {
         FhmmParams {

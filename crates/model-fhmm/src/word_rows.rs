@@ -78,6 +78,24 @@ impl WordRows {
         }
     }
 
+    /// Words of the vocabulary with a row of their own, and their rows.
+    pub(crate) fn own_words(&self) -> impl Iterator<Item = (WordId, usize)> {
+        let n_own = (self.n_rows - self.signatures.len()) as u32;
+        let unknown = WordId::UNK.index();
+        let is_own = move |&(word, row): &(usize, u32)| {
+            row < n_own && (word == unknown || row != self.of_word[unknown])
+        };
+        let rows = self.of_word.iter().copied().enumerate().filter(is_own);
+        rows.map(|(word, row)| (WordId::from(word), row as usize))
+    }
+
+    /// The word of each row; `<unk>` for rows that several words share.
+    pub(crate) fn words_of_rows(&self) -> Vec<WordId> {
+        let mut words = vec![WordId::UNK; self.n_rows];
+        self.own_words().for_each(|(word, row)| words[row] = word);
+        words
+    }
+
     /// Id of a word that is not in the vocabulary: an id beyond the vocabulary that stands for its signature, or `<unk>`
     /// if no rare word of the training text has that signature.
     pub(crate) fn id_of_unseen(&self, word: &str) -> WordId {

@@ -4,7 +4,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use latens_corpus::Corpus;
 use latens_counts::Budget;
 use latens_model::{LanguageModel, Params, unwatched};
-use latens_model_ngram::{Ngram, NgramParams};
+use latens_model_ngram::Ngram;
 use latens_testkit::zipfian_corpus;
 
 /// Name, number of words and number of sentences; `paper` has about the size of the Penn Treebank.
@@ -14,7 +14,7 @@ const SIZES: [(&str, usize, usize); 3] =
 fn benches(criterion: &mut Criterion) {
     for (name, n_words, n_sentences) in SIZES {
         let corpus = zipfian_corpus(n_words, n_sentences, 1);
-        let params = NgramParams::default().validate().expect("the defaults are valid");
+        let params = Ngram::params().validate().expect("the defaults are valid");
         let mut group = criterion.benchmark_group(name);
         group.sample_size(10);
         group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));

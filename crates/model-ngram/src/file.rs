@@ -1,15 +1,32 @@
-//! The model file: one set of arrays per order.
+//! The model as any [`Model`], and its file: one set of arrays per order.
 
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::trie::{Level, Trie};
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_corpus::Lexicon;
+use latens_model::{Element, FileError, LanguageModel, Model, ModelFile, ModelWriter};
 use latens_store::FlatArray;
+use serde_json::{Map, Value};
 use std::path::Path;
 
-impl Ngram {
-    /// Saves the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+impl Model for Ngram {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "an n-gram language model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
         let mut writer =
             ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon).facts(&self.facts);
         for (i, level) in self.trie.levels.iter().enumerate() {
@@ -22,11 +39,22 @@ impl Ngram {
                 writer = array(writer, i, "children", &level.children);
             }
         }
-        writer.save(path)
+        writer
+    }
+
+    fn as_language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Ngram {
+    /// Saves the model to a file.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Ngram, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Ngram, FileError> {
         Ngram::from_file(&ModelFile::open(path)?)
     }
 
@@ -55,7 +83,7 @@ impl Ngram {
     }
 }
 
-fn array<'a, T: latens_model::file::Element>(
+fn array<'a, T: Element>(
     writer: ModelWriter<'a>,
     level: usize,
     what: &str,

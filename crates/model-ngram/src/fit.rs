@@ -6,15 +6,38 @@ use crate::params::NgramParams;
 use crate::partial_counts::PartialCounts;
 use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Checkpoint, FitError, Progress, Valid, Watch};
+use latens_model::{Checkpoint, Fit, FitError, Progress, Session, Valid, Watch};
 use serde_json::{Map, json};
 use std::time::Instant;
 
 /// Approximate number of tokens per shard. A checkpoint is available after each, every few seconds.
 const SHARD_TOKENS: u64 = 1 << 25;
 
+impl Fit for NgramParams {
+    type Model = Ngram;
+    type Data = Corpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<NgramParams>,
+        corpus: &Corpus,
+        (): (),
+        session: Session<'_>,
+    ) -> Result<Ngram, FitError> {
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        let counted = match session.checkpoint {
+            Some(checkpoint) => PartialCounts::from_checkpoint(params, corpus, checkpoint)?,
+            None => PartialCounts::empty(),
+        };
+        fit_in_shards(params, corpus, counted, SHARD_TOKENS, session.watch)
+    }
+}
+
+// Removed once the front ends use the builder.
 impl Ngram {
-    /// Fits a model to a text: counts its n-grams, then estimates probabilities.
+    /// Fits a model to a text; see [`Fit::fit`].
     pub fn fit(
         params: &Valid<NgramParams>,
         corpus: &Corpus,
@@ -33,7 +56,9 @@ impl Ngram {
         let counted = PartialCounts::from_checkpoint(params, corpus, checkpoint)?;
         fit_in_shards(params, corpus, counted, SHARD_TOKENS, watch)
     }
+}
 
+impl Ngram {
     /// Counts the n-grams of one shard of a text.
     ///
     /// [`NgramCounts::merge`] combines the counts of several shards that share a vocabulary.
@@ -175,7 +200,7 @@ mod tests {
             },
             same,
         );
-        let whole = Ngram::fit(&params, &corpus, &mut latens_model::unwatched).unwrap();
+        let whole = params.clone().into_inner().fit(&corpus).unwrap();
         let counted = PartialCounts::empty();
         let unwatched = &mut latens_model::unwatched;
         same(&whole, &fit_in_shards(&params, &corpus, counted, shard_tokens, unwatched).unwrap());

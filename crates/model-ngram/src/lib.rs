@@ -5,19 +5,18 @@
 //! distribution. Every word thus has a probability above zero after every history.
 //!
 //! ```
-//! use latens_model::{LanguageModel, Params, unwatched};
-//! use latens_model_ngram::{Ngram, NgramParams};
+//! use latens_model::Fit;
+//! use latens_model_ngram::Ngram;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 200, /* seed */ 1);
-//! let params = NgramParams { order: 3, ..NgramParams::default() }.validate()?;
-//! let model = Ngram::fit(&params, &corpus, &mut unwatched)?;
+//! let model = Ngram::params().order(3).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.ngram");
 //! model.save(&path)?;
 //! let model = Ngram::open(&path)?;
-//! let sentence = corpus.sentences.get(0);
-//! assert!(model.log_prob(sentence) < 0.0);
+//! assert!(model.word_prob("a0 b0", "a1") > model.word_prob("a0 b0", "a9"));
+//! println!("{:?}", model.next_words("a0 b0", 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -25,6 +24,7 @@ mod params;
 mod trie;
 mod scorer;
 mod model;
+mod predict;
 mod discounts;
 mod kneser_ney;
 mod partial_counts;

@@ -20,8 +20,13 @@ impl Ngram {
     /// Kind of this model in the header of its file.
     pub const KIND: &str = "ngram";
 
-    /// Hyperparameters the model was fitted with.
-    pub fn params(&self) -> &Valid<NgramParams> {
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> NgramParams {
+        NgramParams::default()
+    }
+
+    /// Parameters the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<NgramParams> {
         &self.params
     }
 
@@ -45,6 +50,11 @@ impl Ngram {
     /// Adds a fact about the training.
     pub fn add_fact(&mut self, name: &str, fact: impl Into<Value>) {
         self.facts.insert(name.to_owned(), fact.into());
+    }
+
+    /// Number of words per n-gram, including the predicted one.
+    pub fn order(&self) -> usize {
+        self.trie.order()
     }
 
     /// Number of n-grams of each order from 1 on. Order 1 includes the begin of the sentence.

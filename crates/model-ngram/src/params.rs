@@ -22,6 +22,13 @@ pub struct NgramParams {
     pub cache_size: usize,
 }
 
+latens_model::setters!(NgramParams {
+    order: usize,
+    min_counts: Vec<u64>,
+    cache_weight: f64,
+    cache_size: usize
+});
+
 impl Default for NgramParams {
     fn default() -> Self {
         NgramParams { order: 5, min_counts: vec![1], cache_weight: 0.0, cache_size: 500 }

@@ -2,7 +2,7 @@
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_math::Rng;
-use latens_model::{LanguageModel, Params, unwatched};
+use latens_model::{Fit, LanguageModel};
 use latens_model_ngram::{Ngram, NgramParams};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ fn assert_agrees(params: NgramParams, n_sentences: usize) {
     let train = corpus(1, n_sentences);
     let n_words = train.lexicon.vocab.len();
     let definition = Definition::new(&train.sentences, n_words, &params);
-    let model = Ngram::fit(&params.clone().validate().unwrap(), &train, &mut unwatched).unwrap();
+    let model = params.clone().fit(&train).unwrap();
     // Sentences of the training text, other sentences, and unseen words.
     let mut sentences: Vec<Vec<WordId>> =
         train.sentences.iter().take(20).map(<[_]>::to_vec).collect();
@@ -137,14 +137,14 @@ fn assert_agrees(params: NgramParams, n_sentences: usize) {
 #[test]
 fn every_order_agrees_with_the_definition() {
     for order in 1..=6 {
-        assert_agrees(NgramParams { order, ..NgramParams::default() }, 400);
+        assert_agrees(Ngram::params().order(order), 400);
     }
 }
 
 #[test]
 fn a_text_too_small_to_estimate_discounts_agrees_with_the_definition() {
     for order in [1, 2, 3, 5] {
-        assert_agrees(NgramParams { order, ..NgramParams::default() }, 3);
+        assert_agrees(Ngram::params().order(order), 3);
     }
 }
 
@@ -160,14 +160,42 @@ fn unseen_words_have_a_probability_above_zero() {
     let sentences = Sentences::from_words([tokens.collect::<Vec<_>>()]);
     let lexicon =
         Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
-    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
-    let model = Ngram::fit(&params, &Corpus { lexicon, sentences }, &mut unwatched).unwrap();
+    let model = Ngram::params().order(1).fit(&Corpus { lexicon, sentences }).unwrap();
     assert!(model.log_prob(&[WordId::UNK]).is_finite());
 }
 
 #[test]
 fn pruned_models_agree_with_the_definition() {
     for min_counts in [vec![1, 2], vec![1, 1, 3], vec![1, 1, 2, 5]] {
-        assert_agrees(NgramParams { order: 4, min_counts, ..NgramParams::default() }, 400);
+        assert_agrees(Ngram::params().order(4).min_counts(min_counts), 400);
+    }
+}
+
+#[test]
+fn predictions_after_a_context_agree_with_the_definition() {
+    let (params, train) = (Ngram::params().order(3), corpus(1, 400));
+    let vocab = &train.lexicon.vocab;
+    let definition = Definition::new(&train.sentences, vocab.len(), &params);
+    let model = params.fit(&train).unwrap();
+    for context in ["", "a", "c b", "a b a", "e zzz"] {
+        let mut history = vec![BEGIN];
+        history.extend(train.lexicon.ids(context).iter().map(|word| word.0));
+        let history = &history[history.len().saturating_sub(2)..];
+        let expected = |word: &str| definition.prob(history, vocab.id(word).0);
+        for word in vocab.words() {
+            let found = model.word_prob(context, word);
+            // Log-probabilities are stored as `f32`.
+            assert!((found - expected(word)).abs() < 1e-5 * expected(word), "{context}: {word}");
+        }
+        assert_eq!(model.word_prob(context, "zzz"), model.word_prob(context, "<unk>"));
+        let two = model.word_prob(context, "a") * model.word_prob(&format!("{context} a"), "b");
+        assert!((model.word_prob(context, "a b") - two).abs() < 1e-12);
+
+        let all = model.next_words(context, 1000);
+        assert_eq!(all.len(), vocab.len());
+        assert!((all.iter().map(|(_, p)| p).sum::<f64>() - 1.0).abs() < 1e-5);
+        assert!(all.is_sorted_by(|a, b| a.1 >= b.1));
+        assert!(all.iter().all(|&(word, p)| p == model.word_prob(context, word)));
+        assert_eq!(model.next_words(context, 2), all[..2]);
     }
 }

@@ -7,8 +7,8 @@ use latens_corpus::embedded::{self, Split};
 use latens_corpus::{
     Corpus, Inputs, Lexicon, Preprocessing, Sentences, Tokenize, VocabLimits, WordId,
 };
-use latens_model::{LanguageModel, Params, unwatched};
-use latens_model_ngram::{Ngram, NgramParams};
+use latens_model::{Fit, LanguageModel};
+use latens_model_ngram::Ngram;
 use std::f64::consts::LN_10;
 
 /// Order, number of n-grams of each order, and log10 probabilities of the validation split, of the test
@@ -47,8 +47,8 @@ fn probabilities_agree_with_kenlm() {
     let n_unknown = test.tokens().iter().filter(|&&word| word == WordId::UNK).count();
     assert_eq!(n_unknown, 380);
     for (order, n_ngrams, on_valid, on_test, on_first) in KENLM {
-        let params = NgramParams { order, ..NgramParams::default() }.validate().unwrap();
-        let model = Ngram::fit(&params, &corpus, &mut unwatched).unwrap();
+        let model = Ngram::params().order(order).fit(&corpus).unwrap();
+        assert_eq!(model.order(), order);
         assert_eq!(model.n_ngrams(), n_ngrams);
         let log_10 = |text: &Sentences| {
             text.iter().map(|sentence| model.log_prob(sentence)).sum::<f64>() / LN_10

@@ -2,7 +2,7 @@
 
 use latens_corpus::embedded::{self, Split};
 use latens_corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
-use latens_model::{LanguageModel, ModelWriter, Params, unwatched};
+use latens_model::{Fit, LanguageModel, ModelWriter, Params, unwatched};
 use latens_model_ngram::{Ngram, NgramParams};
 
 fn embedded_corpus() -> Corpus {
@@ -16,17 +16,17 @@ fn embedded_corpus() -> Corpus {
 }
 
 fn fit(corpus: &Corpus, params: NgramParams) -> Ngram {
-    Ngram::fit(&params.validate().unwrap(), corpus, &mut unwatched).unwrap()
+    params.fit(corpus).unwrap()
 }
 
 #[test]
 fn it_is_a_language_model() {
     let corpus = embedded_corpus();
     for params in [
-        NgramParams::default(),
-        NgramParams { order: 1, ..NgramParams::default() },
-        NgramParams { order: 3, min_counts: vec![1, 2, 3], ..NgramParams::default() },
-        NgramParams { order: 2, cache_weight: 0.2, cache_size: 7, ..NgramParams::default() },
+        Ngram::params(),
+        Ngram::params().order(1),
+        Ngram::params().order(3).min_counts(vec![1, 2, 3]),
+        Ngram::params().order(2).cache_weight(0.2).cache_size(7),
     ] {
         latens_testkit::check_language_model(&fit(&corpus, params), &corpus.sentences);
     }
@@ -35,23 +35,26 @@ fn it_is_a_language_model() {
 #[test]
 fn saving_and_opening_is_the_identity_and_damage_is_detected() {
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 3, cache_weight: 0.1, ..NgramParams::default() };
-    let model = fit(&corpus, params);
+    let model = fit(&corpus, Ngram::params().order(3).cache_weight(0.1));
     let same = |model: &Ngram, again: &Ngram| {
-        assert_eq!(model.params(), again.params());
+        assert_eq!(model.fitted_with(), again.fitted_with());
         assert_eq!(model.n_ngrams(), again.n_ngrams());
         for sentence in corpus.sentences.iter().take(100) {
             assert_eq!(model.log_prob(sentence), again.log_prob(sentence));
         }
     };
-    latens_testkit::check_file_round_trip(&model, Ngram::save, Ngram::open, same);
+    latens_testkit::check_file_round_trip(
+        &model,
+        |m, path| m.save(path),
+        |path| Ngram::open(path),
+        same,
+    );
 }
 
 #[test]
 fn writing_and_reading_arpa_is_the_identity() {
     let corpus = embedded_corpus();
-    let model =
-        fit(&corpus, NgramParams { order: 4, min_counts: vec![1, 1, 2], ..Default::default() });
+    let model = fit(&corpus, Ngram::params().order(4).min_counts(vec![1, 1, 2]));
     let mut text = Vec::new();
     model.write_arpa(&mut text).unwrap();
     let again = Ngram::read_arpa(&mut &text[..], &corpus.lexicon.preprocessing).unwrap();
@@ -133,7 +136,7 @@ fn backoff_probabilities_above_one_are_clamped_to_one() {
 #[test]
 fn a_probability_rounded_above_one_is_written_as_one() {
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
+    let params = Ngram::params().order(1).validate().unwrap();
     let n_words = corpus.lexicon.vocab.len();
     let mut log_probs = vec![-20f32; n_words + 1];
     log_probs[2] = 1e-6;
@@ -150,7 +153,7 @@ fn a_probability_rounded_above_one_is_written_as_one() {
 
 #[test]
 fn a_cache_of_any_size_allocates_memory_only_for_the_words_read() {
-    let plain = fit(&embedded_corpus(), NgramParams { order: 1, ..NgramParams::default() });
+    let plain = fit(&embedded_corpus(), Ngram::params().order(1));
     let (huge, large) =
         (plain.with_cache(0.5, usize::MAX).unwrap(), plain.with_cache(0.5, 100).unwrap());
     let words = [2, 3, 2, 1, 2].map(WordId);
@@ -191,7 +194,7 @@ fn non_ascii_whitespace_is_part_of_a_word() {
 #[test]
 fn the_cache_remembers_words_across_sentences() {
     let corpus = embedded_corpus();
-    let plain = fit(&corpus, NgramParams { order: 2, ..NgramParams::default() });
+    let plain = fit(&corpus, Ngram::params().order(2));
     let cached = plain.with_cache(0.25, 3).unwrap();
     let [a, b] = ["the", "soil"].map(|word| corpus.lexicon.vocab.id(word));
     let (mut scorer, mut reference) = (cached.scorer(), plain.scorer());
@@ -209,8 +212,8 @@ fn the_cache_remembers_words_across_sentences() {
 fn merged_shards_give_the_model_of_the_whole_text() {
     use latens_counts::{Budget, NgramCounts};
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();
-    let whole = Ngram::fit(&params, &corpus, &mut unwatched).unwrap();
+    let params = Ngram::params().order(3).validate().unwrap();
+    let whole = fit(&corpus, Ngram::params().order(3));
     let half = corpus.sentences.len() / 2;
     let shards = [0..half, half..corpus.sentences.len()].map(|range| {
         let words = range.map(|i| corpus.sentences.get(i).split_last().unwrap().1);

@@ -6,7 +6,8 @@ use crate::params::Word2vecParams;
 use crate::worker::{Loss, learn_blocks};
 use latens_corpus::{Corpus, WordId};
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, WordVectors, data_fingerprint,
+    Checkpoint, CheckpointError, Fit, FitError, Progress, Session, Valid, Watch, WordVectors,
+    data_fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -15,20 +16,36 @@ use std::time::Instant;
 /// Blocks per thread between two progress reports.
 const BLOCKS_PER_REPORT: usize = 64;
 
+/// Learns word vectors from a text. A checkpoint is available at least at the end of each epoch.
+///
+/// The result is reproducible for a given seed with one thread only.
+impl Fit for Word2vecParams {
+    type Model = Word2vec;
+    type Data = Corpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<Word2vecParams>,
+        corpus: &Corpus,
+        (): (),
+        session: Session<'_>,
+    ) -> Result<Word2vec, FitError> {
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        fit_from(session.checkpoint, params, corpus, session.watch)
+    }
+}
+
+// Removed once the front ends use the builder.
 impl Word2vec {
-    /// Learns word vectors from a text. A checkpoint is available at least at the end of each epoch.
-    ///
-    /// The result is reproducible for a given seed with one thread only.
+    /// Learns word vectors from a text; see [`Fit::fit`].
     pub fn fit(
         params: &Valid<Word2vecParams>,
         corpus: &Corpus,
         watch: &mut Watch,
     ) -> Result<Word2vec, FitError> {
-        check_text(corpus)?;
-        let rows = Learner::first_rows(params, corpus.lexicon.vocab.len());
-        let fit = Fit::new(params, corpus, &rows, State::default());
-        drop(rows);
-        fit.run(watch)
+        fit_from(None, params, corpus, watch)
     }
 
     /// Resumes training from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
@@ -38,19 +55,35 @@ impl Word2vec {
         checkpoint: &Checkpoint,
         watch: &mut Watch,
     ) -> Result<Word2vec, FitError> {
-        check_text(corpus)?;
-        let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
-        checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
-        let shape = [corpus.lexicon.vocab.len(), params.dim];
-        let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
-        let fit = Fit::new(params, corpus, &rows, checkpoint.state()?);
-        if fit.state.block > fit.learner.n_blocks() {
-            let problem = "its block number exceeds the number of blocks of the text";
-            return Err(CheckpointError::Invalid { problem }.into());
-        }
-        drop(rows);
-        fit.run(watch)
+        fit_from(Some(checkpoint), params, corpus, watch)
     }
+}
+
+fn fit_from(
+    checkpoint: Option<&Checkpoint>,
+    params: &Valid<Word2vecParams>,
+    corpus: &Corpus,
+    watch: &mut Watch,
+) -> Result<Word2vec, FitError> {
+    check_text(corpus)?;
+    let n_words = corpus.lexicon.vocab.len();
+    let (rows, state) = match checkpoint {
+        None => (Learner::first_rows(params, n_words), State::default()),
+        Some(checkpoint) => {
+            let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
+            checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
+            let shape = [n_words, params.dim];
+            let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
+            (rows, checkpoint.state()?)
+        }
+    };
+    let trainer = Trainer::new(params, corpus, &rows, state);
+    if trainer.state.block > trainer.learner.n_blocks() {
+        let problem = "its block number exceeds the number of blocks of the text";
+        return Err(CheckpointError::Invalid { problem }.into());
+    }
+    drop(rows);
+    trainer.run(watch)
 }
 
 /// Requires a sentence with two words, so that there is a context, and two different words, so that there is a negative
@@ -83,7 +116,8 @@ struct State {
     last_loss: Option<f64>,
 }
 
-struct Fit<'a> {
+/// A model under training.
+struct Trainer<'a> {
     params: &'a Valid<Word2vecParams>,
     corpus: &'a Corpus,
     learner: Learner<'a>,
@@ -95,18 +129,18 @@ struct Fit<'a> {
     n_tokens_before: usize,
 }
 
-impl<'a> Fit<'a> {
+impl<'a> Trainer<'a> {
     fn new(
         params: &'a Valid<Word2vecParams>,
         corpus: &'a Corpus,
         [inputs, outputs]: &[Vec<f32>; 2],
         state: State,
-    ) -> Fit<'a> {
+    ) -> Trainer<'a> {
         let learner = Learner::new(params, corpus, inputs, outputs);
         let started = Instant::now();
         let epoch_started = (started, state.block);
         let n_tokens_before = learner.n_tokens_before(state.epoch, state.block);
-        Fit { params, corpus, learner, state, started, epoch_started, n_tokens_before }
+        Trainer { params, corpus, learner, state, started, epoch_started, n_tokens_before }
     }
 
     fn run(mut self, watch: &mut Watch) -> Result<Word2vec, FitError> {

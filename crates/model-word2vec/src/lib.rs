@@ -6,21 +6,20 @@
 //! a given seed with one thread only.
 //!
 //! ```
-//! use latens_model::{Params, unwatched};
-//! use latens_model_word2vec::{Word2vec, Word2vecParams};
+//! use latens_model::Fit;
+//! use latens_model_word2vec::Word2vec;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 300, /* seed */ 1);
-//! let params = Word2vecParams { dim: 8, window: 1, subsample: 0.0, ..Word2vecParams::default() };
-//! let model = Word2vec::fit(&params.validate()?, &corpus, &mut unwatched)?;
+//! let model = Word2vec::params().dim(8).window(1).subsample(0.0).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.word2vec");
 //! model.save(&path)?;
 //! let model = Word2vec::open(&path)?;
-//! let word = model.lexicon().vocab.id("a0");
-//! let vector = model.vectors().get(word).expect("the word occurs in the text");
-//! let nearest = model.vectors().nearest(vector, 5, &[word]);
+//! let nearest = model.nearest("a0", 5).expect("the word occurs in the text");
 //! assert_eq!(nearest.len(), 5);
+//! let vectors = model.embed("a0 b1 a2");
+//! assert_eq!((vectors.n_rows(), vectors.n_columns()), (3, 8));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

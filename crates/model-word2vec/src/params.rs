@@ -28,6 +28,18 @@ pub struct Word2vecParams {
     pub seed: u64,
 }
 
+latens_model::setters!(Word2vecParams {
+    algorithm: Algorithm,
+    dim: usize,
+    window: usize,
+    n_negatives: usize,
+    noise_power: f64,
+    subsample: f64,
+    epochs: usize,
+    learning_rate: f64,
+    seed: u64
+});
+
 /// Training objective of word2vec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

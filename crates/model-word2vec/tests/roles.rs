@@ -1,23 +1,17 @@
 //! The tests shared by all models, and properties of word2vec.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, WordId};
-use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
+use latens_model::{FeatureRows, Fit, FitError, Model, Params, TokenEncoder};
 use latens_model_word2vec::{Algorithm, Word2vec, Word2vecParams};
 use latens_testkit::{
     check_file_round_trip, check_resume, check_token_encoder, two_class_corpus, zipfian_corpus,
 };
+use std::ops::ControlFlow;
 
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Cbow, Algorithm::SkipGram];
 
-fn params(algorithm: Algorithm) -> Valid<Word2vecParams> {
-    let params = Word2vecParams {
-        algorithm,
-        dim: 10,
-        window: 2,
-        subsample: 0.0,
-        ..Word2vecParams::default()
-    };
-    params.validate().unwrap()
+fn params(algorithm: Algorithm) -> Word2vecParams {
+    Word2vec::params().algorithm(algorithm).dim(10).window(2).subsample(0.0)
 }
 
 /// Runs `work` with one thread.
@@ -34,9 +28,17 @@ fn assert_same(a: &Word2vec, b: &Word2vec) {
 fn it_is_a_token_encoder_and_saving_and_opening_is_the_identity() {
     let corpus = zipfian_corpus(40, 100, 1);
     for algorithm in ALGORITHMS {
-        let model = Word2vec::fit(&params(algorithm), &corpus, &mut unwatched).unwrap();
+        let model = params(algorithm).fit(&corpus).unwrap();
         check_token_encoder(&model, &corpus.sentences);
-        check_file_round_trip(&model, Word2vec::save, Word2vec::open, assert_same);
+        for kind in model.feature_kinds() {
+            check_token_encoder(&*model.encoder(kind).unwrap(), &corpus.sentences);
+        }
+        check_file_round_trip(
+            &model,
+            |m, path| m.save(path),
+            |path| Word2vec::open(path),
+            assert_same,
+        );
     }
 }
 
@@ -47,13 +49,15 @@ fn one_thread_gives_the_same_vectors_for_the_same_seed_even_when_resumed() {
         let params = params(algorithm);
         single_threaded(|| {
             check_resume(
-                |watch| Word2vec::fit(&params, &corpus, watch),
-                |checkpoint, watch| Word2vec::resume(&params, &corpus, checkpoint, watch),
+                |watch| params.clone().watch(|progress| watch(progress)).fit(&corpus),
+                |checkpoint, watch| {
+                    let builder = params.clone().builder().checkpoint(checkpoint);
+                    builder.watch(|progress| watch(progress)).fit(&corpus)
+                },
                 assert_same,
             );
-            let other = Word2vecParams { seed: 2, ..params.clone().into_inner() };
-            let other = Word2vec::fit(&other.validate().unwrap(), &corpus, &mut unwatched).unwrap();
-            let same = Word2vec::fit(&params, &corpus, &mut unwatched).unwrap();
+            let other = params.clone().seed(2).fit(&corpus).unwrap();
+            let same = params.clone().fit(&corpus).unwrap();
             assert_ne!(same.vectors().values(), other.vectors().values());
         });
     }
@@ -63,17 +67,16 @@ fn one_thread_gives_the_same_vectors_for_the_same_seed_even_when_resumed() {
 fn a_checkpoint_of_other_parameters_or_text_is_rejected() {
     let corpus = two_class_corpus(300, 1);
     let mut kept = None;
-    let stop = &mut |progress: &latens_model::Progress<'_>| {
+    let params = || params(Algorithm::Cbow);
+    let stopped = params().watch(|progress| {
         kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
-        std::ops::ControlFlow::Break(())
-    };
-    let params = params(Algorithm::Cbow);
-    assert!(matches!(Word2vec::fit(&params, &corpus, stop), Err(FitError::Interrupted)));
+        ControlFlow::Break(())
+    });
+    assert!(matches!(stopped.fit(&corpus), Err(FitError::Interrupted)));
     let kept = kept.unwrap();
-    let other = Word2vecParams { epochs: 9, ..params.clone().into_inner() }.validate().unwrap();
-    for (params, corpus) in [(&other, &corpus), (&params, &two_class_corpus(300, 2))] {
-        let refused = Word2vec::resume(params, corpus, &kept, &mut unwatched);
-        assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+    for (params, corpus) in [(params().epochs(9), &corpus), (params(), &two_class_corpus(300, 2))] {
+        let resumed = params.builder().checkpoint(&kept).fit(corpus);
+        assert!(matches!(resumed, Err(FitError::Checkpoint(_))));
     }
 }
 
@@ -83,8 +86,7 @@ fn words_of_one_class_are_nearest_to_each_other() {
     let corpus = two_class_corpus(6000, 1);
     let vocab = &corpus.lexicon.vocab;
     for algorithm in ALGORITHMS {
-        let params = Word2vecParams { window: 1, epochs: 10, ..params(algorithm).into_inner() };
-        let model = Word2vec::fit(&params.validate().unwrap(), &corpus, &mut unwatched).unwrap();
+        let model = params(algorithm).window(1).epochs(10).fit(&corpus).unwrap();
         let (mut n_right, mut n) = (0, 0);
         for word in (2..vocab.len()).map(WordId::from) {
             let vector = model.vectors().get(word).unwrap();
@@ -107,7 +109,7 @@ fn words_not_in_the_text_have_no_vector() {
     let sentences = Sentences::from_words(without.map(|sentence| &sentence[..sentence.len() - 1]));
     let lexicon = Lexicon { ..whole.lexicon.clone() };
     let corpus = Corpus { lexicon, sentences };
-    let model = Word2vec::fit(&params(Algorithm::SkipGram), &corpus, &mut unwatched).unwrap();
+    let model = params(Algorithm::SkipGram).fit(&corpus).unwrap();
     for word in [absent, WordId::UNK, WordId::EOS] {
         assert_eq!(model.vectors().get(word), None);
     }
@@ -124,7 +126,7 @@ fn text_without_a_context_or_a_negative_sample_is_rejected() {
             lexicon: whole.lexicon.clone(),
             sentences: Sentences::from_words(sentences.iter().copied()),
         };
-        Word2vec::fit(&params(Algorithm::Cbow), &corpus, &mut unwatched).map(drop)
+        params(Algorithm::Cbow).fit(&corpus).map(drop)
     };
     let (a, b) = (WordId(2), WordId(3));
     for (text, reason) in [
@@ -141,8 +143,7 @@ fn text_without_a_context_or_a_negative_sample_is_rejected() {
 #[test]
 fn a_learning_rate_that_is_too_large_is_reported_as_divergence() {
     let corpus = two_class_corpus(300, 1);
-    let params = Word2vecParams { learning_rate: 1e30, ..params(Algorithm::SkipGram).into_inner() };
-    let error = Word2vec::fit(&params.validate().unwrap(), &corpus, &mut unwatched).unwrap_err();
+    let error = params(Algorithm::SkipGram).learning_rate(1e30).fit(&corpus).unwrap_err();
     assert!(matches!(error, FitError::Diverged { lower: "learning_rate", .. }), "{error}");
 }
 
@@ -150,16 +151,52 @@ fn a_learning_rate_that_is_too_large_is_reported_as_divergence() {
 fn errors_name_the_parameter_that_is_out_of_range() {
     let default = Word2vecParams::default;
     let bad = [
-        ("dim", Word2vecParams { dim: 0, ..default() }),
-        ("window", Word2vecParams { window: 0, ..default() }),
-        ("n_negatives", Word2vecParams { n_negatives: 0, ..default() }),
-        ("noise_power", Word2vecParams { noise_power: f64::NAN, ..default() }),
-        ("subsample", Word2vecParams { subsample: -1.0, ..default() }),
-        ("epochs", Word2vecParams { epochs: 0, ..default() }),
-        ("learning_rate", Word2vecParams { learning_rate: 0.0, ..default() }),
+        ("dim", default().dim(0)),
+        ("window", default().window(0)),
+        ("n_negatives", default().n_negatives(0)),
+        ("noise_power", default().noise_power(f64::NAN)),
+        ("subsample", default().subsample(-1.0)),
+        ("epochs", default().epochs(0)),
+        ("learning_rate", default().learning_rate(0.0)),
     ];
     for (name, params) in bad {
         assert_eq!(params.check().unwrap_err().name, name);
     }
     default().check().unwrap();
+}
+
+#[test]
+fn vectors_nearest_words_and_embeddings_agree_with_their_definition() {
+    let corpus = two_class_corpus(500, 1);
+    let vocab = &corpus.lexicon.vocab;
+    let model = params(Algorithm::SkipGram).fit(&corpus).unwrap();
+    let vectors = model.vectors();
+    assert_eq!((model.dim(), vectors.dim(), vectors.n_words()), (10, 10, vocab.len()));
+    let row = |word: &str| &vectors.values()[vocab.id(word).index() * 10..][..10];
+    assert_eq!(model.vector("a3"), Some(row("a3")));
+    for absent in ["zzz", "<eos>", "a3 a4", ""] {
+        assert_eq!(model.vector(absent), None);
+        assert_eq!(model.nearest(absent, 3), None);
+    }
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+    };
+    let cosine = |a: &str, b: &str| {
+        let (a, b) = (row(a), row(b));
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    let nearest = model.nearest("a3", 100).unwrap();
+    // All words but `a3` itself, `<unk>` and `<eos>`.
+    assert_eq!(nearest.len(), vocab.len() - 3);
+    assert!(nearest.is_sorted_by(|a, b| a.1 >= b.1));
+    for &(word, found) in &nearest {
+        assert!((f64::from(found) - cosine("a3", word)).abs() < 1e-6, "{word}");
+    }
+    assert_eq!(model.nearest("a3", 2).unwrap(), nearest[..2]);
+    let embedded = model.embed("a3 zzz b0");
+    assert_eq!((embedded.n_rows(), embedded.n_columns()), (3, 10));
+    assert_eq!((embedded.row(0), embedded.row(2)), (row("a3"), row("b0")));
+    // `<unk>` does not occur in the text.
+    assert_eq!(embedded.row(1), [0.0; 10]);
+    assert_eq!(model.embed("").n_rows(), 0);
 }

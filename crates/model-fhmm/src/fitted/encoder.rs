@@ -1,9 +1,6 @@
-//! Posteriors and most likely states of sentences, and the features made from them.
+//! Features of tokens.
 
 use crate::fitted::model::Fhmm;
-use crate::inference::convergence::Stop;
-use crate::inference::layer_chain::Column;
-use crate::params::Inference;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};
 
@@ -34,47 +31,6 @@ impl Fhmm {
     pub fn encoder(&self, features: Features) -> FhmmEncoder<'_> {
         FhmmEncoder { fhmm: self, features }
     }
-
-    /// Most likely state of each layer, for each token of a sentence.
-    ///
-    /// The path is the most likely one of each layer by itself, or the joint one of all layers for [`Inference::Exact`].
-    pub fn best_states(&self, sentence: &[WordId]) -> Vec<Vec<u32>> {
-        let words = self.rows_of(sentence);
-        if words.is_empty() {
-            return vec![];
-        }
-        if self.smoother.inference() == Inference::Exact {
-            return self.smoother.joint().best_path(&words);
-        }
-        let shape = self.smoother.distribution().shape;
-        let mut states = vec![Vec::with_capacity(shape.n_layers); words.len()];
-        self.smoother.infer(&[&words], Stop::accurate(), &mut |result| {
-            for (layer, chain) in self.smoother.chains().iter().enumerate() {
-                let column = Column { first: layer * shape.n_states, row: shape.row() };
-                let path = chain.best_path(result.fields, column);
-                states.iter_mut().zip(path).for_each(|(states, state)| states.push(state));
-            }
-        });
-        states
-    }
-
-    /// Posterior of the states given the whole sentence: tokens × layers × states.
-    pub fn posterior(&self, sentence: &[WordId]) -> Vec<f32> {
-        let words = self.rows_of(sentence);
-        if words.is_empty() {
-            return vec![];
-        }
-        self.smoother.expect(&[&words], Stop::accurate()).gamma
-    }
-
-    /// Lower bound on ln p of a sentence; ln p itself for [`Inference::Exact`].
-    pub fn bound(&self, sentence: &[WordId]) -> f64 {
-        self.smoother.bounds(&[&self.rows_of(sentence)], Stop::accurate())
-    }
-
-    fn rows_of(&self, sentence: &[WordId]) -> Vec<u32> {
-        sentence.iter().map(|&word| self.rows.row(word)).collect()
-    }
 }
 
 /// Encodes the most likely states, as [`Features::Viterbi`].
@@ -90,22 +46,20 @@ impl TokenEncoder for Fhmm {
 
 impl TokenEncoder for FhmmEncoder<'_> {
     fn n_features(&self) -> usize {
-        self.fhmm.smoother.distribution().shape.row()
+        self.fhmm.n_layers() * self.fhmm.n_states()
     }
 
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        let shape = self.fhmm.smoother.distribution().shape;
+        let n_states = self.fhmm.n_states() as u32;
         match self.features {
             Features::Viterbi => {
-                let column =
-                    |(layer, state): (usize, u32)| ((layer * shape.n_states) as u32 + state, 1.0);
-                for states in self.fhmm.best_states(sentence) {
-                    out.push_sparse(states.into_iter().enumerate().map(column));
+                for states in self.fhmm.viterbi_of(sentence).rows() {
+                    let columns = (0..).zip(states).map(|(layer, &state)| layer * n_states + state);
+                    out.push_sparse(columns.map(|column| (column, 1.0)));
                 }
             }
             Features::Posterior => {
-                let posterior = self.fhmm.posterior(sentence);
-                posterior.chunks_exact(shape.row()).for_each(|row| out.push_dense(row));
+                self.fhmm.posterior_of(sentence).rows().for_each(|row| out.push_dense(row));
             }
         }
     }

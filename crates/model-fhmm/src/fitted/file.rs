@@ -1,38 +1,79 @@
-//! The model file.
+//! The model as any [`Model`], and its file.
 
 use crate::distribution::Distribution;
+use crate::fitted::encoder::Features;
 use crate::fitted::model::Fhmm;
 use crate::inference::smoother::Smoother;
 use crate::params::FhmmParams;
 use crate::shape::Shape;
 use crate::word_rows::{MISSING, WordRows};
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_corpus::{Lexicon, WordId};
+use latens_model::{FileError, Model, ModelFile, ModelWriter, TokenEncoder};
 use latens_store::StringTable;
+use serde_json::{Map, Value};
 use std::path::Path;
 
-impl Fhmm {
-    /// Saves the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+impl Model for Fhmm {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a factorial hidden Markov model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
         let Distribution { shape, base, start, transition, theta } = self.smoother.distribution();
         let Shape { n_layers, n_states, n_words } = *shape;
         let signatures: StringTable = self.rows.signatures.iter().collect();
         let ends: Vec<u64> = signatures.ends().collect();
-        let letters = signatures.letters().as_bytes();
+        let letters = signatures.letters().as_bytes().to_vec();
         ModelWriter::new(Self::KIND, &self.params)
             .lexicon(&self.lexicon)
             .facts(&self.facts)
             .array("rows", &[self.rows.of_word.len()], &self.rows.of_word)
-            .array("signatures.ends", &[ends.len()], &ends)
-            .array("signatures.letters", &[letters.len()], letters)
+            .owned_array("signatures.ends", &[ends.len()], ends)
+            .owned_array("signatures.letters", &[letters.len()], letters)
             .array("base", &[n_words], base)
             .array("start", &[n_layers, n_states], start)
             .array("transition", &[n_layers, n_states, n_states], transition)
             .array("scores", &[n_words, n_layers, n_states], theta)
-            .save(path)
+    }
+
+    fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
+        Some(self)
+    }
+
+    fn feature_kinds(&self) -> Vec<&'static str> {
+        Features::ALL.map(|(kind, _)| kind).to_vec()
+    }
+
+    fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
+        let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
+        Some(Box::new(Fhmm::encoder(self, features)))
+    }
+
+    fn word_id(&self, word: &str) -> WordId {
+        Fhmm::word_id(self, word)
+    }
+}
+
+impl Fhmm {
+    /// Saves the model to a file.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Fhmm, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Fhmm, FileError> {
         Fhmm::from_file(&ModelFile::open(path)?)
     }
 

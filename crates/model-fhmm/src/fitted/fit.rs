@@ -9,15 +9,35 @@ use crate::train::task::Task;
 use crate::train::trainer::{self, Fitted};
 use crate::word_rows::WordRows;
 use latens_corpus::{Corpus, Sentences};
-use latens_model::{Checkpoint, FitError, Valid, Watch, data_fingerprint};
+use latens_model::{Checkpoint, Fit, FitError, Session, Valid, Watch, data_fingerprint};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
+/// Fits a factorial HMM to sentences. A validation set is evaluated after each epoch.
+///
+/// [`Fhmm::facts`] of the result include `train_bound`, measured during the last epoch, and `valid_bound`, lower bounds on
+/// the log-likelihood in nats per token, and `sweeps` per token. [`Fhmm::warnings`] reports problems.
+impl Fit for FhmmParams {
+    type Model = Fhmm;
+    type Data = Corpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<FhmmParams>,
+        corpus: &Corpus,
+        (): (),
+        session: Session<'_>,
+    ) -> Result<Fhmm, FitError> {
+        session.refuse_cuda()?;
+        let Session { valid, checkpoint, watch, .. } = session;
+        fit_from(checkpoint, params, corpus, valid, watch)
+    }
+}
+
+// Removed once the front ends use the builder.
 impl Fhmm {
-    /// Fits a model to sentences. `valid` is a validation set, evaluated after each epoch.
-    ///
-    /// [`Fhmm::facts`] of the result include `train_bound`, measured during the last epoch, and `valid_bound`, lower
-    /// bounds on the log-likelihood in nats per token, and `sweeps` per token. [`Fhmm::warnings`] reports problems.
+    /// Fits a model to sentences; see [`Fit::fit`].
     pub fn fit(
         params: &Valid<FhmmParams>,
         corpus: &Corpus,

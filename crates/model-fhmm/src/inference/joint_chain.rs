@@ -168,8 +168,8 @@ impl<'a, T: Real> JointChain<'a, T> {
         }
     }
 
-    /// Most likely path of joint states: the states of all layers for each token. Ties go to the lowest states.
-    pub(crate) fn best_path(&self, words: &[u32]) -> Vec<Vec<u32>> {
+    /// Most likely path of joint states: tokens × layers. Ties go to the lowest states.
+    pub(crate) fn best_path(&self, words: &[u32]) -> Vec<u32> {
         let shape = self.distribution.shape;
         let k = shape.n_states;
         let mut best = vec![T::zero(); shape.n_joint()];
@@ -183,10 +183,11 @@ impl<'a, T: Real> JointChain<'a, T> {
         }
         let largest = best.iter().fold(T::zero(), |max, &x| if x > max { x } else { max });
         let mut state = best.iter().position(|&x| x == largest).unwrap_or(0);
-        let mut path = vec![vec![]; words.len()];
-        for t in (0..words.len()).rev() {
-            let digit = |layer| (state / stride(shape, layer) % k) as u32;
-            path[t] = (0..shape.n_layers).map(digit).collect();
+        let mut path = vec![0; words.len() * shape.n_layers];
+        for (t, states) in path.chunks_exact_mut(shape.n_layers).enumerate().rev() {
+            for (layer, out) in states.iter_mut().enumerate() {
+                *out = (state / stride(shape, layer) % k) as u32;
+            }
             for (layer, origins) in origins[t].iter().enumerate().rev() {
                 let (origin, stride) = (usize::from(origins[state]), stride(shape, layer));
                 state = state - state / stride % k * stride + origin * stride;
