@@ -1,15 +1,15 @@
-//! The numbers that a model is made of.
+//! The learned distribution: start, transition and emission of every layer.
 
 use crate::shape::Shape;
 use latens_math::{Real, Rng};
 
-/// Initial and transition probabilities of each layer, and the scores of words.
+/// Start and transition probabilities of each layer, and emission scores of words.
 ///
 /// p(Y | s) = exp(b_Y + Σ_m θ[Y, m, s^m]) / Z(s).
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parameters<T> {
+pub(crate) struct Distribution<T> {
     pub(crate) shape: Shape,
-    /// b: what a word scores in every state.
+    /// b, the base score of each word: words.
     pub(crate) base: Vec<T>,
     /// π: layers × states.
     pub(crate) start: Vec<T>,
@@ -19,13 +19,13 @@ pub(crate) struct Parameters<T> {
     pub(crate) theta: Vec<T>,
 }
 
-/// Scores are kept within these: beyond, a word is as good as certain or impossible in a state.
+/// Bound on the absolute value of scores. Beyond it a word is practically certain or impossible in a state.
 const LARGEST_SCORE: f64 = 30.0;
 
-impl<T: Real> Parameters<T> {
-    /// A random model: words score N(0, ½²), so that no two layers are alike and none is at the saddle point of
-    /// equal states; π is almost uniform, rows of A are not.
-    pub(crate) fn random(shape: Shape, base: &[f64], rng: &mut Rng) -> Parameters<T> {
+impl<T: Real> Distribution<T> {
+    /// Draws a random model. Scores are N(0, ½²), which breaks the symmetry of layers and avoids the saddle point of
+    /// equal states. π is nearly uniform; rows of A are less so.
+    pub(crate) fn random(shape: Shape, base: &[f64], rng: &mut Rng) -> Distribution<T> {
         let k = shape.n_states;
         let start = (0..shape.n_layers).flat_map(|_| dirichlet(k, 5, rng)).map(T::of).collect();
         let n_rows = shape.n_layers * k;
@@ -33,7 +33,7 @@ impl<T: Real> Parameters<T> {
         let n_scores = shape.n_words * shape.row();
         let theta = (0..n_scores).map(|_| T::of(0.5 * rng.normal())).collect();
         let base = base.iter().map(|&b| T::of(b)).collect();
-        Parameters { shape, base, start, transition, theta }
+        Distribution { shape, base, start, transition, theta }
     }
 
     /// θ of a word: layers × states.
@@ -42,10 +42,10 @@ impl<T: Real> Parameters<T> {
         &self.theta[word * row..(word + 1) * row]
     }
 
-    /// The same numbers in another precision.
-    pub(crate) fn cast<U: Real>(&self) -> Parameters<U> {
+    /// Converts to another precision.
+    pub(crate) fn cast<U: Real>(&self) -> Distribution<U> {
         let cast = |values: &[T]| values.iter().map(|x| U::of(x.wide())).collect();
-        Parameters {
+        Distribution {
             shape: self.shape,
             base: cast(&self.base),
             start: cast(&self.start),
@@ -54,7 +54,7 @@ impl<T: Real> Parameters<T> {
         }
     }
 
-    /// A score as it may be.
+    /// Clamps a score to its allowed range.
     pub(crate) fn clamp(score: T) -> T {
         let largest = T::of(LARGEST_SCORE);
         if score > largest {
@@ -67,8 +67,8 @@ impl<T: Real> Parameters<T> {
     }
 }
 
-/// A draw from the Dirichlet distribution with a whole-numbered parameter: Gamma numbers are sums of exponential
-/// ones.
+/// Draws from a symmetric Dirichlet distribution with an integer parameter. Gamma variates are sums of exponential
+/// variates.
 fn dirichlet(n: usize, parameter: usize, rng: &mut Rng) -> Vec<f64> {
     let mut gamma = || (0..parameter).map(|_| -(1.0 - rng.uniform()).ln()).sum::<f64>();
     let draws: Vec<f64> = (0..n).map(|_| gamma()).collect();

@@ -1,37 +1,39 @@
-//! Z(s) of all joint states: Σ_Y exp(b_Y + Σ_m θ[Y, m, s^m]).
+//! Normalizers of all joint states: Z(s) = Σ_Y exp(b_Y + Σ_m θ[Y, m, s^m]).
 
-use crate::parameters::Parameters;
+use crate::distribution::Distribution;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 
-/// Words that are worked on together.
+/// Number of words per block.
 pub(crate) const BLOCK_WORDS: usize = 256;
-/// Sums over words are made of at most so many parts, whatever the number of threads.
+/// Maximum number of partial sums over words. It is fixed, so that results do not depend on the number of threads.
 const SHARDS: usize = 16;
 
 /// e^θ, e^b, and Z of every joint state.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<T> {
+pub(crate) struct PartitionTable<T> {
+    /// e^θ: words × layers × states.
     pub(crate) exps: Vec<T>,
+    /// e^b: words.
     pub(crate) base: Vec<T>,
-    /// Z: joint states of the first group × those of the second.
+    /// Z: joint states of the first group × those of the second. Empty if there are too many.
     pub(crate) values: Vec<T>,
 }
 
-/// How many words a shard has.
+/// Number of words per shard.
 pub(crate) fn shard_words(n_words: usize) -> usize {
     n_words.div_ceil(SHARDS).next_multiple_of(BLOCK_WORDS)
 }
 
-impl<T: Real> Table<T> {
-    pub(crate) fn of(parameters: &Parameters<T>) -> Table<T> {
-        let exps = exponentials(&parameters.theta);
-        let base = exponentials(&parameters.base);
-        let values = partition(parameters.shape, &exps, &base);
-        Table { exps, base, values }
+impl<T: Real> PartitionTable<T> {
+    pub(crate) fn of(distribution: &Distribution<T>) -> PartitionTable<T> {
+        let exps = exponentials(&distribution.theta);
+        let base = exponentials(&distribution.base);
+        let values = partition(distribution.shape, &exps, &base);
+        PartitionTable { exps, base, values }
     }
 
     /// ln Z.
@@ -39,8 +41,8 @@ impl<T: Real> Table<T> {
         self.values.iter().map(|z| z.ln()).collect()
     }
 
-    /// Whether no Z was lost to the range of single precision.
-    pub(crate) fn is_sound(&self) -> bool {
+    /// Whether every Z is safely within the range of single precision.
+    pub(crate) fn is_in_range(&self) -> bool {
         self.values.iter().all(|z| (1e-30..1e30).contains(&z.wide()))
     }
 }
@@ -56,7 +58,8 @@ pub(crate) fn exponentials<T: Real>(values: &[T]) -> Vec<T> {
     out
 }
 
-/// Z = Aᵀ B with A the products of e^θ over the first group's layers, with e^b, and B those over the second's.
+/// Computes Z = Aᵀ B, with A the products of e^θ over the layers of the first group times e^b, and B those over the
+/// second group.
 pub(crate) fn partition<T: Real>(shape: Shape, exps: &[T], base: &[T]) -> Vec<T> {
     let shard = shard_words(shape.n_words);
     let shards = exps.par_chunks(shard * shape.row()).zip(base.par_chunks(shard));
@@ -75,7 +78,7 @@ pub(crate) fn partition<T: Real>(shape: Shape, exps: &[T], base: &[T]) -> Vec<T>
     add_parts(parts)
 }
 
-/// The sum of parts, in their order.
+/// Sums parts in order.
 pub(crate) fn add_parts<T: Real>(parts: Vec<Vec<T>>) -> Vec<T> {
     let mut parts = parts.into_iter();
     let mut sum = parts.next().unwrap_or_default();
@@ -85,11 +88,11 @@ pub(crate) fn add_parts<T: Real>(parts: Vec<Vec<T>>) -> Vec<T> {
     sum
 }
 
-/// For a block of words the products of e^θ over the layers of each group.
+/// Products of e^θ over the layers of each group, for a block of words.
 pub(crate) struct Products<T> {
     shape: Shape,
     n: usize,
-    /// With e^b.
+    /// Includes the factor e^b.
     pub(crate) first: Vec<T>,
     pub(crate) second: Vec<T>,
 }
@@ -99,14 +102,14 @@ impl<T: Real> Products<T> {
         Products { shape, n: 0, first: vec![], second: vec![] }
     }
 
-    /// `exps` is words × layers × states.
+    /// Computes the products of both groups; `exps` is words × layers × states.
     pub(crate) fn fill(&mut self, exps: &[T], base: &[T]) {
         self.n = base.len();
         self.fill_first(exps, base);
         self.fill_second(exps);
     }
 
-    /// Those of the group of a layer, again.
+    /// Recomputes the products of the group of a layer.
     pub(crate) fn refill(&mut self, layer: usize, exps: &[T], base: &[T]) {
         if layer < self.shape.first().end {
             self.fill_first(exps, base)
@@ -152,7 +155,7 @@ impl<T: Real> Products<T> {
         MatRef::from_row_major_slice(&self.second, self.n, self.shape.n_columns())
     }
 
-    /// Adds this block's part of Z.
+    /// Adds the contribution of this block to Z.
     pub(crate) fn add_partition(&self, sums: &mut [T]) {
         let (n_rows, n_columns) = (self.shape.n_rows(), self.shape.n_columns());
         let sums = MatMut::from_row_major_slice_mut(sums, n_rows, n_columns);

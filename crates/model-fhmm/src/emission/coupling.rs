@@ -1,33 +1,33 @@
-//! Sums over the states of all layers but one: what the layers of a token have to do with each other.
+//! Coupling of the layers of a token: sums over the states of all layers but one.
 
 use crate::shape::Shape;
 use crate::tensor::{keep_first, kronecker, sum_first};
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 
-/// Sums over all joint states with one layer's state held, for a block of tokens.
+/// Sums over all joint states with the state of one layer fixed, for a block of tokens.
 pub(crate) trait Coupling<T> {
     /// Overwrites `out` (tokens × states) with
     ///
     /// out[t, k] = Σ_{s: s^m = k} Π_{n ≠ m} weights[t, n, s^n] c(s)
     ///
-    /// for `layer` m, where c is what the coupling is of. `weights` is tokens × layers × states. Layers are asked
-    /// for in order, from the first to the last one; between two calls only the weights of the layer that was asked
-    /// for last may change.
+    /// for `layer` m and a function c of joint states. `weights` is tokens × layers × states.
+    ///
+    /// Call this for the layers in order. Between two calls only the weights of the last layer may change.
     fn sums(&mut self, layer: usize, weights: &[T], out: &mut Vec<T>);
 }
 
-/// A coupling of which all Kᴹ values are known.
+/// Coupling by a table of all Kᴹ values.
 ///
-/// With u and v the products of weights of the layers of the two groups, a sweep over all layers costs two products
-/// of matrices, v Cᵀ and u C: 4 Kᴹ operations a token.
+/// With u and v the products of the weights of the layers of each group, a sweep over all layers costs two matrix
+/// products, v Cᵀ and u C: 4 Kᴹ operations per token.
 pub(crate) struct TableCoupling<'a, T> {
     shape: Shape,
-    /// c(s): a row for each joint state of the first group.
+    /// c(s), one row per joint state of the first group.
     table: &'a [T],
-    /// The weights of one group, multiplied.
+    /// Products of the weights of one group: tokens × joint states.
     products: Vec<T>,
-    /// For each token, sums over the other group and over the layers of this group that are done.
+    /// Sums over the other group and over the finished layers of this group, for each token.
     rest: Vec<T>,
     next: Vec<T>,
 }
@@ -66,7 +66,7 @@ impl<'a, T: Real> TableCoupling<'a, T> {
         matmul(rest, Accum::Replace, products, table);
     }
 
-    /// Sums over the states of the layer before, now that its weights are final.
+    /// Sums over the states of the previous layer, whose weights are now final.
     #[inline(always)]
     fn leave_layer(&mut self, layer: usize, weights: &[T], n_left: usize) {
         let (shape, row, k) = (self.shape, self.shape.row(), self.shape.n_states);
@@ -106,18 +106,20 @@ impl<T: Real> Coupling<T> for TableCoupling<'_, T> {
     }
 }
 
-/// The coupling by Z(s) = Σ_Y e^{b_Y} Π_m E[Y, m, s^m] without a table, for any number of layers (the paper's eq.
-/// 19): sums over states are taken for every word first, D_m[t, Y] = Σ_k weights[t, m, k] E[Y, m, k], which costs
-/// 4 M K V operations a token.
+/// Coupling by Z(s) = Σ_Y e^{b_Y} Π_m E[Y, m, s^m] without a table, for any number of layers (Nepal and Yates 2013, eq.
+/// 19).
+///
+/// It first sums over the states for every word, D_m[t, Y] = Σ_k weights[t, m, k] E[Y, m, k], which costs 4 M K V
+/// operations per token.
 pub(crate) struct WordCoupling<'a, T> {
     shape: Shape,
     /// E = e^θ: words × layers × states.
     exps: &'a [T],
     /// e^b.
     base: &'a [T],
-    /// e^b Π D of the layers that are done: tokens × words.
+    /// e^b Π D of the finished layers: tokens × words.
     before: Vec<T>,
-    /// Π D of the layers from each on: layers × tokens × words.
+    /// Π D of each layer and those after it: layers × tokens × words.
     after: Vec<Vec<T>>,
     factor: Vec<T>,
 }
@@ -128,7 +130,7 @@ impl<'a, T: Real> WordCoupling<'a, T> {
         WordCoupling { shape, exps, base, before: vec![], after, factor: vec![] }
     }
 
-    /// D of a layer.
+    /// Computes D of a layer.
     fn sum_states(&mut self, layer: usize, weights: &[T]) {
         let Shape { n_states: k, n_words, .. } = self.shape;
         let (row, n) = (self.shape.row(), weights.len() / self.shape.row());
@@ -155,7 +157,7 @@ impl<'a, T: Real> WordCoupling<'a, T> {
         }
     }
 
-    /// Π D of all layers but one, with e^b: tokens × words. Called as [`Coupling::sums`] is.
+    /// e^b Π D of all layers but one: tokens × words. The order of calls is that of [`Coupling::sums`].
     pub(crate) fn products_of_others(&mut self, layer: usize, weights: &[T]) -> &[T] {
         if layer == 0 {
             self.begin(weights);
@@ -186,17 +188,17 @@ impl<T: Real> Coupling<T> for WordCoupling<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameters::Parameters;
-    use crate::table::Table;
+    use crate::distribution::Distribution;
+    use crate::emission::partition::PartitionTable;
     use latens_math::Rng;
 
     #[test]
-    fn sums_over_the_table_are_those_over_all_words() {
+    fn sums_over_the_table_agree_with_sums_over_all_words() {
         for n_layers in 1..=5 {
             let shape = Shape { n_layers, n_states: 3, n_words: 11 };
-            let parameters: Parameters<f64> =
-                Parameters::random(shape, &[-0.3; 11], &mut Rng::new(n_layers as u64));
-            let table = Table::of(&parameters);
+            let distribution: Distribution<f64> =
+                Distribution::random(shape, &[-0.3; 11], &mut Rng::new(n_layers as u64));
+            let table = PartitionTable::of(&distribution);
             let mut rng = Rng::new(7);
             let weights: Vec<f64> = (0..4 * shape.row()).map(|_| rng.uniform()).collect();
             let mut by_table = TableCoupling::new(shape, &table.values);

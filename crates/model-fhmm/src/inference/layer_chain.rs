@@ -1,26 +1,26 @@
-//! The posterior of one layer's chain, given a field at each token.
+//! Posterior of the chain of one layer, given a field at each token.
 //!
-//! q(S) ∝ π(s_1) Π A(s_{t−1}, s_t) Π exp f_t(s_t). Layers have few states, so rows are padded to whole vectors of
-//! the machine; for more than a hundred states `latens_math::chain` would be the better place.
+//! q(S) ∝ π(s_1) Π A(s_{t−1}, s_t) Π exp f_t(s_t). Layers have few states, so rows are padded to the length of SIMD
+//! vectors. For more than about 100 states, `latens_math::chain` is faster.
 
 use latens_math::Real;
 
-/// Numbers that are computed side by side.
+/// Number of SIMD lanes that rows are padded to.
 const LANES: usize = 16;
 
-/// π and A of a layer, padded.
+/// Padded π and A of a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerChain<T> {
     k: usize,
     padded: usize,
     start: Vec<T>,
-    /// A, row after row.
+    /// A in row-major order.
     rows: Vec<T>,
-    /// A, column after column.
+    /// A in column-major order.
     columns: Vec<T>,
 }
 
-/// Memory that sentences share.
+/// Scratch memory, reused between sentences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChainScratch<T> {
     local: Vec<T>,
@@ -30,7 +30,7 @@ pub(crate) struct ChainScratch<T> {
     pairs: Vec<T>,
 }
 
-/// A layer's part of rows of many layers: where it begins, and how long a row is.
+/// Position of a layer in rows of many layers: its first column, and the row length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) first: usize,
@@ -65,8 +65,9 @@ impl<T: Real> LayerChain<T> {
         chain
     }
 
-    /// Writes γ_t(k) = q(s_t = k) for all tokens of a sentence, and returns ln Σ over all paths. `fields` and
-    /// `gamma` are rows of many layers, of which `column` is this one.
+    /// Writes γ_t(k) = q(s_t = k) for all tokens of a sentence, and returns the log-sum over all paths.
+    ///
+    /// `fields` and `gamma` are tokens × layers × states; `column` selects this layer.
     #[inline(always)]
     pub(crate) fn smooth(
         &self,
@@ -78,7 +79,7 @@ impl<T: Real> LayerChain<T> {
         self.recursions(fields, gamma, column, scratch, None)
     }
 
-    /// The same; adds Σ_t q(s_{t−1} = j, s_t = k) to `pairs`, too: states × states.
+    /// Like [`LayerChain::smooth`], and adds Σ_t q(s_{t−1} = j, s_t = k) to `pairs`: states × states.
     #[inline(always)]
     pub(crate) fn smooth_with_pairs(
         &self,
@@ -127,7 +128,7 @@ impl<T: Real> LayerChain<T> {
             let out = gamma[column.at(t, k)].iter_mut();
             out.zip(alpha.iter().zip(&*beta)).for_each(|(out, (&a, &b))| *out = a * b * scale);
             if let (Some(pairs), true) = (pairs.as_deref_mut(), t + 1 < n) {
-                // `next` is still local ∘ β of the token after this one.
+                // `next` still is local ∘ β of the following token.
                 for (row, &a) in pairs.chunks_exact_mut(padded).zip(alpha) {
                     let factor = a * scale;
                     row.iter_mut().zip(&*next).for_each(|(sum, &v)| *sum += factor * v);
@@ -147,7 +148,7 @@ impl<T: Real> LayerChain<T> {
         log_sum
     }
 
-    /// α, scaled to a sum of one at every token.
+    /// Computes α, scaled to a sum of one at every token.
     #[inline(always)]
     fn forward(
         &self,
@@ -162,7 +163,7 @@ impl<T: Real> LayerChain<T> {
             values.resize((n * padded).max(values.len()), T::zero());
         }
         let mut log_sum = 0.0;
-        // Logarithms of products cost less than sums of logarithms.
+        // One logarithm of a product is cheaper than a logarithm per token.
         let mut product = 1.0;
         for t in 0..n {
             let at = t * padded..(t + 1) * padded;
@@ -190,7 +191,7 @@ impl<T: Real> LayerChain<T> {
         log_sum + product.ln()
     }
 
-    /// The most likely path; of equal ones the one with the lowest states.
+    /// Most likely path (Viterbi). Ties go to the lowest states.
     pub(crate) fn best_path(&self, fields: &[T], column: Column) -> Vec<u32> {
         let k = self.k;
         let n = fields.len() / column.row;
@@ -225,7 +226,7 @@ impl<T: Real> LayerChain<T> {
     }
 }
 
-/// Writes e^(x − max) and returns max; what is beyond `x` stays zero.
+/// Writes e^(x − max) and returns max. Padding beyond `x` is set to zero.
 #[inline(always)]
 fn exponentials<T: Real>(x: &[T], out: &mut [T]) -> f64 {
     let mut max = x[0];

@@ -1,45 +1,51 @@
-//! Expected counts, a token on average: all that an M-step needs to know of the text.
+//! Expected counts per token: the sufficient statistics of the M-step.
 
-use crate::engine::Expected;
-use crate::mean_field::MISSING;
+use crate::inference::smoother::Expected;
+use crate::params::Inference;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
+<<<<<<< HEAD:crates/model-fhmm/src/statistics.rs
+=======
+use crate::word_rows::MISSING;
+use faer::{Accum, MatMut, MatRef, Par};
+>>>>>>> fhmm:crates/model-fhmm/src/train/statistics.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 use rayon::prelude::*;
 
-/// Expected counts. Their size does not depend on the length of the text.
+/// Expected counts per token. Their size does not depend on the length of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) shape: Shape,
-    /// First states: layers × states.
+    /// Start states: layers × states.
     pub(crate) start: Vec<f64>,
     /// Transitions: layers × states × states.
     pub(crate) pairs: Vec<f64>,
     /// Words and states: words × layers × states.
     pub(crate) words: Vec<f64>,
-    /// Joint states that emit; empty where the normaliser is bounded token by token.
+    /// Emissions of joint states; empty where the log-normalizer is bounded token by token.
     pub(crate) emitting: Vec<f64>,
 }
 
-/// Tokens whose posteriors are multiplied out together.
+/// Number of tokens per matrix product over joint states.
 pub(crate) const CHUNK_TOKENS: usize = 1024;
 
 impl Statistics {
-    /// Nothing counted yet.
-    pub(crate) fn new(shape: Shape, has_table: bool) -> Statistics {
+    /// Statistics of no text.
+    pub(crate) fn new(shape: Shape, inference: Inference) -> Statistics {
+        let n_emitting = if inference.counts_joint_states() { shape.n_joint() } else { 0 };
         Statistics {
             shape,
             start: vec![0.0; shape.row()],
             pairs: vec![0.0; shape.row() * shape.n_states],
             words: vec![0.0; shape.n_words * shape.row()],
-            emitting: vec![0.0; if has_table { shape.n_joint() } else { 0 }],
+            emitting: vec![0.0; n_emitting],
         }
     }
 
-    /// Makes a step of length η towards the counts of a batch of sentences (stepwise EM, Liang and Klein 2009): what
-    /// was there counts 1 − η, what the batch says a token η.
+    /// Interpolates with the counts per token of a batch of sentences, with weight η for the batch and 1 − η for the
+    /// previous statistics (stepwise EM, Liang and Klein 2009).
     pub(crate) fn blend<T: Real>(
         &mut self,
         eta: f64,
@@ -63,7 +69,7 @@ impl Statistics {
         let mut gamma = expected.gamma.chunks_exact(row);
         for sentence in sentences {
             for (t, &word) in sentence.iter().enumerate() {
-                let gamma = gamma.next().expect("a row a token");
+                let gamma = gamma.next().expect("one row per token");
                 if t == 0 {
                     add_scaled(&mut self.start, gamma, share);
                 }
@@ -75,7 +81,7 @@ impl Statistics {
         }
     }
 
-    /// The share of tokens in each state: layers × states.
+    /// Share of tokens in each state: layers × states.
     pub(crate) fn occupancy(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.shape.row()];
         self.words.chunks_exact(self.shape.row()).for_each(|word| add_scaled(&mut sums, word, 1.0));
@@ -86,7 +92,7 @@ impl Statistics {
         sums
     }
 
-    /// π and A, with `prior` added to the counts of the whole text of so many tokens.
+    /// Estimates π and A, with pseudo-counts of `prior` added to the counts of a text of `n_tokens`.
     pub(crate) fn chains(&self, n_tokens: f64, prior: f64) -> (Vec<f64>, Vec<f64>) {
         let shares = |counts: &[f64]| -> Vec<f64> {
             let rows = counts.chunks_exact(self.shape.n_states);
@@ -101,7 +107,7 @@ impl Statistics {
     }
 }
 
-/// n(s) = Σ_t Π_m γ[t, m, s^m] over tokens that have a word.
+/// n(s) = Σ_t Π_m γ[t, m, s^m] over tokens that are not missing.
 fn emitting_states<T: Real>(shape: Shape, sentences: &[&[u32]], gamma: &[T]) -> Vec<f64> {
     let words: Vec<u32> = sentences.concat();
     let rows = gamma.chunks_exact(shape.row()).zip(&words);
@@ -117,14 +123,14 @@ fn emitting_states<T: Real>(shape: Shape, sentences: &[&[u32]], gamma: &[T]) -> 
     sums.iter().map(|sum| sum.wide()).collect()
 }
 
-/// For each row of layers × states the products over the layers of the first and of the second group; those of the
-/// first with a factor for each row.
+/// Products over the layers of the first and of the second group, for each row of layers × states. Those of the first
+/// group are scaled by a factor per row.
 pub(crate) fn group_products<T: Real>(
     shape: Shape,
     rows: &[&[T]],
     factors: Option<&[T]>,
 ) -> (Vec<T>, Vec<T>) {
-    /// Rows that a thread takes at a time.
+    /// Number of rows per task.
     const ROWS: usize = 64;
     let (n_rows, n_columns, k) = (shape.n_rows(), shape.n_columns(), shape.n_states);
     let mut first = vec![T::zero(); rows.len() * n_rows];

@@ -1,38 +1,45 @@
-//! The M-step for the scores of words.
+//! M-step of the emission scores: the objective, its gradient, and closed-form updates.
 //!
 //! The objective is concave in θ:
 //!
 //! ```text
-//! F(θ) = Σ N[Y,m,k] θ[Y,m,k] − normaliser      dF/dθ = N − W
+//! F(θ) = Σ N[Y,m,k] θ[Y,m,k] − normalizer      dF/dθ = N − W
 //! W[Y,m,k] = Σ_{s: s^m = k} G(s) exp(b_Y + Σ_l θ[Y,l,s^l])
 //! ```
 //!
 //! with G(s) = n(s)/Z(s) where the expectation of ln Z is exact, and Σ_t Π γ̃ / Z̄_t where it is bounded token by token.
-//! The layer update θ += ln(N/W) of one layer at a time maximises a minorant of F (ln Z ≤ ln Z₀ + Z/Z₀ − 1), so that F
-//! cannot fall; for a single layer it is the exact maximum.
+//! The update θ += ln(N/W) of one layer at a time maximizes a minorant of F (ln Z ≤ ln Z₀ + Z/Z₀ − 1), so that F never
+//! decreases. For a single layer it is the exact maximum.
 
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
+use crate::distribution::Distribution;
+use crate::emission::partition::{
+    BLOCK_WORDS, PartitionTable, Products, add_parts, partition, shard_words,
+};
 use crate::shape::Shape;
-use crate::statistics::Statistics;
-use crate::table::{BLOCK_WORDS, Products, Table, add_parts, partition, shard_words};
 use crate::tensor::keep_layer;
+<<<<<<< HEAD:crates/model-fhmm/src/emissions.rs
+=======
+use crate::train::normalizer::Normalizer;
+use crate::train::statistics::Statistics;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+>>>>>>> fhmm:crates/model-fhmm/src/train/score_update.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 
-/// The expected counts of words and states of a whole text, with pseudo-tokens.
+/// Expected counts of words and states of a whole text, with pseudo-tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WordCounts<'a> {
     pub(crate) statistics: &'a Statistics,
     pub(crate) n_tokens: f64,
     pub(crate) pseudo_tokens: f64,
-    /// How often pseudo-tokens are each word.
+    /// Distribution of the words of pseudo-tokens.
     pub(crate) unigrams: &'a [f64],
 }
 
 impl WordCounts<'_> {
-    /// N of a word in a layer.
+    /// N of a word in a state of a layer.
     #[inline(always)]
     pub(crate) fn of(&self, word: usize, layer: usize, state: usize) -> f64 {
         let shape = self.statistics.shape;
@@ -41,39 +48,49 @@ impl WordCounts<'_> {
         self.statistics.words[at] * self.n_tokens + pseudo
     }
 
-    /// How often a word is seen.
+    /// Count of a word.
     pub(crate) fn total(&self, word: usize) -> f64 {
         (0..self.statistics.shape.n_states).map(|state| self.of(word, 0, state)).sum()
     }
 }
 
-/// One pass of layer updates, raised to a power: 1, or less where the normaliser is that of a few tokens alone. Z of
-/// `table` is left as it was before the last layer's update. Returns whether no Z was lost to the range of the numbers.
+/// Updates all layers in turn: θ += power · ln(N/W). The power is 1, or less where the normalizer is estimated from one
+/// batch.
+///
+/// Z of `table` is left as it was before the last layer. Returns whether every Z was in the range of the precision.
 pub(crate) fn update_layers<T: Real>(
-    parameters: &mut Parameters<T>,
-    table: &mut Table<T>,
+    distribution: &mut Distribution<T>,
+    table: &mut PartitionTable<T>,
     counts: &WordCounts<'_>,
-    normaliser: &Normaliser<'_, T>,
+    normalizer: &Normalizer<'_, T>,
     power: f64,
 ) -> bool {
-    let shape = parameters.shape;
-    let mut is_sound = true;
+    let shape = distribution.shape;
+    let mut is_in_range = true;
     for layer in 0..shape.n_layers {
         if table.values.is_empty() {
-            let expected = normaliser.expected_over_words(shape, table, layer..layer + 1).1;
-            update_from(parameters, table, counts, &expected, layer, power);
+            let expected = normalizer.expected_over_words(shape, table, layer..layer + 1).1;
+            update_from(distribution, table, counts, &expected, LayerStep { layer, power });
         } else {
-            is_sound &= table.is_sound();
-            let ratios = normaliser.ratios(shape, &table.values);
-            let z = update_by_table(parameters, table, counts, &ratios, layer, power);
+            is_in_range &= table.is_in_range();
+            let ratios = normalizer.ratios(shape, &table.values);
+            let step = LayerStep { layer, power };
+            let z = update_by_table(distribution, table, counts, &ratios, step);
             table.values =
                 if layer + 1 < shape.n_layers { z } else { std::mem::take(&mut table.values) };
         }
     }
-    is_sound
+    is_in_range
 }
 
-/// θ and e^θ of one word in one layer.
+/// One layer of one pass of updates.
+#[derive(Clone, Copy, Debug)]
+struct LayerStep {
+    layer: usize,
+    power: f64,
+}
+
+/// Updates θ and e^θ of one word in one layer.
 #[inline(always)]
 fn update_word<T: Real>(
     theta: &mut [T],
@@ -84,28 +101,26 @@ fn update_word<T: Real>(
 ) {
     for (state, ((theta, exp), &expected)) in theta.iter_mut().zip(exps).zip(expected).enumerate() {
         let step = (T::of(count(state)) / expected).ln() * T::of(power);
-        // A word that is neither seen nor expected says nothing.
+        // 0/0: a word that is neither observed nor expected keeps its score.
         if !step.is_nan() {
-            *theta = Parameters::clamp(*theta + step);
+            *theta = Distribution::clamp(*theta + step);
             *exp = theta.exp_of();
         }
     }
 }
 
-/// Updates a layer, and returns Z after it, unless it is the last one. Words are shared out to threads in fixed
-/// shards.
+/// Updates a layer, and returns the new Z unless it is the last layer. Threads process fixed shards of words.
 fn update_by_table<T: Real>(
-    parameters: &mut Parameters<T>,
-    table: &mut Table<T>,
+    distribution: &mut Distribution<T>,
+    table: &mut PartitionTable<T>,
     counts: &WordCounts<'_>,
     ratios: &[T],
-    layer: usize,
-    power: f64,
+    step: LayerStep,
 ) -> Vec<T> {
-    let shape = parameters.shape;
+    let (shape, layer) = (distribution.shape, step.layer);
     let is_last = layer + 1 == shape.n_layers;
     let (row, shard) = (shape.row(), shard_words(shape.n_words));
-    let shards = parameters.theta.par_chunks_mut(shard * row);
+    let shards = distribution.theta.par_chunks_mut(shard * row);
     let shards =
         shards.zip(table.exps.par_chunks_mut(shard * row)).zip(table.base.par_chunks(shard));
     let parts: Vec<Vec<T>> = shards
@@ -119,7 +134,7 @@ fn update_by_table<T: Real>(
                 pass.products.fill(exps, base);
                 pass.multiply(layer);
                 let first_word = i * shard + block * BLOCK_WORDS;
-                pass.update_words(layer, theta, exps, base, counts, (first_word, power));
+                pass.update_words(step, first_word, theta, exps, base, counts);
                 if !is_last {
                     pass.products.refill(layer, exps, base);
                     pass.products.add_partition(&mut sums);
@@ -131,17 +146,16 @@ fn update_by_table<T: Real>(
     add_parts(parts)
 }
 
-/// Updates a layer from W of it: words × states.
+/// Updates a layer, given its W: words × states.
 fn update_from<T: Real>(
-    parameters: &mut Parameters<T>,
-    table: &mut Table<T>,
+    distribution: &mut Distribution<T>,
+    table: &mut PartitionTable<T>,
     counts: &WordCounts<'_>,
     expected: &[T],
-    layer: usize,
-    power: f64,
+    LayerStep { layer, power }: LayerStep,
 ) {
-    let shape = parameters.shape;
-    let words = parameters.theta.chunks_exact_mut(shape.row());
+    let shape = distribution.shape;
+    let words = distribution.theta.chunks_exact_mut(shape.row());
     let words = words.zip(table.exps.chunks_exact_mut(shape.row()));
     for (word, (theta, exps)) in words.enumerate() {
         let expected = &expected[word * shape.n_states..(word + 1) * shape.n_states];
@@ -151,13 +165,13 @@ fn update_from<T: Real>(
     }
 }
 
-/// What a thread needs to go through words.
+/// State of one thread in a pass over words.
 struct Pass<'a, T> {
     shape: Shape,
     /// G: joint states of the first group × those of the second.
     ratios: &'a [T],
     products: Products<T>,
-    /// Σ of G over the states of the other group: words × joint states of this one.
+    /// G summed over the other group: words × joint states of this group.
     rest: Vec<T>,
     scratch: Vec<T>,
     /// W of a word in a layer.
@@ -177,7 +191,7 @@ impl<'a, T: Real> Pass<'a, T> {
         }
     }
 
-    /// Sums over the states of the other group than that of `layer`, for the words that are filled in.
+    /// Sums G over the group that does not contain `layer`, for the current block of words.
     fn multiply(&mut self, layer: usize) {
         let (n_rows, n_columns) = (self.shape.n_rows(), self.shape.n_columns());
         let ratios = MatRef::from_row_major_slice(self.ratios, n_rows, n_columns);
@@ -191,17 +205,17 @@ impl<'a, T: Real> Pass<'a, T> {
         matmul(rest, Accum::Replace, left, right);
     }
 
-    /// Updates a layer of a block of words, the first of which is told.
+    /// Updates a layer of a block of words that starts at `first_word`.
     fn update_words(
         &mut self,
-        layer: usize,
+        step: LayerStep,
+        first_word: usize,
         theta: &mut [T],
         exps: &mut [T],
         base: &[T],
         counts: &WordCounts<'_>,
-        (first_word, power): (usize, f64),
     ) {
-        let row = self.shape.row();
+        let (row, LayerStep { layer, power }) = (self.shape.row(), step);
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
@@ -217,7 +231,7 @@ impl<'a, T: Real> Pass<'a, T> {
         );
     }
 
-    /// W of a word in a layer, after [`Pass::multiply`] for a layer of the same group.
+    /// Computes W of a word in a layer, after [`Pass::multiply`] for a layer of the same group.
     #[inline(always)]
     fn expect(&mut self, layer: usize, word: usize, exps: &[T], base: T) {
         let (shape, group) = (self.shape, self.shape.group(layer));
@@ -226,15 +240,19 @@ impl<'a, T: Real> Pass<'a, T> {
         let weights = &exps[shape.layers(group.clone())];
         let (at, k) = (layer - group.start, shape.n_states);
         keep_layer(rest, weights, k, at, &mut self.scratch[..2 * n], &mut self.out);
-        // The products of the first group have e^b in them already.
+        // The products of the first group already contain e^b.
         let base = if layer < shape.first().end { base } else { T::one() };
         let own = exps[shape.layer(layer)].iter();
         self.out.iter_mut().zip(own).for_each(|(out, &exp)| *out *= exp * base);
     }
 }
 
-/// W of all words, layers and states.
-pub(crate) fn expected_words<T: Real>(shape: Shape, table: &Table<T>, ratios: &[T]) -> Vec<T> {
+/// Computes W: words × layers × states.
+pub(crate) fn expected_words<T: Real>(
+    shape: Shape,
+    table: &PartitionTable<T>,
+    ratios: &[T],
+) -> Vec<T> {
     let (row, shard) = (shape.row(), shard_words(shape.n_words));
     let mut expected = vec![T::zero(); shape.n_words * row];
     let shards = expected.par_chunks_mut(shard * row);
@@ -260,41 +278,41 @@ pub(crate) fn expected_words<T: Real>(shape: Shape, table: &Table<T>, ratios: &[
     expected
 }
 
-/// Shifts θ so that Σ_Y e^{b_Y + θ[Y,m,k]} = 1 for every state, which changes no probability and keeps Z near one.
-/// `exps` is e^θ, `base` e^b.
-pub(crate) fn fix_gauge<T: Real>(parameters: &mut Parameters<T>, exps: &[T], base: &[T]) {
-    let row = parameters.shape.row();
+/// Shifts θ such that Σ_Y e^{b_Y + θ[Y,m,k]} = 1 for every state. This changes no probability and keeps Z near one.
+/// `exps` is e^θ, `base` is e^b.
+pub(crate) fn fix_gauge<T: Real>(distribution: &mut Distribution<T>, exps: &[T], base: &[T]) {
+    let row = distribution.shape.row();
     let mut sums = vec![0.0; row];
     for (exps, base) in exps.chunks_exact(row).zip(base) {
         let terms = exps.iter().map(|&exp| (exp * *base).wide());
         sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
     }
     let shifts: Vec<T> = sums.iter().map(|sum| T::of(sum.ln())).collect();
-    parameters.theta.par_chunks_exact_mut(row).for_each(|theta| {
+    distribution.theta.par_chunks_exact_mut(row).for_each(|theta| {
         theta.iter_mut().zip(&shifts).for_each(|(theta, &shift)| *theta -= shift);
     });
 }
 
 /// F(θ) and its gradient N − W: words × layers × states.
 pub(crate) fn objective<T: Real>(
-    parameters: &Parameters<T>,
-    table: &mut Table<T>,
+    distribution: &Distribution<T>,
+    table: &mut PartitionTable<T>,
     counts: &WordCounts<'_>,
-    normaliser: &Normaliser<'_, T>,
+    normalizer: &Normalizer<'_, T>,
 ) -> (f64, Vec<f64>) {
-    let shape = parameters.shape;
-    table.exps = crate::table::exponentials(&parameters.theta);
+    let shape = distribution.shape;
+    table.exps = crate::emission::partition::exponentials(&distribution.theta);
     let (value, expected) = if table.values.is_empty() {
-        normaliser.expected_over_words(shape, table, 0..shape.n_layers)
+        normalizer.expected_over_words(shape, table, 0..shape.n_layers)
     } else {
         table.values = partition(shape, &table.exps, &table.base);
-        let value = normaliser.value(shape, &table.values);
-        let ratios = normaliser.ratios(shape, &table.values);
+        let value = normalizer.value(shape, &table.values);
+        let ratios = normalizer.ratios(shape, &table.values);
         (value, expected_words(shape, table, &ratios))
     };
     let mut sum = 0.0;
     let mut gradient = Vec::with_capacity(expected.len());
-    for (at, (expected, theta)) in expected.iter().zip(&parameters.theta).enumerate() {
+    for (at, (expected, theta)) in expected.iter().zip(&distribution.theta).enumerate() {
         let (word, rest) = (at / shape.row(), at % shape.row());
         let count = counts.of(word, rest / shape.n_states, rest % shape.n_states);
         sum += count * theta.wide();

@@ -1,37 +1,38 @@
-//! The M-step against golden numbers and finite differences, and what EM promises.
+//! The M-step against golden numbers and finite differences, and properties of EM.
 
-use crate::emissions::{WordCounts, objective, update_layers};
-use crate::engine::{Engine, Expected};
-use crate::fit::{Task, fit, stop};
-use crate::lbfgs::{Search, maximize};
-use crate::m_step::Evidence;
-use crate::mean_field::Bound;
-use crate::mean_field::Stop;
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
+use crate::distribution::Distribution;
+use crate::emission::partition::PartitionTable;
+use crate::inference::convergence::Stop;
+use crate::inference::fixtures::{BOUNDS, SENTENCE, assert_near, golden, random, with_mean_field};
+use crate::inference::mean_field::Bound;
+use crate::inference::smoother::{Expected, Smoother};
 use crate::params::{FhmmParams, Inference, MStep};
-use crate::rows::Rows;
 use crate::shape::Shape;
-use crate::statistics::Statistics;
-use crate::table::Table;
-use crate::tests::{BOUNDS, SENTENCE, golden, random, with_mean_field};
+use crate::train::lbfgs::{Search, maximize};
+use crate::train::m_step::Evidence;
+use crate::train::normalizer::Normalizer;
+use crate::train::score_update::{WordCounts, objective, update_layers};
+use crate::train::statistics::Statistics;
+use crate::train::task::Task;
+use crate::train::trainer::fit;
+use crate::word_rows::WordRows;
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Rng, sample_index};
 use latens_model::{Params, unwatched};
 
 const TIGHT: Stop = Stop { sweeps: 200, gain: 1e-13, change: 0.0 };
 
-/// Counts, tokens and all of a made-up posterior.
-struct Made {
+/// Expected counts and tokens of a random posterior.
+struct RandomCounts {
     statistics: Statistics,
     rows: Vec<Vec<f64>>,
     unigrams: Vec<f64>,
 }
 
-impl Made {
-    fn new(shape: Shape, n: usize, seed: u64) -> Made {
+impl RandomCounts {
+    fn new(shape: Shape, n: usize, seed: u64) -> RandomCounts {
         let mut rng = Rng::new(seed);
-        let mut statistics = Statistics::new(shape, true);
+        let mut statistics = Statistics::new(shape, Inference::ExactMf);
         let words: Vec<u32> =
             (0..n).map(|_| (rng.uniform() * shape.n_words as f64) as u32).collect();
         let mut gamma: Vec<f64> = (0..n * shape.row()).map(|_| rng.uniform().powi(3)).collect();
@@ -47,7 +48,7 @@ impl Made {
         statistics.blend(1.0, &[&words], &expected);
         let rows = gamma.chunks_exact(shape.row()).map(<[f64]>::to_vec).collect();
         let unigrams = vec![1.0 / shape.n_words as f64; shape.n_words];
-        Made { statistics, rows, unigrams }
+        RandomCounts { statistics, rows, unigrams }
     }
 
     fn counts(&self) -> WordCounts<'_> {
@@ -56,18 +57,18 @@ impl Made {
         WordCounts { statistics, n_tokens, pseudo_tokens: 3.0, unigrams }
     }
 
-    fn normalisers(&self) -> [Normaliser<'_, f64>; 2] {
+    fn normalizers(&self) -> [Normalizer<'_, f64>; 2] {
         let n = self.rows.len() as f64;
         let each = 3.0 / self.statistics.emitting.len() as f64;
         let counts = self.statistics.emitting.iter().map(|count| count * n + each).collect();
         let rows: Vec<&[f64]> = self.rows.iter().map(Vec::as_slice).collect();
         let weights = vec![1.0 + 3.0 / n; rows.len()];
-        [Normaliser::Joint { counts }, Normaliser::Tokens { rows, weights }]
+        [Normalizer::Joint { counts }, Normalizer::Tokens { rows, weights }]
     }
 }
 
 #[test]
-fn the_objective_and_its_gradient_are_golden() {
+fn the_objective_and_its_gradient_agree_with_the_golden_numbers() {
     let objectives = [-7.6873740159, 7.2983281701, -7.4873773559];
     let gradients = [
         [
@@ -104,14 +105,14 @@ fn the_objective_and_its_gradient_are_golden() {
             ],
         ],
     ];
-    let parameters = golden();
+    let distribution = golden();
     for (i, bound) in BOUNDS.into_iter().enumerate() {
-        let (gamma, tilted) = with_mean_field(&parameters, bound, &[&SENTENCE], |field| {
+        let (gamma, tilted) = with_mean_field(&distribution, bound, &[&SENTENCE], |field| {
             field.sweep();
             (field.gamma.clone(), field.tilted.clone())
         });
         let expected = Expected { gamma, pairs: vec![0.0; 18], ..Expected::default() };
-        let mut statistics = Statistics::new(parameters.shape, true);
+        let mut statistics = Statistics::new(distribution.shape, Inference::ExactMf);
         statistics.blend(1.0, &[&SENTENCE], &expected);
         let counts = WordCounts {
             statistics: &statistics,
@@ -119,51 +120,51 @@ fn the_objective_and_its_gradient_are_golden() {
             pseudo_tokens: 0.0,
             unigrams: &[0.0; 6],
         };
-        let normaliser = match bound {
+        let normalizer = match bound {
             Bound::Exact => {
                 let counts = statistics.emitting.iter().map(|count| count * 5.0).collect();
-                Normaliser::Joint { counts }
+                Normalizer::Joint { counts }
             }
             _ => {
-                Normaliser::Tokens { rows: tilted.chunks_exact(6).collect(), weights: vec![1.0; 5] }
+                Normalizer::Tokens { rows: tilted.chunks_exact(6).collect(), weights: vec![1.0; 5] }
             }
         };
-        let mut table = Table::of(&parameters);
-        let (value, gradient) = objective(&parameters, &mut table, &counts, &normaliser);
+        let mut table = PartitionTable::of(&distribution);
+        let (value, gradient) = objective(&distribution, &mut table, &counts, &normalizer);
         assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
-        crate::tests::assert_near(&gradient[..6], &gradients[i][0]);
-        crate::tests::assert_near(&gradient[24..30], &gradients[i][1]);
+        assert_near(&gradient[..6], &gradients[i][0]);
+        assert_near(&gradient[24..30], &gradients[i][1]);
         if bound != Bound::Exact {
             table.values.clear();
-            let (value, over_words) = objective(&parameters, &mut table, &counts, &normaliser);
+            let (value, over_words) = objective(&distribution, &mut table, &counts, &normalizer);
             assert!((value - objectives[i]).abs() < 1e-9, "{bound:?} {value}");
-            crate::tests::assert_near(&over_words, &gradient);
+            assert_near(&over_words, &gradient);
         }
     }
 }
 
 #[test]
-fn the_gradient_is_that_of_finite_differences() {
+fn the_gradient_agrees_with_finite_differences() {
     for n_layers in [1, 2, 3, 5] {
         let shape = Shape { n_layers, n_states: 2, n_words: 5 };
-        let (made, mut parameters) = (Made::new(shape, 40, 1), random(shape, 1.0, 2));
+        let (made, mut distribution) = (RandomCounts::new(shape, 40, 1), random(shape, 1.0, 2));
         let counts = made.counts();
-        for normaliser in made.normalisers() {
+        for normalizer in made.normalizers() {
             for has_table in [true, false] {
-                if !has_table && matches!(normaliser, Normaliser::Joint { .. }) {
+                if !has_table && matches!(normalizer, Normalizer::Joint { .. }) {
                     continue;
                 }
-                let mut table = Table::of(&parameters);
+                let mut table = PartitionTable::of(&distribution);
                 if !has_table {
                     table.values.clear();
                 }
-                let (_, gradient) = objective(&parameters, &mut table, &counts, &normaliser);
+                let (_, gradient) = objective(&distribution, &mut table, &counts, &normalizer);
                 for at in (0..gradient.len()).step_by(7) {
-                    let (theta, h) = (parameters.theta[at], 1e-5);
+                    let (theta, h) = (distribution.theta[at], 1e-5);
                     let mut value = |theta: f64| {
-                        let before = std::mem::replace(&mut parameters.theta[at], theta);
-                        let (value, _) = objective(&parameters, &mut table, &counts, &normaliser);
-                        parameters.theta[at] = before;
+                        let before = std::mem::replace(&mut distribution.theta[at], theta);
+                        let (value, _) = objective(&distribution, &mut table, &counts, &normalizer);
+                        distribution.theta[at] = before;
                         value
                     };
                     let slope = (value(theta + h) - value(theta - h)) / (2.0 * h);
@@ -175,37 +176,37 @@ fn the_gradient_is_that_of_finite_differences() {
 }
 
 #[test]
-fn layer_updates_never_lower_the_objective_and_end_where_l_bfgs_does() {
+fn layer_updates_never_decrease_the_objective_and_converge_to_the_optimum_of_lbfgs() {
     let shape = Shape { n_layers: 3, n_states: 3, n_words: 40 };
-    let (made, first) = (Made::new(shape, 500, 3), random(shape, 1.0, 4));
+    let (made, first) = (RandomCounts::new(shape, 500, 3), random(shape, 1.0, 4));
     let counts = made.counts();
-    for normaliser in made.normalisers() {
-        let value = |parameters: &Parameters<f64>| {
-            objective(parameters, &mut Table::of(parameters), &counts, &normaliser).0
+    for normalizer in made.normalizers() {
+        let value = |distribution: &Distribution<f64>| {
+            objective(distribution, &mut PartitionTable::of(distribution), &counts, &normalizer).0
         };
-        let mut parameters = first.clone();
-        let mut last = value(&parameters);
+        let mut distribution = first.clone();
+        let mut last = value(&distribution);
         for _ in 0..300 {
-            let mut table = Table::of(&parameters);
-            assert!(update_layers(&mut parameters, &mut table, &counts, &normaliser, 1.0));
-            let now = value(&parameters);
+            let mut table = PartitionTable::of(&distribution);
+            assert!(update_layers(&mut distribution, &mut table, &counts, &normalizer, 1.0));
+            let now = value(&distribution);
             assert!(now >= last - 1e-9 * last.abs(), "{last} {now}");
             last = now;
         }
         let mut searched = first.clone();
         let search = Search { iterations: 1000, tau: f64::INFINITY };
-        maximize(&mut searched, &mut Table::of(&first), &counts, &normaliser, search);
+        maximize(&mut searched, &mut PartitionTable::of(&first), &counts, &normalizer, search);
         let by_search = value(&searched);
         assert!((by_search - last).abs() < 1e-4 * last.abs(), "{by_search} {last}");
         assert!(last >= by_search - 1e-6 * last.abs(), "{by_search} {last}");
     }
 }
 
-/// Sentences drawn from a model of three layers with sharp emissions and layers that rarely change their state.
+/// Sentences sampled from a model of three layers with sharp emissions and rare state changes.
 fn text(n_sentences: usize, seed: u64) -> Vec<Vec<u32>> {
     let shape = Shape { n_layers: 3, n_states: 3, n_words: 60 };
-    let mut parameters = random(shape, 1.5, 77);
-    for row in parameters.transition.chunks_exact_mut(9) {
+    let mut distribution = random(shape, 1.5, 77);
+    for row in distribution.transition.chunks_exact_mut(9) {
         for i in 0..3 {
             row[i * 3..(i + 1) * 3].fill(0.1);
             row[i * 3 + i] = 0.8;
@@ -214,18 +215,18 @@ fn text(n_sentences: usize, seed: u64) -> Vec<Vec<u32>> {
     let mut rng = Rng::new(seed);
     let mut sentence = || {
         let mut states: Vec<usize> =
-            (0..3).map(|m| sample_index(&parameters.start[m * 3..m * 3 + 3], &mut rng)).collect();
+            (0..3).map(|m| sample_index(&distribution.start[m * 3..m * 3 + 3], &mut rng)).collect();
         (0..15)
             .map(|t| {
                 for (m, state) in states.iter_mut().enumerate().filter(|_| t > 0) {
                     let row = (m * 3 + *state) * 3;
-                    *state = sample_index(&parameters.transition[row..row + 3], &mut rng);
+                    *state = sample_index(&distribution.transition[row..row + 3], &mut rng);
                 }
                 let score = |y: usize| -> f64 {
-                    (0..3).map(|m| parameters.scores(y)[m * 3 + states[m]]).sum::<f64>()
+                    (0..3).map(|m| distribution.scores(y)[m * 3 + states[m]]).sum::<f64>()
                 };
                 let weights: Vec<f64> =
-                    (0..60).map(|y| (parameters.base[y] + score(y)).exp()).collect();
+                    (0..60).map(|y| (distribution.base[y] + score(y)).exp()).collect();
                 sample_index(&weights, &mut rng) as u32
             })
             .collect()
@@ -233,27 +234,26 @@ fn text(n_sentences: usize, seed: u64) -> Vec<Vec<u32>> {
     (0..n_sentences).map(|_| sentence()).collect()
 }
 
-/// EM over all sentences at once; returns the bound of every iteration and the last model.
+/// Batch EM. Returns the bound of every iteration and the last model.
 fn full_em(
     sentences: &[&[u32]],
     params: &FhmmParams,
     n_iterations: usize,
     seed: u64,
-) -> (Vec<f64>, Engine<f64>) {
+) -> (Vec<f64>, Smoother<f64>) {
     let shape = Shape { n_layers: params.n_layers, n_states: params.n_states, n_words: 60 };
     let mut unigrams = vec![0.0; 60];
     sentences.iter().copied().flatten().for_each(|&word| unigrams[word as usize] += 1.0);
     let n_tokens: f64 = unigrams.iter().sum();
     unigrams.iter_mut().for_each(|count| *count = (*count + 0.5) / (n_tokens + 30.0));
     let base: Vec<f64> = unigrams.iter().map(|p| p.ln()).collect();
-    let first = Parameters::random(shape, &base, &mut Rng::new(seed));
+    let first = Distribution::random(shape, &base, &mut Rng::new(seed));
     let inference = params.chosen_inference();
-    let mut engine = Engine::new(first, inference);
-    let has_table = matches!(inference, Inference::ExactMf | Inference::Exact);
-    let mut statistics = Statistics::new(shape, has_table);
+    let mut smoother = Smoother::new(first, inference);
+    let mut statistics = Statistics::new(shape, inference);
     let mut bounds = vec![];
     for _ in 0..n_iterations {
-        let expected = engine.expect(sentences, TIGHT);
+        let expected = smoother.expect(sentences, TIGHT);
         bounds.push(expected.bound / n_tokens);
         statistics.blend(1.0, sentences, &expected);
         let evidence = Evidence {
@@ -265,13 +265,13 @@ fn full_em(
             expected: &expected,
             eta: 1.0,
         };
-        engine = Engine::new(evidence.maximize(&engine), inference);
+        smoother = Smoother::new(evidence.maximize(&smoother), inference);
     }
-    (bounds, engine)
+    (bounds, smoother)
 }
 
 #[test]
-fn em_raises_the_bound_with_every_kind_of_inference() {
+fn em_increases_the_bound_with_every_kind_of_inference() {
     let sentences = text(60, 1);
     let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
     for inference in [Inference::ExactMf, Inference::Tilted, Inference::Jensen, Inference::Exact] {
@@ -288,7 +288,7 @@ fn em_raises_the_bound_with_every_kind_of_inference() {
             };
             let (bounds, _) = full_em(&sentences, &params, 12, 1);
             for pair in bounds.windows(2) {
-                // Mean field may end at another optimum than before; that is rare, and so it is here.
+                // Mean field may converge to a different local optimum; here it never does.
                 assert!(pair[1] >= pair[0] - 1e-6, "{inference:?} {m_step:?} {bounds:?}");
             }
             assert!(bounds[11] > bounds[0] + 0.02, "{inference:?} {m_step:?} {bounds:?}");
@@ -297,7 +297,7 @@ fn em_raises_the_bound_with_every_kind_of_inference() {
 }
 
 #[test]
-fn a_factorial_model_fits_factorial_text_better_than_a_model_of_one_layer() {
+fn a_factorial_model_fits_factorial_text_better_than_a_single_layer() {
     let (train, held_out) = (text(300, 1), text(100, 2));
     let train: Vec<&[u32]> = train.iter().map(Vec::as_slice).collect();
     let held_out: Vec<&[u32]> = held_out.iter().map(Vec::as_slice).collect();
@@ -310,8 +310,8 @@ fn a_factorial_model_fits_factorial_text_better_than_a_model_of_one_layer() {
             ..FhmmParams::default()
         };
         let bound = |seed| {
-            let (_, engine) = full_em(&train, &params, 25, seed);
-            engine.bounds(&held_out, TIGHT) / 1500.0
+            let (_, smoother) = full_em(&train, &params, 25, seed);
+            smoother.bounds(&held_out, TIGHT) / 1500.0
         };
         (1..=3).map(bound).fold(f64::NEG_INFINITY, f64::max)
     };
@@ -320,13 +320,13 @@ fn a_factorial_model_fits_factorial_text_better_than_a_model_of_one_layer() {
     assert!(factorial > flat + 0.002, "{factorial} {flat}");
 }
 
-/// With one batch of all sentences the first step is that of EM over the whole text.
+/// With one batch of all sentences, the first step is an iteration of batch EM.
 #[test]
 fn an_epoch_of_one_batch_is_an_iteration_of_em() {
     let sentences = text(40, 3);
     let words =
         |sentence: &Vec<u32>| -> Vec<WordId> { sentence.iter().map(|&y| WordId(y)).collect() };
-    // Each sentence gets its `<eos>`, which is word 1 here.
+    // `from_words` appends `<eos>`, which is word 1 here.
     let train = Sentences::from_words(sentences.iter().map(words));
     let n_tokens = train.n_tokens() as f64;
     let mut unigrams = vec![0.5; 60];
@@ -343,7 +343,7 @@ fn an_epoch_of_one_batch_is_an_iteration_of_em() {
             ..FhmmParams::default()
         };
         let params = params.validate().unwrap();
-        let rows = Rows { of_word: (0..60).collect(), signatures: vec![], n_rows: 60 };
+        let rows = WordRows { of_word: (0..60).collect(), signatures: vec![], n_rows: 60 };
         let task = Task {
             params: &params,
             shape: Shape { n_layers: 2, n_states: 3, n_words: 60 },
@@ -356,12 +356,12 @@ fn an_epoch_of_one_batch_is_an_iteration_of_em() {
             kind: "fhmm",
         };
         let fitted = fit(&task, None, &mut unwatched).unwrap();
-        let first = fit_nothing(&task);
+        let first = initial_model(&task);
         let sentences: Vec<Vec<u32>> =
             train.iter().map(|sentence| sentence.iter().map(|word| word.0).collect()).collect();
         let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
-        let expected = first.expect(&sentences, stop(params.sweeps));
-        let mut statistics = Statistics::new(task.shape, inference == Inference::ExactMf);
+        let expected = first.expect(&sentences, Stop::after(params.sweeps));
+        let mut statistics = Statistics::new(task.shape, inference);
         statistics.blend(1.0, &sentences, &expected);
         let evidence = Evidence {
             params: &params,
@@ -373,19 +373,22 @@ fn an_epoch_of_one_batch_is_an_iteration_of_em() {
             eta: 1.0,
         };
         let by_hand = evidence.maximize(&first);
-        let (theta, moved) = (&fitted.engine.parameters().theta, &first.parameters().theta);
+        let (theta, moved) = (&fitted.smoother.distribution().theta, &first.distribution().theta);
         assert_eq!(theta, &by_hand.theta, "{inference:?}");
-        assert_eq!(fitted.engine.parameters().transition, by_hand.transition, "{inference:?}");
-        assert!(theta.iter().zip(moved).any(|(a, b)| (a - b).abs() > 0.1), "it has learned");
+        assert_eq!(fitted.smoother.distribution().transition, by_hand.transition, "{inference:?}");
+        assert!(
+            theta.iter().zip(moved).any(|(a, b)| (a - b).abs() > 0.1),
+            "the scores have changed"
+        );
     }
 }
 
-/// The first model of a task: no epochs are learned.
-fn fit_nothing(task: &Task<'_>) -> Engine<f32> {
+/// The initial model of a task, by training for no epochs.
+fn initial_model(task: &Task<'_>) -> Smoother<f32> {
     let params = FhmmParams { epochs: 0, ..(**task.params).clone() }.validate().unwrap();
     let (unigrams, base) = (task.unigrams.clone(), task.base.clone());
     let Task { shape, rows, train, valid, fingerprint, kind, .. } = *task;
     let none =
         Task { params: &params, shape, rows, unigrams, base, train, valid, fingerprint, kind };
-    fit(&none, None, &mut unwatched).unwrap().engine
+    fit(&none, None, &mut unwatched).unwrap().smoother
 }

@@ -1,43 +1,44 @@
-//! The M-step for the scores of words by L-BFGS, as the paper has it.
+//! M-step of the emission scores by L-BFGS, as in Nepal and Yates (2013).
 
-use crate::emissions::{WordCounts, objective};
-use crate::normaliser::Normaliser;
-use crate::parameters::Parameters;
-use crate::table::Table;
+use crate::distribution::Distribution;
+use crate::emission::partition::PartitionTable;
+use crate::train::normalizer::Normalizer;
+use crate::train::score_update::{WordCounts, objective};
 use latens_math::Real;
 use latens_math::lbfgs::{Lbfgs, LbfgsParams, Outcome};
 
-/// How far a search may go.
+/// Limits of the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
+    /// Maximum number of iterations.
     pub(crate) iterations: usize,
-    /// The distance from the first θ costs |x − x₀|² / (2 τ); nothing if it is infinite. Where the normaliser is that
-    /// of a few tokens and the counts are those of many, the two disagree, and the maximum would be no good.
+    /// τ of the proximal term |x − x₀|² / (2 τ); infinity disables it. It is needed where the normalizer is estimated
+    /// from one batch and the counts from many: they disagree, and the unregularized maximum is useless.
     pub(crate) tau: f64,
 }
 
-/// Maximises F(θ).
+/// Maximizes F(θ).
 ///
-/// The search is for x = θ √(count of the word / K): second derivatives of F by θ span the range of word counts, by x
-/// they do not.
+/// The variable is x = θ √(count of the word / K), as a preconditioner: second derivatives of F by θ scale with the
+/// word counts, those by x do not.
 pub(crate) fn maximize<T: Real>(
-    parameters: &mut Parameters<T>,
-    table: &mut Table<T>,
+    distribution: &mut Distribution<T>,
+    table: &mut PartitionTable<T>,
     counts: &WordCounts<'_>,
-    normaliser: &Normaliser<'_, T>,
+    normalizer: &Normalizer<'_, T>,
     search: Search,
 ) {
-    let shape = parameters.shape;
+    let shape = distribution.shape;
     let scale = |word| (counts.total(word).max(1e-3) / shape.n_states as f64).sqrt();
     let scales: Vec<f64> = (0..shape.n_words).map(scale).collect();
     let scale_of = |at: usize| scales[at / shape.row()];
     let start: Vec<f64> =
-        parameters.theta.iter().enumerate().map(|(at, t)| t.wide() * scale_of(at)).collect();
+        distribution.theta.iter().enumerate().map(|(at, t)| t.wide() * scale_of(at)).collect();
     let mut function = |x: &[f64], gradient: &mut [f64]| -> f64 {
-        for (at, (theta, x)) in parameters.theta.iter_mut().zip(x).enumerate() {
-            *theta = Parameters::clamp(T::of(x / scale_of(at)));
+        for (at, (theta, x)) in distribution.theta.iter_mut().zip(x).enumerate() {
+            *theta = Distribution::clamp(T::of(x / scale_of(at)));
         }
-        let (value, by_theta) = objective(parameters, table, counts, normaliser);
+        let (value, by_theta) = objective(distribution, table, counts, normalizer);
         let mut distance = 0.0;
         for (at, (gradient, by_theta)) in gradient.iter_mut().zip(by_theta).enumerate() {
             let step = x[at] - start[at];

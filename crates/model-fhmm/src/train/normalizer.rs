@@ -1,39 +1,46 @@
-//! The expected logarithm of Z over a text, or a bound of it.
+//! Expected log-normalizer of a text, or a bound on it.
 
-use crate::coupling::WordCoupling;
+use crate::emission::coupling::WordCoupling;
+use crate::emission::partition::PartitionTable;
 use crate::shape::Shape;
+<<<<<<< HEAD:crates/model-fhmm/src/normaliser.rs
 use crate::statistics::{CHUNK_TOKENS, group_products};
 use crate::table::Table;
+=======
+use crate::train::statistics::{CHUNK_TOKENS, group_products};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+>>>>>>> fhmm:crates/model-fhmm/src/train/normalizer.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, matmul};
 use latens_nn::multiply;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the M-step subtracts.
-pub(crate) enum Normaliser<'a, T> {
+/// The term of the M-step objective that depends on Z.
+pub(crate) enum Normalizer<'a, T> {
     /// Σ_s n(s) ln Z(s).
     Joint {
-        /// n, pseudo-tokens included.
+        /// n(s), including pseudo-tokens.
         counts: Vec<f64>,
     },
-    /// Σ_t weight ln Σ_s Π γ̃ Z(s), over the tokens of a batch and one that stands for all pseudo-tokens.
+    /// Σ_t weight ln Σ_s Π γ̃ Z(s) over the tokens of a batch and one token that represents all pseudo-tokens.
     Tokens {
         /// γ̃ of each token: layers × states.
         rows: Vec<&'a [T]>,
-        /// How many tokens of the text each stands for.
+        /// Number of tokens of the text that each represents.
         weights: Vec<f64>,
     },
 }
 
-impl<T: Real> Normaliser<'_, T> {
-    /// Its value, if Z is known.
+impl<T: Real> Normalizer<'_, T> {
+    /// Value for a given Z.
     pub(crate) fn value(&self, shape: Shape, z: &[T]) -> f64 {
         match self {
-            Normaliser::Joint { counts } => {
+            Normalizer::Joint { counts } => {
                 counts.iter().zip(z).map(|(count, z)| count * z.wide().ln()).sum()
             }
-            Normaliser::Tokens { rows, weights } => {
+            Normalizer::Tokens { rows, weights } => {
                 let chunks = rows.chunks(CHUNK_TOKENS).zip(weights.chunks(CHUNK_TOKENS));
                 let value = |(rows, weights): (&[&[T]], &[f64])| -> f64 {
                     let means = means(shape, rows, z);
@@ -44,14 +51,14 @@ impl<T: Real> Normaliser<'_, T> {
         }
     }
 
-    /// G(s): its derivative by Z(s).
+    /// G(s), the derivative with respect to Z(s).
     pub(crate) fn ratios(&self, shape: Shape, z: &[T]) -> Vec<T> {
         match self {
-            Normaliser::Joint { counts } => {
+            Normalizer::Joint { counts } => {
                 let pairs = counts.iter().zip(z);
                 pairs.map(|(count, z)| T::of(count / z.wide())).collect()
             }
-            Normaliser::Tokens { rows, weights } => {
+            Normalizer::Tokens { rows, weights } => {
                 let mut sums = vec![T::zero(); shape.n_joint()];
                 let chunks = rows.chunks(CHUNK_TOKENS).zip(weights.chunks(CHUNK_TOKENS));
                 for (rows, weights) in chunks {
@@ -74,21 +81,21 @@ impl<T: Real> Normaliser<'_, T> {
         }
     }
 
-    /// Its value and W of some layers (words × those layers × states), by sums over all words for every token: there
-    /// is no table of so many joint states.
+    /// Value, and W of some layers: words × those layers × states. Sums over all words for every token, where there are
+    /// too many joint states for a table.
     ///
     /// # Panics
-    /// If it is a sum over joint states.
+    /// For [`Normalizer::Joint`].
     pub(crate) fn expected_over_words(
         &self,
         shape: Shape,
-        table: &Table<T>,
+        table: &PartitionTable<T>,
         layers: Range<usize>,
     ) -> (f64, Vec<T>) {
-        /// Sums are made of so many parts, whatever the number of threads.
+        /// Number of partial sums. It is fixed, so that results do not depend on the number of threads.
         const PARTS: usize = 8;
-        let Normaliser::Tokens { rows, weights } = self else {
-            panic!("joint states are counted only if there is a table of them");
+        let Normalizer::Tokens { rows, weights } = self else {
+            panic!("counts of joint states need a table of Z");
         };
         let n = rows.len().div_ceil(PARTS).max(1);
         let parts = rows.par_chunks(n).zip(weights.par_chunks(n));
@@ -96,7 +103,9 @@ impl<T: Real> Normaliser<'_, T> {
             .map(|(rows, weights)| over_words(shape, table, layers.clone(), rows, weights))
             .collect();
         let value = parts.iter().map(|(value, _)| value).sum();
-        let sums = crate::table::add_parts(parts.into_iter().map(|(_, sums)| sums).collect());
+        let sums = crate::emission::partition::add_parts(
+            parts.into_iter().map(|(_, sums)| sums).collect(),
+        );
         (value, sums)
     }
 }
@@ -115,12 +124,12 @@ fn means<T: Real>(shape: Shape, rows: &[&[T]], z: &[T]) -> Vec<f64> {
 
 fn over_words<T: Real>(
     shape: Shape,
-    table: &Table<T>,
+    table: &PartitionTable<T>,
     layers: Range<usize>,
     rows: &[&[T]],
     weights: &[f64],
 ) -> (f64, Vec<T>) {
-    /// Tokens that are worked on together.
+    /// Number of tokens per block.
     const TOKENS: usize = 32;
     let Shape { n_states: k, n_words, .. } = shape;
     let (mut value, mut sums) = (0.0, vec![T::zero(); n_words * layers.len() * k]);

@@ -1,23 +1,24 @@
-//! Which words the model tells apart: frequent ones by themselves, the others by how they look.
+//! Words that the model distinguishes: frequent words individually, rare ones by their signature.
 
-use crate::mean_field::MISSING;
 use crate::params::Unknown;
 use latens_corpus::{Vocab, WordId};
 
-/// The row of scores of each word.
+/// Row of a word that no state emits: such a token does not inform about its states.
+pub(crate) const MISSING: u32 = u32::MAX;
+
+/// Row of scores of each word.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rows {
-    /// The row of each word of the vocabulary; [`MISSING`] if it has none.
+pub(crate) struct WordRows {
+    /// Row of each word of the vocabulary, or [`MISSING`].
     pub(crate) of_word: Vec<u32>,
-    /// The signatures that have a row, in order; their rows come last.
+    /// Sorted signatures that have a row. Their rows come last.
     pub(crate) signatures: Vec<String>,
     pub(crate) n_rows: usize,
 }
 
-impl Rows {
-    /// Words with at least `min_count` counts have a row of their own, and so have those signatures that others among
-    /// them share.
-    pub(crate) fn new(vocab: &Vocab, counts: &[u64], min_count: u64, unknown: Unknown) -> Rows {
+impl WordRows {
+    /// Assigns a row to every word with at least `min_count` occurrences, and rows for rarer words as `unknown` says.
+    pub(crate) fn new(vocab: &Vocab, counts: &[u64], min_count: u64, unknown: Unknown) -> WordRows {
         let is_unk = |word: usize| word == WordId::UNK.index();
         let is_own = |word: usize| match word {
             word if word == WordId::EOS.index() => counts[word] > 0,
@@ -30,7 +31,7 @@ impl Rows {
             of_word[word] = n_rows;
             n_rows += 1;
         }
-        let mut rows = Rows { of_word, signatures: vec![], n_rows: n_rows as usize };
+        let mut rows = WordRows { of_word, signatures: vec![], n_rows: n_rows as usize };
         let rare: Vec<usize> =
             (0..vocab.len()).filter(|&word| !is_own(word) && !is_unk(word)).collect();
         match unknown {
@@ -41,7 +42,7 @@ impl Rows {
         rows
     }
 
-    /// All rare words are the unknown word.
+    /// Gives all rare words the row of `<unk>`.
     fn share_one(&mut self, rare: &[usize], counts: &[u64]) {
         let unk = WordId::UNK.index();
         if self.of_word[unk] == MISSING && rare.iter().any(|&word| counts[word] > 0) {
@@ -51,6 +52,7 @@ impl Rows {
         rare.iter().for_each(|&word| self.of_word[word] = self.of_word[unk]);
     }
 
+    /// Gives rare words with the same signature a common row.
     fn share_signatures(&mut self, vocab: &Vocab, rare: &[usize], counts: &[u64]) {
         let signature_of = |word: usize| signature(vocab.word(WordId::from(word)));
         let seen = rare.iter().filter(|&&word| counts[word] > 0);
@@ -67,7 +69,7 @@ impl Rows {
         }
     }
 
-    /// The row of a word, or of a word beyond the vocabulary that [`Rows::id_of_unseen`] gave.
+    /// Row of a word, including ids beyond the vocabulary from [`WordRows::id_of_unseen`].
     pub(crate) fn row(&self, word: WordId) -> u32 {
         let first = self.n_rows - self.signatures.len();
         match self.of_word.get(word.index()) {
@@ -76,8 +78,26 @@ impl Rows {
         }
     }
 
-    /// A word that is not in the vocabulary: an id beyond it that stands for its signature, if some rare word of the
-    /// training text had the same one.
+    /// Words of the vocabulary with a row of their own, and their rows.
+    pub(crate) fn own_words(&self) -> impl Iterator<Item = (WordId, usize)> {
+        let n_own = (self.n_rows - self.signatures.len()) as u32;
+        let unknown = WordId::UNK.index();
+        let is_own = move |&(word, row): &(usize, u32)| {
+            row < n_own && (word == unknown || row != self.of_word[unknown])
+        };
+        let rows = self.of_word.iter().copied().enumerate().filter(is_own);
+        rows.map(|(word, row)| (WordId::from(word), row as usize))
+    }
+
+    /// The word of each row; `<unk>` for rows that several words share.
+    pub(crate) fn words_of_rows(&self) -> Vec<WordId> {
+        let mut words = vec![WordId::UNK; self.n_rows];
+        self.own_words().for_each(|(word, row)| words[row] = word);
+        words
+    }
+
+    /// Id of a word that is not in the vocabulary: an id beyond the vocabulary that stands for its signature, or `<unk>`
+    /// if no rare word of the training text has that signature.
     pub(crate) fn id_of_unseen(&self, word: &str) -> WordId {
         match self.signatures.binary_search(&signature(word)) {
             Ok(i) => WordId::from(self.of_word.len() + i),
@@ -86,11 +106,11 @@ impl Rows {
     }
 }
 
-/// Endings that say something of a word's part of speech.
+/// Suffixes that indicate the part of speech.
 const ENDINGS: [&str; 12] =
     ["ology", "tion", "ness", "ment", "able", "ing", "ion", "ity", "ed", "ly", "al", "s"];
 
-/// How a word looks: capitals, digits, hyphens, and its ending.
+/// Signature of a word: capitalization, digits, hyphens, and suffix.
 pub(crate) fn signature(word: &str) -> String {
     let letters = || word.chars().filter(|c| c.is_alphabetic());
     let case = match word.chars().next() {

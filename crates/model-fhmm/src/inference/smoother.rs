@@ -1,91 +1,92 @@
-//! Inference over batches of sentences: parameters in, posteriors and expected counts out.
+//! Posteriors and expected counts of batches of sentences, with any kind of inference.
 
-use crate::chain::{ChainScratch, Column, LayerChain};
-use crate::coupling::{Coupling, TableCoupling, WordCoupling};
-use crate::joint::Joint;
-use crate::mean_field::{Bound, Found, MeanField, Start, Stop, chains};
-use crate::parameters::Parameters;
+use crate::distribution::Distribution;
+use crate::emission::coupling::{Coupling, TableCoupling, WordCoupling};
+use crate::emission::partition::{PartitionTable, exponentials};
+use crate::inference::convergence::{SentenceResult, Stop};
+use crate::inference::joint_chain::JointChain;
+use crate::inference::layer_chain::{ChainScratch, Column, LayerChain};
+use crate::inference::mean_field::{Bound, MeanField, Start, chains, offsets};
 use crate::params::Inference;
-use crate::table::{Table, exponentials};
 use latens_math::Real;
 use rayon::prelude::*;
 
-/// Tokens that are worked on together by one thread: enough for products of matrices, few enough for the cache.
+/// Tokens per block, which one thread processes: enough for matrix products, few enough for the CPU cache.
 const BLOCK_TOKENS: usize = 256;
-/// The same where sums go over all words.
+/// Tokens per block where sums run over all words.
 const BLOCK_TOKENS_OVER_WORDS: usize = 32;
 
-/// Parameters with all that inference derives from them.
+/// A distribution with the tables that inference derives from it.
 #[derive(Debug)]
-pub(crate) struct Engine<T> {
-    parameters: Parameters<T>,
+pub(crate) struct Smoother<T> {
+    distribution: Distribution<T>,
     inference: Inference,
     chains: Vec<LayerChain<T>>,
     /// e^θ, e^b and, unless there are too many joint states, Z.
-    table: Table<T>,
-    /// What the layers are coupled by: ln Z or Z; empty if it goes over words.
+    table: PartitionTable<T>,
+    /// Coupling of the layers: ln Z or Z, or empty if sums run over words.
     coupling: Vec<T>,
 }
 
-/// What a batch of sentences is expected to have done.
+/// Posterior and expected counts of a batch of sentences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected<T> {
-    /// The bound of the log-likelihood.
+    /// Bound on the log-likelihood.
     pub(crate) bound: f64,
-    /// Sweeps times tokens.
+    /// Sum of sweeps × tokens over sentences.
     pub(crate) token_sweeps: u64,
     /// q(s_t^m = k): tokens × layers × states.
     pub(crate) gamma: Vec<T>,
-    /// The same times the weights of the tilted bound.
+    /// γ times the weights of the tilted bound, or empty.
     pub(crate) tilted: Vec<T>,
-    /// layers × states × states.
+    /// Expected transitions: layers × states × states.
     pub(crate) pairs: Vec<f64>,
-    /// How often each joint state emits a word, where inference is joint.
+    /// Expected number of emissions of each joint state; empty unless inference is exact.
     pub(crate) emitting: Vec<f64>,
 }
 
-impl<T: Real> Engine<T> {
-    /// `inference` is never [`Inference::Auto`].
-    pub(crate) fn new(parameters: Parameters<T>, inference: Inference) -> Engine<T> {
-        let table = match fits_table(&parameters, inference) {
-            true => Table::of(&parameters),
-            false => Table {
-                exps: exponentials(&parameters.theta),
-                base: exponentials(&parameters.base),
+impl<T: Real> Smoother<T> {
+    /// Derives the tables; `inference` must not be [`Inference::Auto`].
+    pub(crate) fn new(distribution: Distribution<T>, inference: Inference) -> Smoother<T> {
+        let table = match fits_table(&distribution, inference) {
+            true => PartitionTable::of(&distribution),
+            false => PartitionTable {
+                exps: exponentials(&distribution.theta),
+                base: exponentials(&distribution.base),
                 values: vec![],
             },
         };
-        Engine::with_table(parameters, inference, table)
+        Smoother::with_table(distribution, inference, table)
     }
 
-    /// The same with a table that is known.
+    /// Like [`Smoother::new`], with a known table.
     pub(crate) fn with_table(
-        parameters: Parameters<T>,
+        distribution: Distribution<T>,
         inference: Inference,
-        mut table: Table<T>,
-    ) -> Engine<T> {
-        if !table.values.is_empty() && !table.is_sound() {
-            // Single precision is too small for these products; their sums are not.
-            let wide = Table::of(&parameters.cast::<f64>());
+        mut table: PartitionTable<T>,
+    ) -> Smoother<T> {
+        if !table.values.is_empty() && !table.is_in_range() {
+            // Products may underflow or overflow single precision where their sum does not.
+            let wide = PartitionTable::of(&distribution.cast::<f64>());
             table.values = wide.values.iter().map(|&z| T::of(z)).collect();
         }
         let coupling = match inference {
-            Inference::ExactMf if !table.is_sound() => {
-                let wide = Table::of(&parameters.cast::<f64>());
+            Inference::ExactMf if !table.is_in_range() => {
+                let wide = PartitionTable::of(&distribution.cast::<f64>());
                 wide.values.iter().map(|&z| T::of(z.ln())).collect()
             }
             Inference::ExactMf => table.logarithms(),
             Inference::Tilted | Inference::Jensen => table.values.clone(),
             Inference::Exact | Inference::Auto => vec![],
         };
-        Engine { chains: chains(&parameters), parameters, inference, table, coupling }
+        Smoother { chains: chains(&distribution), distribution, inference, table, coupling }
     }
 
-    pub(crate) fn parameters(&self) -> &Parameters<T> {
-        &self.parameters
+    pub(crate) fn distribution(&self) -> &Distribution<T> {
+        &self.distribution
     }
 
-    pub(crate) fn table(&self) -> &Table<T> {
+    pub(crate) fn table(&self) -> &PartitionTable<T> {
         &self.table
     }
 
@@ -93,23 +94,22 @@ impl<T: Real> Engine<T> {
         &self.chains
     }
 
-    pub(crate) fn joint(&self) -> Joint<'_, T> {
-        Joint::new(&self.parameters, &self.table)
+    pub(crate) fn joint(&self) -> JointChain<'_, T> {
+        JointChain::new(&self.distribution, &self.table)
     }
 
     pub(crate) fn inference(&self) -> Inference {
         self.inference
     }
 
-    /// What all sentences are expected to have done. Blocks of sentences are shared out to threads; which sentences
-    /// are together, and in which order sums are made, does not depend on how many there are.
+    /// Posterior and expected counts of sentences. Blocks and the order of sums do not depend on the number of threads.
     pub(crate) fn expect(&self, sentences: &[&[u32]], stop: Stop) -> Expected<T> {
         let blocks = self.blocks(sentences);
         let parts: Vec<Expected<T>> =
             blocks.into_par_iter().map(|block| self.expect_block(&block, stop)).collect();
-        let row = self.parameters.shape.row();
+        let row = self.distribution.shape.row();
         let n_tokens: usize = sentences.iter().map(|sentence| sentence.len()).sum();
-        let mut all = Expected { gamma: Vec::with_capacity(n_tokens * row), ..self.nothing() };
+        let mut all = Expected { gamma: Vec::with_capacity(n_tokens * row), ..self.no_counts() };
         for part in parts {
             all.bound += part.bound;
             all.token_sweeps += part.token_sweeps;
@@ -121,7 +121,7 @@ impl<T: Real> Engine<T> {
         all
     }
 
-    /// The bound of each sentence's log-likelihood: exact where inference is joint.
+    /// Sum of the bounds on the log-likelihoods of sentences. It is exact for [`Inference::Exact`].
     pub(crate) fn bounds(&self, sentences: &[&[u32]], stop: Stop) -> f64 {
         let blocks = self.blocks(sentences);
         let parts: Vec<f64> = blocks
@@ -150,17 +150,19 @@ impl<T: Real> Engine<T> {
                 n_tokens = 0;
             }
             n_tokens += sentence.len();
-            blocks.last_mut().expect("there is one").push(*sentence);
+            blocks.last_mut().expect("there is at least one block").push(*sentence);
         }
         blocks
     }
 
+    /// Whether sums run over words, since there is no table of Z.
     fn over_words(&self) -> bool {
         self.table.values.is_empty()
     }
 
-    fn nothing(&self) -> Expected<T> {
-        let shape = self.parameters.shape;
+    /// Counts of no sentences.
+    fn no_counts(&self) -> Expected<T> {
+        let shape = self.distribution.shape;
         let n_emitting = if self.inference == Inference::Exact { shape.n_joint() } else { 0 };
         Expected {
             bound: 0.0,
@@ -173,8 +175,8 @@ impl<T: Real> Engine<T> {
     }
 
     fn expect_block(&self, sentences: &[&[u32]], stop: Stop) -> Expected<T> {
-        let row = self.parameters.shape.row();
-        let mut expected = self.nothing();
+        let row = self.distribution.shape.row();
+        let mut expected = self.no_counts();
         if self.inference == Inference::Exact {
             for sentence in sentences {
                 let found = self.joint().posterior(sentence);
@@ -207,7 +209,7 @@ impl<T: Real> Engine<T> {
         expected
     }
 
-    /// The posterior of a sentence's final fields, and of its pairs.
+    /// Posteriors of states and pairs, given the final fields of a sentence.
     fn collect(
         &self,
         fields: &[T],
@@ -215,7 +217,7 @@ impl<T: Real> Engine<T> {
         scratch: &mut ChainScratch<T>,
         pairs: &mut [f64],
     ) {
-        let shape = self.parameters.shape;
+        let shape = self.distribution.shape;
         let n_pairs = shape.n_states * shape.n_states;
         pulp::Arch::new().dispatch(
             #[inline(always)]
@@ -228,19 +230,19 @@ impl<T: Real> Engine<T> {
         );
     }
 
-    /// Mean field over some sentences that are not empty.
+    /// Mean-field inference of sentences, none of which is empty. Reports each sentence as soon as it has converged.
     pub(crate) fn infer(
         &self,
         sentences: &[&[u32]],
         stop: Stop,
-        found: &mut dyn FnMut(Found<'_, T>),
+        report: &mut dyn FnMut(SentenceResult<'_, T>),
     ) {
-        let shape = self.parameters.shape;
+        let shape = self.distribution.shape;
         if self.over_words() {
             let coupling = WordCoupling::new(shape, &self.table.exps, &self.table.base);
-            self.run(coupling, sentences, stop, found);
+            self.run(coupling, sentences, stop, report);
         } else {
-            self.run(TableCoupling::new(shape, &self.coupling), sentences, stop, found);
+            self.run(TableCoupling::new(shape, &self.coupling), sentences, stop, report);
         }
     }
 
@@ -249,7 +251,7 @@ impl<T: Real> Engine<T> {
         coupling: impl Coupling<T>,
         sentences: &[&[u32]],
         stop: Stop,
-        found: &mut dyn FnMut(Found<'_, T>),
+        report: &mut dyn FnMut(SentenceResult<'_, T>),
     ) {
         let bound = match self.inference {
             Inference::Tilted => Bound::Tilted,
@@ -260,22 +262,15 @@ impl<T: Real> Engine<T> {
             return;
         }
         let start = Start::Scores;
-        MeanField::new(&self.parameters, &self.chains, coupling, bound, sentences, start)
-            .run(stop, found);
+        MeanField::new(&self.distribution, &self.chains, coupling, bound, sentences, start)
+            .run(stop, report);
     }
 }
 
-/// Whether Z of all joint states is kept in a table.
-fn fits_table<T>(parameters: &Parameters<T>, inference: Inference) -> bool {
-    let shape = parameters.shape;
-    let is_forced = matches!(inference, Inference::ExactMf | Inference::Exact);
-    is_forced || Inference::n_joint(shape.n_layers, shape.n_states).is_some()
-}
-
-fn offsets(sentences: &[&[u32]]) -> Vec<usize> {
-    let mut offsets = vec![0];
-    sentences.iter().for_each(|sentence| offsets.push(offsets[offsets.len() - 1] + sentence.len()));
-    offsets
+/// Whether Z of all joint states fits into a table.
+fn fits_table<T>(distribution: &Distribution<T>, inference: Inference) -> bool {
+    let shape = distribution.shape;
+    inference.counts_joint_states() || Inference::n_joint(shape.n_layers, shape.n_states).is_some()
 }
 
 fn add(sums: &mut [f64], values: &[f64]) {
