@@ -3,14 +3,7 @@
 use crate::emission::coupling::WordCoupling;
 use crate::emission::partition::PartitionTable;
 use crate::shape::Shape;
-<<<<<<< HEAD:crates/model-fhmm/src/normaliser.rs
-use crate::statistics::{CHUNK_TOKENS, group_products};
-use crate::table::Table;
-=======
 use crate::train::statistics::{CHUNK_TOKENS, group_products};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
->>>>>>> fhmm:crates/model-fhmm/src/train/normalizer.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, matmul};
 use latens_nn::multiply;

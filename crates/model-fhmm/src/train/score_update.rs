@@ -17,13 +17,8 @@ use crate::emission::partition::{
 };
 use crate::shape::Shape;
 use crate::tensor::keep_layer;
-<<<<<<< HEAD:crates/model-fhmm/src/emissions.rs
-=======
 use crate::train::normalizer::Normalizer;
 use crate::train::statistics::Statistics;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
->>>>>>> fhmm:crates/model-fhmm/src/train/score_update.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;

@@ -4,11 +4,7 @@ use crate::inference::smoother::Expected;
 use crate::params::Inference;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
-<<<<<<< HEAD:crates/model-fhmm/src/statistics.rs
-=======
 use crate::word_rows::MISSING;
-use faer::{Accum, MatMut, MatRef, Par};
->>>>>>> fhmm:crates/model-fhmm/src/train/statistics.rs
 use latens_math::Real;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
