@@ -150,7 +150,7 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 #[test]
 fn damaged_files_are_refused() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
-    check_damage_is_detected(&bytes_of(|path| counts.save(path)), LagCounts::open);
+    check_damage_is_detected(&bytes_of(|path| counts.save(path)), |path| LagCounts::open(path));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn invalid_content_of_a_file_never_panics() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
     check_invalid_content_never_panics(
         &bytes_of(|path| counts.save(path)),
-        LagCounts::open,
+        |path| LagCounts::open(path),
         |counts| {
             for matrix in counts.lags() {
                 matrix.total();
