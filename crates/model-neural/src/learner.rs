@@ -3,8 +3,8 @@
 use crate::batches::{Batch, Reader};
 use crate::network::{Network, Scratch};
 use crate::params::{NeuralParams, Optimizer};
-use faer::Par;
 use latens_corpus::WordId;
+use latens_math::linalg::Par;
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, Sgd, clip_factor, norm};
 

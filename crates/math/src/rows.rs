@@ -1,35 +1,28 @@
-//! Rows of matrices as slices, and loops over chunks of rows that threads share out.
+//! Rows of matrices as slices, and parallel loops over chunks of rows.
 
 use faer::{MatMut, MatRef, Par};
-use latens_math::Real;
 use std::ops::Range;
 
 /// About how many numbers a chunk has: enough to pay for a task, few enough to stay in the cache.
 const CHUNK: usize = 1 << 14;
 
-/// How many columns are summed side by side: as many as there are registers for.
-const COLUMNS: usize = 256;
-
-/// So many rows are summed in one go before the sum is added to the total: the error of a sum grows
-/// with the number of its terms.
-const ROWS: usize = 64;
-
 /// Row `row_idx` of a row-major matrix.
 #[inline(always)]
-pub(crate) fn row<T>(matrix: MatRef<'_, T>, row_idx: usize) -> &[T] {
+pub fn row<T>(matrix: MatRef<'_, T>, row_idx: usize) -> &[T] {
     let matrix = matrix.try_as_row_major().expect("the numbers of a row lie side by side");
     matrix.row(row_idx).as_slice()
 }
 
 /// Row `row_idx` of a row-major matrix, to be written.
 #[inline(always)]
-pub(crate) fn row_mut<'a, T>(matrix: &'a mut MatMut<'_, T>, row_idx: usize) -> &'a mut [T] {
+pub fn row_mut<'a, T>(matrix: &'a mut MatMut<'_, T>, row_idx: usize) -> &'a mut [T] {
     let matrix = matrix.as_mut().try_as_row_major_mut();
     matrix.expect("the numbers of a row lie side by side").row_mut(row_idx).as_slice_mut()
 }
 
 /// Things with rows that can be cut in two between them.
-pub(crate) trait Rows: Send + Sized {
+pub trait Rows: Send + Sized {
+    /// Number of rows.
     fn n_rows(&self) -> usize;
 
     /// The rows before `at`, and the others.
@@ -114,7 +107,7 @@ rows_of_tuples! {
 }
 
 /// How many rows of `n_columns` numbers make a chunk.
-pub(crate) fn rows_per_chunk(n_columns: usize) -> usize {
+pub fn rows_per_chunk(n_columns: usize) -> usize {
     CHUNK.div_ceil(n_columns.max(1))
 }
 
@@ -122,7 +115,7 @@ pub(crate) fn rows_per_chunk(n_columns: usize) -> usize {
 ///
 /// Where the chunks begin does not depend on the number of threads. `f` is compiled for the widest
 /// vectors of the processor, if it is inlined.
-pub(crate) fn for_each_chunk<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) + Sync) {
+pub fn for_each_chunk<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) + Sync) {
     sum_chunks(
         rows,
         size,
@@ -138,12 +131,7 @@ pub(crate) fn for_each_chunk<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn
 /// The sum of what `f` returns for each chunk of `size` rows, as [`for_each_chunk`] calls it.
 ///
 /// The additions form a tree that does not depend on the number of threads.
-pub(crate) fn sum_chunks<R: Rows>(
-    rows: R,
-    size: usize,
-    par: Par,
-    f: impl Fn(R) -> f64 + Sync,
-) -> f64 {
+pub fn sum_chunks<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) -> f64 + Sync) -> f64 {
     share_out(rows, size, par, &f)
 }
 
@@ -170,34 +158,9 @@ fn share_out<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + S
     }
 }
 
-/// Adds the sum of each column to `totals`.
-///
-/// Threads share out columns, each of which is summed in the order of rows.
-pub fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
-    assert_eq!(matrix.ncols(), totals.len(), "one total a column");
-    for_each_chunk(
-        (totals, matrix.transpose()),
-        COLUMNS,
-        par,
-        #[inline(always)]
-        |(totals, columns): (&mut [T], MatRef<'_, T>)| {
-            let matrix = columns.transpose();
-            for start in (0..matrix.nrows()).step_by(ROWS) {
-                let mut sums = [T::zero(); COLUMNS];
-                for row_idx in start..matrix.nrows().min(start + ROWS) {
-                    let row = row(matrix, row_idx);
-                    sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += value);
-                }
-                totals.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
-            }
-        },
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Buffer;
     use std::sync::Mutex;
 
     #[test]
@@ -215,21 +178,6 @@ mod tests {
                 let expected: Vec<_> =
                     (0..n).step_by(10).map(|start| (start, 10.min(n - start))).collect();
                 assert_eq!(starts, expected);
-            }
-        }
-    }
-
-    #[test]
-    fn column_sums_are_added_to_the_totals() {
-        for (n_rows, n_columns) in [(1, 1), (3, 70), (200, 5), (0, 4)] {
-            let mut matrix = Buffer::new();
-            matrix.resize(n_rows, n_columns);
-            matrix.values_mut().iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
-            let mut totals = vec![1.0; n_columns];
-            add_column_sums(matrix.view(), &mut totals, Par::Seq);
-            for (j, total) in totals.iter().enumerate() {
-                let sum: f64 = (0..n_rows).map(|i| (i * n_columns + j) as f64).sum();
-                assert_eq!(*total, 1.0 + sum);
             }
         }
     }
