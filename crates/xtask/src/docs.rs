@@ -76,13 +76,16 @@ fn index(families: &[Family], folder: &Path) -> Result<String> {
         let log = format!("log/{name}.md");
         let log = if folder.join(&log).exists() { format!("[log]({log})") } else { String::new() };
         let (summary, n) = (summary.unwrap_or_default(), records.len());
-        text += &format!("| [{title}]({name}.md) | {summary} | [{n}](../../results/{name}.jsonl) | {log} |\n");
+        text += &format!(
+            "| [{title}]({name}.md) | {summary} | [{n}](../../results/{name}.jsonl) | {log} |\n"
+        );
     }
     Ok(text)
 }
 
 fn markdown_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.sort();

@@ -28,7 +28,8 @@ struct Row {
 /// The table, from the text of `results/models.toml`.
 pub(crate) fn models_table(wishes: &str, records: &[&Record]) -> Result<String> {
     let models: Models = toml::from_str(wishes).context("results/models.toml")?;
-    let mut text = "| Model | Role | Measured on | Reference | Ours |\n|---|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| Model | Role | Measured on | Reference | Ours |\n|---|---|---|---|---|\n".to_owned();
     for row in &models.row {
         let find = |id: &String| {
             let found = records.iter().copied().find(|record| record.id == *id);
@@ -42,11 +43,20 @@ pub(crate) fn models_table(wishes: &str, records: &[&Record]) -> Result<String> 
             row.role.clone(),
             row.measured_on.clone().unwrap_or_else(default),
             reference(&chosen),
-            joined(chosen.iter().map(|r| with_unit(&r.value(), r.unit.as_deref())).collect()),
+            joined(chosen.iter().map(|r| ours(r)).collect()),
         ];
         text += &format!("| {} |\n", cells.join(" | "));
     }
     Ok(text)
+}
+
+/// The figure with its unit and its range over repetitions.
+fn ours(record: &Record) -> String {
+    let value = with_unit(&record.value(), record.unit.as_deref());
+    match record.spread() {
+        Some(spread) => format!("{value} ({spread})"),
+        None => value,
+    }
 }
 
 /// The figures of the reference and where they come from: `115.8 (paper: Chiu & Rush 2020)`.

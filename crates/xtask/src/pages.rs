@@ -19,18 +19,25 @@ pub(crate) fn fill_tables(
     shown: &mut BTreeSet<String>,
 ) -> Result<String> {
     let (mut out, mut rest) = (String::new(), page);
-    while let Some(at) = rest.find(BEGIN) {
+    while let Some(at) = line_start(rest, BEGIN) {
         let (before, region) = rest.split_at(at);
-        let (marker, body) = region.split_once("-->").context("a marker does not end with `-->`")?;
+        let (marker, body) =
+            region.split_once("-->").context("a marker does not end with `-->`")?;
         let (_, after) = body
             .split_once(END)
             .with_context(|| format!("`{marker}-->` is not followed by `{END}`"))?;
         let wish = marker[BEGIN.len()..].trim();
-        let table = table(wish, records, to_docs, shown).with_context(|| format!("table `{wish}`"))?;
+        let table =
+            table(wish, records, to_docs, shown).with_context(|| format!("table `{wish}`"))?;
         out += &format!("{before}{marker}-->\n{table}{END}");
         rest = after;
     }
     Ok(out + rest)
+}
+
+/// Where the first line that begins with `marker` starts; prose may quote a marker.
+fn line_start(text: &str, marker: &str) -> Option<usize> {
+    text.match_indices(marker).map(|(at, _)| at).find(|&at| at == 0 || text[..at].ends_with('\n'))
 }
 
 fn table(
@@ -75,9 +82,9 @@ pub(crate) fn fill_region(page: &str, begin: &str, end: &str, content: &str) -> 
 fn matches(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,
-        Some((head, tail)) => id.strip_prefix(head).is_some_and(|rest| {
-            (0..=rest.len()).any(|skipped| matches(tail, &rest[skipped..]))
-        }),
+        Some((head, tail)) => id
+            .strip_prefix(head)
+            .is_some_and(|rest| (0..=rest.len()).any(|skipped| matches(tail, &rest[skipped..]))),
     }
 }
 
@@ -109,6 +116,12 @@ mod tests {
         assert!(filled.contains("| m | 1 |") && filled.ends_with("\n\nProse.\n"), "{filled}");
         assert_eq!(fill_tables(&filled, &records, "../", &mut shown).unwrap(), filled);
         assert!(shown.contains("x-1"));
+    }
+
+    #[test]
+    fn a_marker_inside_a_line_is_prose() {
+        let page = "Write `<!-- table: x-* -->` on a line.\n";
+        assert_eq!(fill_tables(page, &[], "", &mut BTreeSet::new()).unwrap(), page);
     }
 
     #[test]

@@ -65,6 +65,7 @@ enum Over {
     Seeds,
     Runs,
     Epochs,
+    Iterations,
 }
 
 /// A figure of somebody else's.
@@ -120,6 +121,10 @@ impl Record {
             ensure!(!text.trim().is_empty(), "`{name}` must not be empty");
             ensure!(!text.contains(['|', '\n']), "`{name}` must not contain `|` or a line break");
         }
+        let reference = self.reference.as_ref().map(|reference| reference.value);
+        for value in [Some(self.value), reference].into_iter().flatten() {
+            ensure!(value.is_finite(), "values must be finite, got {value}");
+        }
         let machine = &self.machine;
         ensure!(
             machines.contains(machine),
@@ -139,7 +144,7 @@ impl Record {
         Ok(())
     }
 
-    /// The figure with the digits of the record and its range, without the unit.
+    /// The figure with the digits of the record, without the unit.
     pub(crate) fn value(&self) -> String {
         self.number("value")
     }
@@ -152,6 +157,7 @@ impl Record {
             Over::Seeds => "seeds",
             Over::Runs => "runs",
             Over::Epochs => "epochs",
+            Over::Iterations => "iterations",
         };
         Some(match n {
             Some(n) => format!("{range} over {n} {over}"),
@@ -187,7 +193,8 @@ pub(crate) struct Family {
 pub(crate) fn read_all(root: &Path) -> Result<Vec<Family>> {
     let machines = read_machines(root)?;
     let folder = root.join("results");
-    let entries = fs::read_dir(&folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     paths.sort();
@@ -201,7 +208,8 @@ fn read_family(
     known: &mut BTreeSet<String>,
 ) -> Result<Family> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let mut records = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let place = || format!("results/{name}.jsonl:{}", i + 1);
@@ -217,7 +225,8 @@ fn read_family(
 /// The ids of all machines: the second-level headings of `docs/machines.md`.
 fn read_machines(root: &Path) -> Result<BTreeSet<String>> {
     let path = root.join("docs/machines.md");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let headings = text.lines().filter_map(|line| line.strip_prefix("## "));
     Ok(headings.map(|heading| heading.trim().to_owned()).collect())
 }

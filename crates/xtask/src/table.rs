@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
             keys.push(Field::Model);
         }
         let references = records.iter().filter_map(|r| r.reference.as_ref());
-        let source = constant(references.map(|r| format!("{} ({})", r.source, r.kind.name())));
+        let source = constant(references.map(|r| format!("({}): {}", r.kind.name(), r.source)));
         let unit = constant(records.iter().map(|r| r.unit.as_deref().unwrap_or_default()));
         Ok(Table { records, columns, keys, source, unit: unit.filter(|unit| !unit.is_empty()) })
     }
@@ -96,7 +96,7 @@ impl<'a> Table<'a> {
             }
         }
         parts.extend(self.unit.map(|unit| format!("Unit: {unit}")));
-        parts.extend(self.source.iter().map(|source| format!("Reference: {source}")));
+        parts.extend(self.source.iter().map(|source| format!("Reference {source}")));
         let link = |id: &str| format!("[{id}]({to_docs}machines.md#{id})");
         let listed = |texts: Vec<&str>, form: &dyn Fn(&str) -> String| {
             let texts: Vec<String> = distinct(texts).into_iter().map(form).collect();
@@ -118,11 +118,11 @@ impl<'a> Table<'a> {
         for column in self.value_columns() {
             if column.has_reference {
                 header.push(match &column.name {
-                    Some(name) => format!("{name}, {}", self.reference_name()),
+                    Some(name) => format!("{}, {}", capitalized(name), self.reference_name()),
                     None => "Reference".to_owned(),
                 });
             }
-            let name = column.name.unwrap_or_else(|| "Ours".to_owned());
+            let name = column.name.map_or_else(|| "Ours".to_owned(), |name| capitalized(&name));
             header.push(match column.unit.filter(|_| self.unit.is_none()) {
                 Some(unit) => format!("{name} ({unit})"),
                 None => name,
@@ -223,31 +223,38 @@ impl<'a> Table<'a> {
             [] => String::new(),
             [command] => format!("```sh\n{command}\n```\n\n"),
             _ => {
-                let blocks = commands.iter().map(|command| {
-                    let of = self.records.iter().filter(|r| r.command.as_deref() == Some(command));
-                    format!("# {}\n{command}\n", distinct(of.map(|r| self.label(r)).collect()).join("; "))
-                });
-                let blocks: String = blocks.collect();
-                format!("<details>\n<summary>Commands</summary>\n\n```sh\n{blocks}```\n\n</details>\n\n")
+                let fields = self.label_fields(&commands);
+                let block = |command: &&str| {
+                    format!("# {}\n{command}\n", self.labels(command, &fields).join("; "))
+                };
+                let blocks: String = commands.iter().map(block).collect();
+                format!(
+                    "<details>\n<summary>Commands</summary>\n\n```sh\n{blocks}```\n\n</details>\n\n"
+                )
             }
         }
     }
 
-    /// The fields that distinguish a record from others with another command.
-    fn label(&self, record: &Record) -> String {
-        let mut fields = self.keys.clone();
-        fields.extend(self.columns);
-        let fields = fields.into_iter().filter(|&field| {
-            let commands = distinct(self.records.iter().filter_map(|r| r.command.as_deref()).collect());
-            // A field that takes the same values for all commands says nothing here.
-            let values = |command: &str| -> Vec<&str> {
-                let of = self.records.iter().filter(|r| r.command.as_deref() == Some(command));
-                distinct(of.map(|r| field.of(r)).collect())
-            };
-            constant(commands.into_iter().map(values)).is_none()
-        });
-        let texts: Vec<&str> = fields.map(|field| field.of(record)).collect();
-        if texts.is_empty() { record.model.clone() } else { texts.join(", ") }
+    /// The fewest fields that distinguish the records of one command from those of all others.
+    fn label_fields(&self, commands: &[&str]) -> Vec<Field> {
+        use Field::{Data, Metric, Model};
+        let choices: [&[Field]; 6] =
+            [&[Model], &[Data], &[Metric], &[Model, Data], &[Model, Metric], &[Data, Metric]];
+        let is_enough = |fields: &[Field]| {
+            let labels = commands.iter().map(|command| self.labels(command, fields));
+            let labels: Vec<String> = labels.flatten().collect();
+            distinct(labels.clone()).len() == labels.len()
+        };
+        choices.into_iter().find(|fields| is_enough(fields)).unwrap_or(&Field::ALL).to_vec()
+    }
+
+    /// The distinct labels of the records of a command.
+    fn labels(&self, command: &str, fields: &[Field]) -> Vec<String> {
+        let of = self.records.iter().filter(|r| r.command.as_deref() == Some(command));
+        let label = |record: &&Record| -> String {
+            fields.iter().map(|field| field.of(record)).collect::<Vec<_>>().join(", ")
+        };
+        distinct(of.map(label).collect())
     }
 }
 
@@ -266,6 +273,12 @@ pub(crate) fn with_unit(value: &str, unit: Option<&str>) -> String {
         Some("%") => format!("{value}%"),
         Some(unit) => format!("{value} {unit}"),
     }
+}
+
+/// The text with a capital letter.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The value that all have in common.
@@ -293,7 +306,8 @@ mod tests {
 
     #[test]
     fn without_columns_each_record_has_a_row() {
-        let records = [record("x-1", "small", "valid", "120"), record("x-2", "large", "valid", "99.50")];
+        let records =
+            [record("x-1", "small", "valid", "120"), record("x-2", "large", "valid", "99.50")];
         let text = render(&records.iter().collect::<Vec<_>>(), None, "../").unwrap();
         let expected = "Data: d · Metric: valid · Machine: [fast](../machines.md#fast)\n\n\
                         | Model | Ours |\n|---|---|\n| small | 120 |\n| large | 99.50 |\n\n";
@@ -308,8 +322,24 @@ mod tests {
             record("x-3", "large", "test", "99"),
         ];
         let text = render(&records.iter().collect::<Vec<_>>(), Some(Field::Metric), "").unwrap();
-        assert!(text.contains("| Model | valid | test |"), "{text}");
+        assert!(text.contains("| Model | Valid | Test |"), "{text}");
         assert!(text.contains("| small | 120 | 110 |\n| large |  | 99 |"), "{text}");
+    }
+
+    #[test]
+    fn commands_are_labeled_by_what_distinguishes_them() {
+        let with_command = |id, model, metric, command: &str| {
+            let mut record = record(id, model, metric, "1");
+            record.command = Some(command.to_owned());
+            record
+        };
+        let records = [
+            with_command("x-1", "small", "valid", "latens small"),
+            with_command("x-2", "small", "test", "latens small"),
+            with_command("x-3", "large", "test", "latens large"),
+        ];
+        let text = render(&records.iter().collect::<Vec<_>>(), None, "").unwrap();
+        assert!(text.contains("# small\nlatens small\n# large\nlatens large\n"), "{text}");
     }
 
     #[test]
