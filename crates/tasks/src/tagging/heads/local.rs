@@ -115,21 +115,6 @@ fn tanh<T: Real>(x: T) -> T {
     T::one() - T::of(2.0) / ((x + x).exp_of() + T::one())
 }
 
-<<<<<<< HEAD:crates/tasks/src/tagging/heads/local.rs
-/// Σ a_i b_i with eight partial sums, so that it vectorizes.
-#[inline(always)]
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    const LANES: usize = 8;
-    let mut sums = [T::zero(); LANES];
-    let (a, b) = (a.chunks(LANES), b.chunks(LANES));
-    for (a, b) in a.zip(b) {
-        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (&a, &b))| *sum += a * b);
-    }
-    sums.into_iter().sum()
-}
-
-=======
->>>>>>> math:crates/tasks/src/tagging/local_head.rs
 #[cfg(test)]
 mod tests {
     use super::*;
