@@ -239,25 +239,15 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
     let corpus = training_text(folder, 2)?;
     let [valid, test] =
         [Split::Valid, Split::Test].map(|split| corpus.lexicon.read(&inputs(folder, split)));
-    let params = BrownParams { n_clusters: 16, ..BrownParams::default() }.validate()?;
-    let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
-    let params = HmmParams {
-        n_states: 256,
-        n_clusters: 16,
-        state_dropout: 0.5,
-        dim: 64,
-        epochs: 8,
-        seed,
-        ..HmmParams::default()
-    };
-    let training = hmm::Training {
-        corpus: &corpus,
-        valid: Some(&valid?),
-        clusters: Some(brown.clusters()),
-        tags: None,
-        device: Device::Cpu,
-    };
-    let model = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
+    let brown = Brown::params().n_clusters(16).fit(&corpus)?;
+    let params = Hmm::params().n_states(256).n_clusters(16).state_dropout(0.5);
+    let model = params
+        .dim(64)
+        .epochs(8)
+        .seed(seed)
+        .with(HmmInputs::default().clusters(brown.clusters()))
+        .valid(&valid?)
+        .fit(&corpus)?;
     model.save(&folder.join(HMM_FILE))?;
     let ppl = perplexity(&model, &test?).perplexity();
     let lines = example_states(&model, &corpus);
@@ -265,7 +255,7 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
         "hmm: explains every sentence by a walk through {} hidden states\n  \
          perplexity on text it never saw: {ppl:.0}\n  \
          words that share a state in the training text:\n{lines}",
-        model.params().n_states,
+        model.n_states(),
     );
     let metrics = json!({ "test_perplexity": ppl });
     Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
@@ -278,8 +268,8 @@ fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
     let corpus = training_text(folder, 1)?;
     let (valid, vocab) =
         (corpus.lexicon.read(&inputs(folder, Split::Valid))?, &corpus.lexicon.vocab);
-    let params = FhmmParams { n_layers: 3, n_states: 6, epochs: 10, seed, ..FhmmParams::default() };
-    let model = Fhmm::fit(&params.validate()?, &corpus, Some(&valid), &mut unwatched)?;
+    let params = Fhmm::params().n_layers(3).n_states(6).epochs(10).seed(seed);
+    let model = params.valid(&valid).fit(&corpus)?;
     model.save(&folder.join(FHMM_FILE))?;
     let line = |layer: usize, state: usize| {
         let words = model.top_word_ids(layer, state, vocab.len()).into_iter();
@@ -305,9 +295,7 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
     let valid = corpus.lexicon.read(&inputs(folder, Split::Valid))?;
-    let params = LdsParams { dim: 30, seed, ..LdsParams::default() }.validate()?;
-    let training = lds::Training::of(&params, &corpus, Some(&valid), &mut unwatched)?;
-    let model = Lds::fit(&params, training, &mut unwatched)?;
+    let model = Lds::params().dim(30).seed(seed).valid(&valid).fit(&corpus)?;
     model.save(&folder.join(LDS_FILE))?;
     let lines = SHOWN_WORDS.map(|word| format!("    {word}: {}\n", neighbours(&model, word, 6)));
     let text = format!(
@@ -362,8 +350,7 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     let corpus = training_text(folder, 2)?;
     let test = corpus.lexicon.read(&inputs(folder, Split::Test))?;
     let fit = |order| -> Result<Ngram> {
-        let params = NgramParams { order, ..NgramParams::default() }.validate()?;
-        Ok(Ngram::fit(&params, &corpus, &mut unwatched)?)
+        Ok(Ngram::params().order(order).fit(&corpus)?)
     };
     let (single, model) = (fit(1)?, fit(3)?);
     model.save(&folder.join(NGRAM_FILE))?;
