@@ -1,8 +1,8 @@
-use crate::bigrams::Bigrams;
-use crate::counts::NONE;
+use crate::algorithms::{exchange, greedy as window};
+use crate::counts::bigrams::Bigrams;
+use crate::counts::cluster_counts::NONE;
 use crate::model::Brown;
 use crate::params::{Algorithm, BrownParams};
-use crate::{exchange, window};
 use latens_corpus::Corpus;
 use latens_counts::Budget;
 use latens_model::{

@@ -22,16 +22,10 @@
 //! ```
 
 mod params;
-mod bigrams;
-mod counts;
-mod entropy;
-mod table;
-mod hierarchy;
-mod window;
-mod classes;
-mod exchange;
 mod fit;
 mod model;
+mod algorithms;
+mod counts;
 
 pub use model::Brown;
 pub use params::{Algorithm, BrownParams};

@@ -1,8 +1,8 @@
-use crate::canonical::Canonical;
-use crate::learner::{from_rows, to_rows};
+use crate::learn::trainer::{from_rows, to_rows};
+use crate::linalg::panel::Panel;
 use crate::model::Lds;
-use crate::panel::Panel;
 use crate::params::LdsParams;
+use crate::system::canonical::Canonical;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! From counts to a model.
 
-use crate::learner::{Learned, State, Task, learn};
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::trainer::{Learned, State, Task, learn};
 use crate::model::Lds;
-use crate::moments::Moments;
 use crate::params::LdsParams;
 use latens_corpus::{Corpus, Sentences};
 use latens_counts::{Budget, CountError, LagCounts};

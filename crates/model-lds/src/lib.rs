@@ -29,38 +29,19 @@
 
 mod params;
 mod fit;
-mod learner;
 mod model;
 mod file;
-mod encoder;
-mod filter;
-mod transitions;
-mod rnn;
-mod likelihood;
-mod subspace;
-mod asos;
-mod canonical;
-mod steady;
-mod solvers;
-mod covariances;
-mod moments;
-mod hankel;
-mod lag_pass;
-mod memory;
-mod panel;
-mod packing;
-mod packed;
-mod packed_products;
-mod sums;
-mod dense;
-mod lu;
+mod fitted;
+mod learn;
+mod system;
+mod linalg;
 #[cfg(test)]
 mod tests;
 
-pub use dense::NumericError;
-pub use encoder::{Features, LdsEncoder};
 pub use fit::Training;
+pub use fitted::encoder::{Features, LdsEncoder};
+pub use fitted::rnn_weights::{HiddenState, RnnWeights};
+pub use fitted::singular_pairs::TransitionPair;
+pub use linalg::dense::NumericError;
 pub use model::Lds;
 pub use params::LdsParams;
-pub use rnn::{HiddenState, RnnWeights};
-pub use transitions::TransitionPair;

@@ -1,11 +1,11 @@
-use crate::canonical::{Canonical, turn};
-use crate::dense::{NumericError, eigen, product};
-use crate::filter::rows;
-use crate::learner::Measured;
-use crate::likelihood::{Run, TextGain};
-use crate::panel::{Panel, times};
+use crate::fitted::filter::rows;
+use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::trainer::Measured;
+use crate::linalg::dense::{NumericError, eigen, product};
+use crate::linalg::panel::{Panel, times};
 use crate::params::LdsParams;
-use crate::steady::{Dynamics, Steady};
+use crate::system::canonical::{Canonical, turn};
+use crate::system::steady_state::{Dynamics, Steady};
 use faer::Mat;
 use latens_corpus::{Lexicon, Sentences, WordId};
 use latens_math::Real;
@@ -109,7 +109,7 @@ impl Lds {
         let unseen = (0..mu.len()).filter(|&word| counts[word] == 0);
         unseen.for_each(|word| inputs.row_mut(word).fill(0.0));
         // Σ μ_i (B u_i)(B u_i)ᵀ, as u_i = c_i / √μ_i.
-        let type_moment = crate::sums::gram(inputs.view());
+        let type_moment = crate::linalg::sums::gram(inputs.view());
         inputs.scale_rows(&mu.iter().map(|mu| (1.0 / mu.sqrt()) as f32).collect::<Vec<_>>());
         let whitening = Whitening {
             types: whitening(&type_moment)?,
@@ -162,7 +162,7 @@ impl Lds {
 
     /// A: the state's transition, row after row.
     pub fn transition(&self) -> Vec<f64> {
-        crate::learner::to_rows(&self.dynamics.a)
+        crate::learn::trainer::to_rows(&self.dynamics.a)
     }
 
     /// How often a word was seen in training.
@@ -220,7 +220,7 @@ const LEAST_RATIO: f64 = 0.02;
 
 /// M^{−½}, so that x M^{−½} has unit covariance if x has M. What has no variance stays nothing.
 fn whitening(moment: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
-    let eigen = eigen(&crate::dense::symmetric(moment), "the moments of the states")?;
+    let eigen = eigen(&crate::linalg::dense::symmetric(moment), "the moments of the states")?;
     let least = 1e-9 * eigen.greatest();
     Ok(eigen.map(|value| if value > least && value > 0.0 { 1.0 / value.sqrt() } else { 0.0 }))
 }

@@ -3,17 +3,17 @@
 use super::golden::{dense, fixed};
 use super::invariants::{first_model, to_mat};
 use super::toy::{golden, golden_tokens, markov_text, moments, sharp_markov_text};
-use crate::asos::expectations;
-use crate::covariances::Covariances;
-use crate::dense::{cholesky, identity, product};
-use crate::filter::{filter, rows, smooth};
-use crate::learner::to_rows;
-use crate::likelihood::{Run, TextGain};
-use crate::lu::inverse;
-use crate::moments::Moments;
-use crate::panel::Panel;
-use crate::solvers::lyapunov;
-use crate::steady::{Dynamics, Steady, Update};
+use crate::fitted::filter::{filter, rows, smooth};
+use crate::learn::e_step::expectations;
+use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::moments::covariances::Covariances;
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::trainer::to_rows;
+use crate::linalg::dense::{cholesky, identity, product};
+use crate::linalg::lu::inverse;
+use crate::linalg::panel::Panel;
+use crate::linalg::solvers::lyapunov;
+use crate::system::steady_state::{Dynamics, Steady, Update};
 use faer::Mat;
 use latens_corpus::WordId;
 
@@ -131,7 +131,7 @@ fn dense_gain(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> (
         let e = &w - product([c.as_ref(), predicted.as_ref()]);
         let square = product([e.transpose(), inverse_s.as_ref(), e.as_ref()])[(0, 0)];
         let own = product([w.transpose(), w.as_ref()])[(0, 0)];
-        let log_det = crate::dense::log_det(&cholesky(&s, "S").unwrap());
+        let log_det = crate::linalg::dense::log_det(&cholesky(&s, "S").unwrap());
         gain -= 0.5 * (log_det + square - own);
         let k = product([covariance.as_ref(), c.transpose(), inverse_s.as_ref()]);
         let state = &predicted + product([k.as_ref(), e.as_ref()]);
@@ -177,9 +177,9 @@ fn long_texts_in_runs_score_as_in_one_piece() {
 
 fn at_horizon(
     moments: &Moments<f64>,
-    model: &crate::canonical::Canonical<f64>,
+    model: &crate::system::canonical::Canonical<f64>,
     horizon: usize,
-) -> crate::asos::Expectations<f64> {
+) -> crate::learn::e_step::Expectations<f64> {
     let dynamics = model.dynamics();
     let steady = Steady::of(&dynamics).unwrap();
     expectations(moments, &dynamics, &steady, &model.c, horizon, false).unwrap()
@@ -199,7 +199,7 @@ fn expectations_from_counts_are_those_over_the_text() {
     assert!(gain > 0.05, "there is something to predict: {gain}");
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
     let smoothed = Panel::from_rows(n, 5, &smoothed);
-    let moment = crate::sums::cross(smoothed.view(), smoothed.view());
+    let moment = crate::linalg::sums::cross(smoothed.view(), smoothed.view());
     let moment = faer::Scale(1.0 / n as f64) * &moment;
     let bounds =
         [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];
@@ -218,9 +218,10 @@ fn what_follows_a_word_is_raised_and_what_precedes_it_is_not() {
     let moments = golden();
     let psi = dense(&moments, 1);
     assert!(psi[(1, 0)] > 0.0 && psi[(0, 1)] < 0.0, "dog follows the, not the other way round");
-    let sketch = crate::subspace::Sketch { n_extra: 20, n_powers: 2, seed: 1 };
+    let sketch = crate::learn::subspace::Sketch { n_extra: 20, n_powers: 2, seed: 1 };
     let found =
-        crate::subspace::decompose(&moments, 2, 2, sketch, &mut super::invariants::go_on).unwrap();
+        crate::learn::subspace::decompose(&moments, 2, 2, sketch, &mut super::invariants::go_on)
+            .unwrap();
     let model = found.identify(moments.null_vector()).unwrap().model;
     let steady = Steady::of(&model.dynamics()).unwrap();
     let u = vector(&model.c, moments.mu(), 1);

@@ -2,15 +2,15 @@
 
 use super::filters::text_gain;
 use super::toy::{golden, golden_tokens};
-use crate::asos::expectations;
-use crate::canonical::Canonical;
-use crate::covariances::{Covariances, Side};
-use crate::dense::{NumericError, eigenvalues, identity, product, singular};
-use crate::moments::Moments;
-use crate::panel::Panel;
-use crate::steady::{Dynamics, Steady};
-use crate::subspace::{Sketch, decompose};
-use crate::sums::cross;
+use crate::learn::e_step::expectations;
+use crate::learn::moments::covariances::{Covariances, Side};
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::subspace::{Sketch, decompose};
+use crate::linalg::dense::{NumericError, eigenvalues, identity, product, singular};
+use crate::linalg::panel::Panel;
+use crate::linalg::sums::cross;
+use crate::system::canonical::Canonical;
+use crate::system::steady_state::{Dynamics, Steady};
 use faer::Mat;
 
 pub(super) fn dense(moments: &Moments<f64>, lag: usize) -> Mat<f64> {
@@ -50,8 +50,8 @@ fn covariances_of_the_golden_text() {
     ];
     for (i, (norm, trace, largest)) in expected.into_iter().enumerate() {
         let psi = dense(&moments, i + 1);
-        assert!((crate::dense::frobenius(&psi) - norm).abs() < 1e-11);
-        assert!((crate::dense::trace(&psi) - trace).abs() < 1e-11);
+        assert!((crate::linalg::dense::frobenius(&psi) - norm).abs() < 1e-11);
+        assert!((crate::linalg::dense::trace(&psi) - trace).abs() < 1e-11);
         assert!((singular(&psi, "psi").unwrap().values[0] - largest).abs() < 1e-11);
     }
     // Row = later word: "dog" after "the", not before it.
@@ -119,9 +119,9 @@ fn the_steady_state_at_fixed_parameters() {
         assert!(c.row(row).iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-9));
     }
     let steady = Steady::of(&model).unwrap();
-    let factor = crate::dense::cholesky(&model.g, "G").unwrap();
-    let r = crate::steady::precision(&factor, &model.e).unwrap();
-    let pi = crate::solvers::lyapunov(&model.a, &model.q).unwrap();
+    let factor = crate::linalg::dense::cholesky(&model.g, "G").unwrap();
+    let r = crate::system::steady_state::precision(&factor, &model.e).unwrap();
+    let pi = crate::linalg::solvers::lyapunov(&model.a, &model.q).unwrap();
     let check = |found: &Mat<f64>, expected: [f64; 4], what| {
         assert_close(found, &expected, 1e-9, what);
     };
@@ -181,14 +181,14 @@ fn the_m_step_before_its_gauge_is_changed() {
     let (model, c) = fixed(&moments);
     let steady = Steady::of(&model).unwrap();
     let found = expectations(&moments, &model, &steady, &c, 3, true).unwrap();
-    let divide = |x: &Mat<f64>| crate::lu::solve_right(x, &found.state, "Exx").unwrap();
+    let divide = |x: &Mat<f64>| crate::linalg::lu::solve_right(x, &found.state, "Exx").unwrap();
     let a = divide(&found.next_state);
     let expected = [0.236801381623, 0.418484571038, -0.013024536667, 0.230005177147];
     assert_close(&a, &expected, 1e-9, "A");
     close_pair(pair(&a), (0.233403279385, 0.073749715532), 1e-9);
     let q = &found.state - product([a.as_ref(), found.next_state.transpose()]);
     let expected = [0.809981768696, -0.003830886523, -0.003830886523, 1.134382985159];
-    assert_close(&crate::dense::symmetric(&q), &expected, 1e-9, "Q");
+    assert_close(&crate::linalg::dense::symmetric(&q), &expected, 1e-9, "Q");
     let words = Mat::from_fn(8, 2, |i, j| found.words.row(i)[j]);
     let old = Mat::from_fn(8, 2, |i, j| c.row(i)[j]);
     let y = words + product([old.as_ref(), found.words_from_c.as_ref()]);
@@ -196,7 +196,7 @@ fn the_m_step_before_its_gauge_is_changed() {
     assert!((new[(1, 0)] - 0.225258064754).abs() < 1e-9);
     assert!((new[(1, 1)] + 0.266472771561).abs() < 1e-9);
     let low_rank = product([new.as_ref(), found.state.as_ref(), new.transpose()]);
-    let largest = crate::dense::eigen(&low_rank, "C E C^T").unwrap().greatest();
+    let largest = crate::linalg::dense::eigen(&low_rank, "C E C^T").unwrap().greatest();
     assert!((largest - 0.865139729625).abs() < 1e-9);
     let diagonal = [
         0.740570786533,
@@ -220,8 +220,8 @@ fn the_papers_own_gauge_starts_lower() {
     let found = decompose(&moments, 2, 2, sketch, &mut || Ok::<(), NumericError>(())).unwrap();
     let a = found.transition().unwrap();
     let c = found.emission(&a).unwrap();
-    let g = crate::dense::symmetric(&cross(c.view(), c.view()));
-    let pi = crate::solvers::lyapunov(&a, &identity(2)).unwrap();
+    let g = crate::linalg::dense::symmetric(&cross(c.view(), c.view()));
+    let pi = crate::linalg::solvers::lyapunov(&a, &identity(2)).unwrap();
     let largest = eigenvalues(&product([g.as_ref(), pi.as_ref()]), "G Pi").unwrap();
     let largest = largest.into_iter().map(|(re, _)| re).fold(0.0, f64::max);
     assert!((largest - 3.845561775615).abs() < 1e-9);
@@ -274,7 +274,7 @@ fn the_first_model() {
         1e-9,
     );
     let steady = Steady::of(&model.dynamics()).unwrap();
-    let eigen = crate::dense::eigen(&steady.predicted, "Sigma_1").unwrap().values;
+    let eigen = crate::linalg::dense::eigen(&steady.predicted, "Sigma_1").unwrap().values;
     assert!((eigen[0] - 0.165198653182).abs() < 1e-9 && (eigen[1] - 0.472372606399).abs() < 1e-9);
     close_pair(pair(&steady.h), (-0.135905195191, 0.378924936454), 1e-9);
     assert!((steady.log_det + 1.596926741941).abs() < 1e-9);
@@ -342,7 +342,7 @@ fn check_tenth_step(model: &Canonical<f64>, steady: &Steady, mu: &[f64]) {
 
 fn assert_singular(model: &Canonical<f64>, a: [f64; 2], c: [f64; 2], tolerance: f64) {
     let found = singular(&model.a, "A").unwrap().values;
-    let squares = crate::dense::eigen(&model.g, "G").unwrap().values;
+    let squares = crate::linalg::dense::eigen(&model.g, "G").unwrap().values;
     let of_c = [squares[1].sqrt(), squares[0].sqrt()];
     for (found, expected) in found.iter().chain(&of_c).zip(a.iter().chain(&c)) {
         assert!((found - expected).abs() < tolerance, "{found}, not {expected}");

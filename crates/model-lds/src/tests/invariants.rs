@@ -2,22 +2,22 @@
 
 use super::golden::{dense, fixed};
 use super::toy::{golden, lag_counts, markov_text, moments};
-use crate::asos::expectations;
-use crate::canonical::Canonical;
-use crate::covariances::{Covariances, Side, Weights};
-use crate::dense::{
+use crate::learn::e_step::expectations;
+use crate::learn::moments::covariances::{Covariances, Side, Weights};
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::subspace::{Sketch, decompose};
+use crate::linalg::compact_panel::Packed;
+use crate::linalg::compact_products::times;
+use crate::linalg::dense::{
     NumericError, cholesky, eigen, frobenius, identity, product, spectral_radius, symmetric,
 };
-use crate::lu::inverse;
-use crate::moments::Moments;
-use crate::packed::Packed;
-use crate::packed_products::times;
-use crate::packing::Packing;
-use crate::panel::Panel;
-use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
-use crate::steady::{Dynamics, Steady, precision};
-use crate::subspace::{Sketch, decompose};
-use crate::sums::cross;
+use crate::linalg::lu::inverse;
+use crate::linalg::panel::Panel;
+use crate::linalg::quantization::Packing;
+use crate::linalg::solvers::{lyapunov, riccati, riccati_by_filtering};
+use crate::linalg::sums::cross;
+use crate::system::canonical::Canonical;
+use crate::system::steady_state::{Dynamics, Steady, precision};
 use faer::Mat;
 use latens_math::{Csr, Real, Rng};
 
@@ -70,7 +70,7 @@ fn covariances_are_those_of_centred_words() {
 }
 
 fn to_rows(x: &Mat<f64>) -> Vec<f64> {
-    crate::learner::to_rows(x)
+    crate::learn::trainer::to_rows(x)
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn the_gauge_changes_nothing_that_can_be_seen() {
     let m = Mat::from_fn(2, 2, |_, _| rng.normal());
     let back = inverse(&m, "M").unwrap();
     let outer = |x: &Mat<f64>| product([m.as_ref(), x.as_ref(), m.transpose()]);
-    let d = crate::panel::times(c.view(), &back);
+    let d = crate::linalg::panel::times(c.view(), &back);
     let other = Dynamics {
         a: product([m.as_ref(), model.a.as_ref(), back.as_ref()]),
         q: outer(&model.q),

@@ -4,12 +4,12 @@
 use super::filters::{states, vector};
 use super::invariants::{first_model, to_mat};
 use super::toy::{markov_text, moments, sharp_markov_text};
-use crate::asos::expectations;
-use crate::dense::{cholesky, frobenius, identity, product, symmetric};
-use crate::lu::inverse;
-use crate::panel::Panel;
-use crate::solvers::{lyapunov, smoother_gain};
-use crate::steady::{Dynamics, Steady, Update};
+use crate::learn::e_step::expectations;
+use crate::linalg::dense::{cholesky, frobenius, identity, product, symmetric};
+use crate::linalg::lu::inverse;
+use crate::linalg::panel::Panel;
+use crate::linalg::solvers::{lyapunov, smoother_gain};
+use crate::system::steady_state::{Dynamics, Steady, Update};
 use faer::Mat;
 
 /// The mean of each state given all words, its covariance, and its covariance with the state before.

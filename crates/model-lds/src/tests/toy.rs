@@ -1,6 +1,6 @@
 //! Small texts as covariances, without a vocabulary.
 
-use crate::moments::Moments;
+use crate::learn::moments::text_moments::Moments;
 use latens_math::{Csr, Real, Rng, sample_index};
 use std::collections::BTreeMap;
 

@@ -1,0 +1,7 @@
+//! The two clustering algorithms, and the hierarchy that both end with.
+
+pub(crate) mod loss_table;
+pub(crate) mod hierarchy;
+pub(crate) mod greedy;
+pub(crate) mod classes;
+pub(crate) mod exchange;

@@ -1,0 +1,6 @@
+//! Uses of a fitted model.
+
+pub(crate) mod filter;
+pub(crate) mod encoder;
+pub(crate) mod singular_pairs;
+pub(crate) mod rnn_weights;

@@ -1,0 +1,180 @@
+//! How well a model explains text: nats a token more than independent words would have, of a Gaussian with the
+//! same covariance.
+//!
+//! With the filtered state x before a word i, p = A x, and u_i = Cᵀ w_i,
+//!
+//! gain = −½ (ln det(I + G M) − u_iᵀ Θ u_i − 2 u_iᵀ (I − Θ G) A x + xᵀ Aᵀ (G − G Θ G) A x).
+
+use crate::linalg::dense::{identity, product};
+use crate::linalg::panel::{Factor, Panel, view, view_mut};
+use crate::system::steady_state::{Dynamics, Steady};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatRef, Par};
+use latens_corpus::{Sentences, WordId};
+use latens_counts::Boundary;
+use latens_math::Real;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// How many tokens are scored after a start of their own, so that long texts are shared out to threads.
+const RUN: usize = 1024;
+
+/// How many tokens before a run are read for its state. States forget: with a radius of 0.8, 4·10⁻¹³ is left
+/// of what came before.
+const WARM_UP: usize = 128;
+
+/// So many runs are filtered together.
+const LANES: usize = 16;
+
+/// A part of a text that is scored apart: reading begins at `begin` with the state 0, scoring at `start`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    begin: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Run {
+    /// All tokens of a text, from the state 0 at the start of each file or sentence on.
+    pub(crate) fn all(sentences: &Sentences, boundary: Boundary) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut begin = 0;
+        let mut add = |length: usize| {
+            Run::cut(begin..begin + length, &mut runs);
+            begin += length;
+        };
+        match boundary {
+            Boundary::Stream => sentences.segments().for_each(|text| add(text.len())),
+            Boundary::Sentence => sentences.iter().for_each(|text| add(text.len())),
+        }
+        runs
+    }
+
+    /// A whole text in one piece.
+    #[cfg(test)]
+    pub(crate) fn whole(n_tokens: usize) -> Run {
+        Run { begin: 0, start: 0, end: n_tokens }
+    }
+
+    /// Cuts tokens that follow each other into runs.
+    pub(crate) fn cut(tokens: Range<usize>, runs: &mut Vec<Run>) {
+        for start in tokens.clone().step_by(RUN) {
+            let begin = start.saturating_sub(WARM_UP).max(tokens.start);
+            runs.push(Run { begin, start, end: (start + RUN).min(tokens.end) });
+        }
+    }
+}
+
+/// So many steps have their words looked up together.
+const STEPS: usize = 32;
+
+/// Scores text under a model.
+pub(crate) struct TextGain<'a, T> {
+    c: &'a Panel<T>,
+    /// 1/√μ.
+    scale: Vec<T>,
+    /// What words are multiplied with: (I − Θ G) A, Θ and Bᵀ side by side.
+    of_words: Factor<T>,
+    /// What states are multiplied with: Aᵀ (G − G Θ G) A and Hᵀ.
+    of_states: Factor<T>,
+    log_det: f64,
+}
+
+impl<'a, T: Real> TextGain<'a, T> {
+    pub(crate) fn new(model: &Dynamics, steady: &Steady, c: &'a Panel<T>, mu: &[f64]) -> Self {
+        let Dynamics { a, g, .. } = model;
+        let Steady { theta, b, h, log_det, .. } = steady;
+        let g_s = g - product([g.as_ref(), theta.as_ref(), g.as_ref()]);
+        let reach = identity(model.dim()) - product([theta.as_ref(), g.as_ref()]);
+        let cross = product([reach.as_ref(), a.as_ref()]);
+        let square = product([a.transpose(), g_s.as_ref(), a.as_ref()]);
+        TextGain {
+            c,
+            scale: mu.iter().map(|mu| T::of(1.0 / mu.sqrt())).collect(),
+            of_words: side_by_side([cross.as_ref(), theta.as_ref(), b.transpose()]),
+            of_states: side_by_side([square.as_ref(), h.transpose()]),
+            log_det: *log_det,
+        }
+    }
+
+    /// The sum of the gains of all tokens of the runs.
+    pub(crate) fn of(&self, text: &[WordId], runs: &[Run]) -> f64 {
+        // Shared out evenly, so that no few runs are left over.
+        let lanes = runs.len().div_ceil(runs.len().div_ceil(LANES).max(1)).max(1);
+        let sums: Vec<f64> = runs.par_chunks(lanes).map(|runs| self.together(text, runs)).collect();
+        sums.into_iter().sum()
+    }
+
+    /// The gains of a few runs, which take their steps together.
+    fn together(&self, text: &[WordId], runs: &[Run]) -> f64 {
+        let (dim, n) = (self.c.n_cols(), runs.len());
+        let n_steps = runs.iter().map(|run| run.end - run.begin).max().unwrap_or(0);
+        let zeros = |len: usize| vec![T::zero(); len];
+        let (mut x, mut by_states) = (zeros(n * dim), zeros(2 * n * dim));
+        let (mut words, mut by_words) = (zeros(STEPS * n * dim), zeros(3 * STEPS * n * dim));
+        let mut sum = 0.0;
+        for first in (0..n_steps).step_by(STEPS) {
+            self.read(text, runs, first, &mut words);
+            multiply(&words, &self.of_words, dim, &mut by_words);
+            let own = words.chunks_exact(n * dim).zip(by_words.chunks_exact(3 * n * dim));
+            for (step, (words, by_words)) in (first..n_steps).zip(own) {
+                multiply(&x, &self.of_states, dim, &mut by_states);
+                for (i, run) in runs.iter().enumerate() {
+                    let (x, words) = (&mut x[i * dim..][..dim], &words[i * dim..][..dim]);
+                    let by_words = &by_words[3 * i * dim..][..3 * dim];
+                    let (by_square, by_h) = by_states[2 * i * dim..][..2 * dim].split_at(dim);
+                    if (run.start..run.end).contains(&(run.begin + step)) {
+                        let terms = dot(by_square, x)
+                            - 2.0 * dot(&by_words[..dim], x)
+                            - dot(&by_words[dim..2 * dim], words);
+                        sum -= 0.5 * (self.log_det + terms);
+                    }
+                    let next = by_h.iter().zip(&by_words[2 * dim..]);
+                    x.iter_mut().zip(next).for_each(|(x, (&by_h, &by_b))| *x = by_h + by_b);
+                }
+            }
+        }
+        sum
+    }
+
+    /// The words of some steps from `first` on, a step after the other: u_i = c_i / √μ_i.
+    fn read(&self, text: &[WordId], runs: &[Run], first: usize, out: &mut [T]) {
+        let dim = self.c.n_cols();
+        for (step, out) in out.chunks_exact_mut(runs.len() * dim).enumerate() {
+            for (run, out) in runs.iter().zip(out.chunks_exact_mut(dim)) {
+                let at = run.begin + first + step;
+                if at < run.end {
+                    let word = text[at].index();
+                    let (scale, row) = (self.scale[word], self.c.row(word));
+                    out.iter_mut().zip(row).for_each(|(out, &value)| *out = value * scale);
+                }
+            }
+        }
+    }
+}
+
+fn side_by_side<T: Real, const N: usize>(parts: [MatRef<'_, f64>; N]) -> Factor<T> {
+    let n = parts[0].ncols();
+    let mut all = Mat::zeros(parts[0].nrows(), N * n);
+    for (i, part) in parts.iter().enumerate() {
+        all.subcols_mut(i * n, n).copy_from(part);
+    }
+    Factor::new(all.as_ref())
+}
+
+/// out = left · right for rows of `dim` numbers.
+fn multiply<T: Real>(left: &[T], right: &Factor<T>, dim: usize, out: &mut [T]) {
+    let (n, right) = (left.len() / dim, right.view());
+    let out = view_mut(out, n, right.ncols(), right.ncols());
+    matmul(out, Accum::Replace, view(left, n, dim, dim), right, T::one(), Par::Seq);
+}
+
+fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    // Several sums side by side, since the order of a single one would keep it from being a vector.
+    let mut sums = [0.0; 8];
+    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
+        let terms = a.iter().zip(b).map(|(&a, &b)| a.wide() * b.wide());
+        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+    }
+    sums.iter().sum()
+}
