@@ -5,7 +5,7 @@ use crate::svg::Svg;
 use crate::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Vocab, WordId};
-use latens::lds::{Lds, LdsParams, Training, TransitionPair};
+use latens::lds::{Lds, LdsParams, SingularPair, Training};
 use latens::model::{Params, Progress};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -44,9 +44,9 @@ pub(crate) fn draw(
     };
     let training = Training::of(&params, &ptb.train, None, &mut watch)?;
     let model = Lds::fit(&params, training, &mut watch)?;
-    let pairs = model.transition_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
+    let pairs = model.singular_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
     let vocab = &model.lexicon().vocab;
-    let row = |(i, pair): (usize, &TransitionPair)| Row {
+    let row = |(i, pair): (usize, &SingularPair)| Row {
         row: format!("{} → {}", words(&pair.from, vocab, " "), words(&pair.to, vocab, " ")),
         column: format!("pair {}", i + 1),
         paper: None,
@@ -60,7 +60,7 @@ fn words(side: &[(WordId, f64)], vocab: &Vocab, between: &str) -> String {
 }
 
 /// Each pair as two columns of words, bars for how far they lie in the direction, and an arrow.
-fn picture(pairs: &[TransitionPair], vocab: &Vocab) -> String {
+fn picture(pairs: &[SingularPair], vocab: &Vocab) -> String {
     const LINE: f64 = 15.0;
     const PAIR: f64 = (N_WORDS as f64 + 1.5) * LINE;
     let n_rows = pairs.len().div_ceil(2);

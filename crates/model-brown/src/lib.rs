@@ -1,9 +1,9 @@
-//! Brown clusters (Brown et al. 1992): words in classes such that the class of a word tells as much as
-//! possible about the class of the next one, and the classes in a binary tree.
+//! Brown clusters (Brown et al. 1992): a hard clustering of words that maximizes the mutual information of adjacent
+//! clusters, with the clusters in a binary tree.
 //!
-//! [`Algorithm::Brown`] is the classic greedy algorithm with a window of one cluster too many, exactly; what
-//! makes it fast is that only those entries of the table of losses are touched that change (`table.rs`).
-//! [`Algorithm::Exchange`] moves words between classes, for large vocabularies (`exchange.rs`).
+//! [`Algorithm::Brown`] is the original greedy algorithm, computed exactly. It is fast because an insertion or a merger
+//! updates only those entries of the table of losses that change (`algorithms/loss_table.rs`).
+//! [`Algorithm::Exchange`] moves words between clusters, and suits large vocabularies (`algorithms/exchange.rs`).
 //!
 //! ```
 //! use latens_model::{Params, unwatched};
@@ -24,6 +24,7 @@
 mod params;
 mod fit;
 mod model;
+mod file;
 mod algorithms;
 mod counts;
 

@@ -1,4 +1,4 @@
-//! The exchange algorithm against its definition, and what it promises.
+//! The exchange algorithm, compared with its definition, and its guarantees.
 
 use latens_corpus::{Corpus, WordId};
 use latens_model::{FitError, Params, Progress, Valid, unwatched};
@@ -14,7 +14,7 @@ fn params(n_clusters: usize, n_iterations: usize) -> Valid<BrownParams> {
     BrownParams { n_clusters, algorithm, n_iterations }.validate().unwrap()
 }
 
-/// The mutual information of each iteration, and the model.
+/// The mutual information after each iteration, and the model.
 fn watched(params: &Valid<BrownParams>, corpus: &Corpus) -> (Vec<f64>, Brown) {
     let mut seen = Vec::new();
     let watch = &mut |progress: &Progress<'_>| {
@@ -36,7 +36,7 @@ fn members(brown: &Brown) -> Vec<Vec<WordId>> {
 }
 
 #[test]
-fn no_single_move_is_better_when_it_ends() {
+fn no_single_move_improves_the_final_clusters() {
     for (corpus, n_clusters) in [
         (zipfian_corpus(14, 60, 1), 4),
         (zipfian_corpus(14, 60, 2), 6),
@@ -44,7 +44,7 @@ fn no_single_move_is_better_when_it_ends() {
         (two_class_corpus(40, 6), 1),
     ] {
         let (seen, brown) = watched(&params(n_clusters, 100), &corpus);
-        assert!(seen.len() < 100, "it did not end by itself");
+        assert!(seen.len() < 100, "the algorithm did not converge");
         let (text, clusters) = (stream(&corpus), members(&brown));
         let reached = information(&text, &clusters);
         assert!((seen.last().unwrap() - reached).abs() < 1e-9);
@@ -63,7 +63,7 @@ fn no_single_move_is_better_when_it_ends() {
 }
 
 #[test]
-fn mutual_information_never_falls() {
+fn mutual_information_never_decreases() {
     let corpus = zipfian_corpus(1_000, 2_000, 1);
     let (seen, _) = watched(&params(30, 8), &corpus);
     assert_eq!(seen.len(), 8);
@@ -71,7 +71,7 @@ fn mutual_information_never_falls() {
 }
 
 #[test]
-fn hidden_classes_are_found() {
+fn the_classes_of_the_generator_are_recovered() {
     let corpus = two_class_corpus(2_000, 1);
     let (_, brown) = watched(&params(2, 20), &corpus);
     let vocab = &corpus.lexicon.vocab;
@@ -84,7 +84,7 @@ fn hidden_classes_are_found() {
 }
 
 #[test]
-fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+fn training_resumes_from_any_checkpoint_and_stops_on_request() {
     let corpus = zipfian_corpus(1_000, 1_000, 3);
     let params = params(20, 3);
     latens_testkit::check_resume(
@@ -95,7 +95,7 @@ fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
 }
 
 #[test]
-fn a_finished_run_can_be_made_longer() {
+fn a_finished_run_can_be_resumed_with_more_iterations() {
     let corpus = zipfian_corpus(1_000, 1_000, 3);
     let mut last = None;
     let watch = &mut |progress: &Progress<'_>| {
@@ -105,8 +105,8 @@ fn a_finished_run_can_be_made_longer() {
     Brown::fit(&params(20, 1), &corpus, watch).unwrap();
     let checkpoint = last.unwrap();
     let longer = Brown::resume(&params(20, 3), &corpus, &checkpoint, &mut unwatched).unwrap();
-    let undisturbed = Brown::fit(&params(20, 3), &corpus, &mut unwatched).unwrap();
-    assert_eq!(longer.clusters(), undisturbed.clusters());
-    let refused = Brown::resume(&params(21, 3), &corpus, &checkpoint, &mut unwatched);
-    assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+    let uninterrupted = Brown::fit(&params(20, 3), &corpus, &mut unwatched).unwrap();
+    assert_eq!(longer.clusters(), uninterrupted.clusters());
+    let rejected = Brown::resume(&params(21, 3), &corpus, &checkpoint, &mut unwatched);
+    assert!(matches!(rejected, Err(FitError::Checkpoint(_))));
 }

@@ -1,4 +1,4 @@
-//! The exams that every model takes.
+//! The checks of the roles of the model.
 
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
@@ -12,13 +12,13 @@ fn brown() -> (Brown, latens_corpus::Corpus) {
 }
 
 #[test]
-fn it_is_a_token_encoder() {
+fn the_model_is_a_valid_token_encoder() {
     let (brown, corpus) = brown();
     latens_testkit::check_token_encoder(&brown, &corpus.sentences);
 }
 
 #[test]
-fn its_file_gives_it_back_and_damage_is_noticed() {
+fn saving_and_opening_is_the_identity_and_damage_is_detected() {
     let (brown, _) = brown();
     latens_testkit::check_file_round_trip(&brown, Brown::save, Brown::open, |a, b| {
         assert_eq!(a.clusters(), b.clusters());
@@ -27,7 +27,7 @@ fn its_file_gives_it_back_and_damage_is_noticed() {
 }
 
 #[test]
-fn words_share_the_prefixes_that_their_paths_share() {
+fn words_share_the_features_of_the_common_prefix_of_their_paths() {
     let (brown, corpus) = brown();
     let clusters = brown.clusters();
     let [a, b] = [WordId(2), WordId(3)];
@@ -44,7 +44,7 @@ fn words_share_the_prefixes_that_their_paths_share() {
 }
 
 #[test]
-fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+fn training_resumes_from_any_checkpoint_and_stops_on_request() {
     let corpus = zipfian_corpus(400, 300, 2);
     let params = BrownParams { n_clusters: 100, ..BrownParams::default() }.validate().unwrap();
     latens_testkit::check_resume(

@@ -1,17 +1,18 @@
-use crate::learn::trainer::{from_rows, to_rows};
+use crate::linalg::dense::{square_from_row_major, to_row_major};
 use crate::linalg::panel::Panel;
-use crate::model::Lds;
+use crate::model::{Lds, LdsParts};
 use crate::params::LdsParams;
 use crate::system::canonical::Canonical;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use std::path::Path;
 
 impl Lds {
-    /// Writes the model to a file.
+    /// Saves the model to a file.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let (n, dim) = (self.mu.len(), self.dim());
-        let (transition, words) = (to_rows(&self.dynamics.a), self.words.to_rows());
-        let (filtered, smoothed) = (to_rows(&self.filtered_moment), to_rows(&self.smoothed_moment));
+        let (transition, words) = (to_row_major::<f64>(&self.dynamics.a), self.words.to_rows());
+        let filtered = to_row_major::<f64>(&self.filtered_moment);
+        let smoothed = to_row_major::<f64>(&self.smoothed_moment);
         ModelWriter::new(Self::KIND, &self.params)
             .lexicon(&self.lexicon)
             .facts(&self.facts)
@@ -29,25 +30,33 @@ impl Lds {
         Lds::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Lds, FileError> {
         file.expect_kind(Self::KIND)?;
         let (params, lexicon) = (file.parameters::<LdsParams>()?, file.lexicon()?);
         let (n, dim) = (lexicon.vocab.len(), params.dim);
         let square = |name| -> Result<_, FileError> {
-            Ok(from_rows(&file.finite_array::<f64>(name, &[dim, dim])?, dim))
+            Ok(square_from_row_major(&file.finite_array::<f64>(name, &[dim, dim])?, dim))
         };
         let mu = file.finite_array::<f64>("word_probs", &[n])?.to_vec();
-        // Below this a word's vector could not be whitened in single precision.
-        if mu.iter().any(|&mu| !(1e-30..=1.0).contains(&mu)) {
-            return Err(file.invalid("a word has no probability"));
+        // Below 1e-30 the vector of a word could not be whitened in single precision.
+        if let Some(word) = mu.iter().position(|mu| !(1e-30..=1.0).contains(mu)) {
+            let problem = format!("the probability of word {word} is {}", mu[word]);
+            return Err(file.invalid(format!("{problem}, must be in 1e-30..=1")));
         }
         let counts = file.array::<u64>("word_counts", &[n])?.to_vec();
         let words = file.finite_array::<f32>("words", &[n, dim])?;
-        let model = Canonical::restored(square("transition")?, Panel::from_rows(n, dim, &words));
-        let moments = [square("filtered_moment")?, square("smoothed_moment")?];
-        let facts = file.header().training.clone();
-        Lds::new(params, lexicon, facts, (mu, counts), model, moments)
-            .map_err(|error| file.invalid(error))
+        let system = Canonical::restored(square("transition")?, Panel::from_rows(n, dim, &words));
+        Lds::new(LdsParts {
+            filtered_moment: square("filtered_moment")?,
+            smoothed_moment: square("smoothed_moment")?,
+            facts: file.header().training.clone(),
+            params,
+            lexicon,
+            mu,
+            counts,
+            system,
+        })
+        .map_err(|error| file.invalid(error))
     }
 }

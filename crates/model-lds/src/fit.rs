@@ -1,26 +1,28 @@
-//! From counts to a model.
+//! Fitting a model to counts.
 
 use crate::learn::moments::text_moments::Moments;
-use crate::learn::trainer::{Learned, State, Task, learn};
-use crate::model::Lds;
+use crate::learn::state::{Learned, Measured, Task, TrainingState};
+use crate::learn::trainer::learn;
+use crate::linalg::error::NumericError;
+use crate::model::{Lds, LdsParts};
 use crate::params::LdsParams;
-use latens_corpus::{Corpus, Sentences};
+use crate::system::canonical::rotate;
+use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_counts::{Budget, CountError, LagCounts};
 use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, fingerprint};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-/// What a model learns from.
+/// The training data of a model.
 pub struct Training<'a> {
-    /// Counts of pairs of words. They are taken apart as the model's own form of them is made, so that there
-    /// are never two copies.
+    /// Counts of pairs of words. Training consumes them, so that memory never holds two copies.
     pub counts: LagCounts,
-    /// Text that decides when to stop, read with the lexicon of the counts.
+    /// Held-out text for early stopping, read with the lexicon of the counts.
     pub valid: Option<&'a Sentences>,
 }
 
 impl<'a> Training<'a> {
-    /// Counts a text; it is not read again.
+    /// Counts the pairs of words of a text. Training does not read the text again.
     pub fn of(
         params: &Valid<LdsParams>,
         corpus: &Corpus,
@@ -43,11 +45,10 @@ impl<'a> Training<'a> {
 }
 
 impl Lds {
-    /// Learns a model.
+    /// Fits a model.
     ///
-    /// Facts of it say what was measured: `gain` of the counts and `valid_gain` of held-out text, in nats a
-    /// token over independent words; `pseudo_counts`; `best_iteration`; and what went wrong, if anything did
-    /// ([`Lds::warnings`]).
+    /// Its facts contain `gain` of the counts and `valid_gain` of held-out text, both in nats per token relative to
+    /// independent words, `pseudo_counts`, `best_iteration` and, if there are any, `warnings` ([`Lds::warnings`]).
     pub fn fit(
         params: &Valid<LdsParams>,
         training: Training<'_>,
@@ -56,8 +57,8 @@ impl Lds {
         fit_from(None, params, training, watch)
     }
 
-    /// Goes on from a checkpoint of [`Lds::fit`] with the same parameters and counts; only `n_iterations` may
-    /// be another.
+    /// Resumes training from a checkpoint of [`Lds::fit`]. Parameters and counts must be the same, except for
+    /// `n_iterations`.
     pub fn resume(
         params: &Valid<LdsParams>,
         training: Training<'_>,
@@ -94,25 +95,50 @@ fn fit_from(
     let Learned { best, .. } = learned;
     let mu = moments.mu().to_vec();
     drop(moments);
-    Lds::from_learned(params.clone(), lexicon, facts, mu, unigrams, best)
-        .map_err(FitError::step("use the model"))
+    finish(params.clone(), lexicon, facts, mu, unigrams, best)
+        .map_err(FitError::step("finish the model"))
 }
 
-/// Refuses what no model can be learned from.
+/// The model in its final form, with the state rotated.
+fn finish(
+    params: Valid<LdsParams>,
+    lexicon: Lexicon,
+    facts: Map<String, Value>,
+    mu: Vec<f64>,
+    counts: Vec<u64>,
+    best: Measured,
+) -> Result<Lds, NumericError> {
+    let (system, rotation) = best.model.rotated()?;
+    let filtered_moment = rotate(&best.moments.filtered, &rotation);
+    let smoothed_moment = rotate(&best.moments.smoothed, &rotation);
+    drop(best);
+    Lds::new(LdsParts {
+        params,
+        lexicon,
+        facts,
+        mu,
+        counts,
+        system,
+        filtered_moment,
+        smoothed_moment,
+    })
+}
+
+/// Checks that a model with these parameters can be learned from the counts.
 fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
     let param = |name, must: String, got: String| FitError::Params(ParamError { name, must, got });
     if counts.boundary() != params.boundary {
-        let must = format!("{:?}, as in the counts", counts.boundary()).to_lowercase();
+        let must = format!("{:?}, the boundary of the counts", counts.boundary()).to_lowercase();
         return Err(param("boundary", must, format!("{:?}", params.boundary).to_lowercase()));
     }
     let n_types = counts.unigrams().iter().filter(|&&count| count > 0).count();
     if n_types < 3 {
-        let has = format!("{n_types}, ends of sentences among them");
+        let has = format!("{n_types}, including the end of sentence");
         return Err(FitError::not_enough_data("at least 3 different words", has));
     }
     let needed = params.counted_lags();
     if counts.n_lags() < needed {
-        let must = format!("at most {}, the lags that were counted", counts.n_lags());
+        let must = format!("at most {}, the number of counted lags", counts.n_lags());
         let too_far = params.lags > counts.n_lags();
         return Err(match too_far {
             true => param("lags", must, params.lags.to_string()),
@@ -127,41 +153,45 @@ fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
         });
     }
     if counts.lag(needed).total() == 0 {
-        let needs = format!("words {needed} tokens apart");
+        let needs = format!("pairs of words {needed} tokens apart");
         return Err(FitError::not_enough_data(needs, "none"));
     }
-    let most = n_types - 1;
-    if params.dim > most {
-        let must = format!("at most {most}, one less than the number of different words");
+    let max_dim = n_types - 1;
+    if params.dim > max_dim {
+        let must = format!("at most {max_dim}, one less than the number of different words");
         return Err(param("dim", must, params.dim.to_string()));
     }
     Ok(())
 }
 
-/// What is added to every count.
+/// The number added to the count of every word.
 struct PseudoCounts {
     used: f64,
-    /// Whether more was used than was asked for.
+    /// Whether `used` is larger than the value of the parameter.
     is_raised: bool,
 }
 
-/// Words seen so often need no pseudo-counts.
-const OFTEN: u64 = 50;
+/// Words with at least this count need no pseudo-counts.
+const FREQUENT: u64 = 50;
 
 impl PseudoCounts {
-    /// Without pseudo-counts, words that were seen once, each after the other, are certain to follow each
-    /// other: such a model is worth nothing elsewhere, and its covariances have no inverse.
+    /// Without pseudo-counts, two words that occur once, one after the other, have a correlation of 1. Such a model
+    /// does not generalize, and its covariances are singular.
     fn choose(params: &LdsParams, counts: &LagCounts) -> PseudoCounts {
-        let usual = 0.2 * counts.n_tokens() as f64 / counts.unigrams().len() as f64;
-        let usual = if usual < 1.0 { 1.0 } else { usual.round() };
-        let asked = params.pseudo_counts.unwrap_or(usual);
-        let has_rare = counts.unigrams().iter().any(|&count| count < OFTEN);
-        let is_raised = has_rare && asked < 1.0;
-        PseudoCounts { used: if is_raised { 1.0 } else { asked }, is_raised }
+        let default = 0.2 * counts.n_tokens() as f64 / counts.unigrams().len() as f64;
+        let default = if default < 1.0 { 1.0 } else { default.round() };
+        let requested = params.pseudo_counts.unwrap_or(default);
+        let has_rare = counts.unigrams().iter().any(|&count| count < FREQUENT);
+        let is_raised = has_rare && requested < 1.0;
+        PseudoCounts { used: if is_raised { 1.0 } else { requested }, is_raised }
     }
 }
 
-fn facts(params: &LdsParams, state: &State, pseudo_counts: &PseudoCounts) -> Map<String, Value> {
+fn facts(
+    params: &LdsParams,
+    state: &TrainingState,
+    pseudo_counts: &PseudoCounts,
+) -> Map<String, Value> {
     let mut facts = Map::new();
     facts.insert("gain".into(), state.gain.into());
     if let Some(gain) = state.valid_gain {
@@ -178,35 +208,41 @@ fn facts(params: &LdsParams, state: &State, pseudo_counts: &PseudoCounts) -> Map
     facts
 }
 
-fn warnings(params: &LdsParams, state: &State, pseudo_counts: &PseudoCounts) -> Vec<String> {
+fn warnings(
+    params: &LdsParams,
+    state: &TrainingState,
+    pseudo_counts: &PseudoCounts,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     if pseudo_counts.is_raised {
         warnings.push(format!(
-            "`pseudo_counts` = {} is too few for words seen fewer than {OFTEN} times: 1 was used",
+            "`pseudo_counts` = {} is too small for words with fewer than {FREQUENT} occurrences: \
+             1 was used",
             params.pseudo_counts.unwrap_or(0.0)
         ));
     }
     if state.correlation > 0.9 {
         warnings.push(
-            "some words are almost certain to follow each other: the model learns them by heart; \
-             raise `pseudo_counts`"
+            "some words are almost certain to follow each other, which the model overfits; raise \
+             `pseudo_counts`"
                 .to_owned(),
         );
     }
     if let Some(reason) = &state.stopped {
         warnings.push(format!(
-            "EM stopped at iteration {}: {reason}; the model before it is kept; raise `pseudo_counts`",
+            "EM stopped at iteration {}: {reason}; the best earlier model is kept; raise \
+             `pseudo_counts`",
             state.iteration
         ));
     }
     if state.worst_fall > 1e-2 {
         let worst = 100.0 * state.worst_fall;
-        warnings.push(format!("the gain fell by {worst:.1} % in a step; raise `lags`"));
+        warnings.push(format!("the gain fell by {worst:.1} % in one iteration; raise `lags`"));
     }
     warnings
 }
 
-/// A number that two trainings share if they have the same counts, for all that anyone meets.
+/// A fingerprint of the counts and the held-out text.
 fn counts_fingerprint(training: &Training<'_>) -> u64 {
     let counts = &training.counts;
     let halves = |number: u64| [number as u32, (number >> 32) as u32];

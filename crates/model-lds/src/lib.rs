@@ -1,12 +1,12 @@
-//! Linear dynamical systems of text (Belanger and Kakade 2015), learned from counts of pairs of words alone.
+//! Linear dynamical systems of text (Belanger and Kakade 2015), learned from co-occurrence counts alone.
 //!
-//! A state of a few hundred numbers moves linearly from word to word, x_{t+1} = A x_t + noise, and the word is a
-//! linear function of it with noise that covers the whole vocabulary, w_t = C x_t + noise. A first model comes
-//! from the singular vectors of the covariances of words 1 to 7 tokens apart; EM then improves it, also from
-//! these covariances alone (ASOS, Martens 2010). So a text of any length is read once, and no matrix of words
-//! by words is ever formed.
+//! A state vector of a few hundred dimensions moves linearly from word to word, x_{t+1} = A x_t + noise. The word is a
+//! linear function of the state, w_t = C x_t + noise, where the noise has full rank over the vocabulary. The initial
+//! model comes from the singular vectors of the covariances of words 1 to 7 tokens apart (subspace identification).
+//! EM then improves it from the same covariances (ASOS, Martens 2010). A text of any length is read only once, and no
+//! matrix of words by words is ever formed.
 //!
-//! The state of a token, smoothed over its sentence, is a representation of it in its context.
+//! The smoothed state of a token represents the token in the context of its sentence.
 //!
 //! ```
 //! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
@@ -23,7 +23,7 @@
 //! let lds = Lds::open(&path)?;
 //! let mut rows = FeatureRows::new();
 //! lds.encode(corpus.sentences.get(0), &mut rows);
-//! assert_eq!(rows.row(0).1.len(), 8); // the word's own vector, and its state
+//! assert_eq!(rows.row(0).1.len(), 8); // the word vector and the smoothed state
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -41,7 +41,7 @@ mod tests;
 pub use fit::Training;
 pub use fitted::encoder::{Features, LdsEncoder};
 pub use fitted::rnn_weights::{HiddenState, RnnWeights};
-pub use fitted::singular_pairs::TransitionPair;
-pub use linalg::dense::NumericError;
+pub use fitted::singular_pairs::SingularPair;
+pub use linalg::error::NumericError;
 pub use model::Lds;
 pub use params::LdsParams;

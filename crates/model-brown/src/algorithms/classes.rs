@@ -1,15 +1,15 @@
-//! Words in classes, and what a word gains in each of them.
+//! Words in classes, and the gain of a word in each class.
 //!
-//! With the counts n, f, l and r of `table.rs`, and F(x) = x ln x, the mutual information is, up to terms
-//! that no move of a word changes,
+//! With the counts n, f, l and r of `loss_table.rs` and F(x) = x ln x, the mutual information is, up to terms that do
+//! not change when a word moves,
 //!
 //! ```text
 //! T · MI = Σ_cd F(n(c,d)) − Σ_c (l(c) + r(c)) ln f(c)
 //! ```
 //!
-//! Let R(d) and L(d) be how often a word w stands right before and right after words of class d, w itself
-//! aside; S how often it follows itself; N(w) = Σ_d (R(d) + L(d)) + 2 S. Primes are counts of the classes
-//! without w. Then w adds to T · MI in class b, up to terms that are the same in every class,
+//! Let R(d) and L(d) be the number of times that a word w stands right before and right after words of class d other
+//! than w itself, S the number of times that it follows itself, and N(w) = Σ_d (R(d) + L(d)) + 2 S. Primes denote
+//! counts of the classes without w. In class b, up to terms that are the same in every class, w adds to T · MI
 //!
 //! ```text
 //! G(b) = Σ_{d≠b} [h(n'(b,d), R(d)) + h(n'(d,b), L(d))] + h(n'(b,b), R(b) + L(b) + S)
@@ -17,113 +17,72 @@
 //! h(n, x) = F(n + x) − F(n)
 //! ```
 //!
-//! and a move from a to b changes it by G(b) − G(a). Without w, n(a,d) is less by R(d), n(d,a) by L(d),
-//! n(a,a) by R(a) + L(a) + S, and nothing else differs: so the gains of all classes need no counts but
-//! those that are there, and many words can be looked at together.
+//! and a move from a to b changes it by G(b) − G(a). Without w, n(a,d) decreases by R(d), n(d,a) by L(d) and n(a,a) by
+//! R(a) + L(a) + S, and nothing else changes. The gains therefore follow from the current counts, which need not be
+//! modified, and several words can be processed in parallel.
 
+use crate::algorithms::word_context::{Logarithms, WordContext};
 use crate::counts::bigrams::Bigrams;
 use crate::counts::cluster_counts::{ClusterCounts, NONE};
 use crate::counts::entropy::EntropyTerms;
 
-/// Words in classes, of which each has a word at least.
+/// Words in classes, each of which has at least one word.
 pub(crate) struct Classes<'a> {
     bigrams: &'a Bigrams,
     counts: ClusterCounts,
     class_of: Vec<u32>,
-    /// How many words each class has.
+    /// Number of words in each class.
     n_members: Vec<u32>,
     entropy_terms: EntropyTerms,
-    /// How many words have moved.
+    /// Number of moves so far.
     n_moves: u64,
-    /// What must be gained by a move. Rounding errors of gains are some 1e-15 of T ln T.
-    least_gain: f64,
-}
-
-/// The classes that stand next to a word; made for one word after the other.
-pub(crate) struct Context {
-    /// R(d) and L(d) of all classes.
-    right: Vec<u64>,
-    left: Vec<u64>,
-    /// Those where R(d), or L(d), is not zero.
-    after: Vec<u32>,
-    before: Vec<u32>,
-    /// S.
-    itself: u64,
-    /// N(w).
-    n_neighbours: u64,
-    frequency: u64,
-    /// The word's class, or [`NONE`].
-    class: u32,
-    /// G(b), where it was asked for.
-    gains: Vec<f64>,
-    logarithms: Logarithms,
-}
-
-/// ln (f(b) + f(w)) and its difference from ln f(b), for all b. Most words are as frequent as the last one,
-/// so it is kept until a word moves or another frequency comes.
-#[derive(Default)]
-struct Logarithms {
-    /// The frequency and the number of moves that it is of.
-    key: Option<(u64, u64)>,
-    of_sum: Vec<f64>,
-    rise: Vec<f64>,
+    /// Smallest gain that justifies a move. Rounding errors of gains are some 1e-15 of T ln T.
+    min_gain: f64,
 }
 
 impl<'a> Classes<'a> {
-    /// Classes of words; some words may have [`NONE`].
+    /// The classes with these members; words with [`NONE`] have no class yet.
     pub(crate) fn new(bigrams: &'a Bigrams, class_of: Vec<u32>, n_classes: usize) -> Classes<'a> {
         let mut n_members = vec![0; n_classes];
         let classes = class_of.iter().filter(|&&class| class != NONE);
         classes.for_each(|&class| n_members[class as usize] += 1);
-        assert!(!n_members.contains(&0), "every class has a word");
+        assert!(!n_members.contains(&0), "every class must have a word");
         let counts = ClusterCounts::of(bigrams, &class_of, n_classes);
         let entropy_terms = EntropyTerms::new();
-        let least_gain = 1e-11 * entropy_terms.f(bigrams.n_tokens);
-        Classes { bigrams, counts, class_of, n_members, entropy_terms, n_moves: 0, least_gain }
+        let min_gain = 1e-11 * entropy_terms.f(bigrams.n_tokens);
+        Classes { bigrams, counts, class_of, n_members, entropy_terms, n_moves: 0, min_gain }
     }
 
-    /// The class of each word.
+    /// The class of each word, or [`NONE`].
     pub(crate) fn class_of(&self) -> &[u32] {
         &self.class_of
     }
 
-    /// How often classes stand anywhere and next to each other.
+    /// The frequencies and bigram counts of the classes.
     pub(crate) fn counts(&self) -> &ClusterCounts {
         &self.counts
     }
 
-    /// The mutual information of neighbouring classes, in bits.
+    /// The mutual information of adjacent classes in bits.
     pub(crate) fn mutual_information(&self) -> f64 {
         self.counts.mutual_information(self.bigrams.n_tokens, self.bigrams.n_bigrams)
     }
 
-    /// An empty context, to be used for one word after the other.
-    pub(crate) fn context(&self) -> Context {
-        let n_classes = self.counts.n_clusters;
-        Context {
-            right: vec![0; n_classes],
-            left: vec![0; n_classes],
-            after: Vec::new(),
-            before: Vec::new(),
-            itself: 0,
-            n_neighbours: 0,
-            frequency: 0,
-            class: NONE,
-            gains: vec![0.0; n_classes],
-            logarithms: Logarithms::default(),
-        }
+    /// An empty context, to be reused from word to word.
+    pub(crate) fn context(&self) -> WordContext {
+        WordContext::new(self.counts.n_clusters)
     }
 
-    /// The class where a word gains most: its own, unless another is better; the lowest, if several are.
-    pub(crate) fn best_class(&self, word: u32, context: &mut Context) -> u32 {
+    /// The class where a word gains most. In case of a tie it is the word's own class, or else the lowest one.
+    pub(crate) fn best_class(&self, word: u32, context: &mut WordContext) -> u32 {
         if self.is_alone(word) {
             return self.class_of[word as usize];
         }
-        self.look_around(word, context);
+        context.load(word, self.bigrams, &self.class_of);
         self.find_gains(context);
         let (mut best, mut most) = match context.class {
             NONE => (NONE, f64::NEG_INFINITY),
-            class => (class, self.gain(class as usize, context) + self.least_gain),
+            class => (class, self.gain(class as usize, context) + self.min_gain),
         };
         for (class, &gain) in context.gains.iter().enumerate() {
             if gain > most && class as u32 != context.class {
@@ -133,16 +92,17 @@ impl<'a> Classes<'a> {
         best
     }
 
-    /// Moves a word, if that still is a gain; a word without a class is only put there.
-    pub(crate) fn move_to(&mut self, word: u32, class: u32, context: &mut Context) -> bool {
+    /// Moves a word to a class if that is still a gain, and tells whether it moved. A word without a class always
+    /// moves.
+    pub(crate) fn move_to(&mut self, word: u32, class: u32, context: &mut WordContext) -> bool {
         let own = self.class_of[word as usize];
         if own == class || self.is_alone(word) {
             return false;
         }
-        self.look_around(word, context);
+        context.load(word, self.bigrams, &self.class_of);
         if own != NONE {
             let gain = self.gain(class as usize, context) - self.gain(own as usize, context);
-            if gain <= self.least_gain {
+            if gain <= self.min_gain {
                 return false;
             }
             self.take_out(context);
@@ -153,45 +113,20 @@ impl<'a> Classes<'a> {
         true
     }
 
-    /// Whether a word is all that its class has: it cannot leave it, and could not gain by that.
+    /// Whether a word is the only one of its class. Such a word stays: a move could not be a gain, and would leave an
+    /// empty class.
     fn is_alone(&self, word: u32) -> bool {
         let class = self.class_of[word as usize];
         class != NONE && self.n_members[class as usize] == 1
     }
 
-    /// Makes the context of a word.
-    fn look_around(&self, word: u32, context: &mut Context) {
-        context.clear();
-        context.class = self.class_of[word as usize];
-        context.frequency = self.bigrams.frequency[word as usize];
-        for &(next, count) in self.bigrams.after(word) {
-            match self.class_of[next as usize] {
-                _ if next == word => context.itself = count,
-                NONE => {}
-                class => add(&mut context.right, &mut context.after, class, count),
-            }
-        }
-        for &(last, count) in self.bigrams.before(word).iter().filter(|&&(last, _)| last != word) {
-            match self.class_of[last as usize] {
-                NONE => {}
-                class => add(&mut context.left, &mut context.before, class, count),
-            }
-        }
-        let sum = |side: &[u64], classes: &[u32]| -> u64 {
-            classes.iter().map(|&class| side[class as usize]).sum()
-        };
-        context.n_neighbours = sum(&context.right, &context.after)
-            + sum(&context.left, &context.before)
-            + 2 * context.itself;
-    }
-
-    /// G(b) for all b but the word's own class.
-    fn find_gains(&self, context: &mut Context) {
+    /// Computes G(b) for all b except the word's own class.
+    fn find_gains(&self, context: &mut WordContext) {
         let n = self.counts.n_clusters;
         let mut gains = std::mem::take(&mut context.gains);
         self.find_logarithms(context);
         self.find_margins(context, &mut gains);
-        let Context { right, left, after, before, class, itself, .. } = &*context;
+        let WordContext { right, left, after, before, class, itself, .. } = &*context;
         let sides =
             [(&self.counts.left, after, right, left), (&self.counts.right, before, left, right)];
         for (counts, classes, own, other) in sides {
@@ -199,7 +134,7 @@ impl<'a> Classes<'a> {
                 let row = &counts[d as usize * n..(d as usize + 1) * n];
                 let x = own[d as usize];
                 if d == *class {
-                    // Its counts have the word in them.
+                    // The counts of this class include the word.
                     for ((gain, &count), &with_word) in gains.iter_mut().zip(row).zip(other) {
                         *gain += self.rise(count.saturating_sub(with_word), x);
                     }
@@ -208,7 +143,7 @@ impl<'a> Classes<'a> {
                         *gain += self.rise(count, x);
                     }
                 }
-                // What b = d gains comes below.
+                // The term of b = d follows below.
                 gains[d as usize] -= self.rise(row[d as usize], x);
             }
         }
@@ -221,9 +156,9 @@ impl<'a> Classes<'a> {
         context.gains = gains;
     }
 
-    /// G(b), by its definition.
-    fn gain(&self, b: usize, context: &Context) -> f64 {
-        let Context { right, left, after, before, itself, .. } = context;
+    /// G(b) by its definition.
+    fn gain(&self, b: usize, context: &WordContext) -> f64 {
+        let WordContext { right, left, after, before, itself, .. } = context;
         let own = context.class as usize;
         // n'(c, d).
         let without_word = |c: usize, d: usize| {
@@ -246,7 +181,7 @@ impl<'a> Classes<'a> {
         gain + self.rise(without_word(b, b), right[b] + left[b] + itself)
     }
 
-    fn find_logarithms(&self, context: &mut Context) {
+    fn find_logarithms(&self, context: &mut WordContext) {
         let (frequency, logarithms) = (context.frequency, &mut context.logarithms);
         let key = Some((frequency, self.n_moves));
         if logarithms.key == key {
@@ -260,14 +195,14 @@ impl<'a> Classes<'a> {
         *logarithms = Logarithms { key, of_sum, rise };
     }
 
-    /// The terms of G(b) that have f(w) in them, for all b but the word's own class.
-    fn find_margins(&self, context: &Context, margins: &mut [f64]) {
-        let Context { logarithms, right, left, n_neighbours: of_word, .. } = context;
-        let terms = logarithms.of_sum.iter().zip(&logarithms.rise).zip(&self.counts.n_neighbours);
-        for (margin, ((of_sum, rise), &n_neighbours)) in margins.iter_mut().zip(terms) {
-            *margin = -(*of_word as f64 * of_sum) - n_neighbours as f64 * rise;
+    /// Computes the terms of G(b) that contain f(w), for all b except the word's own class.
+    fn find_margins(&self, context: &WordContext, margins: &mut [f64]) {
+        let WordContext { logarithms, right, left, n_neighbors: of_word, .. } = context;
+        let terms = logarithms.of_sum.iter().zip(&logarithms.rise).zip(&self.counts.n_neighbors);
+        for (margin, ((of_sum, rise), &n_neighbors)) in margins.iter_mut().zip(terms) {
+            *margin = -(*of_word as f64 * of_sum) - n_neighbors as f64 * rise;
         }
-        // Neighbours that the word is of b are counted already, if it is in a class.
+        // If the word is in a class, the counts of b already include the word as a neighbor.
         if context.class == NONE {
             for (side, classes) in [(right, &context.after), (left, &context.before)] {
                 for b in classes.iter().map(|&b| b as usize) {
@@ -277,22 +212,22 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// The terms of G(b) that have f(w) in them.
-    fn margin(&self, b: usize, context: &Context) -> f64 {
-        let (mut frequency, mut n_neighbours) =
-            (self.counts.frequency[b], self.counts.n_neighbours[b]);
-        // Neighbours that the word is of b are counted already, if it is in a class.
+    /// The terms of G(b) that contain f(w).
+    fn margin(&self, b: usize, context: &WordContext) -> f64 {
+        let (mut frequency, mut n_neighbors) =
+            (self.counts.frequency[b], self.counts.n_neighbors[b]);
+        // If the word is in a class, the counts of b already include the word as a neighbor.
         match context.class {
-            NONE => n_neighbours += context.right[b] + context.left[b],
+            NONE => n_neighbors += context.right[b] + context.left[b],
             own if own as usize == b => {
                 frequency -= context.frequency;
-                n_neighbours -= context.n_neighbours;
+                n_neighbors -= context.n_neighbors;
             }
             _ => {}
         }
         let log_sum = ((frequency + context.frequency) as f64).ln();
-        -(context.n_neighbours as f64 * log_sum)
-            - n_neighbours as f64 * (log_sum - (frequency as f64).ln())
+        -(context.n_neighbors as f64 * log_sum)
+            - n_neighbors as f64 * (log_sum - (frequency as f64).ln())
     }
 
     /// h(n, x).
@@ -301,9 +236,9 @@ impl<'a> Classes<'a> {
         self.entropy_terms.f(n + x) - self.entropy_terms.f(n)
     }
 
-    fn take_out(&mut self, context: &Context) {
+    fn take_out(&mut self, context: &WordContext) {
         let own = context.class as usize;
-        let Context { right, left, after, before, .. } = context;
+        let WordContext { right, left, after, before, .. } = context;
         after.iter().for_each(|&d| self.counts.subtract(own, d as usize, right[d as usize]));
         before.iter().for_each(|&d| self.counts.subtract(d as usize, own, left[d as usize]));
         self.counts.subtract(own, own, context.itself);
@@ -311,9 +246,9 @@ impl<'a> Classes<'a> {
         self.n_members[own] -= 1;
     }
 
-    fn put_in(&mut self, class: u32, context: &Context) {
+    fn put_in(&mut self, class: u32, context: &WordContext) {
         let b = class as usize;
-        let Context { right, left, after, before, .. } = context;
+        let WordContext { right, left, after, before, .. } = context;
         after.iter().for_each(|&d| self.counts.add(b, d as usize, right[d as usize]));
         before.iter().for_each(|&d| self.counts.add(d as usize, b, left[d as usize]));
         self.counts.add(b, b, context.itself);
@@ -322,29 +257,12 @@ impl<'a> Classes<'a> {
     }
 }
 
-impl Context {
-    fn clear(&mut self) {
-        self.after.drain(..).for_each(|class| self.right[class as usize] = 0);
-        self.before.drain(..).for_each(|class| self.left[class as usize] = 0);
-        self.itself = 0;
-    }
-}
-
-/// Adds to the count of a class, and notes the class if it is new.
-fn add(counts: &mut [u64], classes: &mut Vec<u32>, class: u32, count: u64) {
-    let sum = &mut counts[class as usize];
-    if *sum == 0 {
-        classes.push(class);
-    }
-    *sum += count;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use latens_math::Rng;
 
-    /// A random text of `n_words` words as counts, some words after themselves.
+    /// The bigrams of a random text of `n_words` different words, some of which follow themselves.
     fn random_bigrams(n_words: u64, n_tokens: usize, seed: u64) -> Bigrams {
         let mut rng = Rng::new(seed);
         let mut word = || (rng.uniform() * rng.uniform() * n_words as f64) as u64;
@@ -364,9 +282,9 @@ mod tests {
         information * bigrams.n_bigrams as f64 * std::f64::consts::LN_2
     }
 
-    /// Whether the gains of a word are what its moves really gain. A word without a class is compared with
-    /// itself in class 0.
-    fn assert_gains_are_right(classes: &Classes, word: u32) {
+    /// Asserts that the gains of a word agree with the changes of mutual information. For a word without a class, the
+    /// baseline is class 0.
+    fn assert_gains_agree_with_moves(classes: &Classes, word: u32) {
         let n_classes = classes.counts.n_clusters;
         let mut context = classes.context();
         let best = classes.best_class(word, &mut context);
@@ -397,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_are_what_moves_gain() {
+    fn gains_agree_with_the_change_of_mutual_information() {
         for seed in 0..10 {
             let bigrams = random_bigrams(15, 200, seed);
             for n_unplaced in [0, 5] {
@@ -405,21 +323,21 @@ mod tests {
                 let mut classes = Classes::new(&bigrams, (0..15).map(class).collect(), 4);
                 let mut context = classes.context();
                 for word in (0..15).chain(0..15) {
-                    assert_gains_are_right(&classes, word);
+                    assert_gains_agree_with_moves(&classes, word);
                     let best = classes.best_class(word, &mut context);
                     classes.move_to(word, best, &mut context);
-                    let anew = ClusterCounts::of(&bigrams, &classes.class_of, 4);
-                    assert_eq!(classes.counts.right, anew.right);
-                    assert_eq!(classes.counts.left, anew.left);
-                    assert_eq!(classes.counts.frequency, anew.frequency);
-                    assert_eq!(classes.counts.n_neighbours, anew.n_neighbours);
+                    let recounted = ClusterCounts::of(&bigrams, &classes.class_of, 4);
+                    assert_eq!(classes.counts.right, recounted.right);
+                    assert_eq!(classes.counts.left, recounted.left);
+                    assert_eq!(classes.counts.frequency, recounted.frequency);
+                    assert_eq!(classes.counts.n_neighbors, recounted.n_neighbors);
                 }
             }
         }
     }
 
     #[test]
-    fn a_move_that_is_no_gain_any_more_is_not_made() {
+    fn a_word_moves_only_if_the_mutual_information_rises() {
         let bigrams = random_bigrams(15, 200, 1);
         let mut classes = Classes::new(&bigrams, (0..15).map(|word| word % 4).collect(), 4);
         let mut context = classes.context();
@@ -434,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn large_counts_give_the_classes_of_small_ones() {
+    fn scaling_all_counts_does_not_change_the_classes() {
         let classes = |factor: u64| {
             let mut bigrams = random_bigrams(15, 200, 1);
             let pairs = (0..15).flat_map(|word| {

@@ -1,21 +1,22 @@
-//! The exchange algorithm (Kneser & Ney 1993; Martin, Liermann & Ney 1998, §3): every word moves to the
-//! class where the mutual information is largest, again and again, until no word moves.
+//! The exchange algorithm (Kneser & Ney 1993; Martin, Liermann & Ney 1998, §3): every word moves to the class that
+//! maximizes the mutual information, until no word moves.
 //!
-//! The most frequent words begin with a class each; the first time through, all others are put where they
-//! gain most, among the words that came before. Words are looked at a batch at a time, by all threads,
-//! with the classes as they were before the batch; then they move one after the other, if that still is a
-//! gain. So the mutual information never falls once all words have a class, and threads change nothing.
+//! The most frequent words start with one class each. The first pass puts every other word where it gains most, given
+//! the words before it. All threads together find the best classes for a batch of words, given the classes before the
+//! batch. Then the words move one after the other, if the move is still a gain. Therefore the mutual information never
+//! decreases once all words have a class, and the result does not depend on the number of threads.
 
-use crate::algorithms::classes::{Classes, Context};
+use crate::algorithms::classes::Classes;
 use crate::algorithms::hierarchy::Hierarchy;
 use crate::algorithms::loss_table::LossTable;
+use crate::algorithms::task::Task;
+use crate::algorithms::word_context::WordContext;
 use crate::counts::cluster_counts::NONE;
-use crate::fit::Task;
 use latens_model::{Checkpoint, CheckpointError, FitError, MakeCheckpoint, Progress, Watch};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-/// So many words make a step between two reports.
+/// Number of words between two progress reports.
 const STEP: usize = 256;
 
 pub(crate) fn cluster(
@@ -24,7 +25,7 @@ pub(crate) fn cluster(
     watch: &mut Watch,
 ) -> Result<Hierarchy, FitError> {
     let (mut classes, mut position) = match checkpoint {
-        Some(checkpoint) => of_checkpoint(task, checkpoint)?,
+        Some(checkpoint) => from_checkpoint(task, checkpoint)?,
         None => (first_classes(task), Position::default()),
     };
     let mut context = classes.context();
@@ -41,33 +42,34 @@ pub(crate) fn cluster(
     Hierarchy::of(table, classes.class_of(), classes.mutual_information(), watch)
 }
 
-/// How many of all words are looked at together: enough to keep threads busy where there are many, and few
-/// where they would spoil each other's choice, since on small texts large batches end in worse optima.
+/// The number of words per batch: large enough to keep threads busy if there are many words, but small otherwise,
+/// since on small texts large batches end in worse optima.
 fn batch_len(n_words: usize) -> usize {
     (n_words / 4096).clamp(1, STEP)
 }
 
-/// Moves words to their best classes, and tells how many moved.
-fn move_batch(classes: &mut Classes, words: &[u32], context: &mut Context) -> usize {
+/// Moves words to their best classes, and returns the number of words that moved.
+fn move_batch(classes: &mut Classes, words: &[u32], context: &mut WordContext) -> usize {
     let best: Vec<u32> = if let &[word] = words {
         vec![classes.best_class(word, context)]
     } else {
-        let best_class = |context: &mut Context, &word: &u32| classes.best_class(word, context);
+        let best_class = |context: &mut WordContext, &word: &u32| classes.best_class(word, context);
         words.par_iter().map_init(|| classes.context(), best_class).collect()
     };
     let moves = words.iter().zip(best);
     moves.filter(|&(&word, class)| classes.move_to(word, class, context)).count()
 }
 
-/// How far the algorithm is; a checkpoint has this and the class of each word.
+/// The position of the algorithm; a checkpoint holds it and the class of each word.
 #[derive(Default, Serialize, Deserialize)]
 struct Position {
-    /// How many times it went through all words.
+    /// Number of completed passes over all words.
     n_iterations: usize,
-    /// How many words had their turn in this iteration, and how many of them moved.
+    /// Number of words processed in the current pass.
     n_words: usize,
+    /// Number of words that moved in the current pass.
     n_moved: usize,
-    /// Whether no word moved in the last iteration.
+    /// Whether no word moved in the last pass.
     is_last: bool,
 }
 
@@ -112,7 +114,7 @@ fn report(
     .report(watch)
 }
 
-/// A class for each of the most frequent words; the others have none yet.
+/// One class for each of the most frequent words, none for the others.
 fn first_classes<'a>(task: &'a Task) -> Classes<'a> {
     let mut class_of = vec![NONE; task.bigrams.frequency.len()];
     for (class, &word) in task.words.iter().take(task.params.n_clusters).enumerate() {
@@ -121,7 +123,7 @@ fn first_classes<'a>(task: &'a Task) -> Classes<'a> {
     Classes::new(&task.bigrams, class_of, task.params.n_clusters)
 }
 
-fn of_checkpoint<'a>(
+fn from_checkpoint<'a>(
     task: &'a Task,
     checkpoint: &Checkpoint,
 ) -> Result<(Classes<'a>, Position), CheckpointError> {
@@ -134,7 +136,7 @@ fn of_checkpoint<'a>(
     };
     let members = task.members(&class_of, n_words, n_clusters)?;
     if position.n_words >= task.words.len() || members.iter().any(Vec::is_empty) {
-        let problem = "a class has no words, or an iteration has too many";
+        let problem = "a class is empty, or the position is past the last word";
         return Err(CheckpointError::Invalid { problem });
     }
     Ok((Classes::new(&task.bigrams, class_of, n_clusters), position))
@@ -147,7 +149,7 @@ mod tests {
     use latens_model::Params;
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let corpus = latens_testkit::zipfian_corpus(1_000, 2_000, 2);
         let params =
             BrownParams { n_clusters: 20, algorithm: Algorithm::Exchange, n_iterations: 1 };
@@ -168,29 +170,29 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_contradicts_itself_is_refused() {
+    fn an_inconsistent_checkpoint_is_rejected() {
         let corpus = latens_testkit::zipfian_corpus(50, 50, 1);
         let params = BrownParams { n_clusters: 3, algorithm: Algorithm::Exchange, n_iterations: 1 };
         let params = params.validate().unwrap();
         let task = Task::new(&params, &corpus).unwrap();
-        let refused = |position: Position, class: fn(usize) -> u32| {
+        let rejected = |position: Position, class: fn(usize) -> u32| {
             let mut class_of = vec![NONE; task.bigrams.frequency.len()];
             for (rank, &word) in task.words.iter().enumerate() {
                 class_of[word as usize] = class(rank);
             }
             let checkpoint = task.checkpoint(&position);
             let checkpoint = checkpoint.with_array("classes", &[class_of.len()], &class_of);
-            matches!(of_checkpoint(&task, &checkpoint), Err(CheckpointError::Invalid { .. }))
+            matches!(from_checkpoint(&task, &checkpoint), Err(CheckpointError::Invalid { .. }))
         };
         let after_one = |n_words| Position { n_iterations: 1, n_words, ..Position::default() };
-        assert!(!refused(after_one(0), |rank| rank as u32 % 3));
-        assert!(refused(after_one(0), |rank| rank as u32 % 2));
-        assert!(refused(after_one(0), |rank| rank as u32 % 4));
-        assert!(refused(after_one(0), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
-        assert!(refused(after_one(usize::MAX), |rank| rank as u32 % 3));
+        assert!(!rejected(after_one(0), |rank| rank as u32 % 3));
+        assert!(rejected(after_one(0), |rank| rank as u32 % 2));
+        assert!(rejected(after_one(0), |rank| rank as u32 % 4));
+        assert!(rejected(after_one(0), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
+        assert!(rejected(after_one(usize::MAX), |rank| rank as u32 % 3));
         let first = |n_words| Position { n_words, ..Position::default() };
-        assert!(!refused(first(9), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
-        assert!(refused(first(8), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
-        assert!(refused(first(9), |rank| if rank < 9 { 0 } else { NONE }));
+        assert!(!rejected(first(9), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
+        assert!(rejected(first(8), |rank| if rank < 9 { rank as u32 % 3 } else { NONE }));
+        assert!(rejected(first(9), |rank| if rank < 9 { 0 } else { NONE }));
     }
 }

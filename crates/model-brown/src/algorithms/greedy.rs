@@ -1,16 +1,18 @@
-//! The algorithm of Brown et al. 1992, §3: words come in by falling frequency, and whenever there is one
-//! cluster too many, the two are merged whose merger loses the least mutual information. The paper leaves the
-//! order of equally frequent words open; see `Bigrams::words_by_recurrence`.
+//! The greedy algorithm of Brown et al. 1992, §3.
+//!
+//! Words are inserted by descending frequency, each as a cluster of its own. Whenever there is one cluster too many,
+//! the two clusters are merged whose merger loses the least mutual information. The paper does not specify the order
+//! of equally frequent words; see `Bigrams::words_by_recurrence`.
 
 use crate::algorithms::hierarchy::Hierarchy;
 use crate::algorithms::loss_table::LossTable;
+use crate::algorithms::task::Task;
 use crate::counts::bigrams::Bigrams;
 use crate::counts::cluster_counts::{ClusterCounts, NONE};
-use crate::fit::Task;
 use latens_model::{Checkpoint, CheckpointError, FitError, Progress, Watch};
 use serde::{Deserialize, Serialize};
 
-/// So many words make a step between two reports.
+/// Number of words between two progress reports.
 const STEP: usize = 64;
 
 pub(crate) fn cluster(
@@ -20,7 +22,7 @@ pub(crate) fn cluster(
 ) -> Result<Hierarchy, FitError> {
     let Task { bigrams, words, params, .. } = task;
     let mut clusters = match checkpoint {
-        Some(checkpoint) => Clusters::of_checkpoint(task, checkpoint)?,
+        Some(checkpoint) => Clusters::from_checkpoint(task, checkpoint)?,
         None => Clusters::new(bigrams, params.n_clusters),
     };
     while clusters.n_words < words.len() {
@@ -43,19 +45,19 @@ pub(crate) fn cluster(
     clusters.finish(watch)
 }
 
-/// Words in clusters, clusters in slots.
+/// Words in clusters, and clusters in slots.
 struct Clusters<'a> {
     bigrams: &'a Bigrams,
     table: LossTable,
-    /// How many words have come in.
+    /// Number of inserted words.
     n_words: usize,
-    /// The slot of each word's cluster.
+    /// The slot of each word's cluster, or [`NONE`].
     slot_of: Vec<u32>,
     /// The words of the cluster in each slot.
     members: Vec<Vec<u32>>,
 }
 
-/// What a checkpoint has besides arrays.
+/// The state of a checkpoint, besides its arrays.
 #[derive(Serialize, Deserialize)]
 struct State {
     n_words: usize,
@@ -72,14 +74,13 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Makes a word a cluster of its own. Words that have not come yet are no neighbours yet.
+    /// Inserts a word as a cluster of its own. Neighbors that are not inserted yet do not count.
     fn insert(&mut self, word: u32) {
-        let slot = self.members.iter().position(Vec::is_empty).expect("there is a free slot");
+        let slot = self.members.iter().position(Vec::is_empty).expect("one slot is free");
         self.members[slot].push(word);
         self.slot_of[word as usize] = slot as u32;
-        let slots = |neighbours: &[(u32, u64)]| -> Vec<(usize, u64)> {
-            let slots =
-                neighbours.iter().map(|&(word, count)| (self.slot_of[word as usize], count));
+        let slots = |neighbors: &[(u32, u64)]| -> Vec<(usize, u64)> {
+            let slots = neighbors.iter().map(|&(word, count)| (self.slot_of[word as usize], count));
             slots.filter(|&(slot, _)| slot != NONE).map(|(s, count)| (s as usize, count)).collect()
         };
         let (after, before) = (slots(self.bigrams.after(word)), slots(self.bigrams.before(word)));
@@ -88,7 +89,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn merge_best(&mut self) {
-        let (v, w) = self.table.best_merger().expect("there are two clusters");
+        let (v, w) = self.table.best_merger().expect("there are at least two clusters");
         let (kept, freed) = self.table.merge(v, w);
         let moved = std::mem::take(&mut self.members[freed]);
         moved.iter().for_each(|&word| self.slot_of[word as usize] = kept as u32);
@@ -108,8 +109,8 @@ impl<'a> Clusters<'a> {
             .with_array("losses", &[n_slots, n_slots], self.table.losses())
     }
 
-    /// Counts follow from the slots of words; only the losses must be kept.
-    fn of_checkpoint(
+    /// Restores a checkpoint. It holds the losses but not the counts, which follow from the slots of words.
+    fn from_checkpoint(
         task: &'a Task,
         checkpoint: &Checkpoint,
     ) -> Result<Clusters<'a>, CheckpointError> {
@@ -119,7 +120,7 @@ impl<'a> Clusters<'a> {
         let losses = checkpoint.array("losses", &[n_slots, n_slots])?;
         let members = task.members(&slot_of, n_words, n_slots)?;
         if members.iter().filter(|words| !words.is_empty()).count() != n_words.min(n_slots - 1) {
-            let problem = "it has not as many clusters as it should";
+            let problem = "its number of clusters does not match its number of words";
             return Err(CheckpointError::Invalid { problem });
         }
         let is_possible = |v: usize, w: usize| {
@@ -129,7 +130,7 @@ impl<'a> Clusters<'a> {
                 && if is_pair { loss.is_finite() } else { loss == f64::INFINITY }
         };
         if !(0..n_slots).all(|v| (v..n_slots).all(|w| is_possible(v, w))) {
-            let problem = "its losses are not those of its clusters";
+            let problem = "its losses do not match its clusters";
             return Err(CheckpointError::Invalid { problem });
         }
         let counts = ClusterCounts::of(&task.bigrams, &slot_of, n_slots);
@@ -144,10 +145,9 @@ mod tests {
     use crate::params::BrownParams;
     use latens_model::{Params, unwatched};
 
-    /// A text is the same text a million million times over, up to the ends: counts beyond 32 bits, and
-    /// sums of them, must not change what is found.
+    /// Counts and their sums beyond 32 bits must not change the result.
     #[test]
-    fn large_counts_give_the_clusters_of_small_ones() {
+    fn scaling_all_counts_does_not_change_the_clusters() {
         let small = [
             (0, 1, 5),
             (0, 2, 4),
@@ -182,17 +182,17 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_contradicts_itself_is_refused() {
+    fn an_inconsistent_checkpoint_is_rejected() {
         let corpus = latens_testkit::zipfian_corpus(50, 50, 1);
         let params = BrownParams { n_clusters: 3, ..BrownParams::default() }.validate().unwrap();
         let task = Task::new(&params, &corpus).unwrap();
         let mut clusters = Clusters::new(&task.bigrams, 3);
         task.words[..3].iter().for_each(|&word| clusters.insert(word));
-        let refused = |n_words: usize, slots: &[u32], losses: &[f64]| {
+        let rejected = |n_words: usize, slots: &[u32], losses: &[f64]| {
             let checkpoint = task.checkpoint(&State { n_words });
             let checkpoint = checkpoint.with_array("slots", &[slots.len()], slots);
             let checkpoint = checkpoint.with_array("losses", &[4, 4], losses);
-            match Clusters::of_checkpoint(&task, &checkpoint) {
+            match Clusters::from_checkpoint(&task, &checkpoint) {
                 Err(CheckpointError::Invalid { .. }) => true,
                 again => {
                     assert_eq!(again.unwrap().table.losses(), losses);
@@ -201,21 +201,21 @@ mod tests {
             }
         };
         let (slots, losses) = (clusters.slot_of.clone(), clusters.table.losses().to_vec());
-        assert!(!refused(3, &slots, &losses));
-        assert!(refused(2, &slots, &losses));
-        assert!(refused(4, &slots, &losses));
-        assert!(refused(usize::MAX, &slots, &losses));
+        assert!(!rejected(3, &slots, &losses));
+        assert!(rejected(2, &slots, &losses));
+        assert!(rejected(4, &slots, &losses));
+        assert!(rejected(usize::MAX, &slots, &losses));
         let changed = |slot: u32| {
             let mut slots = slots.clone();
             slots[task.words[0] as usize] = slot;
             slots
         };
-        assert!(refused(3, &changed(slots[task.words[1] as usize]), &losses));
-        assert!(refused(3, &changed(4), &losses));
+        assert!(rejected(3, &changed(slots[task.words[1] as usize]), &losses));
+        assert!(rejected(3, &changed(4), &losses));
         for (at, loss) in [(0, 1.0), (1, f64::NAN), (1, losses[1] + 1.0), (1, f64::INFINITY)] {
             let mut losses = losses.clone();
             losses[at] = loss;
-            assert!(refused(3, &slots, &losses));
+            assert!(rejected(3, &slots, &losses));
         }
     }
 }

@@ -2,21 +2,21 @@ use crate::algorithms::loss_table::LossTable;
 use crate::counts::cluster_counts::NONE;
 use latens_model::{FitError, Progress, Watch};
 
-/// A clustering and its hierarchy.
+/// A clustering and its binary tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hierarchy {
-    /// The cluster of each word, if it was seen.
+    /// The cluster of each word; `None` for words that do not occur.
     pub(crate) cluster_of: Vec<Option<u32>>,
-    /// The mergers that join all clusters: of two clusters, or results of earlier mergers, which are
-    /// numbered on from the number of clusters. The first one is the more frequent.
+    /// The mergers that join all clusters into one. A node is a cluster or the result of an earlier merger, numbered
+    /// from the number of clusters on. The more frequent node comes first.
     pub(crate) mergers: Vec<(u32, u32)>,
-    /// The mutual information of neighbouring clusters, in bits.
+    /// The mutual information of adjacent clusters before these mergers, in bits.
     pub(crate) mutual_information: f64,
 }
 
 impl Hierarchy {
-    /// Joins the clusters of a table, always the two that lose least, down to one. `slot_of` has the
-    /// slot of each word's cluster, or [`NONE`].
+    /// Merges the clusters of a table down to one, always the pair with the smallest loss. `slot_of` holds the slot of
+    /// each word's cluster, or [`NONE`].
     pub(crate) fn of(
         mut table: LossTable,
         slot_of: &[u32],
@@ -51,8 +51,7 @@ impl Hierarchy {
         Ok(Hierarchy { cluster_of, mergers, mutual_information })
     }
 
-    /// The path of each cluster: 0 to the first part of a merger, 1 to the second, from the last one
-    /// down.
+    /// The path of each cluster from the root: 0 to the first node of a merger, 1 to the second.
     pub(crate) fn paths(&self) -> Vec<String> {
         let n_clusters = self.mergers.len() + 1;
         let mut paths = vec![String::new(); n_clusters + self.mergers.len()];

@@ -3,22 +3,23 @@ use latens_counts::runs::RunCounter;
 use latens_counts::{Budget, CountError};
 use std::cmp::Reverse;
 
-/// How often words stand anywhere, and right after each other.
+/// Word and bigram counts of a text.
 ///
-/// Sentences of a file form one stream, as the classic program reads a text; ends of sentences are no
-/// words, and nothing crosses the end of a file.
+/// The sentences of a file form one stream, as in the original program. Ends of sentences are skipped, and bigrams do
+/// not cross the end of a file.
 pub(crate) struct Bigrams {
+    /// Number of occurrences of each word.
     pub(crate) frequency: Vec<u64>,
-    /// How many tokens there are, ends of sentences aside.
+    /// Number of tokens without ends of sentences.
     pub(crate) n_tokens: u64,
-    /// How many times a word stands right after another.
+    /// Number of bigrams.
     pub(crate) n_bigrams: u64,
-    after: Neighbours,
-    before: Neighbours,
+    after: Neighbors,
+    before: Neighbors,
 }
 
-/// For every word those that stand next to it on one side, and how often.
-struct Neighbours {
+/// The neighbors of every word on one side, with counts.
+struct Neighbors {
     offsets: Vec<usize>,
     words: Vec<(u32, u64)>,
 }
@@ -48,30 +49,30 @@ impl Bigrams {
         Ok(Bigrams::from_pairs(frequency, pairs))
     }
 
-    /// From how often every word stands anywhere, and how often each pair of words, one in the upper 32
-    /// bits and the next in the lower ones; pairs ascend.
+    /// Bigrams from the frequencies of words and the counts of pairs, in ascending order of pairs. A pair has the
+    /// first word in its upper 32 bits and the second in its lower 32 bits.
     pub(crate) fn from_pairs(frequency: Vec<u64>, pairs: Vec<(u64, u64)>) -> Bigrams {
         let n_words = frequency.len();
         let n_bigrams = pairs.iter().map(|&(_, count)| count).sum();
-        let after = Neighbours::of_sorted(n_words, &pairs);
+        let after = Neighbors::of_sorted(n_words, &pairs);
         let mut swapped = pairs;
         swapped.iter_mut().for_each(|(key, _)| *key = key.rotate_left(32));
         swapped.sort_unstable();
-        let before = Neighbours::of_sorted(n_words, &swapped);
+        let before = Neighbors::of_sorted(n_words, &swapped);
         let n_tokens = frequency.iter().sum();
         Bigrams { frequency, n_tokens, n_bigrams, after, before }
     }
 
-    /// The words that were seen, by falling frequency; equally frequent ones by number, which is by letters.
+    /// The words that occur, by descending frequency, then by id, which is alphabetical among equally frequent words.
     pub(crate) fn words_by_frequency(&self) -> Vec<u32> {
         self.words_by(|_| ())
     }
 
-    /// The same, but of equally frequent words those first whose neighbours recur most.
+    /// The words that occur, by descending frequency, then by descending recurrence of their neighbors, then by id.
     ///
-    /// A greedy algorithm never takes a merger back, so words should come early whose place is sure, and a
-    /// neighbour says more of a word's place if it was there more than once. On most texts that were tried
-    /// this gives a higher mutual information than orders by chance do on average, not than each of them.
+    /// A greedy algorithm never undoes a merger, so words with reliable statistics should come first, and repeated
+    /// neighbors are more reliable than distinct ones. On most texts that were tried, this order gives a higher mutual
+    /// information than random orders do on average.
     pub(crate) fn words_by_recurrence(&self) -> Vec<u32> {
         self.words_by(|word| Reverse(self.recurrence(word)))
     }
@@ -83,32 +84,32 @@ impl Bigrams {
         words
     }
 
-    /// How many pairs of occurrences of a word have the same neighbour, on either side: Σ n². Squares of
-    /// counts need more than 64 bits.
+    /// The number of pairs of occurrences with the same neighbor, summed over both sides: Σ n². Squares of counts
+    /// need more than 64 bits.
     fn recurrence(&self, word: u32) -> u128 {
-        let neighbours = self.after(word).iter().chain(self.before(word));
-        neighbours.map(|&(_, count)| u128::from(count).pow(2)).sum()
+        let neighbors = self.after(word).iter().chain(self.before(word));
+        neighbors.map(|&(_, count)| u128::from(count).pow(2)).sum()
     }
 
-    /// The words that stand right after `word`, and how often.
+    /// The words right after `word`, with counts.
     pub(crate) fn after(&self, word: u32) -> &[(u32, u64)] {
         self.after.of(word)
     }
 
-    /// The words that stand right before `word`, and how often.
+    /// The words right before `word`, with counts.
     pub(crate) fn before(&self, word: u32) -> &[(u32, u64)] {
         self.before.of(word)
     }
 }
 
-impl Neighbours {
-    fn of_sorted(n_words: usize, pairs: &[(u64, u64)]) -> Neighbours {
+impl Neighbors {
+    fn of_sorted(n_words: usize, pairs: &[(u64, u64)]) -> Neighbors {
         let mut offsets = vec![0; n_words + 1];
         pairs.iter().for_each(|&(key, _)| offsets[(key >> 32) as usize + 1] += 1);
         for word in 0..n_words {
             offsets[word + 1] += offsets[word];
         }
-        Neighbours { offsets, words: pairs.iter().map(|&(key, n)| (key as u32, n)).collect() }
+        Neighbors { offsets, words: pairs.iter().map(|&(key, n)| (key as u32, n)).collect() }
     }
 
     fn of(&self, word: u32) -> &[(u32, u64)] {
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_neighbours_across_sentences() {
+    fn bigrams_cross_ends_of_sentences() {
         let [a, b] = [WordId(2), WordId(3)];
         let sentences = Sentences::from_words([vec![a, b], vec![], vec![a, b, b]]);
         let bigrams = Bigrams::of(&sentences, 4, &Budget::default()).unwrap();
@@ -135,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn equally_frequent_words_come_by_how_often_their_neighbours_recur() {
-        // By (word, next word, count): 0, 1 and 2 stand four times each, 3 stands five times, 4 once.
+    fn equally_frequent_words_are_ordered_by_the_recurrence_of_their_neighbors() {
+        // (word, next word, count): 0, 1 and 2 occur four times each, 3 five times, 4 once.
         let pairs = [(0, 0, 1), (0, 1, 1), (1, 2, 2), (1, 3, 2), (2, 3, 3), (2, 4, 1)];
         let bigrams = |factor: u64| {
             let pairs = pairs.map(|(word, next, n)| (word << 32 | next, n * factor)).to_vec();
@@ -148,9 +149,9 @@ mod tests {
             assert_eq!(bigrams(factor).words_by_recurrence(), [3, 2, 1, 0, 4]);
             assert_eq!(bigrams(factor).words_by_frequency(), [3, 0, 1, 2, 4]);
         }
-        // 0, 2 and 3 are alike in both: by number.
+        // 0, 2 and 3 tie in both, and are ordered by id.
         let pairs = vec![(1, 3), (1 << 32 | 2, 3), (3 << 32 | 1, 3)];
-        let alike = Bigrams::from_pairs(vec![4, 6, 4, 4], pairs);
-        assert_eq!(alike.words_by_recurrence(), [1, 0, 2, 3]);
+        let tied = Bigrams::from_pairs(vec![4, 6, 4, 4], pairs);
+        assert_eq!(tied.words_by_recurrence(), [1, 0, 2, 3]);
     }
 }

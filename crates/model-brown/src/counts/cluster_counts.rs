@@ -1,18 +1,19 @@
 use crate::counts::bigrams::Bigrams;
 
-/// In place of the cluster of a word that has none.
+/// Marks a word without a cluster.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// How often clusters stand anywhere, and next to each other.
+/// Frequencies and bigram counts of clusters.
 pub(crate) struct ClusterCounts {
     pub(crate) n_clusters: usize,
-    /// n(s, t), how often s stands right before t, row after row, and its transpose.
+    /// n(s, t), the number of times s stands right before t, row-major.
     pub(crate) right: Vec<u64>,
+    /// The transpose of `right`.
     pub(crate) left: Vec<u64>,
-    /// f(s).
+    /// f(s), the number of occurrences of s.
     pub(crate) frequency: Vec<u64>,
-    /// l(s) + r(s): how often s has a neighbour on either side.
-    pub(crate) n_neighbours: Vec<u64>,
+    /// l(s) + r(s), the number of neighbors of s on both sides.
+    pub(crate) n_neighbors: Vec<u64>,
 }
 
 impl ClusterCounts {
@@ -22,11 +23,11 @@ impl ClusterCounts {
             right: vec![0; n_clusters * n_clusters],
             left: vec![0; n_clusters * n_clusters],
             frequency: vec![0; n_clusters],
-            n_neighbours: vec![0; n_clusters],
+            n_neighbors: vec![0; n_clusters],
         }
     }
 
-    /// Those of the words that have a cluster; words that have [`NONE`] are left out.
+    /// The counts of a clustering. Words with [`NONE`] are skipped.
     pub(crate) fn of(bigrams: &Bigrams, cluster_of: &[u32], n_clusters: usize) -> ClusterCounts {
         let mut counts = ClusterCounts::new(n_clusters);
         let clustered = |&(_, &cluster): &(usize, &u32)| cluster != NONE;
@@ -42,24 +43,24 @@ impl ClusterCounts {
         counts
     }
 
-    /// s stands right before t `count` times more.
+    /// Adds `count` to n(s, t).
     pub(crate) fn add(&mut self, s: usize, t: usize, count: u64) {
         self.right[s * self.n_clusters + t] += count;
         self.left[t * self.n_clusters + s] += count;
-        self.n_neighbours[s] += count;
-        self.n_neighbours[t] += count;
+        self.n_neighbors[s] += count;
+        self.n_neighbors[t] += count;
     }
 
-    /// s stands right before t `count` times less.
+    /// Subtracts `count` from n(s, t).
     pub(crate) fn subtract(&mut self, s: usize, t: usize, count: u64) {
         self.right[s * self.n_clusters + t] -= count;
         self.left[t * self.n_clusters + s] -= count;
-        self.n_neighbours[s] -= count;
-        self.n_neighbours[t] -= count;
+        self.n_neighbors[s] -= count;
+        self.n_neighbors[t] -= count;
     }
 
-    /// Σ n(s,t)/N · log2 (n(s,t)/N · T/f(s) · T/f(t)), with N bigrams and T tokens: the mutual
-    /// information of neighbours, in bits.
+    /// The mutual information of adjacent clusters in bits, Σ n(s,t)/N · log2 (n(s,t)/N · T/f(s) · T/f(t)), with N
+    /// bigrams and T tokens.
     pub(crate) fn mutual_information(&self, n_tokens: u64, n_bigrams: u64) -> f64 {
         let log_total = 2.0 * (n_tokens as f64).ln() - (n_bigrams as f64).ln();
         let log_frequency: Vec<f64> = self.frequency.iter().map(|&f| (f as f64).ln()).collect();

@@ -1,4 +1,4 @@
-/// F(x) = x ln x of whole numbers. Small ones, which are nearly all, are looked up.
+/// F(x) = x ln x of integers, with a lookup table for small ones, which are almost all.
 pub(crate) struct EntropyTerms(Vec<f64>);
 
 impl EntropyTerms {
@@ -14,13 +14,13 @@ impl EntropyTerms {
         }
     }
 
-    /// g(x, y) = F(x + y) − F(x) − F(y), zero if x or y is.
+    /// g(x, y) = F(x + y) − F(x) − F(y), which is zero if x or y is.
     #[inline]
     pub(crate) fn g(&self, x: u64, y: u64) -> f64 {
         if x == 0 || y == 0 { 0.0 } else { self.f(x + y) - self.f(x) - self.f(y) }
     }
 
-    /// What F of a block of four counts gains if they become one.
+    /// F of the sum of four counts minus the sum of F of each.
     pub(crate) fn block(&self, vv: u64, vw: u64, wv: u64, ww: u64) -> f64 {
         self.f(vv + vw + wv + ww) - self.f(vv) - self.f(vw) - self.f(wv) - self.f(ww)
     }

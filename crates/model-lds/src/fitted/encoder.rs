@@ -1,26 +1,26 @@
-//! Features of words from their states.
+//! Features of tokens from their states.
 
-use crate::model::{Lds, normalise};
+use crate::model::{Lds, normalize};
 use latens_corpus::WordId;
 use latens_counts::Boundary;
 use latens_math::BlockRef;
 use latens_model::{FeatureRows, TokenEncoder};
 
-/// Which features of a word are wanted. Every kind is whitened and put on the unit sphere.
+/// A kind of features. All kinds are whitened and scaled to unit length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
-    /// The word's own vector and its smoothed state, side by side.
+    /// The word vector and the smoothed state, side by side.
     TypeAndSmoothed,
-    /// The word's own vector, whatever stands around it.
+    /// The word vector, which does not depend on the context.
     Type,
-    /// The state given the words so far.
+    /// The expected state given the words so far.
     Filtered,
-    /// The state given the whole sentence.
+    /// The expected state given the whole sentence.
     Smoothed,
 }
 
 impl Features {
-    /// All kinds, each with its name, the usual one first.
+    /// All kinds with their names, the default first.
     pub const ALL: [(&str, Features); 4] = [
         ("type+smoothed", Features::TypeAndSmoothed),
         ("type", Features::Type),
@@ -29,7 +29,7 @@ impl Features {
     ];
 }
 
-/// A model as an encoder of one kind of features.
+/// An encoder of one kind of features.
 #[derive(Clone, Debug)]
 pub struct LdsEncoder<'a> {
     lds: &'a Lds,
@@ -37,13 +37,13 @@ pub struct LdsEncoder<'a> {
 }
 
 impl Lds {
-    /// The model as an encoder.
+    /// An encoder of the given features.
     pub fn encoder(&self, features: Features) -> LdsEncoder<'_> {
         LdsEncoder { lds: self, features }
     }
 }
 
-/// Words' own vectors and smoothed states.
+/// Encodes [`Features::TypeAndSmoothed`].
 impl TokenEncoder for Lds {
     fn n_features(&self) -> usize {
         2 * self.dim()
@@ -58,28 +58,28 @@ impl LdsEncoder<'_> {
     fn types(&self, sentence: &[WordId]) -> Vec<f32> {
         let mut rows = Vec::with_capacity(sentence.len() * self.lds.dim());
         sentence.iter().for_each(|word| rows.extend_from_slice(self.lds.inputs.row(word.index())));
-        self.whitened(&self.lds.steps.types, &rows)
+        self.whitened(&self.lds.step_matrices.whiten_types, &rows)
     }
 
     fn states(&self, sentence: &[WordId]) -> Vec<f32> {
-        // In a stream a sentence comes after the end of another.
+        // In a stream, a sentence follows the end of another one.
         let start = match self.lds.params().boundary {
             Boundary::Stream => Some(self.lds.inputs.row(WordId::EOS.index())),
             Boundary::Sentence => None,
         };
         let mut states = self.lds.filter(sentence, start);
         if self.features == Features::Filtered {
-            return self.whitened(&self.lds.steps.filtered, &states);
+            return self.whitened(&self.lds.step_matrices.whiten_filtered, &states);
         }
         self.lds.smooth(&mut states);
-        self.whitened(&self.lds.steps.smoothed, &states)
+        self.whitened(&self.lds.step_matrices.whiten_smoothed, &states)
     }
 
     fn whitened(&self, whitening: &[f32], rows: &[f32]) -> Vec<f32> {
         let dim = self.lds.dim();
         let mut out = vec![0.0; rows.len()];
         BlockRef::new(whitening, dim, (0, dim), (0, dim)).times_rows(rows, &mut out);
-        out.chunks_exact_mut(dim).for_each(normalise);
+        out.chunks_exact_mut(dim).for_each(normalize);
         out
     }
 }

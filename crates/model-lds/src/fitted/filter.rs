@@ -1,17 +1,17 @@
-//! States of the words of a text: filtered (from the words so far) and smoothed (from all of them), with the
-//! gains that filter and smoother tend to.
+//! The steady-state filter and smoother: states given the words so far, and given all words.
 
-use crate::model::{Lds, Steps};
-use faer::Mat;
+use crate::model::{Lds, StepMatrices};
 use latens_corpus::WordId;
 use latens_math::{BlockRef, Real};
 
 impl Lds {
-    /// x_t = H x_{t−1} + B u_t for each word, row after row, from the state x_0 or 0. A word that was never
-    /// seen says nothing: the state goes on by A.
+    /// The filtered states x_t = H x_{t−1} + B u_t of a sequence of words, row-major, starting from x_0 = `start` or 0.
+    ///
+    /// A word that was never seen carries no information: the state advances by A.
     pub fn filter(&self, words: &[WordId], start: Option<&[f32]>) -> Vec<f32> {
-        let Steps { closed, open, .. } = &self.steps;
-        let step = |word: &WordId| if self.counts[word.index()] > 0 { closed } else { open };
+        let StepMatrices { known_word, unseen_word, .. } = &self.step_matrices;
+        let is_known = |word: &WordId| self.counts[word.index()] > 0;
+        let step = |word: &WordId| if is_known(word) { known_word } else { unseen_word };
         let steps = words.iter().map(|word| (&step(word)[..], self.inputs.row(word.index())));
         match start {
             Some(start) => filter(steps, start),
@@ -19,13 +19,14 @@ impl Lds {
         }
     }
 
-    /// xT_t = J xT_{t+1} + P x_t, in place of the filtered states, row after row.
+    /// Overwrites filtered states, row-major, by the smoothed states xT_t = J xT_{t+1} + P x_t.
     pub fn smooth(&self, states: &mut [f32]) {
-        smooth(&self.steps.next, &self.steps.own, self.dim(), states);
+        let StepMatrices { from_next, from_filtered, .. } = &self.step_matrices;
+        smooth(from_next, from_filtered, self.dim(), states);
     }
 }
 
-/// x_t = step_t x_{t−1} + input_t, row after row; steps are matrices, row after row.
+/// The states x_t = step_t x_{t−1} + input_t, row-major, for pairs of a row-major matrix step_t and a vector input_t.
 pub(crate) fn filter<'a, T: Real>(
     steps: impl ExactSizeIterator<Item = (&'a [T], &'a [T])>,
     start: &[T],
@@ -41,7 +42,7 @@ pub(crate) fn filter<'a, T: Real>(
     states
 }
 
-/// xT_t = J xT_{t+1} + P x_t, in place of x_t.
+/// Overwrites x_t by xT_t = J xT_{t+1} + P x_t.
 pub(crate) fn smooth<T: Real>(j: &[T], p: &[T], dim: usize, states: &mut [T]) {
     let n = states.len() / dim;
     let mut own = vec![T::zero(); states.len()];
@@ -53,11 +54,6 @@ pub(crate) fn smooth<T: Real>(j: &[T], p: &[T], dim: usize, states: &mut [T]) {
         let terms = carried.iter().zip(&own[t * dim..]);
         now.iter_mut().zip(terms).for_each(|(now, (&carried, &own))| *now = carried + own);
     }
-}
-
-/// A small matrix row after row.
-pub(crate) fn rows<T: Real>(x: &Mat<f64>) -> Vec<T> {
-    crate::learn::trainer::to_rows(x).into_iter().map(T::of).collect()
 }
 
 fn block<T: Real>(values: &[T], dim: usize) -> BlockRef<'_, T> {

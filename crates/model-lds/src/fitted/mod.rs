@@ -2,5 +2,6 @@
 
 pub(crate) mod filter;
 pub(crate) mod encoder;
+pub(crate) mod prediction;
 pub(crate) mod singular_pairs;
 pub(crate) mod rnn_weights;

@@ -1,45 +1,45 @@
-//! First weights of a recurrent network from a model.
+//! Initial weights of a recurrent network from a model.
 //!
-//! A network h_t = f(R h_{t−1} + input(w_{t−1})) with the output O h_t can begin as the filter of a linear
-//! dynamical system, in two consistent ways; which of the filter's states h_t is decides where A goes.
+//! A network h_t = f(R h_{t−1} + input(w_{t−1})) with the output O h_t can start as the filter of a linear dynamical
+//! system. There are two consistent ways, depending on which state of the filter h_t stands for.
 
-use crate::learn::trainer::to_rows;
-use crate::linalg::dense::{identity, product};
+use crate::linalg::dense::{identity, product, to_row_major};
 use crate::linalg::panel::{Panel, times};
 use crate::model::Lds;
 use faer::Mat;
 
-/// Which state of the filter the network's hidden vector is.
+/// The state of the filter that the hidden vector of the network stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HiddenState {
-    /// x_{t|t−1}, the prediction of the state of the word that comes next.
+    /// x_{t|t−1}, the predicted state of the next word.
     Predicted,
-    /// x_{t−1|t−1}, the state of the word that was read last.
+    /// x_{t−1|t−1}, the filtered state of the last word.
     Filtered,
 }
 
-/// Weights of a recurrent network, matrices row after row.
+/// The weights of a recurrent network; matrices are row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RnnWeights {
-    /// How many hidden units there are.
+    /// Number of hidden units.
     pub dim: usize,
-    /// R: a row a hidden unit.
+    /// R, one row per hidden unit.
     pub recurrent: Vec<f32>,
-    /// What a word adds to the hidden units: a row a word.
+    /// Input vectors, one row per word.
     pub input: Vec<f32>,
-    /// What hidden units say for a word: a row a word.
+    /// Output vectors, one row per word.
     pub output: Vec<f32>,
-    /// ln μ of each word.
+    /// Output bias, ln μ of each word.
     pub bias: Vec<f32>,
 }
 
-/// Vectors of rare words are long, since u_i = c_i/√μ_i: this is added to μ_i.
+/// The number added to μ_i in u_i = c_i/√μ_i, which makes the long vectors of rare words shorter.
 const SHRINKAGE: f64 = 1e-4;
 
 impl Lds {
-    /// First weights of a network whose hidden vector is the given state. With a softmax of the output plus
-    /// the bias, its prediction is to first order that of the model; rows of rare words are shrunk, as
-    /// c_i/√(μ_i + 10⁻⁴).
+    /// The initial weights of a network whose hidden vector is the given state of the filter.
+    ///
+    /// With a softmax of the output plus the bias, the network's prediction is that of the model to first order. The
+    /// vectors of rare words are shrunk, as c_i/√(μ_i + 10⁻⁴).
     pub fn rnn_weights(&self, state: HiddenState) -> RnnWeights {
         let (a, g, b) = (&self.dynamics.a, &self.dynamics.g, &self.steady.b);
         let (recurrent, input, output) = match state {
@@ -52,14 +52,14 @@ impl Lds {
         };
         RnnWeights {
             dim: self.dim(),
-            recurrent: to_rows(&recurrent).into_iter().map(|x| x as f32).collect(),
+            recurrent: to_row_major(&recurrent),
             input: self.shrunk(&input).to_rows(),
             output: self.shrunk(&output).to_rows(),
             bias: self.mu.iter().map(|mu| mu.ln() as f32).collect(),
         }
     }
 
-    /// M u_i of every word, shrunk.
+    /// M u_i of every word, with shrinkage.
     fn shrunk(&self, matrix: &Mat<f64>) -> Panel<f32> {
         let mut rows = times(self.words.view(), &matrix.transpose().to_owned());
         let scale = |mu: &f64| (1.0 / (mu + SHRINKAGE).sqrt()) as f32;

@@ -1,33 +1,34 @@
-//! What the transition does, in words: its singular vectors, and the words most likely on each side.
+//! Interpreting the transition: its singular vectors, with the words closest to each.
 
-use crate::linalg::dense::{NumericError, singular};
+use crate::linalg::dense::singular;
+use crate::linalg::error::NumericError;
 use crate::model::Lds;
 use faer::Mat;
 use latens_corpus::WordId;
 
-/// A direction of the state that the transition maps to another.
+/// A direction of the state, and the direction that the transition maps it to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TransitionPair {
-    /// The singular value: 1 keeps all that is known of the state, 0 forgets it.
+pub struct SingularPair {
+    /// The singular value: 1 preserves all information about the direction, 0 none.
     pub strength: f64,
-    /// The words most likely in the first direction, best first, with how much they lie in it.
+    /// The words most likely in the first direction, in descending order, with their components in it.
     pub from: Vec<(WordId, f64)>,
-    /// The words most likely in the second one.
+    /// The words most likely in the second direction, in descending order, with their components in it.
     pub to: Vec<(WordId, f64)>,
 }
 
 impl Lds {
-    /// The first `n_pairs` pairs of singular vectors of A, strongest first, with the `n_words` words on each
-    /// side that were seen at least `min_count` times.
+    /// The first `n_pairs` pairs of singular vectors of A by descending singular value, each with `n_words` words per
+    /// side among those with at least `min_count` occurrences.
     ///
-    /// They belong to the canonical gauge: singular vectors are not the same in another one. A pair has two
-    /// signs; the one is taken whose words lie further out.
-    pub fn transition_pairs(
+    /// Singular vectors depend on the gauge; these are those of the canonical gauge. The sign of a pair is chosen so
+    /// that its words have the larger components.
+    pub fn singular_pairs(
         &self,
         n_pairs: usize,
         n_words: usize,
         min_count: u64,
-    ) -> Result<Vec<TransitionPair>, NumericError> {
+    ) -> Result<Vec<SingularPair>, NumericError> {
         let parts = singular(&self.dynamics.a, "A")?;
         let words: Vec<WordId> = (0..self.counts.len())
             .map(WordId::from)
@@ -37,7 +38,7 @@ impl Lds {
             let sides = [&parts.right, &parts.left].map(|vectors| self.along(vectors, i, &words));
             let candidates = [1.0, -1.0].map(|sign| {
                 let [from, to] = [&sides[0], &sides[1]].map(|side| top(side, sign, n_words));
-                TransitionPair { strength: parts.values[i], from, to }
+                SingularPair { strength: parts.values[i], from, to }
             });
             let [plus, minus] = candidates;
             if plus.weight() >= minus.weight() { plus } else { minus }
@@ -45,7 +46,7 @@ impl Lds {
         Ok((0..n_pairs.min(self.dim())).map(pair).collect())
     }
 
-    /// C z of some words, for the column z.
+    /// C z of some words, where z is a column of `vectors`.
     fn along(&self, vectors: &Mat<f64>, column: usize, words: &[WordId]) -> Vec<(WordId, f64)> {
         let value = |word: &WordId| {
             let row = self.words.row(word.index()).iter().enumerate();
@@ -55,7 +56,7 @@ impl Lds {
     }
 }
 
-impl TransitionPair {
+impl SingularPair {
     fn weight(&self) -> f64 {
         self.from.iter().chain(&self.to).map(|&(_, value)| value).sum()
     }

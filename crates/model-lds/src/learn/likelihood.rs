@@ -1,13 +1,12 @@
-//! How well a model explains text: nats a token more than independent words would have, of a Gaussian with the
-//! same covariance.
+//! The likelihood of text: the gain in nats per token over independent words from a Gaussian with the same covariance.
 //!
-//! With the filtered state x before a word i, p = A x, and u_i = Cᵀ w_i,
+//! Let x be the filtered state before word i, and u_i = Cᵀ w_i. Then
 //!
 //! gain = −½ (ln det(I + G M) − u_iᵀ Θ u_i − 2 u_iᵀ (I − Θ G) A x + xᵀ Aᵀ (G − G Θ G) A x).
 
 use crate::linalg::dense::{identity, product};
-use crate::linalg::panel::{Factor, Panel, view, view_mut};
-use crate::system::steady_state::{Dynamics, Steady};
+use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
+use crate::system::steady_state::{Dynamics, SteadyState};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use latens_corpus::{Sentences, WordId};
@@ -16,17 +15,17 @@ use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How many tokens are scored after a start of their own, so that long texts are shared out to threads.
+/// Number of tokens per run. Runs are scored independently, so that threads share a long text.
 const RUN: usize = 1024;
 
-/// How many tokens before a run are read for its state. States forget: with a radius of 0.8, 4·10⁻¹³ is left
-/// of what came before.
+/// Number of tokens read before a run to find its state. States forget: with a spectral radius of 0.8, the influence
+/// of earlier tokens falls to 4·10⁻¹³.
 const WARM_UP: usize = 128;
 
-/// So many runs are filtered together.
+/// Number of runs filtered together.
 const LANES: usize = 16;
 
-/// A part of a text that is scored apart: reading begins at `begin` with the state 0, scoring at `start`.
+/// A part of a text that is scored independently: reading starts at `begin` with the state 0, scoring at `start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     begin: usize,
@@ -35,7 +34,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// All tokens of a text, from the state 0 at the start of each file or sentence on.
+    /// Runs that cover a text; the state is 0 at the start of each file or sentence.
     pub(crate) fn all(sentences: &Sentences, boundary: Boundary) -> Vec<Run> {
         let mut runs = Vec::new();
         let mut begin = 0;
@@ -50,13 +49,13 @@ impl Run {
         runs
     }
 
-    /// A whole text in one piece.
+    /// A single run over a whole text.
     #[cfg(test)]
     pub(crate) fn whole(n_tokens: usize) -> Run {
         Run { begin: 0, start: 0, end: n_tokens }
     }
 
-    /// Cuts tokens that follow each other into runs.
+    /// Appends runs that cover a range of consecutive tokens.
     pub(crate) fn cut(tokens: Range<usize>, runs: &mut Vec<Run>) {
         for start in tokens.clone().step_by(RUN) {
             let begin = start.saturating_sub(WARM_UP).max(tokens.start);
@@ -65,25 +64,25 @@ impl Run {
     }
 }
 
-/// So many steps have their words looked up together.
+/// Number of steps whose words are looked up together.
 const STEPS: usize = 32;
 
-/// Scores text under a model.
+/// Computes the gain of texts under a model.
 pub(crate) struct TextGain<'a, T> {
     c: &'a Panel<T>,
     /// 1/√μ.
     scale: Vec<T>,
-    /// What words are multiplied with: (I − Θ G) A, Θ and Bᵀ side by side.
-    of_words: Factor<T>,
-    /// What states are multiplied with: Aᵀ (G − G Θ G) A and Hᵀ.
-    of_states: Factor<T>,
+    /// The right factor of words: (I − Θ G) A, Θ and Bᵀ side by side.
+    of_words: RightFactor<T>,
+    /// The right factor of states: Aᵀ (G − G Θ G) A and Hᵀ side by side.
+    of_states: RightFactor<T>,
     log_det: f64,
 }
 
 impl<'a, T: Real> TextGain<'a, T> {
-    pub(crate) fn new(model: &Dynamics, steady: &Steady, c: &'a Panel<T>, mu: &[f64]) -> Self {
+    pub(crate) fn new(model: &Dynamics, steady: &SteadyState, c: &'a Panel<T>, mu: &[f64]) -> Self {
         let Dynamics { a, g, .. } = model;
-        let Steady { theta, b, h, log_det, .. } = steady;
+        let SteadyState { theta, b, h, log_det, .. } = steady;
         let g_s = g - product([g.as_ref(), theta.as_ref(), g.as_ref()]);
         let reach = identity(model.dim()) - product([theta.as_ref(), g.as_ref()]);
         let cross = product([reach.as_ref(), a.as_ref()]);
@@ -97,15 +96,15 @@ impl<'a, T: Real> TextGain<'a, T> {
         }
     }
 
-    /// The sum of the gains of all tokens of the runs.
+    /// The sum of the gains of all tokens in the runs.
     pub(crate) fn of(&self, text: &[WordId], runs: &[Run]) -> f64 {
-        // Shared out evenly, so that no few runs are left over.
+        // Groups of equal size, so that no small group is left over.
         let lanes = runs.len().div_ceil(runs.len().div_ceil(LANES).max(1)).max(1);
         let sums: Vec<f64> = runs.par_chunks(lanes).map(|runs| self.together(text, runs)).collect();
         sums.into_iter().sum()
     }
 
-    /// The gains of a few runs, which take their steps together.
+    /// The sum of the gains of a few runs that advance together.
     fn together(&self, text: &[WordId], runs: &[Run]) -> f64 {
         let (dim, n) = (self.c.n_cols(), runs.len());
         let n_steps = runs.iter().map(|run| run.end - run.begin).max().unwrap_or(0);
@@ -137,7 +136,7 @@ impl<'a, T: Real> TextGain<'a, T> {
         sum
     }
 
-    /// The words of some steps from `first` on, a step after the other: u_i = c_i / √μ_i.
+    /// Looks up the words u_i = c_i / √μ_i of [`STEPS`] steps from `first` on, step by step.
     fn read(&self, text: &[WordId], runs: &[Run], first: usize, out: &mut [T]) {
         let dim = self.c.n_cols();
         for (step, out) in out.chunks_exact_mut(runs.len() * dim).enumerate() {
@@ -153,24 +152,24 @@ impl<'a, T: Real> TextGain<'a, T> {
     }
 }
 
-fn side_by_side<T: Real, const N: usize>(parts: [MatRef<'_, f64>; N]) -> Factor<T> {
+fn side_by_side<T: Real, const N: usize>(parts: [MatRef<'_, f64>; N]) -> RightFactor<T> {
     let n = parts[0].ncols();
     let mut all = Mat::zeros(parts[0].nrows(), N * n);
     for (i, part) in parts.iter().enumerate() {
         all.subcols_mut(i * n, n).copy_from(part);
     }
-    Factor::new(all.as_ref())
+    RightFactor::new(all.as_ref())
 }
 
-/// out = left · right for rows of `dim` numbers.
-fn multiply<T: Real>(left: &[T], right: &Factor<T>, dim: usize, out: &mut [T]) {
+/// out = left · right, where the rows of `left` have `dim` numbers.
+fn multiply<T: Real>(left: &[T], right: &RightFactor<T>, dim: usize, out: &mut [T]) {
     let (n, right) = (left.len() / dim, right.view());
     let out = view_mut(out, n, right.ncols(), right.ncols());
     matmul(out, Accum::Replace, view(left, n, dim, dim), right, T::one(), Par::Seq);
 }
 
 fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
-    // Several sums side by side, since the order of a single one would keep it from being a vector.
+    // Independent partial sums can be vectorized; a single running sum cannot.
     let mut sums = [0.0; 8];
     for (a, b) in a.chunks(8).zip(b.chunks(8)) {
         let terms = a.iter().zip(b).map(|(&a, &b)| a.wide() * b.wide());

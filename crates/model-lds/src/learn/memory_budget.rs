@@ -1,81 +1,83 @@
-//! How learning keeps to the memory of four matrices of words by `dim` in single precision besides that of the
-//! counts: 16 · dim bytes a word. What can be chosen for it is how wide strips are, and how many columns more than
-//! `dim` the first model is made of.
+//! Sizes that keep learning within the memory of four matrices of words by `dim` in single precision, that is
+//! 16 · `dim` bytes per word, besides the counts.
+//!
+//! The free choices are the width of strips, and the number of oversampled columns for the initial model.
 
 use crate::linalg::panel::stride;
 use latens_math::Strip;
 
+/// Bytes of a number in single precision.
 const SINGLE: usize = size_of::<f32>();
 
-/// A packed number, or the factor of a row of a strip.
-const PACKED: usize = size_of::<u16>();
+/// Bytes of a quantized number, and of the scale of a row of a strip.
+const QUANTIZED: usize = size_of::<u16>();
 
-/// Where there is room, the first model is made of so many columns more than it has dimensions, up to whole vectors,
-/// which makes it more exact.
-const MOST_EXTRA: usize = 20;
+/// Largest number of oversampled columns, before rounding up to whole vectors. More columns make the decomposition
+/// more accurate.
+const MAX_OVERSAMPLES: usize = 20;
 
-/// The fewest that make a sound decomposition.
-const LEAST_EXTRA: usize = 3;
+/// Smallest number of oversampled columns for an acceptable decomposition.
+const MIN_OVERSAMPLES: usize = 3;
 
-/// Strips as wide as a line of the cache, but for the last: narrower ones would be slow.
-const LEAST_STRIP: usize = 16;
+/// Smallest width of a strip, except for the last: one cache line. Narrower strips would be slow.
+const MIN_STRIP: usize = 16;
 
-/// Below so many dimensions four matrices are little beside a word's name, counts and sums, and not enough for the
-/// first model.
-const SMALL: usize = 32;
+/// Below this many dimensions the oversampled columns are not limited: four matrices are small next to a word's name,
+/// counts and sums, and too small for the initial model.
+const SMALL_DIM: usize = 32;
 
-/// How many columns besides `dim` the first model is made of: as many as there is room for.
-pub(crate) fn n_extra(dim: usize, n_blocks: usize) -> usize {
-    if dim < SMALL {
-        return MOST_EXTRA;
+/// The number of oversampled columns for the initial model: as many as the budget allows.
+pub(crate) fn n_oversamples(dim: usize, n_blocks: usize) -> usize {
+    if dim < SMALL_DIM {
+        return MAX_OVERSAMPLES;
     }
-    let least = width(dim, LEAST_EXTRA);
-    let mut widths = (least..=width(dim, MOST_EXTRA)).rev().step_by(8);
+    let min_width = sketch_width(dim, MIN_OVERSAMPLES);
+    let mut widths = (min_width..=sketch_width(dim, MAX_OVERSAMPLES)).rev().step_by(8);
     let fits = |&width: &usize| {
-        let strip = first_model_strip(dim, width, n_blocks);
-        first_model_bytes(dim, width, n_blocks, strip) <= room(dim)
+        let strip = initial_model_strip(dim, width, n_blocks);
+        initial_model_bytes(dim, width, n_blocks, strip) <= budget(dim)
     };
-    widths.find(fits).unwrap_or(least) - dim
+    widths.find(fits).unwrap_or(min_width) - dim
 }
 
-/// How many columns the first model is made of: whole vectors.
-pub(crate) fn width(dim: usize, n_extra: usize) -> usize {
-    (dim + n_extra).next_multiple_of(8)
+/// The number of columns of the randomized decomposition, rounded up to whole vectors.
+pub(crate) fn sketch_width(dim: usize, n_oversamples: usize) -> usize {
+    (dim + n_oversamples).next_multiple_of(8)
 }
 
-/// How wide the strips of the first model may be.
-pub(crate) fn first_model_strip(dim: usize, width: usize, n_blocks: usize) -> usize {
-    widest_strip(|strip| first_model_bytes(dim, width, n_blocks, strip) <= room(dim))
+/// The width of the strips for the initial model.
+pub(crate) fn initial_model_strip(dim: usize, width: usize, n_blocks: usize) -> usize {
+    widest_strip(|strip| initial_model_bytes(dim, width, n_blocks, strip) <= budget(dim))
 }
 
-/// How wide the strips of a step of EM may be.
+/// The width of the strips for an iteration of EM.
 pub(crate) fn em_strip(dim: usize) -> usize {
-    widest_strip(|strip| em_bytes(dim, strip) <= room(dim))
+    widest_strip(|strip| em_bytes(dim, strip) <= budget(dim))
 }
 
 fn widest_strip(fits: impl Fn(usize) -> bool) -> usize {
-    let mut widths = (LEAST_STRIP..=Strip::<f32>::WIDEST).rev().step_by(8);
-    widths.find(|&width| fits(width)).unwrap_or(LEAST_STRIP)
+    let mut widths = (MIN_STRIP..=Strip::<f32>::WIDEST).rev().step_by(8);
+    widths.find(|&width| fits(width)).unwrap_or(MIN_STRIP)
 }
 
-/// What four matrices take, in bytes a word.
-fn room(dim: usize) -> usize {
+/// The size of four matrices in bytes per word.
+fn budget(dim: usize) -> usize {
     4 * SINGLE * dim
 }
 
-/// The most that the first model takes, in bytes a word.
-fn first_model_bytes(dim: usize, width: usize, n_blocks: usize, strip: usize) -> usize {
-    let block = PACKED * (width + width.div_ceil(strip));
-    // A strip of one block of the factor, and those of the product before they take its place.
+/// Peak memory of the initial model in bytes per word.
+fn initial_model_bytes(dim: usize, width: usize, n_blocks: usize, strip: usize) -> usize {
+    let block = QUANTIZED * (width + width.div_ceil(strip));
+    // A strip of one block of the factor, and a strip of each block of the product before it overwrites the factor.
     let product = (1 + n_blocks) * SINGLE * strip;
-    // Two blocks of the last product, a strip of one block of the factor, and one of the product.
+    // Two blocks of the last product, and a strip of one block of the factor and of the product.
     let image = 2 * block + 2 * SINGLE * strip;
     // One block of the last product, and C.
-    let emission = block + SINGLE * stride(dim);
-    n_blocks * block + product.max(image).max(emission)
+    let observation = block + SINGLE * stride(dim);
+    n_blocks * block + product.max(image).max(observation)
 }
 
-/// The most that a step of EM takes: C, its successor, the best model so far, and a strip of C.
+/// Peak memory of an iteration of EM in bytes per word: C, its successor, the best model so far, and a strip of C.
 fn em_bytes(dim: usize, strip: usize) -> usize {
     3 * SINGLE * stride(dim) + SINGLE * strip
 }
@@ -84,28 +86,29 @@ fn em_bytes(dim: usize, strip: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// How many matrices of words by `dim` the first model takes.
-    fn first_model(dim: usize, n_blocks: usize) -> f64 {
-        let width = width(dim, n_extra(dim, n_blocks));
-        let strip = first_model_strip(dim, width, n_blocks);
-        first_model_bytes(dim, width, n_blocks, strip) as f64 / (SINGLE * dim) as f64
+    /// Peak memory of the initial model, in matrices of words by `dim`.
+    fn initial_model(dim: usize, n_blocks: usize) -> f64 {
+        let width = sketch_width(dim, n_oversamples(dim, n_blocks));
+        let strip = initial_model_strip(dim, width, n_blocks);
+        initial_model_bytes(dim, width, n_blocks, strip) as f64 / (SINGLE * dim) as f64
     }
 
     #[test]
-    fn learning_takes_four_matrices() {
+    fn learning_needs_at_most_four_matrices() {
         for dim in 79..=400 {
-            assert!(first_model(dim, 4) <= 4.0, "{dim}: {}", first_model(dim, 4));
-            assert!(em_bytes(dim, em_strip(dim)) <= room(dim), "{dim}");
+            assert!(initial_model(dim, 4) <= 4.0, "{dim}: {}", initial_model(dim, 4));
+            assert!(em_bytes(dim, em_strip(dim)) <= budget(dim), "{dim}");
         }
         for dim in [79, 100, 200, 400] {
-            let width = width(dim, n_extra(dim, 4));
-            assert!((dim + LEAST_EXTRA..=dim + MOST_EXTRA + 7).contains(&width), "{dim}: {width}");
+            let width = sketch_width(dim, n_oversamples(dim, 4));
+            let expected = dim + MIN_OVERSAMPLES..=dim + MAX_OVERSAMPLES + 7;
+            assert!(expected.contains(&width), "{dim}: {width}");
         }
     }
 
-    /// Blocks are half a matrix each, and besides them there are at least two more.
+    /// A block is half a matrix, and at least two more blocks are needed.
     #[test]
-    fn small_models_and_many_blocks_take_more() {
+    fn small_models_and_many_blocks_exceed_the_budget_by_a_bounded_amount() {
         for (dims, n_blocks, most) in [
             (34..79, 4, 5.0),
             (32..79, 2, 4.0),
@@ -114,7 +117,7 @@ mod tests {
             (79..401, 6, 5.3),
         ] {
             for dim in dims {
-                let found = first_model(dim, n_blocks);
+                let found = initial_model(dim, n_blocks);
                 assert!(found <= most, "{dim}, {n_blocks} blocks: {found}");
             }
         }

@@ -1,61 +1,72 @@
-//! Tall matrices of packed numbers, for the block Hankel matrix.
+//! Tall matrices of quantized numbers, for products with the block Hankel matrix.
 
-use crate::linalg::panel::{Factor, view, view_mut};
-use crate::linalg::quantization::Packing;
+use crate::linalg::panel::{RightFactor, view, view_mut};
+use crate::linalg::quantization::Quantize;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use latens_math::Strip;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// So many rows lie together, and are worked on at once.
-pub(crate) const ROWS: usize = 512;
+/// Number of rows per block.
+pub(crate) const BLOCK_ROWS: usize = 512;
 
-/// A matrix of many rows: [`ROWS`] rows after [`ROWS`] rows, each of these strip after strip.
+/// Number of rows and columns of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+}
+
+/// A tall matrix of quantized numbers, stored block by block of [`BLOCK_ROWS`] rows, and each block strip by strip of
+/// columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Packed<T: Packing> {
+pub(crate) struct CompactPanel<T: Quantize> {
     n_rows: usize,
     n_cols: usize,
     strips: Vec<Range<usize>>,
-    values: Vec<T::Packed>,
-    /// One for each row of a strip, in the same order.
-    factors: Vec<T::Factor>,
+    codes: Vec<T::Code>,
+    /// One scale for each row of a strip, in the same order.
+    scales: Vec<T::Scale>,
 }
 
-impl<T: Packing> Packed<T> {
-    /// Zeros, in strips of at most `widest` columns.
-    fn zeros(n_rows: usize, n_cols: usize, widest: usize) -> Packed<T> {
-        Packed::with_strips(n_rows, n_cols, Strip::<T>::ranges(n_cols, widest))
+impl<T: Quantize> CompactPanel<T> {
+    /// A matrix of zeros, in strips of at most `max_strip` columns.
+    fn zeros(Shape { n_rows, n_cols }: Shape, max_strip: usize) -> CompactPanel<T> {
+        CompactPanel::with_strips(n_rows, n_cols, Strip::<T>::ranges(n_cols, max_strip))
     }
 
-    /// A matrix of zeros of the same form.
-    pub(crate) fn zeros_like(&self) -> Packed<T> {
-        Packed::with_strips(self.n_rows, self.n_cols, self.strips.clone())
+    /// A matrix of zeros with the same shape and strips.
+    pub(crate) fn zeros_like(&self) -> CompactPanel<T> {
+        CompactPanel::with_strips(self.n_rows, self.n_cols, self.strips.clone())
     }
 
-    fn with_strips(n_rows: usize, n_cols: usize, strips: Vec<Range<usize>>) -> Packed<T> {
-        let values = vec![T::Packed::default(); n_rows * n_cols];
-        let factors = vec![T::Factor::default(); n_rows * strips.len()];
-        Packed { n_rows, n_cols, strips, values, factors }
+    fn with_strips(n_rows: usize, n_cols: usize, strips: Vec<Range<usize>>) -> CompactPanel<T> {
+        let codes = vec![T::Code::default(); n_rows * n_cols];
+        let scales = vec![T::Scale::default(); n_rows * strips.len()];
+        CompactPanel { n_rows, n_cols, strips, codes, scales }
     }
 
-    /// Several matrices that lie side by side, from their rows; in strips of at most `widest` columns.
+    /// `n` matrices of one shape, in strips of at most `max_strip` columns, from `row`, which fills row i of all of
+    /// them side by side.
     pub(crate) fn side_by_side(
         n: usize,
-        (n_rows, n_cols): (usize, usize),
-        widest: usize,
+        shape: Shape,
+        max_strip: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
-    ) -> Vec<Packed<T>> {
-        let mut all = vec![Packed::zeros(n_rows, n_cols, widest); n];
+    ) -> Vec<CompactPanel<T>> {
+        let Shape { n_rows, n_cols } = shape;
+        let mut all = vec![CompactPanel::zeros(shape, max_strip); n];
         let mut blocks: Vec<_> = all.iter_mut().map(|one| one.blocks_mut().into_iter()).collect();
         let beside = |_| blocks.iter_mut().flat_map(|blocks| blocks.next()).collect();
-        let blocks: Vec<Vec<BlockMut<'_, T>>> = (0..n_rows.div_ceil(ROWS)).map(beside).collect();
-        let scratch = || vec![T::zero(); ROWS * n * n_cols];
+        let n_blocks = n_rows.div_ceil(BLOCK_ROWS);
+        let blocks: Vec<Vec<BlockMut<'_, T>>> = (0..n_blocks).map(beside).collect();
+        let scratch = || vec![T::zero(); BLOCK_ROWS * n * n_cols];
         blocks.into_par_iter().for_each_init(scratch, |scratch, mut blocks| {
             let rows = scratch.chunks_exact_mut(n * n_cols).take(blocks[0].n_rows);
             rows.enumerate().for_each(|(i, out)| row(blocks[0].first + i, out));
             for (i, block) in blocks.iter_mut().enumerate() {
-                block.pack(&scratch[i * n_cols..], n * n_cols);
+                block.write(&scratch[i * n_cols..], n * n_cols);
             }
         });
         all
@@ -74,132 +85,132 @@ impl<T: Packing> Packed<T> {
         &self.strips
     }
 
-    /// How many columns the widest strip has.
-    pub(crate) fn widest(&self) -> usize {
+    /// The number of columns of the widest strip.
+    pub(crate) fn max_strip(&self) -> usize {
         self.strips.iter().map(|strip| strip.len()).max().unwrap_or(0)
     }
 
-    /// The numbers of a strip, in place of what `out` has.
-    pub(crate) fn unpack_strip(&self, strip: usize, out: &mut Strip<T>) {
+    /// Dequantizes a strip into `out`, which takes its width.
+    pub(crate) fn read_strip(&self, strip: usize, out: &mut Strip<T>) {
         let width = self.strips[strip].len();
         out.set_width(width);
-        let outs = out.values_mut().par_chunks_mut(ROWS * width);
-        outs.enumerate().for_each(|(i, out)| self.block(i).unpack_strip(strip, out, width));
+        let outs = out.values_mut().par_chunks_mut(BLOCK_ROWS * width);
+        outs.enumerate().for_each(|(i, out)| self.block(i).read_strip(strip, out, width));
     }
 
-    /// Puts other numbers in place of a strip; their rows begin at multiples of `stride`.
-    pub(crate) fn pack_strip(&mut self, strip: usize, values: &[T], stride: usize) {
+    /// Quantizes `values` into a strip; their rows start at multiples of `stride`.
+    pub(crate) fn write_strip(&mut self, strip: usize, values: &[T], stride: usize) {
         self.blocks_mut().into_par_iter().for_each(|mut block| {
-            block.pack_strip(strip, &values[block.first * stride..], stride);
+            block.write_strip(strip, &values[block.first * stride..], stride);
         });
     }
 
-    /// The product with a small square matrix on the right, in place of it.
+    /// Multiplies the matrix in place by a small square matrix on the right.
     pub(crate) fn times_in_place(&mut self, right: &Mat<f64>) {
-        let (n, right) = (self.n_cols, Factor::<T>::new(right.as_ref()));
-        let scratch = || [vec![T::zero(); ROWS * n], vec![T::zero(); ROWS * n]];
+        let (n, right) = (self.n_cols, RightFactor::<T>::new(right.as_ref()));
+        let scratch = || [vec![T::zero(); BLOCK_ROWS * n], vec![T::zero(); BLOCK_ROWS * n]];
         self.blocks_mut().into_par_iter().for_each_init(scratch, |[from, to], mut block| {
-            block.as_ref().unpack(from);
+            block.as_ref().read(from);
             let from = view(from, block.n_rows, n, n);
             let out = view_mut(to, block.n_rows, n, n);
             matmul(out, Accum::Replace, from, right.view(), T::one(), Par::Seq);
-            block.pack(to, n);
+            block.write(to, n);
         });
     }
 
     pub(crate) fn n_blocks(&self) -> usize {
-        self.n_rows.div_ceil(ROWS)
+        self.n_rows.div_ceil(BLOCK_ROWS)
     }
 
     pub(crate) fn block(&self, i: usize) -> Block<'_, T> {
-        let first = i * ROWS;
-        let rows = first..(first + ROWS).min(self.n_rows);
+        let first = i * BLOCK_ROWS;
+        let rows = first..(first + BLOCK_ROWS).min(self.n_rows);
         let n_strips = self.strips.len();
         Block {
             n_rows: rows.len(),
             strips: &self.strips,
-            values: &self.values[rows.start * self.n_cols..rows.end * self.n_cols],
-            factors: &self.factors[rows.start * n_strips..rows.end * n_strips],
+            codes: &self.codes[rows.start * self.n_cols..rows.end * self.n_cols],
+            scales: &self.scales[rows.start * n_strips..rows.end * n_strips],
         }
     }
 
     fn blocks_mut(&mut self) -> Vec<BlockMut<'_, T>> {
         let (n_cols, strips) = (self.n_cols, &self.strips);
-        let values = self.values.chunks_mut(ROWS * n_cols);
-        let factors = self.factors.chunks_mut(ROWS * strips.len());
-        let blocks = values.zip(factors).enumerate().map(|(i, (values, factors))| {
-            let n_rows = values.len() / n_cols;
-            BlockMut { first: i * ROWS, n_rows, strips, values, factors }
+        let codes = self.codes.chunks_mut(BLOCK_ROWS * n_cols);
+        let scales = self.scales.chunks_mut(BLOCK_ROWS * strips.len());
+        let blocks = codes.zip(scales).enumerate().map(|(i, (codes, scales))| {
+            let n_rows = codes.len() / n_cols;
+            BlockMut { first: i * BLOCK_ROWS, n_rows, strips, codes, scales }
         });
         blocks.collect()
     }
 }
 
-/// Some rows of a matrix.
-pub(crate) struct Block<'a, T: Packing> {
+/// A block of consecutive rows of a [`CompactPanel`].
+pub(crate) struct Block<'a, T: Quantize> {
     pub(crate) n_rows: usize,
     strips: &'a [Range<usize>],
-    values: &'a [T::Packed],
-    factors: &'a [T::Factor],
+    codes: &'a [T::Code],
+    scales: &'a [T::Scale],
 }
 
-struct BlockMut<'a, T: Packing> {
+struct BlockMut<'a, T: Quantize> {
     first: usize,
     n_rows: usize,
     strips: &'a [Range<usize>],
-    values: &'a mut [T::Packed],
-    factors: &'a mut [T::Factor],
+    codes: &'a mut [T::Code],
+    scales: &'a mut [T::Scale],
 }
 
-impl<T: Packing> Block<'_, T> {
-    /// All numbers, row after row.
-    pub(crate) fn unpack(&self, out: &mut [T]) {
+impl<T: Quantize> Block<'_, T> {
+    /// Dequantizes all numbers, row-major.
+    pub(crate) fn read(&self, out: &mut [T]) {
         let n_cols = self.strips.last().map_or(0, |last| last.end);
         for (strip, columns) in self.strips.iter().enumerate() {
-            self.unpack_strip(strip, &mut out[columns.start..], n_cols);
+            self.read_strip(strip, &mut out[columns.start..], n_cols);
         }
     }
 
-    /// Those of a strip; rows begin at multiples of `stride`.
-    fn unpack_strip(&self, strip: usize, out: &mut [T], stride: usize) {
+    /// Dequantizes a strip; the rows of `out` start at multiples of `stride`.
+    fn read_strip(&self, strip: usize, out: &mut [T], stride: usize) {
         let columns = &self.strips[strip];
         let width = columns.len();
-        let values = self.values[columns.start * self.n_rows..].chunks_exact(width);
-        let factors = &self.factors[strip * self.n_rows..][..self.n_rows];
+        let codes = self.codes[columns.start * self.n_rows..].chunks_exact(width);
+        let scales = &self.scales[strip * self.n_rows..][..self.n_rows];
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
-                for ((values, &factor), out) in values.zip(factors).zip(out.chunks_mut(stride)) {
-                    T::unpack(values, factor, &mut out[..width]);
+                for ((codes, &scale), out) in codes.zip(scales).zip(out.chunks_mut(stride)) {
+                    T::dequantize(codes, scale, &mut out[..width]);
                 }
             },
         );
     }
 }
 
-impl<T: Packing> BlockMut<'_, T> {
+impl<T: Quantize> BlockMut<'_, T> {
     fn as_ref(&self) -> Block<'_, T> {
-        let BlockMut { n_rows, strips, values, factors, .. } = self;
-        Block { n_rows: *n_rows, strips, values, factors }
+        let BlockMut { n_rows, strips, codes, scales, .. } = self;
+        Block { n_rows: *n_rows, strips, codes, scales }
     }
 
-    /// Puts rows that begin at multiples of `stride` in place of these.
-    fn pack(&mut self, values: &[T], stride: usize) {
+    /// Quantizes rows that start at multiples of `stride` into this block.
+    fn write(&mut self, values: &[T], stride: usize) {
         for (strip, columns) in self.strips.iter().enumerate() {
-            self.pack_strip(strip, &values[columns.start..], stride);
+            self.write_strip(strip, &values[columns.start..], stride);
         }
     }
 
-    fn pack_strip(&mut self, strip: usize, values: &[T], stride: usize) {
+    fn write_strip(&mut self, strip: usize, values: &[T], stride: usize) {
         let columns = &self.strips[strip];
         let width = columns.len();
-        let out = self.values[columns.start * self.n_rows..].chunks_exact_mut(width);
-        let factors = &mut self.factors[strip * self.n_rows..][..self.n_rows];
+        let codes = self.codes[columns.start * self.n_rows..].chunks_exact_mut(width);
+        let scales = &mut self.scales[strip * self.n_rows..][..self.n_rows];
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
-                for ((out, factor), row) in out.zip(factors).zip(values.chunks(stride)) {
-                    *factor = T::pack(&row[..width], out);
+                for ((codes, scale), row) in codes.zip(scales).zip(values.chunks(stride)) {
+                    *scale = T::quantize(&row[..width], codes);
                 }
             },
         );
@@ -210,12 +221,12 @@ impl<T: Packing> BlockMut<'_, T> {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn dense<T: Packing>(packed: &Packed<T>) -> Mat<f64> {
-        let mut out = Mat::zeros(packed.n_rows, packed.n_cols);
-        for (strip, columns) in packed.strips().iter().enumerate() {
-            let mut unpacked = Strip::zeros(packed.n_rows, packed.widest());
-            packed.unpack_strip(strip, &mut unpacked);
-            for (i, row) in unpacked.values().chunks_exact(columns.len()).enumerate() {
+    pub(crate) fn dense<T: Quantize>(panel: &CompactPanel<T>) -> Mat<f64> {
+        let mut out = Mat::zeros(panel.n_rows, panel.n_cols);
+        for (strip, columns) in panel.strips().iter().enumerate() {
+            let mut values = Strip::zeros(panel.n_rows, panel.max_strip());
+            panel.read_strip(strip, &mut values);
+            for (i, row) in values.values().chunks_exact(columns.len()).enumerate() {
                 row.iter().zip(columns.clone()).for_each(|(x, j)| out[(i, j)] = x.wide());
             }
         }
@@ -223,10 +234,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_come_back_from_where_they_were_put() {
+    fn every_matrix_holds_its_columns_of_the_rows() {
         let n_cols = 70;
         let number = |row: usize, j: usize| (1000 * row + j) as f64;
-        let parts = Packed::<f64>::side_by_side(3, (600, n_cols), 32, |row, out| {
+        let shape = Shape { n_rows: 600, n_cols };
+        let parts = CompactPanel::<f64>::side_by_side(3, shape, 32, |row, out| {
             out.iter_mut().enumerate().for_each(|(j, out)| *out = number(row, j));
         });
         for (i, part) in parts.iter().enumerate() {

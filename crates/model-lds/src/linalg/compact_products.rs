@@ -1,24 +1,24 @@
-//! Products of packed matrices with each other and with small ones.
+//! Products of compact panels with each other and with small matrices.
 
-use crate::linalg::compact_panel::{Block, Packed, ROWS};
-use crate::linalg::panel::{Factor, Panel, view, view_mut};
-use crate::linalg::quantization::Packing;
-use crate::linalg::sums::{N_PARTS, Sum, total};
+use crate::linalg::compact_panel::{BLOCK_ROWS, Block, CompactPanel};
+use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
+use crate::linalg::quantization::Quantize;
+use crate::linalg::sums::{Accumulator, N_PARTS, total};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
-/// Σ Xᵀ X over matrices with the same columns.
-pub(crate) fn gram<T: Packing>(parts: &[Packed<T>]) -> Mat<f64> {
+/// Σ Xᵀ X over several panels.
+pub(crate) fn gram<T: Quantize>(parts: &[CompactPanel<T>]) -> Mat<f64> {
     let n = parts[0].n_cols();
     let blocks: Vec<Block<'_, T>> =
         parts.iter().flat_map(|part| (0..part.n_blocks()).map(|i| part.block(i))).collect();
-    let sums: Vec<Sum<T>> = blocks
+    let sums: Vec<Accumulator<T>> = blocks
         .par_chunks(blocks.len().div_ceil(N_PARTS))
         .map(|blocks| {
-            let (mut sum, mut scratch) = (Sum::new(n, n), vec![T::zero(); ROWS * n]);
+            let (mut sum, mut scratch) = (Accumulator::new(n, n), vec![T::zero(); BLOCK_ROWS * n]);
             for block in blocks {
-                block.unpack(&mut scratch);
+                block.read(&mut scratch);
                 sum.add_square(view(&scratch, block.n_rows, n, n));
             }
             sum
@@ -29,44 +29,45 @@ pub(crate) fn gram<T: Packing>(parts: &[Packed<T>]) -> Mat<f64> {
 }
 
 /// leftᵀ · right.
-pub(crate) fn cross<T: Packing>(left: &Packed<T>, right: &Packed<T>) -> Mat<f64> {
+pub(crate) fn cross<T: Quantize>(left: &CompactPanel<T>, right: &CompactPanel<T>) -> Mat<f64> {
     let n = right.n_cols();
-    let scratch = || vec![T::zero(); ROWS * n];
+    let scratch = || vec![T::zero(); BLOCK_ROWS * n];
     sum_blocks(left, n, scratch, |i, scratch, left, sum| {
-        right.block(i).unpack(scratch);
+        right.block(i).read(scratch);
         sum.add(left, view(scratch, left.nrows(), n, n));
     })
 }
 
-/// The same for a matrix on the right that is not packed.
-pub(crate) fn cross_with_panel<T: Packing>(left: &Packed<T>, right: &Panel<T>) -> Mat<f64> {
+/// leftᵀ · right for a right factor that is not quantized.
+pub(crate) fn cross_with_panel<T: Quantize>(left: &CompactPanel<T>, right: &Panel<T>) -> Mat<f64> {
     sum_blocks(
         left,
         right.n_cols(),
         || (),
-        |i, (), left, sum| sum.add(left, right.view().subrows(i * ROWS, left.nrows())),
+        |i, (), left, sum| sum.add(left, right.view().subrows(i * BLOCK_ROWS, left.nrows())),
     )
 }
 
-/// Sums up what is added for each block of a matrix.
-fn sum_blocks<T: Packing, S>(
-    left: &Packed<T>,
+/// The sum of what `add` adds for each block of `left`.
+fn sum_blocks<T: Quantize, S>(
+    left: &CompactPanel<T>,
     n_cols: usize,
     scratch: impl Fn() -> S + Sync,
-    add: impl Fn(usize, &mut S, MatRef<'_, T>, &mut Sum<T>) + Sync,
+    add: impl Fn(usize, &mut S, MatRef<'_, T>, &mut Accumulator<T>) + Sync,
 ) -> Mat<f64> {
     let (n, n_blocks) = (left.n_cols(), left.n_blocks());
     let length = n_blocks.div_ceil(N_PARTS);
     let parts: Vec<usize> = (0..n_blocks).step_by(length).collect();
-    let sums: Vec<Sum<T>> = parts
+    let sums: Vec<Accumulator<T>> = parts
         .into_par_iter()
         .map(|first| {
-            let (mut sum, mut unpacked) = (Sum::new(n, n_cols), vec![T::zero(); ROWS * n]);
+            let (mut sum, mut values) =
+                (Accumulator::new(n, n_cols), vec![T::zero(); BLOCK_ROWS * n]);
             let mut scratch = scratch();
             for i in first..(first + length).min(n_blocks) {
                 let block = left.block(i);
-                block.unpack(&mut unpacked);
-                add(i, &mut scratch, view(&unpacked, block.n_rows, n, n), &mut sum);
+                block.read(&mut values);
+                add(i, &mut scratch, view(&values, block.n_rows, n, n), &mut sum);
             }
             sum
         })
@@ -74,17 +75,18 @@ fn sum_blocks<T: Packing, S>(
     total(&sums, 0..n_cols)
 }
 
-/// Σ X_i R_i of tall matrices and small ones.
-pub(crate) fn times<T: Packing>(left: &[Packed<T>], right: &[Mat<f64>]) -> Panel<T> {
-    let right: Vec<Factor<T>> = right.iter().map(|right| Factor::new(right.as_ref())).collect();
+/// Σ X_i R_i of compact panels X_i and small matrices R_i.
+pub(crate) fn times<T: Quantize>(left: &[CompactPanel<T>], right: &[Mat<f64>]) -> Panel<T> {
+    let right: Vec<RightFactor<T>> =
+        right.iter().map(|right| RightFactor::new(right.as_ref())).collect();
     let (n, n_cols) = (left[0].n_cols(), right[0].view().ncols());
     let mut out = Panel::zeros(left[0].n_rows(), n_cols);
     let stride = out.stride();
-    out.par_blocks(ROWS).for_each(|(first, block)| {
-        let (n_rows, mut scratch) = (block.len() / stride, vec![T::zero(); ROWS * n]);
+    out.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
+        let (n_rows, mut scratch) = (block.len() / stride, vec![T::zero(); BLOCK_ROWS * n]);
         let mut out = view_mut(block, n_rows, n_cols, stride);
         for (i, (left, right)) in left.iter().zip(&right).enumerate() {
-            left.block(first / ROWS).unpack(&mut scratch);
+            left.block(first / BLOCK_ROWS).read(&mut scratch);
             let accum = if i == 0 { Accum::Replace } else { Accum::Add };
             let left = view(&scratch, n_rows, n, n);
             matmul(out.as_mut(), accum, left, right.view(), T::one(), Par::Seq);
@@ -96,15 +98,16 @@ pub(crate) fn times<T: Packing>(left: &[Packed<T>], right: &[Mat<f64>]) -> Panel
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::compact_panel::Shape;
     use crate::linalg::compact_panel::tests::dense;
     use latens_math::Rng;
 
-    fn random<T: Packing>(n_rows: usize, n_cols: usize, seed: u64) -> Packed<T> {
+    fn random<T: Quantize>(n_rows: usize, n_cols: usize, seed: u64) -> CompactPanel<T> {
         let rows = |row: usize, out: &mut [T]| {
             let mut rng = Rng::stream(seed, row as u64);
             out.iter_mut().for_each(|out| *out = T::of(rng.normal()));
         };
-        Packed::side_by_side(1, (n_rows, n_cols), 48, rows).remove(0)
+        CompactPanel::side_by_side(1, Shape { n_rows, n_cols }, 48, rows).remove(0)
     }
 
     fn assert_near(found: &Mat<f64>, expected: &Mat<f64>, tolerance: f64) {
@@ -114,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_numbers() {
-        fn check<T: Packing>(n_rows: usize, n: usize, tolerance: f64) {
+    fn products_agree_with_those_of_the_dequantized_numbers() {
+        fn check<T: Quantize>(n_rows: usize, n: usize, tolerance: f64) {
             let (x, y) = (random::<T>(n_rows, n, 1), random::<T>(n_rows, n, 2));
             let (dense_x, dense_y) = (dense(&x), dense(&y));
             let expected = dense_x.transpose() * &dense_y;
@@ -133,9 +136,9 @@ mod tests {
                 &(dense_y.transpose() * &found),
                 tolerance,
             );
-            let mut turned = x.clone();
-            turned.times_in_place(&right[0]);
-            assert_near(&dense(&turned), &(&dense_x * &right[0]), tolerance);
+            let mut scaled = x.clone();
+            scaled.times_in_place(&right[0]);
+            assert_near(&dense(&scaled), &(&dense_x * &right[0]), tolerance);
         }
         for (n_rows, n) in [(3, 2), (700, 16), (1500, 70)] {
             check::<f64>(n_rows, n, 1e-13);

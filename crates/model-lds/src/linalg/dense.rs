@@ -1,33 +1,18 @@
-//! Small dense matrices in double precision, on one thread each: what is small is faster so, and the same
-//! however many threads there are.
+//! Small dense matrices in double precision.
+//!
+//! Each operation runs on one thread, except for large products, which are split the same way for any number of
+//! threads. Small matrices are faster this way, and results do not depend on the number of threads.
 
+use crate::linalg::error::NumericError;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::linalg::{cholesky, evd, svd};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
-use thiserror::Error;
+use latens_math::Real;
 
-/// A matrix has not the property that it must have.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NumericError {
-    /// It has no Cholesky factor.
-    #[error("{0} is not positive definite")]
-    NotPositiveDefinite(&'static str),
-    /// It has no inverse.
-    #[error("{0} has no inverse")]
-    Singular(&'static str),
-    /// Its eigenvalues or singular values cannot be found.
-    #[error("the eigenvalues of {0} cannot be found")]
-    Eigenvalues(&'static str),
-    /// An iteration goes on for ever.
-    #[error("{0} does not converge")]
-    NotConverging(&'static str),
-}
-
-/// The product of matrices, from left to right. Large ones are shared out to threads in fixed halves.
+/// The product of several matrices, from left to right.
 pub(crate) fn product<const N: usize>(factors: [MatRef<'_, f64>; N]) -> Mat<f64> {
     let [first, second, others @ ..] = &factors[..] else { return factors[0].to_owned() };
     let mut result = product_of_two(*first, *second);
@@ -49,8 +34,8 @@ fn product_of_two(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Mat<f64> {
     out
 }
 
-/// Two halves of the columns are for two threads, always the same ones, so that the sums are the same for any number
-/// of them. More parts would be too small for full speed.
+/// Large products are split into two fixed halves of the columns, so that the result does not depend on the number
+/// of threads. More parts would be too small for full speed.
 fn multiply(out: MatMut<'_, f64>, accum: Accum, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
     let n = out.ncols();
     if n < 128 {
@@ -88,8 +73,9 @@ pub(crate) fn trace_of_product(x: &Mat<f64>, y: &Mat<f64>) -> f64 {
     (0..x.nrows()).map(row).sum()
 }
 
+/// The Frobenius norm.
 pub(crate) fn frobenius(x: &Mat<f64>) -> f64 {
-    // Several sums side by side, since the order of a single one would keep it from being a vector.
+    // Independent partial sums can be vectorized; a single running sum cannot.
     let mut sums = [0.0; 16];
     for j in 0..x.ncols() {
         let (chunks, rest) = x.col_as_slice(j).as_chunks::<16>();
@@ -105,7 +91,7 @@ pub(crate) fn is_finite(x: &Mat<f64>) -> bool {
     x.as_ref().col_iter().all(|column| column.iter().all(|value| value.is_finite()))
 }
 
-/// L with X = L Lᵀ.
+/// The lower triangular L with X = L Lᵀ.
 pub(crate) fn cholesky(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
     let n = x.nrows();
     let mut factor = Mat::from_fn(n, n, |i, j| if i >= j { x[(i, j)] } else { 0.0 });
@@ -127,7 +113,7 @@ fn lower(x: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(x.nrows(), x.ncols(), |i, j| if i >= j { x[(i, j)] } else { 0.0 })
 }
 
-/// Σ ln of the diagonal, twice: ln det of what the factor is of.
+/// ln det X from its Cholesky factor L: 2 Σ ln L_ii.
 pub(crate) fn log_det(cholesky_factor: &Mat<f64>) -> f64 {
     (0..cholesky_factor.nrows()).map(|i| 2.0 * cholesky_factor[(i, i)].ln()).sum()
 }
@@ -143,7 +129,7 @@ pub(crate) fn inverse_lower(l: &Mat<f64>) -> Mat<f64> {
     solve_lower(l, identity(l.nrows()))
 }
 
-/// X = U diag(values) Uᵀ of a symmetric X, values ascending.
+/// The eigendecomposition X = U diag(values) Uᵀ of a symmetric X, eigenvalues in ascending order.
 pub(crate) struct Eigen {
     pub(crate) values: Vec<f64>,
     pub(crate) vectors: Mat<f64>,
@@ -195,7 +181,7 @@ pub(crate) fn scale_columns(x: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
     Mat::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] * factors[j])
 }
 
-/// The singular values and vectors of a square matrix, values descending: X = U diag(s) Vᵀ.
+/// The singular value decomposition X = U diag(s) Vᵀ of a square X, singular values in descending order.
 pub(crate) struct Singular {
     pub(crate) values: Vec<f64>,
     pub(crate) left: Mat<f64>,
@@ -230,7 +216,7 @@ pub(crate) fn singular(x: &Mat<f64>, name: &'static str) -> Result<Singular, Num
     Ok(Singular { values: values.column_vector().iter().copied().collect(), left, right })
 }
 
-/// The eigenvalues of any square matrix, as real and imaginary parts.
+/// The eigenvalues of a general square matrix, as real and imaginary parts.
 pub(crate) fn eigenvalues(
     x: &Mat<f64>,
     name: &'static str,
@@ -262,8 +248,18 @@ pub(crate) fn eigenvalues(
     Ok(real.iter().copied().zip(imaginary.iter().copied()).collect())
 }
 
-/// The largest modulus of an eigenvalue.
+/// The spectral radius: the largest modulus of an eigenvalue.
 pub(crate) fn spectral_radius(x: &Mat<f64>, name: &'static str) -> Result<f64, NumericError> {
     let moduli = eigenvalues(x, name)?.into_iter().map(|(re, im)| re.hypot(im));
     Ok(moduli.fold(0.0, f64::max))
+}
+
+/// The entries of a matrix in row-major order.
+pub(crate) fn to_row_major<T: Real>(x: &Mat<f64>) -> Vec<T> {
+    (0..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| T::of(x[(i, j)]))).collect()
+}
+
+/// The square matrix with these entries in row-major order.
+pub(crate) fn square_from_row_major(values: &[f64], dim: usize) -> Mat<f64> {
+    Mat::from_fn(dim, dim, |i, j| values[i * dim + j])
 }

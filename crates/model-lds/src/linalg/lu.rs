@@ -1,12 +1,13 @@
-//! Linear equations in small matrices.
+//! Linear systems of small matrices, by LU factorization.
 
-use crate::linalg::dense::{NumericError, identity, is_finite};
+use crate::linalg::dense::{identity, is_finite};
+use crate::linalg::error::NumericError;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu;
 use faer::perm::PermRef;
 use faer::{Mat, Par};
 
-/// A square matrix in triangular factors, for several equations.
+/// The LU factorization of a square matrix, with partial pivoting.
 pub(crate) struct Lu {
     factors: Mat<f64>,
     forward: Vec<usize>,

@@ -1,5 +1,6 @@
 //! Linear algebra: small dense matrices, and tall matrices with one row per word.
 
+pub(crate) mod error;
 pub(crate) mod dense;
 pub(crate) mod lu;
 pub(crate) mod solvers;

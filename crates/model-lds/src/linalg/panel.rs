@@ -1,5 +1,4 @@
-//! Tall matrices, a row a word: stored row after row in the precision T, worked on in blocks of rows by
-//! all threads.
+//! Tall matrices with one row per word, row-major in the precision T, processed in blocks of rows by all threads.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
@@ -7,13 +6,13 @@ use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows begin at multiples of so many numbers, which are a whole number of vectors and of lines of the cache.
+/// Alignment of rows in numbers: a whole number of SIMD vectors and of cache lines.
 const ALIGN: usize = 16;
 
-/// So many rows are worked on at once.
+/// Number of rows per block of work.
 const BLOCK_ROWS: usize = 512;
 
-/// A matrix of many rows.
+/// A tall row-major matrix whose rows are padded to `stride` numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel<T> {
     n_rows: usize,
@@ -28,13 +27,13 @@ impl<T: Real> Panel<T> {
         Panel { n_rows, n_cols, stride, values: vec![T::zero(); n_rows * stride] }
     }
 
-    /// A matrix without space between its rows.
-    pub(crate) fn compact(n_rows: usize, n_cols: usize) -> Panel<T> {
+    /// A matrix of zeros without padding between its rows.
+    pub(crate) fn unpadded(n_rows: usize, n_cols: usize) -> Panel<T> {
         Panel { n_rows, n_cols, stride: n_cols, values: vec![T::zero(); n_rows * n_cols] }
     }
 
     pub(crate) fn from_rows(n_rows: usize, n_cols: usize, values: &[T]) -> Panel<T> {
-        assert_eq!(values.len(), n_rows * n_cols, "whole rows");
+        assert_eq!(values.len(), n_rows * n_cols, "`values` must hold `n_rows` whole rows");
         let mut panel = Panel::zeros(n_rows, n_cols);
         for row in 0..n_rows {
             panel.row_mut(row).copy_from_slice(&values[row * n_cols..][..n_cols]);
@@ -54,7 +53,7 @@ impl<T: Real> Panel<T> {
         self.stride
     }
 
-    /// All numbers, rows beginning at multiples of the stride.
+    /// All numbers, padding included; rows start at multiples of the stride.
     pub(crate) fn values(&self) -> &[T] {
         &self.values
     }
@@ -75,12 +74,12 @@ impl<T: Real> Panel<T> {
         view(&self.values, self.n_rows, self.n_cols, self.stride)
     }
 
-    /// The rows one after the other, without what lies between them.
+    /// The rows without padding.
     pub(crate) fn to_rows(&self) -> Vec<T> {
         self.rows().flatten().copied().collect()
     }
 
-    /// Blocks of whole rows, with the first row of each, to be worked on at the same time.
+    /// A parallel iterator over blocks of `n_rows` rows, each with the index of its first row.
     pub(crate) fn par_blocks(
         &mut self,
         n_rows: usize,
@@ -89,7 +88,7 @@ impl<T: Real> Panel<T> {
         self.values.par_chunks_mut(n_rows * stride).enumerate().map(move |(i, b)| (i * n_rows, b))
     }
 
-    /// Ranges of rows that follow each other from the first to the last, to be worked on at the same time.
+    /// A parallel iterator over consecutive ranges of rows that cover the matrix.
     pub(crate) fn par_parts<'a>(
         &'a mut self,
         parts: &'a [Range<usize>],
@@ -97,7 +96,7 @@ impl<T: Real> Panel<T> {
         par_parts(&mut self.values, self.stride, parts)
     }
 
-    /// Multiplies each row by a number.
+    /// Multiplies each row by its factor.
     pub(crate) fn scale_rows(&mut self, factors: &[T]) {
         let stride = self.stride;
         self.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
@@ -107,7 +106,7 @@ impl<T: Real> Panel<T> {
         });
     }
 
-    /// Multiplies each column by a number.
+    /// Multiplies each column by its factor.
     pub(crate) fn scale_columns(&mut self, factors: &[T]) {
         let stride = self.stride;
         self.par_blocks(BLOCK_ROWS).for_each(|(_, block)| {
@@ -117,11 +116,11 @@ impl<T: Real> Panel<T> {
         });
     }
 
-    /// The product with a small square matrix on the right, in place of it.
+    /// Multiplies the matrix in place by a small square matrix on the right.
     pub(crate) fn times_in_place(&mut self, right: &Mat<f64>) {
         let (n, stride) = (self.n_cols, self.stride);
-        assert!(right.nrows() == n && right.ncols() == n, "the same shape again");
-        let right = Factor::<T>::new(right.as_ref());
+        assert!(right.nrows() == n && right.ncols() == n, "`right` must be {n} by {n}");
+        let right = RightFactor::<T>::new(right.as_ref());
         self.par_blocks(BLOCK_ROWS).for_each_init(Vec::new, |copy, (_, block)| {
             copy.clear();
             copy.extend_from_slice(block);
@@ -133,10 +132,10 @@ impl<T: Real> Panel<T> {
     }
 }
 
-/// Where the rows of a matrix with so many columns begin: at multiples of this.
+/// The stride of a padded matrix with `n_cols` columns.
 pub(crate) fn stride(n_cols: usize) -> usize {
     let whole_lines = n_cols.next_multiple_of(ALIGN);
-    // Where the rest of a line would be much of a row, whole vectors of 256 bits are enough.
+    // Where padding to a cache line would waste much of a row, pad to vectors of 256 bits only.
     if 16 * (whole_lines - n_cols) > n_cols {
         n_cols.next_multiple_of(ALIGN / 2)
     } else {
@@ -144,7 +143,7 @@ pub(crate) fn stride(n_cols: usize) -> usize {
     }
 }
 
-/// [`Panel::par_parts`] of rows that begin at multiples of `stride`.
+/// [`Panel::par_parts`] for a slice whose rows start at multiples of `stride`.
 pub(crate) fn par_parts<'a, T: Send>(
     mut rest: &'a mut [T],
     stride: usize,
@@ -159,12 +158,15 @@ pub(crate) fn par_parts<'a, T: Send>(
     cut.into_par_iter()
 }
 
+/// A matrix view of rows of `n_cols` numbers that start at multiples of `stride`.
 pub(crate) fn view<T>(values: &[T], n_rows: usize, n_cols: usize, stride: usize) -> MatRef<'_, T> {
     MatRef::from_column_major_slice_with_stride(values, n_cols, n_rows, stride).transpose()
 }
 
-/// Rows of `n_cols` numbers that begin at multiples of `stride`. Not by the function for row-major slices, which
-/// in faer 0.24 takes the stride for that of columns.
+/// The mutable form of [`view`].
+///
+/// It transposes a column-major view, since the row-major constructor of faer 0.24 takes the stride for that of
+/// columns.
 pub(crate) fn view_mut<T>(
     values: &mut [T],
     n_rows: usize,
@@ -174,25 +176,25 @@ pub(crate) fn view_mut<T>(
     MatMut::from_column_major_slice_with_stride_mut(values, n_cols, n_rows, stride).transpose_mut()
 }
 
-/// A small matrix in the precision T that tall ones are multiplied with from the right.
+/// A small matrix in the precision T, the right factor of products with tall matrices.
 ///
-/// It is stored transposed, which is how products read it without rearranging it, and in whole vectors: what lies
-/// beyond the last number of a vector takes part in the work, and where it is no part of the matrix may be anything
-/// that was in memory before, even numbers that are not normal, with which processors are a hundred times slower.
-pub(crate) struct Factor<T> {
+/// It is stored transposed, the layout in which products read it without repacking, and padded to whole vectors.
+/// Products also read the padding: uninitialized memory there may hold subnormal numbers, which are about a hundred
+/// times slower.
+pub(crate) struct RightFactor<T> {
     values: Mat<T>,
     n_cols: usize,
 }
 
-impl<T: Real> Factor<T> {
-    pub(crate) fn new(x: MatRef<'_, f64>) -> Factor<T> {
+impl<T: Real> RightFactor<T> {
+    pub(crate) fn new(x: MatRef<'_, f64>) -> RightFactor<T> {
         let mut values = Mat::zeros(x.ncols().next_multiple_of(ALIGN), x.nrows());
         for i in 0..x.nrows() {
             let row = x.row(i);
             let out = values.col_as_slice_mut(i).iter_mut();
             out.zip(row.iter()).for_each(|(out, &value)| *out = T::of(value));
         }
-        Factor { values, n_cols: x.ncols() }
+        RightFactor { values, n_cols: x.ncols() }
     }
 
     pub(crate) fn view(&self) -> MatRef<'_, T> {
@@ -200,10 +202,10 @@ impl<T: Real> Factor<T> {
     }
 }
 
-/// left · right for a tall matrix on the left and a small one on the right.
+/// The product of a tall matrix and a small one.
 pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> {
     let mut out = Panel::zeros(left.nrows(), right.ncols());
-    let right = Factor::<T>::new(right.as_ref());
+    let right = RightFactor::<T>::new(right.as_ref());
     let (n_cols, stride) = (out.n_cols, out.stride);
     out.par_blocks(BLOCK_ROWS).for_each(|(first, block)| {
         let n_rows = block.len() / stride;

@@ -1,18 +1,19 @@
-//! Matrix equations of the stationary state, by doubling: every step squares what is left of the error.
+//! Sylvester, Lyapunov and Riccati equations of the stationary state, by doubling.
+//!
+//! Doubling converges quadratically.
 
-use crate::linalg::dense::{
-    NumericError, add_product, frobenius, identity, is_finite, product, symmetric,
-};
+use crate::linalg::dense::{add_product, frobenius, identity, is_finite, product, symmetric};
+use crate::linalg::error::NumericError;
 use crate::linalg::lu::{Lu, solve};
 use faer::Mat;
 use std::sync::Arc;
 
-const MOST_STEPS: usize = 60;
+const MAX_STEPS: usize = 60;
 
-/// A^(2^k) and B^(2^k); no B where it is Aᵀ.
+/// A^(2^k) and B^(2^k); `None` where B = Aᵀ.
 type Powers = (Mat<f64>, Option<Mat<f64>>);
 
-/// Solves X = A X B + F for many F: the powers of A and B are made once.
+/// Solves X = A X B + F for several F; the powers of A and B are computed once.
 #[derive(Clone, Debug)]
 pub(crate) struct Sylvester {
     powers: Vec<Arc<Powers>>,
@@ -23,23 +24,23 @@ impl Sylvester {
         Sylvester { powers: vec![Arc::new((a, Some(b)))] }
     }
 
-    /// X = A X Aᵀ + F.
+    /// The solver of X = A X Aᵀ + F.
     pub(crate) fn symmetric(a: &Mat<f64>) -> Sylvester {
         Sylvester { powers: vec![Arc::new((a.clone(), None))] }
     }
 
     pub(crate) fn solve(&mut self, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
-        self.solve_beside(f, 0.0)
+        self.solve_addend(f, 0.0)
     }
 
-    /// The same as a small addend to something of the given norm: what is lost in rounding is left out.
-    pub(crate) fn solve_beside(
+    /// Solves for an X that is added to a matrix of the given norm: terms below its rounding error are skipped.
+    pub(crate) fn solve_addend(
         &mut self,
         f: &Mat<f64>,
         norm: f64,
     ) -> Result<Mat<f64>, NumericError> {
         let mut x = f.clone();
-        for step in 0..MOST_STEPS {
+        for step in 0..MAX_STEPS {
             if step == self.powers.len() {
                 let (a, b) = &*self.powers[step - 1];
                 let square = |power: &Mat<f64>| product([power.as_ref(), power.as_ref()]);
@@ -57,39 +58,39 @@ impl Sylvester {
                 return Ok(x);
             }
         }
-        Err(NumericError::NotConverging("the sum of the past"))
+        Err(NumericError::NotConverged("the Sylvester equation of the states"))
     }
 }
 
-/// X = A X Aᵀ + F: the stationary covariance of a state with transition A and noise F.
+/// The solution of X = A X Aᵀ + F: the stationary covariance of a state with transition A and noise covariance F.
 pub(crate) fn lyapunov(a: &Mat<f64>, f: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
     Sylvester::symmetric(a).solve(f)
 }
 
-/// The stabilising solution of the Riccati equation X = Q + A X (I + R X)⁻¹ Aᵀ, by
-/// structure-preserving doubling.
+/// The stabilizing solution of the Riccati equation X = Q + A X (I + R X)⁻¹ Aᵀ, by structure-preserving doubling.
 ///
-/// X is the covariance of the state given all words before, where R = Cᵀ D⁻¹ C.
+/// With R = Cᵀ D⁻¹ C, X is the covariance of the state given all earlier words.
 pub(crate) fn riccati(a: &Mat<f64>, q: &Mat<f64>, r: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
-    let name = "the covariance of the prediction";
+    let name = "the predicted covariance of the states";
     let (mut a, mut g, mut s) = (a.transpose().to_owned(), r.clone(), q.clone());
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let w = Lu::new(&add_product(identity(a.nrows()), g.as_ref(), s.as_ref()));
         let wa = w.solve(&a, name)?;
         let increment = symmetric(&product([a.transpose(), s.as_ref(), wa.as_ref()]));
         s += &increment;
         if frobenius(&increment) <= 1e-14 * frobenius(&s) {
-            return if is_finite(&s) { Ok(s) } else { Err(NumericError::NotConverging(name)) };
+            return if is_finite(&s) { Ok(s) } else { Err(NumericError::NotConverged(name)) };
         }
         let wg = w.solve(&g, name)?;
         g += &symmetric(&product([a.as_ref(), wg.as_ref(), a.transpose()]));
         a = product([a.as_ref(), wa.as_ref()]);
     }
-    Err(NumericError::NotConverging(name))
+    Err(NumericError::NotConverged(name))
 }
 
-/// The same solution as the limit of the filter's own recursion, from the stationary covariance on. It
-/// needs no inverse of D, and many more steps.
+/// The same solution as [`riccati`], by iterating the filter's recursion from the stationary covariance.
+///
+/// It needs no inverse of D, but many more steps.
 #[cfg(test)]
 pub(crate) fn riccati_by_filtering(
     a: &Mat<f64>,
@@ -111,15 +112,15 @@ pub(crate) fn riccati_by_filtering(
             return Ok(s);
         }
     }
-    Err(NumericError::NotConverging("the filter"))
+    Err(NumericError::NotConverged("the filter"))
 }
 
-/// J = Σ₀ Aᵀ Σ₁⁻¹.
+/// The gain of the smoother, J = Σ₀ Aᵀ Σ₁⁻¹.
 pub(crate) fn smoother_gain(
     a: &Mat<f64>,
     filtered: &Mat<f64>,
     predicted: &Mat<f64>,
 ) -> Result<Mat<f64>, NumericError> {
     let right = product([a.as_ref(), filtered.as_ref()]);
-    Ok(solve(predicted, &right, "the covariance of the prediction")?.transpose().to_owned())
+    Ok(solve(predicted, &right, "the predicted covariance of the states")?.transpose().to_owned())
 }

@@ -1,5 +1,6 @@
-//! Sums over the rows of tall matrices: leftᵀ · right. They are in double precision from block to block, in an order
-//! that does not depend on the threads.
+//! Sums over the rows of tall matrices: leftᵀ · right.
+//!
+//! Blocks are summed in double precision, in an order that does not depend on the number of threads.
 
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatRef, Par};
@@ -7,22 +8,22 @@ use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// So many rows are summed up in the precision T before they go to a sum in double precision.
+/// Number of rows summed in the precision T before the sum moves to double precision.
 const SUMMED_ROWS: usize = 2048;
 
-/// So many rows are added at once.
+/// Number of rows added at once.
 const BLOCK_ROWS: usize = 512;
 
-/// Into so many parts a sum over rows is shared out.
+/// Number of parts of a parallel sum over rows.
 pub(crate) const N_PARTS: usize = 32;
 
 /// leftᵀ · right of two tall matrices.
 pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f64> {
-    assert_eq!(left.nrows(), right.nrows(), "the same rows");
-    let parts: Vec<Sum<T>> = parts(left.nrows())
+    assert_eq!(left.nrows(), right.nrows(), "both matrices must have the same number of rows");
+    let parts: Vec<Accumulator<T>> = parts(left.nrows())
         .into_par_iter()
         .map(|rows| {
-            let mut sum = Sum::new(left.ncols(), right.ncols());
+            let mut sum = Accumulator::new(left.ncols(), right.ncols());
             for (first, n_rows) in blocks(rows) {
                 sum.add(left.subrows(first, n_rows), right.subrows(first, n_rows));
             }
@@ -35,13 +36,13 @@ pub(crate) fn cross<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>) -> Mat<f
     total(&parts, 0..right.ncols())
 }
 
-/// Xᵀ · X of a tall matrix: half the work of [`cross`].
+/// Xᵀ · X of a tall matrix, at half the cost of [`cross`].
 pub(crate) fn gram<T: Real>(x: MatRef<'_, T>) -> Mat<f64> {
     let n = x.ncols();
-    let parts: Vec<Sum<T>> = parts(x.nrows())
+    let parts: Vec<Accumulator<T>> = parts(x.nrows())
         .into_par_iter()
         .map(|rows| {
-            let mut sum = Sum::new(n, n);
+            let mut sum = Accumulator::new(n, n);
             blocks(rows).for_each(|(first, n_rows)| sum.add_square(x.subrows(first, n_rows)));
             sum
         })
@@ -58,13 +59,13 @@ fn parts(n_rows: usize) -> Vec<Range<usize>> {
     (0..n_rows).step_by(length).map(|first| first..(first + length).min(n_rows)).collect()
 }
 
-/// The first of each block of rows, and how many it has.
+/// The first row and the number of rows of each block.
 fn blocks(rows: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
     rows.clone().step_by(BLOCK_ROWS).map(move |first| (first, BLOCK_ROWS.min(rows.end - first)))
 }
 
-/// Some columns of the sum of sums, which are added in their order.
-pub(crate) fn total<T: Real>(parts: &[Sum<T>], columns: Range<usize>) -> Mat<f64> {
+/// Some columns of the total of several partial sums, added in order.
+pub(crate) fn total<T: Real>(parts: &[Accumulator<T>], columns: Range<usize>) -> Mat<f64> {
     let mut total = Mat::zeros(parts[0].block.nrows(), columns.len());
     for part in parts {
         if let Some(wide) = &part.wide {
@@ -81,19 +82,20 @@ fn add_wide<T: Real>(sum: &mut [f64], values: &[T]) {
     sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.wide());
 }
 
-/// Σ leftᵀ · right over blocks of rows: in the precision T over a number of rows, in double precision beyond.
-pub(crate) struct Sum<T> {
+/// Accumulates Σ leftᵀ · right over blocks of rows: up to [`SUMMED_ROWS`] rows in the precision T, the rest in double
+/// precision.
+pub(crate) struct Accumulator<T> {
     block: Mat<T>,
     n_rows: usize,
     wide: Option<Mat<f64>>,
 }
 
-impl<T: Real> Sum<T> {
-    pub(crate) fn new(n_rows: usize, n_cols: usize) -> Sum<T> {
-        Sum { block: Mat::zeros(n_rows, n_cols), n_rows: 0, wide: None }
+impl<T: Real> Accumulator<T> {
+    pub(crate) fn new(n_rows: usize, n_cols: usize) -> Accumulator<T> {
+        Accumulator { block: Mat::zeros(n_rows, n_cols), n_rows: 0, wide: None }
     }
 
-    /// Begins another sum, which may have fewer columns: what the others have means nothing then.
+    /// Starts a new sum. It may use fewer columns; the values of the others are then unspecified.
     pub(crate) fn restart(&mut self) {
         self.n_rows = 0;
         self.wide = None;
@@ -105,7 +107,7 @@ impl<T: Real> Sum<T> {
         matmul(out, accum, left.transpose(), right, T::one(), Par::Seq);
     }
 
-    /// The same for one matrix with itself, of which the lower half is enough.
+    /// Adds Xᵀ · X, the lower triangle only.
     pub(crate) fn add_square(&mut self, x: MatRef<'_, T>) {
         use triangular::BlockStructure::{Rectangular, TriangularLower};
         let accum = self.make_room(x.nrows());
@@ -125,7 +127,7 @@ impl<T: Real> Sum<T> {
         );
     }
 
-    /// Counts rows that are to be added, and says how.
+    /// Moves a full block to double precision, and tells whether the next rows replace the block or are added to it.
     fn make_room(&mut self, n_rows: usize) -> Accum {
         if self.n_rows > 0 && self.n_rows + n_rows > SUMMED_ROWS {
             let (n, m) = (self.block.nrows(), self.block.ncols());
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_their_definition() {
+    fn cross_and_gram_agree_with_their_definition() {
         check::<f64>(1e-13);
         check::<f32>(3e-5);
     }

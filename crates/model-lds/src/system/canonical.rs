@@ -1,30 +1,30 @@
-//! The canonical gauge, in which the state's stationary covariance is the identity. Then a model is two
-//! matrices, A and C, and is a proper one if no singular value of either reaches one.
+//! The canonical gauge, in which the stationary covariance of the state is the identity.
+//!
+//! In this gauge a model consists of two matrices, A and C, and is valid if all their singular values are below 1.
 
-use crate::learn::e_step::Expectations;
 use crate::linalg::dense::{
-    NumericError, cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
+    cholesky, eigen, identity, inverse_lower, product, scale_columns, symmetric,
 };
-use crate::linalg::panel::{Factor, Panel, times, view, view_mut};
+use crate::linalg::error::NumericError;
+use crate::linalg::panel::{Panel, times, view};
 use crate::linalg::sums::{cross, gram};
 use crate::system::steady_state::Dynamics;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use faer::Mat;
 use latens_math::Real;
 use rayon::prelude::*;
 
-/// How far singular values stay from one: of A, and of C.
+/// Distances from 1 at which the squared singular values of A and of C are clipped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Margins {
+pub(crate) struct ClipMargins {
     pub(crate) a: f64,
     pub(crate) c: f64,
 }
 
-impl Margins {
-    /// For a first model, which is rough.
-    pub(crate) const FIRST: Margins = Margins { a: 1e-4, c: 1e-2 };
-    /// For every later one.
-    pub(crate) const EM: Margins = Margins { a: 1e-4, c: 1e-4 };
+impl ClipMargins {
+    /// For the initial model, which is rough.
+    pub(crate) const INITIAL: ClipMargins = ClipMargins { a: 1e-4, c: 1e-2 };
+    /// For models after an M step.
+    pub(crate) const EM: ClipMargins = ClipMargins { a: 1e-4, c: 1e-4 };
 }
 
 /// A model in the canonical gauge.
@@ -34,17 +34,17 @@ pub(crate) struct Canonical<T> {
     pub(crate) c: Panel<T>,
     /// Cᵀ C.
     pub(crate) g: Mat<f64>,
-    /// How many singular values had to be cut.
+    /// Number of singular values that were clipped.
     pub(crate) n_clipped: usize,
 }
 
 impl<T: Real> Canonical<T> {
-    /// The model with these matrices, put right: C orthogonal to `v`, singular values below one.
+    /// Makes A and C a valid model: projects C to be orthogonal to `v`, and clips singular values.
     pub(crate) fn new(
         a: Mat<f64>,
         mut c: Panel<T>,
         v: &[T],
-        margins: Margins,
+        margins: ClipMargins,
     ) -> Result<Canonical<T>, NumericError> {
         project(&mut c, v);
         let mut g = gram(c.view());
@@ -58,7 +58,7 @@ impl<T: Real> Canonical<T> {
         Ok(Canonical { a, c, g, n_clipped: n_a + n_c })
     }
 
-    /// A model that was put right before.
+    /// A model whose matrices are valid already, as those of a file.
     pub(crate) fn restored(a: Mat<f64>, c: Panel<T>) -> Canonical<T> {
         let g = gram(c.view());
         Canonical { a, c, g, n_clipped: 0 }
@@ -68,22 +68,10 @@ impl<T: Real> Canonical<T> {
         Dynamics::canonical(self.a.clone(), self.g.clone())
     }
 
-    /// The M step: A = L⁻¹ E[x_{t+1} x_tᵀ] L⁻ᵀ and C = E[w xᵀ] L⁻ᵀ with E[x xᵀ] = L Lᵀ.
-    pub(crate) fn m_step(
-        &self,
-        expected: Expectations<T>,
-        v: &[T],
-    ) -> Result<Canonical<T>, NumericError> {
-        let factor = inverse_lower(&cholesky(&expected.state, "the covariance of the states")?);
-        let a = product([factor.as_ref(), expected.next_state.as_ref(), factor.transpose()]);
-        let from_c = product([expected.words_from_c.as_ref(), factor.transpose()]);
-        let words = &factor.transpose().to_owned();
-        let c = combine(expected.words, words, &self.c, &from_c);
-        Canonical::new(a, c, v, Margins::EM)
-    }
-
-    /// The same model with the state turned so that G is diagonal, descending, and the largest entry of
-    /// each column of C positive: equal models have equal numbers then. The rotation comes with it.
+    /// The same model with the state rotated so that G is diagonal, in descending order, and the entry of largest
+    /// magnitude in each column of C is positive; also returns the rotation.
+    ///
+    /// Equivalent models have equal matrices in this form.
     pub(crate) fn rotated(&self) -> Result<(Canonical<T>, Mat<f64>), NumericError> {
         let n = self.a.nrows();
         let ascending = eigen(&self.g, "C")?.vectors;
@@ -92,7 +80,7 @@ impl<T: Real> Canonical<T> {
         let mut largest = vec![T::zero(); n];
         for row in 0..c.n_rows() {
             for (largest, &value) in largest.iter_mut().zip(c.row(row)) {
-                if num(value) > num(*largest) {
+                if magnitude(value) > magnitude(*largest) {
                     *largest = value;
                 }
             }
@@ -101,22 +89,22 @@ impl<T: Real> Canonical<T> {
             largest.iter().map(|value| if value.wide() < 0.0 { -1.0 } else { 1.0 }).collect();
         let rotation = scale_columns(&rotation, &signs);
         c.scale_columns(&signs.iter().map(|&sign| T::of(sign)).collect::<Vec<_>>());
-        let turned = Canonical {
-            a: turn(&self.a, &rotation),
+        let rotated = Canonical {
+            a: rotate(&self.a, &rotation),
             g: gram(c.view()),
             c,
             n_clipped: self.n_clipped,
         };
-        Ok((turned, rotation))
+        Ok((rotated, rotation))
     }
 }
 
 /// Rᵀ X R.
-pub(crate) fn turn(x: &Mat<f64>, rotation: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn rotate(x: &Mat<f64>, rotation: &Mat<f64>) -> Mat<f64> {
     product([rotation.transpose(), x.as_ref(), rotation.as_ref()])
 }
 
-fn num<T: Real>(value: T) -> f64 {
+fn magnitude<T: Real>(value: T) -> f64 {
     value.wide().abs()
 }
 
@@ -133,14 +121,15 @@ fn project<T: Real>(x: &mut Panel<T>, v: &[T]) {
     });
 }
 
-/// The matrix that cuts the singular values of X at √(1 − margin), if any is larger, from Xᵀ X.
+/// The matrix that clips the singular values of X at √(1 − margin), computed from Xᵀ X, and the number of singular
+/// values that it clips.
 fn clip(
     gram: &Mat<f64>,
     margin: f64,
     name: &'static str,
 ) -> Result<(Option<Mat<f64>>, usize), NumericError> {
     let limit = 1.0 - margin;
-    // Whether there is anything to cut is much cheaper to know than what.
+    // A Cholesky factorization tells whether anything must be clipped, and is much cheaper than eigenvalues.
     let room = faer::Scale(limit) * identity(gram.nrows()) - gram;
     if cholesky(&symmetric(&room), name).is_ok() {
         return Ok((None, 0));
@@ -151,22 +140,8 @@ fn clip(
     Ok(((n > 0).then_some(clip), n))
 }
 
-/// x · of_x + c · of_c, in place of x.
-fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f64>) -> Panel<T> {
-    let (n, stride) = (x.n_cols(), x.stride());
-    let (of_x, of_c) = (Factor::<T>::new(of_x.as_ref()), Factor::<T>::new(of_c.as_ref()));
-    x.par_blocks(256).for_each(|(first, block)| {
-        let (copy, n_rows) = (block.to_vec(), block.len() / stride);
-        let mut out = view_mut(block, n_rows, n, stride);
-        let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
-        matmul(out.as_mut(), Accum::Replace, x, of_x.view(), T::one(), Par::Seq);
-        matmul(out, Accum::Add, c, of_c.view(), T::one(), Par::Seq);
-    });
-    x
-}
-
-/// The model (A, C) with the stationary covariance Π, in the canonical gauge: A ← L⁻¹ A L and C ← C L with
-/// Π = L Lᵀ.
+/// L⁻¹ A L and L, where Π = L Lᵀ is the stationary covariance. They take the model (A, C) to the canonical gauge:
+/// A ← L⁻¹ A L and C ← C L.
 pub(crate) fn regauge(
     a: &Mat<f64>,
     covariance: &Mat<f64>,

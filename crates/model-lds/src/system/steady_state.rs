@@ -1,16 +1,17 @@
-//! A model and its steady state: what filter and smoother tend to after a few words. All of it is h × h.
+//! The dynamics of a model, and its steady state: the limits of the filter's and the smoother's covariances and gains.
+//!
+//! All matrices here are h × h.
 
-use crate::linalg::dense::{
-    NumericError, cholesky, identity, log_det, product, solve_lower, symmetric,
-};
+use crate::linalg::dense::{cholesky, identity, log_det, product, solve_lower, symmetric};
+use crate::linalg::error::NumericError;
 use crate::linalg::lu::inverse;
 use crate::linalg::solvers::{Sylvester, riccati, smoother_gain};
 use faer::Mat;
 
-/// What a model is apart from its words: the state's transition A, the noise covariances
-/// Q of the state and D = I − v vᵀ − C E Cᵀ of words, and G = Cᵀ C.
+/// A model without its word vectors: the transition A, the noise covariance Q of the state, E in the noise covariance
+/// D = I − v vᵀ − C E Cᵀ of words, and G = Cᵀ C.
 ///
-/// In the canonical gauge the state's stationary covariance is I: then E = I and Q = I − A Aᵀ.
+/// In the canonical gauge, where the stationary covariance of the state is I, E = I and Q = I − A Aᵀ.
 #[derive(Clone, Debug)]
 pub(crate) struct Dynamics {
     pub(crate) a: Mat<f64>,
@@ -31,9 +32,9 @@ impl Dynamics {
     }
 }
 
-/// The steady state; names as in the notes of the model's page.
+/// The steady state of the filter and the smoother.
 #[derive(Clone, Debug)]
-pub(crate) struct Steady {
+pub(crate) struct SteadyState {
     /// Σ₁ = Cov(x_t | w_<t).
     #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub(crate) predicted: Mat<f64>,
@@ -42,42 +43,55 @@ pub(crate) struct Steady {
     pub(crate) filtered: Mat<f64>,
     /// Cov(x_t | all w).
     pub(crate) smoothed: Mat<f64>,
-    /// N = (I + G M)⁻¹ with M = Σ₁ − E.
+    /// N = (I + G M)⁻¹, where M = Σ₁ − E.
     pub(crate) n: Mat<f64>,
-    /// Θ = M N: S⁻¹ = I − C Θ Cᵀ is the inverse of the innovation covariance.
+    /// Θ = M N. The inverse of the innovation covariance is S⁻¹ = I − C Θ Cᵀ.
     pub(crate) theta: Mat<f64>,
-    /// B = Σ₁ N: the gain is K = B Cᵀ.
+    /// B = Σ₁ N. The Kalman gain is K = B Cᵀ.
     pub(crate) b: Mat<f64>,
-    /// H = A − B G A: x_t = H x_{t−1} + K w_t.
+    /// H = A − B G A of the filter x_t = H x_{t−1} + K w_t.
     pub(crate) h: Mat<f64>,
-    /// J and P = I − J A: xT_t = J xT_{t+1} + P x_t.
+    /// J of the smoother xT_t = J xT_{t+1} + P x_t.
     pub(crate) j: Mat<f64>,
+    /// P = I − J A of the smoother.
     pub(crate) p: Mat<f64>,
-    /// Solves X = J X Jᵀ + F.
-    pub(crate) past: Sylvester,
+    /// The solver of X = J X Jᵀ + F.
+    pub(crate) smoother_equation: Sylvester,
     /// ln pdet S = ln det(I + G M).
     pub(crate) log_det: f64,
 }
 
-impl Steady {
-    pub(crate) fn of(model: &Dynamics) -> Result<Steady, NumericError> {
+impl SteadyState {
+    pub(crate) fn of(model: &Dynamics) -> Result<SteadyState, NumericError> {
         let Dynamics { a, q, e, g } = model;
-        let factor = cholesky(g, "the covariance of the words' vectors")?;
+        let factor = cholesky(g, "the Gram matrix of the word vectors")?;
         let predicted = riccati(a, q, &precision(&factor, e)?)?;
-        let update = Update::new(model, &factor, &predicted)?;
-        let Update { n, theta, b, filtered, log_det } = update;
+        let update = MeasurementUpdate::new(model, &factor, &predicted)?;
+        let MeasurementUpdate { n, theta, b, filtered, log_det } = update;
         let h = a - product([b.as_ref(), g.as_ref(), a.as_ref()]);
         let j = smoother_gain(a, &filtered, &predicted)?;
         let p = identity(model.dim()) - product([j.as_ref(), a.as_ref()]);
         let rest = &filtered - product([j.as_ref(), predicted.as_ref(), j.transpose()]);
-        let mut past = Sylvester::symmetric(&j);
-        let smoothed = symmetric(&past.solve(&symmetric(&rest))?);
-        Ok(Steady { past, predicted, filtered, smoothed, n, theta, b, h, j, p, log_det })
+        let mut smoother_equation = Sylvester::symmetric(&j);
+        let smoothed = symmetric(&smoother_equation.solve(&symmetric(&rest))?);
+        Ok(SteadyState {
+            smoother_equation,
+            predicted,
+            filtered,
+            smoothed,
+            n,
+            theta,
+            b,
+            h,
+            j,
+            p,
+            log_det,
+        })
     }
 }
 
-/// What a word changes, given the covariance of the state's prediction.
-pub(crate) struct Update {
+/// The measurement update of the filter, given the predicted covariance of the state.
+pub(crate) struct MeasurementUpdate {
     pub(crate) n: Mat<f64>,
     pub(crate) theta: Mat<f64>,
     pub(crate) b: Mat<f64>,
@@ -85,28 +99,23 @@ pub(crate) struct Update {
     pub(crate) log_det: f64,
 }
 
-impl Update {
-    /// `factor` is the Cholesky factor of G.
+impl MeasurementUpdate {
+    /// The update for a predicted covariance; `factor` is the Cholesky factor of G.
     pub(crate) fn new(
         model: &Dynamics,
         factor: &Mat<f64>,
         predicted: &Mat<f64>,
-    ) -> Result<Update, NumericError> {
+    ) -> Result<MeasurementUpdate, NumericError> {
         let Dynamics { e, g, .. } = model;
         let m = predicted - e;
         // I + G M is not symmetric, but I + Lᵀ M L has its determinant.
         let inner = product([factor.transpose(), m.as_ref(), factor.as_ref()]);
-        let inner = cholesky(
-            &symmetric(&(identity(model.dim()) + inner)),
-            "the covariance of what is new in a word",
-        )?;
-        let n = inverse(
-            &(identity(model.dim()) + product([g.as_ref(), m.as_ref()])),
-            "the covariance of what is new in a word",
-        )?;
+        let name = "the covariance of the innovations";
+        let inner = cholesky(&symmetric(&(identity(model.dim()) + inner)), name)?;
+        let n = inverse(&(identity(model.dim()) + product([g.as_ref(), m.as_ref()])), name)?;
         let b = product([predicted.as_ref(), n.as_ref()]);
         let gain = product([b.as_ref(), g.as_ref(), predicted.as_ref()]);
-        Ok(Update {
+        Ok(MeasurementUpdate {
             theta: symmetric(&product([m.as_ref(), n.as_ref()])),
             filtered: symmetric(&(predicted - gain)),
             log_det: log_det(&inner),
@@ -116,11 +125,11 @@ impl Update {
     }
 }
 
-/// R = Cᵀ D⁻¹ C = L (I − Lᵀ E L)⁻¹ Lᵀ with G = L Lᵀ.
+/// R = Cᵀ D⁻¹ C = L (I − Lᵀ E L)⁻¹ Lᵀ, where `factor` = L is the Cholesky factor of G.
 pub(crate) fn precision(factor: &Mat<f64>, e: &Mat<f64>) -> Result<Mat<f64>, NumericError> {
     let inner = product([factor.transpose(), e.as_ref(), factor.as_ref()]);
     let inner =
-        cholesky(&symmetric(&(identity(e.nrows()) - inner)), "the covariance of the words' noise")?;
+        cholesky(&symmetric(&(identity(e.nrows()) - inner)), "the noise covariance of the words")?;
     let half = solve_lower(&inner, factor.transpose().to_owned());
     Ok(symmetric(&product([half.transpose(), half.as_ref()])))
 }

@@ -1,13 +1,13 @@
-//! Products with the block Hankel matrix of covariances, block (i, j) of which is Ψ_{n+i−j}.
+//! Products with the block Hankel matrix of covariances, whose block (i, j) is Ψ_{n+i−j}.
 //!
-//! They are made strip after strip of columns, so that a product can take the place of its factor, and little more
-//! than the factor is ever in memory.
+//! They are computed strip by strip of columns, so that a product can overwrite its factor, and memory holds little
+//! more than the factor.
 
 use crate::learn::moments::covariances::Side;
 use crate::learn::moments::text_moments::Moments;
-use crate::linalg::compact_panel::Packed;
-use crate::linalg::panel::{Factor, par_parts, view, view_mut};
-use crate::linalg::quantization::Packing;
+use crate::linalg::compact_panel::CompactPanel;
+use crate::linalg::panel::{RightFactor, par_parts, view, view_mut};
+use crate::linalg::quantization::Quantize;
 use crate::linalg::sums::cross;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -15,63 +15,67 @@ use latens_math::Strip;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// H X, or Hᵀ X for [`Side::Earlier`], in place of X.
-pub(crate) fn hankel_product<T: Packing>(moments: &Moments<T>, side: Side, x: &mut [Packed<T>]) {
+/// Overwrites X by H X, or by Hᵀ X for [`Side::Earlier`].
+pub(crate) fn hankel_product<T: Quantize>(
+    moments: &Moments<T>,
+    side: Side,
+    x: &mut [CompactPanel<T>],
+) {
     let mut product = Product::new(moments, side, 0..x.len(), x);
     for strip in 0..x[0].strips().len() {
-        product.make(strip, x);
+        product.compute(strip, x);
         for (to, x) in x.iter_mut().enumerate() {
-            product.pack(strip, to, x);
+            product.write(strip, to, x);
         }
     }
 }
 
-/// Block `to` of the same product.
-pub(crate) fn hankel_block<T: Packing>(
+/// Block `to` of the same product as [`hankel_product`].
+pub(crate) fn hankel_block<T: Quantize>(
     moments: &Moments<T>,
     side: Side,
-    x: &[Packed<T>],
+    x: &[CompactPanel<T>],
     to: usize,
-) -> Packed<T> {
+) -> CompactPanel<T> {
     let mut product = Product::new(moments, side, to..to + 1, x);
     let mut out = x[0].zeros_like();
     for strip in 0..x[0].strips().len() {
-        product.make(strip, x);
-        product.pack(strip, to, &mut out);
+        product.compute(strip, x);
+        product.write(strip, to, &mut out);
     }
     out
 }
 
-/// Some blocks of a product, of one strip at a time.
+/// Some blocks of a product, one strip at a time.
 struct Product<'a, T> {
     moments: &'a Moments<T>,
     side: Side,
     n_blocks: usize,
     to: Range<usize>,
-    /// A strip of one block of the factor.
+    /// The strip of one block of the factor.
     input: Strip<T>,
-    /// The strip of the product: a row has those of all blocks side by side.
+    /// The strip of the product; a row holds the blocks side by side.
     out: Vec<T>,
 }
 
-impl<'a, T: Packing> Product<'a, T> {
-    fn new(moments: &'a Moments<T>, side: Side, to: Range<usize>, x: &[Packed<T>]) -> Self {
-        let (n_rows, widest) = (x[0].n_rows(), x[0].widest());
-        let out = vec![T::zero(); n_rows * widest * to.len()];
-        let input = Strip::zeros(n_rows, widest);
+impl<'a, T: Quantize> Product<'a, T> {
+    fn new(moments: &'a Moments<T>, side: Side, to: Range<usize>, x: &[CompactPanel<T>]) -> Self {
+        let (n_rows, max_strip) = (x[0].n_rows(), x[0].max_strip());
+        let out = vec![T::zero(); n_rows * max_strip * to.len()];
+        let input = Strip::zeros(n_rows, max_strip);
         Product { moments, side, n_blocks: x.len(), to, input, out }
     }
 
-    fn make(&mut self, strip: usize, x: &[Packed<T>]) {
+    fn compute(&mut self, strip: usize, x: &[CompactPanel<T>]) {
         let Product { moments, side, n_blocks, ref to, .. } = *self;
         let (n_rows, width) = (x[0].n_rows(), x[0].strips()[strip].len());
         let stride = width * to.len();
         let (input, out) = (&mut self.input, &mut self.out[..n_rows * stride]);
-        let mut centring = Centring::new(moments, side, to.clone(), width);
+        let mut centering = Centering::new(moments, side, to.clone(), width);
         for (from, x) in x.iter().enumerate() {
-            x.unpack_strip(strip, input);
-            centring.add(input, |to| lag_between(n_blocks, side, from, to));
-            // All threads work on the same strip, which stays in the cache of each.
+            x.read_strip(strip, input);
+            centering.add(input, |to| lag_between(n_blocks, side, from, to));
+            // All threads work on the same strip, so that it stays in their caches.
             par_parts(out, stride, moments.parts()).for_each(|(rows, out)| {
                 if from == 0 {
                     out.fill(T::zero());
@@ -82,23 +86,23 @@ impl<'a, T: Packing> Product<'a, T> {
                 }
             });
         }
-        let edges = moments.edges(side);
-        let centring = Factor::<T>::new(centring.factors.as_ref());
+        let margins = moments.margins(side);
+        let centering = RightFactor::<T>::new(centering.factors.as_ref());
         par_parts(out, stride, moments.parts()).for_each(|(rows, out)| {
-            let own = edges.view().subrows(rows.start, rows.len());
+            let own = margins.view().subrows(rows.start, rows.len());
             let out = view_mut(out, rows.len(), stride, stride);
-            matmul(out, Accum::Add, own, centring.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Add, own, centering.view(), T::one(), Par::Seq);
         });
     }
 
-    /// Puts block `to` of what was made into a matrix.
-    fn pack(&self, strip: usize, to: usize, into: &mut Packed<T>) {
+    /// Writes block `to` of the computed strip to a matrix.
+    fn write(&self, strip: usize, to: usize, into: &mut CompactPanel<T>) {
         let width = into.strips()[strip].len();
-        into.pack_strip(strip, &self.out[(to - self.to.start) * width..], width * self.to.len());
+        into.write_strip(strip, &self.out[(to - self.to.start) * width..], width * self.to.len());
     }
 }
 
-/// The lag of the block that takes block `from` of X to block `to` of the product.
+/// The lag of the block that maps block `from` of X to block `to` of the product.
 fn lag_between(n_blocks: usize, side: Side, from: usize, to: usize) -> usize {
     match side {
         Side::Later => n_blocks + to - from,
@@ -106,9 +110,9 @@ fn lag_between(n_blocks: usize, side: Side, from: usize, to: usize) -> usize {
     }
 }
 
-/// What centring comes to: to a row of the product its own numbers, v and the sums of each lag, are added times
-/// these factors.
-struct Centring<'a, T> {
+/// The centering of a strip of the product: each row's own margins (v and the sums of each lag), times `factors`, are
+/// added to the row.
+struct Centering<'a, T> {
     moments: &'a Moments<T>,
     side: Side,
     to: Range<usize>,
@@ -116,22 +120,22 @@ struct Centring<'a, T> {
     factors: Mat<f64>,
 }
 
-impl<'a, T: Packing> Centring<'a, T> {
+impl<'a, T: Quantize> Centering<'a, T> {
     fn new(moments: &'a Moments<T>, side: Side, to: Range<usize>, width: usize) -> Self {
-        let factors = Mat::zeros(moments.edges(side).n_cols(), width * to.len());
-        Centring { moments, side, to, width, factors }
+        let factors = Mat::zeros(moments.margins(side).n_cols(), width * to.len());
+        Centering { moments, side, to, width, factors }
     }
 
-    /// Adds what comes from a strip of one block of the factor.
+    /// Adds the terms of a strip of one block of the factor.
     fn add(&mut self, strip: &Strip<T>, lag_to: impl Fn(usize) -> usize) {
         let width = self.width;
         let values = view(strip.values(), strip.values().len() / width, width, width);
-        let centres = cross(self.moments.edges(self.side.other()).view(), values);
+        let centers = cross(self.moments.margins(self.side.other()).view(), values);
         for (i, to) in self.to.clone().enumerate() {
             let lag = lag_to(to);
             for j in 0..width {
-                let (null, centre) = (centres[(0, j)], centres[(lag, j)]);
-                self.factors[(0, i * width + j)] -= centre - self.moments.n(lag) * null;
+                let (null, center) = (centers[(0, j)], centers[(lag, j)]);
+                self.factors[(0, i * width + j)] -= center - self.moments.n(lag) * null;
                 self.factors[(lag, i * width + j)] -= null;
             }
         }

@@ -4,3 +4,4 @@ pub(crate) mod covariances;
 pub(crate) mod text_moments;
 pub(crate) mod hankel;
 pub(crate) mod lag_pass;
+pub(crate) mod products;
