@@ -207,7 +207,7 @@ impl AnyModel {
     pub fn word_vectors(&self) -> Option<Cow<'_, WordVectors>> {
         match self {
             AnyModel::Lds(model) => {
-                WordVectors::new(model.dim(), model.type_vectors()).ok().map(Cow::Owned)
+                WordVectors::new(model.dim(), model.type_vectors().into_vec()).ok().map(Cow::Owned)
             }
             AnyModel::Glda(model) => Some(Cow::Borrowed(model.vectors())),
             AnyModel::Vectors(model) => Some(Cow::Borrowed(model.vectors())),

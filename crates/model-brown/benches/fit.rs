@@ -1,8 +1,8 @@
 //! Clustering with both algorithms, on synthetic Zipfian text.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use latens_model::{Params, unwatched};
-use latens_model_brown::{Algorithm, Brown, BrownParams};
+use latens_model::Fit;
+use latens_model_brown::{Algorithm, Brown};
 use latens_testkit::zipfian_corpus;
 
 /// Sizes of text and clustering; `paper` is about the size of the Penn Treebank.
@@ -26,9 +26,9 @@ fn benches(criterion: &mut Criterion) {
         group.sample_size(10);
         group.throughput(Throughput::Elements(corpus.lexicon.vocab.len() as u64));
         for (name, algorithm) in [("brown", Algorithm::Brown), ("exchange", Algorithm::Exchange)] {
-            let params = BrownParams { n_clusters, algorithm, n_iterations: 5 };
-            let params = params.validate().expect("valid parameters");
-            let fit = || Brown::fit(&params, &corpus, &mut unwatched).expect("fitting succeeds");
+            let params = Brown::params().n_clusters(n_clusters).algorithm(algorithm);
+            let params = params.n_iterations(5);
+            let fit = || params.clone().fit(&corpus).expect("fitting succeeds");
             group.bench_function(name, |bench| bench.iter(fit));
         }
         group.finish();

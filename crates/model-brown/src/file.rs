@@ -1,7 +1,6 @@
 use crate::model::Brown;
 use crate::params::BrownParams;
-use latens_model::WordClusters;
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_model::{FileError, ModelFile, ModelWriter, WordClusters};
 use latens_store::StringTable;
 use std::path::Path;
 
@@ -10,24 +9,28 @@ const NO_CLUSTER: u32 = u32::MAX;
 
 impl Brown {
     /// Saves the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.file_contents().save(path)
+    }
+
+    /// Opens a model file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Brown, FileError> {
+        Brown::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The contents of the model file.
+    pub(crate) fn file_contents(&self) -> ModelWriter<'_> {
         let of_word = self.clusters().of_word().iter();
         let of_word: Vec<u32> = of_word.map(|cluster| cluster.unwrap_or(NO_CLUSTER)).collect();
         let paths: StringTable = self.clusters().paths().iter().collect();
         let ends: Vec<u64> = paths.ends().collect();
-        let letters = paths.letters().as_bytes();
-        ModelWriter::new(Self::KIND, self.params())
+        let letters = paths.letters().as_bytes().to_vec();
+        ModelWriter::new(Self::KIND, self.fitted_with())
             .lexicon(self.lexicon())
             .facts(self.facts())
-            .array("clusters", &[of_word.len()], &of_word)
-            .array("paths.ends", &[ends.len()], &ends)
-            .array("paths.letters", &[letters.len()], letters)
-            .save(path)
-    }
-
-    /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Brown, FileError> {
-        Brown::from_file(&ModelFile::open(path)?)
+            .owned_array("clusters", &[of_word.len()], of_word)
+            .owned_array("paths.ends", &[ends.len()], ends)
+            .owned_array("paths.letters", &[letters.len()], letters)
     }
 
     /// Reads the model from an open file.

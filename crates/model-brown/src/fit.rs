@@ -1,33 +1,32 @@
+//! Fitting a clustering to a corpus.
+
 use crate::algorithms::task::Task;
 use crate::algorithms::{exchange, greedy};
 use crate::model::Brown;
 use crate::params::{Algorithm, BrownParams};
 use latens_corpus::Corpus;
-use latens_model::{Checkpoint, FitError, Valid, Watch, WordClusters, data_fingerprint};
+use latens_model::{
+    Checkpoint, Fit, FitError, Session, Valid, Watch, WordClusters, data_fingerprint,
+};
 use serde_json::Map;
 use std::time::Instant;
 
-impl Brown {
-    /// Clusters the words of a text.
-    pub fn fit(
-        params: &Valid<BrownParams>,
-        corpus: &Corpus,
-        watch: &mut Watch,
-    ) -> Result<Brown, FitError> {
-        fit_from(None, params, corpus, watch)
-    }
+/// Clusters the words of a corpus.
+impl Fit for BrownParams {
+    type Model = Brown;
+    type Data = Corpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
 
-    /// Resumes training from a checkpoint of [`Brown::fit`]. Parameters and text must be the same, except for
-    /// `n_iterations`.
-    pub fn resume(
+    fn fit_with(
         params: &Valid<BrownParams>,
         corpus: &Corpus,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
+        (): (),
+        session: Session<'_>,
     ) -> Result<Brown, FitError> {
-        let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
-        checkpoint.check_fits(Brown::KIND, params, fingerprint, &["n_iterations"])?;
-        fit_from(Some(checkpoint), params, corpus, watch)
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        fit_from(session.checkpoint, params, corpus, session.watch)
     }
 }
 
@@ -38,6 +37,10 @@ fn fit_from(
     watch: &mut Watch,
 ) -> Result<Brown, FitError> {
     let started = Instant::now();
+    if let Some(checkpoint) = checkpoint {
+        let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
+        checkpoint.check_fits(Brown::KIND, params, fingerprint, &["n_iterations"])?;
+    }
     let task = Task::new(params, corpus)?;
     let cluster = match params.algorithm {
         Algorithm::Brown => greedy::cluster,
@@ -51,4 +54,26 @@ fn fit_from(
     facts.insert("mutual_information".into(), hierarchy.mutual_information.into());
     facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
     Ok(Brown::new(params.clone(), corpus.lexicon.clone(), clusters, facts))
+}
+
+// Removed once the front ends use the builder.
+impl Brown {
+    /// Clusters the words of a text.
+    pub fn fit(
+        params: &Valid<BrownParams>,
+        corpus: &Corpus,
+        watch: &mut Watch,
+    ) -> Result<Brown, FitError> {
+        fit_from(None, params, corpus, watch)
+    }
+
+    /// Resumes training from a checkpoint. Parameters and text must be the same, except for `n_iterations`.
+    pub fn resume(
+        params: &Valid<BrownParams>,
+        corpus: &Corpus,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Brown, FitError> {
+        fit_from(Some(checkpoint), params, corpus, watch)
+    }
 }

@@ -6,24 +6,26 @@
 //! [`Algorithm::Exchange`] moves words between clusters, and suits large vocabularies (`algorithms/exchange.rs`).
 //!
 //! ```
-//! use latens_model::{Params, unwatched};
-//! use latens_model_brown::{Brown, BrownParams};
+//! use latens_model::Fit;
+//! use latens_model_brown::Brown;
 //!
-//! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 200, /* seed */ 1);
-//! let params = BrownParams { n_clusters: 4, ..BrownParams::default() }.validate()?;
-//! let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
+//! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 2_000, /* seed */ 1);
+//! let brown = Brown::params().n_clusters(2).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.brown");
 //! brown.save(&path)?;
 //! let brown = Brown::open(&path)?;
-//! assert_eq!(brown.clusters().n_clusters(), 4);
+//! assert_eq!(brown.n_clusters(), 2);
+//! assert_eq!(brown.path("a1"), brown.path("a2"));
+//! assert_ne!(brown.path("a1"), brown.path("b1"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
 mod fit;
 mod model;
+mod roles;
 mod file;
 mod algorithms;
 mod counts;

@@ -1,8 +1,9 @@
 use crate::params::BrownParams;
 use latens_corpus::{Lexicon, WordId};
-use latens_model::{FeatureRows, ParamError, TokenEncoder, Valid, WordClusters};
+use latens_model::{ParamError, Valid, WordClusters};
 use latens_store::StringTable;
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
 
 /// Lengths of the path prefixes that are features of a word, in addition to the whole path.
 const PREFIXES: [usize; 4] = [4, 6, 10, 20];
@@ -15,8 +16,8 @@ pub struct Brown {
     facts: Map<String, Value>,
     clusters: WordClusters,
     /// The feature columns of each cluster.
-    columns: Vec<Vec<u32>>,
-    n_features: usize,
+    pub(crate) columns: Vec<Vec<u32>>,
+    pub(crate) n_features: usize,
 }
 
 impl Brown {
@@ -50,8 +51,13 @@ impl Brown {
         Brown { params, lexicon, facts, clusters, columns, n_features: features.len() }
     }
 
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> BrownParams {
+        BrownParams::default()
+    }
+
     /// The parameters that the model was fitted with.
-    pub fn params(&self) -> &Valid<BrownParams> {
+    pub fn fitted_with(&self) -> &Valid<BrownParams> {
         &self.params
     }
 
@@ -69,24 +75,32 @@ impl Brown {
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
-}
 
-impl TokenEncoder for Brown {
-    fn n_features(&self) -> usize {
-        self.n_features
+    /// The number of clusters.
+    pub fn n_clusters(&self) -> usize {
+        self.clusters.n_clusters()
     }
 
-    /// Appends one row per token, with a column of value 1 for each of the first 4, 6, 10 and 20 bits of the path of
-    /// the word's cluster, if the path is that long, and for the whole path.
+    /// The cluster of a word; `None` if the word is not in the vocabulary or did not occur in the training text.
     ///
-    /// A word without a cluster gets the features of `<unk>`, or an empty row if `<unk>` has no cluster.
-    fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        for &word in sentence {
-            let cluster = self.clusters.cluster(word).or(self.clusters.cluster(WordId::UNK));
-            let columns = cluster.map_or(&[][..], |cluster| &self.columns[cluster as usize]);
-            let mut columns = columns.to_vec();
-            columns.sort_unstable();
-            out.push_sparse(columns.into_iter().map(|column| (column, 1.0)));
-        }
+    /// The word is preprocessed like the training text.
+    pub fn cluster(&self, word: &str) -> Option<u32> {
+        let Lexicon { preprocessing, vocab, .. } = &self.lexicon;
+        self.clusters.cluster(vocab.get(&preprocessing.normalize(word))?)
+    }
+
+    /// The path of a word's cluster from the root of the tree, such as `"0110"`; `None` if it has no cluster.
+    pub fn path(&self, word: &str) -> Option<&str> {
+        Some(self.clusters.path(self.cluster(word)?))
+    }
+
+    /// The words of a cluster by descending frequency; empty if there is no such cluster.
+    pub fn words(&self, cluster: u32) -> Vec<&str> {
+        let vocab = &self.lexicon.vocab;
+        let of_word = self.clusters.of_word().iter().enumerate();
+        let members = of_word.filter(|&(_, &found)| found == Some(cluster));
+        let mut words: Vec<WordId> = members.map(|(word, _)| WordId::from(word)).collect();
+        words.sort_by_key(|&word| (Reverse(vocab.count(word)), word));
+        words.into_iter().map(|word| vocab.word(word)).collect()
     }
 }

@@ -14,6 +14,12 @@ pub struct BrownParams {
     pub n_iterations: usize,
 }
 
+latens_model::setters!(BrownParams {
+    n_clusters: usize,
+    algorithm: Algorithm,
+    n_iterations: usize
+});
+
 /// A clustering algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,8 +1,8 @@
 //! The greedy algorithm, compared with a direct implementation of its definition that tries all mergers.
 
 use latens_corpus::{Corpus, WordId};
-use latens_model::{Params, unwatched};
-use latens_model_brown::{Brown, BrownParams};
+use latens_model::{Fit, Params};
+use latens_model_brown::Brown;
 use latens_testkit::{two_class_corpus, zipfian_corpus};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -60,8 +60,7 @@ fn clusters_agree_with_the_definition() {
         (two_class_corpus(40, 5), 5),
     ] {
         let (expected, information) = by_definition(&corpus, n_clusters);
-        let params = BrownParams { n_clusters, ..BrownParams::default() }.validate().unwrap();
-        let brown = Brown::fit(&params, &corpus, &mut unwatched).unwrap();
+        let brown = Brown::params().n_clusters(n_clusters).fit(&corpus).unwrap();
         let found = brown.facts()["mutual_information"].as_f64().unwrap();
         assert!((found - information).abs() < 1e-9, "{found} {information}");
         for cluster in expected {
@@ -78,8 +77,7 @@ fn clusters_agree_with_the_definition() {
 #[test]
 fn more_clusters_than_words_are_rejected() {
     let corpus = zipfian_corpus(10, 20, 1);
-    let params = BrownParams { n_clusters: 1000, ..BrownParams::default() }.validate().unwrap();
-    let error = Brown::fit(&params, &corpus, &mut unwatched).unwrap_err().to_string();
+    let error = Brown::params().n_clusters(1000).fit(&corpus).unwrap_err().to_string();
     assert!(error.contains("`n_clusters` must be at most"), "{error}");
-    assert!(BrownParams { n_clusters: 0, ..BrownParams::default() }.validate().is_err());
+    assert!(Brown::params().n_clusters(0).validate().is_err());
 }

@@ -8,8 +8,8 @@
 
 use latens_corpus::embedded::{Split, text};
 use latens_corpus::{Corpus, Inputs, Preprocessing, VocabLimits};
-use latens_model::{Params, unwatched};
-use latens_model_brown::{Brown, BrownParams};
+use latens_model::Fit;
+use latens_model_brown::Brown;
 use std::collections::BTreeSet;
 
 fn brown(n_clusters: usize) -> Brown {
@@ -18,8 +18,7 @@ fn brown(n_clusters: usize) -> Brown {
     std::fs::write(&path, text(Split::Train)).unwrap();
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
     let corpus = Corpus::read(&Inputs::new([path]), &preprocessing, &limits).unwrap();
-    let params = BrownParams { n_clusters, ..BrownParams::default() }.validate().unwrap();
-    Brown::fit(&params, &corpus, &mut unwatched).unwrap()
+    Brown::params().n_clusters(n_clusters).fit(&corpus).unwrap()
 }
 
 /// The number of words of each cluster, in descending order.
@@ -63,7 +62,7 @@ fn clusters_agree_with_the_reference_program() {
     ];
     let mut clusters = BTreeSet::new();
     for words in expected {
-        let cluster = |word| brown.clusters().cluster(brown.lexicon().vocab.id(word)).unwrap();
+        let cluster = |word| brown.cluster(word).unwrap();
         let found: BTreeSet<u32> = words.split(' ').map(cluster).collect();
         assert_eq!(found.len(), 1, "{words}");
         clusters.extend(found);

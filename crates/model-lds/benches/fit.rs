@@ -5,8 +5,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::Corpus;
-use latens_model::Params;
-use latens_model_lds::{Lds, LdsParams, Training};
+use latens_counts::{Boundary, Budget, LagCounts};
+use latens_model::Fit;
+use latens_model_lds::{Lds, LdsInputs, LdsParams};
 use latens_testkit::zipfian_corpus;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -31,13 +32,8 @@ const MAX_STEPS: u64 = 8;
 fn benches(criterion: &mut Criterion) {
     for size in &SIZES {
         let corpus = zipfian_corpus(size.n_words, size.n_sentences, 1);
-        let params = LdsParams {
-            dim: size.dim,
-            pseudo_counts: Some(20.0),
-            n_iterations: 100_000,
-            power_iterations: 4,
-            ..LdsParams::default()
-        };
+        let params = Lds::params().dim(size.dim).pseudo_counts(20.0);
+        let params = params.n_iterations(100_000).power_iterations(4);
         let mut group = criterion.benchmark_group(size.name);
         group.sample_size(10);
         group.throughput(Throughput::Elements(n_pairs(&params, &corpus)));
@@ -57,22 +53,20 @@ fn benches(criterion: &mut Criterion) {
 
 /// Number of distinct pairs of words, summed over all lags.
 fn n_pairs(params: &LdsParams, corpus: &Corpus) -> u64 {
-    let training = training(params, corpus);
-    training.counts.lags().iter().map(|lag| lag.nnz() as u64).sum()
+    count(params, corpus).lags().iter().map(|lag| lag.nnz() as u64).sum()
 }
 
-fn training<'a>(params: &LdsParams, corpus: &Corpus) -> Training<'a> {
-    let params = params.clone().validate().expect("valid parameters");
-    let counted = Training::of(&params, corpus, None, &mut |_| ControlFlow::Continue(()));
-    counted.expect("the corpus has pairs")
+fn count(params: &LdsParams, corpus: &Corpus) -> LagCounts {
+    let (n_lags, go_on) = (params.counted_lags(), &mut |_| ControlFlow::Continue(()));
+    let counts = LagCounts::of(corpus, n_lags, Boundary::Stream, &Budget::default(), go_on);
+    counts.expect("the corpus has pairs")
 }
 
 /// Time of `n` reports of a phase after its first report.
 fn time(params: &LdsParams, corpus: &Corpus, phase: &str, n: u64) -> Duration {
-    let training = training(params, corpus);
-    let params = params.clone().validate().expect("valid parameters");
+    let inputs = LdsInputs::default().take_counts(count(params, corpus));
     let (mut n_reports, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
-    let fitted = Lds::fit(&params, training, &mut |progress| {
+    let builder = params.clone().with(inputs).watch(|progress| {
         if progress.phase != phase {
             return ControlFlow::Continue(());
         }
@@ -83,7 +77,7 @@ fn time(params: &LdsParams, corpus: &Corpus, phase: &str, n: u64) -> Duration {
         taken = started.elapsed();
         if n_reports > n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(fitted.is_err(), "the watcher stops the training");
+    assert!(builder.fit(corpus).is_err(), "the watcher stops the training");
     taken
 }
 

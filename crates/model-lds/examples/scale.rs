@@ -9,8 +9,8 @@
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, LagCounts};
 use latens_math::Rng;
-use latens_model::Params;
-use latens_model_lds::{Lds, LdsParams, Training};
+use latens_model::Fit;
+use latens_model_lds::{Lds, LdsInputs};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -28,18 +28,20 @@ fn main() {
         started.elapsed().as_secs_f64(),
         memory()
     );
-    let params = LdsParams { dim, n_iterations, power_iterations, ..LdsParams::default() };
-    let params = params.validate().expect("valid parameters");
+    let params = Lds::params().dim(dim).n_iterations(n_iterations);
+    let params = params.power_iterations(power_iterations);
     let mut last = Instant::now();
-    let training = Training { counts, valid: None };
-    let lds = Lds::fit(&params, training, &mut |progress| {
+    let no_sentences = Sentences::from_words(Vec::<Vec<WordId>>::new());
+    let corpus = Corpus { lexicon: counts.lexicon().clone(), sentences: no_sentences };
+    let builder = params.with(LdsInputs::default().take_counts(counts)).watch(|progress| {
         let seconds = last.elapsed().as_secs_f64();
         let (phase, done, metrics) = (progress.phase, progress.done, progress.metrics);
         println!("{phase} {done}: {seconds:.1} s, {metrics:?}{}", memory());
         last = Instant::now();
         ControlFlow::Continue(())
     });
-    println!("{:?}{}", lds.expect("the model can be fitted").facts(), memory());
+    let lds = builder.fit(&corpus).expect("the model can be fitted");
+    println!("{:?}{}", lds.facts(), memory());
 }
 
 /// The memory in use, and the peak since the last call, where the system reports them.

@@ -3,31 +3,34 @@ use crate::linalg::panel::Panel;
 use crate::model::{Lds, LdsParts};
 use crate::params::LdsParams;
 use crate::system::canonical::Canonical;
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use faer::Mat;
+use latens_model::{FileError, ModelFile, ModelWriter};
 use std::path::Path;
 
 impl Lds {
     /// Saves the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let (n, dim) = (self.mu.len(), self.dim());
-        let (transition, words) = (to_row_major::<f64>(&self.dynamics.a), self.words.to_rows());
-        let filtered = to_row_major::<f64>(&self.filtered_moment);
-        let smoothed = to_row_major::<f64>(&self.smoothed_moment);
-        ModelWriter::new(Self::KIND, &self.params)
-            .lexicon(&self.lexicon)
-            .facts(&self.facts)
-            .array("transition", &[dim, dim], &transition)
-            .array("words", &[n, dim], &words)
-            .array("word_probs", &[n], &self.mu)
-            .array("word_counts", &[n], &self.counts)
-            .array("filtered_moment", &[dim, dim], &filtered)
-            .array("smoothed_moment", &[dim, dim], &smoothed)
-            .save(path)
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.file_contents().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Lds, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Lds, FileError> {
         Lds::from_file(&ModelFile::open(path)?)
+    }
+
+    /// The contents of the model file.
+    pub(crate) fn file_contents(&self) -> ModelWriter<'_> {
+        let (n, dim) = (self.mu.len(), self.dim());
+        let rows = |x: &Mat<f64>| to_row_major::<f64>(x);
+        ModelWriter::new(Self::KIND, &self.params)
+            .lexicon(&self.lexicon)
+            .facts(&self.facts)
+            .owned_array("transition", &[dim, dim], rows(&self.dynamics.a))
+            .owned_array("words", &[n, dim], self.words.to_rows())
+            .array("word_probs", &[n], &self.mu)
+            .array("word_counts", &[n], &self.counts)
+            .owned_array("filtered_moment", &[dim, dim], rows(&self.filtered_moment))
+            .owned_array("smoothed_moment", &[dim, dim], rows(&self.smoothed_moment))
     }
 
     /// Reads the model from an open file.

@@ -9,21 +9,18 @@
 //! The smoothed state of a token represents the token in the context of its sentence.
 //!
 //! ```
-//! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
-//! use latens_model_lds::{Lds, LdsParams, Training};
+//! use latens_model::Fit;
+//! use latens_model_lds::Lds;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 300, /* seed */ 1);
-//! let params = LdsParams { dim: 4, ..LdsParams::default() }.validate()?;
-//! let training = Training::of(&params, &corpus, None, &mut unwatched)?;
-//! let lds = Lds::fit(&params, training, &mut unwatched)?;
+//! let lds = Lds::params().dim(4).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.lds");
 //! lds.save(&path)?;
 //! let lds = Lds::open(&path)?;
-//! let mut rows = FeatureRows::new();
-//! lds.encode(corpus.sentences.get(0), &mut rows);
-//! assert_eq!(rows.row(0).1.len(), 8); // the word vector and the smoothed state
+//! let features = lds.embed("a1 b2 a3");
+//! assert_eq!((features.n_rows(), features.n_columns()), (3, 8)); // word vector and smoothed state
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -38,7 +35,7 @@ mod linalg;
 #[cfg(test)]
 mod tests;
 
-pub use fit::Training;
+pub use fit::{LdsInputs, Training};
 pub use fitted::encoder::{Features, LdsEncoder};
 pub use fitted::rnn_weights::{HiddenState, RnnWeights};
 pub use fitted::singular_pairs::SingularPair;

@@ -7,7 +7,7 @@ use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, SteadyState};
 use faer::Mat;
 use latens_corpus::{Lexicon, WordId};
-use latens_model::Valid;
+use latens_model::{Matrix, Valid};
 use serde_json::{Map, Value};
 
 /// A linear dynamical system of text: a state vector that moves linearly from word to word, and words that depend on
@@ -135,8 +135,13 @@ impl Lds {
         })
     }
 
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> LdsParams {
+        LdsParams::default()
+    }
+
     /// The parameters that the model was fitted with.
-    pub fn params(&self) -> &Valid<LdsParams> {
+    pub fn fitted_with(&self) -> &Valid<LdsParams> {
         &self.params
     }
 
@@ -161,9 +166,14 @@ impl Lds {
         self.dynamics.dim()
     }
 
-    /// The transition matrix A of the state, row-major.
-    pub fn transition(&self) -> Vec<f64> {
-        to_row_major(&self.dynamics.a)
+    /// The transition matrix A of the state.
+    pub fn transition(&self) -> Matrix<f64> {
+        Matrix::from_vec(self.dim(), self.dim(), to_row_major(&self.dynamics.a))
+    }
+
+    /// The observation matrix C, which maps a state to whitened words: one row per word.
+    pub fn observation(&self) -> Matrix<f32> {
+        Matrix::from_vec(self.words.n_rows(), self.dim(), self.words.to_rows())
     }
 
     /// The number of occurrences of a word in the training text.
@@ -174,13 +184,13 @@ impl Lds {
         self.counts[word.index()]
     }
 
-    /// One vector per word, whitened and of unit length, row-major with [`Lds::dim`] numbers per row.
+    /// One vector per word, whitened and of unit length: the contribution of the word to the filtered state.
     ///
     /// The vectors of words that were never seen are zero.
-    pub fn type_vectors(&self) -> Vec<f32> {
+    pub fn type_vectors(&self) -> Matrix<f32> {
         let mut vectors = times(self.inputs.view(), &self.whitening.types);
         (0..vectors.n_rows()).for_each(|row| normalize(vectors.row_mut(row)));
-        vectors.to_rows()
+        Matrix::from_vec(vectors.n_rows(), self.dim(), vectors.to_rows())
     }
 }
 

@@ -26,6 +26,17 @@ pub struct LdsParams {
     pub seed: u64,
 }
 
+latens_model::setters!(LdsParams {
+    dim: usize,
+    lags: usize,
+    ssid_lags: usize,
+    n_iterations: usize,
+    boundary: Boundary,
+    power_iterations: usize,
+    seed: u64;
+    optional pseudo_counts: f64
+});
+
 impl Default for LdsParams {
     fn default() -> Self {
         LdsParams {

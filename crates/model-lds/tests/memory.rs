@@ -5,9 +5,10 @@
 #![allow(unsafe_code)]
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
+use latens_counts::{Boundary, Budget, LagCounts};
 use latens_math::Rng;
-use latens_model::{Params, Progress, unwatched};
-use latens_model_lds::{Lds, LdsParams, Training};
+use latens_model::{Fit, Progress};
+use latens_model_lds::{Lds, LdsInputs};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,25 +102,34 @@ struct Case<'a> {
 /// The peak memory of training beyond what was in use before, the number of counted pairs, and the model.
 fn peak_memory(case: &Case<'_>) -> (usize, usize, Lds) {
     let Case { corpus, dim, n_iterations, valid } = *case;
-    let params = LdsParams { dim, n_iterations, power_iterations: 0, ..LdsParams::default() };
-    let params = params.validate().unwrap();
+    let params = Lds::params().dim(dim).n_iterations(n_iterations).power_iterations(0);
     // Every thread has scratch space for a few hundred rows of products.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut n_checkpoints = 0;
-    let mut watch = |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         if let (Some(make), true) = (progress.checkpoint, valid.is_some()) {
             make().unwrap().save(&folder.path().join("checkpoint")).unwrap();
             n_checkpoints += 1;
         }
         ControlFlow::Continue(())
     };
-    let training = Training::of(&params, corpus, valid, &mut unwatched).unwrap();
-    let n_pairs = training.counts.lags().iter().map(|lag| lag.nnz()).sum();
-    // The counts passed to `fit` are stored in one orientation.
+    let (n_lags, go_on) = (params.counted_lags(), &mut |_| ControlFlow::Continue(()));
+    let counts =
+        LagCounts::of(corpus, n_lags, Boundary::Stream, &Budget::default(), go_on).unwrap();
+    let n_pairs = counts.lags().iter().map(|lag| lag.nnz()).sum();
+    // The counts are stored in one orientation.
     let before = IN_USE.load(Ordering::Relaxed) - 8 * n_pairs;
     MOST.store(0, Ordering::Relaxed);
-    let lds = threads.install(|| Lds::fit(&params, training, &mut watch)).unwrap();
+    let fit = || {
+        let builder = params.with(LdsInputs::default().take_counts(counts)).watch(watch);
+        let builder = match valid {
+            Some(valid) => builder.valid(valid),
+            None => builder,
+        };
+        builder.fit(corpus).unwrap()
+    };
+    let lds = threads.install(fit);
     let most = MOST.load(Ordering::Relaxed) - before;
     assert_eq!(n_checkpoints, valid.map_or(0, |_| n_iterations + 1));
     (most, n_pairs, lds)
@@ -129,7 +139,7 @@ fn check(case: &Case<'_>) -> Lds {
     let dim = case.dim;
     let (most, n_pairs, lds) = peak_memory(case);
     // Both orientations, with a column and a value per pair, and the offsets of rows.
-    let lags = LdsParams::default().counted_lags();
+    let lags = Lds::params().counted_lags();
     let counts = 2 * (8 * n_pairs + 8 * lags * (N_WORDS + 1));
     let matrices = 4 * N_WORDS * dim * size_of::<f32>();
     // The name, probability and count sums of each word; and matrices of `dim` by `dim`, most of them partial sums of

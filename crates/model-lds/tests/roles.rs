@@ -2,22 +2,36 @@
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, LagCounts};
-use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
-use latens_model_lds::{Features, HiddenState, Lds, LdsParams, Training};
+use latens_model::{
+    Checkpoint, Device, FeatureRows, Fit, FitError, Model, Params, TokenEncoder, Watch,
+};
+use latens_model_lds::{Features, HiddenState, Lds, LdsInputs, LdsParams};
 use latens_testkit::two_class_corpus;
 use std::ops::ControlFlow;
 
 fn params() -> LdsParams {
-    LdsParams { dim: 4, n_iterations: 4, pseudo_counts: Some(5.0), ..LdsParams::default() }
-}
-
-fn fit(params: &Valid<LdsParams>, corpus: &Corpus) -> Result<Lds, FitError> {
-    Lds::fit(params, Training::of(params, corpus, None, &mut unwatched)?, &mut unwatched)
+    Lds::params().dim(4).n_iterations(4).pseudo_counts(5.0)
 }
 
 fn toy() -> (Lds, Corpus) {
     let corpus = two_class_corpus(400, 1);
-    (fit(&params().validate().unwrap(), &corpus).unwrap(), corpus)
+    (params().fit(&corpus).unwrap(), corpus)
+}
+
+fn fit_from(
+    checkpoint: Option<&Checkpoint>,
+    corpus: &Corpus,
+    valid: Option<&Sentences>,
+    watch: &mut Watch,
+) -> Result<Lds, FitError> {
+    let mut builder = params().watch(|progress| watch(progress));
+    if let Some(checkpoint) = checkpoint {
+        builder = builder.checkpoint(checkpoint);
+    }
+    if let Some(valid) = valid {
+        builder = builder.valid(valid);
+    }
+    builder.fit(corpus)
 }
 
 /// A corpus of one file with the vocabulary of its words.
@@ -39,7 +53,7 @@ fn corpus(sentences: &[&str]) -> Corpus {
 
 /// The message of the error that fitting must fail with.
 fn fit_error(params: LdsParams, corpus: &Corpus) -> String {
-    fit(&params.validate().unwrap(), corpus).unwrap_err().to_string()
+    params.fit(corpus).unwrap_err().to_string()
 }
 
 #[test]
@@ -54,25 +68,29 @@ fn every_kind_of_features_is_a_valid_token_encoder() {
 #[test]
 fn saving_and_opening_is_the_identity_and_damage_is_detected() {
     let (lds, corpus) = toy();
-    latens_testkit::check_file_round_trip(&lds, Lds::save, Lds::open, |a, b| {
+    let same = |a: &Lds, b: &Lds| {
         assert_eq!(a.transition(), b.transition());
         assert_eq!(a.type_vectors(), b.type_vectors());
         let [mut rows, mut others] = [FeatureRows::new(), FeatureRows::new()];
         a.encode(corpus.sentences.get(3), &mut rows);
         b.encode(corpus.sentences.get(3), &mut others);
         assert_eq!(rows, others);
-    });
+    };
+    latens_testkit::check_file_round_trip(
+        &lds,
+        |m, path| m.save(path),
+        |path| Lds::open(path),
+        same,
+    );
 }
 
 #[test]
 fn training_resumes_from_any_checkpoint_and_stops_on_request() {
     let (corpus, valid) = (two_class_corpus(400, 1), two_class_corpus(100, 2).sentences);
-    let params = params().validate().unwrap();
     for valid in [None, Some(&valid)] {
-        let data = || Training::of(&params, &corpus, valid, &mut unwatched).unwrap();
         latens_testkit::check_resume(
-            |watch| Lds::fit(&params, data(), watch),
-            |checkpoint, watch| Lds::resume(&params, data(), checkpoint, watch),
+            |watch| fit_from(None, &corpus, valid, watch),
+            |checkpoint, watch| fit_from(Some(checkpoint), &corpus, valid, watch),
             |a, b| {
                 assert_eq!(a.transition(), b.transition());
                 assert_eq!(a.type_vectors(), b.type_vectors());
@@ -85,23 +103,22 @@ fn training_resumes_from_any_checkpoint_and_stops_on_request() {
 
 #[test]
 fn a_checkpoint_of_other_counts_is_rejected() {
-    let params = params().validate().unwrap();
-    let data =
-        |seed| Training::of(&params, &two_class_corpus(400, seed), None, &mut unwatched).unwrap();
     let mut checkpoint = None;
-    let stopped = Lds::fit(&params, data(1), &mut |progress| {
-        checkpoint = progress.checkpoint.map(|make| make().unwrap());
-        if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let stopped = params()
+        .watch(|progress| {
+            checkpoint = progress.checkpoint.map(|make| make().unwrap());
+            if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .fit(&two_class_corpus(400, 1));
     assert!(matches!(stopped, Err(FitError::Interrupted)));
-    let rejected = Lds::resume(&params, data(2), &checkpoint.unwrap(), &mut unwatched);
+    let checkpoint = checkpoint.unwrap();
+    let rejected = params().builder().checkpoint(&checkpoint).fit(&two_class_corpus(400, 2));
     assert!(matches!(rejected, Err(FitError::Checkpoint(_))));
 }
 
 #[test]
 fn the_order_of_merged_counts_does_not_matter() {
     let corpus = two_class_corpus(400, 1);
-    let params = params().validate().unwrap();
     let part = |range| {
         let part =
             Corpus { lexicon: corpus.lexicon.clone(), sentences: corpus.sentences.slice(range) };
@@ -110,7 +127,8 @@ fn the_order_of_merged_counts_does_not_matter() {
     };
     let merged = |parts: [LagCounts; 2]| LagCounts::merge(&parts, &Budget::default()).unwrap();
     let fit = |counts| {
-        Lds::fit(&params, Training { counts, valid: None }, &mut unwatched).unwrap().transition()
+        let inputs = LdsInputs::default().take_counts(counts);
+        params().with(inputs).fit(&corpus).unwrap().transition()
     };
     let [a, b] = [0..150, 150..400].map(part);
     assert_eq!(fit(merged([a.clone(), b.clone()])), fit(merged([b, a])));
@@ -144,7 +162,7 @@ fn features_have_unit_length_and_depend_on_the_right_context() {
 fn words_of_the_same_class_have_similar_vectors() {
     let (lds, corpus) = toy();
     let (vectors, vocab) = (lds.type_vectors(), &corpus.lexicon.vocab);
-    let vector = |word: &str| &vectors[vocab.id(word).index() * 4..][..4];
+    let vector = |word: &str| vectors.row(vocab.id(word).index());
     let cosine =
         |a: &str, b: &str| -> f32 { vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum() };
     assert!(cosine("a0", "a1") > cosine("a0", "b1") && cosine("b0", "b1") > cosine("b0", "a1"));
@@ -201,10 +219,10 @@ fn singular_pairs_lead_from_each_class_to_the_next() {
         .map(|_| "abc".repeat(10).chars().map(&mut word).collect::<Vec<_>>().join(" "))
         .collect();
     let corpus = corpus(&sentences.iter().map(String::as_str).collect::<Vec<_>>());
-    let params = LdsParams { dim: 2, ..params() }.validate().unwrap();
-    let lds = fit(&params, &corpus).unwrap();
+    let lds = params().dim(2).fit(&corpus).unwrap();
     let pairs = lds.singular_pairs(4, 3, 1).unwrap();
     assert_eq!(pairs.len(), 2);
+    assert_eq!(lds.singular_values().unwrap(), [pairs[0].strength, pairs[1].strength]);
     assert!(pairs[0].strength >= pairs[1].strength && pairs[0].strength < 1.0);
     let class = |words: &[(WordId, f64)]| -> Vec<char> {
         let letter = |&(word, _): &(WordId, f64)| corpus.lexicon.vocab.word(word).chars().next();
@@ -223,15 +241,13 @@ fn singular_pairs_lead_from_each_class_to_the_next() {
 fn held_out_text_decides_when_to_stop() {
     // Little text and many iterations: the gain on the training text keeps growing, but not on held-out text.
     let (corpus, valid) = (two_class_corpus(40, 1), two_class_corpus(400, 2).sentences);
-    let params = LdsParams { dim: 12, n_iterations: 40, pseudo_counts: Some(1.0), ..params() };
-    let params = params.validate().unwrap();
-    let training = Training::of(&params, &corpus, Some(&valid), &mut unwatched).unwrap();
     let mut seen = Vec::new();
-    let lds = Lds::fit(&params, training, &mut |progress| {
+    let params = params().dim(12).n_iterations(40).pseudo_counts(1.0);
+    let fitted = params.valid(&valid).watch(|progress| {
         seen.extend(progress.metrics.iter().find(|(name, _)| *name == "valid_gain").map(|m| m.1));
         ControlFlow::Continue(())
-    })
-    .unwrap();
+    });
+    let lds = fitted.fit(&corpus).unwrap();
     let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!(seen.len() < 41, "{seen:?}");
     assert_eq!(lds.facts()["valid_gain"].as_f64(), Some(best));
@@ -254,7 +270,7 @@ fn too_little_text_is_rejected() {
 #[test]
 fn more_dimensions_than_words_are_rejected() {
     let corpus = two_class_corpus(100, 1);
-    let message = fit_error(LdsParams { dim: 400, ..params() }, &corpus);
+    let message = fit_error(params().dim(400), &corpus);
     assert!(message.contains("`dim` must be at most 20, one less than"), "{message}");
 }
 
@@ -272,7 +288,7 @@ fn more_dimensions_than_the_rank_of_the_covariances_are_rejected() {
     let vocab = Vocab::from_parts(words, counts).unwrap();
     let lexicon =
         Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
-    let message = fit_error(LdsParams { dim: 16, ..params() }, &Corpus { lexicon, sentences });
+    let message = fit_error(params().dim(16), &Corpus { lexicon, sentences });
     let rank = message.split("at most ").nth(1).and_then(|rest| rest.split(',').next());
     let rank: usize = rank.and_then(|rank| rank.parse().ok()).unwrap_or(usize::MAX);
     assert!(rank <= 4 * 3, "{message}");
@@ -281,26 +297,25 @@ fn more_dimensions_than_the_rank_of_the_covariances_are_rejected() {
 #[test]
 fn zero_pseudo_counts_are_raised_with_a_warning_and_give_finite_results() {
     let corpus = two_class_corpus(60, 1);
-    let none = LdsParams { pseudo_counts: Some(0.0), n_iterations: 10, ..params() };
-    let lds = fit(&none.validate().unwrap(), &corpus).unwrap();
+    let lds = params().pseudo_counts(0.0).n_iterations(10).fit(&corpus).unwrap();
     assert!(lds.warnings()[0].contains("1 was used"), "{:?}", lds.warnings());
     assert_eq!(lds.facts()["pseudo_counts"].as_f64(), Some(1.0));
     assert!(lds.facts()["gain"].as_f64().unwrap().is_finite());
-    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+    assert!(lds.type_vectors().as_slice().iter().all(|x| x.is_finite()));
 }
 
 #[test]
 fn a_deterministic_text_gives_a_warning() {
     // Each word determines the next one; only the pseudo-counts add uncertainty.
     let sentences = vec!["a b c d e f g h i j"; 200];
-    let params = LdsParams { dim: 3, n_iterations: 30, pseudo_counts: Some(1.0), ..params() };
-    let lds = fit(&params.validate().unwrap(), &corpus(&sentences)).unwrap();
+    let params = params().dim(3).n_iterations(30).pseudo_counts(1.0);
+    let lds = params.fit(&corpus(&sentences)).unwrap();
     assert!(
         lds.warnings().iter().any(|warning| warning.contains("which the model overfits")),
         "{:?}",
         lds.warnings()
     );
-    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+    assert!(lds.type_vectors().as_slice().iter().all(|x| x.is_finite()));
 }
 
 #[test]
@@ -312,25 +327,89 @@ fn counts_that_do_not_match_the_parameters_are_rejected() {
         })
         .unwrap()
     };
-    let fit_error = |counts| {
-        let params = params().validate().unwrap();
-        let rejected = Lds::fit(&params, Training { counts, valid: None }, &mut unwatched);
+    let fit_error = |counts: &LagCounts, corpus: &Corpus| {
+        let rejected = params().with(LdsInputs::default().counts(counts)).fit(corpus);
         rejected.unwrap_err().to_string()
     };
-    let message = fit_error(counts(7, Boundary::Sentence));
+    let message = fit_error(&counts(7, Boundary::Sentence), &corpus);
     assert!(message.contains("`boundary` must be sentence"), "{message}");
-    let message = fit_error(counts(3, Boundary::Stream));
+    let message = fit_error(&counts(3, Boundary::Stream), &corpus);
     assert!(message.contains("`lags` must be at most 3"), "{message}");
+    let message = fit_error(&counts(7, Boundary::Stream), &self::corpus(&["other words"]));
+    assert!(message.contains("`counts` must be counts with the vocabulary"), "{message}");
+}
+
+#[test]
+fn given_counts_give_the_model_of_the_text() {
+    let (lds, corpus) = toy();
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let counts = LagCounts::of(&corpus, 7, Boundary::Stream, &Budget::default(), go_on).unwrap();
+    let without_text = Corpus {
+        lexicon: corpus.lexicon.clone(),
+        sentences: Sentences::from_words(Vec::<Vec<WordId>>::new()),
+    };
+    let borrowed = params().with(LdsInputs::default().counts(&counts)).fit(&without_text).unwrap();
+    assert_eq!(borrowed.transition(), lds.transition());
+    let taken = params().with(LdsInputs::default().take_counts(counts)).fit(&without_text).unwrap();
+    assert_eq!(taken.transition(), lds.transition());
+}
+
+#[test]
+fn training_on_a_gpu_is_rejected() {
+    let rejected = params().device(Device::Cuda).fit(&two_class_corpus(100, 1));
+    assert!(matches!(rejected, Err(FitError::Device { .. })));
+}
+
+#[test]
+fn embed_agrees_with_the_default_encoder() {
+    let (lds, corpus) = toy();
+    let mut words = corpus.lexicon.ids("a0 b1 unseen a2");
+    words.push(WordId::EOS);
+    let mut rows = FeatureRows::new();
+    Model::encoder(&lds, "type+smoothed").unwrap().encode(&words, &mut rows);
+    let embedded = lds.embed("a0 b1 unseen a2");
+    assert_eq!((embedded.n_rows(), embedded.n_columns()), (4, 2 * lds.dim()));
+    assert!(embedded.rows().enumerate().all(|(i, row)| row == rows.row(i).1));
+    assert_eq!(lds.embed("").n_rows(), 0);
+}
+
+#[test]
+fn the_observation_matrix_reproduces_the_covariances_of_adjacent_words() {
+    // In the canonical gauge, the model's covariance of two adjacent words is C A Cᵀ.
+    let (lds, corpus) = toy();
+    let (a, c, vocab) = (lds.transition(), lds.observation(), &corpus.lexicon.vocab);
+    assert_eq!((c.n_rows(), c.n_columns()), (vocab.len(), lds.dim()));
+    let [later, same] = ["b0", "a1"].map(|word| c.row(vocab.id(word).index()).to_vec());
+    let earlier = c.row(vocab.id("a0").index());
+    let covariance = |word: &[f32]| -> f64 {
+        let term = |i: usize, j: usize| f64::from(word[i]) * a[(i, j)] * f64::from(earlier[j]);
+        (0..4).flat_map(|i| (0..4).map(move |j| (i, j))).map(|(i, j)| term(i, j)).sum()
+    };
+    assert!(covariance(&later) > 0.0 && covariance(&same) < 0.0);
 }
 
 #[test]
 fn parameters_out_of_range_are_rejected() {
     let bad = [
-        LdsParams { dim: 0, ..params() },
-        LdsParams { lags: 0, ..params() },
-        LdsParams { ssid_lags: 1, ..params() },
-        LdsParams { pseudo_counts: Some(-1.0), ..params() },
-        LdsParams { pseudo_counts: Some(f64::NAN), ..params() },
+        params().dim(0),
+        params().lags(0),
+        params().ssid_lags(1),
+        params().pseudo_counts(-1.0),
+        params().pseudo_counts(f64::NAN),
     ];
     assert!(bad.into_iter().all(|params| params.validate().is_err()));
+}
+
+#[test]
+fn the_model_offers_encoders_and_word_vectors() {
+    let (lds, corpus) = toy();
+    assert_eq!((lds.kind(), lds.description()), ("lds", "a linear dynamical system"));
+    assert_eq!(lds.feature_kinds(), ["type+smoothed", "type", "filtered", "smoothed"]);
+    for kind in lds.feature_kinds() {
+        let encoder = Model::encoder(&lds, kind).unwrap();
+        latens_testkit::check_token_encoder(&encoder.as_ref(), &corpus.sentences);
+    }
+    assert!(Model::encoder(&lds, "paths").is_none());
+    let vectors = Model::word_vectors(&lds).unwrap();
+    assert_eq!((vectors.n_words(), vectors.dim()), (corpus.lexicon.vocab.len(), lds.dim()));
 }

@@ -323,8 +323,8 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
 
 /// The words whose vectors have the smallest angles with a word's.
 fn neighbours(model: &Lds, word: &str, n: usize) -> String {
-    let (vectors, dim, vocab) = (model.type_vectors(), model.dim(), &model.lexicon().vocab);
-    let vector = |id: usize| &vectors[id * dim..(id + 1) * dim];
+    let (vectors, vocab) = (model.type_vectors(), &model.lexicon().vocab);
+    let vector = |id: usize| vectors.row(id);
     let own = vocab.id(word).index();
     let cosine = |id: usize| vector(id).iter().zip(vector(own)).map(|(a, b)| a * b).sum::<f32>();
     let mut ids: Vec<usize> = (WordId::EOS.index() + 1..vocab.len())

@@ -4,7 +4,7 @@ use crate::model::{Lds, normalize};
 use latens_corpus::WordId;
 use latens_counts::Boundary;
 use latens_math::BlockRef;
-use latens_model::{FeatureRows, TokenEncoder};
+use latens_model::{FeatureRows, Matrix, TokenEncoder};
 
 /// A kind of features. All kinds are whitened and scaled to unit length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,21 @@ impl Lds {
     }
 }
 
+impl Lds {
+    /// The default features of a sentence, [`Features::TypeAndSmoothed`]: one row per token, 2 · [`Lds::dim`] columns.
+    ///
+    /// The end of sentence is appended for the smoother, and gets no row. Unknown words are read as `<unk>`.
+    pub fn embed(&self, text: &str) -> Matrix<f32> {
+        let mut words = self.lexicon.ids(text);
+        let n_tokens = words.len();
+        words.push(WordId::EOS);
+        let mut rows = FeatureRows::new();
+        self.encode(&words, &mut rows);
+        let values = rows.iter().take(n_tokens).flat_map(|(_, values)| values).copied();
+        Matrix::from_vec(n_tokens, self.n_features(), values.collect())
+    }
+}
+
 /// Encodes [`Features::TypeAndSmoothed`].
 impl TokenEncoder for Lds {
     fn n_features(&self) -> usize {
@@ -63,16 +78,16 @@ impl LdsEncoder<'_> {
 
     fn states(&self, sentence: &[WordId]) -> Vec<f32> {
         // In a stream, a sentence follows the end of another one.
-        let start = match self.lds.params().boundary {
+        let start = match self.lds.fitted_with().boundary {
             Boundary::Stream => Some(self.lds.inputs.row(WordId::EOS.index())),
             Boundary::Sentence => None,
         };
         let mut states = self.lds.filter(sentence, start);
         if self.features == Features::Filtered {
-            return self.whitened(&self.lds.step_matrices.whiten_filtered, &states);
+            return self.whitened(&self.lds.step_matrices.whiten_filtered, states.as_slice());
         }
         self.lds.smooth(&mut states);
-        self.whitened(&self.lds.step_matrices.whiten_smoothed, &states)
+        self.whitened(&self.lds.step_matrices.whiten_smoothed, states.as_slice())
     }
 
     fn whitened(&self, whitening: &[f32], rows: &[f32]) -> Vec<f32> {

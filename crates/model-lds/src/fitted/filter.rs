@@ -3,26 +3,29 @@
 use crate::model::{Lds, StepMatrices};
 use latens_corpus::WordId;
 use latens_math::{BlockRef, Real};
+use latens_model::Matrix;
 
 impl Lds {
-    /// The filtered states x_t = H x_{t−1} + B u_t of a sequence of words, row-major, starting from x_0 = `start` or 0.
+    /// The filtered states x_t = H x_{t−1} + B u_t of a sequence of words, one row per word, starting from x_0 = `start`
+    /// or 0.
     ///
     /// A word that was never seen carries no information: the state advances by A.
-    pub fn filter(&self, words: &[WordId], start: Option<&[f32]>) -> Vec<f32> {
+    pub fn filter(&self, words: &[WordId], start: Option<&[f32]>) -> Matrix<f32> {
         let StepMatrices { known_word, unseen_word, .. } = &self.step_matrices;
         let is_known = |word: &WordId| self.counts[word.index()] > 0;
         let step = |word: &WordId| if is_known(word) { known_word } else { unseen_word };
         let steps = words.iter().map(|word| (&step(word)[..], self.inputs.row(word.index())));
-        match start {
+        let states = match start {
             Some(start) => filter(steps, start),
             None => filter(steps, &vec![0.0; self.dim()]),
-        }
+        };
+        Matrix::from_vec(words.len(), self.dim(), states)
     }
 
-    /// Overwrites filtered states, row-major, by the smoothed states xT_t = J xT_{t+1} + P x_t.
-    pub fn smooth(&self, states: &mut [f32]) {
+    /// Overwrites filtered states by the smoothed states xT_t = J xT_{t+1} + P x_t.
+    pub fn smooth(&self, states: &mut Matrix<f32>) {
         let StepMatrices { from_next, from_filtered, .. } = &self.step_matrices;
-        smooth(from_next, from_filtered, self.dim(), states);
+        smooth(from_next, from_filtered, self.dim(), states.as_mut_slice());
     }
 }
 

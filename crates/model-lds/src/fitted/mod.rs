@@ -5,3 +5,4 @@ pub(crate) mod encoder;
 pub(crate) mod prediction;
 pub(crate) mod singular_pairs;
 pub(crate) mod rnn_weights;
+pub(crate) mod roles;

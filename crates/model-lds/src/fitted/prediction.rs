@@ -38,7 +38,7 @@ impl Lds {
     fn next_word_ratios(&self, words: &[WordId]) -> Vec<f64> {
         let states = self.filter(words, None);
         let dim = self.dim();
-        let last = states.len().checked_sub(dim).map(|at| &states[at..]);
+        let last = states.rows().last();
         let x = Mat::from_fn(dim, 1, |i, _| last.map_or(0.0, |x| f64::from(x[i])));
         let p = product([self.dynamics.a.as_ref(), x.as_ref()]);
         let ratio = |word: usize| {

@@ -18,6 +18,11 @@ pub struct SingularPair {
 }
 
 impl Lds {
+    /// The singular values of the transition matrix A, in descending order.
+    pub fn singular_values(&self) -> Result<Vec<f64>, NumericError> {
+        Ok(singular(&self.dynamics.a, "A")?.values)
+    }
+
     /// The first `n_pairs` pairs of singular vectors of A by descending singular value, each with `n_words` words per
     /// side among those with at least `min_count` occurrences.
     ///

@@ -1,5 +1,6 @@
 //! Learning from counts: an initial model by subspace identification, then EM.
 
+pub(crate) mod pseudo_counts;
 pub(crate) mod moments;
 pub(crate) mod subspace;
 pub(crate) mod e_step;
@@ -9,3 +10,4 @@ pub(crate) mod memory_budget;
 pub(crate) mod state;
 pub(crate) mod checkpoint;
 pub(crate) mod trainer;
+pub(crate) mod facts;
