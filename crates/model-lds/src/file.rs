@@ -3,7 +3,7 @@ use crate::linalg::panel::Panel;
 use crate::model::{Lds, LdsParts};
 use crate::params::LdsParams;
 use crate::system::canonical::Canonical;
-use faer::Mat;
+use latens_math::linalg::Mat;
 use latens_model::{FileError, ModelFile, ModelWriter};
 use std::path::Path;
 

@@ -5,8 +5,8 @@ use crate::linalg::sums::gram;
 use crate::params::LdsParams;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, SteadyState};
-use faer::Mat;
 use latens_corpus::{Lexicon, WordId};
+use latens_math::linalg::Mat;
 use latens_model::{Matrix, Valid};
 use serde_json::{Map, Value};
 

@@ -3,9 +3,9 @@
 use crate::learn::likelihood::{Run, TextGain};
 use crate::linalg::dense::product;
 use crate::model::Lds;
-use faer::Mat;
 use latens_corpus::{Sentences, WordId};
 use latens_math::Real;
+use latens_math::linalg::Mat;
 
 /// Lower bound of the factor by which the history changes the probability of a word.
 const MIN_RATIO: f64 = 0.02;

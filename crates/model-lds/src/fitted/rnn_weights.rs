@@ -6,7 +6,7 @@
 use crate::linalg::dense::{identity, product, to_row_major};
 use crate::linalg::panel::{Panel, times};
 use crate::model::Lds;
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// The state of the filter that the hidden vector of the network stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

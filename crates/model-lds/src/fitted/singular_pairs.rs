@@ -3,8 +3,8 @@
 use crate::linalg::dense::singular;
 use crate::linalg::error::NumericError;
 use crate::model::Lds;
-use faer::Mat;
 use latens_corpus::WordId;
+use latens_math::linalg::Mat;
 
 /// A direction of the state, and the direction that the transition maps it to.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use crate::learn::state::{Measured, Task, TrainingState};
 use crate::linalg::dense::{square_from_row_major, to_row_major};
 use crate::linalg::panel::Panel;
 use crate::system::canonical::Canonical;
-use faer::Mat;
+use latens_math::linalg::Mat;
 use latens_model::{Checkpoint, CheckpointError, SharedRows};
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use crate::linalg::panel::Panel;
 use crate::linalg::quantization::Quantize;
 use crate::linalg::solvers::Sylvester;
 use crate::system::steady_state::{Dynamics, SteadyState};
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// The expectations that the M step needs, and the measures that they give on the way.
 #[derive(Clone, Debug)]

@@ -7,11 +7,10 @@
 use crate::linalg::dense::{identity, product};
 use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
 use crate::system::steady_state::{Dynamics, SteadyState};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
 use latens_corpus::{Sentences, WordId};
 use latens_counts::Boundary;
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, MatRef, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -165,7 +164,7 @@ fn side_by_side<T: Real, const N: usize>(parts: [MatRef<'_, f64>; N]) -> RightFa
 fn multiply<T: Real>(left: &[T], right: &RightFactor<T>, dim: usize, out: &mut [T]) {
     let (n, right) = (left.len() / dim, right.view());
     let out = view_mut(out, n, right.ncols(), right.ncols());
-    matmul(out, Accum::Replace, view(left, n, dim, dim), right, T::one(), Par::Seq);
+    matmul(out, Accum::Replace, view(left, n, dim, dim), right);
 }
 
 fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {

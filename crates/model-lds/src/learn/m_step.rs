@@ -5,9 +5,8 @@ use crate::linalg::dense::{cholesky, inverse_lower, product};
 use crate::linalg::error::NumericError;
 use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
 use crate::system::canonical::{Canonical, ClipMargins};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, matmul};
 use rayon::prelude::*;
 
 /// A = L⁻¹ E[x_{t+1} x_tᵀ] L⁻ᵀ and C = E[w xᵀ] L⁻ᵀ with E[x xᵀ] = L Lᵀ.
@@ -32,8 +31,8 @@ fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f
         let (copy, n_rows) = (block.to_vec(), block.len() / stride);
         let mut out = view_mut(block, n_rows, n, stride);
         let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
-        matmul(out.as_mut(), Accum::Replace, x, of_x.view(), T::one(), Par::Seq);
-        matmul(out, Accum::Add, c, of_c.view(), T::one(), Par::Seq);
+        matmul(out.as_mut(), Accum::Replace, x, of_x.view());
+        matmul(out, Accum::Add, c, of_c.view());
     });
     x
 }

@@ -18,8 +18,8 @@ use crate::linalg::quantization::Quantize;
 use crate::linalg::solvers::lyapunov;
 use crate::linalg::sums::gram;
 use crate::system::canonical::{Canonical, ClipMargins, regauge};
-use faer::Mat;
 use latens_math::Rng;
+use latens_math::linalg::{Mat, Scale};
 
 /// Settings of the randomized decomposition.
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +208,7 @@ impl<T: Quantize> Decomposition<T> {
         let mut c = self.observation(&a)?;
         let radius = spectral_radius(&a, "A")?;
         if radius > MAX_RADIUS {
-            a = faer::Scale(MAX_RADIUS / radius) * &a;
+            a = Scale(MAX_RADIUS / radius) * &a;
         }
         let (covariance, least_state) = self.state_covariance(&a, &c)?;
         let (noise, least_noise) = noise(&a, &covariance)?;

@@ -2,9 +2,8 @@
 
 use crate::linalg::panel::{RightFactor, view, view_mut};
 use crate::linalg::quantization::Quantize;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Strip;
+use latens_math::linalg::{Accum, Mat, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -113,7 +112,7 @@ impl<T: Quantize> CompactPanel<T> {
             block.as_ref().read(from);
             let from = view(from, block.n_rows, n, n);
             let out = view_mut(to, block.n_rows, n, n);
-            matmul(out, Accum::Replace, from, right.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Replace, from, right.view());
             block.write(to, n);
         });
     }

@@ -4,8 +4,7 @@ use crate::linalg::compact_panel::{BLOCK_ROWS, Block, CompactPanel};
 use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
 use crate::linalg::quantization::Quantize;
 use crate::linalg::sums::{Accumulator, N_PARTS, total};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use latens_math::linalg::{Accum, Mat, MatRef, matmul};
 use rayon::prelude::*;
 
 /// Σ Xᵀ X over several panels.
@@ -89,7 +88,7 @@ pub(crate) fn times<T: Quantize>(left: &[CompactPanel<T>], right: &[Mat<f64>]) -
             left.block(first / BLOCK_ROWS).read(&mut scratch);
             let accum = if i == 0 { Accum::Replace } else { Accum::Add };
             let left = view(&scratch, n_rows, n, n);
-            matmul(out.as_mut(), accum, left, right.view(), T::one(), Par::Seq);
+            matmul(out.as_mut(), accum, left, right.view());
         }
     });
     out

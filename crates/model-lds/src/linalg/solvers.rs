@@ -5,7 +5,7 @@
 use crate::linalg::dense::{add_product, frobenius, identity, is_finite, product, symmetric};
 use crate::linalg::error::NumericError;
 use crate::linalg::lu::{Lu, solve};
-use faer::Mat;
+use latens_math::linalg::Mat;
 use std::sync::Arc;
 
 const MAX_STEPS: usize = 60;

@@ -2,9 +2,8 @@
 //!
 //! Blocks are summed in double precision, in an order that does not depend on the number of threads.
 
-use faer::linalg::matmul::{matmul, triangular};
-use faer::{Accum, Mat, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, MatRef, matmul, matmul_lower};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -104,27 +103,13 @@ impl<T: Real> Accumulator<T> {
     pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
         let accum = self.make_room(left.nrows());
         let out = self.block.as_mut().subcols_mut(0, right.ncols());
-        matmul(out, accum, left.transpose(), right, T::one(), Par::Seq);
+        matmul(out, accum, left.transpose(), right);
     }
 
     /// Adds Xᵀ · X, the lower triangle only.
     pub(crate) fn add_square(&mut self, x: MatRef<'_, T>) {
-        use triangular::BlockStructure::{Rectangular, TriangularLower};
         let accum = self.make_room(x.nrows());
-        let out = self.block.as_mut();
-        let left = x.transpose();
-        let one = T::one();
-        triangular::matmul(
-            out,
-            TriangularLower,
-            accum,
-            left,
-            Rectangular,
-            x,
-            Rectangular,
-            one,
-            Par::Seq,
-        );
+        matmul_lower(self.block.as_mut(), accum, x.transpose(), x);
     }
 
     /// Moves a full block to double precision, and tells whether the next rows replace the block or are added to it.

@@ -9,8 +9,8 @@ use crate::linalg::error::NumericError;
 use crate::linalg::panel::{Panel, times, view};
 use crate::linalg::sums::{cross, gram};
 use crate::system::steady_state::Dynamics;
-use faer::Mat;
 use latens_math::Real;
+use latens_math::linalg::{Mat, Scale};
 use rayon::prelude::*;
 
 /// Distances from 1 at which the squared singular values of A and of C are clipped.
@@ -130,7 +130,7 @@ fn clip(
 ) -> Result<(Option<Mat<f64>>, usize), NumericError> {
     let limit = 1.0 - margin;
     // A Cholesky factorization tells whether anything must be clipped, and is much cheaper than eigenvalues.
-    let room = faer::Scale(limit) * identity(gram.nrows()) - gram;
+    let room = Scale(limit) * identity(gram.nrows()) - gram;
     if cholesky(&symmetric(&room), name).is_ok() {
         return Ok((None, 0));
     }

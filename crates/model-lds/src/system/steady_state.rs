@@ -6,7 +6,7 @@ use crate::linalg::dense::{cholesky, identity, log_det, product, solve_lower, sy
 use crate::linalg::error::NumericError;
 use crate::linalg::lu::inverse;
 use crate::linalg::solvers::{Sylvester, riccati, smoother_gain};
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// A model without its word vectors: the transition A, the noise covariance Q of the state, E in the noise covariance
 /// D = I − v vᵀ − C E Cᵀ of words, and G = Cᵀ C.

@@ -8,8 +8,8 @@ use crate::linalg::compact_panel::CompactPanel;
 use crate::linalg::dense::{eigen, frobenius, identity, product, symmetric, to_row_major};
 use crate::linalg::panel::Panel;
 use crate::linalg::quantization::Quantize;
-use faer::Mat;
 use latens_math::Rng;
+use latens_math::linalg::{Mat, Scale};
 
 /// Whitened words, one row per token.
 fn whitened(text: &[usize], mu: &[f64]) -> Mat<f64> {
@@ -26,7 +26,7 @@ fn covariances_agree_with_those_of_centered_words() {
     let n_tokens = 400.0 + 0.7 * 20.0;
     for lag in 1..=5 {
         let (later, earlier) = (words.subrows(lag, 400 - lag), words.subrows(0, 400 - lag));
-        let expected = faer::Scale(1.0 / n_tokens) * product([later.transpose(), earlier]);
+        let expected = Scale(1.0 / n_tokens) * product([later.transpose(), earlier]);
         assert_near(&dense_covariance(&moments, lag), &expected, 1e-12, "later");
         let eye = Panel::from_rows(20, 20, &to_row_major::<f64>(&identity(20)));
         let transposed = to_mat(&moments.product(lag, Side::Earlier, &eye));

@@ -15,8 +15,8 @@ use crate::linalg::panel::Panel;
 use crate::linalg::solvers::lyapunov;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, MeasurementUpdate, SteadyState};
-use faer::Mat;
 use latens_corpus::WordId;
+use latens_math::linalg::{Mat, Scale};
 
 /// The time-varying filter of a sequence that starts with the stationary covariance: the gain, the last state and the
 /// first gain matrix.
@@ -156,7 +156,7 @@ fn expectations_from_counts_agree_with_averages_over_the_text() {
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
     let smoothed = Panel::from_rows(n, 5, &smoothed);
     let moment = crate::linalg::sums::cross(smoothed.view(), smoothed.view());
-    let moment = faer::Scale(1.0 / n as f64) * &moment;
+    let moment = Scale(1.0 / n as f64) * &moment;
     let bounds =
         [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];
     for (horizon, gain_bound, moment_bound) in bounds {

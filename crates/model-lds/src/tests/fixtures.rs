@@ -13,9 +13,9 @@ use crate::linalg::panel::Panel;
 use crate::linalg::sums::cross;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, SteadyState};
-use faer::Mat;
 use latens_corpus::WordId;
 use latens_math::Real;
+use latens_math::linalg::Mat;
 
 pub(super) const SKETCH: Sketch = Sketch { n_oversamples: 20, n_power_iterations: 3, seed: 1 };
 

@@ -10,7 +10,7 @@ use crate::linalg::dense::{eigenvalues, identity, product, singular};
 use crate::linalg::sums::cross;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, SteadyState};
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 
 fn assert_close(found: &Mat<f64>, expected: &[f64], tolerance: f64, what: &str) {
     let (n, m) = (found.nrows(), found.ncols());
@@ -198,7 +198,7 @@ fn the_gauge_of_the_paper_gives_a_lower_initial_gain() {
     let largest = eigenvalues(&product([g.as_ref(), pi.as_ref()]), "G Pi").unwrap();
     let largest = largest.into_iter().map(|(re, _)| re).fold(0.0, f64::max);
     assert!((largest - 3.845561775615).abs() < 1e-9);
-    let model = Dynamics { a, q: identity(2), e: faer::Scale(0.98 / largest) * &pi, g };
+    let model = Dynamics { a, q: identity(2), e: Scale(0.98 / largest) * &pi, g };
     let steady = SteadyState::of(&model).unwrap();
     let gain = expectations(&moments, &model, &steady, &c, 3, WordTerms::Skip).unwrap().gain;
     assert!((gain - 0.492866026184).abs() < 1e-9, "{gain}");

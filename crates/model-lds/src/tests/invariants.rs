@@ -19,7 +19,7 @@ use crate::linalg::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::linalg::sums::cross;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, SteadyState, precision};
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 use latens_math::{Csr, Rng};
 
 #[test]
@@ -275,7 +275,7 @@ fn gaussian(n_tokens: usize) -> (Dense, Mat<f64>) {
     let covariance = |lag: usize| {
         let view = tokens.view();
         let sum = cross(view.subrows(lag, n_tokens - lag), view.subrows(0, n_tokens - lag));
-        faer::Scale(1.0 / n_tokens as f64) * &sum
+        Scale(1.0 / n_tokens as f64) * &sum
     };
     let whitening = eigen(&symmetric(&covariance(0)), "Psi_0").unwrap().map(|x| 1.0 / x.sqrt());
     let whiten = |x: &Mat<f64>| product([whitening.as_ref(), x.as_ref(), whitening.as_ref()]);

@@ -9,7 +9,7 @@ use crate::linalg::lu::inverse;
 use crate::linalg::panel::Panel;
 use crate::linalg::solvers::{lyapunov, smoother_gain};
 use crate::system::steady_state::{Dynamics, MeasurementUpdate, SteadyState};
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 
 /// Posterior means and covariances of all states given all words.
 struct Smoothed {
@@ -141,8 +141,7 @@ fn expectations_from_counts_converge_to_those_of_the_time_varying_smoother() {
     for (pair, covariance) in exact.means.windows(2).zip(&exact.with_before) {
         next += product([pair[1].as_ref(), pair[0].transpose()]) + covariance;
     }
-    let (state, next) =
-        (faer::Scale(1.0 / n as f64) * &state, faer::Scale(1.0 / (n - 1) as f64) * &next);
+    let (state, next) = (Scale(1.0 / n as f64) * &state, Scale(1.0 / (n - 1) as f64) * &next);
     // The bounds are the errors of an independent dense implementation, with some room for the ends of the text.
     let bounds =
         [(1, 1e-3, 4e-3), (2, 5e-4, 1.2e-3), (3, 2e-4, 4e-4), (5, 2e-5, 6e-5), (8, 1e-5, 6e-5)];

@@ -4,7 +4,7 @@ use crate::linalg::compact_panel::CompactPanel;
 use crate::linalg::panel::{Panel, times};
 use crate::linalg::quantization::Quantize;
 use crate::linalg::sums::cross;
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// The covariances Ψ_k = 1/T' Σ_t w_{t+k} w_tᵀ of whitened words, k = 1, 2, …, through their products with tall
 /// matrices.

@@ -9,9 +9,8 @@ use crate::linalg::compact_panel::CompactPanel;
 use crate::linalg::panel::{RightFactor, par_parts, view, view_mut};
 use crate::linalg::quantization::Quantize;
 use crate::linalg::sums::cross;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Strip;
+use latens_math::linalg::{Accum, Mat, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -91,7 +90,7 @@ impl<'a, T: Quantize> Product<'a, T> {
         par_parts(out, stride, moments.parts()).for_each(|(rows, out)| {
             let own = margins.view().subrows(rows.start, rows.len());
             let out = view_mut(out, rows.len(), stride, stride);
-            matmul(out, Accum::Add, own, centering.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Add, own, centering.view());
         });
     }
 

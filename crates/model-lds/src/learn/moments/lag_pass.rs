@@ -6,8 +6,7 @@ use crate::learn::moments::text_moments::{Center, Moments};
 use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
 use crate::linalg::quantization::Quantize;
 use crate::linalg::sums::{Accumulator, total};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use latens_math::linalg::{Accum, Mat, matmul};
 use latens_math::{Csr, Real, Strip};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -137,7 +136,7 @@ impl<T: Quantize> StripPass<'_, T> {
             if let Some(weights) = &self.weights {
                 let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];
                 let out = view_mut(out, n_rows, n, stride);
-                matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
+                matmul(out, Accum::Add, block, weights.view());
             }
         }
     }
