@@ -1,10 +1,10 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::brown::{Algorithm, Brown, BrownParams};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// Brown clusters: a hierarchy of word classes

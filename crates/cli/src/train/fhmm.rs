@@ -1,11 +1,11 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::fhmm::{self, Fhmm, FhmmParams, frequent_sentences};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// A factorial hidden Markov model: several hidden states behind every word

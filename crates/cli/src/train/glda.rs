@@ -1,11 +1,11 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::lda::{Covariance, Glda, GldaData, GldaParams, Preset, Sampler, Start};
-use latens::model::{Params, Progress};
+use latens::lda::{Covariance, Glda, GldaInputs, GldaParams, Preset, Sampler, Start};
+use latens::model::{Device, Params};
 use serde_json::{Map, json};
 use std::path::PathBuf;
 

@@ -1,14 +1,13 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::{check_input, is_stdin};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
-use latens::hmm::{self, Hmm, HmmParams, TaggedText, text_to_cluster};
-use latens::model::{Device, Params, Progress, WordClusters};
+use latens::hmm::{self, Hmm, HmmInputs, HmmParams, TaggedText};
+use latens::model::{Device, Model, Params, WordClusters};
 use serde_json::{Map, json};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

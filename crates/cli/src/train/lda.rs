@@ -1,10 +1,10 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::lda::{Lda, LdaParams, LdaSampler};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// Topics that are distributions over words (latent Dirichlet allocation)

@@ -1,4 +1,4 @@
-use super::{Training, TrainingArgs};
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::commands::count::{BoundaryArg, merge_files};
 use crate::errors::hinted;
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use latens::corpus::{Lexicon, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts};
-use latens::lds::{self, Lds, LdsParams};
-use latens::model::{Params, Progress};
+use latens::lds::{Lds, LdsInputs, LdsParams};
+use latens::model::{Device, Params};
 use latens::store::is_container;
 use serde_json::Map;
 

@@ -1,12 +1,12 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_input;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::lds::HiddenState;
-use latens::model::{Device, Fit, Params, Progress, check_range};
+use latens::lds::{HiddenState, Lds};
+use latens::model::{Device, Model, Params, check_range};
 use latens::neural::{self, FirstWeights, NeuralInputs, NeuralParams};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};

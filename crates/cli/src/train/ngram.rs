@@ -1,9 +1,9 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
 

@@ -1,10 +1,10 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use latens::word2vec::{Algorithm, Word2vec, Word2vecParams};
 use serde_json::{Map, json};
 
