@@ -130,41 +130,22 @@ pub(crate) fn run(args: &FhmmArgs, common: &Common, output: &Output) -> Result<(
 }
 
 impl FhmmArgs {
-    fn params(&self, seed: u64) -> Fhmm::params()
-    .FhmmParams {
-            n_layers: self.n_layers,
-            n_states: self.n_states,
-            inference: self.inference.into(),
-            m_step: self.m_step.into(),
-            lbfgs_iterations: self.lbfgs_iterations,
-            epochs: self.epochs,
-            batch_sentences: self.batch_sentences,
-            step_power: self.step_power,
-            sweeps: self.sweeps,
-            pseudo_tokens: self.pseudo_tokens,
-            prior: self.prior,
-            base_measure: self.base_measure.into(),
-            min_count: self.rare_count,
-            unknown: self.unknown.into(),
-            restarts: self.restarts,
-            seed,
-        }
-    }(FhmmParams {
-            n_layers: self.n_layers,
-            n_states: self.n_states,
-            inference: self.inference.into(),
-            m_step: self.m_step.into(),
-            lbfgs_iterations: self.lbfgs_iterations,
-            epochs: self.epochs,
-            batch_sentences: self.batch_sentences,
-            step_power: self.step_power,
-            sweeps: self.sweeps,
-            pseudo_tokens: self.pseudo_tokens,
-            prior: self.prior,
-            base_measure: self.base_measure.into(),
-            min_count: self.rare_count,
-            unknown: self.unknown.into(),
-            restarts: self.restarts,
-            seed,
-        }
-    })
+    fn params(&self, seed: u64) -> FhmmParams {
+        Fhmm::params()
+            .n_layers(self.n_layers)
+            .n_states(self.n_states)
+            .inference(self.inference.into())
+            .m_step(self.m_step.into())
+            .lbfgs_iterations(self.lbfgs_iterations)
+            .epochs(self.epochs)
+            .batch_sentences(self.batch_sentences)
+            .step_power(self.step_power)
+            .sweeps(self.sweeps)
+            .pseudo_tokens(self.pseudo_tokens)
+            .prior(self.prior)
+            .base_measure(self.base_measure.into())
+            .min_count(self.rare_count)
+            .unknown(self.unknown.into())
+            .restarts(self.restarts)
+            .seed(seed)
+    }

@@ -141,11 +141,11 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
 }
 
 impl GldaArgs {
-    fn params(&self, seed: u64) -> Glda::params()
-    .GldaParams {
-            n_topics: self.n_topics,
-            n_iterations: self.n_iterations,
-            sampler: match self.sampler {
+    fn params(&self, seed: u64) -> GldaParams {
+        Glda::params()
+            .n_topics(self.n_topics)
+            .n_iterations(self.n_iterations)
+            .sampler(match self.sampler {
                 SamplerArg::Auto => Sampler::Auto,
                 SamplerArg::Exact => Sampler::Exact,
                 SamplerArg::Mh => Sampler::Mh,
@@ -153,61 +153,26 @@ impl GldaArgs {
                 SamplerArg::Alias => Sampler::Alias,
                 SamplerArg::Cholesky => Sampler::Cholesky,
                 SamplerArg::Naive => Sampler::Naive,
-            },
-            covariance: match self.covariance {
+            })
+            .covariance(match self.covariance {
                 CovarianceArg::Full => Covariance::Full,
                 CovarianceArg::Diagonal => Covariance::Diagonal,
                 CovarianceArg::Spherical => Covariance::Spherical,
-            },
-            start: match self.start {
+            })
+            .start(match self.start {
                 StartArg::Kmeans => Start::Kmeans,
                 StartArg::Random => Start::Random,
-            },
-            prior: match self.prior {
+            })
+            .prior(match self.prior {
                 PriorArg::Relative => Preset::Relative,
                 PriorArg::Das2015 => Preset::Das2015,
-            },
-            alpha: self.alpha,
-            optimize_alpha: self.optimize_alpha,
-            kappa: self.kappa,
-            nu: self.nu,
-            psi_scale: self.psi_scale,
-            likelihood_weight: self.likelihood_weight,
-            n_shards: self.n_shards,
-            seed,
-        }
-    }(GldaParams {
-            n_topics: self.n_topics,
-            n_iterations: self.n_iterations,
-            sampler: match self.sampler {
-                SamplerArg::Auto => Sampler::Auto,
-                SamplerArg::Exact => Sampler::Exact,
-                SamplerArg::Mh => Sampler::Mh,
-                SamplerArg::Parallel => Sampler::Parallel,
-                SamplerArg::Alias => Sampler::Alias,
-                SamplerArg::Cholesky => Sampler::Cholesky,
-                SamplerArg::Naive => Sampler::Naive,
-            },
-            covariance: match self.covariance {
-                CovarianceArg::Full => Covariance::Full,
-                CovarianceArg::Diagonal => Covariance::Diagonal,
-                CovarianceArg::Spherical => Covariance::Spherical,
-            },
-            start: match self.start {
-                StartArg::Kmeans => Start::Kmeans,
-                StartArg::Random => Start::Random,
-            },
-            prior: match self.prior {
-                PriorArg::Relative => Preset::Relative,
-                PriorArg::Das2015 => Preset::Das2015,
-            },
-            alpha: self.alpha,
-            optimize_alpha: self.optimize_alpha,
-            kappa: self.kappa,
-            nu: self.nu,
-            psi_scale: self.psi_scale,
-            likelihood_weight: self.likelihood_weight,
-            n_shards: self.n_shards,
-            seed,
-        }
-    })
+            })
+            .alpha(self.alpha)
+            .optimize_alpha(self.optimize_alpha)
+            .kappa(self.kappa)
+            .nu(self.nu)
+            .psi_scale(self.psi_scale)
+            .likelihood_weight(self.likelihood_weight)
+            .n_shards(self.n_shards)
+            .seed(seed)
+    }

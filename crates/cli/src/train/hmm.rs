@@ -206,54 +206,30 @@ impl HmmArgs {
         Ok(Some(tags))
     }
 
-    fn params(&self, seed: u64) -> Hmm::params()
-    .HmmParams {
-            n_states: self.n_states,
-            n_clusters: self.n_clusters,
-            constraint: self.constraint.into(),
-            parameterization: self.parameterization.into(),
-            learning: self.learning.into(),
-            dim: self.dim,
-            init_deviation: self.init_deviation,
-            tying: self.tying.into(),
-            word_vectors: self.word_vectors.into(),
-            memory: self.memory.into(),
-            run_tokens: self.run_tokens,
-            state_dropout: self.state_dropout,
-            dropout: self.dropout,
-            epochs: self.epochs,
-            batch_tokens: self.batch_tokens,
-            learning_rate: self.learning_rate,
-            schedule: self.schedule.into(),
-            weight_decay: self.weight_decay,
-            clip: self.clip,
-            prior: self.prior,
-            seed,
-        }
-    }(HmmParams {
-            n_states: self.n_states,
-            n_clusters: self.n_clusters,
-            constraint: self.constraint.into(),
-            parameterization: self.parameterization.into(),
-            learning: self.learning.into(),
-            dim: self.dim,
-            init_deviation: self.init_deviation,
-            tying: self.tying.into(),
-            word_vectors: self.word_vectors.into(),
-            memory: self.memory.into(),
-            run_tokens: self.run_tokens,
-            state_dropout: self.state_dropout,
-            dropout: self.dropout,
-            epochs: self.epochs,
-            batch_tokens: self.batch_tokens,
-            learning_rate: self.learning_rate,
-            schedule: self.schedule.into(),
-            weight_decay: self.weight_decay,
-            clip: self.clip,
-            prior: self.prior,
-            seed,
-        }
-    })
+    fn params(&self, seed: u64) -> HmmParams {
+        Hmm::params()
+            .n_states(self.n_states)
+            .n_clusters(self.n_clusters)
+            .constraint(self.constraint.into())
+            .parameterization(self.parameterization.into())
+            .learning(self.learning.into())
+            .dim(self.dim)
+            .init_deviation(self.init_deviation)
+            .tying(self.tying.into())
+            .word_vectors(self.word_vectors.into())
+            .memory(self.memory.into())
+            .run_tokens(self.run_tokens)
+            .state_dropout(self.state_dropout)
+            .dropout(self.dropout)
+            .epochs(self.epochs)
+            .batch_tokens(self.batch_tokens)
+            .learning_rate(self.learning_rate)
+            .schedule(self.schedule.into())
+            .weight_decay(self.weight_decay)
+            .clip(self.clip)
+            .prior(self.prior)
+            .seed(seed)
+    }
 
 /// The clusters of the words of a text, from a list of other words perhaps.
 fn read_clusters(path: &Path, corpus: &Corpus) -> Result<WordClusters> {

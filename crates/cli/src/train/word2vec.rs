@@ -66,33 +66,18 @@ pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Resu
 }
 
 impl Word2vecArgs {
-    fn params(&self, seed: u64) -> Word2vec::params()
-    .Word2vecParams {
-            algorithm: match self.algorithm {
+    fn params(&self, seed: u64) -> Word2vecParams {
+        Word2vec::params()
+            .algorithm(match self.algorithm {
                 AlgorithmArg::Cbow => Algorithm::Cbow,
                 AlgorithmArg::SkipGram => Algorithm::SkipGram,
-            },
-            dim: self.dim,
-            window: self.window,
-            n_negatives: self.n_negatives,
-            noise_power: self.noise_power,
-            subsample: self.subsample,
-            epochs: self.epochs,
-            learning_rate: self.learning_rate,
-            seed,
-        }
-    }(Word2vecParams {
-            algorithm: match self.algorithm {
-                AlgorithmArg::Cbow => Algorithm::Cbow,
-                AlgorithmArg::SkipGram => Algorithm::SkipGram,
-            },
-            dim: self.dim,
-            window: self.window,
-            n_negatives: self.n_negatives,
-            noise_power: self.noise_power,
-            subsample: self.subsample,
-            epochs: self.epochs,
-            learning_rate: self.learning_rate,
-            seed,
-        }
-    })
+            })
+            .dim(self.dim)
+            .window(self.window)
+            .n_negatives(self.n_negatives)
+            .noise_power(self.noise_power)
+            .subsample(self.subsample)
+            .epochs(self.epochs)
+            .learning_rate(self.learning_rate)
+            .seed(seed)
+    }
