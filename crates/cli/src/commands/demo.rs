@@ -346,9 +346,7 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 2)?;
     let test = corpus.lexicon.read(&inputs(folder, Split::Test))?;
-    let fit = |order| -> Result<Ngram> {
-        Ok(Ngram::params().order(order).fit(&corpus)?)
-    };
+    let fit = |order| -> Result<Ngram> { Ok(Ngram::params().order(order).fit(&corpus)?) };
     let (single, model) = (fit(1)?, fit(3)?);
     model.save(folder.join(NGRAM_FILE))?;
     let [single_ppl, ppl] = [&single, &model].map(|model| perplexity(model, &test).perplexity());

@@ -81,7 +81,12 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
 }
 
 /// The word as the model reads it, or else in small letters.
-fn find(word: &str, args: &NearestArgs, model: &dyn Model, vectors: &WordVectors) -> Result<WordId> {
+fn find(
+    word: &str,
+    args: &NearestArgs,
+    model: &dyn Model,
+    vectors: &WordVectors,
+) -> Result<WordId> {
     let lexicon = model.lexicon();
     let find = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
     let found = find(&lexicon.preprocessing.normalize(word)).or_else(|| find(&word.to_lowercase()));

@@ -149,3 +149,4 @@ impl FhmmArgs {
             .restarts(self.restarts)
             .seed(seed)
     }
+}

@@ -176,3 +176,4 @@ impl GldaArgs {
             .n_shards(self.n_shards)
             .seed(seed)
     }
+}

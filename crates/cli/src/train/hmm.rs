@@ -230,6 +230,7 @@ impl HmmArgs {
             .prior(self.prior)
             .seed(seed)
     }
+}
 
 /// The clusters of the words of a text, from a list of other words perhaps.
 fn read_clusters(path: &Path, corpus: &Corpus) -> Result<WordClusters> {

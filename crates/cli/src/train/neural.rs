@@ -229,7 +229,8 @@ fn train(
 ) -> Result<()> {
     params.check()?;
     let source = init.as_ref().map(open_init).transpose()?;
-    let init = init.as_ref().zip(source.as_ref()).map(|(init, source)| first_weights(init, &**source));
+    let init =
+        init.as_ref().zip(source.as_ref()).map(|(init, source)| first_weights(init, &**source));
     let init = init.transpose()?;
     let mut training = args.begin(output)?;
     let mut inputs = NeuralInputs::default();

@@ -81,3 +81,4 @@ impl Word2vecArgs {
             .learning_rate(self.learning_rate)
             .seed(seed)
     }
+}

@@ -92,7 +92,8 @@ fn infer(
     let params = InferenceParams { n_sweeps: args.n_sweeps, seed }.validate()?;
     if let Some(lda) = model.downcast_ref::<Lda>() {
         if args.topics != MovingArg::Fixed || args.vectors.is_some() {
-            let message = "`--vectors` and `--topics` need a Gaussian LDA model; this is a multinomial one";
+            let message =
+                "`--vectors` and `--topics` need a Gaussian LDA model; this is a multinomial one";
             return Err(hinted(message, "leave them out"));
         }
         return Ok(lda.infer_documents(documents, &params));

@@ -4,8 +4,8 @@ mod eval;
 mod infer;
 mod map;
 
-use crate::commands::roles::topic_model;
 use crate::args::Common;
+use crate::commands::roles::topic_model;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
