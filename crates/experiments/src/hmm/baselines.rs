@@ -6,8 +6,8 @@ use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::model::{Device, LanguageModel, Params, unwatched};
-use latens::neural::{Neural, NeuralParams, Training, usable_device};
+use latens::model::{Device, Fit, LanguageModel, Params, unwatched};
+use latens::neural::{Neural, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
 use std::path::Path;
@@ -122,11 +122,8 @@ fn neural_rows(
     papers: [(f64, f64); 3],
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let models = [
-        ("FF 4-gram", NeuralParams::ff()),
-        ("RNN", NeuralParams::rnn()),
-        ("LSTM of 2 layers", NeuralParams::lstm()),
-    ];
+    let models =
+        [("FF 4-gram", Neural::ff()), ("RNN", Neural::rnn()), ("LSTM of 2 layers", Neural::lstm())];
     if quick {
         let n = text.train.sentences.len().min(3000);
         text.train.sentences = text.train.sentences.slice(0..n);
@@ -134,17 +131,11 @@ fn neural_rows(
     let mut rows = Vec::new();
     for ((name, mut params), paper) in models.into_iter().zip(papers) {
         if quick {
-            params = NeuralParams { dim: 50, epochs: 3, ..params };
+            params = params.dim(50).epochs(3);
         }
         let name = &format!("{name}, {}", params.dim);
         note(&format!("{}: {name}", text.name));
-        let training = Training {
-            corpus: &text.train,
-            valid: Some(&text.valid),
-            init: None,
-            device: usable_device(),
-        };
-        let model = Neural::fit(&params.validate()?, &training, &mut unwatched)?;
+        let model = params.valid(&text.valid).device(usable_device()).fit(&text.train)?;
         rows.push(Row {
             row: name.to_owned(),
             column: format!("{} weights, millions", text.name),
