@@ -14,7 +14,7 @@ pub enum EncoderError {
     NoFeatures {
         /// Name of the model.
         name: String,
-        /// What it is.
+        /// Description of the model.
         description: &'static str,
     },
     /// The model does not have the requested features.
@@ -22,7 +22,7 @@ pub enum EncoderError {
     UnknownFeatures {
         /// Name of the model.
         name: String,
-        /// What it is.
+        /// Description of the model.
         description: &'static str,
         /// The requested features.
         wanted: String,

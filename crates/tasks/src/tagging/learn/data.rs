@@ -1,4 +1,4 @@
-//! What a tagger learns from.
+//! Training data of a tagger.
 
 use crate::tagging::features::encoder::Encoder;
 use latens_corpus::{Preprocessing, TaggedSentences};
