@@ -17,9 +17,8 @@ use crate::shape::Shape;
 use crate::statistics::Statistics;
 use crate::table::{BLOCK_WORDS, Products, Table, add_parts, partition, shard_words};
 use crate::tensor::keep_layer;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 
 /// The expected counts of words and states of a whole text, with pseudo-tokens.
@@ -189,7 +188,7 @@ impl<'a, T: Real> Pass<'a, T> {
         };
         self.rest.resize(left.nrows() * n_group, T::zero());
         let rest = MatMut::from_row_major_slice_mut(&mut self.rest, left.nrows(), n_group);
-        matmul(rest, Accum::Replace, left, right, T::one(), Par::Seq);
+        matmul(rest, Accum::Replace, left, right);
     }
 
     /// Updates a layer of a block of words, the first of which is told.

@@ -4,8 +4,8 @@ use crate::engine::Expected;
 use crate::mean_field::MISSING;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 use rayon::prelude::*;
 

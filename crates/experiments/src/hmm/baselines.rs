@@ -7,7 +7,7 @@ use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
 use latens::model::{Device, Fit, LanguageModel, Params, unwatched};
-use latens::neural::{Neural, usable_device};
+use latens::neural::{NeuralParams, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
 use std::path::Path;
@@ -122,8 +122,11 @@ fn neural_rows(
     papers: [(f64, f64); 3],
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let models =
-        [("FF 4-gram", Neural::ff()), ("RNN", Neural::rnn()), ("LSTM of 2 layers", Neural::lstm())];
+    let models = [
+        ("FF 4-gram", NeuralParams::ff()),
+        ("RNN", NeuralParams::rnn()),
+        ("LSTM of 2 layers", NeuralParams::lstm()),
+    ];
     if quick {
         let n = text.train.sentences.len().min(3000);
         text.train.sentences = text.train.sentences.slice(0..n);

@@ -136,7 +136,7 @@ fn choose_scale(
     for scale in SCALES {
         initial.scale = scale;
         let params = Neural::rnn().dim(size.dim).epochs(0);
-        let model = builder(params, ptb, Some(initial)).fit(&ptb.train)?;
+        let model = training(params, ptb, Some(initial)).fit(&ptb.train)?;
         let valid = perplexity(&model, &ptb.valid).perplexity();
         note(&format!("scale {scale}: validation perplexity {valid:.1} before training"));
         if valid < best.0 {
@@ -147,12 +147,13 @@ fn choose_scale(
     Ok(())
 }
 
-fn builder<'a>(
+fn training<'a>(
     params: NeuralParams,
     ptb: &'a PennTreebank,
     init: Option<&'a FirstWeights<'a>>,
 ) -> FitBuilder<'a, NeuralParams> {
-    let inputs = init.map_or_else(NeuralInputs::default, |init| NeuralInputs::default().init(init));
+    let mut inputs = NeuralInputs::default();
+    inputs.init = init;
     params.with(inputs).valid(&ptb.valid).device(usable_device())
 }
 
@@ -197,8 +198,7 @@ fn learn(
         valid.extend(measured.map(|&(_, value)| value));
         ControlFlow::Continue(())
     };
-    let fitted = builder(params, ptb, init).watch(watch).fit(&ptb.train);
-    let model = match fitted {
+    let model = match training(params, ptb, init).watch(watch).fit(&ptb.train) {
         Err(error @ FitError::Diverged { .. }) => {
             note(&format!("{name}, learning rate {learning_rate}, seed {seed}: {error}"));
             return Ok(None);

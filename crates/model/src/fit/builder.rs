@@ -87,7 +87,7 @@ pub trait Fit: Params {
     fn builder<'a>(self) -> FitBuilder<'a, Self> {
         FitBuilder {
             params: self,
-            inputs: P::<'a, Self>::default(),
+            inputs: Self::Inputs::default(),
             valid: None,
             device: Device::default(),
             checkpoint: None,
@@ -96,9 +96,6 @@ pub trait Fit: Params {
     }
 }
 
-/// The further inputs of a model.
-type P<'a, F> = <F as Fit>::Inputs<'a>;
-
 /// A model that is about to be fitted: its parameters and everything else but the data.
 #[must_use = "nothing is fitted before `fit` is called"]
 pub struct FitBuilder<'a, F: Fit> {
@@ -106,8 +103,23 @@ pub struct FitBuilder<'a, F: Fit> {
     inputs: F::Inputs<'a>,
     valid: Option<&'a Sentences>,
     device: Device,
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<Source<'a>>,
     watch: Option<Box<Watch<'a>>>,
+}
+
+/// Where a checkpoint comes from.
+enum Source<'a> {
+    Opened(Box<Checkpoint>),
+    Given(&'a Checkpoint),
+}
+
+impl Source<'_> {
+    fn get(&self) -> &Checkpoint {
+        match self {
+            Source::Opened(checkpoint) => checkpoint,
+            Source::Given(checkpoint) => checkpoint,
+        }
+    }
 }
 
 /// How one fit runs: what a model's training code gets besides parameters and data.
@@ -137,13 +149,14 @@ impl<'a, F: Fit> FitBuilder<'a, F> {
     }
 
     /// Opens a checkpoint and continues from it. Parameters and data must be those of the interrupted fit.
-    pub fn resume(self, path: impl AsRef<Path>) -> Result<Self, FileError> {
-        Ok(self.checkpoint(Checkpoint::open(path.as_ref())?))
+    pub fn resume(mut self, path: impl AsRef<Path>) -> Result<Self, FileError> {
+        self.checkpoint = Some(Source::Opened(Box::new(Checkpoint::open(path)?)));
+        Ok(self)
     }
 
     /// Continues from an open checkpoint.
-    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
-        self.checkpoint = Some(checkpoint);
+    pub fn checkpoint(mut self, checkpoint: &'a Checkpoint) -> Self {
+        self.checkpoint = Some(Source::Given(checkpoint));
         self
     }
 
@@ -164,8 +177,12 @@ impl<'a, F: Fit> FitBuilder<'a, F> {
         let FitBuilder { params, inputs, valid, device, checkpoint, watch } = self;
         let params = params.validate().map_err(FitError::from)?;
         let mut watch = watch.unwrap_or_else(|| Box::new(unwatched));
-        let session =
-            Session { valid, device, checkpoint: checkpoint.as_ref(), watch: &mut *watch };
+        let session = Session {
+            valid,
+            device,
+            checkpoint: checkpoint.as_ref().map(Source::get),
+            watch: &mut *watch,
+        };
         F::fit_with(&params, data, inputs, session)
     }
 }

@@ -6,9 +6,9 @@
 
 use super::shard::Shard;
 use crate::tagging::weights::layout::Layout;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
 use latens_math::chain::{Chain, LogChain, log_smooth, smooth};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 
 /// Transition weights, shared by all sentences.
