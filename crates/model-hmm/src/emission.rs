@@ -9,7 +9,7 @@ use crate::listed_emission;
 use crate::support::{Lists, Support};
 use crate::tables::{Kept, Tables};
 use crate::transition::without_dust;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax_columns};
 use latens_nn::multiply;
 use rayon::prelude::*;

@@ -9,7 +9,7 @@ use crate::support::Support;
 use crate::tables::{Factors, Kept, Tables};
 use crate::transition;
 use crate::words::{WordScratch, Words};
-use faer::{Accum, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 
@@ -102,8 +102,7 @@ impl<T: Real> Neural<T> {
         self.emission.forward(weights, &self.state_scratch, part(3), par);
 
         tables.start.resize(kept.states.len(), T::zero());
-        let column =
-            faer::MatMut::from_row_major_slice_mut(&mut tables.start, kept.states.len(), 1);
+        let column = MatMut::from_row_major_slice_mut(&mut tables.start, kept.states.len(), 1);
         self.start_out.forward(weights, self.start.out.view(), column, par);
         softmax(&mut tables.start);
 

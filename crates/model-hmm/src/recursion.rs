@@ -2,7 +2,7 @@
 
 use crate::expectations::Engine;
 use crate::tables::Tables;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{BlockRef, Real};
 use latens_nn::multiply;
 use rayon::prelude::*;

@@ -3,8 +3,8 @@
 use crate::lists::KeptLists;
 use crate::support::{Support, draw_subset};
 use crate::transitions::States;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_corpus::WordId;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;

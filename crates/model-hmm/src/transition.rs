@@ -6,7 +6,7 @@ use crate::expectations::{Block, Expected};
 use crate::lists::KeptLists;
 use crate::recursion::SMALLEST_TRANSITION;
 use crate::tables::{Factors, Tables};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;

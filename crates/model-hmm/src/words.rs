@@ -2,7 +2,7 @@
 
 use crate::letters::Letters;
 use crate::params::{HmmParams, WordVectors};
-use faer::Par;
+use latens_math::linalg::Par;
 use latens_math::{Real, Rng};
 use latens_nn::{
     Activation, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, WeightId, fill_uniform,

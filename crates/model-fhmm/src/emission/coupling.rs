@@ -2,9 +2,8 @@
 
 use crate::shape::Shape;
 use crate::tensor::{keep_first, kronecker, sum_first};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 
 /// Sums over all joint states with the state of one layer fixed, for a block of tokens.
 pub(crate) trait Coupling<T> {
@@ -64,7 +63,7 @@ impl<'a, T: Real> TableCoupling<'a, T> {
         let table = if is_first { table.transpose() } else { table };
         let products = MatRef::from_row_major_slice(&self.products, n, n_others);
         let rest = MatMut::from_row_major_slice_mut(&mut self.rest, n, n_group);
-        matmul(rest, Accum::Replace, products, table, T::one(), Par::Seq);
+        matmul(rest, Accum::Replace, products, table);
     }
 
     /// Sums over the states of the previous layer, whose weights are now final.
@@ -139,7 +138,7 @@ impl<'a, T: Real> WordCoupling<'a, T> {
         let exps = MatRef::from_row_major_slice(self.exps, n_words, row).subcols(layer * k, k);
         let weights = MatRef::from_row_major_slice(weights, n, row).subcols(layer * k, k);
         let factor = MatMut::from_row_major_slice_mut(&mut self.factor, n, n_words);
-        matmul(factor, Accum::Replace, weights, exps.transpose(), T::one(), Par::Seq);
+        matmul(factor, Accum::Replace, weights, exps.transpose());
     }
 
     fn begin(&mut self, weights: &[T]) {
@@ -182,7 +181,7 @@ impl<T: Real> Coupling<T> for WordCoupling<'_, T> {
         let exps = MatRef::from_row_major_slice(self.exps, n_words, row).subcols(layer * k, k);
         let products = MatRef::from_row_major_slice(&self.factor, n, n_words);
         let out = MatMut::from_row_major_slice_mut(out, n, k);
-        matmul(out, Accum::Replace, products, exps, T::one(), Par::Seq);
+        matmul(out, Accum::Replace, products, exps);
     }
 }
 

@@ -3,9 +3,8 @@
 use crate::distribution::Distribution;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 
 /// Number of words per block.
@@ -161,6 +160,6 @@ impl<T: Real> Products<T> {
         let (n_rows, n_columns) = (self.shape.n_rows(), self.shape.n_columns());
         let sums = MatMut::from_row_major_slice_mut(sums, n_rows, n_columns);
         let first = self.first().transpose();
-        matmul(sums, Accum::Add, first, self.second(), T::one(), Par::Seq);
+        matmul(sums, Accum::Add, first, self.second());
     }
 }

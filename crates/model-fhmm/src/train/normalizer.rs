@@ -4,9 +4,8 @@ use crate::emission::coupling::WordCoupling;
 use crate::emission::partition::PartitionTable;
 use crate::shape::Shape;
 use crate::train::statistics::{CHUNK_TOKENS, group_products};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, matmul};
 use latens_nn::multiply;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -140,7 +139,7 @@ fn over_words<T: Real>(
             let own = exps.subcols(layer * k, k);
             let mut means = vec![T::zero(); rows.len() * k];
             let out = MatMut::from_row_major_slice_mut(&mut means, rows.len(), k);
-            matmul(out, Accum::Replace, products, own, T::one(), Par::Seq);
+            matmul(out, Accum::Replace, products, own);
             let mut scaled = vec![T::zero(); rows.len() * k];
             for (t, &weight) in weights.iter().enumerate() {
                 let tilted = &rows[t][shape.layer(layer)];
@@ -157,7 +156,7 @@ fn over_words<T: Real>(
             let n_columns = layers.len() * k;
             let out = MatMut::from_row_major_slice_mut(&mut sums, n_words, n_columns);
             let out = out.subcols_mut((layer - layers.start) * k, k);
-            matmul(out, Accum::Add, products.transpose(), scaled, T::one(), Par::Seq);
+            matmul(out, Accum::Add, products.transpose(), scaled);
         }
     }
     let row = shape.row();

@@ -19,9 +19,8 @@ use crate::shape::Shape;
 use crate::tensor::keep_layer;
 use crate::train::normalizer::Normalizer;
 use crate::train::statistics::Statistics;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 
 /// Expected counts of words and states of a whole text, with pseudo-tokens.
@@ -198,7 +197,7 @@ impl<'a, T: Real> Pass<'a, T> {
         };
         self.rest.resize(left.nrows() * n_group, T::zero());
         let rest = MatMut::from_row_major_slice_mut(&mut self.rest, left.nrows(), n_group);
-        matmul(rest, Accum::Replace, left, right, T::one(), Par::Seq);
+        matmul(rest, Accum::Replace, left, right);
     }
 
     /// Updates a layer of a block of words that starts at `first_word`.

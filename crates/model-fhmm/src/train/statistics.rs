@@ -5,8 +5,8 @@ use crate::params::Inference;
 use crate::shape::Shape;
 use crate::tensor::kronecker;
 use crate::word_rows::MISSING;
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_nn::multiply;
 use rayon::prelude::*;
 
