@@ -1,8 +1,8 @@
 //! Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998, §3; in the form of Heafield et
 //! al. 2013, "Scalable modified Kneser-Ney language model estimation").
 //!
-//! Let a(u) be the *adjusted* count of an n-gram u: its count if u has the highest order or starts
-//! with the start of a sentence, otherwise the number of distinct words that precede u. With the
+//! Let a(u) be the *adjusted* count of an n-gram u: its count if u has the highest order or is
+//! at the start of a sentence, otherwise the number of distinct words that precede u. With the
 //! history h of the word w, and h′ the history without its first word,
 //!
 //! ```text
