@@ -113,7 +113,7 @@ impl<'a> CudaLearner<'a> {
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
             ints: Some(device.zeros(1)?),
-            side: device.beside()?,
+            side: side_stream(&device)?,
             device,
         })
     }
@@ -136,7 +136,7 @@ impl<'a> CudaLearner<'a> {
             Source::Logits(logits) => logits.forward(&place, weights, states, tables)?,
         }
         side.softmax(&mut tables.start, n)?;
-        emissions.normalise(side, &mut tables.emission, &self.kept, k)
+        emissions.normalize(side, &mut tables.emission, &self.kept, k)
     }
 
     /// The logits of transitions from some states to all.
@@ -266,6 +266,14 @@ impl Learner for CudaLearner<'_> {
             n_steps: self.n_steps,
         })
     }
+}
+
+/// A stream for work that overlaps with that of the device.
+#[expect(unsafe_code, reason = "only callers can order the work of two streams")]
+fn side_stream(device: &Device) -> Result<Device, CudaError> {
+    // SAFETY: the learner and the estimator use both streams only with `Device::after` between any two uses of an array
+    // one of which writes to it, and each ends its work on the side with `device.after(side)`.
+    unsafe { device.new_stream() }
 }
 
 /// Which states emit which words.

@@ -50,7 +50,7 @@ impl<'a> CudaEstimator<'a> {
             emission_counts: device.zeros(tables.emission.len())?,
             log_prob: device.zeros(1)?,
             ints: device.zeros(1)?,
-            side: device.beside()?,
+            side: super::side_stream(&device)?,
             device,
         })
     }

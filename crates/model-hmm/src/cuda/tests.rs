@@ -51,6 +51,15 @@ fn parameters(params: &HmmParams, support: &Support) -> Box<dyn Parameters<f32>>
     }
 }
 
+/// Says once on stderr, past the test harness, that tests on a device are skipped.
+fn skip(error: &CudaError) {
+    use std::io::Write;
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let _ = writeln!(std::io::stderr(), "skipping the tests on a CUDA device: {error}");
+    });
+}
+
 /// A learner on the device; none if there is no device.
 fn cuda<'a>(
     params: &'a HmmParams,
@@ -61,7 +70,10 @@ fn cuda<'a>(
     let parameters = parameters(params, support);
     match CudaLearner::new(params, support, parameters.layout(), state, precision) {
         Ok(learner) => Some(learner),
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => None,
+        Err(error) if error.is_unavailable() => {
+            skip(&error);
+            None
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -286,7 +298,7 @@ fn estimates_are_those_of_the_processor() {
         });
         let cuda = match CudaEstimator::new(&support, &tables, precision) {
             Ok(estimator) => estimate(estimator, &batches),
-            Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+            Err(error) if error.is_unavailable() => return skip(&error),
             Err(error) => panic!("{error}"),
         };
         let cpu = estimate(CpuEstimator::new(&support, 0, tables), &batches);

@@ -1,56 +1,44 @@
-//! Taggers of words: one that is learned from features of any kind, and how well any of them tags.
+//! Sequence tagging: a tagger over features of any kind, and the evaluation of taggers.
 //!
-//! [`FeatureTagger`] looks at a word, its letters and its neighbours (`template.rs` lists what of them), and at what
-//! any number of encoders know of it: Brown clusters, hidden states, vectors. It finds the tags of a sentence together
-//! (a linear-chain conditional random field; Lafferty, McCallum and Pereira 2001) or one by one.
+//! The features of a [`FeatureTagger`] are the word, its letters and its neighbors (listed in `features/template.rs`),
+//! and the features of any number of encoders: Brown clusters, hidden states, word vectors. It predicts the tags of a
+//! sentence jointly, by a linear-chain conditional random field (Lafferty, McCallum and Pereira 2001), or one by one.
 //!
 //! ```
-//! use latens_corpus::{Inputs, Preprocessing, TaggedSentences};
-//! use latens_model::{Params, Tagger, unwatched};
-//! use latens_tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams};
+//! use latens_corpus::{Inputs, TaggedSentences};
+//! use latens_model::Fit;
+//! use latens_tasks::tagging::{FeatureTagger, tag_words};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("dogs.conll");
 //! std::fs::write(&path, "the D\ndog N\nbarks V\n\na D\ncat N\nsleeps V\n\nthe D\ncat N\nwalks V\n")?;
 //! let text = TaggedSentences::read(&Inputs::new([path]))?;
-//! let training = TaggedTraining { text: &text, column: 1, preprocessing: Preprocessing::default() };
-//! let params = TaggerParams::default().validate()?;
-//! let tagger = FeatureTagger::fit(&params, &training, vec![], &mut unwatched)?;
-//! let names: Vec<&str> =
-//!     tagger.tag(&["a", "dog", "walks"])?.iter().map(|&tag| &*tagger.tags()[tag as usize]).collect();
-//! assert_eq!(names, ["D", "N", "V"]);
+//! let tagger = FeatureTagger::params().n_iterations(50).fit(&text)?;
+//! assert_eq!(tag_words(&tagger, &["a", "dog", "walks"])?, ["D", "N", "V"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
-mod template;
-mod encoders;
-mod fit;
-mod learn;
-mod tagger;
-mod weights;
-mod word_scores;
-mod file;
-mod examples;
-mod lists;
-mod layout;
-mod problem;
-mod sums;
-mod chain_head;
-mod local_head;
-mod perceptron;
 mod spans;
-mod evaluate;
-mod compare;
+mod features;
+mod weights;
+mod heads;
+mod fitted;
+mod learn;
+mod evaluation;
 #[cfg(test)]
 mod tests;
 
-pub use compare::Comparison;
-pub use encoders::{Encoder, WordEncoder};
-pub use evaluate::{EvaluateError, SpanScores, TagScores, compare, evaluate, right, tag_all};
-pub use file::OpenEncoder;
-pub use fit::{TaggedTraining, TaggerError};
+pub use evaluation::compare::{Comparison, compare};
+pub use evaluation::scores::{SpanScores, TagScores, evaluate};
+pub use evaluation::tagged::{EvaluateError, correct_tokens, tag_all, tag_words};
+pub use features::encoder::Encoder;
+pub use features::model_encoder::{EncoderError, ModelEncoder};
+pub use features::template::attributes;
+pub use features::word_encoder::WordEncoder;
+pub use fitted::file::OpenEncoder;
+pub use fitted::tagger::FeatureTagger;
+pub use learn::data::{TaggedTraining, TaggerInputs};
+pub use learn::error::TaggerError;
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};
-pub use tagger::FeatureTagger;
-pub use template::attributes;

@@ -1,0 +1,262 @@
+//! Options for reading text, and the short ways to read it.
+
+use crate::corpus::Corpus;
+use crate::document_corpus::DocumentCorpus;
+use crate::documents::Documents;
+use crate::error::ReadError;
+use crate::input::format::Format;
+use crate::input::inputs::{Inputs, Invalid, ReadWatch};
+use crate::input::source::Memory;
+use crate::tagged::TaggedSentences;
+use crate::words::preprocessing::{Digits, Preprocessing, Tokenize};
+use crate::words::vocab::VocabLimits;
+use std::iter;
+use std::marker::PhantomData;
+use std::path::Path;
+
+/// Options for reading text into a `T`: a [`Corpus`], a [`DocumentCorpus`] or [`TaggedSentences`].
+///
+/// ```
+/// use latens_corpus::{Corpus, Digits, Tokenize};
+///
+/// let reader = Corpus::reader().tokenize(Tokenize::Words).lowercase(true).digits(Digits::Zero);
+/// let corpus = reader.read_lines(["In 1987, it rained."])?;
+/// assert_eq!(corpus.sentences.n_tokens(), 7); // in 0000 , it rained . <eos>
+/// # Ok::<(), latens_corpus::ReadError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader<T> {
+    inputs: Inputs,
+    preprocessing: Preprocessing,
+    limits: VocabLimits,
+    result: PhantomData<fn() -> T>,
+}
+
+/// Results of a [`Reader`] that learn a vocabulary: [`Corpus`] and [`DocumentCorpus`].
+pub trait LearnsVocab {}
+impl LearnsVocab for Corpus {}
+impl LearnsVocab for DocumentCorpus {}
+
+/// Options for files.
+impl<T> Reader<T> {
+    fn new() -> Reader<T> {
+        Reader {
+            inputs: Inputs::default(),
+            preprocessing: Preprocessing::default(),
+            limits: VocabLimits::default(),
+            result: PhantomData,
+        }
+    }
+
+    /// Format of the files. By default it is inferred from the extension of each file. Text in memory
+    /// has no format.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.inputs.format = Some(format);
+        self
+    }
+
+    /// How to handle bytes that are not UTF-8. Default: [`Invalid::Error`].
+    #[must_use]
+    pub fn invalid(mut self, invalid: Invalid) -> Self {
+        self.inputs.invalid = invalid;
+        self
+    }
+
+    /// Callback that receives the number of bytes read so far.
+    #[must_use]
+    pub fn watch(mut self, watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.inputs.watch = Some(ReadWatch::new(watch));
+        self
+    }
+
+    fn inputs(&self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Inputs {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        Inputs { paths, ..self.inputs.clone() }
+    }
+}
+
+/// Options for preprocessing and vocabulary.
+impl<T: LearnsVocab> Reader<T> {
+    /// How text is split into words. Default: [`Tokenize::Blanks`].
+    #[must_use]
+    pub fn tokenize(mut self, tokenize: Tokenize) -> Self {
+        self.preprocessing.tokenize = tokenize;
+        self
+    }
+
+    /// Whether to convert text to lowercase. Default: `false`.
+    #[must_use]
+    pub fn lowercase(mut self, lowercase: bool) -> Self {
+        self.preprocessing.lowercase = lowercase;
+        self
+    }
+
+    /// How digits are normalized. Default: [`Digits::Keep`].
+    #[must_use]
+    pub fn digits(mut self, digits: Digits) -> Self {
+        self.preprocessing.digits = digits;
+        self
+    }
+
+    /// Minimum count of a word; rarer words become `<unk>`. Default: 1.
+    #[must_use]
+    pub fn min_count(mut self, min_count: u64) -> Self {
+        self.limits.min_count = min_count;
+        self
+    }
+
+    /// Maximum number of words, including `<unk>` and `<eos>`; 0 means no limit. Default: 0.
+    #[must_use]
+    pub fn max_vocab(mut self, max_vocab: usize) -> Self {
+        self.limits.max_vocab = max_vocab;
+        self
+    }
+
+    /// All preprocessing options at once.
+    #[must_use]
+    pub fn preprocessing(mut self, preprocessing: Preprocessing) -> Self {
+        self.preprocessing = preprocessing;
+        self
+    }
+
+    /// All vocabulary limits at once.
+    #[must_use]
+    pub fn limits(mut self, limits: VocabLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// Reading a [`Corpus`].
+impl Reader<Corpus> {
+    /// Reads a file and learns its vocabulary; `-` is the standard input.
+    pub fn read_file(&self, path: impl AsRef<Path>) -> Result<Corpus, ReadError> {
+        self.read_files(iter::once(path))
+    }
+
+    /// Reads several files, in order, and learns their vocabulary.
+    pub fn read_files(
+        &self,
+        paths: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Corpus, ReadError> {
+        Corpus::read(&self.inputs(paths), &self.preprocessing, &self.limits)
+    }
+
+    /// Reads text in memory, one sentence per line, and learns its vocabulary.
+    ///
+    /// An empty line is an empty sentence. A line break inside a line is whitespace.
+    pub fn read_lines(
+        &self,
+        lines: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Corpus, ReadError> {
+        Corpus::read_source(&mut Memory::new("lines", lines), &self.preprocessing, &self.limits)
+    }
+}
+
+/// Reading a [`DocumentCorpus`].
+impl Reader<DocumentCorpus> {
+    /// Reads a file and learns its vocabulary; `-` is the standard input.
+    pub fn read_file(&self, path: impl AsRef<Path>) -> Result<DocumentCorpus, ReadError> {
+        self.read_files(iter::once(path))
+    }
+
+    /// Reads several files, in order, and learns their vocabulary.
+    pub fn read_files(
+        &self,
+        paths: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::read(&self.inputs(paths), &self.preprocessing, &self.limits)
+    }
+
+    /// Reads documents in memory, one per string, and learns their vocabulary.
+    ///
+    /// An empty string is an empty document. A line break inside a document is whitespace.
+    pub fn read_texts(
+        &self,
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        let mut source = Memory::new("texts", texts);
+        DocumentCorpus::read_source(&mut source, &self.preprocessing, &self.limits)
+    }
+}
+
+/// Reading [`TaggedSentences`].
+impl Reader<TaggedSentences> {
+    /// Reads a file with tags; `-` is the standard input.
+    pub fn read_file(&self, path: impl AsRef<Path>) -> Result<TaggedSentences, ReadError> {
+        self.read_files(iter::once(path))
+    }
+
+    /// Reads several files with tags, in order.
+    pub fn read_files(
+        &self,
+        paths: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<TaggedSentences, ReadError> {
+        TaggedSentences::read(&self.inputs(paths))
+    }
+}
+
+/// Short ways to read a corpus.
+impl Corpus {
+    /// Options for reading a corpus.
+    pub fn reader() -> Reader<Corpus> {
+        Reader::new()
+    }
+
+    /// Reads a file with default options.
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Corpus, ReadError> {
+        Corpus::reader().read_file(path)
+    }
+
+    /// Reads text in memory with default options, one sentence per line. Tokens are separated by
+    /// whitespace.
+    pub fn from_lines(
+        lines: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Corpus, ReadError> {
+        Corpus::reader().read_lines(lines)
+    }
+}
+
+/// Short ways to read documents.
+impl DocumentCorpus {
+    /// Options for reading documents.
+    pub fn reader() -> Reader<DocumentCorpus> {
+        Reader::new()
+    }
+
+    /// Reads a file with default options.
+    pub fn read_file(path: impl AsRef<Path>) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::reader().read_file(path)
+    }
+
+    /// Reads documents in memory with default options, one per string. Tokens are separated by
+    /// whitespace.
+    pub fn from_texts(
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::reader().read_texts(texts)
+    }
+}
+
+impl Documents {
+    /// Reads documents in memory and learns their vocabulary; see [`DocumentCorpus::from_texts`].
+    pub fn from_texts(
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::from_texts(texts)
+    }
+}
+
+/// Short ways to read tagged sentences.
+impl TaggedSentences {
+    /// Options for reading tagged sentences.
+    pub fn reader() -> Reader<TaggedSentences> {
+        Reader::new()
+    }
+
+    /// Reads a file with default options.
+    pub fn read_file(path: impl AsRef<Path>) -> Result<TaggedSentences, ReadError> {
+        TaggedSentences::reader().read_file(path)
+    }
+}
