@@ -1,11 +1,11 @@
+use crate::fitted::block_cache::Transitions;
+use crate::fitted::tags::Tags;
 use crate::model::Hmm;
-use crate::neural::Neural;
-use crate::parameters::Parameters;
 use crate::params::{Constraint, HmmParams, Parameterization};
-use crate::support::{Lists, NONE, Support};
-use crate::tables::{Kept, Tables};
-use crate::tags::Tags;
-use crate::transitions::Transitions;
+use crate::space::state_space::{Lists, NONE, Support};
+use crate::tables::probability_tables::{Kept, Tables};
+use crate::weights::mapping::Parameters;
+use crate::weights::neural::Neural;
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_store::FlatArray;

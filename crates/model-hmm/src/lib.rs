@@ -26,47 +26,24 @@
 //! ```
 
 mod params;
-mod support;
-mod lists;
+mod space;
 mod tables;
-mod expectations;
+mod weights;
 mod recursion;
-mod unlikely;
-mod parameters;
-mod transition;
-mod emission;
-mod listed_emission;
-mod states;
-mod letters;
-mod words;
-mod neural;
-mod scalar;
-mod batches;
-mod learner;
+mod train;
 #[cfg(feature = "cuda")]
 mod cuda;
-mod device;
-mod fit;
-mod counts;
-mod em;
-mod transitions;
-mod tagged_text;
-mod tags;
 mod model;
-mod inference;
-mod unknown_words;
-mod tagger;
-mod scorer;
-mod encoder;
+mod fitted;
 mod file;
 #[cfg(test)]
 mod tests;
 
-pub use encoder::{Features, HmmEncoder};
+pub use fitted::encoder::{Features, HmmEncoder};
+pub use fitted::tagger::HmmTagger;
+pub use fitted::unknown_words::text_to_cluster;
 pub use model::{Hmm, Training};
 pub use params::{
     Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
 };
-pub use tagged_text::{TaggedText, TagsError};
-pub use tagger::HmmTagger;
-pub use unknown_words::text_to_cluster;
+pub use train::tagged_text::{TaggedText, TagsError};

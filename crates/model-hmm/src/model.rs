@@ -1,14 +1,14 @@
-use crate::batches::Data;
-use crate::device::check_device;
-use crate::fit::{Task, parameters};
-use crate::neural::Neural;
+use crate::fitted::block_cache::Transitions;
+use crate::fitted::tags::Tags;
 use crate::params::{HmmParams, Memory, Parameterization};
-use crate::support::Support;
-use crate::tables::{Kept, Tables};
-use crate::tagged_text::TaggedText;
-use crate::tags::Tags;
-use crate::transitions::Transitions;
-use crate::{em, fit};
+use crate::space::state_space::Support;
+use crate::tables::probability_tables::{Kept, Tables};
+use crate::train::batches::Data;
+use crate::train::baum_welch;
+use crate::train::device::check_device;
+use crate::train::gradient::{self, Task, parameters};
+use crate::train::tagged_text::TaggedText;
+use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
 use latens_model::{
     Checkpoint, Device, FitError, Valid, Watch, WordClusters, check_that, data_fingerprint,
@@ -152,10 +152,10 @@ fn fit_from(
     };
     check_device(&task)?;
     let (weights, tables, mut facts) = if params.by_em() {
-        let fitted = em::fit(&task, &vocab, checkpoint, watch)?;
+        let fitted = baum_welch::fit(&task, &vocab, checkpoint, watch)?;
         (None, fitted.tables, fitted.facts)
     } else {
-        let fitted = fit::fit(&task, checkpoint, watch)?;
+        let fitted = gradient::fit(&task, checkpoint, watch)?;
         let (weights, tables) = probabilities(&task, fitted.weights);
         (weights, tables, fitted.facts)
     };

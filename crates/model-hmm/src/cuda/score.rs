@@ -1,10 +1,10 @@
 //! How likely sentences are, with all states: logits of transitions are made of some rows at a time, and only the blocks that
 //! are used are kept.
 
-use super::CudaLearner;
-use super::plan::{Plan, lists, max_listed_tokens};
-use super::planned::Planned;
-use crate::tables::{Batch, Kept};
+use crate::cuda::learner::CudaLearner;
+use crate::cuda::plan::batch_plan::{Plan, lists, max_listed_tokens};
+use crate::cuda::plan::device_plan::Planned;
+use crate::tables::probability_tables::{Batch, Kept};
 use latens_cuda::{CudaError, Listed, Precision};
 
 /// The most numbers of blocks, and of tokens, that a score holds at once: 16 GiB.
@@ -63,7 +63,7 @@ impl CudaLearner<'_> {
     }
 
     /// Σ ln p of sentences with all states.
-    pub(super) fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
+    pub(crate) fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
         let kept = Kept::all(self.support);
         let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
         if words.any(|&word| self.support.slot(word).is_none()) {

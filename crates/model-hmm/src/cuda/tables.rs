@@ -1,40 +1,40 @@
 //! Probabilities and expected counts on the device.
 
-use super::plan::Plan;
-use super::planned::Planned;
+use crate::cuda::plan::batch_plan::Plan;
+use crate::cuda::plan::device_plan::Planned;
 use latens_cuda::{Array, CudaError, Device, Precision};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and what the recursion writes.
-pub(super) struct Tables {
-    pub(super) start: Array<f32>,
-    pub(super) logits: Array<f32>,
-    pub(super) log_sums: Array<f32>,
-    pub(super) emission: Array<f32>,
-    pub(super) blocks: Array<f32>,
+pub(crate) struct Tables {
+    pub(crate) start: Array<f32>,
+    pub(crate) logits: Array<f32>,
+    pub(crate) log_sums: Array<f32>,
+    pub(crate) emission: Array<f32>,
+    pub(crate) blocks: Array<f32>,
     /// Logits in half precision, later their derivatives in bf16.
-    pub(super) half_logits: Array<u16>,
+    pub(crate) half_logits: Array<u16>,
     /// The factors of transitions in half precision; later the first in bf16.
-    pub(super) half_from: Array<u16>,
-    pub(super) half_to: Array<u16>,
-    pub(super) local: Array<f32>,
-    pub(super) alpha: Array<f32>,
-    pub(super) weighted: Array<f32>,
-    pub(super) nodes: Array<f32>,
-    pub(super) log_probs: Array<f64>,
-    pub(super) start_counts: Array<f32>,
-    pub(super) left: Array<f32>,
-    pub(super) visits: Array<f32>,
-    pub(super) emitted: Array<f32>,
+    pub(crate) half_from: Array<u16>,
+    pub(crate) half_to: Array<u16>,
+    pub(crate) local: Array<f32>,
+    pub(crate) alpha: Array<f32>,
+    pub(crate) weighted: Array<f32>,
+    pub(crate) nodes: Array<f32>,
+    pub(crate) log_probs: Array<f64>,
+    pub(crate) start_counts: Array<f32>,
+    pub(crate) left: Array<f32>,
+    pub(crate) visits: Array<f32>,
+    pub(crate) emitted: Array<f32>,
     /// What is predicted forward and backward, and the tokens before others, where tokens come in steps.
-    pub(super) predicted: [Array<f32>; 2],
-    pub(super) before: Array<f32>,
+    pub(crate) predicted: [Array<f32>; 2],
+    pub(crate) before: Array<f32>,
     /// The first probabilities of the states of each list, and later sums over its tokens.
-    pub(super) listed_start: Array<f32>,
+    pub(crate) listed_start: Array<f32>,
 }
 
 impl Tables {
-    pub(super) fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
+    pub(crate) fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
         Ok(Tables {
             start: device.zeros(n)?,
             logits: device.zeros(1)?,
@@ -59,7 +59,7 @@ impl Tables {
         })
     }
 
-    pub(super) fn make_room_to_score(
+    pub(crate) fn make_room_to_score(
         &mut self,
         device: &Device,
         plan: &Plan,
@@ -77,7 +77,7 @@ impl Tables {
         device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
     }
 
-    pub(super) fn make_room(
+    pub(crate) fn make_room(
         &mut self,
         device: &Device,
         plan: &Plan,
@@ -90,7 +90,7 @@ impl Tables {
         device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
     }
 
-    pub(super) fn forward(
+    pub(crate) fn forward(
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
@@ -116,7 +116,7 @@ impl Tables {
     }
 
     /// Some of the blocks of a plan, of logits whose first row is that of state `first_row`.
-    pub(super) fn gather(
+    pub(crate) fn gather(
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
@@ -135,7 +135,7 @@ impl Tables {
     }
 
     /// ln Σ exp of the rows of logits of some states.
-    pub(super) fn sum_logits(
+    pub(crate) fn sum_logits(
         &mut self,
         device: &Device,
         rows: Range<usize>,
@@ -151,7 +151,7 @@ impl Tables {
     }
 
     /// Logits of all states ─▶ the blocks of a plan. Logits of half precision become minus the probabilities.
-    pub(super) fn transitions(
+    pub(crate) fn transitions(
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
@@ -177,7 +177,7 @@ impl Tables {
     }
 
     /// What `expect` left in blocks ─▶ derivatives by the logits of transitions, in the place of these.
-    pub(super) fn transition_gradient(
+    pub(crate) fn transition_gradient(
         &mut self,
         device: &Device,
         planned: &Planned<'_>,
@@ -196,7 +196,7 @@ impl Tables {
 
     /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those. Where
     /// there are minus the probabilities of transitions, N/left is added to them instead.
-    pub(super) fn expect(
+    pub(crate) fn expect(
         &mut self,
         (device, side): (&Device, &Device),
         planned: &Planned<'_>,

@@ -1,15 +1,17 @@
 //! The device against the processor. Without a device there is nothing to compare, and the tests pass.
 
-use super::*;
-use crate::em::{CpuEstimator, Estimator};
-use crate::learner::CpuLearner;
-use crate::neural::Neural;
-use crate::parameters::Parameters;
-use crate::params::{Constraint, Tying};
-use crate::scalar::Scalar;
-use crate::support::Lists;
-use crate::tables::Tables;
+use crate::cuda::baum_welch::CudaEstimator;
+use crate::cuda::learner::CudaLearner;
+use crate::params::{Constraint, HmmParams, Parameterization, Tying};
+use crate::space::state_space::{Lists, Support};
+use crate::tables::probability_tables::{Batch, Kept, Tables};
+use crate::train::baum_welch::{CpuEstimator, Estimator};
+use crate::train::learner::{Choices, CpuLearner, Learner, LearnerState};
+use crate::weights::mapping::Parameters;
+use crate::weights::neural::Neural;
+use crate::weights::scalar::Scalar;
 use latens_corpus::{Vocab, WordId};
+use latens_cuda::{CudaError, Precision};
 use latens_math::Rng;
 
 /// Sentences of random words.
@@ -278,7 +280,7 @@ fn estimates_are_those_of_the_processor() {
         let words: Vec<String> =
             special.chain((2..n_words).map(|word| format!("w{word}"))).collect();
         let vocab = Vocab::from_parts(words, vec![1; n_words]).unwrap();
-        let tables = crate::counts::initial(&params, &support, &vocab, 0);
+        let tables = crate::train::counts::initial(&params, &support, &vocab, 0);
         let sentences = sentences(n_words, 30, &mut rng);
         let batches = [&sentences[..20], &sentences[20..]].map(|part| Batch {
             sentences: part.iter().map(|sentence| &sentence[..]).collect(),

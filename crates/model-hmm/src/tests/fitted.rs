@@ -3,8 +3,8 @@
 use super::{CLUSTERS, emission, for_each_path, random_tables, sentences};
 use crate::model::Hmm;
 use crate::params::{Constraint, HmmParams, Memory};
-use crate::support::{Lists, NONE, Support};
-use crate::tables::Tables;
+use crate::space::state_space::{Lists, NONE, Support};
+use crate::tables::probability_tables::Tables;
 use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits, WordId};
 use latens_model::{LanguageModel, Params};
 use serde_json::Map;

@@ -1,0 +1,10 @@
+//! Training on a CUDA device.
+
+pub(crate) mod plan;
+pub(crate) mod tables;
+pub(crate) mod weights;
+pub(crate) mod learner;
+pub(crate) mod score;
+pub(crate) mod baum_welch;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! A mini-batch as the device sees it: numbers of tokens, blocks and groups, in one array.
+
+use crate::cuda::plan::listed_plan::ListedPlan;
+use crate::space::state_space::{Lists, Support};
+use crate::tables::probability_tables::{Batch, Kept};
+use latens_corpus::WordId;
+use latens_cuda::MAX_STATES;
+use std::ops::Range;
+
+/// Where the numbers of a batch lie.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    ints: Vec<u32>,
+    n_sentences: usize,
+    /// Where all words have the same states, tokens come in steps: how many sentences have a first token, a second one,
+    /// …; else it is empty.
+    pub(crate) steps: Vec<usize>,
+    /// The token before each from the second step on.
+    pub(crate) previous: Range<usize>,
+    pub(crate) offsets: Range<usize>,
+    pub(crate) clusters: Range<usize>,
+    pub(crate) slots: Range<usize>,
+    pub(crate) block_of_pair: Range<usize>,
+    pub(crate) from: Range<usize>,
+    pub(crate) to: Range<usize>,
+    /// The block of each pair of clusters, or `u32::MAX`.
+    pub(crate) block_of: Range<usize>,
+    /// The row of counts of each slot, or `u32::MAX`.
+    pub(crate) count_of: Range<usize>,
+    pub(crate) pairs: GroupPlan,
+    pub(crate) starts: GroupPlan,
+    pub(crate) left: GroupPlan,
+    pub(crate) visits: GroupPlan,
+    pub(crate) emitted: GroupPlan,
+    /// Where words have lists of states, these; then a cluster is a group of tokens of one word.
+    pub(crate) listed: Option<ListedPlan>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupPlan {
+    pub(crate) rows: Range<usize>,
+    pub(crate) begins: Range<usize>,
+    pub(crate) tokens: Range<usize>,
+}
+
+impl Plan {
+    /// The tokens of a batch and the blocks between them; only what scores need. Short lists of states are gone through if
+    /// those that take part are given.
+    pub(crate) fn to_score(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
+        let lists = kept.zip(lists(support, batch.n_tokens()));
+        if support.n_clusters() == 1 && lists.is_none() {
+            return Plan::in_steps(support, batch);
+        }
+        let mut plan = Plan { n_sentences: batch.sentences.len(), ..Plan::default() };
+        let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
+        for sentence in &batch.sentences {
+            for &word in *sentence {
+                clusters.push(support.cluster(word).expect("a word of the model") as u32);
+                slots.push(support.slot(word).expect("a word of the model") as u32);
+            }
+            offsets.push(clusters.len() as u32);
+        }
+        if let Some((kept, lists)) = lists {
+            let (listed, groups) = ListedPlan::new(&mut plan.ints, lists, kept, &slots);
+            (plan.listed, clusters) = (Some(listed), groups);
+        }
+        let pairs = pairs(&offsets, &clusters);
+        let mut block_of_pair = vec![0; clusters.len()];
+        let (mut from, mut to) = (vec![], vec![]);
+        for &(pair, token) in &pairs {
+            if (from.last(), to.last()) != (Some(&pair.0), Some(&pair.1)) {
+                from.push(pair.0);
+                to.push(pair.1);
+            }
+            block_of_pair[token as usize] = from.len() as u32 - 1;
+        }
+        plan.offsets = plan.push(&offsets);
+        plan.clusters = plan.push(&clusters);
+        plan.slots = plan.push(&slots);
+        plan.block_of_pair = plan.push(&block_of_pair);
+        plan.from = plan.push(&from);
+        plan.to = plan.push(&to);
+        plan
+    }
+
+    /// The tokens of a batch, all first ones, then all second ones, ….
+    fn in_steps(support: &Support, batch: &Batch<'_>) -> Plan {
+        let mut sentences: Vec<_> =
+            batch.sentences.iter().filter(|sentence| !sentence.is_empty()).collect();
+        sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
+        let n_steps = sentences.first().map_or(0, |sentence| sentence.len());
+        let mut plan = Plan { n_sentences: sentences.len(), ..Plan::default() };
+        let (mut slots, mut previous, mut before) = (vec![], vec![], 0);
+        for step in 0..n_steps {
+            let n = sentences.partition_point(|sentence| sentence.len() > step);
+            let slot = |words: &&&[WordId]| support.slot(words[step]).expect("a word of the model");
+            if step > 0 {
+                previous.extend((0..n).map(|row| (before + row) as u32));
+                before += plan.steps[step - 1];
+            }
+            slots.extend(sentences[..n].iter().map(|words| slot(words) as u32));
+            plan.steps.push(n);
+        }
+        let block: &[u32] = if n_steps > 1 { &[0] } else { &[] };
+        plan.clusters = plan.push(&vec![0; slots.len()]);
+        plan.slots = plan.push(&slots);
+        plan.block_of_pair = plan.push(&vec![0; slots.len()]);
+        plan.from = plan.push(block);
+        plan.to = plan.push(block);
+        plan.previous = plan.push(&previous);
+        plan
+    }
+
+    /// All that a step of learning needs.
+    pub(crate) fn to_learn(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
+        let mut plan = Plan::to_score(support, batch, kept);
+        if plan.listed.is_some() {
+            plan.learn_listed(support.n_slots());
+            return plan;
+        }
+        let m = support.n_clusters();
+        let mut block_of = vec![u32::MAX; m * m];
+        for (block, (from, to)) in plan.of(&plan.from).iter().zip(plan.of(&plan.to)).enumerate() {
+            block_of[*from as usize * m + *to as usize] = block as u32;
+        }
+        plan.block_of = plan.push(&block_of);
+
+        let (offsets, clusters) = (plan.of(&plan.offsets), plan.of(&plan.clusters));
+        let (slots, blocks) = (plan.of(&plan.slots), plan.of(&plan.block_of_pair));
+        let tokens = 0..clusters.len() as u32;
+        let (mut is_first, mut is_last) = (vec![false; clusters.len()], vec![true; clusters.len()]);
+        if plan.steps.is_empty() {
+            is_last.fill(false);
+            for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
+                is_first[ends[0] as usize] = true;
+                is_last[ends[1] as usize - 1] = true;
+            }
+        } else {
+            is_first[..plan.n_sentences].fill(true);
+            plan.of(&plan.previous).iter().for_each(|&token| is_last[token as usize] = false);
+        }
+        let by_cluster = |token: u32| (clusters[token as usize], token);
+        let is_first = |token: u32| is_first[token as usize];
+        let is_last = |token: u32| is_last[token as usize];
+        let starts: Vec<_> = tokens.clone().filter(|&t| is_first(t)).map(by_cluster).collect();
+        let left: Vec<_> = tokens.clone().filter(|&t| !is_last(t)).map(by_cluster).collect();
+        let visits: Vec<_> = tokens.clone().map(by_cluster).collect();
+        let emitted: Vec<_> = tokens.clone().map(|t| (slots[t as usize], t)).collect();
+        let pairs = tokens.filter(|&t| !is_first(t)).map(|t| (blocks[t as usize], t)).collect();
+
+        plan.pairs = plan.group(pairs);
+        plan.starts = plan.group(starts);
+        plan.left = plan.group(left);
+        plan.visits = plan.group(visits);
+        plan.emitted = plan.group(emitted);
+        // Counts of slots are written one after the other.
+        let mut count_of = vec![u32::MAX; support.n_slots()];
+        for (row, slot) in plan.emitted.rows.clone().enumerate() {
+            count_of[std::mem::replace(&mut plan.ints[slot], row as u32) as usize] = row as u32;
+        }
+        plan.count_of = plan.push(&count_of);
+        plan
+    }
+
+    /// What a step needs of tokens that have lists of states.
+    fn learn_listed(&mut self, n_slots: usize) {
+        let Some(mut listed) = self.listed.take() else { return };
+        let (offsets, groups) = (self.of(&self.offsets).to_vec(), self.of(&self.clusters).to_vec());
+        listed.add_state_tokens(&mut self.ints, &offsets, &groups);
+        let visits = groups.iter().enumerate().map(|(t, &group)| (group, t as u32)).collect();
+        self.visits = self.group(visits);
+        // The counts of a slot are those of its group.
+        let mut count_of = vec![u32::MAX; n_slots];
+        for (&slot, &group) in self.of(&self.slots).iter().zip(&groups) {
+            count_of[slot as usize] = group;
+        }
+        self.count_of = self.push(&count_of);
+        self.listed = Some(listed);
+    }
+
+    /// How many numbers a token has, where a cluster has k states.
+    pub(crate) fn states_of_token(&self, k: usize) -> usize {
+        self.listed.as_ref().map_or(k, |listed| listed.k)
+    }
+
+    pub(crate) fn ints(&self) -> &[u32] {
+        &self.ints
+    }
+
+    pub(crate) fn n_tokens(&self) -> usize {
+        self.clusters.len()
+    }
+
+    pub(crate) fn n_sentences(&self) -> usize {
+        self.n_sentences
+    }
+
+    pub(crate) fn n_blocks(&self) -> usize {
+        self.from.len()
+    }
+
+    pub(crate) fn n_emitted(&self) -> usize {
+        self.listed.as_ref().map_or(self.emitted.rows.len(), |listed| listed.n_groups)
+    }
+
+    /// The blocks that lead from some clusters: which of the plan's.
+    pub(crate) fn blocks_from(&self, clusters: Range<usize>) -> Range<usize> {
+        let from = self.of(&self.from);
+        let at = |cluster: usize| from.partition_point(|&from| (from as usize) < cluster);
+        at(clusters.start)..at(clusters.end)
+    }
+
+    fn of(&self, range: &Range<usize>) -> &[u32] {
+        &self.ints[range.clone()]
+    }
+
+    fn push(&mut self, values: &[u32]) -> Range<usize> {
+        push(&mut self.ints, values)
+    }
+
+    /// Tokens with the number of their group, in the order of groups.
+    fn group(&mut self, mut members: Vec<(u32, u32)>) -> GroupPlan {
+        members.sort_unstable();
+        let (mut rows, mut begins) = (vec![], vec![]);
+        for (at, &(row, _)) in members.iter().enumerate() {
+            if rows.last() != Some(&row) {
+                rows.push(row);
+                begins.push(at as u32);
+            }
+        }
+        begins.push(members.len() as u32);
+        let tokens: Vec<u32> = members.iter().map(|&(_, token)| token).collect();
+        GroupPlan { rows: self.push(&rows), begins: self.push(&begins), tokens: self.push(&tokens) }
+    }
+}
+
+/// Adds values to an array. Returns where they lie.
+pub(crate) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
+    let begin = ints.len();
+    ints.extend_from_slice(values);
+    begin..ints.len()
+}
+
+/// The lists of states that are gone through for so many tokens, if words have such; others are rows of all states with
+/// zeros.
+pub(crate) fn lists(support: &Support, n_tokens: usize) -> Option<&Lists> {
+    /// What is scored at a time, if there is so much.
+    const SCORED: usize = 4096;
+    let is_room = |lists: &&Lists| n_tokens.max(SCORED) <= max_listed_tokens(support, lists);
+    support.short_lists().filter(|lists| lists.n <= MAX_STATES).filter(is_room)
+}
+
+/// For how many tokens lists are gone through at a time. Each may need a block of its own, of the pairs of states of two
+/// lists; all together have no more numbers than all pairs of states, or 1 GiB of them.
+pub(crate) fn max_listed_tokens(support: &Support, lists: &Lists) -> usize {
+    const ROOM: usize = 1 << 28;
+    support.n_states().pow(2).max(ROOM) / lists.n.pow(2)
+}
+
+/// The clusters of each token and the one before it, in order.
+fn pairs(offsets: &[u32], clusters: &[u32]) -> Vec<((u32, u32), u32)> {
+    let sentences = offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
+    let tokens = sentences.flat_map(|tokens| tokens.skip(1));
+    let mut pairs: Vec<_> =
+        tokens.map(|at| ((clusters[at - 1], clusters[at]), at as u32)).collect();
+    pairs.sort_unstable();
+    pairs
+}

@@ -1,0 +1,251 @@
+//! Probabilities from networks of state embeddings, on the device; see `crate::weights::neural` for what they are.
+
+use crate::cuda::learner::{Place, Weights, range};
+use crate::cuda::plan::device_plan::Planned;
+use crate::cuda::tables::Tables;
+use crate::cuda::weights::residual::{Residual, Scratch};
+use crate::cuda::weights::state_vectors::{KeptStates, StateVectors};
+use crate::params::HmmParams;
+use crate::weights::state_vectors::Use;
+use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed};
+use latens_nn::Layout;
+use std::ops::Range;
+
+/// The networks, with what a forward pass leaves for the backward pass.
+pub(crate) struct Networks {
+    dropout: f32,
+    dim: usize,
+    start_out: Range<usize>,
+    words: Range<usize>,
+    bias: Range<usize>,
+    states: StateVectors,
+    start: Residual,
+    transition: Residual,
+    emission: Residual,
+    scratch: AnyScratch,
+}
+
+/// Memory for backward passes, exact or fast.
+enum AnyScratch {
+    Full(Scratch<f32>),
+    Fast(Scratch<u16>),
+}
+
+impl AnyScratch {
+    fn new(
+        device: &Device,
+        n: usize,
+        dim: usize,
+        precision: Precision,
+    ) -> Result<AnyScratch, CudaError> {
+        Ok(match precision {
+            Precision::Full => AnyScratch::Full(Scratch::new(device, n, dim)?),
+            Precision::Fast => AnyScratch::Fast(Scratch::new(device, n, dim)?),
+        })
+    }
+}
+
+impl Networks {
+    /// The networks of n states, with weights that lie as in `layout`.
+    pub(crate) fn new(
+        device: &Device,
+        params: &HmmParams,
+        layout: &Layout,
+        n: usize,
+        precision: Precision,
+    ) -> Result<Networks, CudaError> {
+        let net = |name: &str| Residual::new(device, layout, name, n);
+        Ok(Networks {
+            dropout: params.dropout as f32,
+            dim: params.dim,
+            start_out: range(layout, "start.out.weight"),
+            words: range(layout, "words.weight"),
+            bias: range(layout, "words.bias"),
+            states: StateVectors::new(device, params, layout, n)?,
+            start: net("start")?,
+            transition: net("transition")?,
+            emission: net("emission")?,
+            scratch: AnyScratch::new(device, n, params.dim, precision)?,
+        })
+    }
+
+    /// Logits of start and emission, at the side, and the factors of transitions. Units are dropped by a seed.
+    pub(crate) fn forward(
+        &mut self,
+        place: &Place<'_>,
+        weights: &latens_cuda::Array<f32>,
+        kept: KeptStates<'_>,
+        seed: Option<u64>,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let Place { device, side, precision, .. } = *place;
+        let (n, dim, rate) = (kept.n, self.dim, seed.map_or(0.0, |_| self.dropout));
+        let part = |i: u64| (rate, seed.unwrap_or(0).wrapping_add(i << 32));
+        self.states.forward(device, weights, kept, part(0), precision)?;
+        side.after(device)?;
+        for (i, (device, net, of)) in [
+            (side, &mut self.start, Use::Start),
+            (device, &mut self.transition, Use::From),
+            (side, &mut self.emission, Use::Emit),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let x = self.states.vectors(of);
+            net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
+        }
+        side.multiply(
+            (&mut tables.start, 0..n),
+            0.0,
+            (&self.start.out, 0..n * dim, Transposed::No),
+            (weights, self.start_out.clone(), Transposed::Yes),
+            (n, 1, dim),
+            Precision::Full,
+        )?;
+        place.emissions.logits(
+            side,
+            &mut tables.emission,
+            (weights, self.words.clone(), self.bias.clone()),
+            &self.emission.out,
+            (kept.k, dim),
+            precision,
+        )
+    }
+
+    /// The logits of transitions from some states to all n.
+    pub(crate) fn logits(
+        &mut self,
+        place: &Place<'_>,
+        rows: Range<usize>,
+        n: usize,
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let (device, dim) = (place.device, self.dim);
+        let sizes = (rows.len(), n, dim);
+        let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
+        if is_half {
+            if rows.start == 0 {
+                for (half, factor) in [
+                    (&mut tables.half_from, &self.transition.out),
+                    (&mut tables.half_to, self.states.vectors(Use::To)),
+                ] {
+                    device.reserve(half, n * dim)?;
+                    device.to_half(half, factor, n * dim)?;
+                }
+            }
+            device.reserve(&mut tables.half_logits, rows.len() * n)?;
+            let out = (&mut tables.half_logits, 0..rows.len() * n);
+            let from = (&tables.half_from, from, Transposed::No);
+            let to = (&tables.half_to, to, Transposed::Yes);
+            return device.multiply_half(out, from, to, sizes);
+        }
+        device.reserve(&mut tables.logits, rows.len() * n)?;
+        let from = (&self.transition.out, from, Transposed::No);
+        let to = (self.states.vectors(Use::To), to, Transposed::Yes);
+        let out = (&mut tables.logits, 0..rows.len() * n);
+        device.multiply(out, 0.0, from, to, sizes, place.precision)
+    }
+
+    /// Derivatives by logits of starts, emissions (those at the side) and transitions ─▶ the gradient.
+    pub(crate) fn backward(
+        &mut self,
+        place: &Place<'_>,
+        learned: &mut Weights,
+        planned: &Planned<'_>,
+        kept: KeptStates<'_>,
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        let Place { side, precision, .. } = *place;
+        let n = kept.n;
+        self.backward_start(side, learned, n, tables)?;
+        let Weights { weights, gradient } = &mut *learned;
+        place.emissions.backward(
+            side,
+            &tables.emission,
+            (weights, &self.emission.out),
+            (gradient, self.words.clone(), self.bias.clone()),
+            &mut self.emission.d_out,
+            (kept.k, self.dim),
+            precision,
+        )?;
+        self.backward_transition(place, planned, (kept.k, n), is_half, tables)?;
+        let Networks { states, start, transition, emission, scratch, .. } = self;
+        let nets = [start, emission, transition];
+        match scratch {
+            AnyScratch::Full(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
+            AnyScratch::Fast(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
+        }
+    }
+
+    fn backward_start(
+        &mut self,
+        side: &Device,
+        learned: &mut Weights,
+        n: usize,
+        tables: &Tables,
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let (Weights { weights, gradient }, dim) = (learned, self.dim);
+        let d_logits = |transposed| (&tables.start, 0..n, transposed);
+        let all = 0..n * dim;
+        let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
+        side.multiply(out, 1.0, d_logits(Yes), f, (1, dim, n), Precision::Full)?;
+        let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
+        side.multiply(out, 0.0, d_logits(No), w, (n, dim, 1), Precision::Full)
+    }
+
+    fn backward_transition(
+        &mut self,
+        place: &Place<'_>,
+        planned: &Planned<'_>,
+        (k, n): (usize, usize),
+        is_half: bool,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        use Transposed::{No, Yes};
+        let Place { device, precision, .. } = *place;
+        let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
+        let Residual { out: from, d_out: d_from, .. } = &mut self.transition;
+        if !is_half {
+            tables.transition_gradient(device, planned, (k, n))?;
+            let g = |transposed| (&tables.logits, all.clone(), transposed);
+            let (to, (d_to, scale)) = self.states.vectors_and_gradients::<f32>(Use::To);
+            let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
+            device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
+            return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
+        }
+        // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
+        let g = |transposed| (&tables.half_logits, all.clone(), transposed);
+        let (to, (d_to, scale)) = self.states.vectors_and_gradients::<u16>(Use::To);
+        let to = (to, vectors.clone(), No);
+        device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
+        device.scale_rows(d_from, &tables.left, (n, dim))?;
+        device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
+        let from = (&tables.half_from, vectors.clone(), No);
+        device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
+    }
+}
+
+/// Derivatives by what networks give ─▶ the gradient: of starts and emissions at the side, then of transitions, then of
+/// what all are made of.
+fn backward_nets<T: Derivative>(
+    place: &Place<'_>,
+    learned: &mut Weights,
+    states: &mut StateVectors,
+    [start, emission, transition]: [&mut Residual; 3],
+    kept: KeptStates<'_>,
+    scratch: &mut Scratch<T>,
+) -> Result<(), CudaError> {
+    let Place { device, side, .. } = *place;
+    for (net, of) in [(start, Use::Start), (emission, Use::Emit)] {
+        let (x, d_x) = states.vectors_and_gradients(of);
+        net.backward(side, learned, x, d_x, kept.n, scratch)?;
+    }
+    // Both use the scratch and the gradient.
+    device.after(side)?;
+    let (x, d_x) = states.vectors_and_gradients(Use::From);
+    transition.backward(device, learned, x, d_x, kept.n, scratch)?;
+    states.backward(device, learned, kept, scratch)
+}

@@ -1,0 +1,151 @@
+//! One sentence under a fitted model: a chain, and what follows from it.
+
+use crate::fitted::block_cache::States;
+use crate::model::Hmm;
+use latens_corpus::WordId;
+use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, log_viterbi, smooth, viterbi};
+use std::borrow::Cow;
+
+impl Hmm {
+    /// The most likely state of each word, given the whole sentence, as one path (Viterbi); `None` if the
+    /// sentence is impossible.
+    pub fn best_states(&self, sentence: &[WordId]) -> Option<Vec<u32>> {
+        let chain = self.chain(sentence)?;
+        if sentence.is_empty() {
+            return Some(vec![]);
+        }
+        let (path, log_prob) = viterbi(&chain).unwrap_or_else(|| log_viterbi(&chain));
+        let state = |(at, &i): (usize, &u32)| chain.states[at].state(i as usize, self.support.k);
+        (log_prob > f64::NEG_INFINITY).then(|| path.iter().enumerate().map(state).collect())
+    }
+
+    /// The posterior of states of each word, given the whole sentence: the states that can have emitted it,
+    /// ascending, each with its probability. `None` if the sentence is impossible.
+    pub fn posterior(&self, sentence: &[WordId]) -> Option<Vec<Vec<(u32, f32)>>> {
+        self.posterior_of(&self.chain(sentence)?)
+    }
+
+    /// The same of any chain.
+    pub(crate) fn posterior_of(&self, chain: &SentenceChain<'_>) -> Option<Vec<Vec<(u32, f32)>>> {
+        let n_steps = chain.states.len();
+        if n_steps == 0 {
+            return Some(vec![]);
+        }
+        let mut rows = vec![Vec::new(); n_steps];
+        let mut set = |step: usize, values: &mut dyn Iterator<Item = f32>| {
+            let states = chain.states[step];
+            let row = values.enumerate().map(|(i, p)| (states.state(i, self.support.k), p));
+            rows[step] = row.collect();
+        };
+        let mut smoothed = Smoothed::default();
+        if smooth(chain, &mut smoothed).is_some() {
+            (0..n_steps).for_each(|step| set(step, &mut smoothed.nodes(step).iter().copied()));
+        } else {
+            let log_sum = log_smooth(
+                chain,
+                |step, nodes| set(step, &mut nodes.iter().map(|&p| p as f32)),
+                |_, _| (),
+            );
+            if log_sum == f64::NEG_INFINITY {
+                return None;
+            }
+        }
+        Some(rows)
+    }
+
+    /// The states that can emit a word, and how likely each does.
+    pub(crate) fn emitters(&self, word: WordId) -> Option<(States<'_>, Cow<'_, [f32]>)> {
+        let (cluster, slot) = (self.support.cluster(word)?, self.support.slot(word)?);
+        let states = match &self.support.lists {
+            None => States::Cluster(cluster),
+            Some(lists) => States::List(lists.of(slot)),
+        };
+        Some((states, Cow::Borrowed(self.emission_of(slot))))
+    }
+
+    /// How likely each of the states that can emit the word of a slot does.
+    pub(crate) fn emission_of(&self, slot: usize) -> &[f32] {
+        let n = self.support.states_per_word();
+        &self.emission[slot * n..(slot + 1) * n]
+    }
+
+    /// π of some states.
+    pub(crate) fn start_of(&self, states: States<'_>) -> Vec<f32> {
+        states.list(self.support.k).iter().map(|&state| self.start[state as usize]).collect()
+    }
+
+    /// The chain of a sentence, unless it has a word that no state emits.
+    fn chain<'a>(&'a self, sentence: &[WordId]) -> Option<SentenceChain<'a>> {
+        let words = sentence.iter().map(|&word| self.emitters(word));
+        Some(self.chain_of(words.collect::<Option<Vec<_>>>()?))
+    }
+
+    /// The chain of words of which the states and their emission probabilities are given.
+    pub(crate) fn chain_of<'a>(
+        &'a self,
+        words: impl IntoIterator<Item = (States<'a>, Cow<'a, [f32]>)>,
+    ) -> SentenceChain<'a> {
+        let mut chain = SentenceChain { hmm: self, states: vec![], local: vec![], pairs: vec![] };
+        for (states, local) in words {
+            let local = match chain.states.last() {
+                Some(&before) => {
+                    chain.pairs.push(self.transitions.pairs(&self.support, before, states));
+                    local
+                }
+                None => {
+                    let start = self.start_of(states);
+                    start.iter().zip(&*local).map(|(start, local)| start * local).collect()
+                }
+            };
+            chain.states.push(states);
+            chain.local.push(local);
+        }
+        chain
+    }
+}
+
+impl States<'_> {
+    fn state(&self, i: usize, k: usize) -> u32 {
+        match self {
+            States::Cluster(cluster) => (cluster * k + i) as u32,
+            States::List(list) => list[i],
+        }
+    }
+}
+
+/// A sentence as a chain; the first step has π.
+pub(crate) struct SentenceChain<'a> {
+    hmm: &'a Hmm,
+    states: Vec<States<'a>>,
+    local: Vec<Cow<'a, [f32]>>,
+    pairs: Vec<Cow<'a, [f32]>>,
+}
+
+impl Chain<f32> for SentenceChain<'_> {
+    fn n_steps(&self) -> usize {
+        self.states.len()
+    }
+
+    fn local(&self, step: usize) -> &[f32] {
+        &self.local[step]
+    }
+
+    fn pairs(&self, step: usize) -> &[f32] {
+        &self.pairs[step]
+    }
+}
+
+impl LogChain for SentenceChain<'_> {
+    fn n_steps(&self) -> usize {
+        self.states.len()
+    }
+
+    fn log_local(&self, step: usize) -> Vec<f64> {
+        self.local[step].iter().map(|&p| f64::from(p).ln()).collect()
+    }
+
+    fn log_pairs(&self, step: usize) -> Vec<f64> {
+        let Hmm { transitions, support, .. } = self.hmm;
+        transitions.log_pairs(support, self.states[step], self.states[step + 1])
+    }
+}

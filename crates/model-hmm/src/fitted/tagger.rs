@@ -1,0 +1,307 @@
+//! The tags of words from their states (Chiu and Rush 2020, §5.2 of the draft on tagging).
+
+use crate::fitted::block_cache::States;
+use crate::fitted::tags::Tags;
+use crate::fitted::unknown_words::UnknownWords;
+use crate::model::Hmm;
+use latens_corpus::WordId;
+use latens_model::{TagError, Tagger};
+use std::borrow::Cow;
+
+/// A model of words and tags as a tagger.
+pub struct HmmTagger<'a> {
+    hmm: &'a Hmm,
+    tags: &'a Tags,
+    unknown_words: UnknownWords,
+}
+
+impl Hmm {
+    /// The model as a tagger, if it learned tags.
+    pub fn tagger(&self) -> Option<HmmTagger<'_>> {
+        let tags = self.tags.as_ref()?;
+        Some(HmmTagger { hmm: self, tags, unknown_words: UnknownWords::of(self) })
+    }
+}
+
+impl Tagger for HmmTagger<'_> {
+    fn tags(&self) -> &[String] {
+        &self.tags.names
+    }
+
+    /// In two steps, since all tags together cannot be found exactly in acceptable time: the posterior of
+    /// states p̂(z_t | w) of the words alone, then argmax_y Σ_z g(y|z) p̂(z) for each word.
+    ///
+    /// The words of a sentence that is impossible are taken one by one.
+    fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
+        let mut emitters = Vec::with_capacity(words.len() + 1);
+        for &word in words {
+            let unknown = || TagError::UnknownWord { word: word.to_owned() };
+            emitters.push(self.emitters(word).ok_or_else(unknown)?);
+        }
+        emitters.extend(self.hmm.emitters(WordId::EOS));
+        let chain = self.hmm.chain_of(emitters.iter().cloned());
+        let rows = self.hmm.posterior_of(&chain).unwrap_or_else(|| {
+            emitters.iter().map(|(states, local)| self.one_by_one(*states, local)).collect()
+        });
+        Ok(rows[..words.len()].iter().map(|row| self.best_tag(row)).collect())
+    }
+
+    fn n_seen(&self, word: &str) -> u64 {
+        let word = self.hmm.lexicon.preprocessing.normalize(word);
+        if let Some(number) = self.tags.rare_words.find(&word) {
+            return self.tags.rare_counts[number as usize];
+        }
+        match self.hmm.lexicon.vocab.id(&word) {
+            WordId::UNK => 0,
+            id => self.hmm.lexicon.vocab.count(id),
+        }
+    }
+}
+
+impl HmmTagger<'_> {
+    fn emitters(&self, word: &str) -> Option<(States<'_>, Cow<'_, [f32]>)> {
+        let word = self.hmm.lexicon.preprocessing.normalize(word);
+        let id = self.hmm.lexicon.vocab.get(&word).filter(|&id| id != WordId::UNK);
+        id.and_then(|id| self.hmm.emitters(id))
+            .or_else(|| self.unknown_words.emitters(self.hmm, &word))
+    }
+
+    /// The states of a word as likely as they emit it.
+    fn one_by_one(&self, states: States<'_>, local: &[f32]) -> Vec<(u32, f32)> {
+        let states = states.list(self.hmm.support.k).into_owned();
+        let can_emit = local.iter().any(|&p| p > 0.0);
+        let weight = |&p: &f32| if can_emit { p } else { 1.0 };
+        states.into_iter().zip(local.iter().map(weight)).collect()
+    }
+
+    fn best_tag(&self, posterior: &[(u32, f32)]) -> u32 {
+        let n = self.hmm.support.n_states();
+        let score = |tag: usize| -> f32 {
+            let g = &self.tags.emission[tag * n..(tag + 1) * n];
+            posterior.iter().map(|&(state, p)| p * g[state as usize]).sum()
+        };
+        let scores = (0..self.tags.len()).map(score);
+        let best = scores.enumerate().fold((0, f32::NEG_INFINITY), |best, (tag, score)| {
+            if score > best.1 { (tag, score) } else { best }
+        });
+        best.0 as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordVectors};
+    use crate::train::tagged_text::TaggedText;
+    use crate::{Hmm, Training};
+    use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
+    use latens_model::{Device, Params, TagError, Tagger, WordClusters, unwatched};
+    use latens_testkit::{check_file_round_trip, check_language_model, check_resume};
+
+    const TEXT: &str = "the D\ncat N\nsleeps V\n\nthe D\ndog N\nbarks V\n\na D\ndog N\nsees V\nthe D\ncat N\n\n\
+                        a D\ncat N\nwalks V\n\nthe D\ndog N\nwalks V\n\nboxes N\nsleep V\n\n";
+
+    /// A text with tags; words seen fewer times are unknown.
+    struct Toy {
+        corpus: Corpus,
+        tags: TaggedText,
+        clusters: WordClusters,
+    }
+
+    impl Toy {
+        fn new(min_count: u64) -> Toy {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.conll");
+            std::fs::write(&path, TEXT).unwrap();
+            let (inputs, limits) = (Inputs::new([path]), VocabLimits { min_count, max_vocab: 0 });
+            let corpus = Corpus::read(&inputs, &Preprocessing::default(), &limits).unwrap();
+            let tagged = TaggedSentences::read(&inputs).unwrap();
+            let tags = TaggedText::of(&tagged, 1, &corpus).unwrap();
+            let cluster = |id: usize| match corpus.lexicon.vocab.word(WordId::from(id)) {
+                "<eos>" => None,
+                "the" | "a" => Some(0),
+                "cat" | "dog" => Some(1),
+                _ => Some(2),
+            };
+            let of_word = (0..corpus.lexicon.vocab.len()).map(cluster).collect();
+            let paths = ["00", "01", "1"].map(str::to_owned).to_vec();
+            let clusters = WordClusters::new(of_word, paths).unwrap();
+            Toy { corpus, tags, clusters }
+        }
+
+        fn training(&self) -> Training<'_> {
+            Training {
+                corpus: &self.corpus,
+                valid: None,
+                clusters: Some(&self.clusters),
+                tags: Some(&self.tags),
+                device: Device::Cpu,
+            }
+        }
+
+        fn fit(&self, params: &HmmParams) -> Hmm {
+            Hmm::fit(&params.clone().validate().unwrap(), &self.training(), &mut unwatched).unwrap()
+        }
+    }
+
+    fn params() -> HmmParams {
+        let (n_states, n_clusters, dim) = (12, 3, 6);
+        let (epochs, batch_tokens, learning_rate) = (60, 20, 0.05);
+        let small = HmmParams { n_states, n_clusters, dim, ..HmmParams::default() };
+        HmmParams { epochs, batch_tokens, learning_rate, ..small }
+    }
+
+    fn kinds() -> Vec<HmmParams> {
+        vec![
+            params(),
+            HmmParams { word_vectors: WordVectors::Chars, ..params() },
+            HmmParams {
+                word_vectors: WordVectors::Chars,
+                constraint: Constraint::None,
+                state_dropout: 0.25,
+                ..params()
+            },
+            HmmParams {
+                word_vectors: WordVectors::Chars,
+                constraint: Constraint::Uniform,
+                n_clusters: 2,
+                ..params()
+            },
+            HmmParams { parameterization: Parameterization::Factored, ..params() },
+            HmmParams { parameterization: Parameterization::Scalar, ..params() },
+        ]
+    }
+
+    fn assert_same(a: &Hmm, b: &Hmm) {
+        let (a, b) = (a.tagger().unwrap(), b.tagger().unwrap());
+        assert_eq!(a.tags(), b.tags());
+        for words in [&["the", "dog", "walks"][..], &["boxes"], &["a", "cat", "boxing", "sees"]] {
+            assert_eq!(a.tag(words), b.tag(words));
+            words.iter().for_each(|word| assert_eq!(a.n_seen(word), b.n_seen(word)));
+        }
+        let posteriors = [a, b].map(|tagger| {
+            let ids = tagger.hmm.lexicon.ids("the dog sees boxes");
+            (tagger.hmm.posterior(&ids), tagger.tags.emission.to_vec())
+        });
+        assert_eq!(posteriors[0], posteriors[1]);
+    }
+
+    #[test]
+    fn tags_are_learned_in_every_way() {
+        for min_count in [1, 2] {
+            let toy = Toy::new(min_count);
+            for params in kinds() {
+                let hmm = toy.fit(&params);
+                let tagger = hmm.tagger().unwrap();
+                let names = |words: &[&str]| -> Vec<&str> {
+                    let tags = tagger.tag(words).unwrap();
+                    tags.iter().map(|&tag| tagger.tags()[tag as usize].as_str()).collect()
+                };
+                assert_eq!(names(&["the", "cat", "walks"]), ["D", "N", "V"], "{params:?}");
+                assert_eq!(names(&[]), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tag_is_the_most_likely_one_of_the_posterior_of_states() {
+        let toy = Toy::new(2);
+        for params in kinds() {
+            let hmm = toy.fit(&HmmParams { epochs: 3, ..params });
+            let (tagger, n) = (hmm.tagger().unwrap(), hmm.support.n_states());
+            let words = ["dog", "the", "boxing", "sees", "cat"];
+            let ids = [hmm.lexicon.ids(&words.join(" ")), vec![WordId::EOS]].concat();
+            let posterior = hmm.posterior(&ids).unwrap();
+            for (&tag, row) in tagger.tag(&words).unwrap().iter().zip(&posterior) {
+                let score = |tag: usize| -> f64 {
+                    let g = |&(state, p): &(u32, f32)| {
+                        f64::from(p) * f64::from(tagger.tags.emission[tag * n + state as usize])
+                    };
+                    row.iter().map(g).sum()
+                };
+                let scores: Vec<f64> = (0..tagger.tags.len()).map(score).collect();
+                assert!((scores.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{scores:?}");
+                assert!(scores.iter().all(|&other| other <= scores[tag as usize] + 1e-6));
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_sentence_is_tagged_word_by_word() {
+        let toy = Toy::new(1);
+        let scalar =
+            HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
+        let hmm = toy.fit(&HmmParams { epochs: 100, ..scalar });
+        let words = ["walks", "walks", "boxes", "the"];
+        assert_eq!(hmm.posterior(&hmm.lexicon.ids(&words.join(" "))), None);
+        let tagger = hmm.tagger().unwrap();
+        let tags = tagger.tag(&words).unwrap();
+        assert_eq!(tagger.tags()[tags[3] as usize], "D");
+        assert_eq!(tags.len(), 4);
+    }
+
+    #[test]
+    fn unknown_words_are_told_of() {
+        let hmm = Toy::new(1).fit(&params());
+        let error = hmm.tagger().unwrap().tag(&["the", "zebra"]).unwrap_err();
+        assert_eq!(error, TagError::UnknownWord { word: "zebra".into() });
+        for (min_count, kind) in [(2, 0), (1, 1), (2, 1), (1, 2), (1, 3), (2, 5)] {
+            let hmm = Toy::new(min_count).fit(&kinds()[kind]);
+            let tagger = hmm.tagger().unwrap();
+            assert_eq!(tagger.tag(&["the", "zebra", "\u{20ac}"]).unwrap().len(), 3);
+        }
+    }
+
+    #[test]
+    fn words_are_counted_whether_the_vocabulary_has_them_or_not() {
+        for min_count in [1, 2, 4] {
+            let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 0, ..params() });
+            let tagger = hmm.tagger().unwrap();
+            let counts =
+                ["the", "walks", "boxes", "zebra", "<unk>"].map(|word| tagger.n_seen(word));
+            assert_eq!(counts, [4, 2, 1, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_model_of_letters_is_a_language_model() {
+        for (min_count, kind) in [(1, 1), (2, 1), (1, 2), (1, 3)] {
+            let toy = Toy::new(min_count);
+            let hmm = toy.fit(&kinds()[kind]);
+            check_language_model(&hmm, &toy.corpus.sentences);
+            // Unknown words have a fixed share in it.
+            let unknown = [hmm.lexicon.ids("the zebra"), vec![WordId::EOS]].concat();
+            assert!(latens_model::LanguageModel::log_prob(&hmm, &unknown).is_finite());
+        }
+    }
+
+    #[test]
+    fn tags_are_not_learned_from_running_text() {
+        let toy = Toy::new(1);
+        let params = HmmParams { memory: Memory::Carry, ..params() }.validate().unwrap();
+        let refusal = Hmm::fit(&params, &toy.training(), &mut unwatched).unwrap_err().to_string();
+        assert!(refusal.contains("`memory` must be `reset`"), "{refusal}");
+    }
+
+    #[test]
+    fn the_file_gives_the_tagger_back() {
+        for (min_count, params) in
+            [1, 2].into_iter().flat_map(|n| kinds().into_iter().map(move |p| (n, p)))
+        {
+            let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 2, ..params });
+            check_file_round_trip(&hmm, Hmm::save, Hmm::open, assert_same);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_training_learns_the_same_tagger() {
+        for params in kinds() {
+            let (toy, params) =
+                (Toy::new(1), HmmParams { epochs: 3, ..params }.validate().unwrap());
+            check_resume(
+                |watch| Hmm::fit(&params, &toy.training(), watch),
+                |checkpoint, watch| Hmm::resume(&params, &toy.training(), checkpoint, watch),
+                assert_same,
+            );
+        }
+    }
+}
