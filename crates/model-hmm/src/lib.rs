@@ -1,10 +1,10 @@
-//! Hidden Markov models of text, from a few states to very many.
+//! Hidden Markov models of text, from a few states to many thousands.
 //!
-//! A sentence is made by a walk through hidden states, each of which emits a word. Clusters of words share
-//! the states, so that a word can come from few of them: then the exact probability of a sentence costs
-//! k² multiplications a word, with k states a cluster, however many states there are in all (Chiu and Rush
-//! 2020). The probabilities are numbers of their own, learned by expectation maximisation or by gradient, or
-//! networks of state vectors, learned by gradient; the recursion never knows which.
+//! A hidden Markov model generates a sentence by a walk through hidden states, each of which emits a word. Word
+//! clusters divide the states among them, so that only k states can emit a word. The exact probability of a
+//! sentence then takes k² multiplications per word, regardless of the total number of states (Chiu and Rush 2020).
+//! The probabilities are either scalar parameters, trained by expectation maximization or by gradient, or outputs of
+//! neural networks over state embeddings, trained by gradient.
 //!
 //! ```
 //! use latens_model::{Device, LanguageModel, Params, unwatched};
@@ -30,9 +30,10 @@ mod space;
 mod tables;
 mod weights;
 mod recursion;
-mod train;
+mod steps;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod train;
 mod model;
 mod fitted;
 mod file;
@@ -41,9 +42,9 @@ mod tests;
 
 pub use fitted::encoder::{Features, HmmEncoder};
 pub use fitted::tagger::HmmTagger;
-pub use fitted::unknown_words::text_to_cluster;
 pub use model::{Hmm, Training};
 pub use params::{
     Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
 };
+pub use space::clusters::text_to_cluster;
 pub use train::tagged_text::{TaggedText, TagsError};

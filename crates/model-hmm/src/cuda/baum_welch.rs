@@ -2,12 +2,14 @@
 //!
 //! No transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³, so that no sentence is impossible here.
 
+use crate::cuda::place::emissions;
 use crate::cuda::plan::batch_plan::Plan;
 use crate::cuda::plan::device_plan::Planned;
 use crate::cuda::tables::Tables;
-use crate::space::state_space::Support;
-use crate::tables::probability_tables::{self as tables, Batch};
-use crate::train::baum_welch::Estimator;
+use crate::recursion::batch::Batch;
+use crate::space::state_space::StateSpace;
+use crate::steps::estimator::Estimator;
+use crate::tables::probability_tables as host;
 use latens_cuda::{Array, CudaError, Device, Emissions, Precision};
 use latens_model::FitError;
 
@@ -16,7 +18,7 @@ pub(crate) struct CudaEstimator<'a> {
     device: Device,
     side: Device,
     precision: Precision,
-    support: &'a Support,
+    space: &'a StateSpace,
     emissions: Emissions,
     transition: Array<f32>,
     tables: Tables,
@@ -30,19 +32,19 @@ pub(crate) struct CudaEstimator<'a> {
 
 impl<'a> CudaEstimator<'a> {
     pub(crate) fn new(
-        support: &'a Support,
-        tables: &tables::Tables<f32>,
+        space: &'a StateSpace,
+        tables: &host::Tables<f32>,
         precision: Precision,
     ) -> Result<CudaEstimator<'a>, CudaError> {
         let device = Device::open()?;
-        let n = support.n_states();
+        let n = space.n_states();
         let mut on_device = Tables::new(&device, n)?;
         on_device.start = device.upload(&tables.start)?;
         on_device.emission = device.upload(&tables.emission)?;
         Ok(CudaEstimator {
             precision,
-            support,
-            emissions: crate::cuda::learner::emissions(&device, support)?,
+            space,
+            emissions: emissions(&device, space)?,
             transition: device.upload(&tables.transition)?,
             tables: on_device,
             start_counts: device.zeros(n)?,
@@ -56,9 +58,9 @@ impl<'a> CudaEstimator<'a> {
     }
 
     fn try_expect(&mut self, batch: &Batch<'_>) -> Result<(), CudaError> {
-        let CudaEstimator { device, support, tables, .. } = self;
-        let sizes @ (k, _) = (support.k, support.n_states());
-        let plan = Plan::to_learn(support, batch, None);
+        let CudaEstimator { device, space, tables, .. } = self;
+        let sizes @ (k, _) = (space.k, space.n_states());
+        let plan = Plan::to_learn(space, batch, None);
         let planned = Planned::new(device, &plan, &mut self.ints)?;
         tables.make_room(device, &plan, k)?;
         let blocks = planned.blocks(0..plan.n_blocks());
@@ -68,13 +70,13 @@ impl<'a> CudaEstimator<'a> {
         device.add_transitions(&mut self.transition_counts, ratios, &blocks, sizes)?;
         let count_of = (planned.ints, plan.count_of.clone());
         device.add_emissions(&mut self.emission_counts, &tables.emitted, count_of, k)?;
-        device.add_values(&mut self.start_counts, &tables.start_counts, support.n_states())?;
+        device.add_values(&mut self.start_counts, &tables.start_counts, space.n_states())?;
         device.add_sum(&mut self.log_prob, &tables.log_probs, plan.n_sentences())
     }
 
     fn try_maximize(&mut self, prior: f64) -> Result<(), CudaError> {
-        let CudaEstimator { device, support, tables, .. } = self;
-        let (k, n) = (support.k, support.n_states());
+        let CudaEstimator { device, space, tables, .. } = self;
+        let (k, n) = (space.k, space.n_states());
         device.share_rows(&mut tables.start, &self.start_counts, prior, (1, n))?;
         device.share_rows(&mut self.transition, &self.transition_counts, prior, (n, n))?;
         let emission = (&mut tables.emission, &self.emission_counts);
@@ -86,15 +88,15 @@ impl<'a> CudaEstimator<'a> {
     }
 
     fn try_score(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
-        let CudaEstimator { device, support, tables, .. } = self;
-        let sizes @ (k, _) = (support.k, support.n_states());
+        let CudaEstimator { device, space, tables, .. } = self;
+        let sizes @ (k, _) = (space.k, space.n_states());
         let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
-        if words.any(|&word| support.slot(word).is_none()) {
+        if words.any(|&word| space.slot(word).is_none()) {
             return Ok(f64::NEG_INFINITY);
         }
         let mut sum = 0.0;
         for batch in batches {
-            let plan = Plan::to_score(support, batch, None);
+            let plan = Plan::to_score(space, batch, None);
             let planned = Planned::new(device, &plan, &mut self.ints)?;
             tables.make_room_to_score(device, &plan, k)?;
             let blocks = planned.blocks(0..plan.n_blocks());
@@ -109,11 +111,11 @@ impl<'a> CudaEstimator<'a> {
 
 impl Estimator for CudaEstimator<'_> {
     /// Enough for products to be worth while; 256 MiB an array of them.
-    const BATCH_NUMBERS: usize = 1 << 26;
+    const BATCH_VALUES: usize = 1 << 26;
 
     /// Words that have a list of states are worked on with all of them, most with zeros.
     fn states_per_token(&self) -> usize {
-        self.support.k
+        self.space.k
     }
 
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
@@ -133,16 +135,16 @@ impl Estimator for CudaEstimator<'_> {
         self.try_score(batches).map_err(FitError::step("score on the device"))
     }
 
-    fn tables(&self) -> Result<tables::Tables<f32>, FitError> {
+    fn tables(&self) -> Result<host::Tables<f32>, FitError> {
         let download =
             |array| self.device.download(array).map_err(FitError::step("read the device"));
-        let (n, n_emissions) = (self.support.n_states(), self.emission_counts.len());
+        let (n, n_emissions) = (self.space.n_states(), self.emission_counts.len());
         let (mut start, mut emission) =
             (download(&self.tables.start)?, download(&self.tables.emission)?);
         start.truncate(n);
         emission.truncate(n_emissions);
-        Ok(tables::Tables {
-            k: self.support.k,
+        Ok(host::Tables {
+            k: self.space.k,
             start,
             transition: download(&self.transition)?,
             emission,

@@ -1,4 +1,4 @@
-//! The learner on a CUDA device: the same steps as `crate::train::learner::CpuLearner`, with all weights, probabilities and
+//! The learner on a CUDA device: the same steps as `crate::steps::learner::CpuLearner`, with all weights, probabilities and
 //! expected counts on the device.
 //!
 //! A step writes the logits of all pairs of states that take part once. Those of networks are of half precision if there
@@ -7,155 +7,24 @@
 //! which gives the derivatives but for a factor a row. No sentence is impossible or too unlikely here, since no
 //! transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³; the CPU goes on in logarithms instead.
 
+use crate::cuda::device_model::{CudaLearner, Source};
+use crate::cuda::place::{Place, Weights};
 use crate::cuda::plan::batch_plan::Plan;
 use crate::cuda::plan::device_plan::Planned;
-use crate::cuda::tables::Tables;
-use crate::cuda::weights::logits::Logits;
-use crate::cuda::weights::networks::Networks;
-use crate::cuda::weights::state_vectors::KeptStates;
-use crate::params::{HmmParams, Parameterization};
-use crate::space::state_space::Support;
-use crate::tables::probability_tables::{Batch, Kept};
-use crate::train::learner::{Choices, Learner, LearnerState};
-use latens_cuda::{AdamWStep, Array, CudaError, Device, Emissions, Precision, StepResult};
+use crate::cuda::weights::state_vectors::KeptOnDevice;
+use crate::params::HmmParams;
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::steps::learner::{Choices, Learner, LearnerState};
+use latens_cuda::{AdamWStep, CudaError};
 use latens_model::FitError;
-use latens_nn::{AdamWParams, Dropout, Layout};
-use std::ops::Range;
+use latens_nn::{AdamWParams, Dropout};
 
-/// Weights and their derivatives.
-#[derive(Debug)]
-pub(crate) struct Weights {
-    pub(crate) weights: Array<f32>,
-    pub(crate) gradient: Array<f32>,
-}
-
-/// What logits are made of.
-pub(crate) enum Source {
-    Networks(Box<Networks>),
-    Logits(Logits),
-}
-
-/// Where a step is done, and how exactly.
-pub(crate) struct Place<'a> {
-    pub(crate) device: &'a Device,
-    /// Where starts and emissions are computed while transitions are.
-    pub(crate) side: &'a Device,
-    pub(crate) emissions: &'a Emissions,
-    pub(crate) precision: Precision,
-}
-
-/// The learner on a CUDA device.
-pub(crate) struct CudaLearner<'a> {
-    pub(crate) params: &'a HmmParams,
-    pub(crate) device: Device,
-    pub(crate) side: Device,
-    pub(crate) precision: Precision,
-    pub(crate) support: &'a Support,
-    pub(crate) n_steps: u64,
-    pub(crate) learned: Weights,
-    pub(crate) mean: Array<f32>,
-    pub(crate) square: Array<f32>,
-    pub(crate) source: Source,
-    pub(crate) emissions: Emissions,
-    pub(crate) tables: Tables,
-    pub(crate) result: StepResult,
-    pub(crate) kept: Array<u32>,
-    /// Numbers of the last batch; lent out while they are used.
-    pub(crate) ints: Option<Array<u32>>,
-}
-
-impl<'a> CudaLearner<'a> {
-    /// The learner of weights that lie as in `layout`.
-    pub(crate) fn new(
-        params: &'a HmmParams,
-        support: &'a Support,
-        layout: &Layout,
-        state: &LearnerState,
-        precision: Precision,
-    ) -> Result<CudaLearner<'a>, CudaError> {
-        let device = Device::open()?;
-        let n = support.n_states();
-        let source = match params.parameterization {
-            Parameterization::Scalar => Source::Logits(Logits::new(layout, (n, support.k))),
-            Parameterization::Neural | Parameterization::Factored => {
-                Source::Networks(Box::new(Networks::new(&device, params, layout, n, precision)?))
-            }
-        };
-        Ok(CudaLearner {
-            params,
-            precision,
-            support,
-            n_steps: state.n_steps,
-            learned: Weights {
-                weights: device.upload(&state.weights)?,
-                gradient: device.zeros(state.weights.len())?,
-            },
-            mean: device.upload(&state.mean)?,
-            square: device.upload(&state.square)?,
-            source,
-            emissions: emissions(&device, support)?,
-            tables: Tables::new(&device, n)?,
-            result: StepResult::new(&device)?,
-            kept: device.zeros(n)?,
-            ints: Some(device.zeros(1)?),
-            side: device.beside()?,
-            device,
-        })
-    }
-
-    /// Probabilities of start and emission, at the side, and what transitions are made of; units are dropped by a seed,
-    /// none without one.
-    pub(crate) fn forward(&mut self, kept: &Kept, seed: Option<u64>) -> Result<(), CudaError> {
-        let (n, k) = (kept.states.len(), kept.k);
-        self.device.write(&kept.states, &mut self.kept)?;
-        // Nothing uses the old array any more: the end of the last step was waited for.
-        self.side.reserve(&mut self.tables.emission, self.support.n_slots() * k)?;
-        let CudaLearner { device, side, emissions, precision, tables, .. } = self;
-        let place = Place { device, side, emissions, precision: *precision };
-        let weights = &self.learned.weights;
-        let states = KeptStates { states: &self.kept, n, k };
-        match &mut self.source {
-            Source::Networks(networks) => {
-                networks.forward(&place, weights, states, seed, tables)?;
-            }
-            Source::Logits(logits) => logits.forward(&place, weights, states, tables)?,
-        }
-        side.softmax(&mut tables.start, n)?;
-        emissions.normalise(side, &mut tables.emission, &self.kept, k)
-    }
-
-    /// The logits of transitions from some states to all.
-    pub(crate) fn logits(
-        &mut self,
-        rows: Range<usize>,
-        (k, n): (usize, usize),
-    ) -> Result<(), CudaError> {
-        let is_half = self.is_half(k);
-        let CudaLearner { device, side, emissions, precision, tables, .. } = self;
-        let place = Place { device, side, emissions, precision: *precision };
-        match &mut self.source {
-            Source::Networks(networks) => networks.logits(&place, rows, n, is_half, tables),
-            Source::Logits(logits) => {
-                let weights = &self.learned.weights;
-                let states = KeptStates { states: &self.kept, n, k };
-                logits.logits(&place, weights, rows, states, tables)
-            }
-        }
-    }
-
-    /// Whether logits are of half precision, which eight states at a time allow.
-    pub(crate) fn is_half(&self, k: usize) -> bool {
-        // One cluster is learned in steps, which want all transitions in full.
-        self.precision == Precision::Fast
-            && matches!(self.source, Source::Networks(_))
-            && k.is_multiple_of(8)
-            && self.support.n_clusters() > 1
-    }
-
+impl CudaLearner<'_> {
     fn try_step(
         &mut self,
         plan: &Plan,
-        kept: &Kept,
+        kept: &KeptStates,
         seed: u64,
         learning_rate: f64,
     ) -> Result<(), CudaError> {
@@ -191,7 +60,7 @@ impl<'a> CudaLearner<'a> {
     }
 
     /// Expected counts ─▶ the gradient; of starts and emissions at the side.
-    fn backward(&mut self, planned: &Planned<'_>, kept: &Kept) -> Result<(), CudaError> {
+    fn backward(&mut self, planned: &Planned<'_>, kept: &KeptStates) -> Result<(), CudaError> {
         let (k, n, is_half) = (kept.k, kept.states.len(), self.is_half(kept.k));
         let CudaLearner { device, side, emissions, precision, tables, learned, .. } = self;
         side.after(device)?;
@@ -199,7 +68,7 @@ impl<'a> CudaLearner<'a> {
         let counts = (&tables.emitted, (planned.ints, planned.plan.count_of.clone()));
         emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
         let place = Place { device, side, emissions, precision: *precision };
-        let states = KeptStates { states: &self.kept, n, k };
+        let states = KeptOnDevice { states: &self.kept, n, k };
         match &mut self.source {
             Source::Networks(networks) => {
                 networks.backward(&place, learned, planned, states, is_half, tables)
@@ -212,8 +81,8 @@ impl<'a> CudaLearner<'a> {
 impl Learner for CudaLearner<'_> {
     type Plan = Plan;
 
-    fn plan(&self, batch: &Batch<'_>, kept: &Kept) -> Plan {
-        Plan::to_learn(self.support, batch, Some(kept))
+    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> Plan {
+        Plan::to_learn(self.space, batch, Some(kept))
     }
 
     fn begin_step(
@@ -255,22 +124,6 @@ impl Learner for CudaLearner<'_> {
             n_steps: self.n_steps,
         })
     }
-}
-
-/// Which states emit which words.
-pub(crate) fn emissions(device: &Device, support: &Support) -> Result<Emissions, CudaError> {
-    let clusters: Vec<_> = (0..support.n_clusters()).map(|c| support.slots(c)).collect();
-    let mut emissions = Emissions::new(device, &clusters)?;
-    if let Some(lists) = &support.lists {
-        emissions.limit(device, support.n_states(), |slot| lists.of(slot))?;
-    }
-    Ok(emissions)
-}
-
-/// Where weights lie.
-pub(crate) fn range(layout: &Layout, name: &str) -> Range<usize> {
-    let mut entries = layout.entries();
-    entries.find(|entry| entry.0 == name).expect("weights of this name").2
 }
 
 /// The constants of step t.

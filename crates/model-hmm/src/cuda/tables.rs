@@ -2,7 +2,7 @@
 
 use crate::cuda::plan::batch_plan::Plan;
 use crate::cuda::plan::device_plan::Planned;
-use latens_cuda::{Array, CudaError, Device, Precision};
+use latens_cuda::{Array, CudaError, Device, Listed, Precision, StateTokens};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and what the recursion writes.
@@ -244,5 +244,53 @@ impl Tables {
             return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
         }
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
+    }
+
+    /// b and the first probabilities of the states of each token.
+    pub(crate) fn place_listed(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        listed: &Listed<'_>,
+        n: usize,
+    ) -> Result<(), CudaError> {
+        device.reserve(&mut self.listed_start, listed.states.len().next_power_of_two())?;
+        device.gather_listed(&mut self.listed_start, &self.start, listed)?;
+        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)
+    }
+
+    /// The blocks of a plan, as far as they lead from the states `rows`, of which there are logits and their sums.
+    pub(crate) fn gather_listed(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        listed: &Listed<'_>,
+        rows: Range<usize>,
+        n: usize,
+    ) -> Result<(), CudaError> {
+        let blocks = planned.blocks(0..planned.plan.n_blocks());
+        let (logits, sums) = ((&self.logits, rows), &self.log_sums);
+        device.gather_listed_blocks(&mut self.blocks, logits, sums, &blocks, listed, n)
+    }
+
+    /// Probabilities ─▶ expected counts. Transitions stay as they are: their derivatives are made token by token.
+    pub(crate) fn expect_listed(
+        &mut self,
+        device: &Device,
+        planned: &Planned<'_>,
+        (listed, tokens): (&Listed<'_>, &StateTokens<'_>),
+        n: usize,
+    ) -> Result<(), CudaError> {
+        self.place_listed(device, planned, listed, n)?;
+        let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
+        let probabilities = (&self.local, &self.listed_start, &self.blocks);
+        let (sequences, k) = (planned.sequences(), listed.k);
+        device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
+        let out = (&mut self.visits, &mut self.start_counts, &mut self.left);
+        device.sum_listed(out, &self.nodes, tokens, k)?;
+        // The sums of words' tokens, in the place of what is no longer needed.
+        device.sum_groups(&mut self.listed_start, &self.nodes, &planned.visits(), k)?;
+        device.clear(&mut self.emitted)?;
+        device.scatter_listed(&mut self.emitted, &self.listed_start, listed, n)
     }
 }

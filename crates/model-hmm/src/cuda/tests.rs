@@ -1,13 +1,16 @@
 //! The device against the processor. Without a device there is nothing to compare, and the tests pass.
 
 use crate::cuda::baum_welch::CudaEstimator;
-use crate::cuda::learner::CudaLearner;
+use crate::cuda::device_model::CudaLearner;
 use crate::params::{Constraint, HmmParams, Parameterization, Tying};
-use crate::space::state_space::{Lists, Support};
-use crate::tables::probability_tables::{Batch, Kept, Tables};
-use crate::train::baum_welch::{CpuEstimator, Estimator};
-use crate::train::learner::{Choices, CpuLearner, Learner, LearnerState};
-use crate::weights::mapping::Parameters;
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_lists::StateLists;
+use crate::space::state_space::StateSpace;
+use crate::steps::estimator::{CpuEstimator, Estimator};
+use crate::steps::learner::{Choices, CpuLearner, Learner, LearnerState};
+use crate::tables::probability_tables::Tables;
+use crate::weights::mapping::TableMapping;
 use crate::weights::neural::Neural;
 use crate::weights::scalar::Scalar;
 use latens_corpus::{Vocab, WordId};
@@ -36,56 +39,56 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
 }
 
 /// Words in turn in clusters, or with states that are drawn for each.
-fn support(params: &HmmParams, n_words: usize) -> Support {
+fn space(params: &HmmParams, n_words: usize) -> StateSpace {
     let n_clusters = if params.constraint == Constraint::Brown { params.n_clusters } else { 1 };
     let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
-    let mut support = Support::new(params.n_states / n_clusters, n_clusters, clusters);
+    let mut space = StateSpace::new(params.n_states / n_clusters, n_clusters, clusters);
     if params.constraint == Constraint::Uniform {
-        support.lists = Some(Lists::draw(params, n_words));
+        space.lists = Some(StateLists::draw(params, n_words));
     }
-    support
+    space
 }
 
-fn parameters(params: &HmmParams, support: &Support) -> Box<dyn Parameters<f32>> {
+fn mapping(params: &HmmParams, space: &StateSpace) -> Box<dyn TableMapping<f32>> {
     match params.parameterization {
-        Parameterization::Scalar => Box::new(Scalar::new(support, 0)),
-        _ => Box::new(Neural::new(params, support, &vec!["word"; support.n_slots()], 0)),
+        Parameterization::Scalar => Box::new(Scalar::new(space, 0)),
+        _ => Box::new(Neural::new(params, space, &vec!["word"; space.n_slots()], 0)),
     }
 }
 
 /// A learner on the device; none if there is no device.
 fn cuda<'a>(
     params: &'a HmmParams,
-    support: &'a Support,
+    space: &'a StateSpace,
     state: &LearnerState,
     precision: Precision,
 ) -> Option<CudaLearner<'a>> {
-    let parameters = parameters(params, support);
-    match CudaLearner::new(params, support, parameters.layout(), state, precision) {
+    let mapping = mapping(params, space);
+    match CudaLearner::new(params, space, mapping.layout(), state, precision) {
         Ok(learner) => Some(learner),
         Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => None,
         Err(error) => panic!("{error}"),
     }
 }
 
-fn first_state(params: &HmmParams, support: &Support, rng: &mut Rng) -> LearnerState {
-    let parameters = parameters(params, support);
-    let mut weights = vec![0.0; parameters.layout().len()];
-    parameters.init(&mut weights, rng);
+fn first_state(params: &HmmParams, space: &StateSpace, rng: &mut Rng) -> LearnerState {
+    let mapping = mapping(params, space);
+    let mut weights = vec![0.0; mapping.layout().len()];
+    mapping.init(&mut weights, rng);
     LearnerState::new(weights)
 }
 
 fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    let support = support(params, n_words);
-    let state = first_state(params, &support, &mut rng);
-    let Some(mut cuda) = cuda(params, &support, &state, precision) else { return };
+    let space = space(params, n_words);
+    let state = first_state(params, &space, &mut rng);
+    let Some(mut cuda) = cuda(params, &space, &state, precision) else { return };
     let first = state.weights.clone();
-    let mut cpu = CpuLearner::new(params, &support, parameters(params, &support), state);
+    let mut cpu = CpuLearner::new(params, &space, mapping(params, &space), state);
 
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
-    let kept = Kept::draw(&support, params.state_dropout, &mut rng);
+    let kept = KeptStates::draw(&space, params.state_dropout, &mut rng);
     // Adam makes much of small derivatives, whose signs are a matter of rounding: how weights moved is compared where
     // derivatives were larger than that.
     let mut is_clear = vec![true; first.len()];
@@ -93,7 +96,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
         // Derivatives of 8 significant bits move weights a little elsewhere, so a step is also compared with one of the
         // processor from the same weights.
         let state = cuda.state().unwrap();
-        let mut same = CpuLearner::new(params, &support, parameters(params, &support), state);
+        let mut same = CpuLearner::new(params, &space, mapping(params, &space), state);
         let (a, b) = (step(&mut same, &batch, &kept), step(&mut cuda, &batch, &kept));
         // Later gradients are smaller beside what they are sums of.
         let share = if i > 0 && precision == Precision::Fast { 3.0 } else { 1.0 };
@@ -134,7 +137,7 @@ fn root_mean_square(values: &[f32]) -> f64 {
     (sum / values.len() as f64).sqrt()
 }
 
-fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
+fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &KeptStates) -> f64 {
     let choices = Choices { kept: kept.clone(), dropout: None };
     let plan = learner.plan(batch, kept);
     learner.begin_step(batch, &plan, &choices, 0.01).unwrap();
@@ -223,12 +226,12 @@ fn learning_repeats_and_goes_on_from_a_checkpoint() {
 }
 
 fn repeats(params: &HmmParams) {
-    let (support, mut rng) = (support(params, 90), Rng::new(8));
-    let first = first_state(params, &support, &mut rng);
+    let (space, mut rng) = (space(params, 90), Rng::new(8));
+    let first = first_state(params, &space, &mut rng);
     let sentences = sentences(90, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
-    let kept = Kept::all(&support);
-    let open = |state: &LearnerState| cuda(params, &support, state, Precision::Fast);
+    let kept = KeptStates::all(&space);
+    let open = |state: &LearnerState| cuda(params, &space, state, Precision::Fast);
     let (Some(mut whole), Some(mut begun)) = (open(&first), open(&first)) else { return };
     for _ in 0..4 {
         step(&mut whole, &batch, &kept);
@@ -238,7 +241,7 @@ fn repeats(params: &HmmParams) {
     }
     let middle = begun.state().unwrap();
     let mut resumed = open(&middle).unwrap();
-    let mut on_cpu = CpuLearner::new(params, &support, parameters(params, &support), middle);
+    let mut on_cpu = CpuLearner::new(params, &space, mapping(params, &space), middle);
     for _ in 0..2 {
         let (a, b) = (step(&mut resumed, &batch, &kept), step(&mut on_cpu, &batch, &kept));
         assert!((a - b).abs() < 1e-2 * a.abs(), "the processor goes on: {a} and {b}");
@@ -275,23 +278,23 @@ fn estimates_are_those_of_the_processor() {
         let seed = n_states as u64 + n_clusters as u64;
         let mut rng = Rng::new(seed);
         let params = HmmParams { n_states, n_clusters, constraint, seed, ..HmmParams::default() };
-        let support = support(&params, n_words);
+        let space = space(&params, n_words);
         let special = ["<unk>".to_owned(), "<eos>".to_owned()].into_iter();
         let words: Vec<String> =
             special.chain((2..n_words).map(|word| format!("w{word}"))).collect();
         let vocab = Vocab::from_parts(words, vec![1; n_words]).unwrap();
-        let tables = crate::train::counts::initial(&params, &support, &vocab, 0);
+        let tables = crate::steps::counts::initial(&params, &space, &vocab, 0);
         let sentences = sentences(n_words, 30, &mut rng);
         let batches = [&sentences[..20], &sentences[20..]].map(|part| Batch {
             sentences: part.iter().map(|sentence| &sentence[..]).collect(),
             tags: vec![],
         });
-        let cuda = match CudaEstimator::new(&support, &tables, precision) {
+        let cuda = match CudaEstimator::new(&space, &tables, precision) {
             Ok(estimator) => estimate(estimator, &batches),
             Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
             Err(error) => panic!("{error}"),
         };
-        let cpu = estimate(CpuEstimator::new(&support, 0, tables), &batches);
+        let cpu = estimate(CpuEstimator::new(&space, 0, tables), &batches);
         for (a, b) in cpu.0.iter().zip(&cuda.0) {
             assert!(
                 (a - b).abs() < tolerance(precision) * a.abs(),

@@ -1,24 +1,24 @@
-//! Features of words from their states.
+//! The model as an encoder: features of tokens from their states.
 
 use crate::model::Hmm;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};
 
-/// Which features of a word are wanted.
+/// The kind of features of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
-    /// Its state in the most likely path of states (Viterbi): one column of value 1.
+    /// Its state in the most likely path of states (Viterbi), one-hot.
     State,
-    /// The cluster of that state; without Brown clusters there is one, of all states.
+    /// The cluster of that state, one-hot. A model without Brown clusters has a single cluster.
     Cluster,
-    /// The posterior of states, given the whole sentence.
+    /// The posterior of its states, given the whole sentence.
     Posterior,
-    /// The posterior of clusters.
+    /// The posterior of its clusters, given the whole sentence.
     ClusterPosterior,
 }
 
 impl Features {
-    /// All kinds, each with its name.
+    /// All kinds of features with their names.
     pub const ALL: [(&str, Features); 4] = [
         ("state", Features::State),
         ("cluster", Features::Cluster),
@@ -27,7 +27,7 @@ impl Features {
     ];
 }
 
-/// A model as an encoder of one kind of features.
+/// An encoder for one kind of features.
 #[derive(Clone, Copy, Debug)]
 pub struct HmmEncoder<'a> {
     hmm: &'a Hmm,
@@ -35,13 +35,13 @@ pub struct HmmEncoder<'a> {
 }
 
 impl Hmm {
-    /// The model as an encoder.
+    /// The encoder for a kind of features.
     pub fn encoder(&self, features: Features) -> HmmEncoder<'_> {
         HmmEncoder { hmm: self, features }
     }
 }
 
-/// The states of the most likely path.
+/// Encodes tokens by [`Features::State`].
 impl TokenEncoder for Hmm {
     fn n_features(&self) -> usize {
         self.encoder(Features::State).n_features()
@@ -55,14 +55,14 @@ impl TokenEncoder for Hmm {
 impl TokenEncoder for HmmEncoder<'_> {
     fn n_features(&self) -> usize {
         match self.features {
-            Features::State | Features::Posterior => self.hmm.support.n_states(),
-            Features::Cluster | Features::ClusterPosterior => self.hmm.support.n_clusters(),
+            Features::State | Features::Posterior => self.hmm.space.n_states(),
+            Features::Cluster | Features::ClusterPosterior => self.hmm.space.n_clusters(),
         }
     }
 
-    /// A sentence that the model cannot make has empty rows.
+    /// An impossible sentence has empty rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        let k = self.hmm.support.k as u32;
+        let k = self.hmm.space.k as u32;
         let rows: Option<Vec<Vec<(u32, f32)>>> = match self.features {
             Features::State | Features::Cluster => {
                 let one = |state| vec![(state, 1.0)];

@@ -1,9 +1,7 @@
-//! What a fitted model can do.
+//! A fitted model in use: posteriors, scores, features and tags.
 
-pub(crate) mod block_cache;
-pub(crate) mod tags;
 pub(crate) mod posterior;
-pub(crate) mod unknown_words;
 pub(crate) mod scorer;
 pub(crate) mod encoder;
+pub(crate) mod unknown_words;
 pub(crate) mod tagger;

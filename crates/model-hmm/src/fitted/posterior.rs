@@ -1,7 +1,7 @@
-//! One sentence under a fitted model: a chain, and what follows from it.
+//! The posterior and the most likely states of a sentence.
 
-use crate::fitted::block_cache::States;
 use crate::model::Hmm;
+use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, log_viterbi, smooth, viterbi};
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ impl Hmm {
             return Some(vec![]);
         }
         let (path, log_prob) = viterbi(&chain).unwrap_or_else(|| log_viterbi(&chain));
-        let state = |(at, &i): (usize, &u32)| chain.states[at].state(i as usize, self.support.k);
+        let state = |(at, &i): (usize, &u32)| chain.states[at].state(i as usize, self.space.k);
         (log_prob > f64::NEG_INFINITY).then(|| path.iter().enumerate().map(state).collect())
     }
 
@@ -25,7 +25,7 @@ impl Hmm {
         self.posterior_of(&self.chain(sentence)?)
     }
 
-    /// The same of any chain.
+    /// The posterior of any chain.
     pub(crate) fn posterior_of(&self, chain: &SentenceChain<'_>) -> Option<Vec<Vec<(u32, f32)>>> {
         let n_steps = chain.states.len();
         if n_steps == 0 {
@@ -34,7 +34,7 @@ impl Hmm {
         let mut rows = vec![Vec::new(); n_steps];
         let mut set = |step: usize, values: &mut dyn Iterator<Item = f32>| {
             let states = chain.states[step];
-            let row = values.enumerate().map(|(i, p)| (states.state(i, self.support.k), p));
+            let row = values.enumerate().map(|(i, p)| (states.state(i, self.space.k), p));
             rows[step] = row.collect();
         };
         let mut smoothed = Smoothed::default();
@@ -53,43 +53,43 @@ impl Hmm {
         Some(rows)
     }
 
-    /// The states that can emit a word, and how likely each does.
-    pub(crate) fn emitters(&self, word: WordId) -> Option<(States<'_>, Cow<'_, [f32]>)> {
-        let (cluster, slot) = (self.support.cluster(word)?, self.support.slot(word)?);
-        let states = match &self.support.lists {
-            None => States::Cluster(cluster),
-            Some(lists) => States::List(lists.of(slot)),
+    /// The states that may emit a word, and the probability with which each emits it.
+    pub(crate) fn emitters(&self, word: WordId) -> Option<(StateSet<'_>, Cow<'_, [f32]>)> {
+        let (cluster, slot) = (self.space.cluster(word)?, self.space.slot(word)?);
+        let states = match &self.space.lists {
+            None => StateSet::Cluster(cluster),
+            Some(lists) => StateSet::List(lists.of(slot)),
         };
         Some((states, Cow::Borrowed(self.emission_of(slot))))
     }
 
-    /// How likely each of the states that can emit the word of a slot does.
+    /// The probability of a slot under each state that may emit it.
     pub(crate) fn emission_of(&self, slot: usize) -> &[f32] {
-        let n = self.support.states_per_word();
+        let n = self.space.states_per_word();
         &self.emission[slot * n..(slot + 1) * n]
     }
 
-    /// π of some states.
-    pub(crate) fn start_of(&self, states: States<'_>) -> Vec<f32> {
-        states.list(self.support.k).iter().map(|&state| self.start[state as usize]).collect()
+    /// π for some states.
+    pub(crate) fn start_of(&self, states: StateSet<'_>) -> Vec<f32> {
+        states.list(self.space.k).iter().map(|&state| self.start[state as usize]).collect()
     }
 
-    /// The chain of a sentence, unless it has a word that no state emits.
+    /// The chain of a sentence; `None` if it has a word that no state emits.
     fn chain<'a>(&'a self, sentence: &[WordId]) -> Option<SentenceChain<'a>> {
         let words = sentence.iter().map(|&word| self.emitters(word));
         Some(self.chain_of(words.collect::<Option<Vec<_>>>()?))
     }
 
-    /// The chain of words of which the states and their emission probabilities are given.
+    /// The chain of words with given states and emission probabilities.
     pub(crate) fn chain_of<'a>(
         &'a self,
-        words: impl IntoIterator<Item = (States<'a>, Cow<'a, [f32]>)>,
+        words: impl IntoIterator<Item = (StateSet<'a>, Cow<'a, [f32]>)>,
     ) -> SentenceChain<'a> {
         let mut chain = SentenceChain { hmm: self, states: vec![], local: vec![], pairs: vec![] };
         for (states, local) in words {
             let local = match chain.states.last() {
                 Some(&before) => {
-                    chain.pairs.push(self.transitions.pairs(&self.support, before, states));
+                    chain.pairs.push(self.blocks.pairs(&self.space, before, states));
                     local
                 }
                 None => {
@@ -104,19 +104,10 @@ impl Hmm {
     }
 }
 
-impl States<'_> {
-    fn state(&self, i: usize, k: usize) -> u32 {
-        match self {
-            States::Cluster(cluster) => (cluster * k + i) as u32,
-            States::List(list) => list[i],
-        }
-    }
-}
-
-/// A sentence as a chain; the first step has π.
+/// A sentence as a chain. The first step includes π.
 pub(crate) struct SentenceChain<'a> {
     hmm: &'a Hmm,
-    states: Vec<States<'a>>,
+    states: Vec<StateSet<'a>>,
     local: Vec<Cow<'a, [f32]>>,
     pairs: Vec<Cow<'a, [f32]>>,
 }
@@ -145,7 +136,7 @@ impl LogChain for SentenceChain<'_> {
     }
 
     fn log_pairs(&self, step: usize) -> Vec<f64> {
-        let Hmm { transitions, support, .. } = self.hmm;
-        transitions.log_pairs(support, self.states[step], self.states[step + 1])
+        let Hmm { blocks, space, .. } = self.hmm;
+        blocks.log_pairs(space, self.states[step], self.states[step + 1])
     }
 }

@@ -1,8 +1,8 @@
-//! Reading word by word: the filtered distribution of states.
+//! The model as a language model: the filtered distribution of states, word by word.
 
-use crate::fitted::block_cache::States;
 use crate::model::Hmm;
 use crate::params::Memory;
+use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::chain::SMALLEST_SCALE;
 use latens_math::{BlockRef, log_sum_exp};
@@ -19,14 +19,14 @@ impl LanguageModel for Hmm {
         Box::new(HmmScorer { hmm: self, filtered: None })
     }
 
-    /// Every sentence begins with π anew, unless the model was learned from running text.
+    /// Every sentence starts from π, unless the model was trained on running text.
     fn forgets_sentences(&self) -> bool {
         self.params.memory == Memory::Reset
     }
 
-    /// Transitions are made ready by all threads where sentences cannot be shared among them.
+    /// Computes transitions in parallel if running text cannot be split into sentences.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
-        /// How many transitions are made ready at a time, unless those of a single word are more: 256 MiB.
+        /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
         let mut scorer = HmmScorer { hmm: self, filtered: None };
         if self.forgets_sentences() {
@@ -50,18 +50,18 @@ impl LanguageModel for Hmm {
 }
 
 impl Hmm {
-    /// The transitions from the states of a word to those of the next one, if states emit them.
+    /// The transitions from the states of a word to those of the next one, if both can be emitted.
     fn pairs_of_words(&self, before: WordId, word: WordId) -> Option<Cow<'_, [f32]>> {
         let (before, _) = self.emitters(before)?;
         let (states, _) = self.emitters(word)?;
-        Some(self.transitions.pairs(&self.support, before, states))
+        Some(self.blocks.pairs(&self.space, before, states))
     }
 }
 
-/// p(z_t | x_1 … x_t) of the states that can have emitted x_t.
+/// p(z_t | x_1 … x_t) for the states that may emit x_t.
 struct HmmScorer<'a> {
     hmm: &'a Hmm,
-    filtered: Option<(States<'a>, Vec<f32>)>,
+    filtered: Option<(StateSet<'a>, Vec<f32>)>,
 }
 
 impl Scorer for HmmScorer<'_> {
@@ -70,32 +70,32 @@ impl Scorer for HmmScorer<'_> {
     }
 
     fn next_log_probs(&mut self, out: &mut [f64]) {
-        let support = &self.hmm.support;
-        assert_eq!(out.len(), self.hmm.n_words(), "one entry a word");
+        let space = &self.hmm.space;
+        assert_eq!(out.len(), self.hmm.n_words(), "one entry per word");
         out.fill(f64::NEG_INFINITY);
-        for cluster in 0..support.n_clusters() {
-            let incoming = self.incoming(States::Cluster(cluster), None);
+        for cluster in 0..space.n_clusters() {
+            let incoming = self.incoming(StateSet::Cluster(cluster), None);
             let total: f64 = incoming.iter().map(|&p| f64::from(p)).sum();
             if total < SMALLEST_SCALE {
-                self.unlikely_log_probs(cluster, out);
+                self.log_space_log_probs(cluster, out);
                 continue;
             }
-            for slot in support.slots(cluster) {
-                let incoming = support.pick(slot, &incoming);
+            for slot in space.slots(cluster) {
+                let incoming = space.pick(slot, &incoming);
                 let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
                 let products = pairs.map(|(&a, &b)| f64::from(a) * f64::from(b));
-                out[support.words()[slot].index()] = products.sum::<f64>().ln();
+                out[space.words()[slot].index()] = products.sum::<f64>().ln();
             }
         }
     }
 }
 
 impl HmmScorer<'_> {
-    /// α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
-    /// word the states that can emit it are as likely as at the start of a sentence; after one that no state
-    /// emits, the sentence begins anew.
+    /// Computes α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
+    /// word, the states that may emit it have the probabilities of a sentence start; after a word that no state
+    /// emits, a new sentence starts.
     ///
-    /// `pairs` are the transitions to the states of `word`, if they are at hand.
+    /// `pairs` are the transitions to the states of `word`, if already computed.
     fn step(&mut self, word: WordId, pairs: Option<&[f32]>) -> f64 {
         assert!(word.index() < self.hmm.n_words(), "{word:?} is not in the vocabulary");
         let Some((states, local)) = self.hmm.emitters(word) else {
@@ -130,12 +130,12 @@ impl HmmScorer<'_> {
         log_prob
     }
 
-    /// p(z_{t+1} | x_1 … x_t) of some states.
-    fn incoming(&self, states: States<'_>, pairs: Option<&[f32]>) -> Vec<f32> {
+    /// p(z_{t+1} | x_1 … x_t) for some states.
+    fn incoming(&self, states: StateSet<'_>, pairs: Option<&[f32]>) -> Vec<f32> {
         let Some((before, alpha)) = &self.filtered else { return self.hmm.start_of(states) };
         let pairs = match pairs {
             Some(pairs) => Cow::Borrowed(pairs),
-            None => self.hmm.transitions.pairs(&self.hmm.support, *before, states),
+            None => self.hmm.blocks.pairs(&self.hmm.space, *before, states),
         };
         let mut sums = vec![0.0; pairs.len() / alpha.len()];
         let block = BlockRef::new(&pairs, sums.len(), (0, alpha.len()), (0, sums.len()));
@@ -143,20 +143,20 @@ impl HmmScorer<'_> {
         sums
     }
 
-    /// ln p of the words of a cluster that is too unlikely for probabilities.
-    fn unlikely_log_probs(&self, cluster: usize, out: &mut [f64]) {
-        let support = &self.hmm.support;
-        let incoming = self.log_incoming(States::Cluster(cluster));
-        for slot in support.slots(cluster) {
-            let incoming = support.pick(slot, &incoming);
+    /// ln p of the words of a cluster, in log space.
+    fn log_space_log_probs(&self, cluster: usize, out: &mut [f64]) {
+        let space = &self.hmm.space;
+        let incoming = self.log_incoming(StateSet::Cluster(cluster));
+        for slot in space.slots(cluster) {
+            let incoming = space.pick(slot, &incoming);
             let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
             let logs = pairs.map(|(a, &b)| a + f64::from(b).ln());
-            out[support.words()[slot].index()] = log_sum_exp(&logs.collect::<Vec<_>>());
+            out[space.words()[slot].index()] = log_sum_exp(&logs.collect::<Vec<_>>());
         }
     }
 
-    /// ln of the products of incoming probabilities and local ones, for what is too small.
-    fn log_products(&self, states: States<'_>, local: &[f32]) -> Vec<f64> {
+    /// ln of the products of incoming and emission probabilities, without underflow.
+    fn log_products(&self, states: StateSet<'_>, local: &[f32]) -> Vec<f64> {
         let incoming = self.log_incoming(states);
         incoming
             .iter()
@@ -165,13 +165,13 @@ impl HmmScorer<'_> {
             .collect()
     }
 
-    /// ln of [`HmmScorer::incoming`], of what is too small too.
-    fn log_incoming(&self, states: States<'_>) -> Vec<f64> {
+    /// ln of [`HmmScorer::incoming`], without underflow.
+    fn log_incoming(&self, states: StateSet<'_>) -> Vec<f64> {
         let log = |&p: &f32| f64::from(p).ln();
         match &self.filtered {
             None => self.hmm.start_of(states).iter().map(log).collect(),
             Some((before, alpha)) => {
-                let pairs = self.hmm.transitions.log_pairs(&self.hmm.support, *before, states);
+                let pairs = self.hmm.blocks.log_pairs(&self.hmm.space, *before, states);
                 let n = pairs.len() / alpha.len();
                 let column = |j: usize| -> Vec<f64> {
                     let entries = pairs.iter().skip(j).step_by(n);

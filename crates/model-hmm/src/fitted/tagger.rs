@@ -1,25 +1,25 @@
-//! The tags of words from their states (Chiu and Rush 2020, §5.2 of the draft on tagging).
+//! The model as a tagger (Chiu and Rush 2020, §5.2 of the draft on tagging).
 
-use crate::fitted::block_cache::States;
-use crate::fitted::tags::Tags;
 use crate::fitted::unknown_words::UnknownWords;
 use crate::model::Hmm;
+use crate::space::state_set::StateSet;
+use crate::tables::tag_table::TagTable;
 use latens_corpus::WordId;
 use latens_model::{TagError, Tagger};
 use std::borrow::Cow;
 
-/// A model of words and tags as a tagger.
+/// A tagger that uses a model of words and tags.
 pub struct HmmTagger<'a> {
     hmm: &'a Hmm,
-    tags: &'a Tags,
+    tags: &'a TagTable,
     unknown_words: UnknownWords,
 }
 
 impl Hmm {
-    /// The model as a tagger, if it learned tags.
+    /// The tagger of a model that was trained with tags.
     pub fn tagger(&self) -> Option<HmmTagger<'_>> {
         let tags = self.tags.as_ref()?;
-        Some(HmmTagger { hmm: self, tags, unknown_words: UnknownWords::of(self) })
+        Some(HmmTagger { hmm: self, tags, unknown_words: UnknownWords::new(self) })
     }
 }
 
@@ -28,10 +28,10 @@ impl Tagger for HmmTagger<'_> {
         &self.tags.names
     }
 
-    /// In two steps, since all tags together cannot be found exactly in acceptable time: the posterior of
-    /// states p̂(z_t | w) of the words alone, then argmax_y Σ_z g(y|z) p̂(z) for each word.
+    /// Tags in two steps, because the exact joint decoding is too slow: first the posterior of states p̂(z_t | w) given
+    /// the words alone, then argmax_y Σ_z g(y|z) p̂(z) for each word.
     ///
-    /// The words of a sentence that is impossible are taken one by one.
+    /// The words of an impossible sentence are tagged independently.
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
         let mut emitters = Vec::with_capacity(words.len() + 1);
         for &word in words {
@@ -41,7 +41,7 @@ impl Tagger for HmmTagger<'_> {
         emitters.extend(self.hmm.emitters(WordId::EOS));
         let chain = self.hmm.chain_of(emitters.iter().cloned());
         let rows = self.hmm.posterior_of(&chain).unwrap_or_else(|| {
-            emitters.iter().map(|(states, local)| self.one_by_one(*states, local)).collect()
+            emitters.iter().map(|(states, local)| self.without_context(*states, local)).collect()
         });
         Ok(rows[..words.len()].iter().map(|row| self.best_tag(row)).collect())
     }
@@ -59,23 +59,23 @@ impl Tagger for HmmTagger<'_> {
 }
 
 impl HmmTagger<'_> {
-    fn emitters(&self, word: &str) -> Option<(States<'_>, Cow<'_, [f32]>)> {
+    fn emitters(&self, word: &str) -> Option<(StateSet<'_>, Cow<'_, [f32]>)> {
         let word = self.hmm.lexicon.preprocessing.normalize(word);
         let id = self.hmm.lexicon.vocab.get(&word).filter(|&id| id != WordId::UNK);
         id.and_then(|id| self.hmm.emitters(id))
             .or_else(|| self.unknown_words.emitters(self.hmm, &word))
     }
 
-    /// The states of a word as likely as they emit it.
-    fn one_by_one(&self, states: States<'_>, local: &[f32]) -> Vec<(u32, f32)> {
-        let states = states.list(self.hmm.support.k).into_owned();
+    /// The states of a word, weighted by their emission probabilities.
+    fn without_context(&self, states: StateSet<'_>, local: &[f32]) -> Vec<(u32, f32)> {
+        let states = states.list(self.hmm.space.k).into_owned();
         let can_emit = local.iter().any(|&p| p > 0.0);
         let weight = |&p: &f32| if can_emit { p } else { 1.0 };
         states.into_iter().zip(local.iter().map(weight)).collect()
     }
 
     fn best_tag(&self, posterior: &[(u32, f32)]) -> u32 {
-        let n = self.hmm.support.n_states();
+        let n = self.hmm.space.n_states();
         let score = |tag: usize| -> f32 {
             let g = &self.tags.emission[tag * n..(tag + 1) * n];
             posterior.iter().map(|&(state, p)| p * g[state as usize]).sum()
@@ -100,7 +100,7 @@ mod tests {
     const TEXT: &str = "the D\ncat N\nsleeps V\n\nthe D\ndog N\nbarks V\n\na D\ndog N\nsees V\nthe D\ncat N\n\n\
                         a D\ncat N\nwalks V\n\nthe D\ndog N\nwalks V\n\nboxes N\nsleep V\n\n";
 
-    /// A text with tags; words seen fewer times are unknown.
+    /// A small tagged text. Words with fewer than `min_count` occurrences are unknown.
     struct Toy {
         corpus: Corpus,
         tags: TaggedText,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_learned_in_every_way() {
+    fn every_kind_of_model_learns_the_tags() {
         for min_count in [1, 2] {
             let toy = Toy::new(min_count);
             for params in kinds() {
@@ -203,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_the_most_likely_one_of_the_posterior_of_states() {
+    fn the_tag_is_the_most_likely_one_under_the_posterior_of_states() {
         let toy = Toy::new(2);
         for params in kinds() {
             let hmm = toy.fit(&HmmParams { epochs: 3, ..params });
-            let (tagger, n) = (hmm.tagger().unwrap(), hmm.support.n_states());
+            let (tagger, n) = (hmm.tagger().unwrap(), hmm.space.n_states());
             let words = ["dog", "the", "boxing", "sees", "cat"];
             let ids = [hmm.lexicon.ids(&words.join(" ")), vec![WordId::EOS]].concat();
             let posterior = hmm.posterior(&ids).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_sentence_is_tagged_word_by_word() {
+    fn words_of_an_impossible_sentence_are_tagged_independently() {
         let toy = Toy::new(1);
         let scalar =
             HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_told_of() {
+    fn unknown_words_are_tagged_or_rejected() {
         let hmm = Toy::new(1).fit(&params());
         let error = hmm.tagger().unwrap().tag(&["the", "zebra"]).unwrap_err();
         assert_eq!(error, TagError::UnknownWord { word: "zebra".into() });
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_counted_whether_the_vocabulary_has_them_or_not() {
+    fn training_counts_cover_words_outside_the_vocabulary() {
         for min_count in [1, 2, 4] {
             let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 0, ..params() });
             let tagger = hmm.tagger().unwrap();
@@ -263,19 +263,19 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_letters_is_a_language_model() {
+    fn a_character_based_model_is_a_language_model() {
         for (min_count, kind) in [(1, 1), (2, 1), (1, 2), (1, 3)] {
             let toy = Toy::new(min_count);
             let hmm = toy.fit(&kinds()[kind]);
             check_language_model(&hmm, &toy.corpus.sentences);
-            // Unknown words have a fixed share in it.
+            // Unknown words have a fixed total probability.
             let unknown = [hmm.lexicon.ids("the zebra"), vec![WordId::EOS]].concat();
             assert!(latens_model::LanguageModel::log_prob(&hmm, &unknown).is_finite());
         }
     }
 
     #[test]
-    fn tags_are_not_learned_from_running_text() {
+    fn tags_need_independent_sentences() {
         let toy = Toy::new(1);
         let params = HmmParams { memory: Memory::Carry, ..params() }.validate().unwrap();
         let refusal = Hmm::fit(&params, &toy.training(), &mut unwatched).unwrap_err().to_string();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_gives_the_tagger_back() {
+    fn saving_and_opening_preserves_the_tagger() {
         for (min_count, params) in
             [1, 2].into_iter().flat_map(|n| kinds().into_iter().map(move |p| (n, p)))
         {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_training_learns_the_same_tagger() {
+    fn resumed_training_gives_the_same_tagger() {
         for params in kinds() {
             let (toy, params) =
                 (Toy::new(1), HmmParams { epochs: 3, ..params }.validate().unwrap());

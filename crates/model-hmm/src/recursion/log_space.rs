@@ -1,31 +1,32 @@
-//! Sentences that are too unlikely for scales, done by logarithms.
+//! The recursion in log space, for sentences whose scaled recursion underflows.
 
-use crate::fitted::block_cache::States;
-use crate::recursion::expected_counts::{Block, Engine};
+use crate::recursion::workspace::Workspace;
 use crate::space::kept_lists::KeptLists;
+use crate::space::state_set::StateSet;
+use crate::tables::expected_counts::Block;
 use crate::tables::probability_tables::Tables;
 use latens_math::Real;
 use latens_math::chain::{LogChain, log_smooth};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-impl<T: Real> Engine<T> {
-    /// The posterior of sentences by logarithms: γ into its place, transitions into `counts`.
-    pub(crate) fn smooth_in_logarithms(
+impl<T: Real> Workspace<T> {
+    /// Computes the posterior of some sentences: fills in γ and ln p, and writes the transitions to `counts`.
+    pub(crate) fn smooth_in_log_space(
         &mut self,
         tables: &Tables<T>,
         sentences: &[usize],
         log_probs: &mut [f64],
         counts: &mut Vec<Block<T>>,
     ) {
-        let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_logarithms(tables, s));
+        let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_log_space(tables, s));
         let smoothed: Vec<LogSmoothed<T>> = smoothed.collect();
         let mut blocks = LogBlocks::new();
         for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
             log_probs[sentence] = smoothed.log_prob;
-            let nodes =
-                self.places[self.offsets[sentence]]..self.places[self.offsets[sentence + 1]];
-            self.nodes[nodes].copy_from_slice(&smoothed.nodes);
+            let values = self.values_of_sentence(sentence);
+            self.nodes[values].copy_from_slice(&smoothed.nodes);
             smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
         }
         counts.clear();
@@ -40,16 +41,17 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    fn smooth_one_in_logarithms(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
-        let begin = self.offsets[sentence];
-        let first = self.places[begin];
-        let mut nodes = vec![T::zero(); self.places[self.offsets[sentence + 1]] - first];
+    fn smooth_one_in_log_space(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
+        let begin = self.sentence_starts[sentence];
+        let first = self.value_starts[begin];
+        let mut nodes = vec![T::zero(); self.values_of_sentence(sentence).len()];
         let mut blocks = LogBlocks::new();
         let log_prob = log_smooth(
             &self.log_chain(tables, sentence),
             |step, values| {
                 let at = begin + step;
-                let nodes = &mut nodes[self.places[at] - first..self.places[at + 1] - first];
+                let Range { start, end } = self.values(at);
+                let nodes = &mut nodes[start - first..end - first];
                 nodes.iter_mut().zip(values).for_each(|(node, &value)| *node = T::of(value));
             },
             |step, values| {
@@ -60,21 +62,27 @@ impl<T: Real> Engine<T> {
         LogSmoothed { log_prob, nodes, blocks }
     }
 
+    fn values_of_sentence(&self, sentence: usize) -> Range<usize> {
+        let Range { start, end } = self.tokens(sentence);
+        self.value_starts[start]..self.value_starts[end]
+    }
+
+    /// A sentence of the batch as a chain in log space.
     pub(crate) fn log_chain<'a>(
         &'a self,
         tables: &'a Tables<T>,
         sentence: usize,
     ) -> LogSentence<'a, T> {
         LogSentence {
-            engine: self,
+            workspace: self,
             tables,
-            begin: self.offsets[sentence],
+            begin: self.sentence_starts[sentence],
             n_steps: self.len(sentence),
         }
     }
 }
 
-/// Transitions between the states of two groups of words, added up.
+/// Sums of expected transitions between the states of two groups of words.
 type LogBlocks = BTreeMap<(u32, u32), Vec<f64>>;
 
 fn add_block(blocks: &mut LogBlocks, key: (u32, u32), values: &[f64]) {
@@ -82,7 +90,7 @@ fn add_block(blocks: &mut LogBlocks, key: (u32, u32), values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
 }
 
-/// Transitions between the states of pairs of lists as one block of all states.
+/// Combines the transitions between pairs of state lists into one block of all states.
 fn listed_block<T: Real>(lists: &KeptLists, n_states: usize, blocks: &LogBlocks) -> Block<T> {
     let mut sums = vec![T::zero(); n_states * n_states];
     for (&(from, to), values) in blocks {
@@ -95,16 +103,16 @@ fn listed_block<T: Real>(lists: &KeptLists, n_states: usize, blocks: &LogBlocks)
     Block { from: 0, to: 0, values: sums }
 }
 
-/// One sentence, done by logarithms.
+/// The posterior of a sentence.
 struct LogSmoothed<T> {
     log_prob: f64,
     nodes: Vec<T>,
     blocks: LogBlocks,
 }
 
-/// One sentence of the batch, by the logarithms of its probabilities.
+/// A sentence of the batch as a chain in log space.
 pub(crate) struct LogSentence<'a, T> {
-    engine: &'a Engine<T>,
+    workspace: &'a Workspace<T>,
     tables: &'a Tables<T>,
     begin: usize,
     n_steps: usize,
@@ -118,7 +126,7 @@ impl<T: Real> LogChain for LogSentence<'_, T> {
     fn log_local(&self, step: usize) -> Vec<f64> {
         let at = self.begin + step;
         let mut log_local: Vec<f64> =
-            self.engine.local_of(at).iter().map(|local| local.wide().ln()).collect();
+            self.workspace.local_of(at).iter().map(|local| local.wide().ln()).collect();
         if step == 0 {
             let start = self.tables.pick(&self.tables.start, self.states(at));
             let start = start.iter().map(|start| start.wide().ln());
@@ -134,7 +142,7 @@ impl<T: Real> LogChain for LogSentence<'_, T> {
 }
 
 impl<T: Real> LogSentence<'_, T> {
-    fn states(&self, at: usize) -> States<'_> {
-        self.tables.states(self.engine.groups[at] as usize)
+    fn states(&self, at: usize) -> StateSet<'_> {
+        self.tables.states(self.workspace.groups[at] as usize)
     }
 }

@@ -1,19 +1,24 @@
-//! Transition probabilities of pairs of vectors, and their gradient.
+//! Transition probabilities from pairs of vectors, and their gradient.
 //!
-//! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all states that take part.
+//! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all kept states.
 
-use crate::recursion::expected_counts::{Block, Expected};
-use crate::recursion::scaled::SMALLEST_TRANSITION;
 use crate::space::kept_lists::KeptLists;
-use crate::tables::probability_tables::{Factors, Tables};
+use crate::tables::expected_counts::{Block, ExpectedCounts};
+use crate::tables::factors::Factors;
+use crate::tables::flush::{flush_derivative, flush_transitions};
+use crate::tables::probability_tables::Tables;
 use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;
 
-/// Fills `transition` with a (without what is too small to matter, if all words share all states), and the factors' sums with ln Σ exp ψ of each row.
-pub(crate) fn forward<T: Real>(factors: &mut Factors<T>, is_dense: bool, transition: &mut Vec<T>) {
-    let Factors { dim, from, to, log_sums } = factors;
+/// Fills in a and the log normalizers ln Σ exp ψ of its rows from the factors.
+///
+/// If every state may emit every word, tiny transitions are set to zero; see [`flush_transitions`].
+pub(crate) fn forward<T: Real>(tables: &mut Tables<T>) {
+    let is_dense = tables.is_dense();
+    let Tables { transition, factors, .. } = tables;
+    let Factors { dim, from, to, log_sums } = factors.as_mut().expect("transitions have factors");
     let n = from.len() / *dim;
     transition.resize(n * n, T::zero());
     log_sums.resize(n, T::zero());
@@ -25,24 +30,18 @@ pub(crate) fn forward<T: Real>(factors: &mut Factors<T>, is_dense: bool, transit
     rows.for_each(|(row, log_sum)| {
         *log_sum = softmax(row);
         if is_dense {
-            remove_dust(row);
+            flush_transitions(row);
         }
     });
 }
 
-/// Zero for what is too small to matter; see [`SMALLEST_TRANSITION`].
-pub(crate) fn remove_dust<T: Real>(row: &mut [T]) {
-    let smallest = T::of(SMALLEST_TRANSITION);
-    row.iter_mut().for_each(|a| *a = if *a < smallest { T::zero() } else { *a });
-}
-
-/// Overwrites a with the derivative of Σ ln p by the logits: with N the expected transitions and
+/// Overwrites a with the derivative of Σ ln p with respect to the logits. With N the expected transitions and
 /// n_z = Σ_z' N[z, z'],
 ///
 /// G[z, z'] = N[z, z'] − n_z a(z'|z) = (R[z, z'] − n_z) a(z'|z),  R = N / a,
 ///
-/// where R is zero but in the blocks, or for the pairs of states, that were used.
-pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
+/// where R is zero outside the blocks or pairs of states that the batch used.
+pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &ExpectedCounts<T>) {
     match &tables.lists {
         Some(lists) => listed_gradient(lists, &mut tables.transition, expected),
         None => blocked_gradient(tables, expected),
@@ -57,39 +56,39 @@ pub(crate) fn logit_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expecte
     }
 }
 
-fn listed_gradient<T: Real>(lists: &KeptLists, transition: &mut [T], expected: &Expected<T>) {
-    let n = expected.left.len();
-    let rows = transition.par_chunks_exact_mut(n).zip(&expected.left).enumerate();
+fn listed_gradient<T: Real>(lists: &KeptLists, transition: &mut [T], expected: &ExpectedCounts<T>) {
+    let n = expected.departures.len();
+    let rows = transition.par_chunks_exact_mut(n).zip(&expected.departures).enumerate();
     rows.for_each_init(
         || vec![T::zero(); n],
-        |ratios, (state, (row, &left))| {
+        |ratios, (state, (row, &departures))| {
             ratios.fill(T::zero());
             expected.listed.add_row(lists, state, ratios);
             pulp::Arch::new().dispatch(
                 #[inline(always)]
-                || scale_segment(row, Some(ratios), left),
+                || scale_segment(row, Some(ratios), departures),
             );
         },
     );
 }
 
-fn blocked_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
+fn blocked_gradient<T: Real>(tables: &mut Tables<T>, expected: &ExpectedCounts<T>) {
     let (k, n) = (tables.k, tables.n_states());
     let n_clusters = n / k;
-    let clusters = tables.transition.par_chunks_mut(k * n).zip(expected.left.par_chunks(k));
-    clusters.enumerate().for_each(|(from, (rows, left))| {
+    let clusters = tables.transition.par_chunks_mut(k * n).zip(expected.departures.par_chunks(k));
+    clusters.enumerate().for_each(|(from, (rows, departures))| {
         let mut used: Vec<Option<&Block<T>>> = vec![None; n_clusters];
         blocks_from(&expected.ratios, from).for_each(|block| used[block.to as usize] = Some(block));
         pulp::Arch::new().dispatch(
             #[inline(always)]
             || {
-                for (i, (row, &left)) in rows.chunks_exact_mut(n).zip(left).enumerate() {
+                for (i, (row, &n_z)) in rows.chunks_exact_mut(n).zip(departures).enumerate() {
                     for (segment, block) in row.chunks_exact_mut(k).zip(&used) {
                         let ratios = block.map(
                             #[inline(always)]
                             |block| &block.values[i * k..(i + 1) * k],
                         );
-                        scale_segment(segment, ratios, left);
+                        scale_segment(segment, ratios, n_z);
                     }
                 }
             },
@@ -98,35 +97,24 @@ fn blocked_gradient<T: Real>(tables: &mut Tables<T>, expected: &Expected<T>) {
 }
 
 #[inline(always)]
-fn scale_segment<T: Real>(segment: &mut [T], ratios: Option<&[T]>, left: T) {
+fn scale_segment<T: Real>(segment: &mut [T], ratios: Option<&[T]>, n_z: T) {
     match ratios {
         Some(ratios) => {
             let pairs = segment.iter_mut().zip(ratios);
-            pairs.for_each(|(a, &ratio)| *a = without_dust(*a * (ratio - left)));
+            pairs.for_each(|(a, &ratio)| *a = flush_derivative(*a * (ratio - n_z)));
         }
-        None => segment.iter_mut().for_each(|a| *a = without_dust(-left * *a)),
+        None => segment.iter_mut().for_each(|a| *a = flush_derivative(-n_z * *a)),
     }
 }
 
-/// Zero for a derivative that is too small to matter: products of such numbers would be subnormal ones,
-/// with which processors are a hundred times slower.
-#[inline(always)]
-pub(crate) fn without_dust<T: Real>(derivative: T) -> T {
-    /// Against the derivatives of a batch, which add up to about its tokens.
-    const SMALLEST: f64 = 1e-20;
-    let smallest = T::of(SMALLEST);
-    let is_dust = (derivative < smallest) & (derivative > -smallest);
-    if is_dust { T::zero() } else { derivative }
-}
-
-/// The blocks that lead away from a cluster, of blocks in order.
-pub(crate) fn blocks_from<T>(blocks: &[Block<T>], from: usize) -> impl Iterator<Item = &Block<T>> {
+/// The blocks that start in a cluster; `blocks` are sorted.
+fn blocks_from<T>(blocks: &[Block<T>], from: usize) -> impl Iterator<Item = &Block<T>> {
     let begin = blocks.partition_point(|block| (block.from as usize) < from);
     blocks[begin..].iter().take_while(move |block| block.from as usize == from)
 }
 
-/// The derivatives by the factors, of those by the logits: by from_z it is Σ_z' G[z, z'] to_z', by to_z' it is
-/// Σ_z G[z, z'] from_z. `d_from` is overwritten, `d_to` is added to.
+/// Derivatives with respect to the factors, from those with respect to the logits: Σ_z' G[z, z'] to_z' for from_z,
+/// and Σ_z G[z, z'] from_z for to_z'. Overwrites `d_from` and adds to `d_to`.
 pub(crate) fn factor_gradient<T: Real>(
     tables: &Tables<T>,
     factors: &Factors<T>,

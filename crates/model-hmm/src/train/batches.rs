@@ -1,31 +1,31 @@
-//! Text in mini-batches.
+//! Divides text into mini-batches.
 
-use crate::tables::probability_tables::Batch;
+use crate::recursion::batch::Batch;
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
 
-/// What is learned from: sentences, and for a model of tags a tag for each word of each sentence.
+/// Sentences, and for a model with tags one tag per word.
 #[derive(Clone, Copy)]
 pub(crate) struct Data<'a> {
     pub(crate) sentences: &'a Sentences,
     pub(crate) tags: Option<&'a [Vec<u32>]>,
-    /// About how many tokens of running text are one sequence; `None` if every sentence is one.
+    /// Approximate number of tokens per sequence of running text; `None` if every sentence is a sequence.
     pub(crate) run_tokens: Option<usize>,
 }
 
-/// Text as the sequences that a model takes it for.
+/// Text as a set of independent sequences.
 pub(crate) struct Sequences<'a> {
     words: Vec<&'a [WordId]>,
     tags: Option<&'a [Vec<u32>]>,
 }
 
 impl<'a> Data<'a> {
-    /// All text, the first run of sentences being as long as the others.
+    /// Divides the text at fixed positions.
     pub(crate) fn sequences(&self) -> Sequences<'a> {
         self.sequences_after(self.run_tokens)
     }
 
-    /// All text; where runs of sentences end is drawn.
+    /// Divides the text; draws the length of the first run, so that the boundaries differ between epochs.
     pub(crate) fn drawn_sequences(&self, rng: &mut Rng) -> Sequences<'a> {
         self.sequences_after(self.run_tokens.map(|n| 1 + (rng.uniform() * n as f64) as usize))
     }
@@ -38,12 +38,12 @@ impl<'a> Data<'a> {
         Sequences { words, tags: self.tags }
     }
 
-    /// All text in batches to score, without tags.
+    /// Divides the text into batches for scoring, without tags.
     pub(crate) fn scored_batches(&self) -> Vec<Batch<'a>> {
-        /// About how many tokens are scored together.
+        /// Approximate number of tokens per batch.
         const BATCH_TOKENS: usize = 4096;
-        /// About how many tokens are one sequence, where sentences are joined: so many that it hardly counts
-        /// that the first of them are read without what was before.
+        /// Approximate number of tokens per run of sentences: enough that the missing context at its start hardly
+        /// matters.
         const RUN_TOKENS: usize = 1024;
         let run_tokens = self.run_tokens.map(|_| RUN_TOKENS);
         Data { tags: None, run_tokens, ..*self }.sequences().in_batches(BATCH_TOKENS)
@@ -51,6 +51,7 @@ impl<'a> Data<'a> {
 }
 
 impl<'a> Sequences<'a> {
+    /// A batch of some sequences.
     pub(crate) fn batch(&self, idxs: &[u32]) -> Batch<'a> {
         let sentences = idxs.iter().map(|&idx| self.words[idx as usize]).collect();
         let tags = self
@@ -59,17 +60,17 @@ impl<'a> Sequences<'a> {
         Batch { sentences, tags }
     }
 
-    /// All sequences in batches, longest first.
+    /// Divides all sequences into batches, longest first.
     pub(crate) fn in_batches(&self, batch_tokens: usize) -> Vec<Batch<'a>> {
         let mut idxs: Vec<u32> = (0..self.words.len() as u32).collect();
         idxs.sort_by_key(|&idx| std::cmp::Reverse(self.words[idx as usize].len()));
         self.pack(&idxs, batch_tokens).iter().map(|idxs| self.batch(idxs)).collect()
     }
 
-    /// The mini-batches of one epoch: sequences of about the same length together, so that their steps can be
-    /// done side by side; what comes together, and in which order, is drawn.
+    /// Draws the mini-batches of an epoch in random order. Sequences of a batch have similar lengths, so that their
+    /// steps can be processed together.
     pub(crate) fn shuffled(&self, batch_tokens: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
-        /// How many tokens two lengths may differ and still trade places.
+        /// Sequences whose lengths differ by fewer tokens may change order.
         const BLUR: f64 = 3.0;
         let words = self.words.iter().enumerate();
         let mut idxs: Vec<(f64, u32)> = words
@@ -82,7 +83,7 @@ impl<'a> Sequences<'a> {
         batches
     }
 
-    /// Sequences in order, as many together as have at most `batch_tokens` tokens, but at least one.
+    /// Packs sequences in order into batches of at most `batch_tokens` tokens, but at least one sequence.
     fn pack(&self, idxs: &[u32], batch_tokens: usize) -> Vec<Vec<u32>> {
         let mut batches: Vec<Vec<u32>> = Vec::new();
         let mut n_tokens = usize::MAX;
@@ -92,15 +93,15 @@ impl<'a> Sequences<'a> {
                 batches.push(Vec::new());
                 n_tokens = 0;
             }
-            batches.last_mut().expect("one was just made").push(idx);
+            batches.last_mut().expect("a batch was just pushed").push(idx);
             n_tokens += len;
         }
         batches
     }
 }
 
-/// Sentences that follow each other, as many together as have at most `run_tokens` tokens, the first of them at
-/// most `first_tokens`, but at least one; files keep apart.
+/// Joins consecutive sentences of a file into runs of at most `run_tokens` tokens (the first run at most
+/// `first_tokens`), but at least one sentence.
 fn runs(sentences: &Sentences, first_tokens: usize, run_tokens: usize) -> Vec<&[WordId]> {
     let (mut runs, mut limit) = (Vec::new(), first_tokens);
     for text in sentences.segments() {
@@ -126,7 +127,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_sentence_comes_once_an_epoch() {
+    fn every_sentence_occurs_once_per_epoch() {
         let corpus = latens_testkit::zipfian_corpus(50, 200, 1);
         let sentences = &corpus.sentences;
         let data = Data { sentences, tags: None, run_tokens: None };
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_the_text_cut_at_ends_of_sentences() {
+    fn runs_split_the_text_at_sentence_ends() {
         let corpus = latens_testkit::zipfian_corpus(50, 200, 1);
         let sentences = &corpus.sentences;
         let longest = sentences.iter().map(<[WordId]>::len).max().unwrap();
@@ -165,7 +166,7 @@ mod tests {
             let mut pairs = sequences.words.windows(2);
             assert!(pairs.all(|two| two[0].len() + two[1].len() > run_tokens));
         }
-        // Two files keep apart.
+        // Runs do not cross file boundaries.
         let n = sentences.len() as u64;
         let files = Sentences::from_parts(
             sentences.tokens().to_vec().into(),

@@ -1,11 +1,12 @@
-//! Baum–Welch: expectation maximisation in closed form.
+//! Baum–Welch training: expectation maximization in closed form.
 
-use crate::recursion::expected_counts::{Engine, Expected};
-use crate::space::state_space::Support;
-use crate::tables::probability_tables::{Batch, Kept, Tables};
+use crate::recursion::batch::Batch;
+use crate::steps::counts::initial;
+use crate::steps::estimator::{CpuEstimator, Estimator};
+use crate::tables::probability_tables::Tables;
 use crate::train::batches::Data;
-use crate::train::counts::{Counts, initial};
-use crate::train::gradient::Task;
+use crate::train::device::cuda_estimator;
+use crate::train::task::Task;
 use latens_corpus::Vocab;
 use latens_model::{
     Checkpoint, CheckpointError, Device, FitError, MakeCheckpoint, Progress, Watch,
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
+/// The progress of training, without the probabilities.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
     iteration: usize,
@@ -23,112 +25,20 @@ struct State {
     seconds: f64,
 }
 
-/// What came out of training.
+/// The result of training.
 pub(crate) struct Fitted {
     pub(crate) tables: Tables<f32>,
     pub(crate) facts: Map<String, Value>,
 }
 
-/// A model under estimation on some device.
-pub(crate) trait Estimator {
-    /// About how many numbers a batch may have, one for each token and state of its word.
-    const BATCH_NUMBERS: usize;
-
-    /// How many states a token is worked on with.
-    fn states_per_token(&self) -> usize;
-
-    /// Adds what a batch is expected to have done under the model.
-    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError>;
-
-    /// Σ ln p of the batches that were added, which are then forgotten by the next [`Estimator::maximize`].
-    fn log_prob(&mut self) -> Result<f64, FitError>;
-
-    /// The model that makes what was expected most likely.
-    fn maximize(&mut self, prior: f64) -> Result<(), FitError>;
-
-    /// Σ ln p of other sentences.
-    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
-
-    /// The model; its emissions are rows of all states of a cluster.
-    fn tables(&self) -> Result<Tables<f32>, FitError>;
-}
-
-/// The estimator on the CPU.
-pub(crate) struct CpuEstimator<'a> {
-    support: &'a Support,
-    n_tags: usize,
-    tables: Tables<f32>,
-    counts: Counts,
-    engine: Engine<f32>,
-    expected: Expected<f32>,
-    log_prob: f64,
-}
-
-impl<'a> CpuEstimator<'a> {
-    /// An estimator that begins with a model whose emissions are rows of all states of a cluster.
-    pub(crate) fn new(support: &'a Support, n_tags: usize, mut tables: Tables<f32>) -> Self {
-        tables.lists = support.kept_lists(&Kept::all(support));
-        if let Some(lists) = &tables.lists {
-            tables.emission = lists.gather(&tables.emission, support.k);
-        }
-        CpuEstimator {
-            support,
-            n_tags,
-            counts: Counts::new(support, tables.emission.len(), n_tags),
-            tables,
-            engine: Engine::default(),
-            expected: Expected::default(),
-            log_prob: 0.0,
-        }
-    }
-}
-
-impl Estimator for CpuEstimator<'_> {
-    /// What fits in the cache.
-    const BATCH_NUMBERS: usize = 1 << 21;
-
-    fn states_per_token(&self) -> usize {
-        let lists = self.tables.lists.as_ref();
-        lists.map_or(self.support.k, |lists| lists.n_values() / lists.n_slots().max(1))
-    }
-
-    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
-        let CpuEstimator { support, tables, counts, engine, expected, log_prob, .. } = self;
-        *log_prob += engine.expectations(support, tables, batch, expected).iter().sum::<f64>();
-        counts.add(tables, expected);
-        Ok(())
-    }
-
-    fn log_prob(&mut self) -> Result<f64, FitError> {
-        Ok(self.log_prob)
-    }
-
-    fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
-        self.counts.maximize(self.support, prior, &mut self.tables);
-        self.counts = Counts::new(self.support, self.tables.emission.len(), self.n_tags);
-        self.log_prob = 0.0;
-        Ok(())
-    }
-
-    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
-        let CpuEstimator { support, tables, engine, .. } = self;
-        Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
-    }
-
-    fn tables(&self) -> Result<Tables<f32>, FitError> {
-        let mut tables = self.tables.clone();
-        tables.list_all_states();
-        Ok(tables)
-    }
-}
-
+/// Trains by Baum–Welch, from scratch or from a checkpoint.
 pub(crate) fn fit(
     task: &Task<'_>,
     vocab: &Vocab,
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,
 ) -> Result<Fitted, FitError> {
-    let mut tables = initial(task.params, task.support, vocab, task.n_tags);
+    let mut tables = initial(task.params, task.space, vocab, task.n_tags);
     let mut best: Option<Tables<f32>> = None;
     let mut state = State {
         iteration: 0,
@@ -142,26 +52,11 @@ pub(crate) fn fit(
     }
     match task.device {
         Device::Cpu => {
-            let estimator = CpuEstimator::new(task.support, task.n_tags, tables);
+            let estimator = CpuEstimator::new(task.space, task.n_tags, tables);
             estimate(task, estimator, state, best, watch)
         }
-        Device::Cuda => estimate(task, cuda_estimator(task, tables)?, state, best, watch),
+        Device::Cuda => estimate(task, cuda_estimator(task, &tables)?, state, best, watch),
     }
-}
-
-#[cfg(feature = "cuda")]
-fn cuda_estimator<'a>(
-    task: &Task<'a>,
-    tables: Tables<f32>,
-) -> Result<crate::cuda::baum_welch::CudaEstimator<'a>, FitError> {
-    crate::cuda::baum_welch::CudaEstimator::new(task.support, &tables, latens_cuda::Precision::Fast)
-        .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda_estimator<'a>(task: &Task<'a>, _: Tables<f32>) -> Result<CpuEstimator<'a>, FitError> {
-    let problem = "this program was built without CUDA".to_owned();
-    Err(FitError::Device { device: task.device, problem })
 }
 
 fn estimate<E: Estimator>(
@@ -171,7 +66,7 @@ fn estimate<E: Estimator>(
     mut best: Option<Tables<f32>>,
     watch: &mut Watch,
 ) -> Result<Fitted, FitError> {
-    let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_NUMBERS);
+    let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_VALUES);
     while state.iteration < task.params.epochs {
         let started = Instant::now();
         for (at, batch) in batches.iter().enumerate() {
@@ -181,11 +76,11 @@ fn estimate<E: Estimator>(
         }
         let log_prob = estimator.log_prob()?;
         if !log_prob.is_finite() {
-            // What was good on held-out text before is kept.
+            // Keeps the best earlier model on the validation set.
             if best.is_some() {
                 break;
             }
-            let (needs, has) = ("sentences that the model can make", "one that it cannot");
+            let (needs, has) = ("sentences with a probability above 0", "one without");
             return Err(FitError::not_enough_data(needs, has));
         }
         estimator.maximize(task.params.prior)?;
@@ -196,7 +91,7 @@ fn estimate<E: Estimator>(
         if let Some(valid) = &task.valid {
             let log_prob = estimator.score(&valid.scored_batches())?;
             let perplexity = (-log_prob / valid.sentences.n_tokens().max(1) as f64).exp();
-            // An impossible sentence makes every model infinitely bad: that tells nothing.
+            // With an impossible sentence every model has infinite perplexity, which ranks none.
             let is_better = state.best_perplexity.is_none_or(|best| perplexity < best);
             if is_better && perplexity.is_finite() {
                 state.best_perplexity = Some(perplexity);
@@ -205,7 +100,7 @@ fn estimate<E: Estimator>(
             }
             metrics.push(("valid_perplexity", perplexity));
         }
-        // Of the iteration whose model is kept.
+        // The facts describe the iteration whose model is kept.
         if state.best_iteration.is_none_or(|best| best == state.iteration) {
             state.train_perplexity = Some(train);
         }
@@ -225,9 +120,9 @@ fn estimate<E: Estimator>(
     Ok(Fitted { tables, facts })
 }
 
-/// Sentences of about the same length together, with about so many numbers: one for each token and each of k states.
-fn batches<'a>(data: &Data<'a>, k: usize, n_numbers: usize) -> Vec<Batch<'a>> {
-    data.sequences().in_batches(n_numbers / k.max(256))
+/// Batches of sentences of similar length, with about `n_values` values: one per token and state.
+fn batches<'a>(data: &Data<'a>, k: usize, n_values: usize) -> Vec<Batch<'a>> {
+    data.sequences().in_batches(n_values / k.max(256))
 }
 
 fn progress<'a>(
@@ -275,11 +170,13 @@ fn restore(
         for (name, like) in ARRAYS.iter().zip(arrays(tables)) {
             let values: Vec<f32> = checkpoint.array(&format!("{prefix}{name}"), &[like.len()])?;
             if !values.iter().all(|value| (0.0..=1.0).contains(value)) {
-                return Err(CheckpointError::Invalid { problem: "its probabilities are none" });
+                return Err(CheckpointError::Invalid {
+                    problem: "probabilities contain values outside [0, 1]",
+                });
             }
             read.push(values);
         }
-        let [start, transition, emission, tags] = read.try_into().expect("four were read");
+        let [start, transition, emission, tags] = read.try_into().expect("four arrays were read");
         Ok(Tables { k: tables.k, start, transition, emission, lists: None, tags, factors: None })
     };
     let best = state.best_iteration.map(|_| read("best.")).transpose()?;

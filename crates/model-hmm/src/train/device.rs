@@ -1,25 +1,30 @@
-//! What can be learned on a device, and the learner there.
+//! Limits of the CUDA device, and the learner and the estimator on it.
 
+#[cfg(feature = "cuda")]
+use crate::cuda::{baum_welch::CudaEstimator, device_model::CudaLearner};
 use crate::params::WordVectors;
-use crate::train::gradient::Task;
-use crate::train::learner::LearnerState;
+#[cfg(not(feature = "cuda"))]
+use crate::steps::estimator::CpuEstimator;
+#[cfg(not(feature = "cuda"))]
+use crate::steps::learner::CpuLearner;
+use crate::steps::learner::LearnerState;
+use crate::tables::probability_tables::Tables;
+use crate::train::task::Task;
+#[cfg(feature = "cuda")]
+use latens_cuda::Precision;
 use latens_model::{Device, FitError, check_that};
 
-/// The most states of a word that the device's kernels have room for.
-const MAX_STATES_OF_WORD: usize = 5_824;
+/// The largest number of states per word that the kernels support.
+const MAX_STATES_PER_WORD: usize = 5_824;
 
-/// Refuses what cannot be learned on the device.
+/// Rejects models that cannot be trained on the chosen device.
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
-    let params = task.params;
-    let words = [
-        (params.word_vectors == WordVectors::Chars, "words read off letters"),
-        (task.n_tags > 0, "tags"),
-        (
-            task.support.k > MAX_STATES_OF_WORD && task.support.n_clusters() > 1,
-            "so many states for one word",
-        ),
-    ];
-    for (is_so, what) in words {
+    let has_many = task.space.k > MAX_STATES_PER_WORD && task.space.n_clusters() > 1;
+    for (is_so, what) in [
+        (task.params.word_vectors == WordVectors::Chars, "character-based word vectors".to_owned()),
+        (task.n_tags > 0, "tags".to_owned()),
+        (has_many, format!("more than {MAX_STATES_PER_WORD} states per word")),
+    ] {
         let must = format!("`cpu` for a model with {what}");
         check_that(!is_so || task.device == Device::Cpu, "device", must, task.device)?;
     }
@@ -30,19 +35,37 @@ pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
 pub(crate) fn cuda_learner<'a>(
     task: &Task<'a>,
     learned: &LearnerState,
-) -> Result<crate::cuda::learner::CudaLearner<'a>, FitError> {
-    let (parameters, precision) =
-        (crate::train::gradient::parameters(task), latens_cuda::Precision::Fast);
-    let layout = parameters.layout();
-    crate::cuda::learner::CudaLearner::new(task.params, task.support, layout, learned, precision)
-        .map_err(|error| FitError::Device { device: task.device, problem: error.to_string() })
+) -> Result<CudaLearner<'a>, FitError> {
+    let mapping = task.mapping();
+    CudaLearner::new(task.params, task.space, mapping.layout(), learned, Precision::Fast)
+        .map_err(|error| device_error(task, error))
+}
+
+#[cfg(feature = "cuda")]
+pub(crate) fn cuda_estimator<'a>(
+    task: &Task<'a>,
+    tables: &Tables<f32>,
+) -> Result<CudaEstimator<'a>, FitError> {
+    CudaEstimator::new(task.space, tables, Precision::Fast)
+        .map_err(|error| device_error(task, error))
 }
 
 #[cfg(not(feature = "cuda"))]
 pub(crate) fn cuda_learner<'a>(
     task: &Task<'a>,
     _: &LearnerState,
-) -> Result<crate::train::learner::CpuLearner<'a>, FitError> {
-    let problem = "this program was built without CUDA".to_owned();
-    Err(FitError::Device { device: task.device, problem })
+) -> Result<CpuLearner<'a>, FitError> {
+    Err(device_error(task, "this program was built without CUDA"))
+}
+
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn cuda_estimator<'a>(
+    task: &Task<'a>,
+    _: &Tables<f32>,
+) -> Result<CpuEstimator<'a>, FitError> {
+    Err(device_error(task, "this program was built without CUDA"))
+}
+
+fn device_error(task: &Task<'_>, problem: impl ToString) -> FitError {
+    FitError::Device { device: task.device, problem: problem.to_string() }
 }

@@ -1,17 +1,14 @@
-//! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
+//! Training by gradient: mini-batches, state dropout, learning rate schedules, the best epoch on validation text.
 
-use crate::params::{HmmParams, Parameterization, Schedule};
-use crate::space::state_space::Support;
-use crate::tables::probability_tables::{Batch, Kept};
-use crate::train::batches::Data;
+use crate::params::{HmmParams, Schedule};
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::steps::learner::{Choices, CpuLearner, Learner, LearnerState};
 use crate::train::device::cuda_learner;
-use crate::train::learner::{Choices, CpuLearner, Learner, LearnerState};
-use crate::weights::mapping::Parameters;
-use crate::weights::neural::Neural;
-use crate::weights::scalar::Scalar;
+use crate::train::task::Task;
 use latens_math::Rng;
 use latens_model::{
-    Checkpoint, CheckpointError, Device, Epochs, FitError, MakeCheckpoint, Progress, Valid, Watch,
+    Checkpoint, CheckpointError, Device, Epochs, FitError, MakeCheckpoint, Progress, Watch,
 };
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
@@ -19,27 +16,14 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What came out of training.
+/// The result of training.
 pub(crate) struct Fitted {
-    /// The best weights on held-out text, or the last ones without it.
+    /// The best weights on the validation set, or the last ones without it.
     pub(crate) weights: Vec<f32>,
     pub(crate) facts: Map<String, Value>,
 }
 
-/// All that does not change while a model is trained.
-pub(crate) struct Task<'a> {
-    pub(crate) params: &'a Valid<HmmParams>,
-    pub(crate) support: &'a Support,
-    pub(crate) spellings: Vec<&'a str>,
-    pub(crate) n_tags: usize,
-    pub(crate) train: Data<'a>,
-    pub(crate) valid: Option<Data<'a>>,
-    pub(crate) fingerprint: u64,
-    pub(crate) device: Device,
-    pub(crate) kind: &'static str,
-}
-
-/// How far training has come, apart from weights.
+/// The progress of training, without the weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
     #[serde(flatten)]
@@ -47,41 +31,32 @@ struct State {
     plateau: Plateau,
 }
 
-/// Kinds of random choices.
+/// The random streams of training.
 const WEIGHTS: u8 = 1;
 const ORDER: u8 = 2;
 const STATES: u8 = 3;
 const UNITS: u8 = 4;
 
-pub(crate) fn parameters(task: &Task<'_>) -> Box<dyn Parameters<f32>> {
-    match task.params.parameterization {
-        Parameterization::Scalar => Box::new(Scalar::new(task.support, task.n_tags)),
-        Parameterization::Neural | Parameterization::Factored => {
-            Box::new(Neural::new(task.params, task.support, &task.spellings, task.n_tags))
-        }
-    }
-}
-
-/// Trains by gradient, from the beginning or from a checkpoint.
+/// Trains by gradient, from scratch or from a checkpoint.
 pub(crate) fn fit(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,
 ) -> Result<Fitted, FitError> {
-    let parameters = parameters(task);
-    let n_weights = parameters.layout().len();
+    let mapping = task.mapping();
+    let n_weights = mapping.layout().len();
     let (state, learned, best) = match checkpoint {
         Some(checkpoint) => restore(task, checkpoint, n_weights)?,
         None => {
             let mut weights = vec![0.0; n_weights];
-            parameters.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
+            mapping.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
             (State::new(task.params), LearnerState::new(weights), None)
         }
     };
     let best = best.map(Arc::new);
     match task.device {
         Device::Cpu => {
-            let learner = CpuLearner::new(task.params, task.support, parameters, learned);
+            let learner = CpuLearner::new(task.params, task.space, mapping, learned);
             Trainer { task, learner, state, best }.run(watch)
         }
         Device::Cuda => {
@@ -95,7 +70,7 @@ struct Trainer<'t, L> {
     task: &'t Task<'t>,
     learner: L,
     state: State,
-    /// The best weights so far on held-out text.
+    /// The best weights so far on the validation set.
     best: Option<Arc<Vec<f32>>>,
 }
 
@@ -119,10 +94,10 @@ impl<'t, L: Learner> Trainer<'t, L> {
         let mut started = Instant::now();
         let mut next = batches.get(first).map(|idxs| self.prepare(sequences.batch(idxs), first));
         for at in first..batches.len() {
-            let (batch, plan, choices) = next.take().expect("one was made ready for each batch");
+            let (batch, plan, choices) = next.take().expect("every batch was prepared");
             let rate = self.learning_rate(batches.len());
             self.learner.begin_step(&batch, &plan, &choices, rate)?;
-            // While a device works, the next batch is made ready.
+            // Prepares the next batch while the device works.
             next = batches.get(at + 1).map(|idxs| self.prepare(sequences.batch(idxs), at + 1));
             let log_prob = self.learner.end_step()?;
             if !log_prob.is_finite() {
@@ -138,11 +113,11 @@ impl<'t, L: Learner> Trainer<'t, L> {
         self.end_epoch(batches.len(), watch)
     }
 
-    /// A mini-batch of this epoch with what is drawn for it.
+    /// Plans a mini-batch of this epoch and draws its random choices.
     fn prepare(&self, batch: Batch<'t>, at: usize) -> (Batch<'t>, L::Plan, Choices) {
         let (params, epoch) = (self.task.params, self.state.epochs.epoch);
         let mut states = Rng::at(params.seed, STATES, (epoch, at));
-        let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
+        let kept = KeptStates::draw(self.task.space, params.state_dropout, &mut states);
         let seed = (Rng::at(params.seed, UNITS, (epoch, at)).uniform() * 2f64.powi(53)) as u64;
         let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
         let plan = self.learner.plan(&batch, &kept);
@@ -163,7 +138,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         }
     }
 
-    /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
+    /// Evaluates the model, keeps it if it is the best so far, and begins the next epoch.
     fn end_epoch(&mut self, n_batches: usize, watch: &mut Watch) -> Result<(), FitError> {
         let train = self.state.epochs.loss().exp();
         let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
@@ -171,7 +146,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
             let log_prob = self.learner.log_prob(&valid.scored_batches())?;
             let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
             metrics.push(("valid_perplexity", perplexity));
-            // An impossible sentence makes every model infinitely bad: that tells nothing.
+            // With an impossible sentence every model has infinite perplexity, which ranks none.
             if perplexity != f64::INFINITY {
                 measured = perplexity;
                 if self.state.epochs.observe(perplexity) {
@@ -197,10 +172,10 @@ impl<'t, L: Learner> Trainer<'t, L> {
     ) -> Result<(), FitError> {
         let progress = self.state.epochs.progress(self.task.params.epochs, n_batches);
         let checkpoint = || self.checkpoint();
-        // Nothing goes on from weights that are lost.
-        let is_lost = self.state.epochs.diverged_in_epoch.is_some();
+        // Training cannot resume from NaN weights.
+        let has_diverged = self.state.epochs.diverged_in_epoch.is_some();
         let checkpoint: Option<&MakeCheckpoint<'_>> =
-            if is_lost { None } else { Some(&checkpoint) };
+            if has_diverged { None } else { Some(&checkpoint) };
         Progress { metrics, checkpoint, ..progress }.report(watch)
     }
 
@@ -218,8 +193,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
         Ok(checkpoint)
     }
 
-    /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
-    /// was learned from.
+    /// Without a validated model, checks that the last one gives the training text a finite likelihood.
     fn check_last(&mut self) -> Result<(), FitError> {
         let epochs = &mut self.state.epochs;
         if self.best.is_some() || epochs.diverged_in_epoch.is_some() || epochs.epoch == 0 {
@@ -243,7 +217,7 @@ impl<'t, L: Learner> Trainer<'t, L> {
 
 impl State {
     fn new(params: &HmmParams) -> State {
-        /// The factor by which the learning rate falls after an epoch without gain.
+        /// The learning rate is divided by this after an epoch without improvement.
         const FACTOR: f64 = 4.0;
         let plateau = Plateau::new(params.learning_rate, FACTOR, 1);
         State { epochs: Epochs::default(), plateau }
@@ -262,13 +236,16 @@ fn restore(
     let best = state.epochs.best_epoch.map(|_| array("best")).transpose()?;
     let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
     let best_is_finite = best.as_deref().is_none_or(is_finite);
-    let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
+    let moments_are_valid =
+        is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
     if state.epochs.epoch > task.params.epochs
         || !is_finite(&weights)
         || !best_is_finite
-        || !moments_can_be
+        || !moments_are_valid
     {
-        return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
+        return Err(CheckpointError::Invalid {
+            problem: "invalid weights, optimizer state or epoch",
+        });
     }
     let n_steps = state.epochs.n_steps;
     Ok((state, LearnerState { weights, mean, square, n_steps }, best))

@@ -1,39 +1,41 @@
+//! Tagged text to train on.
+
+use crate::tables::tag_table::TagTable;
 use latens_corpus::{Corpus, Lexicon, MissingColumn, Sentences, TaggedSentences, WordId};
 use latens_model::FitError;
 use latens_store::StringTable;
 use thiserror::Error;
 
-/// The tags of a text: what a model of words and tags learns besides the words.
+/// The tags of a text, for a model of words and tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaggedText {
     /// The names of tags.
     pub names: Vec<String>,
-    /// For each sentence the tag of each word, its end aside.
+    /// For every sentence, the tag of every word except `<eos>`.
     pub tags: Vec<Vec<u32>>,
-    /// Words of which the vocabulary does not tell how often they are in the text, since it lacks them or is
-    /// of another text, and how often they are.
+    /// The counts of words whose count in the vocabulary is missing or belongs to another text.
     pub rare_words: Vec<(String, u64)>,
 }
 
-/// Tags that are not those of a text.
+/// An error of reading the tags of a text.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TagsError {
-    /// A word has no such column.
+    /// A word does not have this column.
     #[error(transparent)]
     Column(#[from] MissingColumn),
-    /// A sentence has other words in the text than among the tags.
-    #[error("sentence {sentence} has other words in the text than among the tags: {problem}")]
+    /// The words of a sentence differ between the text and the tags.
+    #[error("sentence {sentence} differs between the text and the tags: {problem}")]
     OtherWords {
-        /// The sentence of the text, counted from 1.
+        /// The sentence, counted from 1.
         sentence: usize,
-        /// What is wrong with it.
+        /// The difference.
         problem: String,
     },
 }
 
 impl TaggedText {
-    /// The tags in a column of the files that a corpus was read from. Columns are counted from 0.
+    /// Reads the tags from a column of the files that a corpus was read from. Columns are counted from 0.
     pub fn of(
         tagged: &TaggedSentences,
         column: usize,
@@ -46,7 +48,7 @@ impl TaggedText {
         for (sentence_idx, ids) in sentences.iter().enumerate() {
             let other_words =
                 |problem: String| TagsError::OtherWords { sentence: sentence_idx + 1, problem };
-            // A sentence without words has no rows.
+            // A sentence without words has no rows in the files.
             let Some((_, ids @ [_, ..])) = ids.split_last() else {
                 tags.push(vec![]);
                 continue;
@@ -63,11 +65,13 @@ impl TaggedText {
                 let normal = lexicon.preprocessing.normalize(word);
                 if lexicon.vocab.id(&normal) != id {
                     let found = lexicon.vocab.word(id);
-                    return Err(other_words(format!("`{found}` in the text is `{word}` there")));
+                    return Err(other_words(format!(
+                        "`{found}` in the text, but `{word}` in the tags"
+                    )));
                 }
                 seen.add(&normal);
             }
-            let column = sentence.column(column).expect("every word has it");
+            let column = sentence.column(column).expect("every word has the column");
             tags.push(column.iter().map(|tag| names.intern(tag)).collect());
         }
         if rest.next().is_some() {
@@ -75,10 +79,20 @@ impl TaggedText {
             return Err(TagsError::OtherWords { sentence: sentences.len() + 1, problem });
         }
         let names = names.iter().map(str::to_owned).collect();
-        Ok(TaggedText { names, tags, rare_words: seen.beyond(lexicon) })
+        Ok(TaggedText { names, tags, rare_words: seen.differing(lexicon) })
     }
 
-    /// Whether these are the tags of these sentences.
+    /// The tags of a model that was trained on this text, with their emission probabilities.
+    pub(crate) fn table(&self, emission: Vec<f32>) -> TagTable {
+        TagTable {
+            names: self.names.clone(),
+            emission: emission.into(),
+            rare_words: self.rare_words.iter().map(|(word, _)| word).collect(),
+            rare_counts: self.rare_words.iter().map(|&(_, count)| count).collect(),
+        }
+    }
+
+    /// Checks that every word of the sentences has a tag.
     pub(crate) fn check(&self, sentences: &Sentences) -> Result<(), FitError> {
         let fits = |(sentence, tags): (&[WordId], &Vec<u32>)| {
             let known = tags.iter().all(|&tag| (tag as usize) < self.names.len());
@@ -90,14 +104,14 @@ impl TaggedText {
         Err(FitError::not_enough_data("a tag for every word", "tags of other sentences"))
     }
 
-    /// A number that tells other tags from these in all likelihood (FNV-1a).
+    /// A hash that distinguishes tags with high probability.
     pub(crate) fn fingerprint(&self) -> u64 {
         let names = self.names.iter().flat_map(|name| name.bytes().chain([0xFF]).map(u32::from));
         latens_model::fingerprint(names.chain(self.tags.iter().flatten().copied()))
     }
 }
 
-/// How often each word is in a text.
+/// The counts of the words of a text.
 #[derive(Default)]
 struct Seen {
     words: StringTable,
@@ -111,12 +125,13 @@ impl Seen {
         self.counts[number] += 1;
     }
 
-    /// What the vocabulary does not tell. `<unk>` itself is nobody's word.
-    fn beyond(&self, lexicon: &Lexicon) -> Vec<(String, u64)> {
+    /// The counts that differ from those of the vocabulary, without `<unk>`.
+    fn differing(&self, lexicon: &Lexicon) -> Vec<(String, u64)> {
         let vocab = &lexicon.vocab;
-        let told = |word: &str| vocab.get(word).map_or(0, |id| vocab.count(id));
+        let in_vocab = |word: &str| vocab.get(word).map_or(0, |id| vocab.count(id));
         let seen = self.words.iter().zip(self.counts.iter().copied());
-        let seen = seen.filter(|&(word, count)| word != latens_corpus::UNK && told(word) != count);
+        let seen =
+            seen.filter(|&(word, count)| word != latens_corpus::UNK && in_vocab(word) != count);
         let known = (WordId::EOS.index() + 1..vocab.len()).map(WordId::from);
         let unseen = known.filter(|&id| vocab.count(id) > 0).map(|id| (vocab.word(id), 0));
         let unseen = unseen.filter(|(word, _)| self.words.find(word).is_none());
@@ -139,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_go_with_the_words_of_the_text() {
+    fn tags_are_aligned_with_words() {
         let (corpus, tagged) = read("a.conll", "The D\ncat N\n\nthe D\nDog N\nBARKS V\n", 2);
         let text = TaggedText::of(&tagged, 1, &corpus).unwrap();
         assert_eq!(text.names, ["D", "N", "V"]);
@@ -152,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_stand_where_the_format_has_them() {
+    fn words_are_read_from_the_column_of_the_format() {
         let row = |id: usize, word: &str, tag: &str| {
             format!("{id}\t{word}\t_\t{tag}{}\n", "\t_".repeat(6))
         };
@@ -171,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_another_vocabulary_are_not_believed() {
+    fn counts_of_another_vocabulary_are_replaced() {
         let (corpus, tagged) = read("a.conll", "a X\nb X\n", 1);
         let (other, _) = read("b.conll", "a X\na X\nc X\n", 1);
         let sentences = Sentences::from_words([[WordId(2), WordId::UNK]]);
@@ -183,17 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_its_place() {
+    fn errors_name_the_sentence_that_differs() {
         let (corpus, tagged) = read("a.conll", "a X\nb Y\n\nc Z\n", 1);
         let message = |tagged: &TaggedSentences, column| {
             TaggedText::of(tagged, column, &corpus).unwrap_err().to_string()
         };
         assert!(message(&tagged, 2).starts_with("there is no column 3: the word `a`"));
         for (text, expected) in [
-            ("a X\nb Y\n", "sentence 2 has other words in the text than among the tags: only 1"),
-            ("a X\n\nc Z\n", "sentence 1 has other words in the text than among the tags: 2 words"),
-            ("a X\nc Y\n\nc Z\n", "`b` in the text is `c` there"),
-            ("a X\nb Y\n\nc Z\n\nd Z\n", "sentence 3 has other words"),
+            ("a X\nb Y\n", "sentence 2 differs between the text and the tags: only 1"),
+            ("a X\n\nc Z\n", "sentence 1 differs between the text and the tags: 2 words"),
+            ("a X\nc Y\n\nc Z\n", "`b` in the text, but `c` in the tags"),
+            ("a X\nb Y\n\nc Z\n\nd Z\n", "sentence 3 differs"),
         ] {
             let (_, other) = read("b.conll", text, 1);
             assert!(message(&other, 1).contains(expected), "{}", message(&other, 1));

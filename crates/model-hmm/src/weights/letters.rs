@@ -1,14 +1,15 @@
-//! Words as rows of symbols, one for each letter.
+//! Words as sequences of symbols, one per character.
 
 use latens_corpus::{EOS, UNK};
 use latens_nn::Spellings;
 use std::collections::BTreeSet;
 
-/// The spellings of words. A letter is a Unicode scalar value; the letters of the words themselves, in their
-/// order, are the symbols, so that a model file needs no table of them. `<unk>` and `<eos>` are no words
-/// of letters: each is one symbol of its own.
+/// The spellings of words as sequences of symbols.
+///
+/// A character is a Unicode scalar value. The alphabet is the sorted set of the characters of the words themselves, so
+/// that a model file does not store it. `<unk>` and `<eos>` are one symbol each.
 pub(crate) struct Letters {
-    /// Ascending.
+    /// In ascending order.
     alphabet: Vec<char>,
     chars: Vec<u32>,
     offsets: Vec<usize>,
@@ -19,9 +20,10 @@ const EOS_SYMBOL: u32 = 1;
 const FIRST_LETTER: u32 = 2;
 
 impl Letters {
-    pub(crate) fn of(words: &[&str]) -> Letters {
-        let spelt = words.iter().filter(|&&word| word != UNK && word != EOS);
-        let alphabet: BTreeSet<char> = spelt.flat_map(|word| word.chars()).collect();
+    /// The spellings of some words.
+    pub(crate) fn new(words: &[&str]) -> Letters {
+        let spelled = words.iter().filter(|&&word| word != UNK && word != EOS);
+        let alphabet: BTreeSet<char> = spelled.flat_map(|word| word.chars()).collect();
         let mut letters = Letters {
             alphabet: alphabet.into_iter().collect(),
             chars: Vec::new(),
@@ -35,26 +37,28 @@ impl Letters {
         letters
     }
 
-    /// How many symbols there are.
+    /// The number of distinct symbols.
     pub(crate) fn n_symbols(&self) -> usize {
         FIRST_LETTER as usize + self.alphabet.len()
     }
 
+    /// The number of words.
     pub(crate) fn n_words(&self) -> usize {
         self.offsets.len() - 1
     }
 
+    /// The symbols of all words.
     pub(crate) fn spellings(&self) -> Spellings<'_> {
         Spellings { chars: &self.chars, offsets: &self.offsets }
     }
 
-    /// The symbols of any word; letters that no word has are left out.
+    /// The symbols of any word, without characters that are not in the alphabet.
     pub(crate) fn symbols_of(&self, word: &str) -> Vec<u32> {
-        let letter = |letter: char| self.alphabet.binary_search(&letter).ok();
+        let idx = |letter: char| self.alphabet.binary_search(&letter).ok();
         match word {
             UNK => vec![UNK_SYMBOL],
             EOS => vec![EOS_SYMBOL],
-            word => word.chars().filter_map(letter).map(|i| FIRST_LETTER + i as u32).collect(),
+            word => word.chars().filter_map(idx).map(|i| FIRST_LETTER + i as u32).collect(),
         }
     }
 }
@@ -64,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_spelt_and_special_words_are_not() {
-        let letters = Letters::of(&["ba", EOS, "née", UNK, "a"]);
+    fn words_are_split_into_characters_and_special_words_are_not() {
+        let letters = Letters::new(&["ba", EOS, "née", UNK, "a"]);
         assert_eq!(letters.n_symbols(), 2 + 5);
         assert_eq!(letters.n_words(), 5);
         let Spellings { chars, offsets } = letters.spellings();

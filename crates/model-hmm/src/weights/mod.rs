@@ -1,8 +1,9 @@
-//! The weights that probabilities are computed from.
+//! Weights, and the probabilities that are computed from them.
 
 pub(crate) mod mapping;
 pub(crate) mod scalar;
-pub(crate) mod neural;
-pub(crate) mod state_vectors;
-pub(crate) mod word_vectors;
 pub(crate) mod letters;
+pub(crate) mod word_vectors;
+pub(crate) mod state_vectors;
+pub(crate) mod neural;
+pub(crate) mod build;

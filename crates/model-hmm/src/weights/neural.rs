@@ -1,23 +1,26 @@
-//! Probabilities from networks of state vectors (Chiu and Rush 2020, §3.2 and eq. 3).
+//! Neural parameterization: probabilities from networks of state vectors (Chiu and Rush 2020, §3.2 and eq. 3).
 
 use crate::params::HmmParams;
-use crate::recursion::expected_counts::Expected;
-use crate::space::state_space::Support;
-use crate::tables::emission::{self, Gradients, Vectors};
-use crate::tables::probability_tables::{Factors, Kept, Tables};
+use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
+use crate::tables::emission::clustered as emission;
+use crate::tables::emission::vectors::{VectorGradients, Vectors};
+use crate::tables::expected_counts::ExpectedCounts;
+use crate::tables::factors::Factors;
+use crate::tables::probability_tables::Tables;
 use crate::tables::transition;
-use crate::weights::mapping::Parameters;
+use crate::weights::mapping::{TableMapping, start_gradient};
 use crate::weights::state_vectors::{StateScratch, StateVectors, Use};
-use crate::weights::word_vectors::{WordScratch, Words};
+use crate::weights::word_vectors::{WordScratch, WordTable};
 use faer::{Accum, MatRef, Par};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 
-/// Of more states, scores need no table of all transitions: that would be over 256 MiB, and 16 GiB at 2¹⁶
-/// states, of which a text uses few blocks.
+/// With more states, scoring does not compute the table of all transitions: it would be over 256 MiB, 16 GiB at 2¹⁶
+/// states, and a text uses few of its blocks.
 const MANY_STATES: usize = 1 << 13;
 
-/// The networks, each with a layer f(e) = LayerNorm(ReLU(W₂ d) + d), d = ReLU(W₁ e):
+/// The networks, each with a residual layer f(e) = LayerNorm(ReLU(W₂ d) + d), d = ReLU(W₁ e):
 ///
 /// * start logits w · f_start(e),
 /// * transition logits f_trans(e) · e',
@@ -25,20 +28,20 @@ const MANY_STATES: usize = 1 << 13;
 /// * tag logits T f_tag(e) + bias, if there are tags.
 pub(crate) struct Neural<T> {
     layout: Layout,
-    /// Of the first embeddings.
+    /// Standard deviation of the initial embeddings.
     deviation: f64,
     states: StateVectors,
     start: Net<T>,
     start_out: Linear,
     transition: Net<T>,
     emission: Net<T>,
-    words: Words,
+    words: WordTable,
     tags: Option<(Net<T>, Linear)>,
     state_scratch: StateScratch<T>,
     word_scratch: WordScratch<T>,
 }
 
-/// One network, its output, and the derivatives by it.
+/// A network, its output, and the derivatives with respect to the output.
 struct Net<T> {
     net: Residual,
     reads: Use,
@@ -48,23 +51,23 @@ struct Net<T> {
 }
 
 impl<T: Real> Neural<T> {
-    /// Networks with first weights yet to be drawn; `spellings` has the letters of the word of each slot,
-    /// `n_tags` is 0 for a model without tags.
+    /// Networks for weights that are stored elsewhere; `spellings` has the word of every slot, `n_tags` is 0 without
+    /// tags.
     pub(crate) fn new(
         params: &HmmParams,
-        support: &Support,
+        space: &StateSpace,
         spellings: &[&str],
         n_tags: usize,
     ) -> Neural<T> {
         let (mut layout, dim) = (Layout::new(), params.dim);
-        let states = StateVectors::new(&mut layout, params, support.n_clusters());
+        let states = StateVectors::new(&mut layout, params, space.n_clusters());
         let net = |layout: &mut Layout, name: &str, reads| Net::new(layout, name, reads, dim);
         let start = net(&mut layout, "start", Use::Start);
         let start_out = Linear::without_bias(&mut layout, "start.out", dim, 1);
         let transition = net(&mut layout, "transition", Use::From);
         let emission = net(&mut layout, "emission", Use::Emit);
-        let silent = support.unknown.map(|unknown| unknown.slot);
-        let words = Words::new(&mut layout, params, spellings, silent);
+        let silent = space.unknown.map(|unknown| unknown.slot);
+        let words = WordTable::new(&mut layout, params, spellings, silent);
         let tags = (n_tags > 0).then(|| {
             let out_net = net(&mut layout, "tags", Use::Emit);
             (out_net, Linear::new(&mut layout, "tags.out", dim, n_tags))
@@ -84,12 +87,12 @@ impl<T: Real> Neural<T> {
         }
     }
 
-    /// All probabilities but those of transitions, of which only the factors are made.
+    /// Computes all probabilities except those of transitions, for which it stores only the factors.
     pub(crate) fn forward_to_factors(
         &mut self,
         weights: &[T],
-        support: &Support,
-        kept: &Kept,
+        space: &StateSpace,
+        kept: &KeptStates,
         dropout: Option<Dropout>,
         tables: &mut Tables<T>,
     ) {
@@ -116,7 +119,7 @@ impl<T: Real> Neural<T> {
         tables.factors = Some(factors);
 
         self.words.forward(weights, &mut self.word_scratch, par);
-        emission::forward(support, kept, self.vectors(weights), tables);
+        emission::forward(space, kept, self.vectors(weights), tables);
 
         if let Some((net, out)) = &mut self.tags {
             net.forward(weights, &self.state_scratch, part(4), par);
@@ -124,19 +127,19 @@ impl<T: Real> Neural<T> {
         }
     }
 
-    /// f_emit of a state, of the last forward pass.
+    /// f_emit of a state in the last forward pass.
     pub(crate) fn emission_vector(&self, state_idx: usize) -> &[T] {
         let dim = self.emission.out.n_cols();
         &self.emission.out.values()[state_idx * dim..(state_idx + 1) * dim]
     }
 
-    /// U and the bias of the word of a slot, of the last forward pass.
+    /// U and the bias of the word of a slot in the last forward pass.
     pub(crate) fn word<'a>(&'a self, weights: &'a [T], slot: usize) -> (&'a [T], T) {
         let Vectors { words, bias, dim, .. } = self.vectors(weights);
         (&words[slot * dim..(slot + 1) * dim], bias[slot])
     }
 
-    /// U of a word that has no slot, if it is read off letters.
+    /// U of a word without a slot, if word vectors are computed from characters.
     pub(crate) fn read_word(&self, weights: &[T], word: &str) -> Option<Vec<T>> {
         self.words.read(weights, word)
     }
@@ -151,12 +154,12 @@ impl<T: Real> Neural<T> {
     }
 }
 
-impl<T: Real> Parameters<T> for Neural<T> {
+impl<T: Real> TableMapping<T> for Neural<T> {
     fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Embeddings N(0, deviation²), layers U(±1/√n) of their n inputs.
+    /// Draws embeddings from N(0, deviation²) and layers with n inputs from U(±1/√n).
     fn init(&self, weights: &mut [T], rng: &mut Rng) {
         self.states.init(self.deviation, weights, rng);
         for net in [&self.start, &self.transition, &self.emission] {
@@ -173,36 +176,34 @@ impl<T: Real> Parameters<T> for Neural<T> {
     fn forward(
         &mut self,
         weights: &[T],
-        support: &Support,
-        kept: &Kept,
+        space: &StateSpace,
+        kept: &KeptStates,
         dropout: Option<Dropout>,
         tables: &mut Tables<T>,
     ) {
-        self.forward_to_factors(weights, support, kept, dropout, tables);
-        let factors = tables.factors.as_mut().expect("they were just made");
-        let is_dense = support.n_clusters() == 1 && tables.lists.is_none();
-        transition::forward(factors, is_dense, &mut tables.transition);
+        self.forward_to_factors(weights, space, kept, dropout, tables);
+        transition::forward(tables);
     }
 
-    fn forward_to_score(&mut self, weights: &[T], support: &Support, tables: &mut Tables<T>) {
-        let kept = Kept::all(support);
-        let has_lists = support.short_lists().is_some();
-        let is_dense = support.n_clusters() == 1 && !has_lists;
-        if is_dense || support.n_states() <= MANY_STATES {
-            return self.forward(weights, support, &kept, None, tables);
+    fn forward_to_score(&mut self, weights: &[T], space: &StateSpace, tables: &mut Tables<T>) {
+        let kept = KeptStates::all(space);
+        let has_lists = space.short_lists().is_some();
+        let is_dense = space.n_clusters() == 1 && !has_lists;
+        if is_dense || space.n_states() <= MANY_STATES {
+            return self.forward(weights, space, &kept, None, tables);
         }
-        self.forward_to_factors(weights, support, &kept, None, tables);
-        tables.factors.as_mut().expect("they were just made").sum_up();
+        self.forward_to_factors(weights, space, &kept, None, tables);
+        tables.factors.as_mut().expect("`forward_to_factors` sets them").normalize();
         tables.transition = Vec::new();
     }
 
     fn backward(
         &mut self,
         weights: &[T],
-        support: &Support,
-        kept: &Kept,
+        space: &StateSpace,
+        kept: &KeptStates,
         tables: &mut Tables<T>,
-        expected: &Expected<T>,
+        expected: &ExpectedCounts<T>,
         gradient: &mut [T],
     ) {
         let par = Par::rayon(0);
@@ -213,7 +214,7 @@ impl<T: Real> Parameters<T> for Neural<T> {
         let d_start = Some((self.start.d_out.view_mut(), Accum::Replace));
         self.start_out.backward(weights, self.start.out.view(), d_logits, gradient, d_start, par);
 
-        let factors: Factors<T> = tables.factors.take().expect("`forward` made them");
+        let factors: Factors<T> = tables.factors.take().expect("`forward` sets them");
         transition::logit_gradient(tables, expected);
         let d_to = self.state_scratch.gradients(Use::To).view_mut();
         transition::factor_gradient(tables, &factors, self.transition.d_out.view_mut(), d_to);
@@ -222,9 +223,10 @@ impl<T: Real> Parameters<T> for Neural<T> {
         let mut d_states = std::mem::take(&mut self.emission.d_out);
         let mut d_vectors = std::mem::take(&mut self.word_scratch.d_vectors);
         let (d_words, d_bias) = self.words.gradients(gradient, &mut d_vectors);
-        let gradients = Gradients { words: d_words, bias: d_bias, states: d_states.values_mut() };
+        let gradients =
+            VectorGradients { words: d_words, bias: d_bias, states: d_states.values_mut() };
         let vectors = self.vectors(weights);
-        emission::backward(support, kept, vectors, tables, expected, gradients);
+        emission::backward(space, kept, vectors, tables, expected, gradients);
         (self.emission.d_out, self.word_scratch.d_vectors) = (d_states, d_vectors);
         self.words.backward(weights, &mut self.word_scratch, gradient, par);
 
@@ -274,13 +276,7 @@ impl<T: Real> Net<T> {
     }
 }
 
-/// π ─▶ N − (Σ N) π, the derivative by the logits.
-pub(crate) fn start_gradient<T: Real>(start: &mut [T], expected: &[T]) {
-    let total: T = expected.iter().copied().sum();
-    start.iter_mut().zip(expected).for_each(|(start, &count)| *start = count - total * *start);
-}
-
-/// g(y|z) for each tag y and state z: the softmax of a row of logits, laid out by tags.
+/// g(y|z) for every tag y and state z, one row per tag: the softmax of the logits of each state.
 fn tag_probabilities<T: Real>(
     weights: &[T],
     out: &Linear,
@@ -299,7 +295,7 @@ fn tag_probabilities<T: Real>(
     tags
 }
 
-/// N[z, y] − n_z g(y|z): a row for each state.
+/// N[z, y] − n_z g(y|z), one row per state.
 fn tag_gradient<T: Real>(tags: &[T], expected: &[T], n: usize) -> Buffer<T> {
     let n_tags = tags.len() / n;
     let mut derivatives = Buffer::new();

@@ -1,12 +1,12 @@
-//! The vectors of states, one for each use of a state.
+//! The vectors of states, one per use of a state.
 
 use crate::params::{HmmParams, Parameterization, Tying};
-use crate::tables::probability_tables::Kept;
+use crate::space::kept_states::KeptStates;
 use faer::Par;
 use latens_math::{Real, Rng};
 use latens_nn::{Buffer, Dropout, Embedding, Layout, Residual, ResidualScratch, fill_normal};
 
-/// What a state's vector is used for.
+/// What the vector of a state is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Start,
@@ -15,26 +15,27 @@ pub(crate) enum Use {
     Emit,
 }
 
+/// All uses, each with its name in the layout of the weights.
 pub(crate) const USES: [(Use, &str); 4] =
     [(Use::Start, "start"), (Use::From, "from"), (Use::To, "to"), (Use::Emit, "emit")];
 
-/// Where vectors of states come from (Chiu and Rush 2020, §5.1).
+/// How the vectors of states are computed (Chiu and Rush 2020, §5.1).
 pub(crate) enum StateVectors {
-    /// One for all uses.
+    /// One embedding for all uses.
     Shared(Embedding),
-    /// One for each use.
+    /// One embedding per use.
     Separate([Embedding; 4]),
-    /// For each use a network of the vectors of a state's cluster and of the state itself, half the numbers
-    /// each.
+    /// One network per use, whose input is the embedding of the cluster followed by the embedding of the state, of
+    /// half the dimension each.
     Factored { cluster: Embedding, state: Embedding, nets: Box<[Residual; 4]> },
 }
 
-/// The vectors of the states that take part, and their derivatives.
+/// The vectors of the kept states and their derivatives.
 #[derive(Default)]
 pub(crate) struct StateScratch<T> {
     vectors: Vec<Buffer<T>>,
     gradients: Vec<Buffer<T>>,
-    /// The input of the networks of factored vectors, and its derivative.
+    /// The input of the networks of factored vectors and its derivative.
     joined: Buffer<T>,
     d_joined: Buffer<T>,
     nets: [ResidualScratch<T>; 4],
@@ -62,7 +63,7 @@ impl StateVectors {
         }
     }
 
-    /// Draws embeddings from N(0, deviation²), and layers as they draw themselves.
+    /// Draws embeddings from N(0, deviation²) and initializes the layers of networks.
     pub(crate) fn init<T: Real>(&self, deviation: f64, weights: &mut [T], rng: &mut Rng) {
         let draw = |embedding: &Embedding, weights: &mut [T], rng: &mut Rng| {
             fill_normal(embedding.table().of_mut(weights), deviation, rng);
@@ -78,10 +79,11 @@ impl StateVectors {
         }
     }
 
+    /// Computes the vectors of the kept states and clears their derivatives.
     pub(crate) fn forward<T: Real>(
         &self,
         weights: &[T],
-        kept: &Kept,
+        kept: &KeptStates,
         dropout: Option<Dropout>,
         scratch: &mut StateScratch<T>,
         par: Par,
@@ -123,11 +125,11 @@ impl StateVectors {
         }
     }
 
-    /// Adds the derivatives that were collected in `scratch` to those of the weights.
+    /// Backpropagates the derivatives in `scratch` and adds those of the weights to `gradient`.
     pub(crate) fn backward<T: Real>(
         &self,
         weights: &[T],
-        kept: &Kept,
+        kept: &KeptStates,
         scratch: &mut StateScratch<T>,
         gradient: &mut [T],
         par: Par,
@@ -156,25 +158,25 @@ impl StateVectors {
         }
     }
 
-    /// The cluster of each state that takes part.
-    fn clusters(&self, kept: &Kept) -> Vec<u32> {
+    /// The cluster of every kept state.
+    fn clusters(&self, kept: &KeptStates) -> Vec<u32> {
         (0..kept.states.len()).map(|i| (i / kept.k) as u32).collect()
     }
 }
 
 impl<T: Real> StateScratch<T> {
-    /// The vectors for one use: a row for each state that takes part.
+    /// The vectors for one use, one row per kept state.
     pub(crate) fn vectors(&self, of: Use) -> &Buffer<T> {
         &self.vectors[of as usize % self.vectors.len()]
     }
 
-    /// The vectors for one use, and where their derivatives are added.
+    /// The vectors for one use, and the sums of their derivatives.
     pub(crate) fn vectors_and_gradients(&mut self, of: Use) -> (&Buffer<T>, &mut Buffer<T>) {
         let at = of as usize % self.vectors.len();
         (&self.vectors[at], &mut self.gradients[at])
     }
 
-    /// Where the derivatives of these vectors are added.
+    /// The sums of the derivatives for one use.
     pub(crate) fn gradients(&mut self, of: Use) -> &mut Buffer<T> {
         let n = self.gradients.len();
         &mut self.gradients[of as usize % n]

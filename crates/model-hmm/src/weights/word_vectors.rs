@@ -1,4 +1,4 @@
-//! The vectors of words, one row for each slot.
+//! The vectors of words, one row per slot.
 
 use crate::params::{HmmParams, WordVectors};
 use crate::weights::letters::Letters;
@@ -8,25 +8,26 @@ use latens_nn::{
     Activation, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, WeightId, fill_uniform,
 };
 
-/// Where vectors of words come from. Every word has a bias of its own besides.
-pub(crate) struct Words {
+/// Word vectors and one bias per word.
+pub(crate) struct WordTable {
     vectors: Source,
     dim: usize,
     bias: WeightId,
+    /// The slot of the word that is never emitted.
     silent: Option<usize>,
 }
 
-/// The bias of a word that is never emitted: its probability is zero in any precision, and so is its gradient.
+/// The bias of a word that is never emitted: its probability and its gradient are zero in any precision.
 const SILENT: f64 = -1e30;
 
 enum Source {
-    /// A row of numbers for each slot.
+    /// An embedding.
     Table(WeightId),
-    /// A network that reads the letters of each slot's word.
+    /// A convolutional network over the characters of the word.
     Network { cnn: CharCnn, letters: Letters },
 }
 
-/// Vectors that are made anew for each mini-batch, and their derivatives.
+/// The vectors that a network computes in every mini-batch, and their derivatives.
 #[derive(Default)]
 pub(crate) struct WordScratch<T> {
     vectors: Buffer<T>,
@@ -34,35 +35,36 @@ pub(crate) struct WordScratch<T> {
     cnn: CharCnnScratch<T>,
 }
 
-/// The network of letters: 30 numbers a letter and tanh after the maximum, as Ma and Hovy (2016) have it, and the
-/// first filters of Kim et al. (2016), 25 for each letter of a window: capitals and digits show in one letter,
-/// endings in two to four. Wider windows know whole words, which rare words do not share.
-fn network(dim: usize) -> CharCnnParams {
+/// The character network: 30 numbers per character and tanh after max pooling (Ma and Hovy 2016), with the narrow
+/// filters of Kim et al. (2016), 25 per character of window width. Capitals and digits show in one character, endings
+/// in two to four. Wider filters memorize whole words, which rare words do not share.
+fn character_network(dim: usize) -> CharCnnParams {
     let filters = vec![(1, 25), (2, 50), (3, 75), (4, 100)];
     CharCnnParams { char_dim: 30, filters, activation: Activation::Tanh, dim }
 }
 
-impl Words {
-    /// Vectors of the words of all slots; the word of slot `silent` is never emitted.
+impl WordTable {
+    /// The vectors for all slots. The word of slot `silent` is never emitted.
     pub(crate) fn new(
         layout: &mut Layout,
         params: &HmmParams,
         spellings: &[&str],
         silent: Option<usize>,
-    ) -> Words {
+    ) -> WordTable {
         let (dim, n_slots) = (params.dim, spellings.len());
         let vectors = match params.word_vectors {
             WordVectors::Words => Source::Table(layout.add("words.weight", &[n_slots, dim])),
             WordVectors::Chars => {
-                let letters = Letters::of(spellings);
-                let cnn = CharCnn::new(layout, "words", letters.n_symbols(), &network(dim));
+                let letters = Letters::new(spellings);
+                let cnn =
+                    CharCnn::new(layout, "words", letters.n_symbols(), &character_network(dim));
                 Source::Network { cnn, letters }
             }
         };
-        Words { vectors, dim, bias: layout.add("words.bias", &[n_slots]), silent }
+        WordTable { vectors, dim, bias: layout.add("words.bias", &[n_slots]), silent }
     }
 
-    /// Draws a table and the biases evenly from ±1/√`dim`, a network as [`CharCnn::init`] does.
+    /// Draws an embedding and the biases from U(±1/√`dim`), a network as in [`CharCnn::init`].
     pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let bound = 1.0 / (self.dim as f64).sqrt();
         match &self.vectors {
@@ -74,7 +76,7 @@ impl Words {
         self.silent.iter().for_each(|&slot| bias[slot] = T::of(SILENT));
     }
 
-    /// Makes the vectors, if they are made of something.
+    /// Computes the vectors, if they come from a network.
     pub(crate) fn forward<T: Real>(&self, weights: &[T], scratch: &mut WordScratch<T>, par: Par) {
         if let Source::Network { cnn, letters } = &self.vectors {
             scratch.vectors.resize(letters.n_words(), self.dim);
@@ -83,6 +85,7 @@ impl Words {
         }
     }
 
+    /// U: one row per slot.
     pub(crate) fn vectors<'a, T: Real>(
         &self,
         weights: &'a [T],
@@ -94,11 +97,12 @@ impl Words {
         }
     }
 
+    /// One bias per slot.
     pub(crate) fn bias<'a, T>(&self, weights: &'a [T]) -> &'a [T] {
         self.bias.of(weights)
     }
 
-    /// Where the derivatives of vectors and biases are added.
+    /// The sums of the derivatives of vectors and biases.
     pub(crate) fn gradients<'a, T: Real>(
         &self,
         gradient: &'a mut [T],
@@ -107,7 +111,7 @@ impl Words {
         match &self.vectors {
             Source::Table(table) => {
                 let (table, bias) = (table.range(), self.bias.range());
-                assert_eq!(table.end, bias.start, "the bias comes after the vectors");
+                assert_eq!(table.end, bias.start, "the bias follows the vectors in the layout");
                 gradient[table.start..bias.end].split_at_mut(table.len())
             }
             Source::Network { letters, .. } => {
@@ -117,7 +121,7 @@ impl Words {
         }
     }
 
-    /// Takes the derivatives of vectors back to those of the weights that they were made of.
+    /// Backpropagates the derivatives of the vectors, if these come from a network.
     pub(crate) fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -132,7 +136,7 @@ impl Words {
         }
     }
 
-    /// The vector of a word that has no slot, if vectors are read off letters.
+    /// The vector of a word without a slot, if vectors come from a network.
     pub(crate) fn read<T: Real>(&self, weights: &[T], word: &str) -> Option<Vec<T>> {
         let Source::Network { cnn, letters } = &self.vectors else { return None };
         let symbols = letters.symbols_of(word);

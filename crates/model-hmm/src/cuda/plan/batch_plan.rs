@@ -1,8 +1,10 @@
 //! A mini-batch as the device sees it: numbers of tokens, blocks and groups, in one array.
 
-use crate::cuda::plan::listed_plan::ListedPlan;
-use crate::space::state_space::{Lists, Support};
-use crate::tables::probability_tables::{Batch, Kept};
+use crate::cuda::plan::listed_plan::{ListedPlan, push};
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_lists::StateLists;
+use crate::space::state_space::StateSpace;
 use latens_corpus::WordId;
 use latens_cuda::MAX_STATES;
 use std::ops::Range;
@@ -46,17 +48,21 @@ pub(crate) struct GroupPlan {
 impl Plan {
     /// The tokens of a batch and the blocks between them; only what scores need. Short lists of states are gone through if
     /// those that take part are given.
-    pub(crate) fn to_score(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
-        let lists = kept.zip(lists(support, batch.n_tokens()));
-        if support.n_clusters() == 1 && lists.is_none() {
-            return Plan::in_steps(support, batch);
+    pub(crate) fn to_score(
+        space: &StateSpace,
+        batch: &Batch<'_>,
+        kept: Option<&KeptStates>,
+    ) -> Plan {
+        let lists = kept.zip(lists(space, batch.n_tokens()));
+        if space.n_clusters() == 1 && lists.is_none() {
+            return Plan::in_steps(space, batch);
         }
         let mut plan = Plan { n_sentences: batch.sentences.len(), ..Plan::default() };
         let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
         for sentence in &batch.sentences {
             for &word in *sentence {
-                clusters.push(support.cluster(word).expect("a word of the model") as u32);
-                slots.push(support.slot(word).expect("a word of the model") as u32);
+                clusters.push(space.cluster(word).expect("a word of the model") as u32);
+                slots.push(space.slot(word).expect("a word of the model") as u32);
             }
             offsets.push(clusters.len() as u32);
         }
@@ -84,7 +90,7 @@ impl Plan {
     }
 
     /// The tokens of a batch, all first ones, then all second ones, ….
-    fn in_steps(support: &Support, batch: &Batch<'_>) -> Plan {
+    fn in_steps(space: &StateSpace, batch: &Batch<'_>) -> Plan {
         let mut sentences: Vec<_> =
             batch.sentences.iter().filter(|sentence| !sentence.is_empty()).collect();
         sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
@@ -93,7 +99,7 @@ impl Plan {
         let (mut slots, mut previous, mut before) = (vec![], vec![], 0);
         for step in 0..n_steps {
             let n = sentences.partition_point(|sentence| sentence.len() > step);
-            let slot = |words: &&&[WordId]| support.slot(words[step]).expect("a word of the model");
+            let slot = |words: &&&[WordId]| space.slot(words[step]).expect("a word of the model");
             if step > 0 {
                 previous.extend((0..n).map(|row| (before + row) as u32));
                 before += plan.steps[step - 1];
@@ -112,13 +118,17 @@ impl Plan {
     }
 
     /// All that a step of learning needs.
-    pub(crate) fn to_learn(support: &Support, batch: &Batch<'_>, kept: Option<&Kept>) -> Plan {
-        let mut plan = Plan::to_score(support, batch, kept);
+    pub(crate) fn to_learn(
+        space: &StateSpace,
+        batch: &Batch<'_>,
+        kept: Option<&KeptStates>,
+    ) -> Plan {
+        let mut plan = Plan::to_score(space, batch, kept);
         if plan.listed.is_some() {
-            plan.learn_listed(support.n_slots());
+            plan.learn_listed(space.n_slots());
             return plan;
         }
-        let m = support.n_clusters();
+        let m = space.n_clusters();
         let mut block_of = vec![u32::MAX; m * m];
         for (block, (from, to)) in plan.of(&plan.from).iter().zip(plan.of(&plan.to)).enumerate() {
             block_of[*from as usize * m + *to as usize] = block as u32;
@@ -154,7 +164,7 @@ impl Plan {
         plan.visits = plan.group(visits);
         plan.emitted = plan.group(emitted);
         // Counts of slots are written one after the other.
-        let mut count_of = vec![u32::MAX; support.n_slots()];
+        let mut count_of = vec![u32::MAX; space.n_slots()];
         for (row, slot) in plan.emitted.rows.clone().enumerate() {
             count_of[std::mem::replace(&mut plan.ints[slot], row as u32) as usize] = row as u32;
         }
@@ -234,27 +244,20 @@ impl Plan {
     }
 }
 
-/// Adds values to an array. Returns where they lie.
-pub(crate) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
-    let begin = ints.len();
-    ints.extend_from_slice(values);
-    begin..ints.len()
-}
-
 /// The lists of states that are gone through for so many tokens, if words have such; others are rows of all states with
 /// zeros.
-pub(crate) fn lists(support: &Support, n_tokens: usize) -> Option<&Lists> {
+pub(crate) fn lists(space: &StateSpace, n_tokens: usize) -> Option<&StateLists> {
     /// What is scored at a time, if there is so much.
     const SCORED: usize = 4096;
-    let is_room = |lists: &&Lists| n_tokens.max(SCORED) <= max_listed_tokens(support, lists);
-    support.short_lists().filter(|lists| lists.n <= MAX_STATES).filter(is_room)
+    let is_room = |lists: &&StateLists| n_tokens.max(SCORED) <= max_listed_tokens(space, lists);
+    space.short_lists().filter(|lists| lists.n <= MAX_STATES).filter(is_room)
 }
 
 /// For how many tokens lists are gone through at a time. Each may need a block of its own, of the pairs of states of two
 /// lists; all together have no more numbers than all pairs of states, or 1 GiB of them.
-pub(crate) fn max_listed_tokens(support: &Support, lists: &Lists) -> usize {
+pub(crate) fn max_listed_tokens(space: &StateSpace, lists: &StateLists) -> usize {
     const ROOM: usize = 1 << 28;
-    support.n_states().pow(2).max(ROOM) / lists.n.pow(2)
+    space.n_states().pow(2).max(ROOM) / lists.n.pow(2)
 }
 
 /// The clusters of each token and the one before it, in order.

@@ -1,11 +1,8 @@
 //! Steps over lists of states, where each word has one of its own.
 
-use crate::cuda::plan::batch_plan::push;
-use crate::cuda::plan::device_plan::Planned;
-use crate::cuda::tables::Tables;
-use crate::space::state_space::Lists;
-use crate::tables::probability_tables::Kept;
-use latens_cuda::{CudaError, Device, Listed, StateTokens};
+use crate::space::kept_states::KeptStates;
+use crate::space::state_lists::StateLists;
+use latens_cuda::StateTokens;
 use std::ops::Range;
 
 /// Where the numbers of lists lie in a plan.
@@ -27,8 +24,8 @@ impl ListedPlan {
     /// The lists of the words with these slots, as far as states take part; and which list is each token's.
     pub(crate) fn new(
         ints: &mut Vec<u32>,
-        lists: &Lists,
-        kept: &Kept,
+        lists: &StateLists,
+        kept: &KeptStates,
         slots: &[u32],
     ) -> (ListedPlan, Vec<u32>) {
         let mut group_of = vec![u32::MAX; lists.len()];
@@ -96,52 +93,9 @@ impl ListedPlan {
     }
 }
 
-impl Tables {
-    /// b and the first probabilities of the states of each token.
-    pub(crate) fn place_listed(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        listed: &Listed<'_>,
-        n: usize,
-    ) -> Result<(), CudaError> {
-        device.reserve(&mut self.listed_start, listed.states.len().next_power_of_two())?;
-        device.gather_listed(&mut self.listed_start, &self.start, listed)?;
-        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)
-    }
-
-    /// The blocks of a plan, as far as they lead from the states `rows`, of which there are logits and their sums.
-    pub(crate) fn gather_listed(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        listed: &Listed<'_>,
-        rows: Range<usize>,
-        n: usize,
-    ) -> Result<(), CudaError> {
-        let blocks = planned.blocks(0..planned.plan.n_blocks());
-        let (logits, sums) = ((&self.logits, rows), &self.log_sums);
-        device.gather_listed_blocks(&mut self.blocks, logits, sums, &blocks, listed, n)
-    }
-
-    /// Probabilities ─▶ expected counts. Transitions stay as they are: their derivatives are made token by token.
-    pub(crate) fn expect_listed(
-        &mut self,
-        device: &Device,
-        planned: &Planned<'_>,
-        (listed, tokens): (&Listed<'_>, &StateTokens<'_>),
-        n: usize,
-    ) -> Result<(), CudaError> {
-        self.place_listed(device, planned, listed, n)?;
-        let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
-        let probabilities = (&self.local, &self.listed_start, &self.blocks);
-        let (sequences, k) = (planned.sequences(), listed.k);
-        device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
-        let out = (&mut self.visits, &mut self.start_counts, &mut self.left);
-        device.sum_listed(out, &self.nodes, tokens, k)?;
-        // The sums of words' tokens, in the place of what is no longer needed.
-        device.sum_groups(&mut self.listed_start, &self.nodes, &planned.visits(), k)?;
-        device.clear(&mut self.emitted)?;
-        device.scatter_listed(&mut self.emitted, &self.listed_start, listed, n)
-    }
+/// Adds values to an array. Returns where they lie.
+pub(crate) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
+    let begin = ints.len();
+    ints.extend_from_slice(values);
+    begin..ints.len()
 }

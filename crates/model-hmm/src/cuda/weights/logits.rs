@@ -1,9 +1,9 @@
 //! Probabilities from a logit of their own each, on the device; see `crate::weights::scalar` for what they are.
 
-use crate::cuda::learner::{Place, Weights, range};
+use crate::cuda::place::{Place, Weights, range};
 use crate::cuda::plan::device_plan::Planned;
 use crate::cuda::tables::Tables;
-use crate::cuda::weights::state_vectors::KeptStates;
+use crate::cuda::weights::state_vectors::KeptOnDevice;
 use latens_cuda::{Array, Columns, CudaError};
 use latens_nn::Layout;
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl Logits {
         &self,
         place: &Place<'_>,
         weights: &Array<f32>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let (side, n) = (place.side, kept.n);
@@ -51,7 +51,7 @@ impl Logits {
         place: &Place<'_>,
         weights: &Array<f32>,
         rows: Range<usize>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let (device, n) = (place.device, kept.n);
@@ -66,7 +66,7 @@ impl Logits {
         place: &Place<'_>,
         learned: &mut Weights,
         planned: &Planned<'_>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let (device, gradient, n) = (place.device, &mut learned.gradient, kept.n);

@@ -1,10 +1,10 @@
 //! Probabilities from networks of state embeddings, on the device; see `crate::weights::neural` for what they are.
 
-use crate::cuda::learner::{Place, Weights, range};
+use crate::cuda::place::{Place, Weights, range};
 use crate::cuda::plan::device_plan::Planned;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::residual::{Residual, Scratch};
-use crate::cuda::weights::state_vectors::{KeptStates, StateVectors};
+use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
 use crate::params::HmmParams;
 use crate::weights::state_vectors::Use;
 use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed};
@@ -74,7 +74,7 @@ impl Networks {
         &mut self,
         place: &Place<'_>,
         weights: &latens_cuda::Array<f32>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         seed: Option<u64>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
@@ -153,7 +153,7 @@ impl Networks {
         place: &Place<'_>,
         learned: &mut Weights,
         planned: &Planned<'_>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         is_half: bool,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
@@ -235,7 +235,7 @@ fn backward_nets<T: Derivative>(
     learned: &mut Weights,
     states: &mut StateVectors,
     [start, emission, transition]: [&mut Residual; 3],
-    kept: KeptStates<'_>,
+    kept: KeptOnDevice<'_>,
     scratch: &mut Scratch<T>,
 ) -> Result<(), CudaError> {
     let Place { device, side, .. } = *place;

@@ -1,6 +1,6 @@
 //! The residual layer on the device; see `latens_nn::Residual` for what it computes.
 
-use crate::cuda::learner::Weights;
+use crate::cuda::place::{Weights, range};
 use latens_cuda::{Array, CudaError, Derivative, Device, NormWeights, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
@@ -59,7 +59,7 @@ impl Residual {
         name: &str,
         n_rows: usize,
     ) -> Result<Residual, CudaError> {
-        let weight = |part: &str| crate::cuda::learner::range(layout, &format!("{name}.{part}"));
+        let weight = |part: &str| range(layout, &format!("{name}.{part}"));
         let [bias, gain, offset] = ["outer.bias", "norm.gain", "norm.offset"].map(weight);
         assert!(bias.end == gain.start && gain.end == offset.start, "weights of a norm in a row");
         let (dim, inner) = (offset.len(), weight("inner.weight"));

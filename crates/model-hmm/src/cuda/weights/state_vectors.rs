@@ -1,6 +1,6 @@
 //! The vectors of states on the device; see `crate::weights::state_vectors` for what they are.
 
-use crate::cuda::learner::{Weights, range};
+use crate::cuda::place::{Weights, range};
 use crate::cuda::weights::residual::{Residual, Scaled, Scratch};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::weights::state_vectors::{USES, Use};
@@ -43,7 +43,7 @@ struct Factored {
 
 /// The states that take part: their numbers lie in an array.
 #[derive(Clone, Copy)]
-pub(crate) struct KeptStates<'a> {
+pub(crate) struct KeptOnDevice<'a> {
     pub(crate) states: &'a Array<u32>,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -90,11 +90,11 @@ impl StateVectors {
         &mut self,
         device: &Device,
         weights: &Array<f32>,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         (rate, seed): (f32, u64),
         precision: Precision,
     ) -> Result<(), CudaError> {
-        let KeptStates { states, n, k } = kept;
+        let KeptOnDevice { states, n, k } = kept;
         let dim = self.dim;
         match &mut self.source {
             Source::Tables(tables) => {
@@ -165,10 +165,10 @@ impl StateVectors {
         &mut self,
         device: &Device,
         learned: &mut Weights,
-        kept: KeptStates<'_>,
+        kept: KeptOnDevice<'_>,
         scratch: &mut Scratch<T>,
     ) -> Result<(), CudaError> {
-        let KeptStates { states, n, k } = kept;
+        let KeptOnDevice { states, n, k } = kept;
         let dim = self.dim;
         match &mut self.source {
             Source::Tables(tables) => {

@@ -1,15 +1,15 @@
-//! Expected counts of a text, and the probabilities that they make most likely.
+//! Expected counts of a text, and the probabilities that maximize their likelihood.
 
 use crate::params::HmmParams;
-use crate::recursion::expected_counts::{Block, Expected};
 use crate::space::kept_lists::KeptLists;
-use crate::space::state_space::Support;
+use crate::space::state_space::StateSpace;
+use crate::tables::expected_counts::{Block, ExpectedCounts};
 use crate::tables::probability_tables::Tables;
 use latens_corpus::Vocab;
 use latens_math::Rng;
 use rayon::prelude::*;
 
-/// Expected counts of a text, or of a shard of it: those of shards add up to those of the whole.
+/// Expected counts of a text or of a part of it: the counts of the parts add up to those of the whole.
 pub(crate) struct Counts {
     k: usize,
     start: Vec<f64>,
@@ -19,11 +19,11 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// None yet, of a model with so many emissions.
-    pub(crate) fn new(support: &Support, n_emissions: usize, n_tags: usize) -> Counts {
-        let n = support.n_states();
+    /// Zero counts for a model with `n_emissions` emission probabilities.
+    pub(crate) fn new(space: &StateSpace, n_emissions: usize, n_tags: usize) -> Counts {
+        let n = space.n_states();
         Counts {
-            k: support.k,
+            k: space.k,
             start: vec![0.0; n],
             transition: vec![0.0; n * n],
             emission: vec![0.0; n_emissions],
@@ -31,8 +31,8 @@ impl Counts {
         }
     }
 
-    /// Adds what a batch is expected to have done under the model of `tables`.
-    pub(crate) fn add(&mut self, tables: &Tables<f32>, expected: &Expected<f32>) {
+    /// Adds the expected counts of a batch under the model of `tables`.
+    pub(crate) fn add(&mut self, tables: &Tables<f32>, expected: &ExpectedCounts<f32>) {
         let k = self.k;
         add(&mut self.start, &expected.start);
         add(&mut self.tags, &expected.tags);
@@ -65,8 +65,13 @@ impl Counts {
         expected.counts.iter().for_each(|block| add_block(block, None));
     }
 
-    /// Adds the transitions between states of lists.
-    fn add_listed(&mut self, lists: &KeptLists, tables: &Tables<f32>, expected: &Expected<f32>) {
+    /// Adds the expected transitions of a model with state lists.
+    fn add_listed(
+        &mut self,
+        lists: &KeptLists,
+        tables: &Tables<f32>,
+        expected: &ExpectedCounts<f32>,
+    ) {
         let n = tables.n_states();
         let rows = self.transition.par_chunks_mut(n).zip(tables.transition.par_chunks(n));
         rows.enumerate().for_each_init(
@@ -84,26 +89,26 @@ impl Counts {
         );
     }
 
-    /// The probabilities that make these counts most likely, with `prior` added to the count of everything
-    /// that is allowed; a state that was never visited keeps what it has in `tables`.
-    pub(crate) fn maximize(&self, support: &Support, prior: f64, tables: &mut Tables<f32>) {
-        let n = support.n_states();
-        share(self.start.iter().map(|count| count + prior), &mut tables.start.iter_mut());
+    /// Overwrites `tables` with the maximum-likelihood probabilities, after adding `prior` to the count of every
+    /// allowed event. A state that was never visited keeps its probabilities.
+    pub(crate) fn maximize(&self, space: &StateSpace, prior: f64, tables: &mut Tables<f32>) {
+        let n = space.n_states();
+        normalize(self.start.iter().map(|count| count + prior), &mut tables.start.iter_mut());
         for (counts, row) in
             self.transition.chunks_exact(n).zip(tables.transition.chunks_exact_mut(n))
         {
-            share(counts.iter().map(|count| count + prior), &mut row.iter_mut());
+            normalize(counts.iter().map(|count| count + prior), &mut row.iter_mut());
         }
-        self.maximize_emissions(support, prior, tables);
+        self.maximize_emissions(space, prior, tables);
         for state in 0..if self.tags.is_empty() { 0 } else { n } {
             let counts = self.tags.iter().skip(state).step_by(n).map(|count| count + prior);
-            share(counts, &mut tables.tags.iter_mut().skip(state).step_by(n));
+            normalize(counts, &mut tables.tags.iter_mut().skip(state).step_by(n));
         }
     }
 
-    fn maximize_emissions(&self, support: &Support, prior: f64, tables: &mut Tables<f32>) {
+    fn maximize_emissions(&self, space: &StateSpace, prior: f64, tables: &mut Tables<f32>) {
         if let Some(lists) = &tables.lists {
-            let mut totals = vec![0.0; support.n_states()];
+            let mut totals = vec![0.0; space.n_states()];
             let states = (0..lists.n_slots()).flat_map(|slot| lists.of(slot));
             for (&state, count) in states.clone().zip(&self.emission) {
                 totals[state as usize] += count + prior;
@@ -114,9 +119,9 @@ impl Counts {
             }
             return;
         }
-        for cluster in 0..support.n_clusters() {
+        for cluster in 0..space.n_clusters() {
             for state in 0..self.k {
-                let allowed = support.slots(cluster).filter(|&slot| support.allows(slot, state));
+                let allowed = space.slots(cluster).filter(|&slot| space.allows(slot, state));
                 let at: Vec<usize> = allowed.map(|slot| slot * self.k + state).collect();
                 let counts = at.iter().map(|&at| self.emission[at] + prior);
                 let total: f64 = counts.clone().sum();
@@ -134,37 +139,37 @@ fn add(sums: &mut [f64], values: &[f32]) {
     sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
 }
 
-/// Writes the share of each count, unless there are none.
-fn share(counts: impl Iterator<Item = f64> + Clone, out: &mut dyn Iterator<Item = &mut f32>) {
+/// Writes counts normalized to sum to 1, unless all are zero.
+fn normalize(counts: impl Iterator<Item = f64> + Clone, out: &mut dyn Iterator<Item = &mut f32>) {
     let total: f64 = counts.clone().sum();
     if total > 0.0 {
         counts.zip(out).for_each(|(count, out)| *out = (count / total) as f32);
     }
 }
 
-/// The first model: all that is allowed has a random weight, words also as much as they are frequent.
+/// The initial model: random weights for all allowed events, for words in proportion to their frequency.
 pub(crate) fn initial(
     params: &HmmParams,
-    support: &Support,
+    space: &StateSpace,
     vocab: &Vocab,
     n_tags: usize,
 ) -> Tables<f32> {
     let mut rng = Rng::stream(params.seed, 0);
-    // Shares of exponential weights are uniform on the simplex.
+    // Normalized exponential variables are uniform on the simplex.
     let mut weight = move || -(1.0 - rng.uniform()).ln();
-    let mut counts = Counts::new(support, support.n_slots() * support.k, n_tags);
+    let mut counts = Counts::new(space, space.n_slots() * space.k, n_tags);
     for counts in [&mut counts.start, &mut counts.transition, &mut counts.tags] {
         counts.iter_mut().for_each(|count| *count = weight());
     }
-    for (slot, &word) in support.words().iter().enumerate() {
-        for state in 0..support.k {
+    for (slot, &word) in space.words().iter().enumerate() {
+        for state in 0..space.k {
             let frequency = vocab.count(word) as f64;
-            let count = if support.allows(slot, state) { weight() * frequency } else { 0.0 };
-            counts.emission[slot * support.k + state] = count;
+            let count = if space.allows(slot, state) { weight() * frequency } else { 0.0 };
+            counts.emission[slot * space.k + state] = count;
         }
     }
     let mut tables = Tables {
-        k: support.k,
+        k: space.k,
         start: vec![0.0; counts.start.len()],
         transition: vec![0.0; counts.transition.len()],
         emission: vec![0.0; counts.emission.len()],
@@ -172,6 +177,6 @@ pub(crate) fn initial(
         tags: vec![0.0; counts.tags.len()],
         factors: None,
     };
-    counts.maximize(support, 0.0, &mut tables);
+    counts.maximize(space, 0.0, &mut tables);
     tables
 }

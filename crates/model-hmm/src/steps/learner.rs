@@ -1,24 +1,27 @@
-//! A model under training on some device. The trainer knows only this.
+//! The training steps of a gradient-based learner, on some device.
 
 use crate::params::HmmParams;
-use crate::recursion::expected_counts::{Engine, Expected};
-use crate::space::state_space::Support;
-use crate::tables::probability_tables::{Batch, Kept, Tables};
-use crate::weights::mapping::Parameters;
+use crate::recursion::batch::Batch;
+use crate::recursion::forward_backward::ForwardBackward;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
+use crate::tables::expected_counts::ExpectedCounts;
+use crate::tables::probability_tables::Tables;
+use crate::tables::unknown_words::reserve_unknown_share;
+use crate::weights::mapping::TableMapping;
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 
-/// What a device does for the trainer: it holds the weights and the state of the optimiser, and does whole
-/// steps, so that probabilities and expected counts need never leave it.
+/// A model under training on some device. It holds the weights and the state of the optimizer and does whole steps, so
+/// that probabilities and expected counts never leave the device.
 pub(crate) trait Learner {
-    /// What a device wants to know of a mini-batch before its step.
+    /// What the device prepares for a mini-batch before its step.
     type Plan;
 
-    /// Makes ready what can be before the step, in which some states take part.
-    fn plan(&self, batch: &Batch<'_>, kept: &Kept) -> Self::Plan;
+    /// Prepares a mini-batch, given the states that it keeps.
+    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> Self::Plan;
 
-    /// Begins a step up the gradient of a mini-batch: weights ─▶ probabilities ─▶ expected counts ─▶ gradient ─▶
-    /// weights.
+    /// Starts a step of gradient ascent: weights → probabilities → expected counts → gradient → weights.
     fn begin_step(
         &mut self,
         batch: &Batch<'_>,
@@ -27,30 +30,30 @@ pub(crate) trait Learner {
         learning_rate: f64,
     ) -> Result<(), FitError>;
 
-    /// Waits for the end of the step that was begun. Returns Σ ln p of the batch before the step; NaN if that or
-    /// the gradient is lost, and then the weights are as they were.
+    /// Waits for the end of the step. Returns Σ ln p of the batch before the step. If it or the gradient is not finite,
+    /// returns NaN and leaves the weights unchanged.
     fn end_step(&mut self) -> Result<f64, FitError>;
 
-    /// Σ ln p of sentences with all states, tags aside.
+    /// Σ ln p of sentences with all states and without tags.
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
 
-    /// The weights, which are the model.
+    /// The current weights.
     fn weights(&self) -> Result<Vec<f32>, FitError>;
 
-    /// All that a checkpoint needs.
+    /// The weights and the state of the optimizer, for a checkpoint.
     fn state(&self) -> Result<LearnerState, FitError>;
 }
 
-/// What is drawn for a mini-batch.
+/// The random choices of a mini-batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
-    /// The states that take part.
-    pub(crate) kept: Kept,
-    /// Which hidden units do not.
+    /// The states that state dropout keeps.
+    pub(crate) kept: KeptStates,
+    /// The dropout of hidden units.
     pub(crate) dropout: Option<Dropout>,
 }
 
-/// Weights and the state of the optimiser.
+/// Weights and the state of the optimizer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearnerState {
     pub(crate) weights: Vec<f32>,
@@ -60,7 +63,7 @@ pub(crate) struct LearnerState {
 }
 
 impl LearnerState {
-    /// An optimiser that has seen nothing.
+    /// Initial weights with a fresh optimizer.
     pub(crate) fn new(weights: Vec<f32>) -> LearnerState {
         let zeros = vec![0.0; weights.len()];
         LearnerState { weights, mean: zeros.clone(), square: zeros, n_steps: 0 }
@@ -69,15 +72,15 @@ impl LearnerState {
 
 /// The learner on the CPU.
 pub(crate) struct CpuLearner<'a> {
-    support: &'a Support,
+    space: &'a StateSpace,
     clip: f64,
-    parameters: Box<dyn Parameters<f32>>,
+    mapping: Box<dyn TableMapping<f32>>,
     weights: Vec<f32>,
     optimizer: AdamW<f32>,
     gradient: Vec<f32>,
     tables: Tables<f32>,
-    engine: Engine<f32>,
-    expected: Expected<f32>,
+    forward_backward: ForwardBackward<f32>,
+    expected: ExpectedCounts<f32>,
     /// Σ ln p of the last step.
     log_prob: f64,
 }
@@ -85,22 +88,22 @@ pub(crate) struct CpuLearner<'a> {
 impl<'a> CpuLearner<'a> {
     pub(crate) fn new(
         params: &HmmParams,
-        support: &'a Support,
-        parameters: Box<dyn Parameters<f32>>,
+        space: &'a StateSpace,
+        mapping: Box<dyn TableMapping<f32>>,
         state: LearnerState,
     ) -> CpuLearner<'a> {
         let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
         let LearnerState { weights, mean, square, n_steps } = state;
         CpuLearner {
-            support,
+            space,
             clip: params.clip,
-            parameters,
+            mapping,
             gradient: vec![0.0; weights.len()],
             weights,
             optimizer: AdamW::from_parts(adamw, mean, square, n_steps),
             tables: Tables::default(),
-            engine: Engine::default(),
-            expected: Expected::default(),
+            forward_backward: ForwardBackward::default(),
+            expected: ExpectedCounts::default(),
             log_prob: f64::NAN,
         }
     }
@@ -117,7 +120,7 @@ impl CpuLearner<'_> {
 impl Learner for CpuLearner<'_> {
     type Plan = ();
 
-    fn plan(&self, _: &Batch<'_>, _: &Kept) {}
+    fn plan(&self, _: &Batch<'_>, _: &KeptStates) {}
 
     fn begin_step(
         &mut self,
@@ -127,12 +130,12 @@ impl Learner for CpuLearner<'_> {
         learning_rate: f64,
     ) -> Result<(), FitError> {
         let Choices { kept, dropout } = choices;
-        let CpuLearner { support, parameters, weights, tables, expected, gradient, .. } = self;
-        parameters.forward(weights, support, kept, *dropout, tables);
-        let log_probs = self.engine.expectations(support, tables, batch, expected);
+        let CpuLearner { space, mapping, weights, tables, expected, gradient, .. } = self;
+        mapping.forward(weights, space, kept, *dropout, tables);
+        let log_probs = self.forward_backward.expected_counts(space, tables, batch, expected);
         gradient.fill(0.0);
-        parameters.backward(weights, support, kept, tables, expected, gradient);
-        // The loss is the negative mean over tokens.
+        mapping.backward(weights, space, kept, tables, expected, gradient);
+        // The loss is the mean of −ln p per token.
         let per_token = 1.0 / batch.n_tokens().max(1) as f64;
         let norm = norm(gradient) * per_token;
         let log_prob: f64 = log_probs.iter().sum();
@@ -151,10 +154,10 @@ impl Learner for CpuLearner<'_> {
     }
 
     fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
-        let CpuLearner { support, parameters, weights, tables, engine, .. } = self;
-        parameters.forward_to_score(weights, support, tables);
-        support.make_room_for_unknown_words(tables);
-        Ok(batches.iter().flat_map(|batch| engine.log_probs(support, tables, batch)).sum())
+        let CpuLearner { space, mapping, weights, tables, forward_backward, .. } = self;
+        mapping.forward_to_score(weights, space, tables);
+        reserve_unknown_share(space, tables);
+        Ok(batches.iter().flat_map(|batch| forward_backward.log_probs(space, tables, batch)).sum())
     }
 
     fn weights(&self) -> Result<Vec<f32>, FitError> {
