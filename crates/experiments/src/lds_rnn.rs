@@ -10,8 +10,8 @@ use crate::{Experiment, Row};
 use anyhow::{Context, Result};
 use latens::corpus::Corpus;
 use latens::lds::{self, HiddenState, Lds, LdsParams, RnnWeights};
-use latens::model::{FitError, Params, Progress, unwatched};
-use latens::neural::{FirstWeights, Neural, NeuralParams, Training, usable_device};
+use latens::model::{Fit, FitBuilder, FitError, Params, Progress, unwatched};
+use latens::neural::{FirstWeights, Neural, NeuralInputs, NeuralParams, usable_device};
 use latens::tasks::perplexity;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -135,9 +135,8 @@ fn choose_scale(
     let mut best = (f64::INFINITY, first.scale);
     for scale in SCALES {
         first.scale = scale;
-        let params = NeuralParams { dim: size.dim, epochs: 0, ..NeuralParams::rnn() }.validate()?;
-        let training = training(ptb, Some(first));
-        let model = Neural::fit(&params, &training, &mut unwatched)?;
+        let params = Neural::rnn().dim(size.dim).epochs(0);
+        let model = training(params, ptb, Some(first)).fit(&ptb.train)?;
         let valid = perplexity(&model, &ptb.valid).perplexity();
         note(&format!("hidden vectors {scale} times the state: validation perplexity {valid:.1}"));
         if valid < best.0 {
@@ -148,8 +147,14 @@ fn choose_scale(
     Ok(())
 }
 
-fn training<'a>(ptb: &'a PennTreebank, init: Option<&'a FirstWeights<'a>>) -> Training<'a> {
-    Training { corpus: &ptb.train, valid: Some(&ptb.valid), init, device: usable_device() }
+fn training<'a>(
+    params: NeuralParams,
+    ptb: &'a PennTreebank,
+    init: Option<&'a FirstWeights<'a>>,
+) -> FitBuilder<'a, NeuralParams> {
+    let mut inputs = NeuralInputs::default();
+    inputs.init = init;
+    params.with(inputs).valid(&ptb.valid).device(usable_device())
 }
 
 /// Chooses the learning rate with the first seed, and learns with the others too.
@@ -186,14 +191,14 @@ fn learn(
     note: &mut dyn FnMut(&str),
 ) -> Result<Option<Run>> {
     let Size { dim, epochs, .. } = *size;
-    let params = NeuralParams { dim, epochs, learning_rate, seed, ..NeuralParams::rnn() };
+    let params = Neural::rnn().dim(dim).epochs(epochs).learning_rate(learning_rate).seed(seed);
     let mut valid = Vec::new();
-    let mut watch = |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         let measured = progress.metrics.iter().find(|(name, _)| *name == "valid_perplexity");
         valid.extend(measured.map(|&(_, value)| value));
         ControlFlow::Continue(())
     };
-    let model = match Neural::fit(&params.validate()?, &training(ptb, init), &mut watch) {
+    let model = match training(params, ptb, init).watch(watch).fit(&ptb.train) {
         Err(error @ FitError::Diverged { .. }) => {
             note(&format!("{name}, learning rate {learning_rate}, seed {seed}: {error}"));
             return Ok(None);

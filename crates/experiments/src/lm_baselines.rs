@@ -4,8 +4,8 @@ use crate::penn_treebank::PennTreebank;
 use crate::{Experiment, Row, hmm_language};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::model::{Device, LanguageModel, Params, unwatched};
-use latens::neural::{Neural, NeuralParams, Training, usable_device};
+use latens::model::{Device, Fit, LanguageModel, Params, unwatched};
+use latens::neural::{NeuralParams, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
 use std::path::Path;
@@ -132,17 +132,11 @@ fn neural_rows(
     let mut rows = Vec::new();
     for ((name, mut params), paper) in models.into_iter().zip(papers) {
         if quick {
-            params = NeuralParams { dim: 50, epochs: 3, ..params };
+            params = params.dim(50).epochs(3);
         }
         let name = &format!("{name}, {}", params.dim);
         note(&format!("{}: {name}", text.name));
-        let training = Training {
-            corpus: &text.train,
-            valid: Some(&text.valid),
-            init: None,
-            device: usable_device(),
-        };
-        let model = Neural::fit(&params.validate()?, &training, &mut unwatched)?;
+        let model = params.valid(&text.valid).device(usable_device()).fit(&text.train)?;
         rows.push(Row {
             row: name.to_owned(),
             column: format!("{} weights, millions", text.name),

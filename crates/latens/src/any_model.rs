@@ -54,7 +54,7 @@ impl AnyModel {
             AnyModel::Glda(_) => Glda::KIND,
             AnyModel::Lda(_) => Lda::KIND,
             AnyModel::Lds(_) => Lds::KIND,
-            AnyModel::Neural(model) => model.kind(),
+            AnyModel::Neural(model) => latens_model::Model::kind(&**model),
             AnyModel::Ngram(_) => Ngram::KIND,
             AnyModel::Vectors(_) => Vectors::KIND,
             AnyModel::Word2vec(_) => Word2vec::KIND,
@@ -71,7 +71,7 @@ impl AnyModel {
             AnyModel::Glda(_) => "a Gaussian topic model",
             AnyModel::Lda(_) => "a topic model",
             AnyModel::Lds(_) => "a linear dynamical system",
-            AnyModel::Neural(model) => match model.params().architecture {
+            AnyModel::Neural(model) => match model.fitted_with().architecture {
                 Architecture::Ff => "a feed-forward language model",
                 Architecture::Rnn => "a recurrent language model",
                 Architecture::Lstm => "an LSTM language model",

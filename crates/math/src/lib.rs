@@ -6,6 +6,7 @@ pub mod hogwild;
 pub mod lbfgs;
 mod real;
 mod log_space;
+mod matrix;
 mod products;
 mod rng;
 mod sampling;
@@ -14,6 +15,7 @@ mod strips;
 
 pub use gamma::{digamma, ln_gamma};
 pub use log_space::{log_add, log_sum_exp};
+pub use matrix::Matrix;
 pub use products::BlockRef;
 pub use real::{Real, softmax, softmax_columns};
 pub use rng::Rng;

@@ -1,7 +1,7 @@
 use crate::model::Neural;
 use crate::network::Network;
 use crate::params::{Architecture, NeuralParams};
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_model::{FileError, Model, ModelFile};
 use std::path::Path;
 
 impl Neural {
@@ -9,17 +9,12 @@ impl Neural {
     pub const KINDS: [&str; 3] = ["ff", "rnn", "lstm"];
 
     /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let mut writer =
-            ModelWriter::new(self.kind(), &self.params).lexicon(&self.lexicon).facts(&self.facts);
-        for (name, shape, range) in self.network.layout.entries() {
-            writer = writer.array(name, shape, &self.weights[range]);
-        }
-        writer.save(path)
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Neural, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Neural, FileError> {
         Neural::from_file(&ModelFile::open(path)?)
     }
 

@@ -7,13 +7,11 @@
 //! (truncated backpropagation through time).
 //!
 //! ```
-//! use latens_model::{Device, LanguageModel, Params, unwatched};
-//! use latens_model_neural::{Neural, NeuralParams, Training};
+//! use latens_model::{Fit, LanguageModel};
+//! use latens_model_neural::Neural;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 50, /* seed */ 1);
-//! let params = NeuralParams { dim: 8, epochs: 2, ..NeuralParams::rnn() };
-//! let training = Training { corpus: &corpus, valid: None, init: None, device: Device::Cpu };
-//! let rnn = Neural::fit(&params.validate()?, &training, &mut unwatched)?;
+//! let rnn = Neural::rnn().dim(8).epochs(2).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.rnn");
@@ -37,5 +35,5 @@ mod file;
 
 pub use first_weights::FirstWeights;
 pub use latens_nn::Squash;
-pub use model::{Neural, Training, usable_device};
+pub use model::{Neural, NeuralInputs, usable_device};
 pub use params::{Architecture, Memory, NeuralParams, Optimizer, Schedule, Tying};

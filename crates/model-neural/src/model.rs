@@ -1,9 +1,11 @@
 use crate::first_weights::FirstWeights;
 use crate::fit::{self, Task};
 use crate::network::Network;
-use crate::params::NeuralParams;
+use crate::params::{Architecture, NeuralParams};
 use latens_corpus::{Corpus, Lexicon, Sentences};
-use latens_model::{Checkpoint, Device, FitError, Valid, Watch, data_fingerprint};
+use latens_model::{
+    Device, Fit, FitError, LanguageModel, Model, ModelWriter, Session, Valid, data_fingerprint,
+};
 use serde_json::{Map, Value};
 use std::time::Instant;
 
@@ -17,46 +19,41 @@ pub struct Neural {
     pub(crate) weights: Vec<f32>,
 }
 
-/// What a model is fitted to.
-#[derive(Clone, Copy, Debug)]
-pub struct Training<'a> {
-    /// The text.
-    pub corpus: &'a Corpus,
-    /// Text that tells which epoch's model is the best, and how the learning rate falls.
-    pub valid: Option<&'a Sentences>,
-    /// What the weights are first, if they are not drawn.
+/// Inputs of a neural language model besides the corpus.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct NeuralInputs<'a> {
+    /// Initial weights from another model, instead of random ones.
     pub init: Option<&'a FirstWeights<'a>>,
-    /// Where it is learned.
-    pub device: Device,
+}
+
+impl<'a> NeuralInputs<'a> {
+    /// Starts from the weights of another model.
+    #[must_use]
+    pub fn init(mut self, init: &'a FirstWeights<'a>) -> Self {
+        self.init = Some(init);
+        self
+    }
 }
 
 impl Neural {
-    /// Learns a model from text.
-    pub fn fit(
-        params: &Valid<NeuralParams>,
-        training: &Training<'_>,
-        watch: &mut Watch,
-    ) -> Result<Neural, FitError> {
-        fit_from(params, training, None, watch)
+    /// Parameters of a feed-forward 4-gram model.
+    pub fn ff() -> NeuralParams {
+        NeuralParams::ff()
     }
 
-    /// Goes on from a checkpoint of [`Neural::fit`] with the same parameters and text.
-    pub fn resume(
-        params: &Valid<NeuralParams>,
-        training: &Training<'_>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Neural, FitError> {
-        fit_from(params, training, Some(checkpoint), watch)
+    /// Parameters of a simple recurrent network.
+    pub fn rnn() -> NeuralParams {
+        NeuralParams::rnn()
     }
 
-    /// What the file calls this model: `ff`, `rnn` or `lstm`.
-    pub fn kind(&self) -> &'static str {
-        self.params.architecture.kind()
+    /// Parameters of an LSTM.
+    pub fn lstm() -> NeuralParams {
+        NeuralParams::lstm()
     }
 
-    /// The parameters it was fitted with.
-    pub fn params(&self) -> &Valid<NeuralParams> {
+    /// The parameters that the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<NeuralParams> {
         &self.params
     }
 
@@ -76,6 +73,41 @@ impl Neural {
     }
 }
 
+impl Model for Neural {
+    fn kind(&self) -> &'static str {
+        self.params.architecture.kind()
+    }
+
+    fn description(&self) -> &'static str {
+        match self.params.architecture {
+            Architecture::Ff => "a feed-forward language model",
+            Architecture::Rnn => "a recurrent language model",
+            Architecture::Lstm => "an LSTM language model",
+        }
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        let mut writer =
+            ModelWriter::new(self.kind(), &self.params).lexicon(&self.lexicon).facts(&self.facts);
+        for (name, shape, range) in self.network.layout.entries() {
+            writer = writer.array(name, shape, &self.weights[range]);
+        }
+        writer
+    }
+
+    fn as_language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
 /// A graphics card if this program can use one, else the processor.
 pub fn usable_device() -> Device {
     #[cfg(feature = "cuda")]
@@ -85,40 +117,48 @@ pub fn usable_device() -> Device {
     Device::Cpu
 }
 
-fn fit_from(
-    params: &Valid<NeuralParams>,
-    training: &Training<'_>,
-    checkpoint: Option<&Checkpoint>,
-    watch: &mut Watch,
-) -> Result<Neural, FitError> {
-    let started = Instant::now();
-    let Corpus { lexicon, sentences } = training.corpus;
-    if sentences.is_empty() {
-        return Err(FitError::not_enough_data("at least 1 sentence", 0));
+impl Fit for NeuralParams {
+    type Model = Neural;
+    type Data = Corpus;
+    type Inputs<'a> = NeuralInputs<'a>;
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<NeuralParams>,
+        corpus: &Corpus,
+        inputs: NeuralInputs<'_>,
+        session: Session<'_>,
+    ) -> Result<Neural, FitError> {
+        let Session { valid, device, checkpoint, watch } = session;
+        let started = Instant::now();
+        let Corpus { lexicon, sentences } = corpus;
+        if sentences.is_empty() {
+            return Err(FitError::not_enough_data("at least 1 sentence", 0));
+        }
+        if valid.is_some_and(|valid| valid.n_tokens() == 0) {
+            return Err(FitError::not_enough_data("held-out text of at least 1 sentence", 0));
+        }
+        if let Some(init) = inputs.init {
+            init.check(params, &lexicon.vocab)?;
+        }
+        let network = Network::new(params, lexicon.vocab.len());
+        let of_valid = valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid));
+        let task = Task {
+            params,
+            network: &network,
+            train: sentences.tokens(),
+            valid: valid.map(Sentences::tokens),
+            init: inputs.init,
+            fingerprint: data_fingerprint(&lexicon.vocab, sentences)
+                ^ of_valid.rotate_left(1)
+                ^ inputs.init.map_or(0, FirstWeights::fingerprint),
+            device,
+        };
+        let (weights, mut facts) = fit::fit(&task, checkpoint, watch)?;
+        facts.insert("tokens".into(), sentences.n_tokens().into());
+        facts.insert("sentences".into(), sentences.len().into());
+        facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
+        let (params, lexicon) = (params.clone(), lexicon.clone());
+        Ok(Neural { params, lexicon, facts, network, weights })
     }
-    if training.valid.is_some_and(|valid| valid.n_tokens() == 0) {
-        return Err(FitError::not_enough_data("held-out text of at least 1 sentence", 0));
-    }
-    if let Some(init) = training.init {
-        init.check(params, &lexicon.vocab)?;
-    }
-    let network = Network::new(params, lexicon.vocab.len());
-    let of_valid = training.valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid));
-    let task = Task {
-        params,
-        network: &network,
-        train: sentences.tokens(),
-        valid: training.valid.map(Sentences::tokens),
-        init: training.init,
-        fingerprint: data_fingerprint(&lexicon.vocab, sentences)
-            ^ of_valid.rotate_left(1)
-            ^ training.init.map_or(0, FirstWeights::fingerprint),
-        device: training.device,
-    };
-    let (weights, mut facts) = fit::fit(&task, checkpoint, watch)?;
-    facts.insert("tokens".into(), sentences.n_tokens().into());
-    facts.insert("sentences".into(), sentences.len().into());
-    facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
-    let (params, lexicon) = (params.clone(), lexicon.clone());
-    Ok(Neural { params, lexicon, facts, network, weights })
 }

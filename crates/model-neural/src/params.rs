@@ -113,6 +113,27 @@ pub struct NeuralParams {
     pub seed: u64,
 }
 
+latens_model::setters!(NeuralParams {
+    architecture: Architecture,
+    order: usize,
+    dim: usize,
+    n_layers: usize,
+    squash: Squash,
+    tying: Tying,
+    memory: Memory,
+    dropout: f64,
+    init_range: f64,
+    epochs: usize,
+    batch_size: usize,
+    bptt: usize,
+    optimizer: Optimizer,
+    schedule: Schedule,
+    learning_rate: f64,
+    weight_decay: f64,
+    clip: f64,
+    seed: u64,
+});
+
 impl NeuralParams {
     /// A feed-forward 4-gram model with two layers.
     pub fn ff() -> NeuralParams {

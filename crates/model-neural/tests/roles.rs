@@ -1,9 +1,9 @@
 //! What every model promises, and what these ones do besides.
 
 use latens_corpus::{Corpus, Sentences, WordId};
-use latens_model::{Checkpoint, Device, FitError, LanguageModel, Params, Valid, Watch, unwatched};
+use latens_model::{Checkpoint, Fit, FitBuilder, FitError, LanguageModel, Model, Watch};
 use latens_model_neural::{
-    FirstWeights, Memory, Neural, NeuralParams, Optimizer, Schedule, Squash, Training, Tying,
+    FirstWeights, Memory, Neural, NeuralInputs, NeuralParams, Optimizer, Schedule, Squash, Tying,
 };
 use latens_testkit::{
     check_file_round_trip, check_language_model, check_resume, two_class_corpus, zipfian_corpus,
@@ -27,65 +27,60 @@ impl Toy {
         Toy::of(zipfian_corpus(20, 60, 1))
     }
 
-    fn training(&self) -> Training<'_> {
-        let (corpus, valid) = (&self.corpus, Some(&self.valid));
-        Training { corpus, valid, init: None, device: Device::Cpu }
+    fn builder(&self, params: &NeuralParams) -> FitBuilder<'_, NeuralParams> {
+        params.clone().valid(&self.valid)
     }
 
-    fn fit_watched(
-        &self,
-        params: &Valid<NeuralParams>,
-        watch: &mut Watch,
-    ) -> Result<Neural, FitError> {
-        Neural::fit(params, &self.training(), watch)
+    fn fit_watched(&self, params: &NeuralParams, watch: &mut Watch) -> Result<Neural, FitError> {
+        self.builder(params).watch(|progress| watch(progress)).fit(&self.corpus)
     }
 
     fn fit(&self, params: &NeuralParams) -> Neural {
-        self.fit_watched(&params.clone().validate().unwrap(), &mut unwatched).unwrap()
+        self.builder(params).fit(&self.corpus).unwrap()
+    }
+
+    fn fit_from(&self, params: &NeuralParams, init: &FirstWeights<'_>) -> Result<Neural, FitError> {
+        let inputs = NeuralInputs::default().init(init);
+        params.clone().with(inputs).valid(&self.valid).fit(&self.corpus)
     }
 
     fn resume(
         &self,
-        params: &Valid<NeuralParams>,
+        params: &NeuralParams,
         checkpoint: &Checkpoint,
         watch: &mut Watch,
     ) -> Result<Neural, FitError> {
-        Neural::resume(params, &self.training(), checkpoint, watch)
+        let builder = params.clone().valid(&self.valid).checkpoint(checkpoint);
+        builder.watch(|progress| watch(progress)).fit(&self.corpus)
     }
 }
 
 /// One model of each kind.
 fn kinds() -> Vec<NeuralParams> {
-    let small =
-        |params| NeuralParams { dim: 6, epochs: 3, batch_size: 7, bptt: 4, dropout: 0.2, ..params };
+    let small = |params: NeuralParams| params.dim(6).epochs(3).batch_size(7).bptt(4).dropout(0.2);
     let (ff, rnn, lstm) =
         (small(NeuralParams::ff()), small(NeuralParams::rnn()), small(NeuralParams::lstm()));
     vec![
-        NeuralParams { batch_size: 30, ..ff.clone() },
-        NeuralParams { memory: Memory::Reset, tying: Tying::Separate, ..ff },
-        NeuralParams { optimizer: Optimizer::Sgd, learning_rate: 2.0, ..rnn.clone() },
-        NeuralParams {
-            memory: Memory::Reset,
-            squash: Squash::Sigmoid,
-            tying: Tying::Shared,
-            ..rnn
-        },
+        ff.clone().batch_size(30),
+        ff.memory(Memory::Reset).tying(Tying::Separate),
+        rnn.clone().optimizer(Optimizer::Sgd).learning_rate(2.0),
+        rnn.memory(Memory::Reset).squash(Squash::Sigmoid).tying(Tying::Shared),
         lstm.clone(),
-        NeuralParams {
-            memory: Memory::Reset,
-            optimizer: Optimizer::AdamW,
-            schedule: Schedule::Cosine,
-            learning_rate: 0.01,
-            weight_decay: 0.01,
-            n_layers: 1,
-            ..lstm
-        },
+        lstm.memory(Memory::Reset)
+            .optimizer(Optimizer::AdamW)
+            .schedule(Schedule::Cosine)
+            .learning_rate(0.01)
+            .weight_decay(0.01)
+            .n_layers(1),
     ]
 }
 
 /// Whether two models are the same to the last bit, as far as anyone can tell.
 fn assert_same(a: &Neural, b: &Neural) {
-    assert_eq!((a.kind(), a.params(), a.n_weights()), (b.kind(), b.params(), b.n_weights()));
+    assert_eq!(
+        (a.kind(), a.fitted_with(), a.n_weights()),
+        (b.kind(), b.fitted_with(), b.n_weights())
+    );
     for name in ["train_perplexity", "valid_perplexity", "best_epoch", "epochs", "tokens"] {
         assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
     }
@@ -105,7 +100,13 @@ fn it_is_a_language_model() {
 fn its_file_gives_it_back_and_damage_is_noticed() {
     let toy = Toy::new();
     for params in kinds() {
-        check_file_round_trip(&toy.fit(&params), Neural::save, Neural::open, assert_same);
+        let model = toy.fit(&params);
+        check_file_round_trip(
+            &model,
+            |m, path| m.save(path),
+            |path| Neural::open(path),
+            assert_same,
+        );
     }
 }
 
@@ -113,7 +114,6 @@ fn its_file_gives_it_back_and_damage_is_noticed() {
 fn an_interrupted_training_learns_the_same_model() {
     let toy = Toy::new();
     for params in kinds() {
-        let params = params.validate().unwrap();
         check_resume(
             |watch| toy.fit_watched(&params, watch),
             |checkpoint, watch| toy.resume(&params, checkpoint, watch),
@@ -131,7 +131,7 @@ fn threads_change_nothing() {
     };
     for params in kinds() {
         // Large enough that products of matrices are worth dividing.
-        let params = NeuralParams { dim: 150, epochs: 1, ..params };
+        let params = params.dim(150).epochs(1);
         assert_same(&fit(1, &params), &fit(3, &params));
     }
 }
@@ -141,21 +141,21 @@ fn all_kinds_learn_the_classes_of_a_grammar() {
     let toy = Toy::of(two_class_corpus(200, 1));
     for params in kinds() {
         let rate = if params.optimizer == Optimizer::AdamW { 0.02 } else { 2.0 };
-        let params = NeuralParams { epochs: 15, learning_rate: rate, dropout: 0.0, ..params };
+        let params = params.epochs(15).learning_rate(rate).dropout(0.0);
         let trained = toy.fit(&params);
-        let untrained = toy.fit(&NeuralParams { epochs: 0, ..params });
+        let untrained = toy.fit(&params.epochs(0));
         let log_prob = |model: &Neural| model.text_log_prob(toy.valid.tokens());
         let gain = (log_prob(&trained) - log_prob(&untrained)) / toy.valid.n_tokens() as f64;
-        assert!(gain > 0.3, "{gain} of {:?}", trained.params());
+        assert!(gain > 0.3, "{gain} of {:?}", trained.fitted_with());
     }
 }
 
 #[test]
 fn halving_goes_on_as_long_as_it_helps() {
     let toy = Toy::new();
-    let params = NeuralParams { epochs: 100, ..kinds()[2].clone() };
+    let params = kinds()[2].clone().epochs(100);
     let mut rates = Vec::new();
-    let model = toy.fit_watched(&params.validate().unwrap(), &mut |progress| {
+    let model = toy.fit_watched(&params, &mut |progress| {
         let rate = progress.metrics.iter().find(|(name, _)| *name == "learning_rate");
         rates.extend(rate.map(|&(_, rate)| rate));
         ControlFlow::Continue(())
@@ -170,8 +170,8 @@ fn halving_goes_on_as_long_as_it_helps() {
 fn a_loss_that_diverges_ends_the_training() {
     let toy = Toy::new();
     let wild = |params: &NeuralParams, learning_rate| {
-        let params = NeuralParams { learning_rate, clip: 1e30, dropout: 0.0, ..params.clone() };
-        Neural::fit(&params.validate().unwrap(), &toy.training(), &mut unwatched)
+        let params = params.clone().learning_rate(learning_rate).clip(1e30).dropout(0.0);
+        toy.builder(&params).fit(&toy.corpus)
     };
     for params in [&kinds()[0], &kinds()[2], &kinds()[4]] {
         let error = wild(params, 1e12).map(drop).unwrap_err();
@@ -187,13 +187,10 @@ fn one_sentence_is_enough_and_none_is_not() {
     let corpus = two_class_corpus(5, 1);
     for params in kinds() {
         let one = Corpus { sentences: corpus.sentences.slice(0..1), ..corpus.clone() };
-        let training = Training { corpus: &one, valid: None, init: None, device: Device::Cpu };
-        let params = params.validate().unwrap();
-        let model = Neural::fit(&params, &training, &mut unwatched).unwrap();
+        let model = params.clone().fit(&one).unwrap();
         assert!(model.log_prob(one.sentences.get(0)).is_finite());
         let none = Corpus { sentences: corpus.sentences.slice(0..0), ..corpus.clone() };
-        let none = Training { corpus: &none, ..training };
-        let error = Neural::fit(&params, &none, &mut unwatched).map(drop).unwrap_err();
+        let error = params.fit(&none).map(drop).unwrap_err();
         assert!(error.to_string().contains("at least 1 sentence"), "{error}");
     }
 }
@@ -248,9 +245,8 @@ fn a_network_begins_as_the_filter_it_is_given() {
     for squash in [Squash::Tanh, Squash::Sigmoid] {
         // Small hidden vectors keep to where the functions are straight.
         let filter = filter(&toy.corpus, 0.01);
-        let params = NeuralParams { dim: 2, epochs: 0, squash, ..NeuralParams::rnn() };
-        let training = Training { init: Some(&filter), ..toy.training() };
-        let model = Neural::fit(&params.validate().unwrap(), &training, &mut unwatched).unwrap();
+        let params = NeuralParams::rnn().dim(2).epochs(0).squash(squash);
+        let model = toy.fit_from(&params, &filter).unwrap();
         let mut scorer = model.scorer();
         // A state of zero is no state of zero to a logistic function, whose middle is ½: that must fade first.
         let n_to_fade = if squash == Squash::Sigmoid { 40 } else { 0 };
@@ -269,9 +265,8 @@ fn long_outputs_of_a_filter_are_cut() {
     let begun = |max_output_norm, shrink: f32| {
         let mut filter = FirstWeights { max_output_norm, ..filter(&toy.corpus, 0.5) };
         filter.output.iter_mut().for_each(|o| *o = shrink * o.signum() / 2f32.sqrt());
-        let params = NeuralParams { dim: 2, epochs: 0, ..NeuralParams::rnn() };
-        let training = Training { init: Some(&filter), ..toy.training() };
-        Neural::fit(&params.validate().unwrap(), &training, &mut unwatched).unwrap()
+        let params = NeuralParams::rnn().dim(2).epochs(0);
+        toy.fit_from(&params, &filter).unwrap()
     };
     // All rows have the norm 1, or 0.2.
     let text = toy.valid.tokens();
@@ -284,17 +279,15 @@ fn long_outputs_of_a_filter_are_cut() {
 fn a_filter_that_does_not_fit_is_refused() {
     let toy = Toy::new();
     let refusal = |params: NeuralParams, init: &FirstWeights<'_>| {
-        let training = Training { init: Some(init), ..toy.training() };
-        let params = params.validate().unwrap();
-        Neural::fit(&params, &training, &mut unwatched).map(drop).unwrap_err().to_string()
+        toy.fit_from(&params, init).map(drop).unwrap_err().to_string()
     };
     let fitting = filter(&toy.corpus, 1.0);
-    let rnn = || NeuralParams { dim: 2, ..NeuralParams::rnn() };
-    let other = refusal(NeuralParams { dim: 3, ..rnn() }, &fitting);
+    let rnn = || NeuralParams::rnn().dim(2);
+    let other = refusal(rnn().dim(3), &fitting);
     assert!(other.contains("`dim` must be 2"), "{other}");
     let lstm = refusal(NeuralParams::lstm(), &fitting);
     assert!(lstm.contains("`init` must be left out"), "{lstm}");
-    let tied = refusal(NeuralParams { tying: Tying::Shared, ..rnn() }, &fitting);
+    let tied = refusal(rnn().tying(Tying::Shared), &fitting);
     assert!(tied.contains("`tying` must be `separate`"), "{tied}");
     let other = zipfian_corpus(30, 60, 2);
     let words = refusal(rnn(), &filter(&other, 1.0));

@@ -55,34 +55,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! There is no trait for fitting: models learn from different things. The convention is
-//! `X::fit(&Valid<XParams>, data, watch: &mut Watch) -> Result<X, FitError>`.
+//! A model is fitted from its parameters, which implement [`Fit`]: `X::params().n_things(3).fit(&data)`.
 
+mod params;
 mod roles;
 mod features;
-mod pace;
-mod params;
-mod progress;
-mod device;
-mod fit;
+mod model;
 pub mod file;
-mod checkpoint;
-mod epochs;
-mod word_clusters;
-mod word_vectors;
-mod vectors;
+mod fit;
+mod words;
 pub mod compat;
 
-pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
-pub use device::Device;
-pub use epochs::Epochs;
 pub use features::FeatureRows;
-pub use file::{Element, FileError, Inspection, ModelFile, ModelWriter, inspect};
-pub use fit::FitError;
-pub use pace::CheckpointPace;
+pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
+pub use fit::{
+    Checkpoint, CheckpointError, CheckpointPace, Device, Epochs, Fit, FitBuilder, FitError,
+    MakeCheckpoint, Progress, Session, SharedRows, Watch, data_fingerprint, fingerprint, unwatched,
+};
+pub use latens_math::Matrix;
+pub use model::Model;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
-pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
 pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
-pub use vectors::Vectors;
-pub use word_clusters::{ClustersError, WordClusters};
-pub use word_vectors::{Coverage, NoVectors, WordVectors};
+pub use words::{ClustersError, Coverage, NoVectors, Vectors, WordClusters, WordVectors};

@@ -229,8 +229,13 @@ fn vectors_are_a_model_that_encodes_and_is_saved() {
     model.add_fact("imported_from", "glove");
     let sentences = latens_corpus::Sentences::from_words([[WordId(2), WordId(3), WordId(4)]]);
     check_token_encoder(model.vectors(), &sentences);
-    check_file_round_trip(&model, Vectors::save, Vectors::open, |a, b| {
-        assert_eq!(a.vectors().values(), b.vectors().values());
-        assert_eq!(a.facts(), b.facts());
-    });
+    check_file_round_trip(
+        &model,
+        |m, path| m.save(path),
+        |path| Vectors::open(path),
+        |a, b| {
+            assert_eq!(a.vectors().values(), b.vectors().values());
+            assert_eq!(a.facts(), b.facts());
+        },
+    );
 }

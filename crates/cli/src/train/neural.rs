@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::AnyModel;
 use latens::lds::HiddenState;
-use latens::model::{Device, Params, Progress, check_range};
-use latens::neural::{self, FirstWeights, Neural, NeuralParams};
+use latens::model::{Device, Fit, Params, Progress, check_range};
+use latens::neural::{self, FirstWeights, NeuralInputs, NeuralParams};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
 
@@ -236,16 +236,16 @@ fn train(
     let init = init.transpose()?;
     let mut training = args.begin(output)?;
     let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let data = neural::Training {
-        corpus: &training.corpus,
-        valid: training.valid.as_ref(),
-        init: init.as_ref(),
-        device,
-    };
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Neural::resume(&params, &data, checkpoint, watch),
-        None => Neural::fit(&params, &data, watch),
-    };
+    let mut inputs = NeuralInputs::default();
+    inputs.init = init.as_ref();
+    let mut builder = (*params).clone().with(inputs).device(device).watch(watch);
+    if let Some(valid) = &training.valid {
+        builder = builder.valid(valid);
+    }
+    if let Some(checkpoint) = &training.checkpoint {
+        builder = builder.checkpoint(checkpoint);
+    }
+    let fitted = builder.fit(&training.corpus);
     let model = training.watcher.finish(fitted)?;
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));

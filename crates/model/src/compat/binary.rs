@@ -1,7 +1,7 @@
-use super::VectorsError;
 use super::entries::Entries;
+use super::error::VectorsError;
 use super::text::parse_header;
-use crate::word_vectors::WordVectors;
+use crate::words::WordVectors;
 use latens_corpus::{Lexicon, Preprocessing, Vocab};
 use std::io::{self, BufRead, Read, Write};
 

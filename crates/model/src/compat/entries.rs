@@ -1,7 +1,7 @@
 //! Words and their vectors, gathered one after the other as a file has them.
 
-use super::VectorsError;
-use crate::word_vectors::WordVectors;
+use super::error::VectorsError;
+use crate::words::WordVectors;
 use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits};
 use latens_store::StringTable;
 

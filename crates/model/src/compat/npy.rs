@@ -2,8 +2,8 @@
 //! matrix with a list of words, one a line.
 
 use super::entries::Entries;
-use super::{MAX_DIM, VectorsError};
-use crate::word_vectors::WordVectors;
+use super::error::{MAX_DIM, VectorsError};
+use crate::words::WordVectors;
 use latens_corpus::{Lexicon, Preprocessing, Vocab};
 use std::io::{self, BufRead, Read, Write};
 

@@ -1,6 +1,6 @@
 use super::entries::Entries;
-use super::{MAX_DIM, VectorsError};
-use crate::word_vectors::WordVectors;
+use super::error::{MAX_DIM, VectorsError};
+use crate::words::WordVectors;
 use latens_corpus::{Lexicon, Preprocessing, Vocab};
 use std::io::{BufRead, Read, Write};
 

@@ -1,11 +1,11 @@
-use super::element::Element;
+use super::contents::{Contents, Extent};
+use super::element::{Element, ElementType};
 use super::error::FileError;
-use super::header::{Contents, Extent, Header};
+use super::header::Header;
 use super::sealed::check_data;
 use crate::params::{Params, Valid};
 use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
 use latens_store::{FlatArray, MappedFile, map_file};
-use safetensors::Dtype;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ impl fmt::Debug for ModelFile {
 
 impl ModelFile {
     /// Opens a file and verifies every byte of it.
-    pub fn open(path: &Path) -> Result<ModelFile, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, FileError> {
+        let path = path.as_ref();
         let map = map_file(path)?;
         let contents = Contents::read(&map, path)?;
         check_data(&map[contents.data.clone()], &contents.data_checksum, path)?;
@@ -171,7 +172,9 @@ impl ModelFile {
     }
 
     /// The bytes of every array, by name.
-    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&str, Dtype, &[usize], FlatArray<u8>)> {
+    pub(crate) fn arrays(
+        &self,
+    ) -> impl Iterator<Item = (&str, ElementType, &[usize], FlatArray<u8>)> {
         self.contents.arrays.iter().map(|(name, Extent { dtype, shape, range })| {
             let bytes = FlatArray::mapped(self.map.clone(), range.clone());
             (name.as_str(), *dtype, &shape[..], bytes.expect("the header was checked"))

@@ -1,9 +1,8 @@
 //! The bytes of the file: how they are laid out, and the two checksums that cover all of them.
 
-use super::element::Element;
+use super::element::{Element, ElementType};
 use super::error::FileError;
 use super::header::Header;
-use safetensors::Dtype;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -26,7 +25,7 @@ const MAX_HEADER: usize = 16 << 20;
 /// One array that is to be written.
 pub(crate) struct ArrayEntry<'a> {
     pub(crate) name: String,
-    pub(crate) dtype: Dtype,
+    pub(crate) dtype: ElementType,
     pub(crate) shape: Vec<usize>,
     pub(crate) bytes: Content<'a>,
 }
@@ -80,7 +79,7 @@ pub(crate) fn write_sealed(
     let mut arrays: Vec<&ArrayEntry> = arrays.iter().collect();
     // Each length is a multiple of its own alignment, and so of every smaller one: sorted like
     // this, every array is aligned and there are no holes, which safetensors forbids.
-    arrays.sort_by_key(|array| Reverse(array.dtype.bitsize()));
+    arrays.sort_by_key(|array| Reverse(array.dtype.to_safetensors().bitsize()));
     let mut data_checksum = Xxh3::new();
     let pieces = || arrays.iter().flat_map(|array| array.bytes.pieces());
     pieces().for_each(|bytes| data_checksum.update(bytes));

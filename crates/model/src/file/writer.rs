@@ -66,6 +66,15 @@ impl<'a> ModelWriter<'a> {
         self
     }
 
+    /// Adds an array that the writer takes over, row after row.
+    ///
+    /// # Panics
+    /// If there are not as many values as the shape says, or the name is taken.
+    pub fn owned_array<T: Element>(mut self, name: &str, shape: &[usize], values: Vec<T>) -> Self {
+        self.push::<T>(name, shape, bytemuck::cast_slice(&values).to_vec().into());
+        self
+    }
+
     fn push<T: Element>(&mut self, name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) {
         let taken = self.arrays.iter().any(|array| array.name == name);
         assert!(!taken, "there is an array `{name}` already");
@@ -77,10 +86,16 @@ impl<'a> ModelWriter<'a> {
         write_sealed(out, &self.header, &self.arrays)
     }
 
-    /// Writes the file under a temporary name and renames it when it is whole, so that `path` is
-    /// never half a model.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        Ok(write_atomically(path, |out| self.write_to(out))?)
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).expect("memory takes all bytes");
+        bytes
+    }
+
+    /// Writes the file under a temporary name and renames it when it is complete.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        Ok(write_atomically(path.as_ref(), |out| self.write_to(out))?)
     }
 }
 

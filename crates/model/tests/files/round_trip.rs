@@ -3,7 +3,7 @@
 use crate::toy;
 use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, lexicon, params, vocab, writer};
 use latens_corpus::WordId;
-use latens_model::file::Dtype;
+use latens_model::ElementType;
 use latens_model::{Element, FileError, ModelFile, ModelWriter, ParamError, Params, inspect};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ fn other_programs_see_plain_named_arrays_at_aligned_places() {
     let bytes = toy::bytes();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let tensor = tensors.tensor("f32s").unwrap();
-    assert_eq!((tensor.dtype(), tensor.shape()), (Dtype::F32, &[2, 2][..]));
+    assert_eq!((tensor.dtype(), tensor.shape()), (ElementType::F32, &[2, 2][..]));
     assert_eq!(tensor.data(), bytemuck::cast_slice::<f32, u8>(&ARRAYS.f32s));
     assert_eq!(tensors.tensor("vocab.letters").unwrap().data(), "<unk><eos>東京naïve".as_bytes());
 
@@ -105,7 +105,7 @@ fn inspection_tells_all_but_the_values() {
     assert_eq!(found.n_bytes, path.metadata().unwrap().len());
     assert_eq!(found.arrays.len(), 16);
     let words = found.arrays.iter().find(|array| array.name == "words").unwrap();
-    assert_eq!((words.dtype, &words.shape[..]), (Dtype::U32, &[3][..]));
+    assert_eq!((words.dtype, &words.shape[..]), (ElementType::U32, &[3][..]));
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["parameters"]["n_states"], 3);
     assert_eq!(json["arrays"][0]["dtype"], "F64");

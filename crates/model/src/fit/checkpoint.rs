@@ -1,8 +1,8 @@
 //! The state of a trainer, saved so that training can go on later as if it had never stopped.
 
 use crate::file::{
-    ArrayEntry, ByteRows, CheckpointHeader, Content, Dtype, Element, FileError, Header, ModelFile,
-    to_json, write_sealed,
+    ArrayEntry, ByteRows, CheckpointHeader, Content, Element, ElementType, FileError, Header,
+    ModelFile, to_json, write_sealed,
 };
 use crate::params::Valid;
 use latens_corpus::{Sentences, Vocab};
@@ -29,7 +29,7 @@ pub struct Checkpoint {
 }
 
 struct StoredArray {
-    dtype: Dtype,
+    dtype: ElementType,
     shape: Vec<usize>,
     bytes: Bytes,
 }
@@ -222,22 +222,22 @@ impl Checkpoint {
 
     /// Writes the checkpoint under a temporary name and renames it when it is whole, so that an
     /// older one is replaced only by a good one.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let mut header = Header::new(KIND, self.parameters.clone());
         header.checkpoint = Some(self.header.clone());
         let arrays: Vec<_> = self.arrays.iter().map(|(name, array)| array.entry(name)).collect();
-        Ok(write_atomically(path, |out| write_sealed(out, &header, &arrays))?)
+        Ok(write_atomically(path.as_ref(), |out| write_sealed(out, &header, &arrays))?)
     }
 
     /// Opens a checkpoint and verifies every byte of it.
-    pub fn open(path: &Path) -> Result<Checkpoint, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint, FileError> {
         let file = ModelFile::open(path)?;
         file.expect_kind(KIND)?;
         let header = file.header();
         let parameters = header.parameters.clone();
         let header = header.checkpoint.clone();
         let header = header.ok_or_else(|| file.invalid("it is a checkpoint without a state"))?;
-        let stored = |(name, dtype, shape, bytes): (&str, Dtype, &[usize], FlatArray<u8>)| {
+        let stored = |(name, dtype, shape, bytes): (&str, ElementType, &[usize], FlatArray<u8>)| {
             let (shape, bytes) = (shape.to_vec(), Bytes::Mapped(bytes));
             (name.to_owned(), StoredArray { dtype, shape, bytes })
         };

@@ -1,6 +1,6 @@
 //! How often a checkpoint is saved.
 
-use crate::progress::Progress;
+use crate::fit::progress::Progress;
 use std::time::{Duration, Instant};
 
 /// When the next checkpoint is due: at the end of an iteration, but so seldom that checkpoints take a small part of

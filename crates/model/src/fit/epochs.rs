@@ -1,7 +1,7 @@
 //! How far a training in epochs of mini-batches has come.
 
-use crate::fit::FitError;
-use crate::progress::Progress;
+use crate::fit::error::FitError;
+use crate::fit::progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Why a model could not be fitted.
 
-use crate::checkpoint::CheckpointError;
-use crate::device::Device;
+use crate::fit::checkpoint::CheckpointError;
+use crate::fit::device::Device;
 use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! How a trainer tells what it is doing, without printing, and how it is asked to stop.
 
-use crate::checkpoint::Checkpoint;
-use crate::fit::FitError;
+use crate::fit::checkpoint::Checkpoint;
+use crate::fit::error::FitError;
 use std::ops::ControlFlow;
 
 /// What a trainer has done so far; it calls its watcher with one of these every so often.

@@ -1,13 +1,15 @@
 //! Word vectors as a model of their own, wherever they were made.
 
+use super::vectors::WordVectors;
 use crate::features::FeatureRows;
 use crate::file::{FileError, ModelFile, ModelWriter};
+use crate::model::Model;
 use crate::params::{ParamError, Params};
 use crate::roles::TokenEncoder;
-use crate::word_vectors::WordVectors;
 use latens_corpus::{Lexicon, WordId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Vectors that another program made, and how to read text for them.
@@ -63,17 +65,12 @@ impl Vectors {
     }
 
     /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let params = NoParams {}.validate().expect("there is nothing to check");
-        self.vectors
-            .write_to(ModelWriter::new(Self::KIND, &params))
-            .lexicon(&self.lexicon)
-            .facts(&self.facts)
-            .save(path)
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Vectors, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Vectors, FileError> {
         Vectors::from_file(&ModelFile::open(path)?)
     }
 
@@ -87,10 +84,55 @@ impl Vectors {
     }
 }
 
+impl Model for Vectors {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a list of word vectors"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        let params = NoParams {}.validate().expect("there is nothing to check");
+        self.vectors
+            .write_to(ModelWriter::new(Self::KIND, &params))
+            .lexicon(&self.lexicon)
+            .facts(&self.facts)
+    }
+
+    fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
+        Some(&self.vectors)
+    }
+
+    fn word_vectors(&self) -> Option<Cow<'_, WordVectors>> {
+        Some(Cow::Borrowed(&self.vectors))
+    }
+
+    fn feature_kinds(&self) -> Vec<&'static str> {
+        vec![WordVectors::FEATURES]
+    }
+
+    fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
+        (kind == WordVectors::FEATURES).then(|| Box::new(&self.vectors) as Box<dyn TokenEncoder>)
+    }
+}
+
 /// The array that has the vectors.
 const ARRAY: &str = "vectors";
 
 impl WordVectors {
+    /// The kind of token features that vectors are.
+    pub const FEATURES: &str = "vectors";
+
     /// Adds the vectors to a model file, as the array `vectors`.
     pub fn write_to<'a>(&'a self, writer: ModelWriter<'a>) -> ModelWriter<'a> {
         writer.array(ARRAY, &[self.n_words(), self.dim()], self.values())

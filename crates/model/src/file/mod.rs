@@ -21,15 +21,16 @@
 mod writer;
 mod reader;
 mod header;
+mod contents;
 mod sealed;
 mod element;
 mod error;
 
-pub use element::Element;
+pub use contents::{ArrayInfo, Inspection, inspect};
+pub use element::{Element, ElementType};
 pub use error::FileError;
-pub use header::{ArrayInfo, CheckpointHeader, Header, Inspection, inspect};
+pub use header::{CheckpointHeader, Header};
 pub use reader::ModelFile;
-pub use safetensors::Dtype;
 pub use writer::ModelWriter;
 
 pub(crate) use sealed::{ArrayEntry, ByteRows, Content, write_sealed};

@@ -1,0 +1,18 @@
+//! How models are fitted: parameters, progress, checkpoints, and the loop over epochs.
+
+mod setters;
+mod device;
+mod error;
+mod checkpoint;
+mod progress;
+mod pace;
+mod builder;
+mod epochs;
+
+pub use builder::{Fit, FitBuilder, Session};
+pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
+pub use device::Device;
+pub use epochs::Epochs;
+pub use error::FitError;
+pub use pace::CheckpointPace;
+pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
