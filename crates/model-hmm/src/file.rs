@@ -14,68 +14,16 @@ use crate::weights::mapping::TableMapping;
 use latens_corpus::Lexicon;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_store::{FlatArray, StringTable};
-use std::borrow::Cow;
 use std::path::Path;
 
 impl Hmm {
     /// Saves the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let StateSpace { k, ref lists, .. } = self.space;
-        let (m, n) = (self.space.n_clusters(), self.space.n_states());
-        let names: StringTable = self.tags.iter().flat_map(|tags| &tags.names).collect();
-        let rare_words = self.tags.as_ref().map(|tags| tags.rare_words.clone()).unwrap_or_default();
-        let (name_ends, rare_ends): (Vec<u64>, Vec<u64>) =
-            (names.ends().collect(), rare_words.ends().collect());
-        let words: Vec<u32> = self.space.words().iter().map(|word| word.0).collect();
-        let mut writer = ModelWriter::new(Self::KIND, &self.params)
-            .lexicon(&self.lexicon)
-            .facts(&self.facts)
-            .array("clusters", &[self.lexicon.vocab.len()], self.space.cluster_of())
-            .array("emitted_words", &[words.len()], &words);
-        if let Some(StateLists { n, states, .. }) = lists {
-            writer = writer.array("lists", &[states.len() / n.max(&1), *n], states);
-        }
-        if let Some(tags) = &self.tags {
-            let (name_letters, rare_letters) =
-                (names.letters().as_bytes(), rare_words.letters().as_bytes());
-            writer = writer
-                .array("tags.ends", &[name_ends.len()], &name_ends)
-                .array("tags.letters", &[name_letters.len()], name_letters)
-                .array("rare_words.ends", &[rare_ends.len()], &rare_ends)
-                .array("rare_words.letters", &[rare_letters.len()], rare_letters)
-                .array("rare_words.counts", &[tags.rare_counts.len()], &tags.rare_counts);
-            if self.weights.is_none() {
-                writer = writer.array("tag_emission", &[tags.len(), n], &tags.emission);
-            }
-        }
-        match (&self.weights, &self.blocks) {
-            (Some(weights), _) => {
-                let neural = self.network();
-                for (name, shape, range) in neural.layout().entries() {
-                    writer = writer.array(name, shape, &weights[range]);
-                }
-                writer.save(path)
-            }
-            (None, TransitionBlocks::Stored(blocks)) => {
-                // Emissions are dense rows in the file.
-                let emission = match KeptLists::all(&self.space) {
-                    Some(lists) => Cow::Owned(lists.scatter(&self.emission, k)),
-                    None => Cow::Borrowed(&self.emission[..]),
-                };
-                writer
-                    .array("start", &[n], &self.start)
-                    .array("transition", &[m, m, k, k], blocks)
-                    .array("emission", &[self.space.n_slots(), k], &emission)
-                    .save(path)
-            }
-            (None, TransitionBlocks::Computed { .. }) => {
-                unreachable!("factors are computed from weights")
-            }
-        }
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.file_writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Hmm, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Hmm, FileError> {
         Hmm::from_file(&ModelFile::open(path)?)
     }
 
@@ -124,6 +72,70 @@ impl Hmm {
         }
         Ok(Hmm::new(params, lexicon, facts, space, Some(weights), tables, tags))
     }
+}
+
+impl Hmm {
+    /// The contents of the model file.
+    pub(crate) fn file_writer(&self) -> ModelWriter<'_> {
+        let StateSpace { k, ref lists, .. } = self.space;
+        let (m, n) = (self.space.n_clusters(), self.space.n_states());
+        let words: Vec<u32> = self.space.words().iter().map(|word| word.0).collect();
+        let mut writer = ModelWriter::new(Self::KIND, &self.params)
+            .lexicon(&self.lexicon)
+            .facts(&self.facts)
+            .array("clusters", &[self.lexicon.vocab.len()], self.space.cluster_of())
+            .owned_array("emitted_words", &[words.len()], words);
+        if let Some(StateLists { n, states, .. }) = lists {
+            writer = writer.array("lists", &[states.len() / n.max(&1), *n], states);
+        }
+        if let Some(tags) = &self.tags {
+            writer = write_tags(tags, writer);
+            if self.weights.is_none() {
+                writer = writer.array("tag_emission", &[tags.len(), n], &tags.emission);
+            }
+        }
+        match (&self.weights, &self.blocks) {
+            (Some(weights), _) => {
+                for (name, shape, range) in self.network().layout().entries() {
+                    writer = writer.array(name, shape, &weights[range]);
+                }
+                writer
+            }
+            (None, TransitionBlocks::Stored(blocks)) => {
+                writer = writer.array("start", &[n], &self.start).array(
+                    "transition",
+                    &[m, m, k, k],
+                    blocks,
+                );
+                // Emissions are dense rows in the file.
+                let shape = [self.space.n_slots(), k];
+                match KeptLists::all(&self.space) {
+                    Some(lists) => {
+                        writer.owned_array("emission", &shape, lists.scatter(&self.emission, k))
+                    }
+                    None => writer.array("emission", &shape, &self.emission),
+                }
+            }
+            (None, TransitionBlocks::Computed { .. }) => {
+                unreachable!("factors are computed from weights")
+            }
+        }
+    }
+}
+
+/// Adds the names of the tags and the counts of rare words.
+fn write_tags<'a>(tags: &'a TagTable, writer: ModelWriter<'a>) -> ModelWriter<'a> {
+    let names: StringTable = tags.names.iter().collect();
+    let (name_ends, rare_ends): (Vec<u64>, Vec<u64>) =
+        (names.ends().collect(), tags.rare_words.ends().collect());
+    let (name_letters, rare_letters) =
+        (names.letters().as_bytes(), tags.rare_words.letters().as_bytes());
+    writer
+        .owned_array("tags.ends", &[name_ends.len()], name_ends)
+        .owned_array("tags.letters", &[name_letters.len()], name_letters.to_vec())
+        .owned_array("rare_words.ends", &[rare_ends.len()], rare_ends)
+        .array("rare_words.letters", &[rare_letters.len()], rare_letters)
+        .array("rare_words.counts", &[tags.rare_counts.len()], &tags.rare_counts)
 }
 
 /// Reads the state space.

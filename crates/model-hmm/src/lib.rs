@@ -7,21 +7,22 @@
 //! neural networks over state embeddings, trained by gradient.
 //!
 //! ```
-//! use latens_model::{Device, LanguageModel, Params, unwatched};
-//! use latens_model_hmm::{Constraint, Hmm, HmmParams, Training};
+//! use latens_model::{Fit, LanguageModel};
+//! use latens_model_hmm::{Constraint, Hmm};
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 50, /* seed */ 1);
-//! let params = HmmParams {
-//!     n_states: 4, constraint: Constraint::None, dim: 8, epochs: 3, ..HmmParams::default()
-//! };
-//! let training = Training { corpus: &corpus, valid: None, clusters: None, tags: None, device: Device::Cpu };
-//! let hmm = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
+//! let hmm = Hmm::params().n_states(4).constraint(Constraint::None).dim(8).epochs(3).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.hmm");
 //! hmm.save(&path)?;
 //! let hmm = Hmm::open(&path)?;
 //! assert!(hmm.log_prob(corpus.sentences.get(0)) < 0.0);
+//!
+//! // Rows are tokens, columns are states.
+//! let posterior = hmm.posterior("a0 b0 a1")?;
+//! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 4));
+//! println!("{:?}", hmm.top_words(/* state */ 0, /* n */ 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -35,14 +36,19 @@ mod steps;
 mod cuda;
 mod train;
 mod model;
+mod fit;
 mod fitted;
 mod file;
+mod roles;
 #[cfg(test)]
 mod tests;
 
+pub use fit::{HmmInputs, Training};
 pub use fitted::encoder::{Features, HmmEncoder};
+pub use fitted::sample::StateSample;
 pub use fitted::tagger::HmmTagger;
-pub use model::{Hmm, Training};
+pub use fitted::text::ImpossibleText;
+pub use model::Hmm;
 pub use params::{
     Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
 };

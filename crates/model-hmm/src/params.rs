@@ -129,6 +129,30 @@ pub struct HmmParams {
     pub seed: u64,
 }
 
+latens_model::setters!(HmmParams {
+    n_states: usize,
+    n_clusters: usize,
+    constraint: Constraint,
+    parameterization: Parameterization,
+    learning: Learning,
+    dim: usize,
+    init_deviation: f64,
+    tying: Tying,
+    word_vectors: WordVectors,
+    memory: Memory,
+    run_tokens: usize,
+    state_dropout: f64,
+    dropout: f64,
+    epochs: usize,
+    batch_tokens: usize,
+    learning_rate: f64,
+    schedule: Schedule,
+    weight_decay: f64,
+    clip: f64,
+    prior: f64,
+    seed: u64,
+});
+
 impl Default for HmmParams {
     fn default() -> Self {
         HmmParams {

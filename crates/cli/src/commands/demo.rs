@@ -265,7 +265,7 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
         "hmm: explains every sentence by a walk through {} hidden states\n  \
          perplexity on text it never saw: {ppl:.0}\n  \
          words that share a state in the training text:\n{lines}",
-        model.params().n_states,
+        model.fitted_with().n_states,
     );
     let metrics = json!({ "test_perplexity": ppl });
     Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
@@ -340,7 +340,7 @@ fn neighbours(model: &Lds, word: &str, n: usize) -> String {
 fn example_states(model: &Hmm, corpus: &Corpus) -> String {
     let mut counts: BTreeMap<u32, BTreeMap<WordId, u32>> = BTreeMap::new();
     for sentence in corpus.sentences.iter() {
-        let states = model.best_states(sentence).unwrap_or_default();
+        let states = model.viterbi_of(sentence).unwrap_or_default();
         for (&word, state) in sentence.iter().zip(states).filter(|(word, _)| **word > WordId::EOS) {
             *counts.entry(state).or_default().entry(word).or_default() += 1;
         }

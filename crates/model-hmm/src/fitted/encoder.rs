@@ -1,5 +1,6 @@
 //! The model as an encoder: features of tokens from their states.
 
+use crate::fitted::posterior::SparsePosterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};
@@ -63,12 +64,12 @@ impl TokenEncoder for HmmEncoder<'_> {
     /// An impossible sentence has empty rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
         let k = self.hmm.space.k as u32;
-        let rows: Option<Vec<Vec<(u32, f32)>>> = match self.features {
+        let rows: Option<SparsePosterior> = match self.features {
             Features::State | Features::Cluster => {
                 let one = |state| vec![(state, 1.0)];
-                self.hmm.best_states(sentence).map(|path| path.into_iter().map(one).collect())
+                self.hmm.viterbi_of(sentence).map(|path| path.into_iter().map(one).collect())
             }
-            Features::Posterior | Features::ClusterPosterior => self.hmm.posterior(sentence),
+            Features::Posterior | Features::ClusterPosterior => self.hmm.sparse_posterior(sentence),
         };
         for row in rows.unwrap_or_else(|| vec![vec![]; sentence.len()]) {
             match self.features {

@@ -1,6 +1,9 @@
-//! A fitted model in use: posteriors, scores, features and tags.
+//! A fitted model in use: its probabilities, posteriors, scores, features and tags.
 
+pub(crate) mod inspect;
+pub(crate) mod sample;
 pub(crate) mod posterior;
+pub(crate) mod text;
 pub(crate) mod scorer;
 pub(crate) mod encoder;
 pub(crate) mod unknown_words;

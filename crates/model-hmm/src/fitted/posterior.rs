@@ -4,12 +4,36 @@ use crate::model::Hmm;
 use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, log_viterbi, smooth, viterbi};
+use latens_model::Matrix;
 use std::borrow::Cow;
 
+/// For every token, the states that may emit it in ascending order, each with its posterior probability.
+pub(crate) type SparsePosterior = Vec<Vec<(u32, f32)>>;
+
 impl Hmm {
-    /// The most likely state of each word, given the whole sentence, as one path (Viterbi); `None` if the
-    /// sentence is impossible.
-    pub fn best_states(&self, sentence: &[WordId]) -> Option<Vec<u32>> {
+    /// The posterior of the states, given the whole sentence: one row per word, one column per state.
+    ///
+    /// The sentence should end with `<eos>`; see [`Hmm::posterior`] for text. Returns `None` if the sentence is
+    /// impossible.
+    ///
+    /// # Panics
+    /// If a word is not in the vocabulary.
+    pub fn posterior_of(&self, sentence: &[WordId]) -> Option<Matrix<f32>> {
+        let mut posterior = Matrix::zeros(sentence.len(), self.space.n_states());
+        for (row_idx, row) in self.sparse_posterior(sentence)?.into_iter().enumerate() {
+            row.into_iter().for_each(|(state, p)| posterior[(row_idx, state as usize)] = p);
+        }
+        Some(posterior)
+    }
+
+    /// The most likely path of states through the sentence (Viterbi), one state per word.
+    ///
+    /// The sentence should end with `<eos>`; see [`Hmm::viterbi`] for text. Returns `None` if the sentence is
+    /// impossible.
+    ///
+    /// # Panics
+    /// If a word is not in the vocabulary.
+    pub fn viterbi_of(&self, sentence: &[WordId]) -> Option<Vec<u32>> {
         let chain = self.chain(sentence)?;
         if sentence.is_empty() {
             return Some(vec![]);
@@ -19,14 +43,13 @@ impl Hmm {
         (log_prob > f64::NEG_INFINITY).then(|| path.iter().enumerate().map(state).collect())
     }
 
-    /// The posterior of states of each word, given the whole sentence: the states that can have emitted it,
-    /// ascending, each with its probability. `None` if the sentence is impossible.
-    pub fn posterior(&self, sentence: &[WordId]) -> Option<Vec<Vec<(u32, f32)>>> {
-        self.posterior_of(&self.chain(sentence)?)
+    /// The posterior of a sentence; `None` if it is impossible.
+    pub(crate) fn sparse_posterior(&self, sentence: &[WordId]) -> Option<SparsePosterior> {
+        self.chain_posterior(&self.chain(sentence)?)
     }
 
-    /// The posterior of any chain.
-    pub(crate) fn posterior_of(&self, chain: &SentenceChain<'_>) -> Option<Vec<Vec<(u32, f32)>>> {
+    /// The posterior of any chain; `None` if it has no path.
+    pub(crate) fn chain_posterior(&self, chain: &SentenceChain<'_>) -> Option<SparsePosterior> {
         let n_steps = chain.states.len();
         if n_steps == 0 {
             return Some(vec![]);

@@ -40,7 +40,7 @@ impl Tagger for HmmTagger<'_> {
         }
         emitters.extend(self.hmm.emitters(WordId::EOS));
         let chain = self.hmm.chain_of(emitters.iter().cloned());
-        let rows = self.hmm.posterior_of(&chain).unwrap_or_else(|| {
+        let rows = self.hmm.chain_posterior(&chain).unwrap_or_else(|| {
             emitters.iter().map(|(states, local)| self.without_context(*states, local)).collect()
         });
         Ok(rows[..words.len()].iter().map(|row| self.best_tag(row)).collect())
@@ -90,11 +90,12 @@ impl HmmTagger<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::fit::HmmInputs;
+    use crate::model::Hmm;
     use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordVectors};
     use crate::train::tagged_text::TaggedText;
-    use crate::{Hmm, Training};
     use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
-    use latens_model::{Device, Params, TagError, Tagger, WordClusters, unwatched};
+    use latens_model::{Fit, FitBuilder, Model, TagError, Tagger, WordClusters};
     use latens_testkit::{check_file_round_trip, check_language_model, check_resume};
 
     const TEXT: &str = "the D\ncat N\nsleeps V\n\nthe D\ndog N\nbarks V\n\na D\ndog N\nsees V\nthe D\ncat N\n\n\
@@ -128,18 +129,12 @@ mod tests {
             Toy { corpus, tags, clusters }
         }
 
-        fn training(&self) -> Training<'_> {
-            Training {
-                corpus: &self.corpus,
-                valid: None,
-                clusters: Some(&self.clusters),
-                tags: Some(&self.tags),
-                device: Device::Cpu,
-            }
+        fn builder(&self, params: &HmmParams) -> FitBuilder<'_, HmmParams> {
+            params.clone().with(HmmInputs::default().clusters(&self.clusters).tags(&self.tags))
         }
 
         fn fit(&self, params: &HmmParams) -> Hmm {
-            Hmm::fit(&params.clone().validate().unwrap(), &self.training(), &mut unwatched).unwrap()
+            self.builder(params).fit(&self.corpus).unwrap()
         }
     }
 
@@ -180,7 +175,7 @@ mod tests {
         }
         let posteriors = [a, b].map(|tagger| {
             let ids = tagger.hmm.lexicon.ids("the dog sees boxes");
-            (tagger.hmm.posterior(&ids), tagger.tags.emission.to_vec())
+            (tagger.hmm.posterior_of(&ids), tagger.tags.emission.to_vec())
         });
         assert_eq!(posteriors[0], posteriors[1]);
     }
@@ -198,6 +193,8 @@ mod tests {
                 };
                 assert_eq!(names(&["the", "cat", "walks"]), ["D", "N", "V"], "{params:?}");
                 assert_eq!(names(&[]), [""; 0]);
+                let role = hmm.as_tagger().unwrap();
+                assert_eq!(role.tag(&["the", "cat"]), tagger.tag(&["the", "cat"]));
             }
         }
     }
@@ -210,7 +207,7 @@ mod tests {
             let (tagger, n) = (hmm.tagger().unwrap(), hmm.space.n_states());
             let words = ["dog", "the", "boxing", "sees", "cat"];
             let ids = [hmm.lexicon.ids(&words.join(" ")), vec![WordId::EOS]].concat();
-            let posterior = hmm.posterior(&ids).unwrap();
+            let posterior = hmm.sparse_posterior(&ids).unwrap();
             for (&tag, row) in tagger.tag(&words).unwrap().iter().zip(&posterior) {
                 let score = |tag: usize| -> f64 {
                     let g = |&(state, p): &(u32, f32)| {
@@ -232,7 +229,7 @@ mod tests {
             HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
         let hmm = toy.fit(&HmmParams { epochs: 100, ..scalar });
         let words = ["walks", "walks", "boxes", "the"];
-        assert_eq!(hmm.posterior(&hmm.lexicon.ids(&words.join(" "))), None);
+        assert_eq!(hmm.posterior_of(&hmm.lexicon.ids(&words.join(" "))), None);
         let tagger = hmm.tagger().unwrap();
         let tags = tagger.tag(&words).unwrap();
         assert_eq!(tagger.tags()[tags[3] as usize], "D");
@@ -277,8 +274,8 @@ mod tests {
     #[test]
     fn tags_need_independent_sentences() {
         let toy = Toy::new(1);
-        let params = HmmParams { memory: Memory::Carry, ..params() }.validate().unwrap();
-        let refusal = Hmm::fit(&params, &toy.training(), &mut unwatched).unwrap_err().to_string();
+        let fitted = toy.builder(&params().memory(Memory::Carry)).fit(&toy.corpus);
+        let refusal = fitted.unwrap_err().to_string();
         assert!(refusal.contains("`memory` must be `reset`"), "{refusal}");
     }
 
@@ -288,18 +285,25 @@ mod tests {
             [1, 2].into_iter().flat_map(|n| kinds().into_iter().map(move |p| (n, p)))
         {
             let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 2, ..params });
-            check_file_round_trip(&hmm, Hmm::save, Hmm::open, assert_same);
+            check_file_round_trip(
+                &hmm,
+                |m, path| m.save(path),
+                |path| Hmm::open(path),
+                assert_same,
+            );
         }
     }
 
     #[test]
     fn resumed_training_gives_the_same_tagger() {
         for params in kinds() {
-            let (toy, params) =
-                (Toy::new(1), HmmParams { epochs: 3, ..params }.validate().unwrap());
+            let (toy, params) = (Toy::new(1), params.epochs(3));
             check_resume(
-                |watch| Hmm::fit(&params, &toy.training(), watch),
-                |checkpoint, watch| Hmm::resume(&params, &toy.training(), checkpoint, watch),
+                |watch| toy.builder(&params).watch(|progress| watch(progress)).fit(&toy.corpus),
+                |checkpoint, watch| {
+                    let builder = toy.builder(&params).checkpoint(checkpoint);
+                    builder.watch(|progress| watch(progress)).fit(&toy.corpus)
+                },
                 assert_same,
             );
         }

@@ -64,10 +64,8 @@ fn listed(space: &StateSpace, tables: &Tables<f32>) -> (StateSpace, Tables<f32>)
     (listed, listed_tables)
 }
 
-fn full(row: &[(u32, f32)], n_states: usize) -> Vec<f64> {
-    let mut full = vec![0.0; n_states];
-    row.iter().for_each(|&(state, p)| full[state as usize] = f64::from(p));
-    full
+fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
 }
 
 /// Compares with the tolerance of single precision through a few steps.
@@ -96,12 +94,12 @@ fn a_fitted_model_agrees_with_the_sum_over_all_paths() {
                     }
                 });
                 assert_near(&[hmm.log_prob(&sentence)], &[total.ln()]);
-                let posterior = hmm.posterior(&sentence).unwrap();
-                for (row, nodes) in posterior.iter().zip(nodes) {
+                let posterior = hmm.posterior_of(&sentence).unwrap();
+                for (row, nodes) in posterior.rows().zip(nodes) {
                     let expected: Vec<f64> = nodes.iter().map(|p| p / total).collect();
-                    assert_near(&full(row, n), &expected);
+                    assert_near(&wide(row), &expected);
                 }
-                assert_eq!(hmm.best_states(&sentence).unwrap(), best.0);
+                assert_eq!(hmm.viterbi_of(&sentence).unwrap(), best.0);
             }
         }
     }
@@ -130,11 +128,10 @@ fn clusters_lists_and_dense_tables_are_the_same_model() {
         let (mut next, mut other_next) = (vec![0.0; 8], vec![0.0; 8]);
         for sentence in sentences() {
             assert_near(&[other.log_prob(&sentence)], &[blocked.log_prob(&sentence)]);
-            assert_eq!(other.best_states(&sentence), blocked.best_states(&sentence));
-            let posteriors = [&other, &blocked].map(|hmm| hmm.posterior(&sentence).unwrap());
-            for (a, b) in posteriors[0].iter().zip(&posteriors[1]) {
-                assert_near(&full(a, 9), &full(b, 9));
-            }
+            assert_eq!(other.viterbi_of(&sentence), blocked.viterbi_of(&sentence));
+            let posteriors = [&other, &blocked].map(|hmm| hmm.posterior_of(&sentence).unwrap());
+            let [a, b] = posteriors.each_ref().map(|posterior| wide(posterior.as_slice()));
+            assert_near(&a, &b);
             let (mut scorer, mut other_scorer) = (blocked.scorer(), other.scorer());
             for &word in &sentence {
                 scorer.next_log_probs(&mut next);
@@ -168,12 +165,12 @@ fn renaming_states_changes_nothing() {
     let (model, other) = (hmm(&space, &tables), hmm(&space, &other));
     for sentence in sentences() {
         assert_near(&[other.log_prob(&sentence)], &[model.log_prob(&sentence)]);
-        let path = model.best_states(&sentence).unwrap();
+        let path = model.viterbi_of(&sentence).unwrap();
         let path: Vec<u32> = path.iter().map(|&state| renamed(state as usize) as u32).collect();
-        assert_eq!(other.best_states(&sentence).unwrap(), path);
-        let posteriors = [&model, &other].map(|hmm| hmm.posterior(&sentence).unwrap());
-        for (a, b) in posteriors[0].iter().zip(&posteriors[1]) {
-            let (a, b) = (full(a, n), full(b, n));
+        assert_eq!(other.viterbi_of(&sentence).unwrap(), path);
+        let posteriors = [&model, &other].map(|hmm| hmm.posterior_of(&sentence).unwrap());
+        for (a, b) in posteriors[0].rows().zip(posteriors[1].rows()) {
+            let (a, b) = (wide(a), wide(b));
             let a_renamed: Vec<f64> = (0..n).map(|state| b[renamed(state)]).collect();
             assert_near(&a_renamed, &a);
         }
@@ -201,13 +198,13 @@ fn a_sentence_of_100_000_words_with_tiny_probabilities_stays_finite() {
     for (space, tables) in models.iter().chain(&lists) {
         let hmm = hmm(space, tables);
         assert!(hmm.log_prob(&sentence).is_finite());
-        let posterior = hmm.posterior(&sentence).unwrap();
-        assert_eq!(posterior.len(), sentence.len());
-        for row in posterior {
-            let sum: f64 = row.iter().map(|&(_, p)| f64::from(p)).sum();
+        let posterior = hmm.posterior_of(&sentence).unwrap();
+        assert_eq!(posterior.n_rows(), sentence.len());
+        for row in posterior.rows() {
+            let sum: f64 = wide(row).iter().sum();
             assert!((sum - 1.0).abs() < 1e-5, "{sum}");
         }
-        assert_eq!(hmm.best_states(&sentence).unwrap().len(), sentence.len());
+        assert_eq!(hmm.viterbi_of(&sentence).unwrap().len(), sentence.len());
     }
 }
 
@@ -239,11 +236,107 @@ fn impossible_sentences_have_no_posterior_but_are_not_an_error() {
         for impossible in [&[3][..], &[2, 3, 1], &[2, 4, 1]] {
             let sentence: Vec<WordId> = impossible.iter().map(|&word| WordId(word)).collect();
             assert_eq!(hmm.log_prob(&sentence), f64::NEG_INFINITY);
-            assert_eq!(hmm.posterior(&sentence), None);
-            assert_eq!(hmm.best_states(&sentence), None);
+            assert_eq!(hmm.posterior_of(&sentence), None);
+            assert_eq!(hmm.viterbi_of(&sentence), None);
         }
         let possible = [2, 5, 4, 1].map(WordId);
-        assert!(hmm.log_prob(&possible).is_finite() && hmm.posterior(&possible).is_some());
-        assert_eq!((hmm.posterior(&[]), hmm.best_states(&[])), (Some(vec![]), Some(vec![])));
+        assert!(hmm.log_prob(&possible).is_finite() && hmm.posterior_of(&possible).is_some());
+        assert_eq!(hmm.posterior_of(&[]).unwrap().n_rows(), 0);
+        assert_eq!(hmm.viterbi_of(&[]), Some(vec![]));
+    }
+}
+
+/// The model with clusters, with state lists and without either.
+fn equivalent_models(seed: u64, memory: Memory) -> [(StateSpace, Tables<f32>, Hmm); 3] {
+    let (space, tables) = blocks(3, 3, seed);
+    [(space.clone(), tables.clone()), listed(&space, &tables), dense(&space, &tables)].map(
+        |(space, tables)| {
+            let hmm = hmm_with(memory, &space, &tables);
+            (space, tables, hmm)
+        },
+    )
+}
+
+#[test]
+fn a_fitted_model_shows_the_probabilities_it_was_made_of() {
+    for (space, tables, hmm) in equivalent_models(14, Memory::Reset) {
+        let n = space.n_states();
+        assert_eq!((hmm.n_states(), hmm.n_words()), (n, CLUSTERS.len()));
+        assert_eq!(hmm.start(), tables.start);
+        for state in 0..n {
+            assert_eq!(hmm.transition(state), tables.transition[state * n..(state + 1) * n]);
+            let words = (0..hmm.n_words())
+                .map(|word| emission(&space, &tables, WordId::from(word), state) as f32);
+            let words: Vec<f32> = words.collect();
+            assert_eq!(hmm.emission(state), words);
+            let best = (0..words.len()).max_by(|&a, &b| words[a].total_cmp(&words[b])).unwrap();
+            assert_eq!(hmm.top_word_ids(state, 1), [(WordId::from(best), words[best])]);
+            let word = hmm.lexicon.vocab.word(WordId::from(best));
+            assert_eq!(hmm.top_words(state, 1), [(word, words[best])]);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "state 9 of a model with 9 states")]
+fn a_state_that_does_not_exist_has_no_transitions() {
+    equivalent_models(14, Memory::Reset)[0].2.transition(9);
+}
+
+/// p(state of the next token | state of a token), with new sentences after `<eos>` if sentences are independent.
+fn next_states(hmm: &Hmm, state: usize) -> Vec<f64> {
+    let ends = match hmm.params.memory {
+        Memory::Reset => f64::from(hmm.emission(state)[WordId::EOS.index()]),
+        Memory::Carry => 0.0,
+    };
+    let next = wide(&hmm.transition(state)).into_iter().zip(wide(hmm.start()));
+    next.map(|(a, start)| (1.0 - ends) * a + ends * start).collect()
+}
+
+#[test]
+fn the_stationary_distribution_is_a_fixed_point() {
+    for memory in [Memory::Reset, Memory::Carry] {
+        for (_, _, hmm) in equivalent_models(15, memory) {
+            let (shares, n) = (hmm.stationary(), hmm.n_states());
+            let mut next = vec![0.0; n];
+            for (state, share) in shares.iter().enumerate() {
+                let of_state = next_states(&hmm, state);
+                next.iter_mut().zip(of_state).for_each(|(next, p)| *next += share * p);
+            }
+            assert_near(&next, &shares);
+        }
+    }
+}
+
+#[test]
+fn samples_follow_the_probabilities_of_the_model() {
+    const N: usize = 100_000;
+    for memory in [Memory::Reset, Memory::Carry] {
+        for (_, _, hmm) in equivalent_models(16, memory) {
+            let sample = hmm.sample_states(N, /* seed */ 3);
+            assert_eq!((sample.states.len(), sample.words.len()), (N, N));
+            assert_eq!(sample, hmm.sample_states(N, 3));
+            assert_ne!(sample, hmm.sample_states(N, 4));
+            let n = hmm.n_states();
+            let mut pairs = vec![0.0; n * n];
+            let mut words = vec![0.0; n * hmm.n_words()];
+            for pair in sample.states.windows(2) {
+                pairs[pair[0] as usize * n + pair[1] as usize] += 1.0 / N as f64;
+            }
+            for (&state, word) in sample.states.iter().zip(&sample.words) {
+                words[state as usize * hmm.n_words() + word.index()] += 1.0 / N as f64;
+            }
+            // Five standard deviations of the share of a pair or a word, which is at most 1/2, with successive
+            // tokens that are nearly independent.
+            let tolerance = 5.0 * (0.25 / N as f64).sqrt();
+            let is_near = |a: f64, b: f64| (a - b).abs() < tolerance;
+            for (state, share) in hmm.stationary().into_iter().enumerate() {
+                let next = next_states(&hmm, state).into_iter().zip(&pairs[state * n..]);
+                next.for_each(|(p, &pair)| assert!(is_near(share * p, pair), "{p} {pair}"));
+                let emitted = wide(&hmm.emission(state)).into_iter();
+                let emitted = emitted.zip(&words[state * hmm.n_words()..]);
+                emitted.for_each(|(p, &word)| assert!(is_near(share * p, word), "{p} {word}"));
+            }
+        }
     }
 }
