@@ -1,7 +1,6 @@
 //! Text for training, encoded once and kept where `--cache` says.
 
 use crate::args::LearnedWordArgs;
-use crate::commands::vocab::read_lexicon;
 use crate::paths::is_stdin;
 use anyhow::Context;
 use clap::Args;
@@ -27,7 +26,7 @@ pub(crate) fn read_corpus(
     vocab: Option<&Path>,
     cache: &CacheArgs,
 ) -> anyhow::Result<Corpus> {
-    let lexicon = vocab.map(read_lexicon).transpose()?;
+    let lexicon = vocab.map(Lexicon::open).transpose()?;
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
             Some(lexicon) => Corpus { sentences: lexicon.read(inputs)?, lexicon },
@@ -53,7 +52,7 @@ pub(crate) fn read_documents(
     vocab: Option<&Path>,
     cache: &CacheArgs,
 ) -> anyhow::Result<(Lexicon, Documents)> {
-    let lexicon = vocab.map(read_lexicon).transpose()?;
+    let lexicon = vocab.map(Lexicon::open).transpose()?;
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
             Some(lexicon) => {

@@ -13,9 +13,10 @@ mod train;
 
 use args::Common;
 use clap::{CommandFactory, Parser, Subcommand};
+#[cfg(feature = "reproduce")]
+use commands::reproduce;
 use commands::{
-    convert, count, demo, encode, inspect, manual, nearest, perplexity, reproduce, sample, tag,
-    topics, vocab,
+    convert, count, demo, encode, inspect, manual, nearest, perplexity, sample, tag, topics, vocab,
 };
 use output::Output;
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ enum Command {
     Inspect(inspect::InspectArgs),
     Export(convert::ExportArgs),
     Import(convert::ImportArgs),
+    #[cfg(feature = "reproduce")]
     Reproduce(reproduce::ReproduceArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
@@ -85,6 +87,7 @@ fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args, output)?,
         Command::Export(args) => convert::export(&args, output)?,
         Command::Import(args) => convert::import(&args, output)?,
+        #[cfg(feature = "reproduce")]
         Command::Reproduce(args) => return reproduce::run(&args, output),
         Command::Completions(args) => manual::completions(&args, Cli::command())?,
         Command::Man(args) => manual::man(&args, Cli::command())?,

@@ -225,12 +225,12 @@ fn foreign_counts_and_vocabularies_are_refused() {
     folder.json("count a --lags 2 -o a.counts");
     folder.json("count b --lags 2 -o b.counts");
     folder.run("count --merge a.counts b.counts -o c").assert_refused("another vocabulary");
-    folder.run("count --merge a -o c").assert_refused("`a` is no");
+    folder.run("count --merge a -o c").assert_refused("`a` is not a file of kind `lag counts`");
     folder
         .run("inspect a.counts")
-        .assert_refused("`a.counts` is no model file: it is a lag counts");
+        .assert_refused("`a.counts` is not a file of kind `model`: it is of kind `lag counts`");
     folder.run("count a --lags 0 -o c").assert_refused("lags");
-    folder.run("train ngram a --vocab b -o model").assert_refused("`b` is no vocabulary");
+    folder.run("train ngram a --vocab b -o model").assert_refused("`b` is not a vocabulary file");
     assert_eq!(folder.names(), ["a", "a.counts", "b", "b.counts"]);
 }
 

@@ -102,7 +102,7 @@ fn analogies_are_solved_and_counted() {
     folder.write("bad.txt", "cat cats dog dogs\ncat cats\n");
     folder
         .run("nearest v --questions bad.txt")
-        .assert_refused("line 2: four words expected, found 2");
+        .assert_refused("line 2: expected four words, found 2");
     folder.run("nearest v cat cats --analogy").assert_refused("takes words by three, got 2");
 }
 

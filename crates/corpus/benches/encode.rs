@@ -1,18 +1,18 @@
-//! Reading text: the embedded corpus, many times over.
+//! Speed of reading text: the embedded corpus, repeated.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::embedded::{Split, text};
 use latens_corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits};
 
-/// Sizes by how many times the training text is repeated.
+/// Names of sizes, and how often the training text is repeated.
 const SIZES: [(&str, usize); 3] = [("tiny", 1), ("small", 10), ("paper", 50)];
 
 fn benches(criterion: &mut Criterion) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("cannot create a temporary folder");
     for (name, times) in SIZES {
         let path = folder.path().join(name);
         let content = text(Split::Train).repeat(times);
-        std::fs::write(&path, &content).expect("the file is written");
+        std::fs::write(&path, &content).expect("cannot write the text");
         let inputs = Inputs::new([path]);
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(content.len() as u64));
@@ -21,7 +21,7 @@ fn benches(criterion: &mut Criterion) {
             group.bench_function(what, |bench| {
                 bench.iter(|| {
                     Corpus::read(&inputs, &preprocessing, &VocabLimits::default())
-                        .expect("it is text")
+                        .expect("cannot read the text")
                 });
             });
         }

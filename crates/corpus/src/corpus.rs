@@ -1,44 +1,53 @@
-use crate::encode::{EncodedRecord, Numbering, Sink, encode, settle};
+use crate::encode::{END, EncodedRecord, Sink, encode_known_words, encode_new_words, settle};
 use crate::error::ReadError;
-use crate::input::Inputs;
-use crate::preprocessing::Preprocessing;
+use crate::input::inputs::Inputs;
+use crate::input::source::{Files, Source};
 use crate::sentences::Sentences;
-use crate::vocab::{Vocab, VocabLimits};
-use crate::word::WordId;
-use latens_store::StringTable;
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::{Vocab, VocabLimits};
+use crate::words::word_id::WordId;
 
-/// How text is read: what is done to it, and the words that are then looked up. Every model carries
-/// its own.
-#[derive(Clone, Debug)]
-pub struct Lexicon {
-    /// What is done to the text before words are looked up.
-    pub preprocessing: Preprocessing,
-    /// Which of the words seen the vocabulary kept.
-    pub limits: VocabLimits,
-    /// The words behind the ids.
-    pub vocab: Vocab,
-}
-
-/// Sentences together with the lexicon that made their ids.
+/// Sentences with the lexicon that defines their word ids.
+///
+/// ```
+/// use latens_corpus::{Corpus, Tokenize};
+///
+/// let corpus = Corpus::from_lines(["the cat sleeps", "a dog barks"])?;
+/// assert_eq!(corpus.sentences.len(), 2);
+///
+/// let lines = ["The cat sleeps.", "The cat barks?"];
+/// let corpus = Corpus::reader().tokenize(Tokenize::Words).lowercase(true).min_count(2).read_lines(lines)?;
+/// assert_eq!(corpus.lexicon.vocab.words().collect::<Vec<_>>(), ["<unk>", "<eos>", "cat", "the"]);
+/// # Ok::<(), latens_corpus::ReadError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Corpus {
-    /// The words behind the ids.
+    /// Preprocessing and vocabulary.
     pub lexicon: Lexicon,
-    /// The text.
+    /// The text as word ids.
     pub sentences: Sentences,
 }
 
 impl Corpus {
     /// Reads a text into memory and learns its vocabulary.
+    ///
+    /// [`Corpus::reader`] does the same with options set one by one.
     pub fn read(
         inputs: &Inputs,
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
     ) -> Result<Corpus, ReadError> {
-        let mut numbering = Numbering::Learned(StringTable::default());
+        Corpus::read_source(&mut Files::new(inputs), preprocessing, limits)
+    }
+
+    pub(crate) fn read_source(
+        source: &mut impl Source,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<Corpus, ReadError> {
         let mut flat = FlatSentences::default();
-        encode(inputs, preprocessing, &mut numbering, &mut flat)?;
-        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
+        let seen = encode_new_words(source, preprocessing, &mut flat)?;
         let mut counts = vec![0u64; seen.len()];
         for &number in flat.numbers.iter().filter(|&&number| number != END) {
             counts[number as usize] += 1;
@@ -49,7 +58,8 @@ impl Corpus {
         Ok(Corpus { lexicon, sentences })
     }
 
-    /// The same text with fewer words: those that the limits do not keep are [`WordId::UNK`].
+    /// Returns the same text with a smaller vocabulary: words outside the limits become
+    /// [`WordId::UNK`].
     pub fn limited(&self, limits: &VocabLimits) -> Corpus {
         let Lexicon { preprocessing, vocab: all, .. } = &self.lexicon;
         let vocab = Vocab::from_counts(all.words().zip(all.counts().iter().copied()), limits);
@@ -64,82 +74,28 @@ impl Corpus {
     }
 }
 
-/// What a text has, without the text.
-#[derive(Clone, Debug)]
-pub struct Census {
-    /// The words that were seen.
-    pub lexicon: Lexicon,
-    /// How many tokens there are, one end of sentence a sentence among them.
-    pub n_tokens: u64,
-    /// How many sentences there are.
-    pub n_sentences: u64,
-}
-
 impl Lexicon {
-    /// Learns the words of a text of any size. Memory holds the vocabulary and a few blocks of text.
-    pub fn learn(
-        inputs: &Inputs,
-        preprocessing: &Preprocessing,
-        limits: &VocabLimits,
-    ) -> Result<Census, ReadError> {
-        let mut numbering = Numbering::Learned(StringTable::default());
-        let mut tally = Tally::default();
-        encode(inputs, preprocessing, &mut numbering, &mut tally)?;
-        let Numbering::Learned(seen) = numbering else { unreachable!("it was made above") };
-        let Tally { counts, n_sentences } = tally;
-        let n_tokens = counts.iter().sum::<u64>() + n_sentences;
-        let (vocab, _) = settle(&seen, &counts, n_sentences, limits);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
-        Ok(Census { lexicon, n_tokens, n_sentences })
-    }
-
-    /// Reads a text into memory with these words; all others are unknown.
+    /// Reads a text into memory with this vocabulary; all other words become [`WordId::UNK`].
     pub fn read(&self, inputs: &Inputs) -> Result<Sentences, ReadError> {
         let mut flat = FlatSentences::default();
-        encode(inputs, &self.preprocessing, &mut Numbering::Fixed(&self.vocab), &mut flat)?;
+        encode_known_words(&mut Files::new(inputs), self, &mut flat)?;
         Ok(flat.finish(WordId))
     }
 
-    /// The words of a sentence, without an end-of-sentence token.
-    pub fn ids(&self, sentence: &str) -> Vec<WordId> {
-        let mut ids = Vec::new();
-        self.preprocessing.words(sentence, |word| ids.push(self.vocab.id(word)));
-        ids
+    /// Encodes text in memory, one sentence per line, with this vocabulary; all other words become
+    /// [`WordId::UNK`].
+    ///
+    /// ```
+    /// # use latens_corpus::{Corpus, WordId};
+    /// let train = Corpus::from_lines(["the cat sleeps", "a dog barks"])?;
+    /// let test = train.lexicon.sentences(["the dog purrs"]);
+    /// assert_eq!(test.get(0)[2..], [WordId::UNK, WordId::EOS]);
+    /// # Ok::<(), latens_corpus::ReadError>(())
+    /// ```
+    pub fn sentences(&self, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Sentences {
+        Sentences::from_words(lines.into_iter().map(|line| self.ids(line.as_ref())))
     }
 }
-
-/// How often each provisional number was seen.
-#[derive(Default)]
-struct Tally {
-    counts: Vec<u64>,
-    n_sentences: u64,
-}
-
-impl Sink for Tally {
-    fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError> {
-        count_words(&mut self.counts, record.words);
-        self.n_sentences += 1;
-        Ok(())
-    }
-
-    fn end_of_file(&mut self) -> Result<(), ReadError> {
-        Ok(())
-    }
-}
-
-/// Adds words to their counts, of which there are as many as the largest number asks for.
-pub(crate) fn count_words(counts: &mut Vec<u64>, numbers: &[u32]) {
-    for &number in numbers {
-        let number = number as usize;
-        if number >= counts.len() {
-            counts.resize(number + 1, 0);
-        }
-        counts[number] += 1;
-    }
-}
-
-/// Where a sentence ends, among provisional numbers: no word has this number.
-pub(crate) const END: u32 = u32::MAX;
 
 /// Sentences in memory while they are read.
 #[derive(Default)]
@@ -182,7 +138,7 @@ impl FlatSentences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocab::{EOS, UNK};
+    use crate::words::vocab::{EOS, UNK};
     use std::fs;
     use std::path::PathBuf;
 
@@ -198,7 +154,7 @@ mod tests {
         Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
     }
 
-    /// The corpus as words again, to compare with what was written.
+    /// The corpus as words, to compare with the text.
     fn words(corpus: &Corpus) -> Vec<Vec<&str>> {
         let sentences = corpus.sentences.iter();
         sentences.map(|s| s.iter().map(|&id| corpus.lexicon.vocab.word(id)).collect()).collect()
@@ -218,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn other_formats_give_their_words() {
+    fn every_format_is_read() {
         let conll = read("a.conll", b"-DOCSTART- -X-\n\nDogs NNS\nbark VBP\n\n\nNo UH\n").unwrap();
         assert_eq!(words(&conll), [vec!["Dogs", "bark", EOS], vec!["No", EOS]]);
         let row = |id: &str, word: &str| format!("{id}\t{word}{}\n", "\t_".repeat(8));
@@ -235,8 +191,9 @@ mod tests {
         assert_eq!(words(&docs), [vec!["the", "ball", EOS], vec!["a", "pan", EOS]]);
     }
 
+    #[cfg(feature = "compression")]
     #[test]
-    fn compressed_files_are_the_files() {
+    fn compressed_files_give_the_text_of_the_plain_file() {
         use std::io::Write;
         let folder = tempfile::tempdir().unwrap();
         let text = "one two\nthree\n".repeat(1000);
@@ -254,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_blocks_is_read_as_one() {
-        // Lines of very different length, so that blocks end in the middle of some.
+    fn a_text_of_many_blocks_is_read_whole() {
+        // The lines have very different lengths, so blocks end in the middle of some.
         let lines: Vec<String> = (0..3000)
             .map(|i| vec![format!("w{}", i % 97); 1 + (i * 7919) % 400].join(" "))
             .collect();
@@ -270,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vocabulary_known_already_maps_new_words_to_unknown() {
+    fn a_given_vocabulary_maps_new_words_to_unknown() {
         let corpus = read("a.txt", b"a b\n").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let inputs =
@@ -283,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_words_are_those_of_a_text_read_with_limits() {
+    fn limited_agrees_with_reading_with_limits() {
         let text = b"b a b\n\n<unk> a c <eos>\n";
         let all = read("a.txt", text).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -297,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_census_has_the_words_of_the_text() {
+    fn a_census_agrees_with_the_corpus() {
         let folder = tempfile::tempdir().unwrap();
         let inputs = Inputs::new([file(&folder, "a.txt", b"b a b\n\n<unk> <eos>\n")]);
         let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
@@ -310,13 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_with_its_place() {
+    fn invalid_text_is_refused_with_its_line() {
         let message = |name: &str, text: &[u8]| read(name, text).unwrap_err().to_string();
         assert!(message("a.txt", b"").ends_with("is empty"));
         assert!(message("a.txt", b"\n \n").contains("no words in"));
         assert!(message("a.txt", b"a\nb \xff\n").ends_with("invalid bytes in line 2"));
         assert!(message("a.txt", b"a\nb\nc\0d\n").ends_with("NUL byte in line 3"));
-        assert!(message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n").contains("line 2: no JSON"));
+        assert!(
+            message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n")
+                .contains("line 2: not a JSON object")
+        );
         assert!(
             message("a.jsonl", b"{\"text\":\"a b\",\"tags\":[\"X\"]}\n").contains("1 tags for 2")
         );
@@ -324,14 +284,17 @@ mod tests {
         assert!(message("a.jsonl", b"{\"text\":3}\n").contains("`text` must be"));
         let empty_form = format!("1\t{}\n", "\t_".repeat(8));
         assert!(message("a.conllu", empty_form.as_bytes()).contains("line 1: the token"));
-        assert!(message("a.conllu", b"1\ta\n").contains("line 1: 2 tab-separated"));
-        assert!(message("a.tsv", b"no tab\n").contains("1 tab-separated fields where 2"));
+        assert!(
+            message("a.conllu", b"1\ta\n")
+                .contains("line 1: expected the 10 tab-separated columns of CoNLL-U, found 2")
+        );
+        assert!(message("a.tsv", b"no tab\n").contains("expected 2 tab-separated fields, found 1"));
         assert!(message("a.gz", b"no gzip").contains("cannot read"));
         assert!(message("a.zst", b"no zstd").contains("cannot read"));
     }
 
     #[test]
-    fn a_watcher_is_told_how_much_was_read() {
+    fn a_watch_receives_the_number_of_bytes_read() {
         use std::sync::Arc;
         use std::sync::atomic::{AtomicU64, Ordering};
         let folder = tempfile::tempdir().unwrap();

@@ -1,13 +1,14 @@
-//! The corpus that travels inside the program: 300 short English documents on ten subjects, written
-//! for this project, part of them with universal part-of-speech tags and named entities.
+//! A small corpus inside the library, for examples and tests.
 //!
-//! `embedded/README.md` has its counts, `embedded/ANNOTATION.md` the rules of the annotation.
+//! It has 300 short English documents on ten subjects, written for this project. Some of them have
+//! universal part-of-speech tags and named entities. `embedded/README.md` lists its sizes,
+//! `embedded/ANNOTATION.md` the annotation guidelines.
 
 use std::fmt::Write;
 
 macro_rules! subjects {
     ($($name:literal),* $(,)?) => {
-        /// The subjects in alphabetical order, with their documents and annotation as files have them.
+        /// Name, documents and annotation of each subject, in alphabetical order.
         const SUBJECTS: &[(&str, &str, &str)] = &[$((
             $name,
             include_str!(concat!("../embedded/", $name, ".txt")),
@@ -29,17 +30,17 @@ subjects![
     "sailing",
 ];
 
-/// The documents of each subject that are annotated, counted from 1.
+/// Numbers of the annotated documents of each subject, counted from 1.
 const TAGGED_DOCUMENTS: [usize; 7] = [1, 2, 3, 4, 5, 9, 10];
 
 /// The part of the corpus that a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// To learn from: 240 documents.
+    /// Training set: 240 documents.
     Train,
-    /// To choose parameters by: 30 documents.
+    /// Validation set: 30 documents.
     Valid,
-    /// To report figures on: 30 documents.
+    /// Test set: 30 documents.
     Test,
 }
 
@@ -47,7 +48,7 @@ impl Split {
     /// All parts.
     pub const ALL: [Split; 3] = [Split::Train, Split::Valid, Split::Test];
 
-    /// `train`, `valid` or `test`.
+    /// Name of the part: `train`, `valid` or `test`.
     pub fn name(self) -> &'static str {
         match self {
             Split::Train => "train",
@@ -56,7 +57,7 @@ impl Split {
         }
     }
 
-    /// Of every ten documents of a subject the ninth is for validation, the tenth for the test.
+    /// Of every ten documents of a subject, the ninth is for validation and the tenth for testing.
     fn of_document(number: usize) -> Split {
         match number % 10 {
             9 => Split::Valid,
@@ -69,15 +70,15 @@ impl Split {
 /// One document of the embedded corpus.
 #[derive(Clone, Debug)]
 pub struct EmbeddedDocument {
-    /// What it is about.
+    /// Subject of the document.
     pub subject: &'static str,
-    /// The part of the corpus it belongs to.
+    /// Part of the corpus that it belongs to.
     pub split: Split,
-    /// Its sentences, as plain text.
+    /// Sentences as plain text.
     pub sentences: Vec<&'static str>,
 }
 
-/// All documents, subject after subject.
+/// Returns all documents, grouped by subject.
 pub fn documents() -> Vec<EmbeddedDocument> {
     let of_subject = |&(subject, text, _): &(&'static str, &'static str, _)| {
         blocks(text).enumerate().map(move |(i, block)| EmbeddedDocument {
@@ -89,8 +90,9 @@ pub fn documents() -> Vec<EmbeddedDocument> {
     SUBJECTS.iter().flat_map(of_subject).collect()
 }
 
-/// The sentences of one part, one a line, in the format `lines`. They are plain text, to be cut into
-/// words with [`Tokenize::Words`](crate::Tokenize::Words).
+/// Returns the sentences of one part in the format [`Lines`](crate::Format::Lines).
+///
+/// They are plain text: read them with [`Tokenize::Words`](crate::Tokenize::Words).
 pub fn text(split: Split) -> String {
     let mut text = String::new();
     for document in documents().iter().filter(|document| document.split == split) {
@@ -102,19 +104,20 @@ pub fn text(split: Split) -> String {
     text
 }
 
-/// All documents in the format `docs`, with the fields label, split, text.
+/// Returns all documents in the format [`Docs`](crate::Format::Docs) with the fields label, split and
+/// text.
 pub fn docs() -> String {
     let mut text = String::new();
     for document in documents() {
         let (subject, split) = (document.subject, document.split.name());
         writeln!(text, "{subject}\t{split}\t{}", document.sentences.join(" "))
-            .expect("a string takes all");
+            .expect("writing to a string cannot fail");
     }
     text
 }
 
-/// The annotated sentences of one part in the format `conll`: word, universal part of speech, named
-/// entity.
+/// Returns the annotated sentences of one part in the format [`Conll`](crate::Format::Conll) with the
+/// columns word, universal part of speech and named entity.
 pub fn tagged(split: Split) -> String {
     let mut text = String::new();
     for (&(_, _, annotation), documents) in SUBJECTS.iter().zip(documents().chunks(30)) {
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_corpus_is_as_large_as_its_readme_says() {
+    fn the_readme_states_the_size_of_the_corpus() {
         let documents = documents();
         assert_eq!(documents.len(), 300);
         for split in Split::ALL {
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_stands_twice() {
+    fn every_sentence_is_unique() {
         let documents = documents();
         let mut sentences: Vec<&str> = documents.iter().flat_map(|d| d.sentences.clone()).collect();
         sentences.sort_unstable();
@@ -174,12 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_is_of_the_documents_words() {
+    fn the_annotation_has_the_words_of_the_documents() {
         for ((_, _, annotation), documents) in SUBJECTS.iter().zip(documents().chunks(30)) {
             let tagged = TAGGED_DOCUMENTS.iter().flat_map(|&n| documents[n - 1].sentences.clone());
             let mut annotated = blocks(annotation);
             for sentence in tagged {
-                let rows = annotated.next().expect("a sentence of annotation").lines();
+                let rows =
+                    annotated.next().expect("every tagged sentence has an annotation").lines();
                 let rows: Vec<Vec<&str>> = rows.map(|row| row.split(' ').collect()).collect();
                 let column: Vec<&str> = rows.iter().map(|row| row[0]).collect();
                 assert_eq!(column, words(sentence));
@@ -196,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_uses_the_known_tags_only() {
+    fn the_annotation_uses_only_known_tags() {
         const TAGS: &str =
             "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X";
         const KINDS: &str = "PER LOC ORG MISC";
         for row in Split::ALL.map(tagged).concat().lines().filter(|line| !line.is_empty()) {
             let columns: Vec<&str> = row.split(' ').collect();
-            let [_, tag, entity] = columns[..] else { panic!("three columns: {row}") };
+            let [_, tag, entity] = columns[..] else { panic!("expected three columns: {row}") };
             assert!(TAGS.split(' ').any(|known| known == tag), "{row}");
             let kind = entity.trim_start_matches("B-").trim_start_matches("I-");
             assert!(entity == "O" || KINDS.split(' ').any(|known| known == kind), "{row}");

@@ -1,67 +1,118 @@
-//! The one pass from text to word numbers, shared by sentences and documents.
+//! The single pass from text to word numbers, shared by sentences and documents.
 //!
-//! Blocks of the text go to all threads, each of which numbers the words of its block by itself;
-//! the blocks' own numbers are then translated in order. A vocabulary that is still to be learned
-//! gets provisional numbers in the order of first sight, and the final ones, by frequency, when all
-//! has been read: the text is read once.
+//! All threads take blocks of the text, and each thread numbers the words of its block on its own.
+//! These numbers are then translated block by block, in order. While the vocabulary is unknown, words
+//! get provisional numbers in the order of their first occurrence; the final ids, by frequency, follow
+//! at the end. The text is therefore read only once.
 
 use crate::error::ReadError;
-use crate::input::{Block, Inputs};
-use crate::preprocessing::Preprocessing;
-use crate::records::{Record, Text};
-use crate::vocab::{UNK, Vocab};
-use crate::word::WordId;
+use crate::input::blocks::Block;
+use crate::input::records::{Record, Text};
+use crate::input::source::Source;
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::{EOS, UNK, Vocab, VocabLimits};
+use crate::words::word_id::WordId;
 use latens_store::StringTable;
 use rayon::prelude::*;
 
-/// What one record becomes.
+/// An encoded sentence or document.
 pub(crate) struct EncodedRecord<'a> {
-    /// Its words, in the numbers of the [`Numbering`].
     pub(crate) words: &'a [u32],
     pub(crate) label: &'a str,
     pub(crate) split: &'a str,
 }
 
-/// Who takes the encoded records.
+/// Receives encoded records.
 pub(crate) trait Sink {
-    /// Takes the next record of the present file.
+    /// Receives the next record of the current file.
     fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError>;
-    /// The present file is at its end.
+    /// Ends the current file.
     fn end_of_file(&mut self) -> Result<(), ReadError>;
 }
 
-/// How words get their numbers.
-pub(crate) enum Numbering<'a> {
-    /// The ids of a vocabulary; what it lacks is [`WordId::UNK`].
+/// Encodes a text with an unknown vocabulary. Returns the words, in the order of the provisional
+/// numbers that `sink` received.
+pub(crate) fn encode_new_words(
+    source: &mut impl Source,
+    preprocessing: &Preprocessing,
+    sink: &mut impl Sink,
+) -> Result<StringTable, ReadError> {
+    let mut seen = StringTable::default();
+    encode(source, preprocessing, &mut Numbering::Learned(&mut seen), sink)?;
+    Ok(seen)
+}
+
+/// Encodes a text with a known vocabulary; all other words become [`WordId::UNK`].
+pub(crate) fn encode_known_words(
+    source: &mut impl Source,
+    lexicon: &Lexicon,
+    sink: &mut impl Sink,
+) -> Result<(), ReadError> {
+    encode(source, &lexicon.preprocessing, &mut Numbering::Fixed(&lexicon.vocab), sink)
+}
+
+/// Encodes a text with a known vocabulary. Returns the words that it lacks: their numbers continue
+/// those of the vocabulary.
+pub(crate) fn encode_all_words(
+    source: &mut impl Source,
+    lexicon: &Lexicon,
+    sink: &mut impl Sink,
+) -> Result<StringTable, ReadError> {
+    let mut extra = StringTable::default();
+    let mut numbering = Numbering::Growing(&lexicon.vocab, &mut extra);
+    encode(source, &lexicon.preprocessing, &mut numbering, sink)?;
+    Ok(extra)
+}
+
+/// How words are numbered.
+enum Numbering<'a> {
+    /// By a vocabulary; words that it lacks are [`WordId::UNK`].
     Fixed(&'a Vocab),
-    /// The ids of a vocabulary; what it lacks is numbered on from there.
-    Growing(&'a Vocab, StringTable),
-    /// Provisional numbers in the order of first sight.
-    Learned(StringTable),
+    /// By a vocabulary; words that it lacks get the numbers that follow.
+    Growing(&'a Vocab, &'a mut StringTable),
+    /// In the order of their first occurrence.
+    Learned(&'a mut StringTable),
 }
 
-/// The words and records of one block, in numbers of its own.
-struct EncodedBlock {
-    numbers: Vec<u32>,
-    /// Where each record ends among `numbers`.
-    ends: Vec<usize>,
-    labels: Vec<(String, String)>,
-    /// The words behind `numbers`, unless these are final.
-    words: StringTable,
+impl Numbering<'_> {
+    fn fixed(&self) -> Option<&Vocab> {
+        match self {
+            Numbering::Fixed(vocab) => Some(vocab),
+            Numbering::Growing(..) | Numbering::Learned(_) => None,
+        }
+    }
+
+    fn number(&mut self, word: &str) -> u32 {
+        match self {
+            Numbering::Fixed(vocab) => vocab.id(word).0,
+            Numbering::Growing(vocab, extra) => number_any_word(vocab, extra, word),
+            Numbering::Learned(words) => words.intern(word),
+        }
+    }
 }
 
-/// Reads all inputs into `sink`. Fails if there is not a single word in them.
-pub(crate) fn encode(
-    inputs: &Inputs,
+/// The id of a word, or a number behind the vocabulary for a word that it lacks.
+pub(crate) fn number_any_word(vocab: &Vocab, extra: &mut StringTable, word: &str) -> u32 {
+    // `<unk>` in a text is the unknown word; `<eos>` is a new word, since it does not end anything.
+    match vocab.get(word) {
+        Some(id) => id.0,
+        None => WordId::from(vocab.len()).0 + extra.intern(word),
+    }
+}
+
+/// Reads a whole source into `sink`. Fails if it contains no words.
+fn encode(
+    source: &mut impl Source,
     preprocessing: &Preprocessing,
     numbering: &mut Numbering<'_>,
     sink: &mut impl Sink,
 ) -> Result<(), ReadError> {
     let (mut n_words, mut n_bytes) = (0, 0);
-    for file_idx in 0..inputs.paths.len() {
-        let mut blocks = inputs.open(file_idx)?;
+    let watch = source.watch().cloned();
+    while let Some(mut blocks) = source.next()? {
         loop {
-            // A few blocks a thread at a time keep all busy, whatever the size of the file.
+            // A few blocks per thread keep all threads busy, whatever the size of the file.
             let mut batch = Vec::new();
             while batch.len() < 4 * rayon::current_num_threads() {
                 let Some(block) = blocks.next()? else { break };
@@ -81,37 +132,27 @@ pub(crate) fn encode(
                 n_words += block.numbers.len();
                 block.send(numbering, sink)?;
             }
-            if let Some(watch) = &inputs.watch {
+            if let Some(watch) = &watch {
                 watch.report(n_bytes);
             }
         }
         sink.end_of_file()?;
     }
     if n_words == 0 {
-        return Err(ReadError::NoWords { files: inputs.names() });
+        return Err(ReadError::NoWords { files: source.names() });
     }
     Ok(())
 }
 
-impl Numbering<'_> {
-    fn fixed(&self) -> Option<&Vocab> {
-        match self {
-            Numbering::Fixed(vocab) => Some(vocab),
-            Numbering::Growing(..) | Numbering::Learned(_) => None,
-        }
-    }
-
-    fn number(&mut self, word: &str) -> u32 {
-        match self {
-            Numbering::Fixed(vocab) => vocab.id(word).0,
-            // `<unk>` in a text is no new word; `<eos>` is, since it is not the end of anything.
-            Numbering::Growing(vocab, extra) => match vocab.get(word) {
-                Some(id) => id.0,
-                None => WordId::from(vocab.len()).0 + extra.intern(word),
-            },
-            Numbering::Learned(words) => words.intern(word),
-        }
-    }
+/// The words and records of one block, in numbers of its own.
+struct EncodedBlock {
+    numbers: Vec<u32>,
+    /// End of each record in `numbers`.
+    ends: Vec<usize>,
+    /// Label and split of each record up to the last one that has any.
+    labels: Vec<(String, String)>,
+    /// The words that `numbers` refer to, unless the numbers are final.
+    words: StringTable,
 }
 
 impl EncodedBlock {
@@ -166,7 +207,7 @@ impl EncodedBlock {
     }
 }
 
-/// Hands each word of a record to `visit`, as it is looked up.
+/// Calls `visit` with each normalized word of a record.
 fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl FnMut(&str)) {
     match &record.text {
         Text::Raw(text) => preprocessing.words(text, visit),
@@ -176,18 +217,31 @@ fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl
     }
 }
 
-/// The vocabulary of the words seen, and the final id of each provisional number.
+/// End-of-sentence marker among provisional numbers. No word has this number.
+pub(crate) const END: u32 = u32::MAX;
+
+/// Counts words by number. `counts` grows to the largest number.
+pub(crate) fn count_words(counts: &mut Vec<u64>, numbers: &[u32]) {
+    for &number in numbers {
+        let number = number as usize;
+        if number >= counts.len() {
+            counts.resize(number + 1, 0);
+        }
+        counts[number] += 1;
+    }
+}
+
+/// Learns the vocabulary from provisional numbers. Returns it with the final id of each number.
 pub(crate) fn settle(
     seen: &StringTable,
     counts: &[u64],
     n_sentences: u64,
-    limits: &crate::vocab::VocabLimits,
+    limits: &VocabLimits,
 ) -> (Vocab, Vec<WordId>) {
-    // The letters `<eos>` in a text are no end of sentence, but an unknown word.
+    // The characters `<eos>` in a text are an unknown word, not the end of a sentence.
     let words = seen.iter().zip(counts.iter().copied());
-    let words =
-        words.map(|(word, count)| (if word == crate::vocab::EOS { UNK } else { word }, count));
-    let vocab = Vocab::from_counts(words.chain([(crate::vocab::EOS, n_sentences)]), limits);
+    let words = words.map(|(word, count)| (if word == EOS { UNK } else { word }, count));
+    let vocab = Vocab::from_counts(words.chain([(EOS, n_sentences)]), limits);
     let ids = seen.iter().map(|word| vocab.id(word)).collect();
     (vocab, ids)
 }

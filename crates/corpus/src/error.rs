@@ -1,63 +1,80 @@
-use latens_store::ContainerError;
-use latens_store::StorageError;
+use latens_store::{ContainerError, StorageError};
 use std::io;
 use thiserror::Error;
 
-/// A text could not be read.
+/// A text or a vocabulary file could not be read.
+///
+/// Text in memory is called `lines`, `texts` or `rows` where a file would have its name.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The file cannot be opened or read.
     #[error("cannot read `{file}`")]
     Io {
-        /// The file, `-` for the standard input.
+        /// Path of the file; `-` for the standard input.
         file: String,
-        /// What the system said.
+        /// Error from the operating system.
         #[source]
         source: io::Error,
     },
-    /// The file has not a single byte.
+    /// The file has no bytes.
     #[error("`{file}` is empty")]
     Empty {
-        /// The file.
+        /// Path of the file.
         file: String,
     },
-    /// Not a single word in all files.
+    /// The files contain no words.
     #[error("there are no words in {files}")]
     NoWords {
-        /// All files that were read, each in backticks.
+        /// Paths of all files, each in backticks.
         files: String,
     },
-    /// Bytes that are no UTF-8.
+    /// The file contains bytes that are not UTF-8.
     #[error("`{file}` is not UTF-8: invalid bytes in line {line}")]
     NotUtf8 {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: u64,
     },
-    /// A NUL, which no text has: the file is binary, or UTF-16.
+    /// The file contains a NUL byte, so it is binary or UTF-16.
     #[error("`{file}` is not plain text: NUL byte in line {line}")]
     Nul {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: u64,
     },
-    /// A line that does not fit the format.
+    /// A line does not follow the format.
     #[error("`{file}`, line {line}: {problem}")]
     Line {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// An encoded text that is damaged, foreign or newer, or cannot be written.
+    /// A word or tag in memory could not be written to a file and read again.
+    #[error("sentence {sentence}: {problem}")]
+    Token {
+        /// Sentence number, counted from 1.
+        sentence: usize,
+        /// Description of the problem.
+        problem: String,
+    },
+    /// The file is not a vocabulary file, or it is damaged.
+    #[error("`{file}` is not a vocabulary file: {problem}")]
+    NotAVocabulary {
+        /// Path of the file.
+        file: String,
+        /// Description of the problem.
+        problem: String,
+    },
+    /// An encoded text is damaged, foreign or newer, or cannot be written.
     #[error(transparent)]
     Encoded(#[from] ContainerError),
-    /// A file of ours that cannot be written or mapped.
+    /// A file of this program cannot be written or mapped.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

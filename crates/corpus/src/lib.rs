@@ -1,47 +1,56 @@
-//! From text files to words with numbers.
+//! From text to sentences, documents and tagged sentences of word ids.
 //!
-//! [`Inputs`] names text files; [`Corpus`] reads them into [`Sentences`] with a [`Vocab`],
-//! [`Documents`] into labelled documents, [`TaggedSentences`] into tokens with columns of tags. The
-//! crate knows no models.
+//! A [`Corpus`] holds [`Sentences`] and the [`Lexicon`] that defines their word ids; a
+//! [`DocumentCorpus`] does the same for [`Documents`]. [`TaggedSentences`] hold tokens with columns of
+//! tags. [`Corpus::reader`] sets options; [`Inputs`] names files one by one. The crate knows no models.
 //!
 //! ```
-//! use latens_corpus::{Corpus, Inputs, Preprocessing, VocabLimits, WordId};
+//! use latens_corpus::{Corpus, WordId};
+//!
+//! let corpus = Corpus::from_lines(["the cat saw the dog", "the dog ran"])?;
+//! assert_eq!(corpus.sentences.len(), 2);
+//! assert_eq!(corpus.sentences.n_tokens(), 10); // with one end-of-sentence token per sentence
+//! assert_eq!(corpus.lexicon.vocab.word(WordId(2)), "the"); // by frequency, after `<unk>` and `<eos>`
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("cats.txt");
-//! std::fs::write(&path, "the cat saw the dog\nthe dog ran\n")?;
-//! let corpus =
-//!     Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &VocabLimits::default())?;
-//! assert_eq!(corpus.lexicon.vocab.word(WordId(2)), "the"); // after `<unk>` and `<eos>`, by frequency
-//! assert_eq!(corpus.sentences.len(), 2);
-//! assert_eq!(corpus.sentences.n_tokens(), 10); // one end of sentence a sentence
+//! std::fs::write(&path, "The cat saw the dog\nThe dog ran\n")?;
+//! let corpus = Corpus::reader().lowercase(true).min_count(2).read_file(&path)?;
+//! assert_eq!(corpus.lexicon.vocab.words().collect::<Vec<_>>(), ["<unk>", "<eos>", "the", "dog"]);
+//!
+//! let held_out = corpus.lexicon.sentences(["the dog sleeps"]);
+//! assert_eq!(held_out.get(0), [WordId(2), WordId(3), WordId::UNK, WordId::EOS]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod word;
-mod vocab;
-mod preprocessing;
-mod format;
+mod words;
 mod input;
-mod records;
 mod encode;
+mod census;
 mod sentences;
 mod corpus;
-mod encoded;
+mod names;
 mod documents;
-mod spool;
+mod document_corpus;
 mod tagged;
+mod reader;
+mod disk;
 pub mod embedded;
 mod error;
 
-pub use corpus::{Census, Corpus, Lexicon};
+pub use census::Census;
+pub use corpus::Corpus;
+pub use document_corpus::DocumentCorpus;
 pub use documents::{Document, Documents};
 pub use error::ReadError;
-pub use format::{Field, Format};
-pub use input::{Inputs, Invalid, ReadWatch, open_input};
-pub use preprocessing::{Digits, NUM, Preprocessing, Tokenize};
+pub use input::compression::open_input;
+pub use input::format::{Field, Format};
+pub use input::inputs::{Inputs, Invalid, ReadWatch};
+pub use reader::{LearnsVocab, Reader};
 pub use sentences::Sentences;
-pub use spool::{read_vocab, vocab_arrays, write_vocab};
 pub use tagged::{MissingColumn, TaggedSentence, TaggedSentences};
-pub use vocab::{EOS, UNK, Vocab, VocabError, VocabLimits};
-pub use word::WordId;
+pub use words::lexicon::Lexicon;
+pub use words::preprocessing::{Digits, NUM, Preprocessing, Tokenize};
+pub use words::vocab::{EOS, UNK, Vocab, VocabError, VocabLimits};
+pub use words::vocab_arrays::{read_vocab, vocab_arrays, write_vocab};
+pub use words::word_id::WordId;

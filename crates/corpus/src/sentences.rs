@@ -1,26 +1,26 @@
-use crate::word::WordId;
+use crate::words::word_id::WordId;
 use latens_store::FlatArray;
 use std::ops::Range;
 
 /// Sentences as word ids in one flat array, in memory or in a mapped file.
 ///
-/// Every sentence ends with [`WordId::EOS`], which counts as a token, and a sentence may be nothing
-/// else. Files keep apart: [`Sentences::segments`] says which sentences came from one file.
+/// Every sentence ends with [`WordId::EOS`], which counts as a token; an empty sentence is this token
+/// alone. The boundaries of files are kept: see [`Sentences::segments`].
 #[derive(Clone, Debug)]
 pub struct Sentences {
     ids: FlatArray<WordId>,
-    /// Where each sentence begins, and where the last one ends.
+    /// Start of each sentence in `ids`, then the end of the last one.
     offsets: FlatArray<u64>,
-    /// The first sentence of each file, and the number of sentences.
+    /// First sentence of each file, then the number of sentences.
     segments: FlatArray<u64>,
 }
 
 impl Sentences {
-    /// Sentences from flat arrays, checked: offsets ascend from 0 to the number of ids, segments
-    /// from 0 to the number of sentences, every sentence ends with [`WordId::EOS`] and has no
-    /// other, and every id is below `n_words`.
+    /// Creates sentences from flat arrays, and describes the problem if they are inconsistent.
     ///
-    /// Says in words what is wrong otherwise.
+    /// Offsets must ascend strictly from 0 to the number of ids, and segments ascend from 0 to the
+    /// number of sentences. Every sentence must end with [`WordId::EOS`] and contain no other, and
+    /// every id must be below `n_words`.
     pub fn from_parts(
         ids: FlatArray<WordId>,
         offsets: FlatArray<u64>,
@@ -34,21 +34,21 @@ impl Sentences {
             return Err("its file boundaries do not ascend to the number of sentences");
         }
         if ids.iter().any(|id| id.index() >= n_words) {
-            return Err("it has word ids outside its vocabulary");
+            return Err("it contains word ids outside its vocabulary");
         }
         let ends = offsets[1..].iter().all(|&end| ids[end as usize - 1] == WordId::EOS);
         if !ends || ids.iter().filter(|&&id| id == WordId::EOS).count() != offsets.len() - 1 {
-            return Err("its sentences do not end where their last token is");
+            return Err("its sentences do not end with their only end-of-sentence token");
         }
         Ok(Sentences { ids, offsets, segments })
     }
 
-    /// Sentences that the encoder made, right by construction.
+    /// Creates sentences from the arrays of the encoder, which are consistent by construction.
     pub(crate) fn from_encoded(ids: Vec<WordId>, offsets: Vec<u64>, segments: Vec<u64>) -> Self {
         Sentences { ids: ids.into(), offsets: offsets.into(), segments: segments.into() }
     }
 
-    /// Sentences of one file in memory. [`WordId::EOS`] is added to each.
+    /// Creates sentences from word ids, as if they came from one file. Appends [`WordId::EOS`] to each.
     pub fn from_words<S: AsRef<[WordId]>>(sentences: impl IntoIterator<Item = S>) -> Sentences {
         let (mut ids, mut offsets) = (Vec::new(), vec![0]);
         for sentence in sentences {
@@ -60,34 +60,34 @@ impl Sentences {
         Sentences { ids: ids.into(), offsets: offsets.into(), segments: segments.into() }
     }
 
-    /// How many sentences there are.
+    /// Number of sentences.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no sentence.
+    /// Whether there are no sentences.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many tokens there are, one end of sentence a sentence among them.
+    /// Number of tokens, including one end-of-sentence token per sentence.
     pub fn n_tokens(&self) -> usize {
         self.ids.len()
     }
 
-    /// A sentence with its end-of-sentence token.
+    /// Returns one sentence with its end-of-sentence token.
     ///
     /// # Panics
-    /// If there is no such sentence.
+    /// If `sentence_idx` is out of range.
     pub fn get(&self, sentence_idx: usize) -> &[WordId] {
         let (begin, end) = (self.offsets[sentence_idx], self.offsets[sentence_idx + 1]);
         &self.ids[begin as usize..end as usize]
     }
 
-    /// Some of the sentences, as if they came from one file. The text itself is not copied.
+    /// Returns a range of the sentences, as if they came from one file. Does not copy the text.
     ///
     /// # Panics
-    /// If there are not so many sentences.
+    /// If the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Sentences {
         let offsets = &self.offsets[range.start..=range.end];
         let (begin, end) = (offsets[0], offsets[offsets.len() - 1]);
@@ -97,12 +97,12 @@ impl Sentences {
         Sentences { ids, offsets: offsets.into(), segments: segments.into() }
     }
 
-    /// All sentences in order, each with its end-of-sentence token.
+    /// Iterates over all sentences in order, each with its end-of-sentence token.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[WordId]> + Clone {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The whole text of each file as one run of tokens.
+    /// Iterates over the files: all tokens of each file in one slice.
     pub fn segments(&self) -> impl Iterator<Item = &[WordId]> {
         self.segments.windows(2).map(|bounds| {
             let (begin, end) = (self.offsets[bounds[0] as usize], self.offsets[bounds[1] as usize]);
@@ -110,23 +110,23 @@ impl Sentences {
         })
     }
 
-    /// All tokens in order, sentence after sentence, file after file.
+    /// All tokens of all sentences in order.
     pub fn tokens(&self) -> &[WordId] {
         &self.ids
     }
 
-    /// Where each sentence begins among [`Sentences::tokens`], and where the last one ends.
+    /// Start of each sentence in [`Sentences::tokens`], then the end of the last one.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
-    /// The first sentence of each file, and the number of sentences.
+    /// First sentence of each file, then the number of sentences.
     pub fn segment_bounds(&self) -> &[u64] {
         &self.segments
     }
 }
 
-/// Whether offsets go from 0 to `last` without falling.
+/// Whether offsets ascend from 0 to `last`; equal neighbors are allowed.
 pub(crate) fn ascends(offsets: &[u64], last: usize) -> bool {
     offsets.first() == Some(&0)
         && offsets.last() == Some(&(last as u64))
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_keep_their_words_and_get_an_end() {
+    fn from_words_keeps_words_and_appends_the_end_of_sentence() {
         let sentences = Sentences::from_words([&[WordId(2), WordId(3)][..], &[]]);
         assert_eq!(sentences.get(0), [WordId(2), WordId(3), WordId::EOS]);
         assert_eq!(sentences.get(1), [WordId::EOS]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_has_the_sentences_it_was_asked_for() {
+    fn a_slice_has_the_sentences_of_its_range() {
         let word = |id| vec![WordId(id)];
         let sentences = Sentences::from_words([word(2), word(3), word(4)]);
         let slice = sentences.slice(1..3);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_contradict_each_other_are_refused() {
+    fn inconsistent_arrays_are_refused() {
         assert!(parts(&[2, 3, 1, 1], &[0, 3, 4], &[0, 1, 2]).is_ok());
         assert!(parts(&[], &[0], &[0, 0]).is_ok());
         assert!(parts(&[2, 3, 1, 1], &[0, 3, 5], &[0, 2]).is_err());

@@ -1,23 +1,34 @@
 use crate::error::ReadError;
-use crate::input::Inputs;
-use crate::preprocessing::{Preprocessing, Tokenize};
-use crate::records::{Record, Text};
+use crate::input::inputs::Inputs;
+use crate::input::records::{Record, Text, check_tokens};
+use crate::input::source::{Files, Source};
+use crate::words::preprocessing::{Preprocessing, Tokenize};
 use latens_store::StringTable;
 use std::ops::Range;
 use thiserror::Error;
 
-/// Sentences of tokens in columns (CoNLL, CoNLL-U, JSON lines with `tags`): all columns are kept as
-/// they were written, so that a file can be read, tagged and written again.
+/// Sentences whose tokens have columns of tags (CoNLL, CoNLL-U, JSON Lines with `tags`).
+///
+/// All columns are kept as they were written, so that a file can be read, tagged and written again.
+///
+/// ```
+/// use latens_corpus::TaggedSentences;
+///
+/// let tagged = TaggedSentences::from_rows([[("dogs", "NOUN"), ("bark", "VERB")]])?;
+/// assert_eq!(tagged.get(0).words(), ["dogs", "bark"]);
+/// assert_eq!(tagged.get(0).column(1), Some(vec!["NOUN", "VERB"]));
+/// # Ok::<(), latens_corpus::ReadError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TaggedSentences {
     strings: StringTable,
-    /// All cells, row after row.
+    /// The cells of all rows.
     cells: Vec<u32>,
-    /// Where each row ends among the cells.
+    /// End of each row in `cells`.
     rows: Vec<usize>,
-    /// The word of each row, whatever its column.
+    /// The word of each row, whichever column it is in.
     words: Vec<u32>,
-    /// Where each sentence ends among the rows.
+    /// End of each sentence in `rows`.
     ends: Vec<usize>,
 }
 
@@ -29,28 +40,28 @@ pub struct TaggedSentence<'a> {
     end: usize,
 }
 
-/// A column that a word of a tagged text does not have.
+/// A token lacks a column.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("there is no column {column}: the word `{word}` in sentence {sentence} has {n_columns}")]
 pub struct MissingColumn {
-    /// The column, counted from 1.
+    /// Number of the missing column, counted from 1.
     pub column: usize,
-    /// The sentence, counted from 1.
+    /// Sentence number, counted from 1.
     pub sentence: usize,
-    /// The word.
+    /// The word of the token.
     pub word: String,
-    /// How many columns the word has, its own among them.
+    /// Number of columns that the token has, including the word itself.
     pub n_columns: usize,
 }
 
 impl TaggedSentences {
-    /// Reads a tagged corpus. Fails if it has no sentence, or a sentence in another format.
+    /// Reads tagged sentences. Fails if there are none, or if a sentence has no columns.
     pub fn read(inputs: &Inputs) -> Result<TaggedSentences, ReadError> {
         TaggedSentences::read_rows(inputs, None)
     }
 
-    /// Reads text in any format. Where it has no columns, its words, as `tokenize` finds them, are the only
-    /// one; sentences without words are left out.
+    /// Reads text in any format. In text without columns, the words that `tokenize` finds form the only
+    /// column. Sentences without words are skipped.
     pub fn read_any(inputs: &Inputs, tokenize: Tokenize) -> Result<TaggedSentences, ReadError> {
         TaggedSentences::read_rows(inputs, Some(tokenize))
     }
@@ -60,8 +71,8 @@ impl TaggedSentences {
         tokenize: Option<Tokenize>,
     ) -> Result<TaggedSentences, ReadError> {
         let mut tagged = TaggedSentences::default();
-        for file_idx in 0..inputs.paths.len() {
-            let mut blocks = inputs.open(file_idx)?;
+        let mut files = Files::new(inputs);
+        while let Some(mut blocks) = files.next()? {
             while let Some(block) = blocks.next()? {
                 let mut untagged = false;
                 block.records(|record| {
@@ -70,7 +81,7 @@ impl TaggedSentences {
                 })?;
                 if untagged {
                     let problem = "a sentence without columns; \
-                                   tagged sentences come as `conll`, `conllu` or `jsonl` with `tags`";
+                                   tags need the format `conll`, `conllu` or `jsonl` with `tags`";
                     return Err(ReadError::Line {
                         file: block.file.clone(),
                         line: block.first_line,
@@ -80,11 +91,52 @@ impl TaggedSentences {
             }
         }
         if tagged.ends.is_empty() {
-            return Err(ReadError::NoWords { files: inputs.names() });
+            return Err(ReadError::NoWords { files: files.names() });
         }
         Ok(tagged)
     }
 
+    /// Tagged sentences in memory: each sentence is a sequence of pairs of a word and its tag. Words
+    /// become column 0, tags column 1. Empty sentences are skipped.
+    ///
+    /// Fails if there are no words, or if a word or tag is empty or contains a tab or a line break.
+    pub fn from_rows<S, W, T>(
+        sentences: impl IntoIterator<Item = S>,
+    ) -> Result<TaggedSentences, ReadError>
+    where
+        S: IntoIterator<Item = (W, T)>,
+        W: AsRef<str>,
+        T: AsRef<str>,
+    {
+        let mut tagged = TaggedSentences::default();
+        for (sentence_idx, sentence) in sentences.into_iter().enumerate() {
+            for (word, tag) in sentence {
+                let row = [word.as_ref(), tag.as_ref()];
+                check_tokens(&row).map_err(|problem| {
+                    let sentence = sentence_idx + 1;
+                    ReadError::Token { sentence, problem }
+                })?;
+                let row = row.map(|cell| tagged.strings.intern(cell));
+                tagged.words.push(row[0]);
+                tagged.cells.extend(row);
+                tagged.rows.push(tagged.cells.len());
+            }
+            tagged.end_sentence();
+        }
+        if tagged.is_empty() {
+            return Err(ReadError::NoWords { files: "`rows`".to_owned() });
+        }
+        Ok(tagged)
+    }
+
+    /// Ends the current sentence, unless it has no tokens.
+    fn end_sentence(&mut self) {
+        if self.ends.last().copied().unwrap_or(0) < self.rows.len() {
+            self.ends.push(self.rows.len());
+        }
+    }
+
+    /// Adds a sentence with columns. Returns whether it had any.
     fn push(&mut self, record: &Record<'_>) -> bool {
         if record.rows.is_empty() {
             return matches!(&record.text, Text::Tokens(tokens) if tokens.is_empty());
@@ -93,13 +145,15 @@ impl TaggedSentences {
             self.cells.extend(row.iter().map(|cell| self.strings.intern(cell)));
             self.rows.push(self.cells.len());
         }
-        let Text::Tokens(words) = &record.text else { unreachable!("rows are made of tokens") };
+        let Text::Tokens(words) = &record.text else {
+            unreachable!("records with rows have tokens")
+        };
         self.words.extend(words.iter().map(|word| self.strings.intern(word)));
         self.ends.push(self.rows.len());
         true
     }
 
-    /// Adds a sentence whose only column is its words.
+    /// Adds a sentence with its words as the only column.
     fn push_text(&mut self, record: &Record<'_>, tokenize: Tokenize) {
         let mut push = |word: &str| {
             let word = self.strings.intern(word);
@@ -113,12 +167,10 @@ impl TaggedSentences {
             }
             Text::Tokens(tokens) => tokens.iter().for_each(|token| push(token)),
         }
-        if self.ends.last().copied().unwrap_or(0) < self.rows.len() {
-            self.ends.push(self.rows.len());
-        }
+        self.end_sentence();
     }
 
-    /// Whether every word has the column, which is counted from 0.
+    /// Fails if any token lacks the column, which is counted from 0.
     pub fn check_column(&self, column: usize) -> Result<(), MissingColumn> {
         for (sentence_idx, sentence) in self.iter().enumerate() {
             let lacks = |&token_idx: &usize| sentence.cell(token_idx, column).is_none();
@@ -134,10 +186,10 @@ impl TaggedSentences {
         Ok(())
     }
 
-    /// Some of the sentences.
+    /// Returns a range of the sentences.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range is out of bounds.
     pub fn part(&self, sentences: Range<usize>) -> TaggedSentences {
         let mut part = TaggedSentences::default();
         for sentence in sentences.map(|i| self.get(i)) {
@@ -152,7 +204,7 @@ impl TaggedSentences {
         part
     }
 
-    /// The same text with other tags in a column, which is counted from 0.
+    /// Returns the same text with each tag of a column, counted from 0, replaced by `other(tag)`.
     pub fn with_column<'a>(
         &'a self,
         column: usize,
@@ -169,69 +221,69 @@ impl TaggedSentences {
         changed
     }
 
-    /// How many sentences there are.
+    /// Number of sentences.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no sentence.
+    /// Whether there are no sentences.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// How many tokens all sentences have.
+    /// Number of tokens of all sentences.
     pub fn n_tokens(&self) -> usize {
         self.rows.len()
     }
 
-    /// One sentence.
+    /// Returns one sentence.
     ///
     /// # Panics
-    /// If there is no such sentence.
+    /// If `sentence_idx` is out of range.
     pub fn get(&self, sentence_idx: usize) -> TaggedSentence<'_> {
         let begin = if sentence_idx == 0 { 0 } else { self.ends[sentence_idx - 1] };
         TaggedSentence { all: self, begin, end: self.ends[sentence_idx] }
     }
 
-    /// All sentences in order.
+    /// Iterates over all sentences in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = TaggedSentence<'_>> {
         (0..self.len()).map(|i| self.get(i))
     }
 }
 
 impl<'a> TaggedSentence<'a> {
-    /// How many tokens the sentence has; at least one.
+    /// Number of tokens; at least one.
     #[expect(clippy::len_without_is_empty, reason = "a sentence is never empty")]
     pub fn len(&self) -> usize {
         self.end - self.begin
     }
 
-    /// The word of a token, whichever column the format has it in.
+    /// Returns the word of a token, whichever column it is in.
     ///
     /// # Panics
-    /// If there is no such token.
+    /// If `token_idx` is out of range.
     pub fn word(&self, token_idx: usize) -> &'a str {
         self.all.strings.get(self.all.words[self.begin..self.end][token_idx])
     }
 
-    /// The words from top to bottom.
+    /// Returns all words in order.
     pub fn words(&self) -> Vec<&'a str> {
         let words = &self.all.words[self.begin..self.end];
         words.iter().map(|&word| self.all.strings.get(word)).collect()
     }
 
-    /// All cells of a token.
+    /// Returns all cells of a token.
     ///
     /// # Panics
-    /// If there is no such token.
+    /// If `token_idx` is out of range.
     pub fn row(&self, token_idx: usize) -> Vec<&'a str> {
         self.cells(token_idx).iter().map(|&cell| self.all.strings.get(cell)).collect()
     }
 
-    /// One cell, columns counted from 0; `None` where the row has fewer columns.
+    /// Returns one cell of a token, or `None` if the token has fewer columns. Columns are counted from 0.
     ///
     /// # Panics
-    /// If there is no such token.
+    /// If `token_idx` is out of range.
     pub fn cell(&self, token_idx: usize, column: usize) -> Option<&'a str> {
         self.cells(token_idx).get(column).map(|&cell| self.all.strings.get(cell))
     }
@@ -243,7 +295,7 @@ impl<'a> TaggedSentence<'a> {
         &self.all.cells[begin..self.all.rows[row]]
     }
 
-    /// One column from top to bottom; `None` if any row lacks it.
+    /// Returns one column in order, or `None` if any token lacks it. Columns are counted from 0.
     pub fn column(&self, column: usize) -> Option<Vec<&'a str>> {
         (0..self.len()).map(|token_idx| self.cell(token_idx, column)).collect()
     }
@@ -278,7 +330,34 @@ mod tests {
     }
 
     #[test]
-    fn a_part_and_another_column_leave_the_rest_as_it_is() {
+    fn rows_in_memory_are_read_like_the_same_rows_in_a_file() {
+        let rows = [vec![("Dogs", "NNS"), ("bark", "VBP")], vec![], vec![("No", "UH")]];
+        let memory = TaggedSentences::from_rows(rows).unwrap();
+        let file = read("a.conll", "Dogs NNS\nbark VBP\n\nNo UH\n").unwrap();
+        assert_eq!((memory.len(), memory.n_tokens()), (file.len(), file.n_tokens()));
+        for (a, b) in memory.iter().zip(file.iter()) {
+            assert_eq!(a.words(), b.words());
+            assert!((0..a.len()).all(|i| a.row(i) == b.row(i)));
+        }
+        let owned = vec![vec![("Dogs".to_owned(), "NNS".to_owned())]];
+        assert_eq!(TaggedSentences::from_rows(owned).unwrap().get(0).row(0), ["Dogs", "NNS"]);
+    }
+
+    #[test]
+    fn rows_in_memory_must_be_readable_again() {
+        let message = |rows: Vec<Vec<(&str, &str)>>| {
+            TaggedSentences::from_rows(rows).unwrap_err().to_string()
+        };
+        assert_eq!(message(vec![]), "there are no words in `rows`");
+        assert_eq!(message(vec![vec![]]), "there are no words in `rows`");
+        for row in [("", "X"), ("a", ""), ("a\tb", "X"), ("a", "X\n")] {
+            let message = message(vec![vec![("good", "X")], vec![row]]);
+            assert!(message.starts_with("sentence 2: the token \""), "{message}");
+        }
+    }
+
+    #[test]
+    fn part_and_with_column_leave_the_rest_unchanged() {
         let tagged = read("a.conll", "No UH O\n\nDogs NNS B-NP\nbark VBP\n\nGo VB O\n").unwrap();
         let part = tagged.part(1..3);
         assert_eq!((part.len(), part.n_tokens()), (2, 3));
@@ -295,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_column_is_told_with_its_place() {
+    fn the_error_for_a_missing_column_names_sentence_and_word() {
         let tagged = read("a.conll", "No UH O\n\nDogs NNS B-NP\nbark VBP\n").unwrap();
         assert_eq!(tagged.check_column(1), Ok(()));
         let expected = "there is no column 3: the word `bark` in sentence 2 has 2";
@@ -303,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_columns_has_one_if_so_wanted() {
+    fn read_any_gives_text_without_columns_a_column_of_words() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         std::fs::write(&path, "No, no!\n\nDogs bark\n").unwrap();
@@ -317,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_columns_is_refused() {
+    fn text_without_columns_is_refused() {
         assert!(read("a.txt", "just words\n").is_err());
         assert!(read("a.conll", "\n\n").is_err());
     }

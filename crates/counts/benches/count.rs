@@ -1,20 +1,19 @@
-//! How fast texts are counted, with one thread and with two.
+//! Speed of counting with one thread and with two.
 //!
-//! The text is synthetic, with word frequencies after Zipf's law; `LATENS_BENCH_TEXT=FILE` adds a
-//! real one, tokenised and with a sentence a line.
+//! The text is synthetic with Zipfian word frequencies. `LATENS_BENCH_TEXT=FILE` adds a real text, which
+//! must be tokenized and have one sentence per line.
 
 use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
-use latens_corpus::{
-    Corpus, Inputs, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId,
-};
+use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, LagCounts, NgramCounts};
 use latens_math::Rng;
 use std::env;
 use std::ops::ControlFlow;
 
-/// Name, tokens, different words. `small` is as large as the Penn Treebank, `paper` as WikiText-2.
+/// Name, number of tokens, number of words. `small` has the size of the Penn Treebank, `paper` of
+/// WikiText-2.
 const SIZES: [(&str, usize, usize); 3] =
     [("tiny", 10_000, 1_000), ("small", 930_000, 10_000), ("paper", 2_090_000, 33_278)];
 const N_THREADS: [usize; 2] = [1, 2];
@@ -22,16 +21,12 @@ const N_THREADS: [usize; 2] = [1, 2];
 fn corpora() -> Vec<(String, Corpus)> {
     let synthetic =
         SIZES.map(|(name, n_tokens, n_words)| (name.to_owned(), zipf(n_tokens, n_words)));
-    let real = env::var_os("LATENS_BENCH_TEXT").map(|path| {
-        let inputs = Inputs::new([path]);
-        let corpus = Corpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default());
-        ("text".to_owned(), corpus.unwrap())
-    });
+    let real = env::var_os("LATENS_BENCH_TEXT")
+        .map(|path| ("text".to_owned(), Corpus::read_file(path).unwrap()));
     synthetic.into_iter().chain(real).collect()
 }
 
-/// Independent words, the one of rank r with a frequency proportional to 1 / (r + 2.7); a sentence
-/// ends after every 22 of them.
+/// Independent words with frequencies proportional to 1 / (rank + 2.7), in sentences of 22 words.
 fn zipf(n_tokens: usize, n_words: usize) -> Corpus {
     let mut rng = Rng::new(1);
     let mut sum = 0.0;

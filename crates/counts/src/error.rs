@@ -1,73 +1,72 @@
-use crate::lags::MAX_LAGS;
-use crate::ngrams::MAX_ORDER;
+use crate::limits::{MAX_LAGS, MAX_ORDER};
 use latens_store::ContainerError;
 use latens_store::StorageError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A text could not be counted, or counts could not be merged, written or opened.
+/// Counting a text failed, or counts could not be merged, written or opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CountError {
-    /// N-grams of no word, or of too many.
+    /// The n-gram order is 0 or too large.
     #[error("the order of n-grams must be from 1 to {MAX_ORDER}, got {order}")]
     Order {
-        /// The order that was asked for.
+        /// The requested order.
         order: usize,
     },
-    /// So many different words that an n-gram of their numbers is too long.
+    /// The vocabulary is too large for n-grams of this order.
     #[error("{order}-grams can be counted for at most {limit} different words, got {n_words}")]
     TooManyWords {
-        /// The order that was asked for.
+        /// The requested order.
         order: usize,
-        /// How many different words there are.
+        /// Number of different words.
         n_words: usize,
-        /// How many there may be for this order.
+        /// Maximum number of different words for this order.
         limit: usize,
     },
-    /// No lag, or too many.
+    /// The number of lags is 0 or too large.
     #[error("the number of lags must be from 1 to {MAX_LAGS}, got {n_lags}")]
     Lags {
-        /// The number that was asked for.
+        /// The requested number of lags.
         n_lags: usize,
     },
-    /// Counts that were not made in the same way.
+    /// The counts to merge have different settings.
     #[error("cannot merge counts: part {part} {difference}")]
     Unlike {
-        /// Which of the parts differs from the first one, counted from 1.
+        /// Number of the part that differs from the first one, counted from 1.
         part: usize,
-        /// How it differs.
+        /// Description of the difference.
         difference: String,
     },
-    /// A merger of no parts.
+    /// There are no counts to merge.
     #[error("cannot merge counts: there are none")]
     NothingToMerge,
-    /// A count that needs more than 64 bits.
+    /// A count does not fit in 64 bits.
     #[error("a count is larger than 2^64 - 1")]
     Overflow,
     /// Temporary files cannot be written or read.
-    #[error("cannot keep counts in the temporary folder `{}`", folder.display())]
+    #[error("cannot write counts to the temporary folder `{}`", folder.display())]
     Spill {
-        /// The folder.
+        /// Folder for temporary files.
         folder: PathBuf,
-        /// What the system said.
+        /// Error from the operating system.
         #[source]
         source: io::Error,
     },
-    /// A file of counts that is damaged, foreign or newer, or cannot be read.
+    /// A file of counts is damaged, foreign or newer, or cannot be read.
     #[error(transparent)]
     File(#[from] ContainerError),
-    /// A file that cannot be written or mapped.
+    /// A file cannot be written or mapped.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The watch said to stop.
+    /// The watch stopped the count.
     #[error("counting was interrupted")]
     Interrupted,
 }
 
 impl CountError {
-    /// For `map_err`: a temporary file in `folder` failed.
+    /// Returns a function for `map_err` that names the folder of temporary files.
     pub(crate) fn spill(folder: &Path) -> impl Fn(io::Error) -> CountError + use<> {
         let folder = folder.to_owned();
         move |source| CountError::Spill { folder: folder.clone(), source }

@@ -1,9 +1,9 @@
-//! Exact counts of a text: of n-grams ([`NgramCounts`]) and of pairs of words some tokens apart
+//! Exact counts of a text: n-grams ([`NgramCounts`]) and pairs of words at fixed distances
 //! ([`LagCounts`]).
 //!
-//! Counting uses all threads of the current `rayon` pool and a [`Budget`] of memory, beyond which it
-//! goes on in temporary files. Neither changes the result: it is the same to the last byte, also
-//! when parts of a text are counted apart and merged.
+//! Counting uses all threads of the current `rayon` pool and a memory [`Budget`], beyond which it
+//! continues in temporary files. Neither changes the result. Counting the parts of a text separately
+//! and merging them gives the same bytes as counting the whole.
 //!
 //! ```
 //! use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits};
@@ -34,26 +34,17 @@
 //! ```
 
 mod ngrams;
-mod context;
-mod ngram_file;
 mod lags;
-mod lag_matrix;
-mod lag_file;
-mod tally;
-mod batches;
-mod occurrences;
-mod rows;
+mod counting;
 mod table;
-mod table_file;
 pub mod runs;
-mod spill;
-mod merge;
-mod array_sink;
 mod budget;
+mod limits;
 mod error;
 
 pub use budget::Budget;
 pub use error::CountError;
-pub use lag_matrix::LagMatrix;
-pub use lags::{Boundary, LagCounts, MAX_LAGS};
-pub use ngrams::{MAX_ORDER, NgramCounts};
+pub use lags::lag_counts::{Boundary, LagCounts};
+pub use lags::lag_matrix::LagMatrix;
+pub use limits::{MAX_LAGS, MAX_ORDER};
+pub use ngrams::ngram_counts::NgramCounts;

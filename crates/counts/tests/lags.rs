@@ -1,10 +1,10 @@
-//! Lag counts against their definition.
+//! Compares lag counts with their definition.
 
 mod common;
 
 use common::{
-    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed,
-    check_nonsense_does_no_harm, corpus, count_lags, files, with_threads,
+    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_detected,
+    check_invalid_content_never_panics, corpus, count_lags, files, with_threads,
 };
 use latens_corpus::{Digits, Vocab, WordId};
 use latens_counts::{Boundary, Budget, CountError, LagCounts, LagMatrix};
@@ -21,7 +21,7 @@ fn dense(matrix: &LagMatrix) -> Dense {
     rows
 }
 
-/// N_k[a, b] = #{t : word a at t+k, word b at t}, for each stretch that pairs may not leave.
+/// N_k[a, b] = #{t : word a at t+k, word b at t}, for each stretch that pairs must not leave.
 fn by_definition(files: &Files, lag: usize, boundary: Boundary) -> Dense {
     let sentences = |file: &Vec<Vec<u32>>| -> Vec<Vec<u32>> {
         file.iter().map(|sentence| [&sentence[..], &[WordId::EOS.0]].concat()).collect()
@@ -45,7 +45,7 @@ fn boundaries() -> impl Strategy<Value = Boundary> {
 
 proptest! {
     #[test]
-    fn counts_are_those_of_the_definition(files in files(), boundary in boundaries()) {
+    fn counts_agree_with_the_definition(files in files(), boundary in boundaries()) {
         for bytes in BUDGETS {
             let counts = count_lags(&files, 4, boundary, bytes);
             for lag in 1..=4 {
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn sums_are_those_of_rows_and_columns(files in files(), boundary in boundaries()) {
+    fn sums_agree_with_rows_and_columns(files in files(), boundary in boundaries()) {
         let counts = count_lags(&files, 2, boundary, 1 << 30);
         for matrix in counts.lags() {
             let dense = dense(matrix);
@@ -77,10 +77,10 @@ proptest! {
 }
 
 proptest! {
-    // Files are made durable when they are saved, which takes its time.
+    // Saving syncs every file to disk, which is slow.
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn neither_threads_nor_budget_nor_parts_change_a_byte(
+    fn threads_budget_and_parts_do_not_change_a_byte(
         files in files(),
         boundary in boundaries(),
     ) {
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// "a b" and then "a c", in one file: the later word is the row.
+/// The sentences "a b" and "a c" in one file.
 #[test]
 fn rows_are_later_words() {
     let (a, b, c) = (WordId(2), WordId(3), WordId(4));
@@ -118,7 +118,7 @@ fn rows_are_later_words() {
 }
 
 #[test]
-fn a_copy_as_csr_has_the_same_counts() {
+fn to_csr_keeps_the_counts() {
     let counts = count_lags(&[vec![vec![2, 3, 2], vec![4]]], 1, Boundary::Stream, 1 << 30);
     let csr = counts.lag(1).to_csr(|count| count as f32);
     assert_eq!((csr.n_rows(), csr.n_cols(), csr.nnz()), (N_WORDS, N_WORDS, counts.lag(1).nnz()));
@@ -150,25 +150,29 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 #[test]
 fn damaged_files_are_refused() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
-    check_damage_is_noticed(&bytes_of(|path| counts.save(path)), LagCounts::open);
+    check_damage_is_detected(&bytes_of(|path| counts.save(path)), |path| LagCounts::open(path));
 }
 
 #[test]
-fn nonsense_in_a_file_does_no_harm() {
+fn invalid_content_of_a_file_never_panics() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
-    check_nonsense_does_no_harm(&bytes_of(|path| counts.save(path)), LagCounts::open, |counts| {
-        for matrix in counts.lags() {
-            matrix.total();
-            matrix.row_sums();
-            matrix.column_sums();
-            matrix.to_csr(|count| count);
-        }
-        let _ = LagCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
-    });
+    check_invalid_content_never_panics(
+        &bytes_of(|path| counts.save(path)),
+        |path| LagCounts::open(path),
+        |counts| {
+            for matrix in counts.lags() {
+                matrix.total();
+                matrix.row_sums();
+                matrix.column_sums();
+                matrix.to_csr(|count| count);
+            }
+            let _ = LagCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
+        },
+    );
 }
 
 #[test]
-fn a_file_of_other_counts_is_called_so() {
+fn the_error_for_a_file_of_other_counts_names_their_kind() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts");
     common::count_ngrams(&[vec![vec![2, 3]]], 2, 1 << 30).save(&path).unwrap();
@@ -177,7 +181,7 @@ fn a_file_of_other_counts_is_called_so() {
     assert!(LagCounts::open(&folder.path().join("absent")).is_err());
 }
 
-/// Doubling a count 33 times takes it beyond 32 bits.
+/// Doubling a count 33 times exceeds 32 bits.
 #[test]
 fn counts_may_need_more_than_32_bits() {
     let once = count_lags(&[vec![vec![2, 3], vec![4]]], 2, Boundary::Sentence, 1 << 30);
@@ -204,7 +208,7 @@ fn counts_may_need_more_than_32_bits() {
 }
 
 #[test]
-fn counts_made_in_different_ways_are_not_merged() {
+fn counts_with_different_settings_are_not_merged() {
     let files = vec![vec![vec![2, 3]]];
     let count = |corpus, n_lags, boundary| {
         let mut watch = |_| ControlFlow::Continue(());
@@ -234,7 +238,7 @@ fn counts_made_in_different_ways_are_not_merged() {
 }
 
 #[test]
-fn impossible_numbers_of_lags_are_refused() {
+fn invalid_numbers_of_lags_are_refused() {
     for n_lags in [0, 256] {
         let mut watch = |_| ControlFlow::Continue(());
         let counts = LagCounts::of(
@@ -249,14 +253,14 @@ fn impossible_numbers_of_lags_are_refused() {
 }
 
 #[test]
-fn a_watch_hears_of_progress_and_can_stop_the_count() {
+fn a_watch_receives_progress_and_can_stop_the_count() {
     let corpus = corpus(&[vec![vec![2; 100]]]);
-    let mut heard = Vec::new();
+    let mut reported = Vec::new();
     let mut watch = |done| {
-        heard.push(done);
+        reported.push(done);
         if done < 60 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let counts = LagCounts::of(&corpus, 2, Boundary::Stream, &budget(0), &mut watch);
     assert!(matches!(counts, Err(CountError::Interrupted)));
-    assert_eq!(heard, [0, 16, 32, 48, 64]);
+    assert_eq!(reported, [0, 16, 32, 48, 64]);
 }

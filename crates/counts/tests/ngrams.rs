@@ -1,10 +1,10 @@
-//! N-gram counts against their definition.
+//! Compares n-gram counts with their definition.
 
 mod common;
 
 use common::{
-    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_noticed,
-    check_nonsense_does_no_harm, count_ngrams, files, sentences, with_threads,
+    BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_detected,
+    check_invalid_content_never_panics, count_ngrams, files, sentences, with_threads,
 };
 use latens_corpus::{Sentences, WordId};
 use latens_counts::{Budget, CountError, MAX_ORDER, NgramCounts};
@@ -23,7 +23,7 @@ fn entries(counts: &NgramCounts) -> Entries {
     entries
 }
 
-/// The definition, for every token of every sentence.
+/// Counts by the definition, for every token of every sentence.
 fn by_definition(files: &Files, order: usize) -> Entries {
     let mut counts = BTreeMap::new();
     for sentence in files.iter().flatten() {
@@ -39,7 +39,7 @@ fn by_definition(files: &Files, order: usize) -> Entries {
 
 proptest! {
     #[test]
-    fn counts_are_those_of_the_definition(files in files(), order in 1..=MAX_ORDER) {
+    fn counts_agree_with_the_definition(files in files(), order in 1..=MAX_ORDER) {
         for bytes in BUDGETS {
             let counts = count_ngrams(&files, order, bytes);
             let expected = by_definition(&files, order);
@@ -52,10 +52,10 @@ proptest! {
 }
 
 proptest! {
-    // Files are made durable when they are saved, which takes its time.
+    // Saving syncs every file to disk, which is slow.
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn neither_threads_nor_budget_nor_parts_change_a_byte(files in files(), order in 1..=3_usize) {
+    fn threads_budget_and_parts_do_not_change_a_byte(files in files(), order in 1..=3_usize) {
         let whole = count_ngrams(&files, order, 1 << 30);
         let whole = bytes_of(|path| whole.save(path));
         for (n_threads, bytes) in [(1, 0), (2, 1 << 30), (3, 600)] {
@@ -80,9 +80,9 @@ fn ngrams_of_a_sentence_are_reversed_and_padded() {
     assert_eq!(ending_in_2, [[WordId(2), WordId(6), WordId(6)]]);
 }
 
-/// Contexts of more than 64 bits are packed in another way.
+/// Contexts of more than 64 bits have another packing.
 #[test]
-fn large_vocabularies_are_counted_like_small_ones() {
+fn large_vocabularies_give_the_counts_of_small_ones() {
     let files: Files = vec![vec![vec![2, 3, 2, 3, 2, 3], vec![3, 2, 3, 2]]];
     let small = entries(&count_ngrams(&files, 5, 1 << 30));
     for (n_words, bytes) in [(1 << 20, 1 << 30), (1 << 20, 0), (4_000_000, 1 << 30)] {
@@ -114,35 +114,39 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 #[test]
 fn damaged_files_are_refused() {
     let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 2, 1 << 30);
-    check_damage_is_noticed(&bytes_of(|path| counts.save(path)), NgramCounts::open);
+    check_damage_is_detected(&bytes_of(|path| counts.save(path)), |path| NgramCounts::open(path));
 }
 
 #[test]
-fn nonsense_in_a_file_does_no_harm() {
+fn invalid_content_of_a_file_never_panics() {
     let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 3, 1 << 30);
-    check_nonsense_does_no_harm(&bytes_of(|path| counts.save(path)), NgramCounts::open, |counts| {
-        entries(counts);
-        let _ = NgramCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
-    });
+    check_invalid_content_never_panics(
+        &bytes_of(|path| counts.save(path)),
+        |path| NgramCounts::open(path),
+        |counts| {
+            entries(counts);
+            let _ = NgramCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());
+        },
+    );
 }
 
 #[test]
-fn counts_made_in_different_ways_are_not_merged() {
+fn counts_with_different_settings_are_not_merged() {
     let files = vec![vec![vec![2, 3]]];
     let merge = |other| {
         let parts = [count_ngrams(&files, 2, 1 << 30), other];
         NgramCounts::merge(&parts, &Budget::default()).unwrap_err().to_string()
     };
     let message = merge(count_ngrams(&files, 3, 1 << 30));
-    assert_eq!(message, "cannot merge counts: part 2 has 3-grams, part 1 2-grams");
+    assert_eq!(message, "cannot merge counts: part 2 has 3-grams, part 1 has 2-grams");
     let mut watch = |_| ControlFlow::Continue(());
     let other = NgramCounts::of(&sentences(&files), 9, 2, &Budget::default(), &mut watch).unwrap();
-    assert!(merge(other).contains("part 2 is of 9 different words, part 1 of 6"));
+    assert!(merge(other).contains("part 2 has 9 different words, part 1 has 6"));
     assert!(NgramCounts::merge(&[], &Budget::default()).is_err());
 }
 
 #[test]
-fn impossible_orders_are_refused() {
+fn invalid_orders_are_refused() {
     let none = Sentences::from_words([&[] as &[WordId]; 0]);
     let count = |n_words, order| {
         let mut watch = |_| ControlFlow::Continue(());

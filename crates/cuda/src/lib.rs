@@ -1,41 +1,52 @@
-//! CUDA for the models of latens: memory on a device, kernels compiled when a device is opened, and products of
-//! matrices by cuBLAS, behind functions that check the lengths of what they are given. What arrays of indices hold is
-//! not checked: it lies on the device, and whoever put it there answers for it. An array belongs to the device that
-//! made it.
+//! CUDA kernels of latens, behind functions over arrays on the device.
 //!
-//! Nothing here is needed to build: the libraries of CUDA are looked for when [`Device::open`] is called, and where there
-//! are none it says so. The crate knows no words and no models; what a kernel computes is said in its `.cu` file and
-//! at the function that starts it. `tests/twins` compares every kernel with a twin on the processor; the tests of
-//! `latens-model-hmm` and `latens-model-neural` compare whole steps with those of the CPU.
+//! - [`Device`] and [`Array`]: memory, streams and errors. Operations run asynchronously, in the order of the calls.
+//! - Matrix products with cuBLAS ([`Device::multiply`]).
+//! - Neural networks: layers, losses and optimizers ([`Columns`], [`NormWeights`], [`Fresh`], [`WordGroups`],
+//!   [`AdamWStep`]).
+//! - Hidden Markov models: transitions, emissions, the scaled recursions and expected counts ([`Blocks`],
+//!   [`Emissions`], [`Sequences`], [`Steps`], [`Listed`]).
 //!
-//! Matrices are row-major. All work of a [`Device`] is done in one stream, in the order of the calls; only downloads wait for it.
-//! [`Device::beside`] makes another.
+//! The crate needs no CUDA to build. [`Device::open`] loads the driver, NVRTC and cuBLAS, compiles the kernels, and
+//! returns an error if one of them is missing.
+//!
+//! ```
+//! use latens_cuda::{CudaError, Device};
+//!
+//! fn main() -> Result<(), CudaError> {
+//!     let device = match Device::open() {
+//!         Err(error) if error.is_unavailable() => return Ok(()),
+//!         device => device?,
+//!     };
+//!     let mut values = device.upload(&[0.0f32, 0.0, 0.0, 0.0])?;
+//!     device.softmax(&mut values, 4)?;
+//!     assert_eq!(device.download(&values)?, [0.25; 4]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Panics
+//! Every function checks the length of each array before it launches a kernel, and panics if an array is too short for
+//! the given sizes, or belongs to another device. The indices inside arrays of `u32` are **not** checked, since they are
+//! in device memory. Whoever writes them must keep them in bounds.
+//!
+//! # Layout
+//! Matrices are row-major. Each `.rs` file is beside the `.cu` file with its kernels, and one table lists the signatures
+//! of all kernels. `tests/twins` compares every kernel with a twin on the CPU; the tests of `latens-model-hmm` and
+//! `latens-model-neural` compare whole training steps with those on the CPU.
 
 #![allow(unsafe_code)]
 
 mod device;
-mod product;
-mod derivative;
-mod layers;
-mod norms;
-mod transition;
-mod emission;
-mod recursion;
-mod listed;
-mod lockstep;
-mod optimizer;
-mod counts;
-mod recurrent;
+mod blas;
+mod nn;
+mod hmm;
 
-pub use derivative::Derivative;
-pub use device::{Array, CudaError, Device};
-pub use emission::{Emissions, Part};
-pub use layers::{Columns, RowGroups};
-pub use listed::{Listed, StateTokens};
-pub use lockstep::Steps;
-pub use norms::NormWeights;
-pub use optimizer::{AdamWStep, StepResult};
-pub use product::{Precision, Transposed};
-pub use recurrent::{Fresh, Squash, WordGroups};
-pub use recursion::{Groups, MAX_STATES, Sequences};
-pub use transition::Blocks;
+pub use blas::{Factor, Precision, Transposed};
+pub use device::kernels::KERNELS;
+pub use device::{Array, CudaError, Device, Element};
+pub use half::{bf16, f16};
+pub use hmm::{Blocks, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps};
+pub use nn::{
+    AdamWStep, Columns, Derivative, Fresh, NormWeights, RowGroups, Squash, StepResult, WordGroups,
+};

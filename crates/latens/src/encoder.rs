@@ -1,42 +1,40 @@
-//! Any model that gives features of words, as a part of a tagger.
+//! Any model that offers token features, as an encoder for a tagger.
 
-use crate::any_model::{AnyModel, open_file};
 use latens_corpus::WordId;
-use latens_model::FeatureRows;
 use latens_model::file::{FileError, ModelFile};
-use latens_store::{FlatArray, StorageError, map_file};
+use latens_model::{FeatureRows, Model};
+use latens_store::{FlatArray, StorageError};
 use latens_tasks::tagging::{Encoder, WordEncoder};
-use std::path::Path;
 use thiserror::Error;
 
-/// Why a model cannot be the encoder that is wanted.
+/// Why a model cannot be used as the requested encoder.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EncoderError {
-    /// The file cannot be opened.
+    /// The model file cannot be opened.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The model gives no features of words.
-    #[error("`{name}` is {description}: it gives no features of words")]
+    /// The model has no token features.
+    #[error("`{name}` is {description}, which has no token features")]
     NoEncoder {
-        /// The file.
+        /// The file, or the kind of a model in memory.
         name: String,
-        /// What it is.
+        /// What the model is.
         description: &'static str,
     },
-    /// The model gives other features.
+    /// The model has other features.
     #[error("`{name}` is {description}, which has no features `{wanted}`, but {}", quoted(kinds))]
     NoFeatures {
-        /// The file.
+        /// The file, or the kind of a model in memory.
         name: String,
-        /// What it is.
+        /// What the model is.
         description: &'static str,
-        /// The features that are wanted.
+        /// The requested features.
         wanted: String,
-        /// Those that it has.
+        /// The features that the model has.
         kinds: Vec<&'static str>,
     },
 }
@@ -45,10 +43,20 @@ fn quoted(kinds: &[&str]) -> String {
     kinds.iter().map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Opens a model as an encoder of one of its [`AnyModel::feature_kinds`], or of the first one.
-pub fn open_encoder(path: &Path, features: Option<&str>) -> Result<Encoder, EncoderError> {
-    let model = open_file(&ModelFile::open(path)?)?;
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+/// Turns a model in memory into an encoder of one of its [`Model::feature_kinds`], or of the first one.
+///
+/// A tagger's file holds the files of its encoders, so the model is written to memory once.
+pub fn encoder(model: Box<dyn Model>, features: Option<&str>) -> Result<Encoder, EncoderError> {
+    named_encoder(model.kind().to_owned(), model, features, |model| model.to_bytes().into())
+}
+
+/// An encoder with this name; `file` gives the bytes of the model file.
+pub(crate) fn named_encoder(
+    name: String,
+    model: Box<dyn Model>,
+    features: Option<&str>,
+    file: impl FnOnce(&dyn Model) -> FlatArray<u8>,
+) -> Result<Encoder, EncoderError> {
     let (kinds, description) = (model.feature_kinds(), model.description());
     let Some(&first) = kinds.first() else {
         return Err(EncoderError::NoEncoder { name, description });
@@ -58,23 +66,17 @@ pub fn open_encoder(path: &Path, features: Option<&str>) -> Result<Encoder, Enco
         let wanted = wanted.to_owned();
         return Err(EncoderError::NoFeatures { name, description, wanted, kinds });
     };
-    let map = map_file(path)?;
-    let n_bytes = map.len();
-    let file = FlatArray::mapped(map, 0..n_bytes).expect("bytes lie anywhere");
-    Ok(Encoder {
-        name,
-        features: kind.to_owned(),
-        model: Box::new(ModelEncoder { model, kind }),
-        file,
-    })
+    let file = file(&*model);
+    let model = Box::new(ModelEncoder { model, kind });
+    Ok(Encoder { name, features: kind.to_owned(), model, file })
 }
 
-/// The encoder in a file, as taggers open those that are part of them.
-pub(crate) fn encoder_of(
+/// The encoder that is stored as part of a tagger's file.
+pub(crate) fn part_encoder(
+    model: Box<dyn Model>,
     file: &ModelFile,
     features: &str,
 ) -> Result<Box<dyn WordEncoder>, FileError> {
-    let model = open_file(file)?;
     let kinds = model.feature_kinds();
     let Some(&kind) = kinds.iter().find(|&&kind| kind == features) else {
         return Err(file.invalid(format!("its encoder has no features `{features}`")));
@@ -83,7 +85,7 @@ pub(crate) fn encoder_of(
 }
 
 struct ModelEncoder {
-    model: AnyModel,
+    model: Box<dyn Model>,
     kind: &'static str,
 }
 
@@ -100,7 +102,7 @@ impl WordEncoder for ModelEncoder {
 
     fn encode(&self, words: &[&str], out: &mut FeatureRows) {
         let mut ids: Vec<WordId> = words.iter().map(|word| self.id(word)).collect();
-        // Models of sentences know something of the last word from what follows it: nothing.
+        // The last word of a sentence is one that nothing follows.
         ids.push(WordId::EOS);
         let mut rows = FeatureRows::new();
         self.model.encoder(self.kind).expect("it has this kind").encode(&ids, &mut rows);

@@ -13,7 +13,7 @@ use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 
 /// `f32` or `f64`.
 pub trait Real:
-    faer::traits::RealField
+    crate::linalg::Scalar
     + Float
     + AddAssign
     + SubAssign

@@ -14,7 +14,7 @@ use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::Sylvester;
 use crate::steady::{Dynamics, Steady};
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// What the M step needs, and what is measured on the way.
 #[derive(Clone, Debug)]

@@ -8,9 +8,8 @@ use crate::dense::{
 use crate::panel::{Factor, Panel, times, view, view_mut};
 use crate::steady::Dynamics;
 use crate::sums::{cross, gram};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, Scale, matmul};
 use rayon::prelude::*;
 
 /// How far singular values stay from one: of A, and of C.
@@ -141,7 +140,7 @@ fn clip(
 ) -> Result<(Option<Mat<f64>>, usize), NumericError> {
     let limit = 1.0 - margin;
     // Whether there is anything to cut is much cheaper to know than what.
-    let room = faer::Scale(limit) * identity(gram.nrows()) - gram;
+    let room = Scale(limit) * identity(gram.nrows()) - gram;
     if cholesky(&symmetric(&room), name).is_ok() {
         return Ok((None, 0));
     }
@@ -159,8 +158,8 @@ fn combine<T: Real>(mut x: Panel<T>, of_x: &Mat<f64>, c: &Panel<T>, of_c: &Mat<f
         let (copy, n_rows) = (block.to_vec(), block.len() / stride);
         let mut out = view_mut(block, n_rows, n, stride);
         let (x, c) = (view(&copy, n_rows, n, stride), c.view().subrows(first, n_rows));
-        matmul(out.as_mut(), Accum::Replace, x, of_x.view(), T::one(), Par::Seq);
-        matmul(out, Accum::Add, c, of_c.view(), T::one(), Par::Seq);
+        matmul(out.as_mut(), Accum::Replace, x, of_x.view());
+        matmul(out, Accum::Add, c, of_c.view());
     });
     x
 }

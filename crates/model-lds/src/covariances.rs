@@ -4,7 +4,7 @@ use crate::packed::Packed;
 use crate::packing::Packing;
 use crate::panel::{Panel, times};
 use crate::sums::cross;
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// Ψ_k = 1/T' Σ_t w_{t+k} w_tᵀ of whitened words, for k = 1, 2, …, as what they do to tall matrices.
 /// Rows are later words, columns earlier ones; Ψ_0 = I − v vᵀ.

@@ -1,12 +1,8 @@
 //! Small dense matrices in double precision, on one thread each: what is small is faster so, and the same
 //! however many threads there are.
 
-use faer::diag::Diag;
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::matmul::matmul;
-use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::linalg::{cholesky, evd, svd};
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+pub(crate) use latens_math::linalg::Singular;
+use latens_math::linalg::{self, Accum, Mat, MatMut, MatRef, matmul};
 use thiserror::Error;
 
 /// A matrix has not the property that it must have.
@@ -54,15 +50,12 @@ fn product_of_two(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Mat<f64> {
 fn multiply(out: MatMut<'_, f64>, accum: Accum, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
     let n = out.ncols();
     if n < 128 {
-        return matmul(out, accum, x, y, 1.0, Par::Seq);
+        return matmul(out, accum, x, y);
     }
     let half = (n / 2).next_multiple_of(4);
     let (left, right) = out.split_at_col_mut(half);
     let (y_left, y_right) = y.split_at_col(half);
-    rayon::join(
-        || matmul(left, accum, x, y_left, 1.0, Par::Seq),
-        || matmul(right, accum, x, y_right, 1.0, Par::Seq),
-    );
+    rayon::join(|| matmul(left, accum, x, y_left), || matmul(right, accum, x, y_right));
 }
 
 pub(crate) fn identity(n: usize) -> Mat<f64> {
@@ -109,16 +102,9 @@ pub(crate) fn is_finite(x: &Mat<f64>) -> bool {
 pub(crate) fn cholesky(x: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
     let n = x.nrows();
     let mut factor = Mat::from_fn(n, n, |i, j| if i >= j { x[(i, j)] } else { 0.0 });
-    let scratch =
-        cholesky::llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
-    cholesky::llt::factor::cholesky_in_place(
-        factor.as_mut(),
-        Default::default(),
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    )
-    .map_err(|_| NumericError::NotPositiveDefinite(name))?;
+    if !linalg::cholesky(factor.as_mut()) {
+        return Err(NumericError::NotPositiveDefinite(name));
+    }
     let fine = (0..n).all(|i| factor[(i, i)] > 0.0) && is_finite(&factor);
     if fine { Ok(lower(&factor)) } else { Err(NumericError::NotPositiveDefinite(name)) }
 }
@@ -134,7 +120,7 @@ pub(crate) fn log_det(cholesky_factor: &Mat<f64>) -> f64 {
 
 /// L⁻¹ X for a lower triangular L.
 pub(crate) fn solve_lower(l: &Mat<f64>, mut x: Mat<f64>) -> Mat<f64> {
-    solve_lower_triangular_in_place(l.as_ref(), x.as_mut(), Par::Seq);
+    linalg::solve_lower(l.as_ref(), x.as_mut());
     x
 }
 
@@ -153,24 +139,8 @@ pub(crate) fn eigen(x: &Mat<f64>, name: &'static str) -> Result<Eigen, NumericEr
     if !is_finite(x) {
         return Err(NumericError::Eigenvalues(name));
     }
-    let n = x.nrows();
-    let (mut values, mut vectors) = (Diag::<f64>::zeros(n), Mat::zeros(n, n));
-    let scratch = evd::self_adjoint_evd_scratch::<f64>(
-        n,
-        evd::ComputeEigenvectors::Yes,
-        Par::Seq,
-        Default::default(),
-    );
-    evd::self_adjoint_evd(
-        x.as_ref(),
-        values.as_mut(),
-        Some(vectors.as_mut()),
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    )
-    .map_err(|_| NumericError::Eigenvalues(name))?;
-    Ok(Eigen { values: values.column_vector().iter().copied().collect(), vectors })
+    let eigen = linalg::symmetric_eigen(x.as_ref()).ok_or(NumericError::Eigenvalues(name))?;
+    Ok(Eigen { values: eigen.values, vectors: eigen.vectors })
 }
 
 impl Eigen {
@@ -195,39 +165,12 @@ pub(crate) fn scale_columns(x: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
     Mat::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] * factors[j])
 }
 
-/// The singular values and vectors of a square matrix, values descending: X = U diag(s) Vᵀ.
-pub(crate) struct Singular {
-    pub(crate) values: Vec<f64>,
-    pub(crate) left: Mat<f64>,
-    pub(crate) right: Mat<f64>,
-}
-
+/// The singular values and vectors of a square matrix.
 pub(crate) fn singular(x: &Mat<f64>, name: &'static str) -> Result<Singular, NumericError> {
     if !is_finite(x) {
         return Err(NumericError::Eigenvalues(name));
     }
-    let n = x.nrows();
-    let mut values = Diag::<f64>::zeros(n);
-    let (mut left, mut right) = (Mat::zeros(n, n), Mat::zeros(n, n));
-    let scratch = svd::svd_scratch::<f64>(
-        n,
-        n,
-        svd::ComputeSvdVectors::Full,
-        svd::ComputeSvdVectors::Full,
-        Par::Seq,
-        Default::default(),
-    );
-    svd::svd(
-        x.as_ref(),
-        values.as_mut(),
-        Some(left.as_mut()),
-        Some(right.as_mut()),
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    )
-    .map_err(|_| NumericError::Eigenvalues(name))?;
-    Ok(Singular { values: values.column_vector().iter().copied().collect(), left, right })
+    linalg::singular(x.as_ref()).ok_or(NumericError::Eigenvalues(name))
 }
 
 /// The eigenvalues of any square matrix, as real and imaginary parts.
@@ -238,28 +181,7 @@ pub(crate) fn eigenvalues(
     if !is_finite(x) {
         return Err(NumericError::Eigenvalues(name));
     }
-    let n = x.nrows();
-    let (mut real, mut imaginary) = (Diag::<f64>::zeros(n), Diag::<f64>::zeros(n));
-    let scratch = evd::evd_scratch::<f64>(
-        n,
-        evd::ComputeEigenvectors::No,
-        evd::ComputeEigenvectors::No,
-        Par::Seq,
-        Default::default(),
-    );
-    evd::evd_real(
-        x.as_ref(),
-        real.as_mut(),
-        imaginary.as_mut(),
-        None,
-        None,
-        Par::Seq,
-        MemStack::new(&mut MemBuffer::new(scratch)),
-        Default::default(),
-    )
-    .map_err(|_| NumericError::Eigenvalues(name))?;
-    let (real, imaginary) = (real.column_vector(), imaginary.column_vector());
-    Ok(real.iter().copied().zip(imaginary.iter().copied()).collect())
+    linalg::eigenvalues(x.as_ref()).ok_or(NumericError::Eigenvalues(name))
 }
 
 /// The largest modulus of an eigenvalue.

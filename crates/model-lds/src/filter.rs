@@ -2,8 +2,8 @@
 //! gains that filter and smoother tend to.
 
 use crate::model::{Lds, Steps};
-use faer::Mat;
 use latens_corpus::WordId;
+use latens_math::linalg::Mat;
 use latens_math::{BlockRef, Real};
 
 impl Lds {

@@ -9,9 +9,8 @@ use crate::packed::Packed;
 use crate::packing::Packing;
 use crate::panel::{Factor, par_parts, view, view_mut};
 use crate::sums::cross;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Strip;
+use latens_math::linalg::{Accum, Mat, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -87,7 +86,7 @@ impl<'a, T: Packing> Product<'a, T> {
         par_parts(out, stride, moments.parts()).for_each(|(rows, out)| {
             let own = edges.view().subrows(rows.start, rows.len());
             let out = view_mut(out, rows.len(), stride, stride);
-            matmul(out, Accum::Add, own, centring.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Add, own, centring.view());
         });
     }
 

@@ -6,8 +6,7 @@ use crate::moments::{Centre, Moments};
 use crate::packing::Packing;
 use crate::panel::{Factor, Panel, view, view_mut};
 use crate::sums::{Sum, total};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use latens_math::linalg::{Accum, Mat, matmul};
 use latens_math::{Csr, Real, Strip};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -134,7 +133,7 @@ impl<T: Packing> StripPass<'_, T> {
             if let Some(weights) = &self.weights {
                 let out = &mut out[(first - rows.start) * stride..][..n_rows * stride];
                 let out = view_mut(out, n_rows, n, stride);
-                matmul(out, Accum::Add, block, weights.view(), T::one(), Par::Seq);
+                matmul(out, Accum::Add, block, weights.view());
             }
         }
     }

@@ -8,11 +8,10 @@
 use crate::dense::{identity, product};
 use crate::panel::{Factor, Panel, view, view_mut};
 use crate::steady::{Dynamics, Steady};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
 use latens_corpus::{Sentences, WordId};
 use latens_counts::Boundary;
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, MatRef, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -166,7 +165,7 @@ fn side_by_side<T: Real, const N: usize>(parts: [MatRef<'_, f64>; N]) -> Factor<
 fn multiply<T: Real>(left: &[T], right: &Factor<T>, dim: usize, out: &mut [T]) {
     let (n, right) = (left.len() / dim, right.view());
     let out = view_mut(out, n, right.ncols(), right.ncols());
-    matmul(out, Accum::Replace, view(left, n, dim, dim), right, T::one(), Par::Seq);
+    matmul(out, Accum::Replace, view(left, n, dim, dim), right);
 }
 
 fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {

@@ -1,56 +1,20 @@
 //! Linear equations in small matrices.
 
 use crate::dense::{NumericError, identity, is_finite};
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::lu;
-use faer::perm::PermRef;
-use faer::{Mat, Par};
+use latens_math::linalg::{self, Mat};
 
 /// A square matrix in triangular factors, for several equations.
-pub(crate) struct Lu {
-    factors: Mat<f64>,
-    forward: Vec<usize>,
-    backward: Vec<usize>,
-}
+pub(crate) struct Lu(linalg::Lu);
 
 impl Lu {
     pub(crate) fn new(x: &Mat<f64>) -> Lu {
-        let (n, mut factors) = (x.nrows(), x.clone());
-        let (mut forward, mut backward) = (vec![0usize; n], vec![0usize; n]);
-        let scratch = lu::partial_pivoting::factor::lu_in_place_scratch::<usize, f64>(
-            n,
-            n,
-            Par::Seq,
-            Default::default(),
-        );
-        lu::partial_pivoting::factor::lu_in_place(
-            factors.as_mut(),
-            &mut forward,
-            &mut backward,
-            Par::Seq,
-            MemStack::new(&mut MemBuffer::new(scratch)),
-            Default::default(),
-        );
-        Lu { factors, forward, backward }
+        Lu(linalg::Lu::new(x.as_ref()))
     }
 
     /// X⁻¹ Y.
     pub(crate) fn solve(&self, y: &Mat<f64>, name: &'static str) -> Result<Mat<f64>, NumericError> {
-        let n = self.factors.nrows();
         let mut out = y.clone();
-        let scratch = lu::partial_pivoting::solve::solve_in_place_scratch::<usize, f64>(
-            n,
-            y.ncols(),
-            Par::Seq,
-        );
-        lu::partial_pivoting::solve::solve_in_place(
-            self.factors.as_ref(),
-            self.factors.as_ref(),
-            PermRef::new_checked(&self.forward, &self.backward, n),
-            out.as_mut(),
-            Par::Seq,
-            MemStack::new(&mut MemBuffer::new(scratch)),
-        );
+        self.0.solve(out.as_mut());
         if is_finite(&out) { Ok(out) } else { Err(NumericError::Singular(name)) }
     }
 }

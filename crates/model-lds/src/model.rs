@@ -6,9 +6,9 @@ use crate::likelihood::{Run, TextGain};
 use crate::panel::{Panel, times};
 use crate::params::LdsParams;
 use crate::steady::{Dynamics, Steady};
-use faer::Mat;
 use latens_corpus::{Lexicon, Sentences, WordId};
 use latens_math::Real;
+use latens_math::linalg::Mat;
 use latens_model::Valid;
 use serde_json::{Map, Value};
 

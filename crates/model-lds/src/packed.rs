@@ -2,9 +2,8 @@
 
 use crate::packing::Packing;
 use crate::panel::{Factor, view, view_mut};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use latens_math::Strip;
+use latens_math::linalg::{Accum, Mat, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -102,7 +101,7 @@ impl<T: Packing> Packed<T> {
             block.as_ref().unpack(from);
             let from = view(from, block.n_rows, n, n);
             let out = view_mut(to, block.n_rows, n, n);
-            matmul(out, Accum::Replace, from, right.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Replace, from, right.view());
             block.pack(to, n);
         });
     }

@@ -4,8 +4,7 @@ use crate::packed::{Block, Packed, ROWS};
 use crate::packing::Packing;
 use crate::panel::{Factor, Panel, view, view_mut};
 use crate::sums::{N_PARTS, Sum, total};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use latens_math::linalg::{Accum, Mat, MatRef, matmul};
 use rayon::prelude::*;
 
 /// Σ Xᵀ X over matrices with the same columns.
@@ -87,7 +86,7 @@ pub(crate) fn times<T: Packing>(left: &[Packed<T>], right: &[Mat<f64>]) -> Panel
             left.block(first / ROWS).unpack(&mut scratch);
             let accum = if i == 0 { Accum::Replace } else { Accum::Add };
             let left = view(&scratch, n_rows, n, n);
-            matmul(out.as_mut(), accum, left, right.view(), T::one(), Par::Seq);
+            matmul(out.as_mut(), accum, left, right.view());
         }
     });
     out

@@ -1,9 +1,8 @@
 //! Tall matrices, a row a word: stored row after row in the precision T, worked on in blocks of rows by
 //! all threads.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, MatMut, MatRef, matmul};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -128,7 +127,7 @@ impl<T: Real> Panel<T> {
             let n_rows = block.len() / stride;
             let out = view_mut(block, n_rows, n, stride);
             let copy = view(copy, n_rows, n, stride);
-            matmul(out, Accum::Replace, copy, right.view(), T::one(), Par::Seq);
+            matmul(out, Accum::Replace, copy, right.view());
         });
     }
 }
@@ -209,7 +208,7 @@ pub(crate) fn times<T: Real>(left: MatRef<'_, T>, right: &Mat<f64>) -> Panel<T> 
         let n_rows = block.len() / stride;
         let out = view_mut(block, n_rows, n_cols, stride);
         let left = left.subrows(first, n_rows);
-        matmul(out, Accum::Replace, left, right.view(), T::one(), Par::Seq);
+        matmul(out, Accum::Replace, left, right.view());
     });
     out
 }

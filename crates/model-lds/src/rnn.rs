@@ -7,7 +7,7 @@ use crate::dense::{identity, product};
 use crate::learner::to_rows;
 use crate::model::Lds;
 use crate::panel::{Panel, times};
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// Which state of the filter the network's hidden vector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::dense::{NumericError, add_product, frobenius, identity, is_finite, product, symmetric};
 use crate::lu::{Lu, solve};
-use faer::Mat;
+use latens_math::linalg::Mat;
 use std::sync::Arc;
 
 const MOST_STEPS: usize = 60;

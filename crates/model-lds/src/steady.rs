@@ -3,7 +3,7 @@
 use crate::dense::{NumericError, cholesky, identity, log_det, product, solve_lower, symmetric};
 use crate::lu::inverse;
 use crate::solvers::{Sylvester, riccati, smoother_gain};
-use faer::Mat;
+use latens_math::linalg::Mat;
 
 /// What a model is apart from its words: the state's transition A, the noise covariances
 /// Q of the state and D = I − v vᵀ − C E Cᵀ of words, and G = Cᵀ C.

@@ -17,8 +17,8 @@ use crate::packing::Packing;
 use crate::panel::Panel;
 use crate::solvers::lyapunov;
 use crate::sums::gram;
-use faer::Mat;
 use latens_math::Rng;
+use latens_math::linalg::{Mat, Scale};
 
 /// How the decomposition is made.
 #[derive(Clone, Copy, Debug)]
@@ -200,7 +200,7 @@ impl<T: Packing> Decomposition<T> {
         let mut c = self.emission(&a)?;
         let radius = spectral_radius(&a, "A")?;
         if radius > RADIUS {
-            a = faer::Scale(RADIUS / radius) * &a;
+            a = Scale(RADIUS / radius) * &a;
         }
         let (covariance, least_state) = self.state_covariance(&a, &c)?;
         let (noise, least_noise) = noise(&a, &covariance)?;

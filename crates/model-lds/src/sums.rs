@@ -1,9 +1,8 @@
 //! Sums over the rows of tall matrices: leftᵀ · right. They are in double precision from block to block, in an order
 //! that does not depend on the threads.
 
-use faer::linalg::matmul::{matmul, triangular};
-use faer::{Accum, Mat, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{Accum, Mat, MatRef, matmul, matmul_lower};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -102,27 +101,13 @@ impl<T: Real> Sum<T> {
     pub(crate) fn add(&mut self, left: MatRef<'_, T>, right: MatRef<'_, T>) {
         let accum = self.make_room(left.nrows());
         let out = self.block.as_mut().subcols_mut(0, right.ncols());
-        matmul(out, accum, left.transpose(), right, T::one(), Par::Seq);
+        matmul(out, accum, left.transpose(), right);
     }
 
     /// The same for one matrix with itself, of which the lower half is enough.
     pub(crate) fn add_square(&mut self, x: MatRef<'_, T>) {
-        use triangular::BlockStructure::{Rectangular, TriangularLower};
         let accum = self.make_room(x.nrows());
-        let out = self.block.as_mut();
-        let left = x.transpose();
-        let one = T::one();
-        triangular::matmul(
-            out,
-            TriangularLower,
-            accum,
-            left,
-            Rectangular,
-            x,
-            Rectangular,
-            one,
-            Par::Seq,
-        );
+        matmul_lower(self.block.as_mut(), accum, x.transpose(), x);
     }
 
     /// Counts rows that are to be added, and says how.

@@ -2,8 +2,8 @@
 
 use crate::dense::{NumericError, singular};
 use crate::model::Lds;
-use faer::Mat;
 use latens_corpus::WordId;
+use latens_math::linalg::Mat;
 
 /// A direction of the state that the transition maps to another.
 #[derive(Clone, Debug, PartialEq)]

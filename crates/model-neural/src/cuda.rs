@@ -8,7 +8,7 @@ mod layers;
 mod tests;
 
 use crate::batches::{Batch, Reader};
-use crate::learner::{Choices, Learner, LearnerState, adamw};
+use crate::learner::{Choices, DeviceLearner, LearnerState, adamw};
 use crate::network::{Body, Network};
 use crate::params::{NeuralParams, Optimizer};
 use latens_corpus::WordId;
@@ -374,7 +374,7 @@ fn adamw_step(params: &NeuralParams, n_steps: u64, learning_rate: f64) -> AdamWS
     }
 }
 
-impl Learner for CudaLearner<'_> {
+impl DeviceLearner for CudaLearner<'_> {
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
         self.try_step(batch, choices).map_err(FitError::step("learn on the device"))
     }

@@ -1,19 +1,22 @@
-//! Training: epochs of mini-batches, judged on held-out text.
+//! Training: epochs of mini-batches, judged on the validation text.
 
-use crate::batches::Reader;
+use crate::batches::{Batch, Reader};
 use crate::first_weights::FirstWeights;
-use crate::learner::{Choices, CpuLearner, Learner, LearnerState, n_moments};
+use crate::learner::{Choices, CpuLearner, DeviceLearner, LearnerState, n_moments};
 use crate::network::Network;
 use crate::params::{NeuralParams, Schedule};
 use latens_corpus::WordId;
 use latens_math::Rng;
-use latens_model::{Checkpoint, CheckpointError, Device, Epochs, FitError, Progress, Valid, Watch};
+use latens_model::{
+    Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
+    TrainingState, Valid, Watch,
+};
 use latens_nn::{Dropout, Halving, Plateau, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::time::Instant;
+use std::sync::Arc;
 
-/// All that does not change while a model is trained.
+/// Everything that stays the same during a training.
 pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<NeuralParams>,
     pub(crate) network: &'a Network,
@@ -24,25 +27,25 @@ pub(crate) struct Task<'a> {
     pub(crate) device: Device,
 }
 
-/// How far training has come, apart from weights.
+/// The state of the schedules, and of the optimizer apart from its moments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
-    #[serde(flatten)]
-    epochs: Epochs,
-    /// Steps of the optimiser.
+struct Schedules {
+    /// Number of optimizer steps.
     n_updates: u64,
     plateau: Plateau,
     halving: Halving,
-    /// Whether the schedule says that nothing more is to be gained.
+    /// Whether the schedule expects no further gain.
     is_over: bool,
 }
 
-/// Kinds of random choices.
+type State = TrainingState<Schedules>;
+
+/// Streams of random numbers.
 const WEIGHTS: u8 = 1;
 const ORDER: u8 = 2;
 const UNITS: u8 = 3;
 
-/// Trains, from the beginning or from a checkpoint. Returns the best weights on held-out text, or the last ones
+/// Trains from the start or from a checkpoint. Returns the best weights on the validation text, or the last ones
 /// without it.
 pub(crate) fn fit(
     task: &Task<'_>,
@@ -55,17 +58,19 @@ pub(crate) fn fit(
         Some(checkpoint) => restore(task, checkpoint, n_memory)?,
         None => {
             let learned = LearnerState::new(task.params, first_weights(task), n_memory);
-            (State::new(task.params), learned, None)
+            (initial_state(task.params), learned, None)
         }
     };
+    // The schedule had stopped before the checkpoint was written.
+    let n_epochs = if state.schedule.is_over { state.epochs.epoch } else { task.params.epochs };
     match task.device {
         Device::Cpu => {
-            let learner = CpuLearner::new(task.params, task.network, learned);
-            Trainer { task, reader, learner, state, best }.run(watch)
+            let device = CpuLearner::new(task.params, task.network, learned);
+            Trainer::new(NeuralLearner::new(task, reader, device, n_epochs), state, best).run(watch)
         }
         Device::Cuda => {
-            let learner = cuda_learner(task, &learned)?;
-            Trainer { task, reader, learner, state, best }.run(watch)
+            let device = cuda_learner(task, &learned)?;
+            Trainer::new(NeuralLearner::new(task, reader, device, n_epochs), state, best).run(watch)
         }
     }
 }
@@ -95,159 +100,160 @@ fn cuda_learner<'a>(task: &Task<'a>, _: &LearnerState) -> Result<CpuLearner<'a>,
     Err(FitError::Device { device: task.device, problem })
 }
 
-struct Trainer<'t, L> {
+/// A network under training on the device `D`.
+struct NeuralLearner<'t, D> {
     task: &'t Task<'t>,
     reader: Reader<'t>,
-    learner: L,
-    state: State,
-    /// The best weights so far on held-out text.
-    best: Option<Vec<f32>>,
+    device: D,
+    n_epochs: usize,
+    /// The order of the words of this epoch.
+    order: Vec<u32>,
+    /// Σ ln p of the last step.
+    log_prob: f64,
 }
 
-impl<L: Learner> Trainer<'_, L> {
-    fn run(mut self, watch: &mut Watch) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
-        while self.state.epochs.goes_on(self.task.params.epochs) && !self.state.is_over {
-            self.epoch(watch)?;
-        }
-        self.finish()
+impl<'t, D: DeviceLearner> NeuralLearner<'t, D> {
+    fn new(task: &'t Task<'t>, reader: Reader<'t>, device: D, n_epochs: usize) -> Self {
+        NeuralLearner { task, reader, device, n_epochs, order: vec![], log_prob: f64::NAN }
+    }
+}
+
+impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
+    type Batch = (Batch, Option<Dropout>);
+    type Schedule = Schedules;
+    type Weights = Vec<f32>;
+
+    fn n_epochs(&self) -> usize {
+        self.n_epochs
     }
 
-    fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let (epoch, n_batches) = (self.state.epochs.epoch, self.reader.len());
-        let order = self.reader.order(&mut Rng::at(self.task.params.seed, ORDER, (epoch, 0)));
-        let mut started = Instant::now();
-        if self.state.epochs.batch == 0 {
-            self.learner.forget()?;
+    fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError> {
+        let seed = self.task.params.seed;
+        self.order = self.reader.order(&mut Rng::at(seed, ORDER, (epochs.epoch, 0)));
+        if epochs.batch == 0 {
+            self.device.forget()?;
         }
-        for at in self.state.epochs.batch..n_batches {
-            let batch = self.reader.batch(at, &order);
-            let log_prob = self.learner.step(&batch, &self.choices(at))?;
-            if !log_prob.is_finite() {
-                self.state.epochs.diverged_in_epoch = Some(epoch + 1);
-                return Ok(());
-            }
-            self.state.epochs.step(log_prob, batch.n_rows(), started.elapsed());
-            started = Instant::now();
-            if at + 1 < n_batches {
-                self.report(&[], watch)?;
-            }
-        }
-        self.end_epoch(watch)
+        Ok(self.reader.len())
     }
 
-    /// What is chosen for a mini-batch. Smaller mini-batches make smaller steps.
-    fn choices(&self, at: usize) -> Choices {
+    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> (Batch, Option<Dropout>) {
         let params = self.task.params;
-        let place = (self.state.epochs.epoch, at);
+        let place = (epochs.epoch, batch_idx);
         let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
-        Choices {
-            dropout: (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed)),
-            learning_rate: self.learning_rate(),
-            scale: 1.0 / self.reader.full_size() as f64,
-        }
+        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+        (self.reader.batch(batch_idx, &self.order), dropout)
     }
 
-    fn learning_rate(&self) -> f64 {
+    fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
         let params = self.task.params;
-        match params.schedule {
+        Some(match params.schedule {
             Schedule::Constant => params.learning_rate,
             Schedule::Cosine => {
-                let n_steps = (self.reader.len() * params.epochs) as u64;
+                let n_steps = (n_batches * params.epochs) as u64;
                 let rate = params.learning_rate;
                 let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
-                cosine.rate(self.state.epochs.n_steps)
+                cosine.rate(state.epochs.n_steps)
             }
-            Schedule::Plateau => self.state.plateau.rate(),
-            Schedule::Halving => self.state.halving.rate(),
-        }
+            Schedule::Plateau => state.schedule.plateau.rate(),
+            Schedule::Halving => state.schedule.halving.rate(),
+        })
     }
 
-    /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
-    fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let learning_rate = self.learning_rate();
-        let train = self.state.epochs.loss();
-        // A model that is so much worse than one that knows nothing will not come back.
-        let hopeless = 2.0 * (self.task.network.n_words() as f64).ln();
-        let is_lost = !train.is_finite() || train > hopeless;
-        let (mut metrics, mut measured) = (vec![("train_perplexity", train.exp())], train);
-        if let Some(valid) = self.task.valid {
-            measured = -self.learner.log_prob(valid)? / valid.len() as f64;
-            metrics.push(("valid_perplexity", measured.exp()));
-            if !is_lost {
-                self.judge(measured)?;
-            }
-        }
-        self.state.plateau.observe(measured);
-        self.state.is_over = self.state.halving.observe(measured) == Verdict::Stop
-            && self.task.params.schedule == Schedule::Halving;
-        let epochs = &mut self.state.epochs;
-        if is_lost || !measured.is_finite() {
-            epochs.diverged_in_epoch = Some(epochs.epoch + 1);
-        }
-        metrics.extend([("learning_rate", learning_rate), ("seconds_per_epoch", epochs.seconds)]);
-        epochs.end();
-        if epochs.diverged_in_epoch.is_some() {
-            return Ok(());
-        }
-        self.report(&metrics, watch)
+    fn begin_step(
+        &mut self,
+        (batch, dropout): &(Batch, Option<Dropout>),
+        learning_rate: Option<f64>,
+    ) -> Result<(), FitError> {
+        let choices = Choices {
+            dropout: *dropout,
+            learning_rate: learning_rate.expect("every schedule has a learning rate"),
+            // Smaller mini-batches make smaller steps.
+            scale: 1.0 / self.reader.full_size() as f64,
+        };
+        self.log_prob = self.device.step(batch, &choices)?;
+        Ok(())
     }
 
-    /// Keeps the weights if they are the best on held-out text; a schedule may take back what made them worse.
-    fn judge(&mut self, measured: f64) -> Result<(), FitError> {
-        if self.state.epochs.observe(measured.exp()) {
-            self.best = Some(self.learner.state()?.weights);
-            return Ok(());
-        }
-        match (&self.best, self.task.params.schedule) {
-            (Some(best), Schedule::Halving) => self.learner.set_weights(best),
-            _ => Ok(()),
-        }
+    fn end_step(
+        &mut self,
+        (batch, _): &(Batch, Option<Dropout>),
+    ) -> Result<(f64, usize), FitError> {
+        Ok((self.log_prob, batch.n_rows()))
     }
 
-    fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
-        let progress = self.state.epochs.progress(self.task.params.epochs, self.reader.len());
-        Progress { metrics, checkpoint: Some(&|| self.checkpoint()), ..progress }.report(watch)
+    fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
+        let Some(valid) = self.task.valid else { return Ok(None) };
+        Ok(Some(-self.device.log_prob(valid)? / valid.len() as f64))
     }
 
-    fn checkpoint(&self) -> Result<Checkpoint, FitError> {
-        let learned = self.learner.state()?;
-        let state = State { n_updates: learned.n_steps, ..self.state.clone() };
+    /// A model that is much worse than the uniform distribution does not recover.
+    fn is_useless(&self, train_loss: f64) -> bool {
+        !train_loss.is_finite() || train_loss > 2.0 * (self.task.network.n_words() as f64).ln()
+    }
+
+    fn judge(
+        &mut self,
+        schedule: &mut Schedules,
+        result: &EpochResult<'_, Vec<f32>>,
+    ) -> Result<Outcome, FitError> {
+        let loss = result.valid_loss.unwrap_or(result.train_loss);
+        let halves = self.task.params.schedule == Schedule::Halving;
+        // An epoch that made the model worse is taken back.
+        let is_worse = result.valid_loss.is_some() && !result.is_best;
+        if let (Some(best), true) =
+            (result.best, halves && is_worse && !self.is_useless(result.train_loss))
+        {
+            self.device.set_weights(best)?;
+        }
+        schedule.plateau.observe(loss);
+        schedule.is_over = schedule.halving.observe(loss) == Verdict::Stop && halves;
+        Ok(if !loss.is_finite() {
+            Outcome::Diverged
+        } else if schedule.is_over {
+            Outcome::Stop
+        } else {
+            Outcome::Continue
+        })
+    }
+
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        Ok(self.device.state()?.weights)
+    }
+
+    fn checkpoint(
+        &self,
+        state: &State,
+        best: Option<&Arc<Vec<f32>>>,
+    ) -> Result<Checkpoint, FitError> {
+        let LearnerState { weights, mean, square, n_steps, memory } = self.device.state()?;
+        let mut state = state.clone();
+        state.schedule.n_updates = n_steps;
         let kind = self.task.params.architecture.kind();
         let mut checkpoint = Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
-        for (name, values) in [
-            ("weights", &learned.weights),
-            ("mean", &learned.mean),
-            ("square", &learned.square),
-            ("memory", &learned.memory),
-        ] {
-            checkpoint = checkpoint.with_array(name, &[values.len()], values);
+        let arrays = [("weights", weights), ("mean", mean), ("square", square), ("memory", memory)];
+        for (name, values) in arrays {
+            checkpoint = checkpoint.with_shared_array(name, &[values.len()], Arc::new(values));
         }
-        if let Some(best) = &self.best {
-            checkpoint = checkpoint.with_array("best", &[best.len()], best);
+        if let Some(best) = best {
+            checkpoint = checkpoint.with_shared_array("best", &[best.len()], Arc::clone(best));
         }
         Ok(checkpoint)
     }
-
-    fn finish(self) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
-        let epochs = self.state.epochs;
-        let weights = epochs.best_or_last(self.best, || Ok(self.learner.state()?.weights))?;
-        Ok((weights, epochs.facts()))
-    }
 }
 
-impl State {
-    fn new(params: &NeuralParams) -> State {
-        /// The factor by which the learning rate falls after an epoch without gain.
-        const FACTOR: f64 = 4.0;
-        /// What counts as a gain when the rate is halved (RNNLM).
-        const MIN_IMPROVEMENT: f64 = 1.003;
-        State {
-            epochs: Epochs::default(),
+fn initial_state(params: &NeuralParams) -> State {
+    /// Factor by which the learning rate falls after an epoch without improvement.
+    const FACTOR: f64 = 4.0;
+    /// Relative improvement below which the learning rate is halved (RNNLM).
+    const MIN_IMPROVEMENT: f64 = 1.003;
+    State {
+        epochs: Epochs::default(),
+        schedule: Schedules {
             n_updates: 0,
             plateau: Plateau::new(params.learning_rate, FACTOR, 1),
             halving: Halving::new(params.learning_rate, MIN_IMPROVEMENT),
             is_over: false,
-        }
+        },
     }
 }
 
@@ -266,7 +272,7 @@ fn restore(
         weights: array("weights", n_weights)?,
         mean: array("mean", n_moments)?,
         square: array("square", n_moments)?,
-        n_steps: state.n_updates,
+        n_steps: state.schedule.n_updates,
         memory: array("memory", n_memory)?,
     };
     let best = state.epochs.best_epoch.map(|_| array("best", n_weights)).transpose()?;
@@ -275,7 +281,9 @@ fn restore(
     let is_sound =
         arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
     if !is_sound || state.epochs.epoch > task.params.epochs {
-        return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
+        return Err(CheckpointError::Invalid {
+            problem: "weights that are not finite, or more epochs than `epochs`",
+        });
     }
     Ok((state, learned, best))
 }
@@ -283,7 +291,6 @@ fn restore(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batches::Batch;
     use latens_model::{Params, unwatched};
 
     /// Learns nothing; what it says of a token after some steps is told beforehand.
@@ -295,7 +302,7 @@ mod tests {
         n_weights: usize,
     }
 
-    impl Learner for Told {
+    impl DeviceLearner for Told {
         fn step(&mut self, batch: &Batch, _: &Choices) -> Result<f64, FitError> {
             self.n_steps += 1;
             let (before, after) = self.log_probs;
@@ -344,8 +351,9 @@ mod tests {
             device: Device::Cpu,
         };
         let learner = Told { n_steps: 0, turn, log_probs, n_weights: network.layout.len() };
-        let (reader, state) = (Reader::new(&params, &text), State::new(&params));
-        let trainer = Trainer { task: &task, reader, learner, state, best: None };
+        let reader = Reader::new(&params, &text);
+        let learner = NeuralLearner::new(&task, reader, learner, params.epochs);
+        let trainer = Trainer::new(learner, initial_state(&params), None);
         trainer.run(&mut unwatched).map(|(weights, facts)| {
             assert_eq!(facts.get("diverged_in_epoch").is_some(), turn <= 15);
             weights

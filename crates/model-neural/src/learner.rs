@@ -3,14 +3,14 @@
 use crate::batches::{Batch, Reader};
 use crate::network::{Network, Scratch};
 use crate::params::{NeuralParams, Optimizer};
-use faer::Par;
 use latens_corpus::WordId;
+use latens_math::linalg::Par;
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, Sgd, clip_factor, norm};
 
 /// What a device does for the trainer: it holds the weights, the state of the optimiser and what streams remember,
 /// and does whole steps.
-pub(crate) trait Learner {
+pub(crate) trait DeviceLearner {
     /// A step down the gradient of a mini-batch, of which `scale` is the share of one token. Returns Σ ln p of the
     /// batch before the step; NaN if that or the gradient is lost, and then the weights are as they were.
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError>;
@@ -107,7 +107,7 @@ impl<'a> CpuLearner<'a> {
     }
 }
 
-impl Learner for CpuLearner<'_> {
+impl DeviceLearner for CpuLearner<'_> {
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
         let CpuLearner { network, weights, gradient, memory, scratch, .. } = self;
         let &Choices { dropout, learning_rate, scale } = choices;

@@ -2,7 +2,7 @@
 
 use crate::batches::Batch;
 use crate::params::{Architecture, NeuralParams, Tying};
-use faer::{Accum, MatRef, Par};
+use latens_math::linalg::{Accum, MatRef, Par};
 use latens_math::{Real, Rng};
 use latens_nn::{
     Buffer, Dropout, Elman, ElmanScratch, Embedding, Layout, Linear, Lstm, LstmScratch, WeightId,

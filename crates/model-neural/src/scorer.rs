@@ -5,8 +5,8 @@ use crate::learner::text_log_prob;
 use crate::model::Neural;
 use crate::network::Scratch;
 use crate::params::{Architecture, Memory};
-use faer::Par;
 use latens_corpus::WordId;
+use latens_math::linalg::Par;
 use latens_math::log_sum_exp;
 use latens_model::{LanguageModel, Scorer};
 

@@ -69,8 +69,9 @@ pub mod compat;
 pub use features::FeatureRows;
 pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::{
-    Checkpoint, CheckpointError, CheckpointPace, Device, Epochs, Fit, FitBuilder, FitError,
-    MakeCheckpoint, Progress, Session, SharedRows, Watch, data_fingerprint, fingerprint, unwatched,
+    Checkpoint, CheckpointError, CheckpointPace, Device, EpochResult, Epochs, Fit, FitBuilder,
+    FitError, Learner, MakeCheckpoint, Outcome, Progress, Session, SharedRows, Trainer,
+    TrainingState, Watch, data_fingerprint, fingerprint, unwatched,
 };
 pub use latens_math::Matrix;
 pub use model::Model;

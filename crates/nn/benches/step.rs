@@ -4,8 +4,8 @@
 //! bytes of weights, moments and gradient read and written.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use faer::Par;
 use latens_math::Rng;
+use latens_math::linalg::Par;
 use latens_nn::{
     AdamW, AdamWParams, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, Residual,
     ResidualScratch, Spellings, fill_normal, norm,

@@ -1,9 +1,9 @@
 //! What stands between two layers.
 
 use crate::relu::relu_backward;
-use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
-use faer::{MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use serde::{Deserialize, Serialize};
 
 /// A function g of each number.

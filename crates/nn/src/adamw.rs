@@ -1,8 +1,8 @@
 //! Adam with decoupled weight decay (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
-use crate::rows::for_each_chunk;
-use faer::Par;
 use latens_math::Real;
+use latens_math::linalg::Par;
+use latens_math::rows::for_each_chunk;
 use serde::{Deserialize, Serialize};
 
 /// How many weights one task updates.

@@ -1,7 +1,7 @@
 //! Memory for activations that is used again and again.
 
-use faer::{MatMut, MatRef};
 use latens_math::Real;
+use latens_math::linalg::{MatMut, MatRef};
 
 /// A row-major matrix whose memory is kept when its size changes, so that training steps do not
 /// allocate.

@@ -2,7 +2,7 @@
 
 use crate::symbols::SymbolScratch;
 use crate::{Activation, Buffer, Conv, Embedding, Layout, Linear};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 use serde::{Deserialize, Serialize};
 

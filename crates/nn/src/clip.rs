@@ -1,8 +1,8 @@
 //! The length of a gradient, and its limit.
 
-use crate::rows::sum_chunks;
-use faer::Par;
 use latens_math::Real;
+use latens_math::linalg::Par;
+use latens_math::rows::sum_chunks;
 
 /// How many squares are summed by one task.
 const CHUNK: usize = 1 << 15;

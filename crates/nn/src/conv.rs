@@ -1,12 +1,13 @@
 //! Convolution over sequences and the maximum over time, as in models of words by their characters
 //! (Kim et al. 2016; Ma and Hovy 2016).
 
+use crate::column_sums::add_column_sums;
 use crate::init::fill_uniform;
-use crate::product::multiply;
-use crate::rows::{add_column_sums, for_each_chunk, row, row_mut, rows_per_chunk};
 use crate::windows::{Sequences, SequencesMut, Window, blocks, lay_out, n_windows};
 use crate::{Activation, Buffer, Layout, WeightId};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::multiply;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The loss of choosing one of many.
 
-use crate::rows::{row_mut, rows_per_chunk, sum_chunks};
-use faer::{MatMut, Par};
+use latens_math::linalg::{MatMut, Par};
+use latens_math::rows::{row_mut, rows_per_chunk, sum_chunks};
 use latens_math::{Real, softmax};
 
 /// Returns L = −Σ_i ln p_i(targets(i)), and overwrites row i of `logits` by `scale` times ∂L/∂x_i,

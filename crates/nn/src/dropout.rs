@@ -1,7 +1,7 @@
 //! Dropout (Srivastava et al. 2014): numbers set to zero at random, while training.
 
-use crate::rows::{for_each_chunk, row_mut, rows_per_chunk};
-use faer::{MatMut, Par};
+use latens_math::linalg::{MatMut, Par};
+use latens_math::rows::{for_each_chunk, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// How many random numbers are drawn at a time.

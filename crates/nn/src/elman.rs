@@ -1,9 +1,9 @@
 //! The simple recurrent network.
 
-use crate::product::multiply;
 use crate::recurrent::{Squash, Streams, for_each_pair, rows_of, rows_of_mut};
 use crate::{Buffer, Layout, WeightId, fill_uniform};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::multiply;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 
 /// h_t = f(x_t + A h_{t−1}) for each stream (Elman 1990).
@@ -140,7 +140,7 @@ fn add_and_scale<T: Real>(
     hidden: MatRef<'_, T>,
     squash: Squash,
 ) {
-    use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
+    use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
     for_each_chunk(
         (delta, later, hidden),
         rows_per_chunk(hidden.ncols()),

@@ -1,9 +1,9 @@
 //! A vector for each of many things.
 
 use crate::init::fill_normal;
-use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use crate::{Layout, WeightId};
-use faer::{MatMut, MatRef, Par};
+use latens_math::linalg::{MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// How many columns of a table one task adds to.

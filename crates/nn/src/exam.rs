@@ -4,7 +4,7 @@
 use crate::Buffer;
 use crate::check::assert_gradient;
 use crate::init::fill_uniform;
-use faer::Par;
+use latens_math::linalg::Par;
 use latens_math::{Real, Rng};
 
 /// A layer applied to an input of a given shape.

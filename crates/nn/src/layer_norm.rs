@@ -1,10 +1,11 @@
 //! Layer normalisation (Ba, Kiros and Hinton 2016).
 
-use crate::rows::{add_column_sums, for_each_chunk, row, row_mut, rows_per_chunk};
+use crate::column_sums::add_column_sums;
 use crate::sums::{dot, sum, sum_of};
 use crate::{Buffer, Layout, WeightId};
-use faer::{MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 
 /// Added to the variance, so that a constant row is not divided by zero; PyTorch's value.
 const EPSILON: f64 = 1e-5;

@@ -11,7 +11,7 @@
 //! that every result has the same bits whatever their number.
 //!
 //! ```
-//! use faer::{MatRef, Par};
+//! use latens_math::linalg::{MatRef, Par};
 //! use latens_math::Rng;
 //! use latens_nn::{AdamW, AdamWParams, Buffer, Layout, Linear, cross_entropy};
 //!
@@ -40,9 +40,8 @@
 mod weights;
 mod buffer;
 mod init;
-mod rows;
+mod column_sums;
 mod sums;
-mod product;
 mod linear;
 mod dropout;
 mod relu;
@@ -71,20 +70,20 @@ pub use adamw::{AdamW, AdamWParams};
 pub use buffer::Buffer;
 pub use char_cnn::{CharCnn, CharCnnParams, CharCnnScratch, Spellings};
 pub use clip::{clip_factor, norm};
+pub use column_sums::add_column_sums;
 pub use conv::{Conv, ConvScratch};
 pub use cross_entropy::{biased_cross_entropy, cross_entropy};
 pub use dropout::Dropout;
 pub use elman::{Elman, ElmanScratch};
 pub use embedding::{Embedding, gather_rows, scatter_add_rows};
 pub use init::{fill_normal, fill_uniform};
+pub use latens_math::linalg::multiply;
 pub use layer_norm::{LayerNorm, LayerNormCache};
 pub use linear::Linear;
 pub use lstm::{Lstm, LstmScratch};
-pub use product::multiply;
 pub use recurrent::{Squash, Streams};
 pub use relu::{bias_relu, relu_backward};
 pub use residual::{Residual, ResidualScratch};
-pub use rows::add_column_sums;
 pub use schedule::{Halving, Plateau, Schedule, Verdict};
 pub use sgd::Sgd;
 pub use weights::{Layout, WeightId};

@@ -1,10 +1,11 @@
 //! y = W x + b.
 
+use crate::column_sums::add_column_sums;
 use crate::init::fill_uniform;
-use crate::product::multiply;
-use crate::rows::{add_column_sums, for_each_chunk, row_mut, rows_per_chunk};
 use crate::{Layout, WeightId};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::multiply;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// A linear layer: y = W x + b for each row x, with or without b.

@@ -1,10 +1,10 @@
 //! Long short-term memory.
 
-use crate::product::multiply;
 use crate::recurrent::{Streams, rows_of, rows_of_mut, sigmoid, tanh};
-use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use crate::{Buffer, Layout, Linear, WeightId, fill_uniform};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::multiply;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// A layer of long short-term memory with forget gates (Hochreiter and Schmidhuber 1997; Gers et al. 2000):

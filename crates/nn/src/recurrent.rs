@@ -1,8 +1,8 @@
 //! What layers that read step by step have in common.
 
-use crate::rows::{for_each_chunk, rows_per_chunk};
-use faer::{MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, rows_per_chunk};
 use std::ops::Range;
 
 /// Sequences that are read side by side, in step: rows come step after step, in each step one for each stream.

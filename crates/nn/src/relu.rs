@@ -1,9 +1,9 @@
 //! Rectified linear units, fused with what stands before and after them.
 
 use crate::Dropout;
-use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
-use faer::{MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::{MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 
 /// Overwrites z by y = D(max(0, z + b)) for each row, where D is dropout or, in use, nothing.
 pub fn bias_relu<T: Real>(values: MatMut<'_, T>, bias: &[T], dropout: Option<Dropout>, par: Par) {

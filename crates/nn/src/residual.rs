@@ -1,9 +1,9 @@
 //! The residual layer of the neural HMM (Chiu and Rush 2020, eq. 3).
 
 use crate::relu::{bias_relu, relu_backward};
-use crate::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use crate::{Buffer, Dropout, LayerNorm, LayerNormCache, Layout, Linear};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// f(x) = LayerNorm(h + d) with d = ReLU(W₁ x + b₁) and h = ReLU(W₂ d + b₂).

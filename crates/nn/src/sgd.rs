@@ -1,8 +1,8 @@
 //! Stochastic gradient descent.
 
-use crate::rows::for_each_chunk;
-use faer::Par;
 use latens_math::Real;
+use latens_math::linalg::Par;
+use latens_math::rows::for_each_chunk;
 
 /// How many weights one task updates.
 const CHUNK: usize = 1 << 15;

@@ -5,11 +5,12 @@
 //! [`Conv::forward`] has w · dim products.
 
 use crate::char_cnn::Spellings;
-use crate::product::multiply;
-use crate::rows::{add_column_sums, for_each_chunk, row, row_mut, rows_per_chunk};
+use crate::column_sums::add_column_sums;
 use crate::{Buffer, Conv, WeightId};
-use faer::{Accum, MatMut, MatRef, Par};
 use latens_math::Real;
+use latens_math::linalg::multiply;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use std::ops::Range;
 
 /// How many filters one task derives the gradient of.

@@ -3,7 +3,7 @@
 //! The optimiser, the norm of the gradient, checkpoints and devices see one vector; layers see the
 //! matrices in it. The gradient has the same layout.
 
-use faer::{MatMut, MatRef};
+use latens_math::linalg::{MatMut, MatRef};
 use std::ops::Range;
 
 /// Where each weight matrix lies in the flat vector.

@@ -1,9 +1,9 @@
 //! Packed sequences of vectors, and the windows that slide over them.
 
 use crate::Buffer;
-use crate::rows::{Rows, for_each_chunk, row_mut, rows_per_chunk};
-use faer::Par;
 use latens_math::Real;
+use latens_math::linalg::Par;
+use latens_math::rows::{Rows, for_each_chunk, row_mut, rows_per_chunk};
 use std::ops::Range;
 
 /// Sequences of vectors, one after the other: sequence i has the vectors from `offsets[i]` up to

@@ -1,7 +1,7 @@
 //! Whole networks learn what they must.
 
-use faer::{MatRef, Par};
 use latens_math::Rng;
+use latens_math::linalg::{MatRef, Par};
 use latens_nn::{
     AdamW, AdamWParams, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Dropout, Layout, Linear,
     Residual, ResidualScratch, Schedule, Spellings, clip_factor, cross_entropy, norm,
@@ -46,7 +46,7 @@ impl Network {
             self.output.forward(&weights, hidden.view(), logits.view_mut(), par);
             let scale = 1.0 / n as f64;
             losses.push(cross_entropy(logits.view_mut(), &classes, scale, par) / n as f64);
-            let d_x = Some((d_hidden.view_mut(), faer::Accum::Replace));
+            let d_x = Some((d_hidden.view_mut(), latens_math::linalg::Accum::Replace));
             self.output.backward(&weights, hidden.view(), logits.view(), &mut gradient, d_x, par);
             let d_out = d_hidden.view();
             self.residual.backward(&weights, x, &mut scratch, d_out, &mut gradient, None, par);

@@ -1,4 +1,4 @@
-//! Read-only arrays that live in memory or in a mapped file.
+//! Read-only arrays in memory or in a mapped file.
 
 use crate::error::StorageError;
 use bytemuck::Pod;
@@ -10,9 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(target_endian = "big")]
-compile_error!("latens maps little-endian arrays from its files and has no big-endian reader");
+compile_error!(
+    "latens maps little-endian arrays from files and does not support big-endian targets"
+);
 
-/// The bytes of a file that is mapped into memory; clones share the mapping.
+/// The bytes of a memory-mapped file. Clones share the mapping.
 #[derive(Clone, Debug)]
 pub struct MappedFile(Arc<Mmap>);
 
@@ -25,19 +27,20 @@ impl Deref for MappedFile {
     }
 }
 
-/// A whole file in memory, read page by page when first touched.
+/// Maps a file into memory. Pages are read when they are first accessed.
 ///
-/// Our own files are only ever replaced by a rename, so a mapping keeps the content it was made
-/// with. A file that another program cuts short while it is mapped ends the program.
+/// This crate replaces files only by renaming, so the content of a mapping never changes. If another
+/// program truncates a file while it is mapped, access to the missing pages terminates the process.
 #[allow(unsafe_code)]
-pub fn map_file(path: &Path) -> Result<MappedFile, StorageError> {
+pub fn map_file(path: impl AsRef<Path>) -> Result<MappedFile, StorageError> {
+    let path = path.as_ref();
     let map = || {
         let file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        // SAFETY: the mapping is read-only and private to this process; see above for what a
-        // concurrent change of the file would mean.
+        // SAFETY: the mapping is read-only and private to this process. The doc comment states what
+        // happens if another program changes the file.
         unsafe { Mmap::map(&file) }
     };
     map().map(|map| MappedFile(Arc::new(map))).map_err(StorageError::new("read", path))
@@ -49,27 +52,30 @@ pub struct FlatArray<T>(Source<T>);
 
 #[derive(Clone, Debug)]
 enum Source<T> {
-    /// Some of the values.
+    /// A range of the values.
     Memory(Arc<Vec<T>>, Range<usize>),
-    /// Some of the bytes.
+    /// A range of the bytes.
     Mapped(MappedFile, Range<usize>),
 }
 
 impl<T: Pod> FlatArray<T> {
-    /// The array in the bytes `range` of a mapped file; `None` if the range is outside the file,
-    /// not aligned for `T`, or not a whole number of `T`s.
+    /// Returns the array in the bytes `range` of a mapped file, or `None` if the range is out of
+    /// bounds, not aligned for `T`, or not a multiple of its size.
     pub fn mapped(map: MappedFile, range: Range<usize>) -> Option<Self> {
         let bytes = map.get(range.clone())?;
         bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
         Some(FlatArray(Source::Mapped(map, range)))
     }
 
-    /// Some of the values, without a copy.
+    /// Returns a range of the values without copying them.
     ///
     /// # Panics
-    /// If there are not so many values.
+    /// If the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Self {
-        assert!(range.start <= range.end && range.end <= self.len(), "no values {range:?}");
+        assert!(
+            range.start <= range.end && range.end <= self.len(),
+            "values {range:?} are out of bounds"
+        );
         FlatArray(match &self.0 {
             Source::Memory(values, all) => {
                 Source::Memory(values.clone(), all.start + range.start..all.start + range.end)

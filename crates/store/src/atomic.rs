@@ -1,18 +1,22 @@
-//! Files that are written completely or not at all.
+//! Atomic file writes.
 
 use crate::error::StorageError;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file under a temporary name beside `path`, makes it durable, then renames it, so that
-/// `path` is at any moment the old file or the whole new one. On any error nothing is left behind.
+/// Writes a file completely or not at all.
 ///
-/// A `path` that exists and is no regular file (a pipe, `/dev/stdout`) is written to directly.
+/// The data goes to a temporary file in the folder of `path`, which is synced to disk and then
+/// renamed. At any time, `path` is either the old file or the complete new one. An error leaves no
+/// files behind.
+///
+/// If `path` exists and is not a regular file (a pipe, `/dev/stdout`), it is written to directly.
 pub fn write_atomically(
-    path: &Path,
+    path: impl AsRef<Path>,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> Result<(), StorageError> {
+    let path = path.as_ref();
     write_and_rename(path, write).map_err(StorageError::new("write", path))
 }
 
@@ -21,7 +25,7 @@ fn write_and_rename(
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> io::Result<()> {
     if is_stream(path) {
-        // Appending, since `/dev/stdout` may be a file that others write to as well.
+        // Append, because `/dev/stdout` may be a file that other processes write to.
         return write_through(&mut File::options().append(true).open(path)?, write);
     }
     let path = without_links(path);
@@ -36,8 +40,8 @@ fn write_and_rename(
     }
     temporary.as_file().sync_all()?;
     temporary.persist(&path).map_err(|error| error.error)?;
-    // The rename itself is durable only when the folder is; a file system that cannot sync folders
-    // has still done the rename.
+    // The rename is durable only after the folder is synced. Some file systems cannot sync folders;
+    // there the rename has still happened.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -51,10 +55,11 @@ fn write_through(
     writer.flush()
 }
 
-/// Says early whether `path` can be written, before hours of work end in a read-only folder.
-pub fn check_writable(path: &Path) -> Result<(), StorageError> {
+/// Checks whether `path` can be written, so that a long computation does not fail at its end.
+pub fn check_writable(path: impl AsRef<Path>) -> Result<(), StorageError> {
+    let path = path.as_ref();
     let check = || {
-        // To open a pipe and close it again would end its reader.
+        // Opening a pipe and closing it again would terminate its reader.
         if is_stream(path) {
             return Ok(());
         }
@@ -67,17 +72,18 @@ pub fn check_writable(path: &Path) -> Result<(), StorageError> {
     check().map_err(StorageError::new("write", path))
 }
 
-/// Whether a path is written to as it is: a pipe, a device, or what a process has open.
+/// Whether to write to a path directly: a pipe, a device or an open file descriptor.
 fn is_stream(path: &Path) -> bool {
     let open_by_process = ["/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"];
     open_by_process.iter().any(|prefix| path.to_string_lossy().starts_with(prefix))
         || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// What a link points to, so that this is replaced rather than the link; also if there is nothing yet.
+/// Resolves symbolic links, so that the target is replaced and not the link. The target may not exist
+/// yet.
 fn without_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // A ring of links has no end.
+    // The limit ends a cycle of links.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else { break };
         path = parent_folder(&path).join(target);
@@ -85,7 +91,7 @@ fn without_links(path: &Path) -> PathBuf {
     path
 }
 
-/// The folder that `path` lies in.
+/// Returns the folder of `path`; `.` for a bare file name.
 pub fn parent_folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -98,7 +104,7 @@ fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.prefix(".latens-").suffix(".part");
     #[cfg(unix)]
     {
-        // Temporary files are private by default; a model is as readable as any other new file.
+        // Temporary files are private by default; the result must have the permissions of a new file.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
@@ -125,7 +131,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_permissions_kept() {
+    fn links_are_followed_and_permissions_are_kept() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
@@ -142,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_no_output() {
+    fn folders_and_files_in_missing_folders_cannot_be_written() {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
         assert!(check_writable(folder.path()).is_err());

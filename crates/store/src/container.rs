@@ -1,11 +1,11 @@
-//! A file of named arrays, for what is kept between runs but is no model: encoded texts and counts.
+//! A file of named arrays, for encoded texts and counts. Models have a format of their own.
 //!
 //! ```text
 //! magic (8 bytes) | length of the header (u64) | header (JSON) | arrays | checksum (u64, xxh3)
 //! ```
 //!
-//! Header and arrays are padded to multiples of 8 bytes, so that arrays can be used where they lie
-//! in a mapped file. The checksum covers every byte before it.
+//! Header and arrays are padded to multiples of 8 bytes, so that arrays can be used in place in a
+//! mapped file. The checksum covers every byte before it.
 
 use crate::array::{FlatArray, MappedFile, map_file};
 use crate::atomic::write_atomically;
@@ -21,24 +21,24 @@ use thiserror::Error;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 const MAGIC: &[u8; 8] = b"latens\x1A\n";
-/// The version that this program writes, and the newest it reads.
+/// The version that this program writes, and the newest that it reads.
 const VERSION: u32 = 1;
 
-/// A file of named arrays could not be written or opened.
+/// A container could not be written or opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ContainerError {
-    /// The system refused.
+    /// The operating system reported an error.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// It is another kind of file, or damaged.
-    #[error("`{}` is no {kind} file: {problem}", path.display())]
+    /// The file is of another kind or damaged.
+    #[error("`{}` is not a file of kind `{kind}`: {problem}", path.display())]
     Unusable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was expected of it.
+        /// The expected kind.
         kind: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
 }
@@ -48,24 +48,29 @@ struct Header {
     kind: String,
     version: u32,
     meta: serde_json::Value,
-    /// Names and lengths in bytes, in the order of the file.
+    /// Names and lengths in bytes, in file order.
     arrays: Vec<(String, u64)>,
 }
 
-/// Takes the arrays of a file in their order, piece by piece.
+/// Writes the arrays of a container in order, piece by piece.
 pub struct ArrayWriter<'a> {
     out: &'a mut dyn Write,
     hash: Xxh3,
-    /// Bytes that the arrays still to come must have, in all, with padding.
+    /// Number of bytes of all arrays that are still missing, including padding.
     missing: u64,
-    /// Bytes written of the present array.
+    /// Number of bytes written of the current array.
     written: u64,
 }
 
-/// Writes a file with the arrays named in `arrays`, whose lengths in bytes are known beforehand;
-/// `write` must then give each of them, in this order, and [`ArrayWriter::end_array`] after each.
+/// Writes a container.
+///
+/// `arrays` lists names and lengths in bytes. `write` must write these arrays in this order and call
+/// [`ArrayWriter::end_array`] after each.
+///
+/// # Panics
+/// If the arrays that `write` writes differ in total length from `arrays`.
 pub fn write_container(
-    path: &Path,
+    path: impl AsRef<Path>,
     kind: &'static str,
     meta: &impl Serialize,
     arrays: &[(&str, u64)],
@@ -86,30 +91,31 @@ pub fn write_container(
         arrays.raw(&(json.len() as u64).to_le_bytes())?;
         arrays.raw(&json)?;
         write(&mut arrays)?;
-        assert_eq!(arrays.missing, 0, "the arrays are as long as was said");
+        assert_eq!(arrays.missing, 0, "`write` wrote fewer bytes than declared");
         let checksum = arrays.hash.digest();
         arrays.out.write_all(&checksum.to_le_bytes())
     })
 }
 
 impl ArrayWriter<'_> {
-    /// The next values of the present array.
+    /// Writes the next values of the current array.
     pub fn values<T: Pod>(&mut self, values: &[T]) -> io::Result<()> {
         let bytes = bytemuck::cast_slice(values);
         self.written += bytes.len() as u64;
         self.raw(bytes)
     }
 
-    /// The present array is complete.
+    /// Ends the current array.
     pub fn end_array(&mut self) -> io::Result<()> {
         let padded = self.written.next_multiple_of(8);
         self.raw(&[0; 8][..(padded - self.written) as usize])?;
-        self.missing = self.missing.checked_sub(padded).expect("no more than was said");
+        self.missing =
+            self.missing.checked_sub(padded).expect("`write` wrote more bytes than declared");
         self.written = 0;
         Ok(())
     }
 
-    /// A whole array.
+    /// Writes a whole array.
     pub fn array<T: Pod>(&mut self, values: &[T]) -> io::Result<()> {
         self.values(values)?;
         self.end_array()
@@ -121,7 +127,7 @@ impl ArrayWriter<'_> {
     }
 }
 
-/// A file of named arrays, mapped into memory and checked to the last byte.
+/// A memory-mapped file of named arrays whose checksum has been verified.
 #[derive(Debug)]
 pub struct Container {
     map: MappedFile,
@@ -131,8 +137,9 @@ pub struct Container {
     arrays: Vec<(String, Range<usize>)>,
 }
 
-/// Whether a file begins as those of this format do. A file that cannot be read does not.
-pub fn is_container(path: &Path) -> bool {
+/// Whether a file starts like a container. Returns `false` for files that cannot be read.
+pub fn is_container(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
     let mut begin = [0; MAGIC.len()];
     path.is_file()
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok())
@@ -140,8 +147,9 @@ pub fn is_container(path: &Path) -> bool {
 }
 
 impl Container {
-    /// Opens a file of the given kind.
-    pub fn open(path: &Path, kind: &'static str) -> Result<Container, ContainerError> {
+    /// Opens a file of the given kind and verifies its checksum.
+    pub fn open(path: impl AsRef<Path>, kind: &'static str) -> Result<Container, ContainerError> {
+        let path = path.as_ref();
         let map = map_file(path)?;
         match parse(&map, kind) {
             Ok((header, arrays)) => {
@@ -151,21 +159,22 @@ impl Container {
         }
     }
 
-    /// What the writer said besides the arrays.
+    /// Returns the metadata.
     pub fn meta<M: DeserializeOwned>(&self) -> Result<M, ContainerError> {
         serde_json::from_value(self.meta.clone())
-            .map_err(|error| self.problem(format!("its header is wrong: {error}")))
+            .map_err(|error| self.problem(format!("invalid header: {error}")))
     }
 
-    /// The array called `name`.
+    /// Returns the array `name` without copying it.
     pub fn array<T: Pod>(&self, name: &str) -> Result<FlatArray<T>, ContainerError> {
         let found = self.arrays.iter().find(|(array, _)| array == name);
         let (_, range) = found.ok_or_else(|| self.problem(format!("it has no array `{name}`")))?;
-        FlatArray::mapped(self.map.clone(), range.clone())
-            .ok_or_else(|| self.problem(format!("its array `{name}` has an impossible length")))
+        FlatArray::mapped(self.map.clone(), range.clone()).ok_or_else(|| {
+            self.problem(format!("the length of its array `{name}` does not fit its type"))
+        })
     }
 
-    /// For a reader who finds that the arrays contradict each other.
+    /// Returns an error for this file, for callers that find inconsistent arrays.
     pub fn problem(&self, problem: String) -> ContainerError {
         ContainerError::Unusable { path: self.path.clone(), kind: self.kind, problem }
     }
@@ -174,29 +183,33 @@ impl Container {
 type Arrays = Vec<(String, Range<usize>)>;
 
 fn parse(bytes: &[u8], kind: &str) -> Result<(Header, Arrays), String> {
-    let body = bytes.strip_prefix(MAGIC).ok_or("it does not begin as our files do")?;
-    let length = body.first_chunk().ok_or("it is cut short")?;
+    let body = bytes.strip_prefix(MAGIC).ok_or("it does not start like a container file")?;
+    let length = body.first_chunk().ok_or("it is truncated")?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let (content, checksum) = bytes.split_last_chunk::<8>().ok_or("it is cut short")?;
-    // Before the checksum, so that a version with another checksum can still be told to be newer.
+    let (content, checksum) = bytes.split_last_chunk::<8>().ok_or("it is truncated")?;
+    // Checked before the checksum, because a newer version may use another checksum.
     let header_end = length.checked_add(16).filter(|&end| end <= content.len());
-    let header_end = header_end.ok_or("it is cut short or damaged")?;
+    let header_end = header_end.ok_or("it is truncated or damaged")?;
     let header: Header = serde_json::from_slice(&bytes[16..header_end])
         .map_err(|_| "its header is damaged".to_owned())?;
     if header.version > VERSION {
-        return Err(format!("it is of version {}, and we read up to {VERSION}", header.version));
+        return Err(format!(
+            "it has format version {}, newer than the supported version {VERSION}",
+            header.version
+        ));
     }
     if xxh3_64(content) != u64::from_le_bytes(*checksum) {
-        return Err("its checksum is wrong: it is cut short or damaged".to_owned());
+        return Err("checksum mismatch: it is truncated or damaged".to_owned());
     }
     if header.kind != kind {
-        return Err(format!("it is a {} file", header.kind));
+        return Err(format!("it is of kind `{}`", header.kind));
     }
     let mut begin = header_end;
     let mut arrays = Vec::new();
     for (name, length) in &header.arrays {
         let end = usize::try_from(*length).ok().and_then(|length| begin.checked_add(length));
-        let end = end.filter(|&end| end <= content.len()).ok_or("its arrays exceed it")?;
+        let end =
+            end.filter(|&end| end <= content.len()).ok_or("its arrays extend beyond its end")?;
         arrays.push((name.clone(), begin..end));
         begin = end.next_multiple_of(8);
     }
@@ -218,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_come_back() {
+    fn an_opened_container_has_the_arrays_that_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("toy");
         write(&path);
@@ -232,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_changed_byte_is_noticed() {
+    fn truncation_and_changed_bytes_are_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("toy");
         write(&path);
@@ -251,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_called_so() {
+    fn the_error_for_a_newer_version_names_it() {
         let header = br#"{"kind":"toy","version":9,"meta":null,"arrays":[]}  "#;
         let mut bytes = [&MAGIC[..], &(header.len() as u64).to_le_bytes(), header].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());

@@ -6,17 +6,17 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("cannot {action} `{}`", path.display())]
 pub struct StorageError {
-    /// What was tried: `write`, `read` …
+    /// The action that failed, such as `read` or `write`.
     pub action: &'static str,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What the system said.
+    /// Error from the operating system.
     #[source]
     pub source: io::Error,
 }
 
 impl StorageError {
-    /// For `map_err`: `action` on `path` failed.
+    /// Returns a function for `map_err` that adds the failed action and the path.
     pub fn new(
         action: &'static str,
         path: &Path,

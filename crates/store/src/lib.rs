@@ -1,7 +1,9 @@
-//! Files and arrays that outlive a run: atomic writes, memory-mapped arrays, checksummed containers.
+//! Storage for everything that outlives a run: atomic file writes, memory-mapped arrays and
+//! checksummed containers.
 //!
-//! The crate knows neither text nor models. A file is written under a temporary name and renamed when it
-//! is complete, so a crash never leaves half a file, and a mapped file keeps its content.
+//! The crate knows neither text nor models. A file is written under a temporary name and renamed when
+//! it is complete. A crash therefore never leaves a partial file, and the content of a mapped file
+//! never changes.
 //!
 //! ```
 //! use latens_store::{Container, write_container};
@@ -12,7 +14,7 @@
 //! write_container(&path, "squares", &"0 to 9", &[("values", 80)], |out| out.array(&squares))?;
 //!
 //! let file = Container::open(&path, "squares")?; // verifies the checksum
-//! assert_eq!(file.array::<u64>("values")?[3], 9); // used in place: nothing is copied
+//! assert_eq!(file.array::<u64>("values")?[3], 9); // used in place, without a copy
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -1,11 +1,12 @@
-//! Many short strings in one buffer, each once, numbered in the order of first sight.
+//! A set of strings with dense numbers.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// A set of strings with dense numbers. One allocation for all letters, so that a million words
-/// cost their letters plus about 20 bytes each.
+/// A set of strings, numbered in the order of insertion.
+///
+/// All strings share one buffer, so the overhead is about 20 bytes per string.
 #[derive(Clone, Debug, Default)]
 pub struct StringTable {
     letters: String,
@@ -13,40 +14,40 @@ pub struct StringTable {
     table: HashTable<u32>,
 }
 
-/// The hash needs no secret: a table that an adversary slows down harms nobody but himself, and a
-/// fixed state keeps runs alike.
+/// A fixed seed keeps runs reproducible. No random seed is needed: only the user's own text can slow
+/// down the table.
 const HASHER: FixedState = FixedState::with_seed(0x6c61_7465_6e73);
 
 impl StringTable {
-    /// How many different strings there are.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether no string has been added.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The string with number `index`.
+    /// Returns the string with number `index`.
     ///
     /// # Panics
-    /// If there is no such number.
+    /// If `index` is out of range.
     pub fn get(&self, index: u32) -> &str {
         slice(&self.letters, &self.ends, index)
     }
 
-    /// The number of `string`, if it is here.
+    /// Returns the number of `string`, if it is in the set.
     #[inline]
     pub fn find(&self, string: &str) -> Option<u32> {
         let hash = HASHER.hash_one(string.as_bytes());
         self.table.find(hash, |&i| slice(&self.letters, &self.ends, i) == string).copied()
     }
 
-    /// The number of `string`, which is added if it is not here yet.
+    /// Returns the number of `string`, which is inserted if it is new.
     ///
     /// # Panics
-    /// If there are 2^32 − 1 different strings already.
+    /// If there are more than 2^32 strings.
     #[inline]
     pub fn intern(&mut self, string: &str) -> u32 {
         let Self { letters, ends, table } = self;
@@ -54,25 +55,25 @@ impl StringTable {
         if let Some(&found) = table.find(hash, |&i| slice(letters, ends, i) == string) {
             return found;
         }
-        let index = u32::try_from(ends.len()).expect("fewer than 2^32 different strings");
+        let index = u32::try_from(ends.len()).expect("a string table holds at most 2^32 strings");
         letters.push_str(string);
         ends.push(letters.len());
         table.insert_unique(hash, index, |&i| HASHER.hash_one(slice(letters, ends, i).as_bytes()));
         index
     }
 
-    /// The letters of all strings without anything between them.
+    /// The concatenation of all strings.
     pub fn letters(&self) -> &str {
         &self.letters
     }
 
-    /// Where each string ends among the letters.
+    /// End of each string in [`StringTable::letters`].
     pub fn ends(&self) -> impl ExactSizeIterator<Item = u64> {
         self.ends.iter().map(|&end| end as u64)
     }
 
-    /// The table of these letters and ends; `None` if they are no UTF-8, do not fit together, or have
-    /// a string twice.
+    /// Creates a table from the concatenation of its strings and their ends. Returns `None` if the
+    /// arrays are not UTF-8, inconsistent, or contain a string twice.
     pub fn from_arrays(letters: &[u8], ends: &[u64]) -> Option<StringTable> {
         let letters = std::str::from_utf8(letters).ok()?;
         let mut table = StringTable::default();
@@ -87,7 +88,7 @@ impl StringTable {
         (begin == letters.len()).then_some(table)
     }
 
-    /// All strings in the order of their numbers.
+    /// Iterates over all strings in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|i| self.get(i as u32))
     }
@@ -115,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn arrays_that_are_no_table_are_refused() {
+    fn inconsistent_arrays_are_refused() {
         assert!(StringTable::from_arrays(b"ab", &[1, 2]).is_some());
         assert!(StringTable::from_arrays(b"aa", &[1, 2]).is_none());
         assert!(StringTable::from_arrays(b"ab", &[1]).is_none());
@@ -127,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_string_gets_one_number_and_comes_back(strings: Vec<String>) {
+        fn every_string_has_one_number_and_can_be_looked_up(strings: Vec<String>) {
             let mut table = StringTable::default();
             let numbers: Vec<u32> = strings.iter().map(|s| table.intern(s)).collect();
             for (string, &number) in strings.iter().zip(&numbers) {

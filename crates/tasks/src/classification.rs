@@ -1,39 +1,44 @@
-//! Labels of documents from dense features: multinomial logistic regression.
+//! Multinomial logistic regression on dense features, to classify documents.
 
 use latens_math::lbfgs::{Lbfgs, LbfgsParams, Outcome};
 use latens_math::log_sum_exp;
 use rayon::prelude::*;
 
-/// The most steps of the search for the best weights.
+/// Maximum number of L-BFGS steps.
 const MAX_STEPS: usize = 500;
-/// Examples are taken together by so many, whose sums are added in order: the same for any number of threads.
-const EXAMPLES: usize = 256;
+/// Number of examples per parallel task. Fixed, so that sums do not depend on the number of threads.
+const CHUNK: usize = 256;
 
-/// Weights of features for each label, and a constant.
+/// A multinomial logistic regression classifier: one weight vector and one intercept per label.
 #[derive(Clone, Debug)]
 pub struct LogisticRegression {
     n_features: usize,
     n_labels: usize,
-    /// A row a label, with the constant at its end.
+    /// One row per label; the intercept is the last entry of the row.
     weights: Vec<f64>,
-    /// What is subtracted from each feature, and what it is divided by.
+    /// Mean and standard deviation of each feature.
     scaling: Vec<(f64, f64)>,
 }
 
 impl LogisticRegression {
-    /// The weights under which the labels of examples are most likely, less `l2`/2 times the squares of the weights for
-    /// an example. Features are brought to mean zero and variance one before.
+    /// Fits a classifier by minimizing mean(−ln p(label | features)) + `l2`/2 · Σ w², intercepts excluded.
+    ///
+    /// `features` has one row of `n_features` values per label. Features are standardized first.
     ///
     /// # Panics
-    /// If there is no example, or not a row of `n_features` for each label.
+    /// If `labels` is empty or `features.len() != labels.len() * n_features`.
     pub fn fit(
         features: &[f32],
         labels: &[usize],
         n_features: usize,
         l2: f64,
     ) -> LogisticRegression {
-        assert!(!labels.is_empty(), "examples to learn from");
-        assert_eq!(features.len(), labels.len() * n_features, "a row an example");
+        assert!(!labels.is_empty(), "`labels` must not be empty");
+        assert_eq!(
+            features.len(),
+            labels.len() * n_features,
+            "`features` must have one row per label"
+        );
         let n_labels = labels.iter().max().map_or(1, |&label| label + 1);
         let scaling = scaling(features, n_features);
         let weights = vec![0.0; n_labels * (n_features + 1)];
@@ -52,23 +57,23 @@ impl LogisticRegression {
         model
     }
 
-    /// The most likely label.
+    /// Returns the most likely label.
     ///
     /// # Panics
-    /// If there are not as many features as in training.
+    /// If the number of features differs from that of training.
     pub fn predict(&self, features: &[f32]) -> usize {
-        assert_eq!(features.len(), self.n_features, "the features of training");
+        assert_eq!(features.len(), self.n_features, "`features` must be as many as in training");
         let row: Vec<f64> = self.scaled(features).collect();
         let scores = self.scores(&self.weights, &row);
         let best = |a: usize, b: usize| if scores[b] > scores[a] { b } else { a };
         (1..self.n_labels).fold(0, best)
     }
 
-    /// The share of examples whose most likely label is the right one.
+    /// Fraction of examples whose most likely label is the given one.
     pub fn accuracy(&self, features: &[f32], labels: &[usize]) -> f64 {
         let rows = features.chunks_exact(self.n_features).zip(labels);
-        let n_right = rows.filter(|&(row, &label)| self.predict(row) == label).count();
-        n_right as f64 / labels.len().max(1) as f64
+        let n_correct = rows.filter(|&(row, &label)| self.predict(row) == label).count();
+        n_correct as f64 / labels.len().max(1) as f64
     }
 
     fn scaled<'a>(&'a self, row: &'a [f32]) -> impl Iterator<Item = f64> + 'a {
@@ -77,13 +82,13 @@ impl LogisticRegression {
 
     fn scores(&self, weights: &[f64], row: &[f64]) -> Vec<f64> {
         let of_label = |weights: &[f64]| {
-            let (constant, weights) = weights.split_last().expect("a constant");
-            constant + weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>()
+            let (intercept, weights) = weights.split_last().expect("every row has an intercept");
+            intercept + weights.iter().zip(row).map(|(w, x)| w * x).sum::<f64>()
         };
         weights.chunks_exact(self.n_features + 1).map(of_label).collect()
     }
 
-    /// The mean of −ln p(label), the penalty, and their gradient.
+    /// Returns the objective at `x` and overwrites `gradient`.
     fn value(
         &self,
         x: &[f64],
@@ -93,7 +98,7 @@ impl LogisticRegression {
         l2: f64,
     ) -> f64 {
         let (n, n_features) = (labels.len() as f64, self.n_features);
-        let parts = rows.par_chunks(EXAMPLES * n_features).zip(labels.par_chunks(EXAMPLES));
+        let parts = rows.par_chunks(CHUNK * n_features).zip(labels.par_chunks(CHUNK));
         let parts: Vec<(f64, Vec<f64>)> = parts
             .map(|(rows, labels)| {
                 let (mut loss, mut sums) = (0.0, vec![0.0; x.len()]);
@@ -117,7 +122,7 @@ impl LogisticRegression {
             gradient.iter_mut().zip(sums).for_each(|(g, sum)| *g += sum / n);
         }
         for (i, (g, &w)) in gradient.iter_mut().zip(x).enumerate() {
-            // Constants are free.
+            // Intercepts are not penalized.
             if i % (n_features + 1) != n_features {
                 value += 0.5 * l2 * w * w;
                 *g += l2 * w;
@@ -127,7 +132,7 @@ impl LogisticRegression {
     }
 }
 
-/// Mean and standard deviation of each feature; 1 for one that is always the same.
+/// Mean and standard deviation of each feature; the deviation of a constant feature is 1.
 fn scaling(features: &[f32], n_features: usize) -> Vec<(f64, f64)> {
     let n = (features.len() / n_features.max(1)) as f64;
     let column = |j: usize| features[j..].iter().step_by(n_features).map(|&x| f64::from(x));
@@ -147,13 +152,13 @@ mod tests {
     fn clouds(n: usize) -> (Vec<f32>, Vec<usize>) {
         let mut rng = Rng::new(1);
         let labels: Vec<usize> = (0..n).map(|i| i % 3).collect();
-        let centre = |label: usize| [[0.0, 4.0], [4.0, 0.0], [-4.0, -4.0]][label];
-        let row = |&label: &usize| centre(label).map(|c| (c + rng.normal()) as f32);
+        let center = |label: usize| [[0.0, 4.0], [4.0, 0.0], [-4.0, -4.0]][label];
+        let row = |&label: &usize| center(label).map(|c| (c + rng.normal()) as f32);
         (labels.iter().flat_map(row).collect(), labels)
     }
 
     #[test]
-    fn separate_clouds_are_told_apart() {
+    fn separate_clouds_are_classified() {
         let (features, labels) = clouds(300);
         let model = LogisticRegression::fit(&features, &labels, 2, 1e-3);
         assert!(model.accuracy(&features, &labels) > 0.97);
@@ -161,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_finite_differences() {
+    fn the_gradient_agrees_with_finite_differences() {
         let (features, labels) = clouds(30);
         let model = LogisticRegression::fit(&features, &labels, 2, 0.1);
         let rows: Vec<f64> = features.chunks_exact(2).flat_map(|row| model.scaled(row)).collect();
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn features_that_say_nothing_leave_the_most_frequent_label() {
+    fn constant_features_give_the_most_frequent_label() {
         let model = LogisticRegression::fit(&[1.0; 5], &[2, 2, 0, 2, 1], 1, 1e-3);
         assert_eq!(model.predict(&[1.0]), 2);
     }

@@ -1,35 +1,34 @@
-//! How well a language model predicts a text.
+//! Perplexity of a text under a language model.
 
 use latens_corpus::{Sentences, WordId};
 use latens_model::LanguageModel;
 use rayon::prelude::*;
 
-/// What a language model makes of a text.
+/// Log-probability and token counts of a scored text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Perplexity {
-    /// ln p of the whole text.
+    /// Natural logarithm of the probability of the text.
     pub log_prob: f64,
-    /// How many tokens were predicted, one end of sentence a sentence among them.
+    /// Number of predicted tokens, including one end-of-sentence token per sentence.
     pub tokens: usize,
-    /// How many of them were `<unk>`, in the text or for lack of a better id.
+    /// Number of `<unk>` tokens: out-of-vocabulary words and literal `<unk>` in the text.
     pub oov: usize,
 }
 
 impl Perplexity {
-    /// exp(−ln p / tokens): the model was as unsure as if it had chosen among this many words with
-    /// equal probability, each time. Infinite if a token had probability zero.
+    /// exp(−ln p / tokens). Infinite if a token has probability zero.
     pub fn perplexity(&self) -> f64 {
         (-self.log_prob / self.tokens as f64).exp()
     }
 }
 
-/// Scores a text, every token of it, in order.
+/// Scores every token of a text in order.
 ///
-/// Sentences are shared among threads if the model lets them; the sum is the same whatever the
-/// number of threads.
+/// Threads share the sentences if the model forgets its history at the end of a sentence. The result does not depend on
+/// the number of threads.
 pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     let log_prob = if model.forgets_sentences() {
-        // Fixed shards, so that sums of rounded numbers do not depend on who computed them.
+        // Fixed shards, so that rounding does not depend on the number of threads.
         const SHARD: usize = 256;
         let shards: Vec<f64> = (0..text.len().div_ceil(SHARD))
             .into_par_iter()
@@ -47,16 +46,16 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     Perplexity { log_prob, tokens: text.n_tokens(), oov }
 }
 
-/// A token that a model gives probability zero.
+/// The position of a token to which a model assigns probability zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impossible {
-    /// The sentence, counted from 0.
+    /// Index of the sentence, counted from 0.
     pub sentence_idx: usize,
-    /// The token of the sentence, counted from 0.
+    /// Index of the token in the sentence, counted from 0.
     pub token_idx: usize,
 }
 
-/// The first token of a text that is impossible where it stands, if there is one.
+/// Returns the first token of a text that has probability zero given the tokens before it, if any.
 pub fn first_impossible(model: &dyn LanguageModel, text: &Sentences) -> Option<Impossible> {
     let mut scorer = model.scorer();
     text.iter().enumerate().find_map(|(sentence_idx, sentence)| {

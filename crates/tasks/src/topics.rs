@@ -1,5 +1,7 @@
-//! Whether the words of a topic belong together: coherence by how often they are in the same documents of a
-//! reference corpus (Newman et al. 2010).
+//! Coherence and diversity of topics.
+//!
+//! The coherence of a topic is the mean pointwise mutual information of its top words, estimated from the documents of
+//! a reference corpus (Newman et al. 2010).
 
 use latens_corpus::{EOS, Lexicon, Preprocessing, Sentences, UNK, Vocab, VocabLimits, WordId};
 use latens_store::StorageError;
@@ -8,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// In how many documents words are, and pairs of words.
+/// Document frequencies of words and of pairs of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cooccurrences {
     words: Vec<String>,
-    number_of: HashMap<String, usize>,
+    index_of: HashMap<String, usize>,
     n_documents: u64,
-    /// A row a word, of which the entries after the diagonal are used; on the diagonal, documents with the word.
+    /// One row per word. Entry (a, b) with a ≤ b is the number of documents that contain both words.
     counts: Vec<u32>,
 }
 
@@ -27,18 +29,17 @@ struct Meta {
 }
 
 impl Cooccurrences {
-    /// How to read a reference corpus: all words but these are unknown. They are as they are after preprocessing.
+    /// Lexicon to read a reference corpus with: only `words`, given as they are after preprocessing, are known.
     pub fn lexicon(words: &[String], preprocessing: Preprocessing) -> Lexicon {
-        let different: BTreeSet<&str> =
+        let distinct: BTreeSet<&str> =
             words.iter().map(String::as_str).filter(|word| ![UNK, EOS].contains(word)).collect();
-        let counts = vec![0; different.len() + 2];
-        let all = [UNK, EOS].into_iter().chain(different);
-        let vocab = Vocab::from_parts(all, counts).expect("the words are different");
+        let counts = vec![0; distinct.len() + 2];
+        let all = [UNK, EOS].into_iter().chain(distinct);
+        let vocab = Vocab::from_parts(all, counts).expect("a set has no duplicates");
         Lexicon { preprocessing, limits: VocabLimits::default(), vocab }
     }
 
-    /// Counts the documents of a corpus that was read with [`Cooccurrences::lexicon`], where each record is one
-    /// document.
+    /// Counts the documents of a corpus read with [`Cooccurrences::lexicon`]. Each record of `documents` is one document.
     pub fn count(lexicon: &Lexicon, documents: &Sentences) -> Cooccurrences {
         let words: Vec<String> = lexicon.vocab.words().skip(2).map(str::to_owned).collect();
         let n = words.len();
@@ -57,34 +58,36 @@ impl Cooccurrences {
     }
 
     fn new(words: Vec<String>, n_documents: u64, counts: Vec<u32>) -> Cooccurrences {
-        let number_of = words.iter().cloned().zip(0..).collect();
-        Cooccurrences { words, number_of, n_documents, counts }
+        let index_of = words.iter().cloned().zip(0..).collect();
+        Cooccurrences { words, index_of, n_documents, counts }
     }
 
-    /// Writes the counts to a file.
+    /// Saves the counts to a file.
     pub fn save(&self, path: &Path) -> Result<(), StorageError> {
         let meta = Meta { words: self.words.clone(), n_documents: self.n_documents };
         let n_bytes = size_of_val(&self.counts[..]) as u64;
         write_container(path, KIND, &meta, &[("counts", n_bytes)], |out| out.array(&self.counts))
     }
 
-    /// Opens a file of counts.
+    /// Opens a file written by [`Cooccurrences::save`].
     pub fn open(path: &Path) -> Result<Cooccurrences, ContainerError> {
         let file = Container::open(path, KIND)?;
         let Meta { words, n_documents } = file.meta()?;
         let counts = file.array::<u32>("counts")?.to_vec();
         if counts.len() != words.len() * words.len() {
-            return Err(file.problem("it has not a count for each pair of words".to_owned()));
+            return Err(
+                file.problem("the number of counts does not match the number of words".to_owned())
+            );
         }
         Ok(Cooccurrences::new(words, n_documents, counts))
     }
 
     /// Whether all of these words were counted.
     pub fn has_all(&self, words: &[String]) -> bool {
-        words.iter().all(|word| self.number_of.contains_key(word))
+        words.iter().all(|word| self.index_of.contains_key(word))
     }
 
-    /// How many documents there were.
+    /// Number of documents counted.
     pub fn n_documents(&self) -> u64 {
         self.n_documents
     }
@@ -93,9 +96,9 @@ impl Cooccurrences {
         f64::from(self.counts[a.min(b) * self.words.len() + a.max(b)])
     }
 
-    /// The coherence of some words, most important first.
+    /// Coherence of a list of words.
     pub fn coherence(&self, words: &[String]) -> Coherence {
-        let known = words.iter().filter_map(|word| self.number_of.get(word).copied());
+        let known = words.iter().filter_map(|word| self.index_of.get(word).copied());
         let known: Vec<usize> = known.filter(|&a| self.documents_with(a, a) > 0.0).collect();
         let (mut pmi, mut npmi, mut n_pairs) = (0.0, 0.0, 0.0);
         for (i, &a) in known.iter().enumerate() {
@@ -110,15 +113,14 @@ impl Cooccurrences {
         Coherence { pmi: mean(pmi), npmi: mean(npmi), n_absent }
     }
 
-    /// ln p(a, b) / (p(a) p(b)), with one document more for the pair, so that it is finite.
+    /// ln(p(a, b) / (p(a) p(b))), with one document added to the pair, so that it is finite.
     fn pmi(&self, a: usize, b: usize) -> f64 {
         let n = self.n_documents as f64;
         let [of_a, of_b] = [a, b].map(|word| self.documents_with(word, word));
         ((self.documents_with(a, b) + 1.0) * n / (of_a * of_b)).ln()
     }
 
-    /// ln p(a, b) / (p(a) p(b)), over −ln p(a, b): −1 for words that are never together, 1 for words that are never
-    /// apart.
+    /// ln(p(a, b) / (p(a) p(b))) / −ln p(a, b): −1 for words that never co-occur, 1 for words that always do.
     fn npmi(&self, a: usize, b: usize) -> f64 {
         let n = self.n_documents as f64;
         let [of_a, of_b] = [a, b].map(|word| self.documents_with(word, word));
@@ -133,23 +135,23 @@ impl Cooccurrences {
     }
 }
 
-/// How well some words go together.
+/// Coherence of a list of words.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Coherence {
-    /// The mean over pairs of ln p(a, b) / (p(a) p(b)), with one document more for every pair; none for fewer than
-    /// two words.
+    /// Mean over pairs of ln(p(a, b) / (p(a) p(b))), with one document added to every pair; `None` for fewer than two
+    /// words.
     pub pmi: Option<f64>,
-    /// The mean of the same over −ln p(a, b), without the one document.
+    /// Mean over pairs of ln(p(a, b) / (p(a) p(b))) / −ln p(a, b), without the added document.
     pub npmi: Option<f64>,
-    /// Words that are in no document of the reference, which were left out.
+    /// Number of words left out because no reference document contains them.
     pub n_absent: usize,
 }
 
-/// The share of different words among the words of all topics: low if topics are alike.
+/// Fraction of distinct words among the words of all topics; low if topics are similar.
 pub fn diversity(topics: &[Vec<String>]) -> f64 {
     let n_words: usize = topics.iter().map(Vec::len).sum();
-    let different: BTreeSet<&String> = topics.iter().flatten().collect();
-    if n_words == 0 { 0.0 } else { different.len() as f64 / n_words as f64 }
+    let distinct: BTreeSet<&String> = topics.iter().flatten().collect();
+    if n_words == 0 { 0.0 } else { distinct.len() as f64 / n_words as f64 }
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn coherence_is_that_of_the_definition() {
+    fn coherence_agrees_with_the_definition() {
         let lines = ["a b b x", "a b", "a c", "x", "<unk> y"];
         let (counts, words) = counted(&lines, &["a", "b", "c", "gone"]);
         let found = counts.coherence(&words);
@@ -181,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_never_apart_have_the_highest_npmi() {
+    fn words_that_always_co_occur_have_npmi_1() {
         let (counts, words) = counted(&["a b", "c", "a b"], &["a", "b"]);
         assert!((counts.coherence(&words).npmi.unwrap() - 1.0).abs() < 1e-12);
     }
 
     #[test]
-    fn counts_come_back_from_their_file() {
+    fn saved_counts_open_unchanged() {
         let (counts, words) = counted(&["a b", "b c"], &["c", "a", "b", "a"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("counts");
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn diversity_is_the_share_of_different_words() {
+    fn diversity_is_the_fraction_of_distinct_words() {
         let topics = [vec!["a".to_owned(), "b".to_owned()], vec!["a".to_owned(), "c".to_owned()]];
         assert_eq!(diversity(&topics), 0.75);
         assert_eq!(diversity(&[]), 0.0);

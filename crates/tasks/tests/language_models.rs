@@ -1,12 +1,12 @@
-//! Perplexity and sampling with models whose answers are known by hand.
+//! Perplexity and sampling with models whose probabilities are known.
 
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
 use latens_model::{LanguageModel, Scorer};
 use latens_tasks::{Impossible, first_impossible, perplexity, sample};
 
-/// Words 0 to 3 with fixed probabilities, whatever was read; or, if it remembers, the second half of
-/// that for whatever was read last, also across sentences.
+/// Four words with fixed probabilities. If it remembers, half of the probability goes to a repetition of the last word,
+/// also across sentences.
 struct Fixed {
     probs: [f64; 4],
     remembers: bool,
@@ -61,7 +61,7 @@ const A: WordId = WordId(2);
 const B: WordId = WordId(3);
 
 #[test]
-fn equally_likely_words_have_their_number_as_perplexity() {
+fn the_perplexity_of_a_uniform_model_is_the_vocabulary_size() {
     let text = Sentences::from_words([vec![A, B], vec![], vec![WordId::UNK, A, A]]);
     let found = perplexity(&Fixed { probs: [0.25; 4], remembers: false }, &text);
     assert_eq!((found.tokens, found.oov), (8, 1));
@@ -70,24 +70,24 @@ fn equally_likely_words_have_their_number_as_perplexity() {
 }
 
 #[test]
-fn the_text_is_read_in_order_where_the_model_remembers() {
+fn a_model_that_remembers_reads_the_text_in_order() {
     let text = Sentences::from_words([vec![A], vec![A, A]]);
     let model = Fixed { probs: [0.1, 0.2, 0.3, 0.4], remembers: true };
-    // A eos A A eos: no word, then A, eos, A, A was read last.
+    // A eos A A eos: the word read last is none, A, eos, A, A.
     let expected = [0.3, 0.5 * 0.2, 0.5 * 0.3, 0.5 * 0.3 + 0.5, 0.5 * 0.2];
     let expected: f64 = expected.iter().map(|p: &f64| p.ln()).sum();
     assert!((perplexity(&model, &text).log_prob - expected).abs() < 1e-12);
 }
 
 #[test]
-fn an_impossible_word_makes_the_perplexity_infinite() {
+fn a_word_of_probability_zero_makes_the_perplexity_infinite() {
     let text = Sentences::from_words([vec![A]]);
     let found = perplexity(&Fixed { probs: [0.0, 0.5, 0.0, 0.5], remembers: false }, &text);
     assert_eq!(found.perplexity(), f64::INFINITY);
 }
 
 #[test]
-fn the_sum_is_the_same_whatever_the_threads() {
+fn perplexity_does_not_depend_on_the_number_of_threads() {
     let mut rng = Rng::new(3);
     let words = (0..5000).map(|_| vec![WordId(2 + (rng.uniform() * 2.0) as u32); 3]);
     let text = Sentences::from_words(words.collect::<Vec<_>>());
@@ -100,7 +100,7 @@ fn the_sum_is_the_same_whatever_the_threads() {
 }
 
 #[test]
-fn words_are_drawn_as_often_as_the_model_says() {
+fn sampled_words_have_the_frequencies_of_the_model() {
     let model = Fixed { probs: [0.2, 0.4, 0.1, 0.3], remembers: false };
     let mut rng = Rng::new(1);
     let mut counts = [0usize; 4];
@@ -109,10 +109,10 @@ fn words_are_drawn_as_often_as_the_model_says() {
         sample(&model, 1000, &mut rng).iter().for_each(|word| counts[word.index()] += 1);
     }
     assert_eq!(counts[WordId::UNK.index()] + counts[WordId::EOS.index()], 0);
-    // Without `<unk>` a sentence ends at each word with probability 0.4/0.8, and goes on with A or B.
+    // Without `<unk>`, a sentence ends before each word with probability 0.4/0.8, else A or B follows.
     let expected = [n_sentences as f64 * 0.1 / 0.4, n_sentences as f64 * 0.3 / 0.4];
     for (count, expected) in counts[2..].iter().zip(expected) {
-        // Five standard deviations of a count with at most this variance.
+        // Five standard deviations; the variance is at most twice the mean.
         assert!((*count as f64 - expected).abs() < 5.0 * (2.0 * expected).sqrt(), "{counts:?}");
     }
     let mut draw = |seed| {
@@ -124,7 +124,7 @@ fn words_are_drawn_as_often_as_the_model_says() {
 }
 
 #[test]
-fn a_sentence_is_cut_where_it_grows_too_long() {
+fn sampling_stops_at_max_words_or_when_only_unk_is_left() {
     let model = Fixed { probs: [0.0, 0.0, 1.0, 0.0], remembers: false };
     assert_eq!(sample(&model, 5, &mut Rng::new(1)), [A; 5]);
     let silent = Fixed { probs: [1.0, 0.0, 0.0, 0.0], remembers: false };
@@ -132,7 +132,7 @@ fn a_sentence_is_cut_where_it_grows_too_long() {
 }
 
 #[test]
-fn the_first_token_that_cannot_be_is_found() {
+fn the_first_token_of_probability_zero_is_found() {
     let model = Fixed { probs: [0.0, 0.5, 0.5, 0.0], remembers: false };
     let possible = Sentences::from_words([vec![A], vec![A, A]]);
     assert_eq!(first_impossible(&model, &possible), None);

@@ -1,4 +1,4 @@
-//! The exam of what a model writes to a file.
+//! Checks of model files.
 
 use latens_math::Rng;
 use std::fmt::Debug;
@@ -7,43 +7,45 @@ use std::path::Path;
 
 const N_DAMAGES: usize = 200;
 
-/// Whether a model that is saved and opened is the same model: `same` (which panics if two models
-/// differ) passes, saving it again gives the same bytes, and no damaged copy can be opened.
+/// Checks that saving and opening a model changes nothing.
+///
+/// `same` must accept the model and its opened copy (it panics if two models differ), saving the copy
+/// must give the same bytes, and no damaged copy of the file may open.
 ///
 /// # Panics
-/// If it is not.
+/// If the check fails.
 pub fn check_file_round_trip<M, S: Debug, O: Debug>(
     model: &M,
     save: impl Fn(&M, &Path) -> Result<(), S>,
     open: impl Fn(&Path) -> Result<M, O>,
     same: impl Fn(&M, &M),
 ) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("cannot create a temporary folder");
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    save(model, &first).expect("the model can be saved");
-    let opened = open(&first).expect("what was saved can be opened");
+    save(model, &first).expect("cannot save the model");
+    let opened = open(&first).expect("cannot open the saved model");
     same(model, &opened);
-    save(&opened, &second).expect("the opened model can be saved");
-    let bytes = |path| fs::read(path).expect("the file can be read");
-    assert!(bytes(&first) == bytes(&second), "the opened model is saved as other bytes");
+    save(&opened, &second).expect("cannot save the opened model");
+    let bytes = |path| fs::read(path).expect("cannot read the file");
+    assert!(bytes(&first) == bytes(&second), "saving the opened model gives different bytes");
     check_damaged_file(&first, open);
 }
 
-/// Whether copies of a good file with an end cut off, a byte changed or a byte added are all
-/// refused, at random but always the same places.
+/// Checks that `open` refuses copies of a valid file that are truncated, or have one byte changed or
+/// added. Positions are random but the same in every run.
 ///
 /// # Panics
-/// If one is opened, or the good file is not.
+/// If a damaged copy opens, or the valid file does not.
 pub fn check_damaged_file<M, O: Debug>(path: &Path, open: impl Fn(&Path) -> Result<M, O>) {
-    open(path).map(drop).expect("the file is good");
-    let good = fs::read(path).expect("the file can be read");
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    open(path).map(drop).expect("cannot open the valid file");
+    let good = fs::read(path).expect("cannot read the file");
+    let folder = tempfile::tempdir().expect("cannot create a temporary folder");
     let damaged = folder.path().join("damaged");
     let refused = |bytes: &[u8], what: &dyn Fn() -> String| {
-        fs::write(&damaged, bytes).expect("a temporary file can be written");
-        assert!(open(&damaged).is_err(), "a file was opened {}", what());
-        // Some file systems wait for the disk when a file is written over, but not for a new one.
-        fs::remove_file(&damaged).expect("a temporary file can be removed");
+        fs::write(&damaged, bytes).expect("cannot write a temporary file");
+        assert!(open(&damaged).is_err(), "opened a file {}", what());
+        // On some file systems, overwriting a file waits for the disk, but creating one does not.
+        fs::remove_file(&damaged).expect("cannot remove a temporary file");
     };
     let mut rng = Rng::new(1);
     let mut below = |n: usize| (rng.uniform() * n as f64) as usize;
@@ -55,7 +57,7 @@ pub fn check_damaged_file<M, O: Debug>(path: &Path, open: impl Fn(&Path) -> Resu
         changed[position] ^= change;
         refused(&changed, &|| format!("with byte {position} changed by {change:#x}"));
     }
-    refused(&[&good[..], b"\0"].concat(), &|| "with a byte too many".to_owned());
+    refused(&[&good[..], b"\0"].concat(), &|| "with an extra byte".to_owned());
 }
 
 #[cfg(test)]
@@ -64,12 +66,12 @@ mod tests {
     use crate::complaint;
     use std::io;
 
-    /// A model of some bytes and a checksum, which a fault leaves out of something.
+    /// A model of some bytes, stored with its length and a checksum.
     #[derive(Clone, PartialEq, Debug)]
     struct Bytes(Vec<u8>);
 
     fn model() -> Bytes {
-        // Above 50, so that no cut copy ends with what could be its length.
+        // Larger than 50, so that no truncated copy ends with a valid length.
         Bytes((100..150).collect())
     }
 
@@ -100,21 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_comes_back_changed_is_found() {
+    fn a_model_that_changes_when_saved_is_detected() {
         let changed = |path: &Path| open(path).map(|Bytes(bytes)| Bytes(bytes[1..].to_vec()));
         let complaint = complaint(|| check_file_round_trip(&model(), save, changed, same));
         assert!(complaint.contains("left"), "{complaint}");
     }
 
     #[test]
-    fn what_the_comparison_forgets_is_found_in_the_bytes() {
+    fn a_change_that_the_comparison_misses_is_detected_in_the_bytes() {
         let changed = |path: &Path| open(path).map(|Bytes(bytes)| Bytes(bytes[1..].to_vec()));
         let complaint = complaint(|| check_file_round_trip(&model(), save, changed, |_, _| {}));
-        assert!(complaint.contains("other bytes"), "{complaint}");
+        assert!(complaint.contains("different bytes"), "{complaint}");
     }
 
     #[test]
-    fn damage_that_goes_unnoticed_is_found() {
+    fn a_reader_that_accepts_changed_bytes_is_detected() {
         let careless = |path: &Path| {
             let bytes = fs::read(path).map_err(|_| "unreadable")?;
             let length = bytes.len().checked_sub(2).ok_or("short")?;
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_end_that_goes_unnoticed_is_found() {
+    fn a_reader_that_accepts_truncated_files_is_detected() {
         let save = |model: &Bytes, path: &Path| fs::write(path, &model.0);
         let open = |path: &Path| {
             let bytes = fs::read(path).map_err(|_| "unreadable")?;
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_too_many_that_go_unnoticed_are_found() {
+    fn a_reader_that_accepts_extra_bytes_is_detected() {
         let careless = |path: &Path| {
             let bytes = fs::read(path).map_err(|_| "unreadable")?;
             let bytes = bytes.get(..52).ok_or("short")?;
@@ -150,6 +152,6 @@ mod tests {
             }
         };
         let complaint = complaint(|| check_file_round_trip(&model(), save, careless, same));
-        assert!(complaint.contains("a byte too many"), "{complaint}");
+        assert!(complaint.contains("an extra byte"), "{complaint}");
     }
 }

@@ -1,26 +1,26 @@
-//! The exam of a language model.
+//! Checks of language models.
 
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Rng, log_sum_exp};
 use latens_model::{LanguageModel, Scorer};
 
-/// How far probabilities that are stored as `f32` may be from exact ones.
+/// Tolerance for probabilities that are stored as `f32`.
 const TOLERANCE: f64 = 1e-6;
-/// How many sentences of the text are looked at; a sum over all words is made at each token.
+/// Number of sentences to check. Every token needs a sum over the whole vocabulary.
 const N_SENTENCES: usize = 20;
 
-/// Whether a language model keeps its promises on a text and on histories never seen:
+/// Checks the contract of a language model on a text and on unseen histories:
 ///
-/// - at every history, probabilities of the next word sum to one and none is above one or NaN;
-/// - [`Scorer::read`] returns what [`Scorer::next_log_probs`] foretold, which itself reads nothing;
-/// - [`LanguageModel::log_prob`] is the sum over a new scorer's words;
-/// - [`LanguageModel::text_log_prob`] is the sum over running text;
-/// - a model that says so forgets each sentence at its end.
+/// - After every history, the probabilities of the next word sum to one, and none is above one or NaN.
+/// - [`Scorer::read`] returns what [`Scorer::next_log_probs`] predicted, which itself reads nothing.
+/// - [`LanguageModel::log_prob`] is the sum over the words of a new scorer.
+/// - [`LanguageModel::text_log_prob`] is the sum over running text.
+/// - A model whose [`LanguageModel::forgets_sentences`] is true forgets each sentence at its end.
 ///
 /// # Panics
-/// If it does not.
+/// If the check fails.
 pub fn check_language_model(model: &dyn LanguageModel, sentences: &Sentences) {
-    assert!(!sentences.is_empty(), "a model cannot be checked on no text");
+    assert!(!sentences.is_empty(), "the check needs at least one sentence");
     let histories = unseen_histories(model.n_words());
     let sentences: Vec<&[WordId]> = sentences.iter().take(N_SENTENCES).collect();
     for history in sentences.iter().copied().chain(histories.iter().map(Vec::as_slice)) {
@@ -33,7 +33,7 @@ pub fn check_language_model(model: &dyn LanguageModel, sentences: &Sentences) {
     }
 }
 
-/// Words in an order that no text has: the unknown word, ends without a sentence, chance.
+/// Unusual histories: only unknown words, only end-of-sentence tokens, and random words.
 fn unseen_histories(n_words: usize) -> Vec<Vec<WordId>> {
     let mut rng = Rng::new(1);
     let random = (0..12).map(|_| WordId::from((rng.uniform() * n_words as f64) as usize)).collect();
@@ -49,20 +49,20 @@ fn unseen_histories(n_words: usize) -> Vec<Vec<WordId>> {
 
 fn check_history(model: &dyn LanguageModel, history: &[WordId]) {
     let mut scorer = model.scorer();
-    let mut foretold = next_log_probs(model, &mut *scorer, &[]);
+    let mut predicted = next_log_probs(model, &mut *scorer, &[]);
     for (i, &word) in history.iter().enumerate() {
         let again = next_log_probs(model, &mut *scorer, &history[..i]);
         assert_eq!(
-            foretold,
+            predicted,
             again,
             "`next_log_probs` changed the scorer after {:?}",
             &history[..i]
         );
         let read = scorer.read(word);
-        assert_close(read, foretold[word.index()], || {
+        assert_close(read, predicted[word.index()], || {
             format!("`read` and `next_log_probs` of {word:?} after {:?}", &history[..i])
         });
-        foretold = next_log_probs(model, &mut *scorer, &history[..=i]);
+        predicted = next_log_probs(model, &mut *scorer, &history[..=i]);
     }
 }
 
@@ -71,7 +71,7 @@ fn next_log_probs(
     scorer: &mut dyn Scorer,
     history: &[WordId],
 ) -> Vec<f64> {
-    // NaN, so that an entry that is not written is noticed.
+    // NaN reveals entries that the model does not write.
     let mut log_probs = vec![f64::NAN; model.n_words()];
     scorer.next_log_probs(&mut log_probs);
     for (word, &log_prob) in log_probs.iter().enumerate() {
@@ -86,7 +86,7 @@ fn check_log_prob(model: &dyn LanguageModel, sentence: &[WordId]) {
     let mut scorer = model.scorer();
     let sum: f64 = sentence.iter().map(|&word| scorer.read(word)).sum();
     assert_close(model.log_prob(sentence), sum, || {
-        format!("`log_prob` and the sum over the scorer's words of {sentence:?}")
+        format!("`log_prob` and the sum over the scorer's words for {sentence:?}")
     });
 }
 
@@ -94,7 +94,7 @@ fn check_text(model: &dyn LanguageModel, text: &[WordId]) {
     let mut scorer = model.scorer();
     let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
     assert_close(model.text_log_prob(text), sum, || {
-        "`text_log_prob` and the sum over the scorer's words of running text".to_owned()
+        "`text_log_prob` and the sum over the scorer's words for running text".to_owned()
     });
 }
 
@@ -103,7 +103,7 @@ fn check_forgetting(model: &dyn LanguageModel, sentences: &[&[WordId]]) {
     for sentence in sentences {
         let running: f64 = sentence.iter().map(|&word| scorer.read(word)).sum();
         assert_close(running, model.log_prob(sentence), || {
-            format!("ln p in running text and from a fresh start of {sentence:?}")
+            format!("ln p in running text and with a new scorer for {sentence:?}")
         });
     }
 }
@@ -133,7 +133,7 @@ mod tests {
         Remembers,
     }
 
-    /// Bigrams, smoothed by adding one, with a fault.
+    /// A bigram model with add-one smoothing and a fault.
     struct Bigrams {
         log_probs: Vec<Vec<f64>>,
         fault: Fault,
@@ -146,7 +146,7 @@ mod tests {
 
     impl Bigrams {
         fn fit(sentences: &Sentences, n_words: usize, fault: Fault) -> Bigrams {
-            // No text has the unknown word: it keeps the probability zero.
+            // The unknown word does not occur, so its probability is zero.
             let one = |word| if word == WordId::UNK.index() { 0.0 } else { 1.0 };
             let mut counts = vec![(0..n_words).map(one).collect::<Vec<f64>>(); n_words];
             let mut last = WordId::EOS;
@@ -217,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn a_correct_model_passes_also_with_a_word_of_probability_zero() {
+    fn a_correct_model_passes_even_with_a_word_of_probability_zero() {
         check(Fault::None);
     }
 
     #[test]
-    fn every_fault_is_found() {
+    fn every_fault_is_detected() {
         let faults = [
             (Fault::SumsToMore, "sum to"),
             (Fault::AboveOne, "ln p of word 0 after [] is 0.01"),
@@ -231,8 +231,8 @@ mod tests {
             (Fault::NextReads, "`next_log_probs` changed the scorer"),
             (Fault::ReadDisagrees, "`read` and `next_log_probs`"),
             (Fault::LogProbDisagrees, "`log_prob` and the sum"),
-            (Fault::TextDisagrees, "of running text"),
-            (Fault::Remembers, "from a fresh start"),
+            (Fault::TextDisagrees, "for running text"),
+            (Fault::Remembers, "with a new scorer"),
         ];
         for (fault, expected) in faults {
             let complaint = complaint(|| check(fault));

@@ -1,6 +1,6 @@
-//! What tests of all models share: toy corpora, and the exams that every model must pass.
+//! Test support for all models: toy corpora, and checks that every model must pass.
 //!
-//! A `check_*` function panics with the reason if a model fails. Each model crate calls those of
+//! A `check_*` function panics with the reason if a model fails. Every model crate calls the checks of
 //! its roles in `tests/roles.rs`:
 //!
 //! ```
@@ -8,7 +8,7 @@
 //! use latens_model::{FeatureRows, TokenEncoder};
 //! use latens_testkit::{check_token_encoder, two_class_corpus};
 //!
-//! /// Each word is its own feature.
+//! /// One feature per word.
 //! struct OneHot {
 //!     n_words: usize,
 //! }
@@ -43,13 +43,13 @@ pub use token_encoder::check_token_encoder;
 pub use topic_model::check_topic_model;
 pub use toy::{two_class_corpus, zipfian_corpus};
 
-/// Why a check failed, for the tests that show that it can.
+/// Returns the message of a failing check, for tests that show that it can fail.
 #[cfg(test)]
 fn complaint(check: impl FnOnce()) -> String {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
-    let payload = caught.expect_err("the check passed what it should have failed");
+    let payload = caught.expect_err("the check should have failed");
     match payload.downcast::<String>() {
         Ok(message) => *message,
-        Err(payload) => (*payload.downcast::<&str>().expect("a panic has a message")).to_owned(),
+        Err(payload) => (*payload.downcast::<&str>().expect("the panic has a message")).to_owned(),
     }
 }

@@ -1,23 +1,25 @@
-//! The exam of a trainer that can be interrupted.
+//! Checks of trainers that can be interrupted and resumed.
 
 use latens_model::{Checkpoint, FitError, Progress, Watch};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Whether a trainer that is stopped and goes on from a checkpoint file learns the same model as
-/// one that is left in peace: stopped once (early, in the middle, late), stopped at every checkpoint it
-/// offers, and not stopped though checkpoints are taken. `same` panics if two models differ.
+/// Checks that a trainer resumed from a checkpoint file learns the same model as without interruption.
+///
+/// The trainer is interrupted once (early, in the middle, late) and at every checkpoint that it offers.
+/// Taking checkpoints without an interruption must not change the model either. `same` panics if two
+/// models differ.
 ///
 /// # Panics
-/// If it does not, or offers no checkpoint.
+/// If the check fails, or the trainer offers no checkpoint.
 pub fn check_resume<M>(
     fit: impl Fn(&mut Watch) -> Result<M, FitError>,
     resume: impl Fn(&Checkpoint, &mut Watch) -> Result<M, FitError>,
     same: impl Fn(&M, &M),
 ) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("cannot create a temporary folder");
     let path = folder.path().join("checkpoint");
-    let undisturbed = fit(&mut |_| ControlFlow::Continue(())).expect("the model can be fitted");
+    let undisturbed = fit(&mut |_| ControlFlow::Continue(())).expect("cannot fit the model");
 
     let mut n_offers = 0;
     let watched = fit(&mut |progress| {
@@ -25,34 +27,34 @@ pub fn check_resume<M>(
         ControlFlow::Continue(())
     });
     assert!(n_offers > 0, "the trainer offers no checkpoint");
-    same(&undisturbed, &watched.expect("the model can be fitted again"));
+    same(&undisturbed, &watched.expect("cannot fit the model again"));
 
     for stop_at in [0, n_offers / 2, n_offers - 1] {
         expect_interrupted(fit(&mut stop_after(stop_at, &path)));
         let resumed = resume(&open(&path), &mut |_| ControlFlow::Continue(()));
-        same(&undisturbed, &resumed.expect("training can go on"));
+        same(&undisturbed, &resumed.expect("cannot resume training"));
     }
 
     expect_interrupted(fit(&mut stop_after(0, &path)));
     for _ in 0..n_offers {
         match resume(&open(&path), &mut stop_after(0, &path)) {
             Err(FitError::Interrupted) => continue,
-            finished => return same(&undisturbed, &finished.expect("training can go on")),
+            finished => return same(&undisturbed, &finished.expect("cannot resume training")),
         }
     }
-    panic!("the trainer does not get further than its last checkpoint");
+    panic!("the trainer makes no progress beyond its last checkpoint");
 }
 
-/// Saves the checkpoint that is offered, if one is.
+/// Saves the offered checkpoint, if any. Returns whether there was one.
 fn save_offer(progress: &Progress, path: &Path) -> bool {
     if let Some(checkpoint) = progress.checkpoint {
-        let checkpoint = checkpoint().expect("a checkpoint can be made");
-        checkpoint.save(path).expect("it can be saved");
+        let checkpoint = checkpoint().expect("cannot create a checkpoint");
+        checkpoint.save(path).expect("cannot save the checkpoint");
     }
     progress.checkpoint.is_some()
 }
 
-/// What a front end does on Ctrl-C: lets `n_ignored` offers pass, saves the next one, and stops.
+/// Acts like a front end after Ctrl-C: ignores `n_ignored` offers, saves the next one, and stops.
 fn stop_after(n_ignored: usize, path: &Path) -> impl FnMut(&Progress<'_>) -> ControlFlow<()> {
     let mut n_offers = 0;
     move |progress| {
@@ -63,12 +65,12 @@ fn stop_after(n_ignored: usize, path: &Path) -> impl FnMut(&Progress<'_>) -> Con
 }
 
 fn open(path: &Path) -> Checkpoint {
-    Checkpoint::open(path).expect("a saved checkpoint can be opened")
+    Checkpoint::open(path).expect("cannot open the saved checkpoint")
 }
 
 fn expect_interrupted<M>(result: Result<M, FitError>) {
     let interrupted = matches!(result, Err(FitError::Interrupted));
-    assert!(interrupted, "the trainer does not stop when it is asked to");
+    assert!(interrupted, "the trainer does not stop when asked to");
 }
 
 #[cfg(test)]
@@ -92,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_trainer_learns_the_same_to_the_last_bit() {
+    fn an_interrupted_trainer_learns_the_same_model_bit_for_bit() {
         check(Fault::None);
     }
 
     #[test]
-    fn every_fault_is_found() {
+    fn every_fault_is_detected() {
         let faults = [
             (Fault::OffersNothing, "offers no checkpoint"),
             (Fault::DoesNotStop, "does not stop"),
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_training_can_be_made_longer() {
+    fn a_finished_run_can_be_extended() {
         let folder = tempfile::tempdir().unwrap();
         let (path, data) = (folder.path().join("checkpoint"), [0.5, 1.0]);
         let mut watch = stop_after(4, &path);
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parameters_or_data_are_refused() {
+    fn a_checkpoint_of_other_parameters_or_data_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         expect_interrupted(Walk::fit(&params(5), &[0.5], &mut stop_after(0, &path)));

@@ -1,16 +1,17 @@
-//! The exam of a token encoder.
+//! Checks of token encoders.
 
 use latens_corpus::{Sentences, WordId};
 use latens_model::{FeatureRows, TokenEncoder};
 
-/// Whether a token encoder keeps its promises on a text, and on sentences never seen: one row a
-/// token, columns below [`TokenEncoder::n_features`], finite values, the same again when asked
-/// again, and rows that are there already stay as they are.
+/// Checks the contract of a token encoder on a text and on unseen sentences.
+///
+/// There must be one row per token, with columns below [`TokenEncoder::n_features`] and finite values.
+/// Encoding a sentence again must give the same rows and leave earlier rows unchanged.
 ///
 /// # Panics
-/// If it does not.
+/// If the check fails.
 pub fn check_token_encoder(encoder: &dyn TokenEncoder, sentences: &Sentences) {
-    assert!(!sentences.is_empty(), "an encoder cannot be checked on no text");
+    assert!(!sentences.is_empty(), "the check needs at least one sentence");
     let unseen: [&[WordId]; 4] =
         [&[], &[WordId::UNK], &[WordId::EOS], &[WordId::UNK, WordId::UNK, WordId::EOS]];
     let mut all = FeatureRows::new();
@@ -37,9 +38,9 @@ fn check_rows(encoder: &dyn TokenEncoder, sentence: &[WordId], rows: &FeatureRow
 
 fn check_appended(before: &FeatureRows, alone: &FeatureRows, all: &FeatureRows) {
     let kept = all.len() >= before.len() && before.iter().eq(all.iter().take(before.len()));
-    assert!(kept, "rows that were there already have changed");
+    assert!(kept, "`encode` changed earlier rows");
     let same = alone.iter().eq(all.iter().skip(before.len()));
-    assert!(same, "the same sentence has other features when encoded again");
+    assert!(same, "encoding the same sentence again gives different features");
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
         Drifts,
     }
 
-    /// A row of the word's id, and a second column that is zero.
+    /// Two columns: the word id and zero.
     struct Ids {
         fault: Fault,
         n_calls: AtomicU32,
@@ -97,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found() {
+    fn every_fault_is_detected() {
         let faults = [
             (Fault::SkipsEnds, "rows for the"),
             (Fault::ColumnTooLarge, "column 2 of 2 features"),
             (Fault::NotFinite, "is NaN"),
-            (Fault::Clears, "have changed"),
-            (Fault::Drifts, "encoded again"),
+            (Fault::Clears, "changed earlier rows"),
+            (Fault::Drifts, "different features"),
         ];
         for (fault, expected) in faults {
             let complaint = complaint(|| check(fault));

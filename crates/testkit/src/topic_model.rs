@@ -1,49 +1,65 @@
-//! The exam of a topic model.
+//! Checks of topic models.
 
 use latens_corpus::{Sentences, WordId};
 use latens_model::TopicModel;
 use std::collections::HashSet;
 
-/// How far the sum of a mixture in `f32` may be from one.
+/// Tolerance for the sum of a mixture in `f32`.
 const TOLERANCE: f64 = 1e-5;
 const N_TOP_WORDS: usize = 10;
 
-/// Whether a topic model keeps its promises on some documents (here the sentences of a text) and on
-/// an empty one: mixtures have an entry a topic, none negative, and sum to one; top words are
-/// different words, best first, and asking for fewer gives the first of them.
+/// Checks the contract of a topic model on some documents (here the sentences of a text), on an empty
+/// one and on one of an unknown word:
+///
+/// - A mixture has one non-negative entry per topic and sums to one.
+/// - Top words are different words, best first. Asking for fewer gives the first of them; asking for
+///   more gives more, unless the topic has no more.
+/// - A topic that makes up more than half of a document has top words, and so has at least one topic.
 ///
 /// # Panics
-/// If it does not.
+/// If the check fails.
 pub fn check_topic_model(model: &dyn TopicModel, documents: &Sentences) {
-    assert!(!documents.is_empty(), "a model cannot be checked on no text");
+    assert!(!documents.is_empty(), "the check needs at least one document");
     let others: [&[WordId]; 2] = [&[], &[WordId::UNK]];
+    let mut dominates = vec![false; model.n_topics()];
     for document in documents.iter().chain(others) {
-        check_mixture(&model.mixture(document), model.n_topics());
+        let mixture = model.mixture(document);
+        check_mixture(&mixture, model.n_topics());
+        dominates.iter_mut().zip(mixture).for_each(|(any, share)| *any |= share > 0.5);
     }
-    for topic in 0..model.n_topics() {
-        check_top_words(model, topic);
+    let n_top_words = (0..model.n_topics()).map(|topic| check_top_words(model, topic));
+    let n_top_words: Vec<usize> = n_top_words.collect();
+    assert!(n_top_words.iter().any(|&n| n > 0), "no topic has any top words");
+    // A topic without tokens may have no words, but it cannot be the main topic of a document.
+    for (topic, (&n, dominates)) in n_top_words.iter().zip(dominates).enumerate() {
+        assert!(n > 0 || !dominates, "topic {topic} dominates a document but has no top words");
     }
 }
 
 fn check_mixture(mixture: &[f32], n_topics: usize) {
     let length = mixture.len();
-    assert_eq!(length, n_topics, "a mixture of {length} entries for {n_topics} topics");
+    assert_eq!(length, n_topics, "a mixture has {length} entries for {n_topics} topics");
     assert!(mixture.iter().all(|&share| share >= 0.0), "a share is negative or NaN: {mixture:?}");
     let sum: f64 = mixture.iter().map(|&share| f64::from(share)).sum();
     assert!((sum - 1.0).abs() <= TOLERANCE, "a mixture sums to {sum}");
 }
 
-fn check_top_words(model: &dyn TopicModel, topic: usize) {
+/// Returns the number of top words, at most [`N_TOP_WORDS`].
+fn check_top_words(model: &dyn TopicModel, topic: usize) -> usize {
     let top = model.top_words(topic, N_TOP_WORDS);
     let n = top.len();
-    // A topic without tokens may have no words.
-    assert!(n <= N_TOP_WORDS, "{n} top words of topic {topic}, of {N_TOP_WORDS}");
+    assert!(n <= N_TOP_WORDS, "asked for {N_TOP_WORDS}, got {n} top words of topic {topic}");
     let sorted = top.is_sorted_by(|a, b| a.1 >= b.1) && top.iter().all(|(_, p)| !p.is_nan());
     assert!(sorted, "the top words of topic {topic} are not sorted: {top:?}");
     let different = top.iter().map(|&(word, _)| word).collect::<HashSet<_>>().len();
     assert_eq!(different, n, "a top word of topic {topic} occurs twice: {top:?}");
+    if n < N_TOP_WORDS {
+        let more = model.top_words(topic, 2 * N_TOP_WORDS).len();
+        assert_eq!(more, n, "topic {topic} has {more} top words, but gave only {n}");
+    }
     let fewer = model.top_words(topic, n / 2);
-    assert_eq!(fewer, top[..n / 2], "fewer top words of topic {topic} are other words");
+    assert_eq!(fewer, top[..n / 2], "the first top words of topic {topic} depend on their number");
+    n
 }
 
 #[cfg(test)]
@@ -62,9 +78,12 @@ mod tests {
         Twice,
         TooMany,
         OtherWhenFewer,
+        TooFew,
+        NoTopWords,
+        MainTopicWithoutWords,
     }
 
-    /// The topic of a document is whether its length is even.
+    /// The main topic of a document is 0 if its length is even, else 1.
     struct Parity(Fault);
 
     impl TopicModel for Parity {
@@ -85,7 +104,13 @@ mod tests {
 
         fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
             let word = |i: usize| (WordId::from(2 * i + topic), 0.5f32.powi(i as i32));
-            let n = if self.0 == Fault::TooMany { n + 1 } else { n };
+            let n = match self.0 {
+                Fault::TooMany => n + 1,
+                Fault::TooFew => n / 2,
+                Fault::NoTopWords => 0,
+                Fault::MainTopicWithoutWords if topic == 1 => 0,
+                _ => n,
+            };
             let mut words: Vec<_> = (0..n).map(word).collect();
             match self.0 {
                 Fault::NotSorted => words.reverse(),
@@ -107,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found() {
+    fn every_fault_is_detected() {
         let faults = [
             (Fault::ShortMixture, "1 entries for 2 topics"),
             (Fault::Negative, "negative"),
@@ -115,8 +140,11 @@ mod tests {
             (Fault::NanForEmpty, "NaN"),
             (Fault::NotSorted, "not sorted"),
             (Fault::Twice, "twice"),
-            (Fault::TooMany, "11 top words"),
-            (Fault::OtherWhenFewer, "other words"),
+            (Fault::TooMany, "got 11 top words"),
+            (Fault::OtherWhenFewer, "depend on their number"),
+            (Fault::TooFew, "has 10 top words, but gave only 5"),
+            (Fault::NoTopWords, "no topic has any top words"),
+            (Fault::MainTopicWithoutWords, "topic 1 dominates a document"),
         ];
         for (fault, expected) in faults {
             let complaint = complaint(|| check(fault));

@@ -1,11 +1,12 @@
-//! Small made-up texts, the same for the same seed.
+//! Small generated texts. The same seed gives the same text.
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits};
 use latens_math::{Rng, sample_index};
 
-/// Sentences of a grammar with two hidden classes of ten words each, `a0` … `a9` and `b0` … `b9`: a
-/// sentence begins in class a, goes on in the other class four times out of five, and ends after
-/// each word one time out of six. Within a class, words follow Zipf's law.
+/// Generates sentences from two hidden classes of ten words each, `a0` … `a9` and `b0` … `b9`.
+///
+/// A sentence starts in class a, switches the class after each word with probability 0.8, and ends
+/// after each word with probability 1/6. Within a class, word frequencies follow Zipf's law.
 pub fn two_class_corpus(n_sentences: usize, seed: u64) -> Corpus {
     let mut rng = Rng::new(seed);
     let weights = zipf(10);
@@ -24,8 +25,10 @@ pub fn two_class_corpus(n_sentences: usize, seed: u64) -> Corpus {
     corpus((0..n_sentences).map(|_| sentence(&mut rng)).collect())
 }
 
-/// Sentences of `n_words` different words at most, independent of each other, which follow Zipf's
-/// law: the word `w4` is a fifth as frequent as `w0`. One sentence in ten is empty.
+/// Generates sentences of independent words whose frequencies follow Zipf's law.
+///
+/// There are at most `n_words` different words, and `w4` is a fifth as frequent as `w0`. One sentence in
+/// ten is empty.
 pub fn zipfian_corpus(n_words: usize, n_sentences: usize, seed: u64) -> Corpus {
     let mut rng = Rng::new(seed);
     let weights = zipf(n_words);
@@ -66,14 +69,14 @@ mod tests {
     use latens_corpus::WordId;
 
     #[test]
-    fn the_seed_decides_the_text() {
+    fn the_seed_determines_the_text() {
         let tokens = |seed| two_class_corpus(50, seed).sentences.tokens().to_vec();
         assert_eq!(tokens(1), tokens(1));
         assert_ne!(tokens(1), tokens(2));
     }
 
     #[test]
-    fn the_vocabulary_counts_the_text() {
+    fn the_vocabulary_has_the_counts_of_the_text() {
         for corpus in [two_class_corpus(300, 1), zipfian_corpus(40, 300, 1)] {
             let (vocab, sentences) = (&corpus.lexicon.vocab, &corpus.sentences);
             assert_eq!(sentences.len(), 300);
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_alternate_four_times_out_of_five() {
+    fn classes_switch_with_probability_0_8() {
         let corpus = two_class_corpus(2000, 1);
         let class = |&id: &WordId| corpus.lexicon.vocab.word(id).as_bytes()[0];
         let (mut pairs, mut changes) = (0.0, 0.0);
@@ -97,7 +100,7 @@ mod tests {
                 changes += f64::from(class(&pair[0]) != class(&pair[1]));
             }
         }
-        // Four standard deviations of a binomial with p = 0.8.
+        // The tolerance is four standard deviations of a binomial with p = 0.8.
         assert!((changes / pairs - 0.8f64).abs() < 4.0 * (0.16f64 / pairs).sqrt());
     }
 

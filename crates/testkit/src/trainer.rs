@@ -1,4 +1,4 @@
-//! The smallest trainer that can go wrong when it is interrupted, and the pattern for real ones.
+//! A minimal trainer with optional faults, and the pattern for real ones.
 
 use latens_math::Rng;
 use latens_model::{Checkpoint, FitError, ParamError, Params, Progress, Valid, Watch, check_range};
@@ -27,19 +27,19 @@ impl Params for WalkParams {
     }
 }
 
-/// Weights that walk at random around the data.
+/// Weights of a random walk around the data.
 pub(crate) struct Walk {
     weights: Vec<f64>,
 }
 
-/// Where the trainer is, apart from the weights.
+/// State of the trainer apart from the weights.
 #[derive(Clone, Serialize, Deserialize)]
 struct State {
     iteration: usize,
     rng: Rng,
 }
 
-/// What the trainer does wrong.
+/// A fault of the trainer.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     None,

@@ -282,7 +282,7 @@ fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
     let model = Fhmm::fit(&params.validate()?, &corpus, Some(&valid), &mut unwatched)?;
     model.save(&folder.join(FHMM_FILE))?;
     let line = |layer: usize, state: usize| {
-        let words = model.top_words(layer, state, vocab.len()).into_iter();
+        let words = model.top_word_ids(layer, state, vocab.len()).into_iter();
         let words = words.filter(|&(word, _)| word != WordId::EOS && vocab.count(word) >= OFTEN);
         let words: Vec<&str> = words.take(8).map(|(word, _)| vocab.word(word)).collect();
         format!("    layer {}: {}\n", layer + 1, words.join(" "))
@@ -292,7 +292,7 @@ fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
     let text = format!(
         "fhmm: explains every word by {} hidden states at once, one a layer\n  \
          words that some states of its layers like more than the others do:\n{lines}",
-        model.params().n_layers,
+        model.n_layers(),
     );
     let metrics = json!({ "valid_bound": model.facts()["valid_bound"] });
     Ok(ModelResult { model: Fhmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })

@@ -8,6 +8,7 @@ pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod nearest;
 pub(crate) mod perplexity;
+#[cfg(feature = "reproduce")]
 pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod tag;

@@ -1,13 +1,12 @@
 use super::{Training, TrainingArgs};
 use crate::args::Common;
 use crate::commands::count::{BoundaryArg, merge_files};
-use crate::commands::vocab::read_lexicon;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::{Result, ensure};
 use clap::Args;
 use latens::AnyModel;
-use latens::corpus::{Preprocessing, VocabLimits};
+use latens::corpus::{Lexicon, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts};
 use latens::lds::{self, Lds, LdsParams};
 use latens::model::{Params, Progress};
@@ -104,7 +103,7 @@ impl LdsArgs {
         self.refuse_reading_flags()?;
         let counts = merge_files(files, &Budget::default())?;
         if let Some(path) = &self.training.words.vocab {
-            let lexicon = read_lexicon(path)?;
+            let lexicon = Lexicon::open(path)?;
             if !lexicon.vocab.words().eq(counts.vocab().words()) {
                 let message =
                     format!("the counts have another vocabulary than `{}`", path.display());

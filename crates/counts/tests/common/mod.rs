@@ -1,5 +1,5 @@
-//! Toy texts, and what every test does with counts.
-#![allow(dead_code, reason = "each test program uses its own part of this")]
+//! Toy texts and checks that the tests share.
+#![allow(dead_code, reason = "each test program uses only a part of this module")]
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, CountError, LagCounts, NgramCounts};
@@ -9,13 +9,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Files of sentences of words; ends of sentences are not written.
+/// Files of sentences of words, without end-of-sentence tokens.
 pub(crate) type Files = Vec<Vec<Vec<u32>>>;
 
-/// How many different words [`files`] has, `<unk>` and `<eos>` among them.
+/// Number of different words in [`files`], including `<unk>` and `<eos>`.
 pub(crate) const N_WORDS: usize = 6;
 
-/// Random toy texts; with empty files and empty sentences.
+/// Random toy texts, including empty files and empty sentences.
 pub(crate) fn files() -> impl Strategy<Value = Files> {
     let word = prop::sample::select(vec![0, 2, 2, 2, 3, 3, 4, 5]);
     let sentence = prop::collection::vec(word, 0..9);
@@ -47,7 +47,7 @@ pub(crate) fn budget(bytes: usize) -> Budget {
     Budget { bytes, ..Budget::default() }
 }
 
-/// Budgets that keep everything in memory, put some of it on disk, and nearly all of it.
+/// Budgets that keep everything in memory, move a part to disk, and move nearly everything to disk.
 pub(crate) const BUDGETS: [usize; 3] = [1 << 30, 600, 0];
 
 pub(crate) fn count_ngrams(files: &[Vec<Vec<u32>>], order: usize, bytes: usize) -> NgramCounts {
@@ -77,9 +77,9 @@ pub(crate) fn bytes_of(save: impl FnOnce(&Path) -> Result<(), CountError>) -> Ve
     fs::read(&path).unwrap()
 }
 
-/// Opens the file with each byte changed in turn and the checksum put right again, and hands what
-/// still opens to `use_it`. Nothing may panic.
-pub(crate) fn check_nonsense_does_no_harm<T>(
+/// Opens the file with each bit flipped in turn and the checksum corrected, and calls `use_it` with
+/// whatever still opens. Nothing may panic.
+pub(crate) fn check_invalid_content_never_panics<T>(
     bytes: &[u8],
     open: impl Fn(&Path) -> Result<T, CountError>,
     use_it: impl Fn(&T),
@@ -99,8 +99,8 @@ pub(crate) fn check_nonsense_does_no_harm<T>(
     }
 }
 
-/// Checks that `open` refuses the file when it is cut anywhere, or any byte is changed.
-pub(crate) fn check_damage_is_noticed<T>(
+/// Checks that `open` refuses every truncated copy of the file and every copy with a changed byte.
+pub(crate) fn check_damage_is_detected<T>(
     bytes: &[u8],
     open: impl Fn(&Path) -> Result<T, CountError>,
 ) {
@@ -112,7 +112,7 @@ pub(crate) fn check_damage_is_noticed<T>(
     };
     assert!(opens(bytes).is_ok());
     for length in 0..bytes.len() {
-        assert!(opens(&bytes[..length]).is_err(), "cut to {length} bytes");
+        assert!(opens(&bytes[..length]).is_err(), "truncated to {length} bytes");
     }
     for at in 0..bytes.len() {
         let mut damaged = bytes.to_vec();

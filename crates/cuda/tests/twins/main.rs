@@ -1,53 +1,36 @@
-//! Every kernel against a plain twin on the processor, in double precision, over shapes at which kernels change their
-//! way. Without a device there is nothing to compare: the tests say so (`--nocapture` shows it) and pass.
+//! Compares every kernel with a plain twin on the CPU in double precision, over shapes around the sizes at which kernels
+//! change their code path. Without a device these tests are skipped, and say so on stderr.
 //!
-//! Arrays on the device have numbers around what is used of them that are none (NaN): whatever reads too much spoils its
-//! result, and whatever writes too much is seen. Every operation is done twice, and must give the same bits.
+//! Arrays on the device have canaries (NaN) around the range that is used: reading them spoils the result, and writing
+//! them is detected. Every operation runs twice and must give the same bits.
 
 mod kit;
-mod formats;
 mod memory;
-mod product;
-mod layers;
-mod norms;
-mod transition;
-mod transition_half;
-mod emission;
-mod recursion;
-mod groups;
-mod listed;
-mod lockstep;
-mod optimizer;
-mod counts;
-mod recurrent;
-mod words;
+mod blas;
+mod nn;
+mod hmm;
 
-/// The kernels that each file compares.
-const COMPARED: &[&[&str]] = &[
-    layers::KERNELS,
-    norms::KERNELS,
-    formats::KERNELS,
-    transition::KERNELS,
-    transition_half::KERNELS,
-    emission::KERNELS,
-    recursion::KERNELS,
-    groups::KERNELS,
-    listed::KERNELS,
-    lockstep::KERNELS,
-    optimizer::KERNELS,
-    counts::KERNELS,
-    recurrent::KERNELS,
-    words::KERNELS,
-];
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The kernels that the tests in a folder compare: the names in their calls of `device(&[…])`.
+fn compared(folder: &Path) -> BTreeSet<String> {
+    let mut kernels = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let source = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for call in source.split(" = device(&[").skip(1) {
+            let (names, _) = call.split_once(']').unwrap();
+            kernels.extend(names.split('"').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    kernels
+}
 
 #[test]
 fn every_kernel_has_a_twin() {
-    let source = include_str!("../../src/device.rs");
-    let (_, list) = source.split_once("const KERNELS: &[&str] = &[").expect("a list of kernels");
-    let (list, _) = list.split_once("];").expect("an end of the list");
-    let mut kernels: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
-    let mut compared: Vec<&str> = COMPARED.concat();
-    kernels.sort_unstable();
-    compared.sort_unstable();
-    assert_eq!(kernels, compared, "the kernels that there are, and those that are compared");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/twins");
+    let compared = &compared(&tests.join("nn")) | &compared(&tests.join("hmm"));
+    let kernels: BTreeSet<String> = latens_cuda::KERNELS.iter().map(|&name| name.into()).collect();
+    assert_eq!(compared, kernels, "kernels that tests compare, and all kernels");
 }

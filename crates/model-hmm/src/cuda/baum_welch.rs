@@ -2,7 +2,7 @@
 //!
 //! No transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³, so that no sentence is impossible here.
 
-use crate::cuda::place::emissions;
+use crate::cuda::place::{emissions, side_stream};
 use crate::cuda::plan::batch_plan::Plan;
 use crate::cuda::plan::device_plan::Planned;
 use crate::cuda::tables::Tables;
@@ -52,7 +52,7 @@ impl<'a> CudaEstimator<'a> {
             emission_counts: device.zeros(tables.emission.len())?,
             log_prob: device.zeros(1)?,
             ints: device.zeros(1)?,
-            side: device.beside()?,
+            side: side_stream(&device)?,
             device,
         })
     }

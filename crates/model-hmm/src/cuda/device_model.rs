@@ -1,6 +1,6 @@
 //! A model on the device: its weights, and the logits that are computed from them.
 
-use crate::cuda::place::{Place, Weights, emissions};
+use crate::cuda::place::{Place, Weights, emissions, side_stream};
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::logits::Logits;
 use crate::cuda::weights::networks::Networks;
@@ -73,7 +73,7 @@ impl<'a> CudaLearner<'a> {
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
             ints: Some(device.zeros(1)?),
-            side: device.beside()?,
+            side: side_stream(&device)?,
             device,
         })
     }
@@ -100,7 +100,7 @@ impl<'a> CudaLearner<'a> {
             Source::Logits(logits) => logits.forward(&place, weights, states, tables)?,
         }
         side.softmax(&mut tables.start, n)?;
-        emissions.normalise(side, &mut tables.emission, &self.kept, k)
+        emissions.normalize(side, &mut tables.emission, &self.kept, k)
     }
 
     /// The logits of transitions from some states to all.

@@ -21,6 +21,14 @@ pub(crate) struct Place<'a> {
     pub(crate) precision: Precision,
 }
 
+/// A stream for work that overlaps with that of the device.
+#[expect(unsafe_code, reason = "only callers can order the work of two streams")]
+pub(crate) fn side_stream(device: &Device) -> Result<Device, CudaError> {
+    // SAFETY: the learner and the estimator use both streams only with `Device::after` between any two uses of an array
+    // one of which writes to it, and each ends its work on the side with `device.after(side)`.
+    unsafe { device.new_stream() }
+}
+
 /// Which states emit which words.
 pub(crate) fn emissions(device: &Device, space: &StateSpace) -> Result<Emissions, CudaError> {
     let clusters: Vec<_> = (0..space.n_clusters()).map(|c| space.slots(c)).collect();

@@ -2,7 +2,7 @@
 
 use crate::cuda::plan::batch_plan::Plan;
 use crate::cuda::plan::device_plan::Planned;
-use latens_cuda::{Array, CudaError, Device, Listed, Precision, StateTokens};
+use latens_cuda::{Array, CudaError, Device, Listed, Precision, StateTokens, f16};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and what the recursion writes.
@@ -13,10 +13,10 @@ pub(crate) struct Tables {
     pub(crate) emission: Array<f32>,
     pub(crate) blocks: Array<f32>,
     /// Logits in half precision, later their derivatives in bf16.
-    pub(crate) half_logits: Array<u16>,
+    pub(crate) half_logits: Array<f16>,
     /// The factors of transitions in half precision; later the first in bf16.
-    pub(crate) half_from: Array<u16>,
-    pub(crate) half_to: Array<u16>,
+    pub(crate) half_from: Array<f16>,
+    pub(crate) half_to: Array<f16>,
     pub(crate) local: Array<f32>,
     pub(crate) alpha: Array<f32>,
     pub(crate) weighted: Array<f32>,
@@ -240,7 +240,7 @@ impl Tables {
         }
         if is_half {
             let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
-            let (out, of) = (&mut self.half_logits, (&self.blocks, &self.left));
+            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, &self.left));
             return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
         }
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)

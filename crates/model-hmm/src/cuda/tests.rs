@@ -56,6 +56,15 @@ fn mapping(params: &HmmParams, space: &StateSpace) -> Box<dyn TableMapping<f32>>
     }
 }
 
+/// Says once on stderr, past the test harness, that tests on a device are skipped.
+fn skip(error: &CudaError) {
+    use std::io::Write;
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let _ = writeln!(std::io::stderr(), "skipping the tests on a CUDA device: {error}");
+    });
+}
+
 /// A learner on the device; none if there is no device.
 fn cuda<'a>(
     params: &'a HmmParams,
@@ -66,7 +75,10 @@ fn cuda<'a>(
     let mapping = mapping(params, space);
     match CudaLearner::new(params, space, mapping.layout(), state, precision) {
         Ok(learner) => Some(learner),
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => None,
+        Err(error) if error.is_unavailable() => {
+            skip(&error);
+            None
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -291,7 +303,7 @@ fn estimates_are_those_of_the_processor() {
         });
         let cuda = match CudaEstimator::new(&space, &tables, precision) {
             Ok(estimator) => estimate(estimator, &batches),
-            Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+            Err(error) if error.is_unavailable() => return skip(&error),
             Err(error) => panic!("{error}"),
         };
         let cpu = estimate(CpuEstimator::new(&space, 0, tables), &batches);

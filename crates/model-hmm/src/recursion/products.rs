@@ -1,7 +1,7 @@
 //! The products of one step of the recursion.
 
 use crate::tables::probability_tables::Tables;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{BlockRef, Real};
 use latens_nn::multiply;
 

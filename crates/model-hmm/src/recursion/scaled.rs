@@ -6,8 +6,8 @@ use crate::recursion::products::{
 };
 use crate::recursion::workspace::Workspace;
 use crate::tables::probability_tables::Tables;
-use faer::Par;
 use latens_math::Real;
+use latens_math::linalg::Par;
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Transition probabilities as products of vectors.
 
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;

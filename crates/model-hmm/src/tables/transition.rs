@@ -7,7 +7,7 @@ use crate::tables::expected_counts::{Block, ExpectedCounts};
 use crate::tables::factors::Factors;
 use crate::tables::flush::{flush_derivative, flush_transitions};
 use crate::tables::probability_tables::Tables;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax};
 use latens_nn::multiply;
 use rayon::prelude::*;

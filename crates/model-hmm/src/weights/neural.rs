@@ -12,7 +12,7 @@ use crate::tables::transition;
 use crate::weights::mapping::{TableMapping, start_gradient};
 use crate::weights::state_vectors::{StateScratch, StateVectors, Use};
 use crate::weights::word_vectors::{WordScratch, WordTable};
-use faer::{Accum, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 
@@ -105,8 +105,7 @@ impl<T: Real> Neural<T> {
         self.emission.forward(weights, &self.state_scratch, part(3), par);
 
         tables.start.resize(kept.states.len(), T::zero());
-        let column =
-            faer::MatMut::from_row_major_slice_mut(&mut tables.start, kept.states.len(), 1);
+        let column = MatMut::from_row_major_slice_mut(&mut tables.start, kept.states.len(), 1);
         self.start_out.forward(weights, self.start.out.view(), column, par);
         softmax(&mut tables.start);
 

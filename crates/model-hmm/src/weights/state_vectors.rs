@@ -2,7 +2,7 @@
 
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::space::kept_states::KeptStates;
-use faer::Par;
+use latens_math::linalg::Par;
 use latens_math::{Real, Rng};
 use latens_nn::{Buffer, Dropout, Embedding, Layout, Residual, ResidualScratch, fill_normal};
 

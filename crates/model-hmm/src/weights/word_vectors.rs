@@ -2,7 +2,7 @@
 
 use crate::params::{HmmParams, WordVectors};
 use crate::weights::letters::Letters;
-use faer::Par;
+use latens_math::linalg::Par;
 use latens_math::{Real, Rng};
 use latens_nn::{
     Activation, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, WeightId, fill_uniform,

@@ -1,8 +1,7 @@
 //! Clusters of vectors, as a place to begin.
 
 use super::vectors::TypeVectors;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use latens_math::{Rng, sample_index};
 use rayon::prelude::*;
 
@@ -74,8 +73,6 @@ fn nearest(vectors: &TypeVectors, centres: &[f32]) -> Vec<u16> {
             Accum::Replace,
             centres.transpose(),
             MatRef::from_column_major_slice(rows, dim, n),
-            1.0,
-            Par::Seq,
         );
         let best = |dots: &[f32]| {
             let mut best = (f32::INFINITY, 0);

@@ -20,8 +20,7 @@
 use super::cholesky;
 use super::prior::{Prior, Scale};
 use super::vectors::TypeVectors;
-use faer::linalg::matmul::triangular::{BlockStructure, matmul};
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, matmul_lower};
 
 /// A removal that leaves less than this share of the scale in some direction is done from scratch.
 const SMALLEST_REST: f64 = 1e-10;
@@ -242,17 +241,8 @@ fn add_squares(psi: &mut [f64], rows: &[f64], dim: usize) {
         return;
     }
     let columns = MatRef::from_column_major_slice(rows, dim, rows.len() / dim);
-    matmul(
-        MatMut::from_column_major_slice_mut(psi, dim, dim),
-        BlockStructure::TriangularLower,
-        Accum::Add,
-        columns,
-        BlockStructure::Rectangular,
-        columns.transpose(),
-        BlockStructure::Rectangular,
-        1.0,
-        Par::Seq,
-    );
+    let psi = MatMut::from_column_major_slice_mut(psi, dim, dim);
+    matmul_lower(psi, Accum::Add, columns, columns.transpose());
 }
 
 #[inline(always)]

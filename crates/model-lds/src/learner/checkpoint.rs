@@ -5,7 +5,7 @@ use crate::asos::StateMoments;
 use crate::canonical::Canonical;
 use crate::covariances::Covariances;
 use crate::panel::Panel;
-use faer::Mat;
+use latens_math::linalg::Mat;
 use latens_model::{Checkpoint, CheckpointError, FitError, SharedRows};
 use std::sync::Arc;
 use std::time::Instant;

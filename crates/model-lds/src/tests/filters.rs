@@ -14,8 +14,8 @@ use crate::moments::Moments;
 use crate::panel::Panel;
 use crate::solvers::lyapunov;
 use crate::steady::{Dynamics, Steady, Update};
-use faer::Mat;
 use latens_corpus::WordId;
+use latens_math::linalg::{Mat, Scale};
 
 /// u_i = c_i / √μ_i.
 pub(super) fn vector(c: &Panel<f64>, mu: &[f64], word: usize) -> Mat<f64> {
@@ -200,7 +200,7 @@ fn expectations_from_counts_are_those_over_the_text() {
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
     let smoothed = Panel::from_rows(n, 5, &smoothed);
     let moment = crate::sums::cross(smoothed.view(), smoothed.view());
-    let moment = faer::Scale(1.0 / n as f64) * &moment;
+    let moment = Scale(1.0 / n as f64) * &moment;
     let bounds =
         [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];
     for (horizon, gain_bound, moment_bound) in bounds {

@@ -11,7 +11,7 @@ use crate::panel::Panel;
 use crate::steady::{Dynamics, Steady};
 use crate::subspace::{Sketch, decompose};
 use crate::sums::cross;
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 
 pub(super) fn dense(moments: &Moments<f64>, lag: usize) -> Mat<f64> {
     let n = moments.n_types();
@@ -225,7 +225,7 @@ fn the_papers_own_gauge_starts_lower() {
     let largest = eigenvalues(&product([g.as_ref(), pi.as_ref()]), "G Pi").unwrap();
     let largest = largest.into_iter().map(|(re, _)| re).fold(0.0, f64::max);
     assert!((largest - 3.845561775615).abs() < 1e-9);
-    let model = Dynamics { a, q: identity(2), e: faer::Scale(0.98 / largest) * &pi, g };
+    let model = Dynamics { a, q: identity(2), e: Scale(0.98 / largest) * &pi, g };
     let steady = Steady::of(&model).unwrap();
     let gain = expectations(&moments, &model, &steady, &c, 3, false).unwrap().gain;
     assert!((gain - 0.492866026184).abs() < 1e-9, "{gain}");

@@ -18,7 +18,7 @@ use crate::solvers::{lyapunov, riccati, riccati_by_filtering};
 use crate::steady::{Dynamics, Steady, precision};
 use crate::subspace::{Sketch, decompose};
 use crate::sums::cross;
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 use latens_math::{Csr, Real, Rng};
 
 pub(super) const SKETCH: Sketch = Sketch { n_extra: 20, n_powers: 3, seed: 1 };
@@ -56,7 +56,7 @@ fn covariances_are_those_of_centred_words() {
     let n_tokens = 400.0 + 0.7 * 20.0;
     for lag in 1..=5 {
         let (later, earlier) = (words.subrows(lag, 400 - lag), words.subrows(0, 400 - lag));
-        let expected = faer::Scale(1.0 / n_tokens) * product([later.transpose(), earlier]);
+        let expected = Scale(1.0 / n_tokens) * product([later.transpose(), earlier]);
         assert_near(&dense(&moments, lag), &expected, 1e-12, "later");
         let eye = Panel::from_rows(20, 20, &to_rows(&identity(20)));
         let transposed = to_mat(&moments.product(lag, Side::Earlier, &eye));
@@ -437,7 +437,7 @@ fn gaussian(n_tokens: usize) -> (Dense, Mat<f64>) {
     let covariance = |lag: usize| {
         let view = tokens.view();
         let sum = cross(view.subrows(lag, n_tokens - lag), view.subrows(0, n_tokens - lag));
-        faer::Scale(1.0 / n_tokens as f64) * &sum
+        Scale(1.0 / n_tokens as f64) * &sum
     };
     let whitening = eigen(&symmetric(&covariance(0)), "Psi_0").unwrap().map(|x| 1.0 / x.sqrt());
     let whiten = |x: &Mat<f64>| product([whitening.as_ref(), x.as_ref(), whitening.as_ref()]);

@@ -10,7 +10,7 @@ use crate::lu::inverse;
 use crate::panel::Panel;
 use crate::solvers::{lyapunov, smoother_gain};
 use crate::steady::{Dynamics, Steady, Update};
-use faer::Mat;
+use latens_math::linalg::{Mat, Scale};
 
 /// The mean of each state given all words, its covariance, and its covariance with the state before.
 struct Smoothed {
@@ -140,8 +140,7 @@ fn expectations_from_counts_tend_to_those_of_the_exact_smoother() {
     for (pair, covariance) in exact.means.windows(2).zip(&exact.with_before) {
         next += product([pair[1].as_ref(), pair[0].transpose()]) + covariance;
     }
-    let (state, next) =
-        (faer::Scale(1.0 / n as f64) * &state, faer::Scale(1.0 / (n - 1) as f64) * &next);
+    let (state, next) = (Scale(1.0 / n as f64) * &state, Scale(1.0 / (n - 1) as f64) * &next);
     // Bounds are the errors of the design note's table or, for the ends of the text, a little more.
     let bounds =
         [(1, 1e-3, 4e-3), (2, 5e-4, 1.2e-3), (3, 2e-4, 4e-4), (5, 2e-5, 6e-5), (8, 1e-5, 6e-5)];

@@ -6,6 +6,15 @@ use crate::params::{Memory, Tying};
 use latens_math::Rng;
 use latens_nn::Squash;
 
+/// Says once on stderr, past the test harness, that tests on a device are skipped.
+fn skip(error: &CudaError) {
+    use std::io::Write;
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let _ = writeln!(std::io::stderr(), "skipping the tests on a CUDA device: {error}");
+    });
+}
+
 fn text(n_words: usize, n: usize, rng: &mut Rng) -> Vec<WordId> {
     (0..n).map(|_| WordId::from((rng.uniform() * n_words as f64) as usize)).collect()
 }
@@ -35,7 +44,7 @@ fn compare_with(precision: Precision, params: &NeuralParams, n_words: usize, see
     let state = LearnerState::new(params, weights, n_memory);
     let mut cuda = match CudaLearner::new(params, &network, &state, precision) {
         Ok(learner) => learner,
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+        Err(error) if error.is_unavailable() => return skip(&error),
         Err(error) => panic!("{error}"),
     };
     let mut cpu = CpuLearner::new(params, &network, state);
@@ -94,7 +103,7 @@ fn steps_are_those_of_the_processor() {
 fn dropout_leaves_out_its_share() {
     let device = match Device::open() {
         Ok(device) => device,
-        Err(CudaError::NoLibrary { .. } | CudaError::NoDevice) => return,
+        Err(error) if error.is_unavailable() => return skip(&error),
         Err(error) => panic!("{error}"),
     };
     let n = 40_000;

@@ -73,6 +73,12 @@ impl Epochs {
         self.seconds += took.as_secs_f64();
     }
 
+    /// Adds Σ ln p of the epoch's tokens, where steps do not tell it, and the time that it took to find out.
+    pub fn add(&mut self, log_prob: f64, took: Duration) {
+        self.log_prob += log_prob;
+        self.seconds += took.as_secs_f64();
+    }
+
     /// −ln p of a token, on average over this epoch so far.
     pub fn loss(&self) -> f64 {
         -self.log_prob / self.n_tokens.max(1) as f64

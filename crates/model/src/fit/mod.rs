@@ -8,6 +8,7 @@ mod progress;
 mod pace;
 mod builder;
 mod epochs;
+mod trainer;
 
 pub use builder::{Fit, FitBuilder, Session};
 pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
@@ -16,3 +17,4 @@ pub use epochs::Epochs;
 pub use error::FitError;
 pub use pace::CheckpointPace;
 pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
+pub use trainer::{EpochResult, Learner, Outcome, Trainer, TrainingState};

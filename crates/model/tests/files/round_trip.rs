@@ -85,7 +85,7 @@ fn other_programs_see_plain_named_arrays_at_aligned_places() {
     let bytes = toy::bytes();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let tensor = tensors.tensor("f32s").unwrap();
-    assert_eq!((tensor.dtype(), tensor.shape()), (ElementType::F32, &[2, 2][..]));
+    assert_eq!((tensor.dtype(), tensor.shape()), (safetensors::Dtype::F32, &[2, 2][..]));
     assert_eq!(tensor.data(), bytemuck::cast_slice::<f32, u8>(&ARRAYS.f32s));
     assert_eq!(tensors.tensor("vocab.letters").unwrap().data(), "<unk><eos>東京naïve".as_bytes());
 

@@ -1,8 +1,8 @@
-//! Taggers of words: one that is learned from features of any kind, and how well any of them tags.
+//! Sequence tagging: a tagger over features of any kind, and the evaluation of taggers.
 //!
-//! [`FeatureTagger`] looks at a word, its letters and its neighbours (`template.rs` lists what of them), and at what
-//! any number of encoders know of it: Brown clusters, hidden states, vectors. It finds the tags of a sentence together
-//! (a linear-chain conditional random field; Lafferty, McCallum and Pereira 2001) or one by one.
+//! The features of a [`FeatureTagger`] are the word, its letters and its neighbors (listed in `features/template.rs`),
+//! and the features of any number of encoders: Brown clusters, hidden states, word vectors. It predicts the tags of a
+//! sentence jointly, by a linear-chain conditional random field (Lafferty, McCallum and Pereira 2001), or one by one.
 //!
 //! ```
 //! use latens_corpus::{Inputs, Preprocessing, TaggedSentences};
@@ -23,34 +23,23 @@
 //! ```
 
 mod params;
-mod template;
-mod encoders;
-mod fit;
-mod learn;
-mod tagger;
-mod weights;
-mod word_scores;
-mod file;
-mod examples;
-mod lists;
-mod layout;
-mod problem;
-mod sums;
-mod chain_head;
-mod local_head;
-mod perceptron;
 mod spans;
-mod evaluate;
-mod compare;
+mod features;
+mod weights;
+mod heads;
+mod fitted;
+mod learn;
+mod evaluation;
 #[cfg(test)]
 mod tests;
 
-pub use compare::Comparison;
-pub use encoders::{Encoder, WordEncoder};
-pub use evaluate::{EvaluateError, SpanScores, TagScores, compare, evaluate, right, tag_all};
-pub use file::OpenEncoder;
-pub use fit::{TaggedTraining, TaggerError};
+pub use evaluation::compare::{Comparison, compare};
+pub use evaluation::scores::{SpanScores, TagScores, evaluate};
+pub use evaluation::tagged::{EvaluateError, correct_tokens, tag_all};
+pub use features::encoder::{Encoder, WordEncoder};
+pub use features::template::attributes;
+pub use fitted::file::OpenEncoder;
+pub use fitted::tagger::FeatureTagger;
+pub use learn::fit::{TaggedTraining, TaggerError};
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};
-pub use tagger::FeatureTagger;
-pub use template::attributes;

@@ -1,76 +1,78 @@
+//! Parameters of a tagger.
+
 use super::spans::Scheme;
 use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
-/// What a [`FeatureTagger`](super::FeatureTagger) is made of, and how it learns.
+/// Parameters of a [`FeatureTagger`](crate::tagging::FeatureTagger).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaggerParams {
-    /// Whether the tags of neighbours are found together.
+    /// Whether tags are predicted jointly or one by one.
     pub kind: Kind,
-    /// How a conditional random field learns.
+    /// Training algorithm of a conditional random field.
     pub optimizer: Optimizer,
-    /// Whether the words themselves, and their letters, are features. A network has none of them.
+    /// Whether words and their letters are features. Ignored with hidden units, which never use lexical features.
     pub lexical: bool,
-    /// The column of parts of speech that are features, counted from 0.
+    /// Column of parts of speech to use as features, counted from 0.
     pub pos_column: Option<usize>,
-    /// How the tagger writes spans down for itself; it always answers in IOB2.
+    /// Scheme in which spans are modeled. The tagger always returns IOB2.
     pub spans: Scheme,
-    /// Which tags an attribute of words has weights for.
+    /// Pairs of attribute and tag, and of tag and tag, that have a weight.
     pub pairs: Pairs,
-    /// Attributes of words that are seen fewer times are left out.
+    /// Minimum number of occurrences of a lexical attribute; rarer ones are dropped.
     pub min_count: u64,
-    /// c₂ of c₂ Σ w², which is added to −Σ ln p.
+    /// L2 regularization: c₂ of the term c₂ Σ w² in the objective, whose first term is −Σ ln p.
     pub l2: f64,
-    /// c₁ of c₁ Σ |w|, which is added, too, and puts weights to zero.
+    /// L1 regularization: c₁ of the term c₁ Σ |w| in the objective. It sets weights to zero.
     pub l1: f64,
-    /// The most steps of L-BFGS.
+    /// Maximum number of L-BFGS iterations.
     pub n_iterations: usize,
-    /// How often the perceptron goes through the text.
+    /// Number of passes of the perceptron over the training text.
     pub epochs: usize,
-    /// How many words on either side an encoder's features are taken from.
+    /// Number of words on either side whose encoder features are used.
     pub window: usize,
-    /// The standard deviation that the numbers of a dense encoder are scaled to.
+    /// Standard deviation to which the features of a dense encoder are scaled.
     pub scale: f64,
-    /// Hidden units of a local tagger; 0 for a linear one.
+    /// Number of hidden units of a local tagger; 0 for a linear one.
     pub n_hidden: usize,
-    /// Words that a local tagger gives the tag that they have most often, as it does with punctuation.
+    /// Words to which a local tagger always assigns their most frequent tag. Punctuation is always tagged so.
     pub direct_words: Vec<String>,
-    /// Where random choices begin.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// Whether the tags of neighbours are found together.
+/// Whether tags are predicted jointly or one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Yes: a linear-chain conditional random field.
+    /// Jointly, by a linear-chain conditional random field.
     #[default]
     Crf,
-    /// No: a classifier of each word by itself.
+    /// One by one, by a classifier of single words.
     Local,
 }
 
-/// How a conditional random field learns.
+/// Training algorithm of a conditional random field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimizer {
-    /// To the maximum of the likelihood, by L-BFGS or, with `l1`, OWL-QN.
+    /// Maximum likelihood by L-BFGS or, with `l1`, OWL-QN.
     #[default]
     Lbfgs,
-    /// From its errors, sentence by sentence; the weights of all times are averaged.
+    /// Averaged structured perceptron.
     Perceptron,
 }
 
-/// Which tags an attribute of words has weights for.
+/// Pairs of attribute and tag, and of tag and tag, that have a weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pairs {
-    /// Those that it was seen with.
+    /// Pairs that occur in the training text.
     #[default]
     Observed,
-    /// All.
+    /// All pairs.
     All,
 }
 
@@ -124,13 +126,18 @@ impl Params for TaggerParams {
 }
 
 impl TaggerParams {
-    /// Whether a network reads the features.
-    pub(super) fn has_network(&self) -> bool {
+    /// Whether the tagger has a hidden layer.
+    pub(crate) fn has_network(&self) -> bool {
         self.kind == Kind::Local && self.n_hidden > 0
     }
 
-    /// Whether words and their letters are features.
-    pub(super) fn has_lexical(&self) -> bool {
+    /// Number of hidden units; 0 without a hidden layer.
+    pub(crate) fn n_hidden_units(&self) -> usize {
+        if self.has_network() { self.n_hidden } else { 0 }
+    }
+
+    /// Whether lexical attributes are features.
+    pub(crate) fn has_lexical(&self) -> bool {
         self.lexical && !self.has_network()
     }
 }

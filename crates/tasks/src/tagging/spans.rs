@@ -1,23 +1,23 @@
-//! Spans of words from the tags of words, as the program `conlleval` of the CoNLL shared tasks counts them.
+//! Spans encoded in tags (IOB1, IOB2, BIOES), extracted as the program `conlleval` of the CoNLL shared tasks does.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// How tags say where spans begin and end.
+/// Scheme that encodes spans in tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// `I` for every word, but `B` for the first one where a span of the same type is right before it.
+    /// `I` for every word, but `B` for the first word of a span that follows a span of the same type directly.
     Iob1,
-    /// `B` for the first word, `I` for others.
+    /// `B` for the first word, `I` for the others.
     #[default]
     Iob2,
-    /// `S` for a span of one word, else `B` for the first one, `E` for the last one, `I` between.
+    /// `S` for a span of one word, else `B` for the first word, `E` for the last one, `I` between.
     Bioes,
 }
 
 impl Scheme {
-    /// The scheme that some sentences are written in. Sentences that several would have are taken for IOB2.
+    /// Detects the scheme of some sentences. Ambiguous sentences count as IOB2.
     pub fn of<'a>(sentences: impl IntoIterator<Item = &'a [&'a str]>) -> Scheme {
         let mut scheme = Scheme::Iob2;
         for tags in sentences {
@@ -32,7 +32,7 @@ impl Scheme {
         scheme
     }
 
-    /// The tags of a sentence in this scheme, whichever they are in.
+    /// Converts the tags of a sentence, in any scheme, to this scheme.
     pub fn write(self, tags: &[&str]) -> Vec<String> {
         let mut written = vec!["O".to_owned(); tags.len()];
         let mut before: Option<Span<'_>> = None;
@@ -58,17 +58,16 @@ impl Scheme {
     }
 }
 
-/// Some words in a row that belong together, such as a name.
+/// A sequence of consecutive words that belong together, such as a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Span<'a> {
-    /// What it is: `NP`, `PER`.
+    /// Type, e.g., `NP` or `PER`.
     pub kind: &'a str,
-    /// Its words, as places in the sentence.
+    /// Indices of its words in the sentence.
     pub words: Range<usize>,
 }
 
-/// Whether tags say where spans begin and end: each is `O`, or a letter of `BIES`, a dash and a type; and not
-/// all are `O`.
+/// Whether tags encode spans: each is `O`, or a letter of `BIES`, a dash and a type, and not all are `O`.
 pub fn are_chunk_tags<'a>(tags: impl IntoIterator<Item = &'a str>) -> bool {
     let mut has_span = false;
     for tag in tags {
@@ -81,11 +80,11 @@ pub fn are_chunk_tags<'a>(tags: impl IntoIterator<Item = &'a str>) -> bool {
     has_span
 }
 
-/// The spans of one sentence.
+/// Extracts the spans of one sentence.
 ///
-/// `B` begins one and `I` goes on; `E` ends one and `S` is one alone, where they are used. What `conlleval` does
-/// with tags in no order is done here: `I` after `O`, or after a span of another type, begins a span, so
-/// that IOB1 and IOB2 are both read; a span goes on until something else begins or an `O` comes.
+/// `B` starts a span and `I` continues it; `E` ends a span and `S` is a span of one word. Inconsistent tags are read as
+/// `conlleval` does: `I` after `O`, or after a span of another type, starts a span, which also covers IOB1. A span
+/// continues until another one starts or an `O` follows.
 pub fn spans<'a>(tags: &[&'a str]) -> Vec<Span<'a>> {
     let mut spans: Vec<Span<'a>> = Vec::new();
     let mut before = ("O", "");
@@ -93,7 +92,7 @@ pub fn spans<'a>(tags: &[&'a str]) -> Vec<Span<'a>> {
         let tag = split(tag);
         if tag.0 != "O" {
             match spans.last_mut() {
-                Some(span) if !begins(before, tag) => span.words.end = i + 1,
+                Some(span) if !starts_span(before, tag) => span.words.end = i + 1,
                 _ => spans.push(Span { kind: tag.1, words: i..i + 1 }),
             }
         }
@@ -102,12 +101,12 @@ pub fn spans<'a>(tags: &[&'a str]) -> Vec<Span<'a>> {
     spans
 }
 
-/// Whether a tag other than `O` begins a span.
-fn begins(before: (&str, &str), tag: (&str, &str)) -> bool {
+/// Whether a tag other than `O` starts a span.
+fn starts_span(before: (&str, &str), tag: (&str, &str)) -> bool {
     matches!(before.0, "O" | "E" | "S") || matches!(tag.0, "B" | "S") || before.1 != tag.1
 }
 
-/// `B-NP` ─▶ (`B`, `NP`), `O` ─▶ (`O`, nothing).
+/// `B-NP` → (`B`, `NP`), `O` → (`O`, empty).
 fn split(tag: &str) -> (&str, &str) {
     tag.split_once('-').unwrap_or((tag, ""))
 }
@@ -116,7 +115,7 @@ fn split(tag: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    /// Spans as `NP 0-2`, the last word included.
+    /// Spans as `NP 0-2`, including the last word.
     fn found(tags: &str) -> Vec<String> {
         let tags: Vec<&str> = tags.split(' ').collect();
         let text =
@@ -125,17 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn spans_begin_and_end_as_conlleval_has_it() {
+    fn spans_start_and_end_as_in_conlleval() {
         let cases: &[(&str, &[&str])] = &[
             ("O O", &[]),
             ("B-NP I-NP O B-VP", &["NP 0-1", "VP 3-3"]),
             ("B-NP B-NP I-NP", &["NP 0-0", "NP 1-2"]),
-            // I after O, after the start, and after another type begins a span.
+            // I after O, at the beginning, and after another type starts a span.
             ("O I-NP I-NP", &["NP 1-2"]),
             ("I-NP O", &["NP 0-0"]),
             ("B-NP I-VP I-VP", &["NP 0-0", "VP 1-2"]),
             ("I-NP B-NP I-NP", &["NP 0-0", "NP 1-2"]),
-            // Ends and single words.
+            // E and S.
             ("B-X I-X E-X S-X B-X E-X", &["X 0-2", "X 3-3", "X 4-5"]),
             ("E-X E-X I-X", &["X 0-0", "X 1-1", "X 2-2"]),
             ("O E-X O", &["X 1-1"]),
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_spans_can_be_written_in_three_ways() {
+    fn schemes_convert_into_each_other() {
         let written = [
             (Scheme::Iob1, "I-X I-X B-X O I-Y I-X"),
             (Scheme::Iob2, "B-X I-X B-X O B-Y B-X"),
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_speech_are_no_chunk_tags() {
+    fn parts_of_speech_are_not_chunk_tags() {
         assert!(are_chunk_tags(["O", "B-NP", "I-NP"]));
         assert!(are_chunk_tags(["S-PER", "O"]));
         for tags in

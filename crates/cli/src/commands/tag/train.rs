@@ -206,7 +206,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
 
 /// An encoder that knows few of the words was made of other text, or of text that was written in another way.
 fn warn_of_strange_encoders(tagger: &FeatureTagger, output: &Output) {
-    for (name, known) in tagger.known_by_encoders() {
+    for (name, known) in tagger.encoder_coverage() {
         let share = 100.0 * known;
         output.note(&format!("`{name}` knows {share:.1} % of the words"));
         if known < 0.5 {

@@ -6,7 +6,8 @@ use crate::paths::check_output;
 use anyhow::{Result, ensure};
 use clap::Args;
 use latens::store::write_atomically;
-use latens_experiments::{MapWord, topic_map};
+use latens::tasks::plot::{MapWord, topic_map};
+
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;

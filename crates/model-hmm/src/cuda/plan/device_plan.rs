@@ -86,6 +86,6 @@ impl<'a> Planned<'a> {
 
     fn groups(&self, groups: &GroupPlan) -> Groups<'a> {
         let GroupPlan { rows, begins, tokens } = groups.clone();
-        Groups { ints: self.ints, rows, begins, tokens }
+        Groups { ints: self.ints, rows, begins, tokens, n_tokens: self.plan.n_tokens() }
     }
 }

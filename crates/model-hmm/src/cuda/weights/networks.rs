@@ -7,7 +7,7 @@ use crate::cuda::weights::residual::{Residual, Scratch};
 use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
 use crate::params::HmmParams;
 use crate::weights::state_vectors::Use;
-use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed};
+use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed, bf16};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(crate) struct Networks {
 /// Memory for backward passes, exact or fast.
 enum AnyScratch {
     Full(Scratch<f32>),
-    Fast(Scratch<u16>),
+    Fast(Scratch<bf16>),
 }
 
 impl AnyScratch {
@@ -217,13 +217,14 @@ impl Networks {
             return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
         }
         // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
-        let g = |transposed| (&tables.half_logits, all.clone(), transposed);
-        let (to, (d_to, scale)) = self.states.vectors_and_gradients::<u16>(Use::To);
+        let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
+        let (to, (d_to, scale)) = self.states.vectors_and_gradients::<bf16>(Use::To);
         let to = (to, vectors.clone(), No);
         device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
         device.scale_rows(d_from, &tables.left, (n, dim))?;
-        device.scaled_to_bf16(&mut tables.half_from, from, &tables.left, (n, dim))?;
-        let from = (&tables.half_from, vectors.clone(), No);
+        let rounded = tables.half_from.as_bf16_mut();
+        device.scaled_to_bf16(rounded, from, &tables.left, (n, dim))?;
+        let from = (&*rounded, vectors.clone(), No);
         device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Residual {
 
 /// Memory that all layers share in their backward passes, in which factors are of type T.
 #[derive(Debug)]
-pub(crate) struct Scratch<T> {
+pub(crate) struct Scratch<T: Derivative> {
     d_sum: Array<f32>,
     /// By what is before a ReLU.
     d_z: Array<T>,

@@ -4,7 +4,7 @@ use crate::cuda::place::{Weights, range};
 use crate::cuda::weights::residual::{Residual, Scaled, Scratch};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::weights::state_vectors::{USES, Use};
-use latens_cuda::{Array, Columns, CudaError, Derivative, Device, Precision, RowGroups};
+use latens_cuda::{Array, Columns, CudaError, Derivative, Device, Precision, RowGroups, bf16};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) struct StateVectors {
     dim: usize,
     vectors: Vec<Array<f32>>,
     /// The same in bf16, if derivatives are.
-    rounded: Vec<Array<u16>>,
+    rounded: Vec<Array<bf16>>,
     /// For each use; for one table those of transitions, and those of starts and emissions, which are added to at
     /// the same time.
     d_vectors: Vec<Array<f32>>,
@@ -34,7 +34,7 @@ struct Factored {
     state: Range<usize>,
     nets: Vec<Residual>,
     joined: Array<f32>,
-    rounded: Array<u16>,
+    rounded: Array<bf16>,
     d_joined: Array<f32>,
     cluster_idxs: Array<u32>,
     /// How many states of a cluster the indices are for.
@@ -210,7 +210,7 @@ impl StateVectors {
 fn round(
     device: &Device,
     values: &Array<f32>,
-    rounded: &mut Array<u16>,
+    rounded: &mut Array<bf16>,
     n: usize,
 ) -> Result<(), CudaError> {
     device.reserve(rounded, n)?;

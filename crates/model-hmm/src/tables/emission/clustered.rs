@@ -13,7 +13,7 @@ use crate::tables::emission::vectors::{SMALLEST_PROBABILITY, VectorGradients, Ve
 use crate::tables::expected_counts::ExpectedCounts;
 use crate::tables::flush::flush_derivative;
 use crate::tables::probability_tables::Tables;
-use faer::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, softmax_columns};
 use latens_nn::multiply;
 use rayon::prelude::*;

@@ -1,0 +1,101 @@
+use crate::documents::{Documents, FlatDocuments};
+use crate::encode::{count_words, encode_new_words, settle};
+use crate::error::ReadError;
+use crate::input::inputs::Inputs;
+use crate::input::source::{Files, Source};
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::{UNK, Vocab, VocabLimits};
+use crate::words::word_id::WordId;
+use latens_store::StringTable;
+
+/// Documents with the lexicon that defines their word ids: the counterpart of
+/// [`Corpus`](crate::Corpus) for topic models.
+///
+/// ```
+/// use latens_corpus::{DocumentCorpus, Documents};
+///
+/// let corpus = Documents::from_texts(["the ball and the goal", "the pan and the pot"])?;
+/// assert_eq!(corpus.documents.len(), 2);
+///
+/// let texts = ["The ball, the goal", "The pan, the pot"];
+/// let corpus = DocumentCorpus::reader().lowercase(true).max_vocab(3).read_texts(texts)?;
+/// assert_eq!(corpus.lexicon.vocab.words().collect::<Vec<_>>(), ["<unk>", "<eos>", "the"]);
+/// # Ok::<(), latens_corpus::ReadError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DocumentCorpus {
+    /// Preprocessing and vocabulary.
+    pub lexicon: Lexicon,
+    /// The documents as word ids.
+    pub documents: Documents,
+}
+
+impl DocumentCorpus {
+    /// Reads documents into memory and learns their vocabulary.
+    ///
+    /// [`DocumentCorpus::reader`] does the same with options set one by one.
+    pub fn read(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::read_source(&mut Files::new(inputs), preprocessing, limits)
+    }
+
+    pub(crate) fn read_source(
+        source: &mut impl Source,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<DocumentCorpus, ReadError> {
+        let mut flat = FlatDocuments::default();
+        let seen = encode_new_words(source, preprocessing, &mut flat)?;
+        let mut counts = vec![0; seen.len()];
+        count_words(&mut counts, &flat.numbers);
+        let SettledWords { vocab, ids, extra } = settle_all_words(&seen, &counts, limits);
+        for number in &mut flat.numbers {
+            *number = ids[*number as usize].0;
+        }
+        let documents = flat.finish(vocab.len(), extra);
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        Ok(DocumentCorpus { lexicon, documents })
+    }
+}
+
+impl Documents {
+    /// Reads documents into memory and learns their vocabulary; see [`DocumentCorpus::read`].
+    pub fn read(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> Result<(Lexicon, Documents), ReadError> {
+        let DocumentCorpus { lexicon, documents } =
+            DocumentCorpus::read(inputs, preprocessing, limits)?;
+        Ok((lexicon, documents))
+    }
+}
+
+/// A learned vocabulary, and the final ids of all words.
+pub(crate) struct SettledWords {
+    pub(crate) vocab: Vocab,
+    /// The final id of each provisional number.
+    pub(crate) ids: Vec<WordId>,
+    /// The words that the vocabulary lacks.
+    pub(crate) extra: StringTable,
+}
+
+/// Learns the vocabulary from provisional numbers, and numbers the words that it lacks.
+pub(crate) fn settle_all_words(
+    seen: &StringTable,
+    counts: &[u64],
+    limits: &VocabLimits,
+) -> SettledWords {
+    let (vocab, mut ids) = settle(seen, counts, 0, limits);
+    let mut extra = StringTable::default();
+    for (id, word) in ids.iter_mut().zip(seen.iter()) {
+        if *id == WordId::UNK && word != UNK {
+            *id = WordId::from(vocab.len() + extra.intern(word) as usize);
+        }
+    }
+    SettledWords { vocab, ids, extra }
+}

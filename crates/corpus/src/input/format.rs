@@ -1,0 +1,93 @@
+use memchr::memrchr;
+use std::path::Path;
+
+/// How a text file stores its records (sentences or documents).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// One sentence per line. A blank line is an empty sentence, as is usual in language modeling.
+    #[default]
+    Lines,
+    /// One document per line, in tab-separated fields. Blank lines are skipped.
+    Docs(Vec<Field>),
+    /// One token per line in columns separated by whitespace, the word first. A blank line ends a
+    /// sentence. `-DOCSTART-` lines are skipped.
+    Conll,
+    /// The ten-column format of Universal Dependencies. Comments, multiword tokens and empty nodes
+    /// are skipped.
+    Conllu,
+    /// One JSON object per line, with the key `text` (a string or an array of tokens) and optionally
+    /// `label` and `tags`. Blank lines are skipped.
+    Jsonl,
+}
+
+/// A field of the format [`Format::Docs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Class of the document.
+    Label,
+    /// Part of the data that the document belongs to, such as `train`.
+    Split,
+    /// Text of the document.
+    Text,
+    /// Ignored field.
+    Skip,
+}
+
+impl Format {
+    /// Infers the format from the extension of a file, ignoring `.gz` and `.zst`.
+    pub fn of_path(path: impl AsRef<Path>) -> Format {
+        let name =
+            path.as_ref().file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+            "conll" => Format::Conll,
+            "conllu" => Format::Conllu,
+            "jsonl" | "ndjson" => Format::Jsonl,
+            "tsv" => Format::Docs(vec![Field::Label, Field::Text]),
+            _ => Format::Lines,
+        }
+    }
+
+    /// End of the last complete record in `bytes`, if there is one. For formats with one record per
+    /// line, the first `searched` bytes are known to contain no end.
+    pub(crate) fn last_record_end(&self, bytes: &[u8], searched: usize) -> Option<usize> {
+        match self {
+            Format::Lines | Format::Docs(_) | Format::Jsonl => last_line_end(bytes, searched),
+            Format::Conll | Format::Conllu => last_blank_line_end(bytes),
+        }
+    }
+}
+
+/// End of the last complete line in `bytes`. The first `searched` bytes contain no line break.
+fn last_line_end(bytes: &[u8], searched: usize) -> Option<usize> {
+    memrchr(b'\n', &bytes[searched..]).map(|at| searched + at + 1)
+}
+
+/// End of the last blank line in `bytes`.
+fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
+    let mut end = last_line_end(bytes, 0)?;
+    loop {
+        let line_start = last_line_end(&bytes[..end - 1], 0).unwrap_or(0);
+        if bytes[line_start..end].iter().all(u8::is_ascii_whitespace) {
+            return Some(end);
+        }
+        if line_start == 0 {
+            return None;
+        }
+        end = line_start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_are_found_from_the_end() {
+        assert_eq!(last_blank_line_end(b"a\n\nb\n"), Some(3));
+        assert_eq!(last_blank_line_end(b"a\n \t\r\nb\nc"), Some(6));
+        assert_eq!(last_blank_line_end(b"\na\n"), Some(1));
+        assert_eq!(last_blank_line_end(b"a\nb\n"), None);
+        assert_eq!(last_blank_line_end(b""), None);
+    }
+}

@@ -1,0 +1,59 @@
+use crate::input::format::Format;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Files to read, in order, and how to read them.
+///
+/// The path `-` is the standard input. Files whose names end in `.gz` or `.zst` are decompressed.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Paths of the files.
+    pub paths: Vec<PathBuf>,
+    /// Format of all files; `None` infers it from the extension of each file.
+    pub format: Option<Format>,
+    /// How to handle bytes that are not valid text.
+    pub invalid: Invalid,
+    /// Callback that reports progress.
+    pub watch: Option<ReadWatch>,
+}
+
+impl Inputs {
+    /// Files whose formats are inferred from their extensions.
+    pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Inputs {
+        Inputs { paths: paths.into_iter().map(Into::into).collect(), ..Inputs::default() }
+    }
+}
+
+/// How to handle bytes that are not UTF-8, and NUL bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Invalid {
+    /// Fail with the line of the first such byte.
+    #[default]
+    Error,
+    /// Replace them with U+FFFD, the replacement character.
+    Replace,
+}
+
+/// Callback that receives the number of bytes read so far, over all files and after decompression.
+#[derive(Clone)]
+pub struct ReadWatch(Arc<dyn Fn(u64) + Send + Sync>);
+
+impl ReadWatch {
+    /// Calls `watch` every few megabytes.
+    pub fn new(watch: impl Fn(u64) + Send + Sync + 'static) -> ReadWatch {
+        ReadWatch(Arc::new(watch))
+    }
+
+    pub(crate) fn report(&self, n_bytes: u64) {
+        (self.0)(n_bytes);
+    }
+}
+
+impl fmt::Debug for ReadWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadWatch")
+    }
+}

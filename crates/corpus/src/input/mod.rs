@@ -1,0 +1,8 @@
+//! Where text comes from, its formats, and the records (sentences or documents) in it.
+
+pub(crate) mod format;
+pub(crate) mod inputs;
+pub(crate) mod compression;
+pub(crate) mod blocks;
+pub(crate) mod source;
+pub(crate) mod records;

@@ -1,0 +1,188 @@
+//! Parses the records (sentences or documents) of a block of text.
+
+use crate::error::ReadError;
+use crate::input::blocks::Block;
+use crate::input::format::{Field, Format};
+
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// One sentence or document of a file.
+pub(crate) struct Record<'a> {
+    pub(crate) text: Text<'a>,
+    pub(crate) label: Cow<'a, str>,
+    pub(crate) split: Cow<'a, str>,
+    /// All columns of all tokens; empty for formats without columns.
+    pub(crate) rows: &'a [Vec<&'a str>],
+}
+
+/// The text of a record.
+pub(crate) enum Text<'a> {
+    /// Not yet split into words.
+    Raw(Cow<'a, str>),
+    /// One string per word.
+    Tokens(Vec<Cow<'a, str>>),
+}
+
+impl<'a> Record<'a> {
+    fn of_text(text: &'a str) -> Record<'a> {
+        let empty = Cow::Borrowed("");
+        Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[] }
+    }
+}
+
+impl Block {
+    /// Calls `visit` with each record of the block.
+    pub(crate) fn records(&self, mut visit: impl FnMut(Record<'_>)) -> Result<(), ReadError> {
+        let text = self.text()?;
+        let lines = text.lines().zip(self.first_line..);
+        match &self.format {
+            Format::Lines => lines.for_each(|(line, _)| visit(Record::of_text(line))),
+            Format::Docs(fields) => {
+                for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+                    visit(document(line, fields).map_err(|p| self.problem(number, p))?);
+                }
+            }
+            Format::Jsonl => {
+                for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+                    json_record(line, &mut visit).map_err(|p| self.problem(number, p))?;
+                }
+            }
+            Format::Conll => self.columns(lines, conll_row, &mut visit)?,
+            Format::Conllu => self.columns(lines, conllu_row, &mut visit)?,
+        }
+        Ok(())
+    }
+
+    /// Collects rows until a blank line and visits each sentence. `row` returns the columns and the
+    /// index of the word column, or `None` for lines that are not tokens.
+    fn columns<'t>(
+        &self,
+        lines: impl Iterator<Item = (&'t str, u64)>,
+        row: impl Fn(&'t str) -> Result<Option<(Vec<&'t str>, usize)>, String>,
+        visit: &mut impl FnMut(Record<'_>),
+    ) -> Result<(), ReadError> {
+        let (mut rows, mut words) = (Vec::new(), Vec::new());
+        for (line, number) in lines.chain([("", 0)]) {
+            if !line.trim().is_empty() {
+                if let Some((columns, word)) = row(line).map_err(|p| self.problem(number, p))? {
+                    words.push(Cow::Borrowed(columns[word]));
+                    rows.push(columns);
+                }
+            } else if !rows.is_empty() {
+                let text = Text::Tokens(std::mem::take(&mut words));
+                visit(Record { text, rows: &rows, ..Record::of_text("") });
+                rows.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn problem(&self, line: u64, problem: String) -> ReadError {
+        ReadError::Line { file: self.file.clone(), line, problem }
+    }
+}
+
+fn document<'a>(line: &'a str, fields: &[Field]) -> Result<Record<'a>, String> {
+    let parts: Vec<&str> = line.splitn(fields.len(), '\t').collect();
+    if parts.len() < fields.len() {
+        let (found, wanted) = (parts.len(), fields.len());
+        return Err(format!("expected {wanted} tab-separated fields, found {found}"));
+    }
+    let mut record = Record::of_text("");
+    for (part, field) in parts.into_iter().zip(fields) {
+        match field {
+            Field::Label => record.label = part.into(),
+            Field::Split => record.split = part.into(),
+            Field::Text => record.text = Text::Raw(part.into()),
+            Field::Skip => {}
+        }
+    }
+    Ok(record)
+}
+
+#[derive(Deserialize)]
+struct JsonRecord<'a> {
+    #[serde(borrow)]
+    text: JsonText<'a>,
+    #[serde(default)]
+    label: Option<JsonLabel>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`text` must be a string or a list of strings")]
+enum JsonText<'a> {
+    Raw(#[serde(borrow)] Cow<'a, str>),
+    Tokens(Vec<String>),
+}
+
+/// Labels may be numbers.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`label` must be a string or a number")]
+enum JsonLabel {
+    Name(String),
+    Number(serde_json::Number),
+}
+
+fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
+    let record: JsonRecord = serde_json::from_str(line)
+        .map_err(|error| format!("not a JSON object with the key `text`: {error}"))?;
+    let label = match record.label {
+        Some(JsonLabel::Name(name)) => name,
+        Some(JsonLabel::Number(number)) => number.to_string(),
+        None => String::new(),
+    };
+    let tags = record.tags.unwrap_or_default();
+    let tokens: Vec<&str> = match &record.text {
+        JsonText::Raw(text) => text.split_ascii_whitespace().collect(),
+        JsonText::Tokens(tokens) => tokens.iter().map(String::as_str).collect(),
+    };
+    check_tokens(&tokens)?;
+    if !tags.is_empty() && tags.len() != tokens.len() {
+        return Err(format!("{} tags for {} tokens", tags.len(), tokens.len()));
+    }
+    let rows: Vec<Vec<&str>> =
+        tokens.iter().zip(&tags).map(|(&token, tag)| vec![token, tag.as_str()]).collect();
+    let text = match &record.text {
+        JsonText::Raw(text) if tags.is_empty() => Text::Raw(Cow::Borrowed(text)),
+        _ => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
+    };
+    visit(Record { text, label: label.into(), rows: &rows, ..Record::of_text("") });
+    Ok(())
+}
+
+/// Fails if a token could not be written to a line of text and read again.
+pub(crate) fn check_tokens(tokens: &[&str]) -> Result<(), String> {
+    let unfit = |token: &&&str| token.is_empty() || token.contains(['\t', '\n', '\r']);
+    match tokens.iter().find(unfit) {
+        Some(token) => {
+            Err(format!("the token {token:?} is empty or contains a tab or a line break"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn conll_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    Ok(if columns.is_empty() || columns[0] == "-DOCSTART-" { None } else { Some((columns, 0)) })
+}
+
+fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
+    if line.starts_with('#') {
+        return Ok(None);
+    }
+    let columns: Vec<&str> = line.split('\t').collect();
+    if columns.len() != 10 {
+        return Err(format!(
+            "expected the 10 tab-separated columns of CoNLL-U, found {}",
+            columns.len()
+        ));
+    }
+    check_tokens(&columns[1..2])?;
+    if columns[0].contains(['-', '.']) {
+        return Ok(None);
+    }
+    Ok(Some((columns, 1)))
+}

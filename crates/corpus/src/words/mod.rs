@@ -1,0 +1,8 @@
+//! Words: how text is split into them, their ids and their counts.
+
+pub(crate) mod word_id;
+pub(crate) mod preprocessing;
+pub(crate) mod vocab;
+pub(crate) mod lexicon;
+mod vocab_file;
+pub(crate) mod vocab_arrays;

@@ -1,0 +1,112 @@
+//! The vocabulary file: a lexicon as text that people and other programs can read.
+//!
+//! The first line is [`MAGIC`] followed by preprocessing and limits as JSON. Then there is one line per
+//! word: the word, a tab and its count.
+
+use crate::error::ReadError;
+use crate::words::lexicon::Lexicon;
+use crate::words::preprocessing::Preprocessing;
+use crate::words::vocab::{Vocab, VocabLimits};
+use latens_store::{StorageError, write_atomically};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+const MAGIC: &str = "# latens vocab 1 ";
+
+impl Lexicon {
+    /// Writes the lexicon to a vocabulary file: text with one line per word, the word and its count
+    /// separated by a tab. The first line stores preprocessing and limits.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), StorageError> {
+        write_atomically(path.as_ref(), |out| write(self, out))
+    }
+
+    /// Opens a vocabulary file that [`Lexicon::save`] wrote.
+    pub fn open(path: impl AsRef<Path>) -> Result<Lexicon, ReadError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(source) => return Err(ReadError::Io { file, source }),
+        };
+        parse(&text).map_err(|problem| ReadError::NotAVocabulary { file, problem })
+    }
+}
+
+fn write(lexicon: &Lexicon, out: &mut dyn Write) -> io::Result<()> {
+    let header = serde_json::to_string(&(lexicon.preprocessing, lexicon.limits))?;
+    writeln!(out, "{MAGIC}{header}")?;
+    for (word, count) in lexicon.vocab.words().zip(lexicon.vocab.counts()) {
+        writeln!(out, "{word}\t{count}")?;
+    }
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<Lexicon, String> {
+    let header_and_body = text.strip_prefix(MAGIC).and_then(|rest| rest.split_once('\n'));
+    let Some((header, body)) = header_and_body else {
+        return Err(format!("it does not start with `{}`", MAGIC.trim()));
+    };
+    let (preprocessing, limits): (Preprocessing, VocabLimits) = serde_json::from_str(header)
+        .map_err(|error| format!("invalid settings in line 1: {error}"))?;
+    let (mut words, mut counts) = (Vec::new(), Vec::new());
+    for (line, number) in body.lines().zip(2..) {
+        let entry = line.split_once('\t').and_then(|(w, count)| Some((w, count.parse().ok()?)));
+        let Some((word, count)) = entry else {
+            return Err(format!("line {number} is not a word, a tab and a count"));
+        };
+        words.push(word);
+        counts.push(count);
+    }
+    let vocab = Vocab::from_parts(words, counts).map_err(|error| error.to_string())?;
+    Ok(Lexicon { preprocessing, limits, vocab })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lexicon() -> Lexicon {
+        let limits = VocabLimits { min_count: 2, max_vocab: 9 };
+        let preprocessing = Preprocessing { lowercase: true, ..Preprocessing::default() };
+        let vocab = Vocab::from_counts([("a", 3), ("#", 2), ("é", 2)], &limits);
+        Lexicon { preprocessing, limits, vocab }
+    }
+
+    #[test]
+    fn an_opened_file_has_the_lexicon_that_was_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("words.vocab");
+        let lexicon = lexicon();
+        lexicon.save(&path).unwrap();
+        let opened = Lexicon::open(&path).unwrap();
+        assert_eq!(opened.preprocessing, lexicon.preprocessing);
+        assert_eq!(opened.limits, lexicon.limits);
+        assert_eq!(opened.vocab.fingerprint(), lexicon.vocab.fingerprint());
+        assert_eq!(opened.vocab.counts(), lexicon.vocab.counts());
+    }
+
+    #[test]
+    fn the_bytes_of_the_file_do_not_change_between_versions() {
+        let mut text = Vec::new();
+        write(&lexicon(), &mut text).unwrap();
+        let header = r##"[{"tokenize":"blanks","lowercase":true,"digits":"keep"},{"min_count":2,"max_vocab":9}]"##;
+        let words = "<unk>\t0\n<eos>\t0\na\t3\n#\t2\né\t2\n";
+        assert_eq!(String::from_utf8(text).unwrap(), format!("{MAGIC}{header}\n{words}"));
+    }
+
+    #[test]
+    fn other_files_are_refused_with_their_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other");
+        let texts = ["", "a\t1\n", "# latens vocab 1 {}\n", "# latens vocab 1 [{},{}]\na\n"];
+        for text in texts {
+            fs::write(&path, text).unwrap();
+            let message = Lexicon::open(&path).unwrap_err().to_string();
+            let expected = format!("`{}` is not a vocabulary file: ", path.display());
+            assert!(message.starts_with(&expected), "{text:?}: {message}");
+        }
+        let absent = Lexicon::open(folder.path().join("absent")).unwrap_err();
+        assert!(matches!(absent, ReadError::Io { .. }));
+    }
+}

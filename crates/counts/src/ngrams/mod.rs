@@ -1,0 +1,5 @@
+//! N-gram counts.
+
+mod context;
+pub(crate) mod ngram_counts;
+mod ngram_file;

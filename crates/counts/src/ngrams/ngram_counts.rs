@@ -1,0 +1,209 @@
+use crate::budget::Budget;
+use crate::counting::batches::count_in_batches;
+use crate::counting::occurrences::{Occurrences, Text};
+use crate::counting::rows::Part;
+use crate::error::CountError;
+use crate::limits::MAX_ORDER;
+use crate::ngrams::context::{Context, Packing};
+use crate::table::count_table::CountTable;
+use latens_corpus::{Sentences, WordId};
+use std::ops::{ControlFlow, Range};
+
+/// Counts of all n-grams of one order.
+///
+/// Every token, including end-of-sentence tokens, ends exactly one n-gram. Positions before the start
+/// of a sentence hold the id [`NgramCounts::n_words`], which no word has. The first words of a sentence
+/// therefore end n-grams too, and no n-gram crosses a sentence boundary.
+///
+/// N-grams are stored reversed, with the last word first, and sorted by the reversed words. N-grams
+/// with a common suffix are therefore adjacent.
+#[derive(Clone, Debug)]
+pub struct NgramCounts {
+    pub(crate) order: usize,
+    pub(crate) n_tokens: u64,
+    pub(crate) packing: Packing,
+    pub(crate) ngrams: Ngrams,
+}
+
+/// The last word is the row. The words before it are packed into 64 bits if they fit, else into 128.
+#[derive(Clone, Debug)]
+pub(crate) enum Ngrams {
+    Narrow(CountTable<u64>),
+    Wide(CountTable<[u64; 2]>),
+}
+
+/// Runs the same code on either width of a table.
+macro_rules! with_table {
+    ($ngrams:expr, $table:ident => $code:expr) => {
+        match $ngrams {
+            Ngrams::Narrow($table) => $code,
+            Ngrams::Wide($table) => $code,
+        }
+    };
+}
+pub(crate) use with_table;
+
+impl NgramCounts {
+    /// Counts the n-grams of `order` words over a vocabulary of `n_words` words.
+    ///
+    /// `watch` receives the number of tokens processed so far and can stop the count.
+    ///
+    /// # Panics
+    /// If the sentences contain a word id that is not below `n_words`.
+    pub fn of(
+        sentences: &Sentences,
+        n_words: usize,
+        order: usize,
+        budget: &Budget,
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<NgramCounts, CountError> {
+        let packing = packing(order, n_words)?;
+        let text = Text::in_sentences(sentences, order as u8 - 1, n_words);
+        let ngrams = if packing.n_bits() <= u64::BITS {
+            Ngrams::Narrow(count(&text, packing, budget, watch)?)
+        } else {
+            Ngrams::Wide(count(&text, packing, budget, watch)?)
+        };
+        Ok(NgramCounts { order, n_tokens: sentences.n_tokens() as u64, packing, ngrams })
+    }
+
+    /// Adds up counts of different texts. The order of the parts does not matter.
+    pub fn merge(parts: &[NgramCounts], budget: &Budget) -> Result<NgramCounts, CountError> {
+        let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
+        let mut n_tokens = 0_u64;
+        for (i, part) in parts.iter().enumerate() {
+            first
+                .check_like(part)
+                .map_err(|difference| CountError::Unlike { part: i + 1, difference })?;
+            n_tokens = n_tokens.checked_add(part.n_tokens).ok_or(CountError::Overflow)?;
+        }
+        let ngrams = match &first.ngrams {
+            Ngrams::Narrow(_) => Ngrams::Narrow(first.merge_tables(parts, budget, narrow)?),
+            Ngrams::Wide(_) => Ngrams::Wide(first.merge_tables(parts, budget, wide)?),
+        };
+        Ok(NgramCounts { n_tokens, ngrams, ..*first })
+    }
+
+    fn check_like(&self, other: &NgramCounts) -> Result<(), String> {
+        if other.order != self.order {
+            return Err(format!("has {}-grams, part 1 has {}-grams", other.order, self.order));
+        }
+        if other.n_words() != self.n_words() {
+            let (others, ours) = (other.n_words(), self.n_words());
+            return Err(format!("has {others} different words, part 1 has {ours}"));
+        }
+        Ok(())
+    }
+
+    fn merge_tables<C: Context>(
+        &self,
+        parts: &[NgramCounts],
+        budget: &Budget,
+        table: fn(&NgramCounts) -> Option<&CountTable<C>>,
+    ) -> Result<CountTable<C>, CountError> {
+        let tables: Option<Vec<_>> = parts.iter().map(table).collect();
+        let tables = tables.expect("order and number of words determine the width of a table");
+        CountTable::merge(self.n_words(), &tables, budget)
+    }
+
+    /// Number of words per n-gram.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// Number of different words, which is also the id of positions before the start of a sentence.
+    pub fn n_words(&self) -> usize {
+        with_table!(&self.ngrams, table => table.n_rows())
+    }
+
+    /// Number of tokens, which is the sum of all counts.
+    pub fn n_tokens(&self) -> u64 {
+        self.n_tokens
+    }
+
+    /// Number of different n-grams.
+    pub fn len(&self) -> usize {
+        with_table!(&self.ngrams, table => table.len())
+    }
+
+    /// Whether there are no n-grams.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Index of the first n-gram that ends in each word, in the order of word ids, then the number of
+    /// n-grams. Useful for distributing n-grams to threads.
+    pub fn offsets(&self) -> &[u64] {
+        with_table!(&self.ngrams, table => table.offsets())
+    }
+
+    /// Calls `visit` with every n-gram and its count. N-grams are reversed, with the last word first,
+    /// and sorted.
+    pub fn for_each(&self, visit: impl FnMut(&[WordId], u64)) {
+        self.for_each_ending_in(0..self.n_words(), visit);
+    }
+
+    /// Calls `visit` with every n-gram whose last word has an id in `last_words`; see
+    /// [`NgramCounts::for_each`].
+    ///
+    /// # Panics
+    /// If the range exceeds the number of words.
+    pub fn for_each_ending_in(
+        &self,
+        last_words: Range<usize>,
+        mut visit: impl FnMut(&[WordId], u64),
+    ) {
+        let mut buffer = [WordId::default(); MAX_ORDER];
+        let ngram = &mut buffer[..self.order];
+        with_table!(&self.ngrams, table => for last_word in last_words {
+            ngram[0] = last_word.into();
+            for (context, count) in table.row(last_word) {
+                self.packing.unpack(context, &mut ngram[1..]);
+                visit(ngram, count);
+            }
+        });
+    }
+}
+
+pub(crate) fn packing(order: usize, n_words: usize) -> Result<Packing, CountError> {
+    if !(1..=MAX_ORDER).contains(&order) {
+        return Err(CountError::Order { order });
+    }
+    let limit = Packing::max_words(order);
+    Packing::new(order, n_words).ok_or(CountError::TooManyWords { order, n_words, limit })
+}
+
+fn narrow(counts: &NgramCounts) -> Option<&CountTable<u64>> {
+    if let Ngrams::Narrow(table) = &counts.ngrams { Some(table) } else { None }
+}
+
+fn wide(counts: &NgramCounts) -> Option<&CountTable<[u64; 2]>> {
+    if let Ngrams::Wide(table) = &counts.ngrams { Some(table) } else { None }
+}
+
+fn count<C: Context>(
+    text: &Text<'_>,
+    packing: Packing,
+    budget: &Budget,
+    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<CountTable<C>, CountError> {
+    let mut tables = count_in_batches(text, 1, budget, watch, |occurrences, words, parts| {
+        count_words(occurrences, words, packing, &mut parts[0]);
+    })?;
+    Ok(tables.remove(0))
+}
+
+/// Counts the n-grams that end in a range of words.
+fn count_words<C: Context>(
+    occurrences: &Occurrences<'_>,
+    words: Range<usize>,
+    packing: Packing,
+    part: &mut Part<'_, C>,
+) {
+    let mut contexts = Vec::new();
+    for word_idx in words {
+        contexts.clear();
+        occurrences.for_each_past(word_idx, |past| contexts.push(packing.pack(past)));
+        part.push_row(&mut contexts);
+    }
+}

@@ -1,0 +1,66 @@
+//! N-gram counts on disk.
+
+use crate::error::CountError;
+use crate::ngrams::context::{Context, Packing};
+use crate::ngrams::ngram_counts::{NgramCounts, Ngrams, packing, with_table};
+use crate::table::count_table::CountTable;
+use crate::table::table_file::{read_table, table_arrays, write_table};
+use latens_store::{Container, ContainerError, write_container};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const KIND: &str = "n-gram counts";
+const TABLE: &str = "ngrams";
+
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    order: usize,
+    n_words: usize,
+    n_tokens: u64,
+}
+
+impl NgramCounts {
+    /// Writes the counts to a file. Equal counts give equal files.
+    ///
+    /// The file does not contain the words: only merge counts of the same vocabulary.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CountError> {
+        let path = path.as_ref();
+        let meta = Meta { order: self.order, n_words: self.n_words(), n_tokens: self.n_tokens };
+        with_table!(&self.ngrams, table => {
+            let arrays = table_arrays(TABLE, table);
+            let arrays = arrays.each_ref().map(|(name, n)| (&name[..], *n));
+            write_container(path, KIND, &meta, &arrays, |out| write_table(table, out))?;
+        });
+        Ok(())
+    }
+
+    /// Maps a file that [`NgramCounts::save`] wrote, and verifies its checksum.
+    pub fn open(path: impl AsRef<Path>) -> Result<NgramCounts, CountError> {
+        let file = Container::open(path, KIND)?;
+        let Meta { order, n_words, n_tokens } = file.meta()?;
+        let packing = packing(order, n_words)
+            .map_err(|error| file.problem(format!("invalid header: {error}")))?;
+        let ngrams = if packing.n_bits() <= u64::BITS {
+            Ngrams::Narrow(read_ngrams(&file, n_words, n_tokens, packing)?)
+        } else {
+            Ngrams::Wide(read_ngrams(&file, n_words, n_tokens, packing)?)
+        };
+        Ok(NgramCounts { order, n_tokens, packing, ngrams })
+    }
+}
+
+fn read_ngrams<C: Context>(
+    file: &Container,
+    n_words: usize,
+    n_tokens: u64,
+    packing: Packing,
+) -> Result<CountTable<C>, ContainerError> {
+    let table = read_table(file, TABLE, n_words)?;
+    if !table.items().iter().all(|&context| packing.is_valid::<C>(context)) {
+        return Err(file.problem("it contains word ids outside its vocabulary".to_owned()));
+    }
+    if !table.sums_to(n_tokens) {
+        return Err(file.problem("its counts do not add up to its number of tokens".to_owned()));
+    }
+    Ok(table)
+}

@@ -1,0 +1,67 @@
+//! The handle of a device and its stream.
+
+use super::error::CudaError;
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchArgs};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A device with a stream, compiled kernels and cuBLAS.
+///
+/// Operations run asynchronously, in the order of the calls. Downloads and [`Device::wait`] wait for them.
+#[derive(Debug)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) blas: CudaBlas,
+    functions: HashMap<&'static str, CudaFunction>,
+}
+
+impl Device {
+    pub(super) fn new(
+        context: Arc<CudaContext>,
+        functions: HashMap<&'static str, CudaFunction>,
+    ) -> Result<Device, CudaError> {
+        let stream = context.new_stream().map_err(CudaError::failed("create a stream"))?;
+        let blas = CudaBlas::new(stream.clone()).map_err(CudaError::failed("start cuBLAS"))?;
+        Ok(Device { context, stream, blas, functions })
+    }
+
+    /// A handle of the same device with a stream of its own, whose work overlaps with the work of this one.
+    ///
+    /// Arrays of one handle can be used with the other. Nothing orders such uses but [`Device::after`].
+    ///
+    /// # Safety
+    /// Whenever both streams use an array, and at least one of them writes to it, the later use must be ordered after
+    /// the earlier one by [`Device::after`]. Allocating an array counts as a write on the stream that allocates it.
+    /// Dropping it, or growing it with [`Device::reserve`], counts as a write on the same stream.
+    pub unsafe fn new_stream(&self) -> Result<Device, CudaError> {
+        Device::new(self.context.clone(), self.functions.clone())
+    }
+
+    /// Orders all later work of this handle after the work that `other` has started so far.
+    pub fn after(&self, other: &Device) -> Result<(), CudaError> {
+        self.stream.join(&other.stream).map_err(CudaError::failed("wait for another stream"))
+    }
+
+    /// Waits for all work of this handle.
+    pub fn wait(&self) -> Result<(), CudaError> {
+        self.stream.synchronize().map_err(CudaError::failed("complete its work"))
+    }
+
+    /// Name of the device.
+    pub fn name(&self) -> String {
+        self.context.name().unwrap_or_else(|_| "unnamed device".to_owned())
+    }
+
+    /// Panics if an array that was allocated on `stream` belongs to another device or another [`Device::open`].
+    #[track_caller]
+    pub(crate) fn check_owner(&self, stream: &CudaStream) {
+        let is_own = Arc::ptr_eq(&self.context, stream.context());
+        assert!(is_own, "an array must be used with the device that allocated it");
+    }
+
+    pub(super) fn launch_builder(&self, kernel: &'static str) -> LaunchArgs<'_> {
+        self.stream.launch_builder(&self.functions[kernel])
+    }
+}

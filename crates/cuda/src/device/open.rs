@@ -1,0 +1,65 @@
+//! Opening a device.
+
+use super::error::CudaError;
+use super::handle::Device;
+use super::kernels::{KERNELS, SOURCES};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaFunction, DriverError};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+impl Device {
+    /// Opens the first device and compiles all kernels for it.
+    pub fn open() -> Result<Device, CudaError> {
+        find_libraries()?;
+        match CudaContext::device_count() {
+            Ok(0) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
+                return Err(CudaError::NoDevice);
+            }
+            count => count.map_err(CudaError::failed("count devices"))?,
+        };
+        let context = CudaContext::new(0).map_err(CudaError::failed("open the device"))?;
+        // SAFETY: tracking orders the use of arrays in several streams. A handle has one stream and takes no arrays of
+        // another `open`; who calls the unsafe `new_stream` orders the rest.
+        unsafe { context.disable_event_tracking() };
+        let functions = compile(&context)?;
+        Device::new(context, functions)
+    }
+}
+
+fn find_libraries() -> Result<(), CudaError> {
+    // SAFETY: these functions only look for the libraries.
+    let libraries = unsafe {
+        [
+            (cudarc::driver::sys::is_culib_present(), "NVIDIA driver"),
+            (cudarc::nvrtc::sys::is_culib_present(), "NVRTC (the CUDA compiler)"),
+            (cudarc::cublas::sys::is_culib_present(), "cuBLAS"),
+        ]
+    };
+    match libraries.into_iter().find(|(is_present, _)| !is_present) {
+        Some((_, library)) => Err(CudaError::NoLibrary { library }),
+        None => Ok(()),
+    }
+}
+
+fn compile(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction>, CudaError> {
+    let (major, minor) =
+        context.compute_capability().map_err(CudaError::failed("query the compute capability"))?;
+    let options = CompileOptions {
+        options: vec![
+            format!("--gpu-architecture=sm_{major}{minor}"),
+            "-default-device".to_owned(),
+        ],
+        ftz: Some(true),
+        ..CompileOptions::default()
+    };
+    let ptx = compile_ptx_with_opts(SOURCES.join("\n"), options)
+        .map_err(CudaError::failed("compile the kernels"))?;
+    let module = context.load_module(ptx).map_err(CudaError::failed("load the kernels"))?;
+    let load = |&name: &&'static str| {
+        let function = module.load_function(name).map_err(CudaError::failed("load a kernel"))?;
+        Ok((name, function))
+    };
+    KERNELS.iter().map(load).collect()
+}

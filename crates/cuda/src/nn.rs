@@ -1,0 +1,15 @@
+//! Neural networks: number formats, layers, losses and optimizers.
+
+mod formats;
+mod layers;
+mod norms;
+mod recurrent;
+mod words;
+mod optimizer;
+
+pub use formats::Derivative;
+pub use layers::{Columns, RowGroups};
+pub use norms::NormWeights;
+pub use optimizer::{AdamWStep, StepResult};
+pub use recurrent::{Fresh, Squash};
+pub use words::WordGroups;

@@ -1,0 +1,121 @@
+//! The layer norm at the end of a residual layer.
+
+use super::formats::Derivative;
+use super::layers::{Columns, ROWS_OF_PART};
+use crate::device::{Array, CudaError, Device, at_least, grid, int, kernels, warps};
+use std::ops::Range;
+
+/// Range of the weights of a layer norm: the bias of the layer before it, its gain and its offset, one after the other.
+#[derive(Clone, Debug)]
+pub struct NormWeights {
+    all: Range<usize>,
+}
+
+impl NormWeights {
+    /// The weights in this range, a third of which each of bias, gain and offset takes.
+    ///
+    /// # Panics
+    /// If the length of the range is not a multiple of 3.
+    pub fn new(all: Range<usize>) -> NormWeights {
+        assert!(
+            all.len().is_multiple_of(3),
+            "the number of weights must be a multiple of 3, got {}",
+            all.len()
+        );
+        NormWeights { all }
+    }
+
+    fn dim(&self) -> usize {
+        self.all.len() / 3
+    }
+
+    fn bias(&self) -> Range<usize> {
+        self.all.start..self.all.start + self.dim()
+    }
+
+    fn gain(&self) -> Range<usize> {
+        self.bias().end..self.bias().end + self.dim()
+    }
+
+    fn offset(&self) -> Range<usize> {
+        self.gain().end..self.all.end
+    }
+}
+
+impl Device {
+    /// The layer norm of a + y for n rows, where y = D(ReLU(b + bias)) replaces b, and D is dropout with this rate and
+    /// seed. Keeps the normalized sums and the inverse standard deviations for the backward pass.
+    pub fn norm_of_sum(
+        &self,
+        out: &mut Array<f32>,
+        (normalized, inverse_deviation): (&mut Array<f32>, &mut Array<f32>),
+        (a, b): (&Array<f32>, &mut Array<f32>),
+        (weights, of): (&Array<f32>, &NormWeights),
+        n: usize,
+        (rate, seed): (f32, u64),
+    ) -> Result<(), CudaError> {
+        let dim = of.dim();
+        at_least("out", out.len(), n * dim);
+        at_least("normalized", normalized.len(), n * dim);
+        at_least("inverse_deviation", inverse_deviation.len(), n);
+        at_least("a", a.len(), n * dim);
+        at_least("b", b.len(), n * dim);
+        kernels::norm_of_sum(
+            self,
+            warps(n),
+            out.all_mut(),
+            normalized.all_mut(),
+            inverse_deviation.all_mut(),
+            a.all(),
+            b.all_mut(),
+            weights.at(of.bias()),
+            weights.at(of.gain()),
+            weights.at(of.offset()),
+            int(n),
+            int(dim),
+            rate,
+            seed,
+        )
+    }
+
+    /// Derivatives by a + y and by the input of the ReLU of y, for n rows, given the derivatives by the norm; `scale` is
+    /// the factor of dropout. Adds the derivatives of bias, gain and offset to the gradient. `partial` is scratch.
+    pub fn norm_backward<T: Derivative>(
+        &self,
+        (d_sum, d_z): (&mut Array<f32>, &mut Array<T>),
+        d_out: &Array<f32>,
+        (normalized, inverse_deviation, y): (&Array<f32>, &Array<f32>, &Array<f32>),
+        (weights, gradient, of): (&Array<f32>, &mut Array<f32>, &NormWeights),
+        (n, scale): (usize, f32),
+        partial: &mut Array<f32>,
+    ) -> Result<(), CudaError> {
+        let (dim, n_parts) = (of.dim(), n.div_ceil(ROWS_OF_PART));
+        at_least("d_sum", d_sum.len(), n * dim);
+        at_least("d_z", d_z.len(), n * dim);
+        at_least("d_out", d_out.len(), n * dim);
+        at_least("normalized", normalized.len(), n * dim);
+        at_least("inverse_deviation", inverse_deviation.len(), n);
+        at_least("y", y.len(), n * dim);
+        if n == 0 {
+            return Ok(());
+        }
+        self.reserve(partial, n_parts * 3 * dim)?;
+        T::NORM_BACKWARD(
+            self,
+            grid((n_parts, 1, 1), (64, 4)),
+            d_sum.all_mut(),
+            d_z.all_mut(),
+            partial.all_mut(),
+            d_out.all(),
+            normalized.all(),
+            inverse_deviation.all(),
+            y.all(),
+            weights.at(of.gain()),
+            int(n),
+            int(dim),
+            scale,
+        )?;
+        let out = (gradient, of.all.clone());
+        self.add_column_sums(out, partial, n_parts, Columns::all(3 * dim))
+    }
+}

@@ -1,0 +1,204 @@
+//! Recurrent layers: Elman networks and LSTMs.
+//!
+//! A step has one row per stream. A stream that is fresh at a step forgets everything before it.
+
+use super::layers::check_n_elements;
+use crate::device::{Array, CudaError, Device, View, at_least, exactly, for_each, int, kernels};
+use std::ops::Range;
+
+/// A range of an array that is read.
+type Part<'a> = (&'a Array<f32>, Range<usize>);
+
+/// A range of an array that is written.
+type PartMut<'a> = (&'a mut Array<f32>, Range<usize>);
+
+/// Which streams are fresh at a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh<'a> {
+    /// An array that contains the marks, one per stream. Marks of fresh streams are not 0.
+    pub marks: &'a Array<u32>,
+    /// Index of the first mark of the step. Without one, no stream is fresh.
+    pub first: Option<usize>,
+}
+
+impl<'a> Fresh<'a> {
+    /// The marks of n streams, and whether there are any.
+    fn parts(self, n: usize) -> (View<'a, u32>, i32) {
+        match self.first {
+            Some(first) => (self.marks.at(first..first + n), 1),
+            None => (self.marks.all(), 0),
+        }
+    }
+}
+
+/// Activation function of an Elman layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squash {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Logistic function.
+    Sigmoid,
+}
+
+impl Device {
+    /// out = x for n streams, but 0 for fresh ones.
+    pub fn keep_rows(
+        &self,
+        out: PartMut<'_>,
+        x: Part<'_>,
+        fresh: Fresh<'_>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("out", out.1.len(), n * dim);
+        exactly("x", x.1.len(), n * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::keep_rows(
+            self,
+            for_each(n * dim),
+            out.0.at_mut(out.1),
+            x.0.at(x.1),
+            fresh,
+            has_fresh,
+            int(n),
+            int(dim),
+        )
+    }
+
+    /// h ─▶ f(h) for n streams. `next`, the state before the next step, is f(h) too, but 0 for streams that are fresh
+    /// at that step.
+    pub fn elman_step(
+        &self,
+        hidden: PartMut<'_>,
+        next: PartMut<'_>,
+        fresh: Fresh<'_>,
+        squash: Squash,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("hidden", hidden.1.len(), n * dim);
+        exactly("next", next.1.len(), n * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::elman_step(
+            self,
+            for_each(n * dim),
+            hidden.0.at_mut(hidden.1),
+            next.0.at_mut(next.1),
+            fresh,
+            has_fresh,
+            int(n),
+            int(dim),
+            i32::from(squash == Squash::Sigmoid),
+        )
+    }
+
+    /// δ = (`d_out` + `later`) f′(h) for n streams. `later` comes from the next step, if there is one; it is 0 for
+    /// streams that are fresh at that step.
+    pub fn elman_backward(
+        &self,
+        delta: PartMut<'_>,
+        (d_out, hidden): (Part<'_>, Part<'_>),
+        (later, has_later): (&Array<f32>, bool),
+        fresh: Fresh<'_>,
+        squash: Squash,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("delta", delta.1.len(), n * dim);
+        exactly("d_out", d_out.1.len(), n * dim);
+        exactly("hidden", hidden.1.len(), n * dim);
+        at_least("later", later.len(), n * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::elman_backward(
+            self,
+            for_each(n * dim),
+            delta.0.at_mut(delta.1),
+            d_out.0.at(d_out.1),
+            later.all(),
+            i32::from(has_later),
+            fresh,
+            has_fresh,
+            hidden.0.at(hidden.1),
+            int(n),
+            int(dim),
+            i32::from(squash == Squash::Sigmoid),
+        )
+    }
+
+    /// One step of an LSTM for n streams.
+    ///
+    /// `gates` holds 4 · `dim` numbers per stream: on entry the inputs of the gates i, f, g, o without the bias, on
+    /// return the gates. `cells` holds the cells before the step, followed by those after it. These and `next`, the
+    /// hidden state before the next step, are 0 for streams that are fresh at that step.
+    pub fn lstm_step(
+        &self,
+        gates: PartMut<'_>,
+        (hidden, tanh_cell): (PartMut<'_>, PartMut<'_>),
+        (next, cells): (PartMut<'_>, PartMut<'_>),
+        bias: Part<'_>,
+        fresh: Fresh<'_>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("gates", gates.1.len(), 4 * n * dim);
+        exactly("hidden", hidden.1.len(), n * dim);
+        exactly("tanh_cell", tanh_cell.1.len(), n * dim);
+        exactly("next", next.1.len(), n * dim);
+        exactly("cells", cells.1.len(), 2 * n * dim);
+        exactly("bias", bias.1.len(), 4 * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::lstm_step(
+            self,
+            for_each(n * dim),
+            gates.0.at_mut(gates.1),
+            hidden.0.at_mut(hidden.1),
+            tanh_cell.0.at_mut(tanh_cell.1),
+            next.0.at_mut(next.1),
+            cells.0.at_mut(cells.1),
+            bias.0.at(bias.1),
+            fresh,
+            has_fresh,
+            int(n),
+            int(dim),
+        )
+    }
+
+    /// Derivatives of one step of an LSTM for n streams.
+    ///
+    /// `gates` holds the gates on entry, and on return the derivatives by their inputs. `later` and `later_cell` come
+    /// from the next step, if there is one; they are 0 for streams that are fresh at that step. On return `later_cell`
+    /// holds the derivatives by the cell that go to the previous step.
+    pub fn lstm_backward(
+        &self,
+        gates: PartMut<'_>,
+        d_out: Part<'_>,
+        (later, later_cell, has_later): (&Array<f32>, &mut Array<f32>, bool),
+        (previous_cell, tanh_cell): (Part<'_>, Part<'_>),
+        fresh: Fresh<'_>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("gates", gates.1.len(), 4 * n * dim);
+        exactly("d_out", d_out.1.len(), n * dim);
+        at_least("later", later.len(), n * dim);
+        at_least("later_cell", later_cell.len(), n * dim);
+        exactly("previous_cell", previous_cell.1.len(), n * dim);
+        exactly("tanh_cell", tanh_cell.1.len(), n * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::lstm_backward(
+            self,
+            for_each(n * dim),
+            gates.0.at_mut(gates.1),
+            later_cell.all_mut(),
+            d_out.0.at(d_out.1),
+            later.all(),
+            i32::from(has_later),
+            fresh,
+            has_fresh,
+            previous_cell.0.at(previous_cell.1),
+            tanh_cell.0.at(tanh_cell.1),
+            int(n),
+            int(dim),
+        )
+    }
+}

@@ -1,0 +1,10 @@
+//! Hidden Markov models.
+
+mod transition;
+mod transition_half;
+mod emission;
+mod recursion;
+mod groups;
+mod lockstep;
+mod listed;
+mod counts;

@@ -1,0 +1,4 @@
+//! The corpora of the experiments.
+
+pub(crate) mod penn_treebank;
+pub(crate) mod topics;

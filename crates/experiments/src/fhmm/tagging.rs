@@ -1,0 +1,202 @@
+//! Domain adaptation of taggers from newswire to biomedical text, with representations learned from both (Nepal & Yates
+//! 2013, Tables 1 and 2).
+//!
+//! The texts differ from those of the paper. It trains on sections 02–21 of the Penn Treebank, tests tags on 561 sentences
+//! of MEDLINE (Table 1) and chunks on 198 sentences of the Open American National Corpus (Table 2), and learns
+//! representations from other WSJ and MEDLINE text. We test on GENIA. The experiment compares the order of the rows, not
+//! absolute figures.
+
+use super::measures::{Figure, Measure, Transfer, errors, phrases};
+use super::paper::PAPER;
+use crate::cache::cache_folder;
+use crate::experiment::{Experiment, Row};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::{Runner, learn};
+use anyhow::{Context, Result};
+use latens::brown::BrownParams;
+use latens::corpus::{Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
+use latens::fhmm::FhmmParams;
+use latens::hmm::{Constraint, HmmParams, Parameterization};
+use latens::store::write_atomically;
+use latens::tasks::tagging::{TaggerParams, compare};
+use latens::word2vec::Word2vecParams;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {
+    name: "fhmm-pos",
+    about: "part-of-speech tagging from newswire to biomedical text (error rate, %)",
+    run: parts_of_speech,
+};
+
+pub(crate) const CHUNKS: Experiment = Experiment {
+    name: "fhmm-chunk",
+    about: "noun-phrase chunking from newswire to biomedical text (recall, precision and F1, %)",
+    run: chunks,
+};
+
+/// Settings of a full and of a quick run.
+struct Size {
+    keep_sentences: usize,
+    epochs: usize,
+    batch_sentences: Option<usize>,
+    n_clusters: usize,
+    n_iterations: usize,
+}
+
+impl Size {
+    fn new(quick: bool) -> Size {
+        if quick {
+            let (keep_sentences, epochs, n_clusters, n_iterations) = (4000, 3, 100, 25);
+            return Size {
+                keep_sentences,
+                epochs,
+                batch_sentences: Some(150),
+                n_clusters,
+                n_iterations,
+            };
+        }
+        let (keep_sentences, epochs, n_clusters, n_iterations) = (112_824, 5, 1000, 100);
+        Size { keep_sentences, epochs, batch_sentences: None, n_clusters, n_iterations }
+    }
+
+    /// Representation of each row.
+    fn representations(&self) -> [Representation; 8] {
+        let fhmm = |n_layers, features| {
+            let params = FhmmParams {
+                n_layers,
+                n_states: 10,
+                epochs: self.epochs,
+                batch_sentences: self.batch_sentences,
+                ..FhmmParams::default()
+            };
+            Representation::Fhmm(params, features)
+        };
+        let hmm = HmmParams {
+            n_states: 80,
+            constraint: Constraint::None,
+            parameterization: Parameterization::Scalar,
+            epochs: 5 * self.epochs,
+            ..HmmParams::default()
+        };
+        let (n_clusters, dim) = (self.n_clusters, 50);
+        [
+            Representation::Words,
+            fhmm(1, "viterbi"),
+            fhmm(3, "viterbi"),
+            fhmm(5, "viterbi"),
+            fhmm(5, "posterior"),
+            Representation::Hmm(hmm, "state"),
+            Representation::Brown(BrownParams { n_clusters, ..BrownParams::default() }),
+            Representation::Word2vec(Word2vecParams { dim, ..Word2vecParams::default() }),
+        ]
+    }
+}
+
+fn parts_of_speech(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let mut source = vec![data.join("ptb-pos/wsj.train.txt")];
+    if !quick {
+        source.push(data.join("conll2000/train.txt"));
+    }
+    let transfer = Transfer {
+        source: read(source)?,
+        target: read(vec![data.join("bio-pos/genia.test.txt")])?,
+        column: 1,
+        pos_column: None,
+    };
+    table(data, quick, &transfer, errors, note)
+}
+
+fn chunks(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let source = noun_phrases(&read(vec![data.join("conll2000/train.txt")])?)?;
+    let transfer = Transfer {
+        source: read(vec![source])?,
+        target: read(vec![data.join("bio-pos/genia.test.txt")])?,
+        column: 2,
+        pos_column: Some(1),
+    };
+    table(data, quick, &transfer, phrases, note)
+}
+
+fn read(paths: Vec<PathBuf>) -> Result<TaggedSentences> {
+    let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new(paths) };
+    TaggedSentences::read(&inputs).context(
+        "the folder of `--data` must contain the folders `ptb-pos`, `conll2000` and `bio-pos`",
+    )
+}
+
+/// Writes a copy of a text with only its noun phrases as chunks and returns its path.
+fn noun_phrases(text: &TaggedSentences) -> Result<PathBuf> {
+    let folder = cache_folder();
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot write to `{}`", folder.display()))?;
+    let path = folder.join("noun-phrases.conll");
+    let mut out = String::new();
+    for sentence in text.iter() {
+        for i in 0..sentence.len() {
+            let row = sentence.row(i);
+            let [word, pos, chunk] = row[..] else {
+                anyhow::bail!("the text must have three columns, with chunks in the third")
+            };
+            let chunk = if chunk.ends_with("-NP") { chunk } else { "O" };
+            out += &format!("{word} {pos} {chunk}\n");
+        }
+        out.push('\n');
+    }
+    write_atomically(&path, |file| file.write_all(out.as_bytes()))?;
+    Ok(path)
+}
+
+/// All rows: fits a representation and a tagger for each, and compares the tagger with the baseline.
+fn table(
+    data: &Path,
+    quick: bool,
+    transfer: &Transfer,
+    measure: Measure,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let size = Size::new(quick);
+    let unlabeled = [
+        "unlabeled-news/reuters21578.sents.txt",
+        "bio-unlabeled/medline.sents.txt",
+        "bio-unlabeled/trials.sents.txt",
+    ];
+    let runner = Runner {
+        data,
+        unlabeled: Inputs::new(unlabeled.map(|file| data.join(file))),
+        preprocessing: Preprocessing::default(),
+        limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
+        keep_sentences: Some(size.keep_sentences),
+        cache: cache_folder(),
+    };
+    let (mut rows, mut baseline) = (Vec::new(), None);
+    for (i, representation) in size.representations().iter().enumerate() {
+        let name = PAPER[i].0;
+        note(&format!("{name}: fitting the representation"));
+        let encoder = runner.encoder(representation)?;
+        note(&format!("{name}: fitting the tagger"));
+        let Transfer { ref source, column, pos_column, .. } = *transfer;
+        let params =
+            TaggerParams { pos_column, n_iterations: size.n_iterations, ..TaggerParams::default() };
+        let encoders = encoder.as_deref().map(|path| (path, representation.features()));
+        let tagger = learn(source, column, params, encoders)?;
+        for Figure { column, paper, ours } in measure(transfer, &tagger, i)? {
+            note(&format!("{name}: {column} {ours:.2}"));
+            rows.push(Row { row: name.to_owned(), column, paper, ours });
+        }
+        match &baseline {
+            None => baseline = Some(tagger),
+            Some(baseline) => {
+                let compared = compare([baseline, &tagger], &transfer.target, column)?;
+                let column = "p against BASELINE".to_owned();
+                rows.push(Row {
+                    row: name.to_owned(),
+                    column,
+                    paper: None,
+                    ours: compared.p_value,
+                });
+            }
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,275 @@
+//! Models that take long to train, kept in the cache folder.
+//!
+//! Each finished model is saved with its measurements. During training a checkpoint is saved every few epochs, so that an
+//! interrupted run can resume.
+
+use crate::cache::cache_folder;
+use anyhow::{Context, Result};
+use latens::hmm::{Hmm, HmmParams, Training};
+use latens::model::{
+    Checkpoint, CheckpointPace, Device, FitError, Params, Progress, Valid, data_fingerprint,
+    fingerprint,
+};
+use latens::store::write_atomically;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Whether a run uses the models, measurements and checkpoints of earlier runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Earlier {
+    /// Reuse them.
+    Reuse,
+    /// Ignore and overwrite them.
+    Ignore,
+}
+
+/// The folder of kept models.
+pub(crate) struct KeptModels {
+    folder: PathBuf,
+    earlier: Earlier,
+    /// Device for training. The CPU is used if the device is unavailable or does not support the model.
+    device: Device,
+    /// Why the last model was trained on the CPU. Reported once.
+    why_cpu: RefCell<String>,
+}
+
+impl KeptModels {
+    pub(crate) fn new(earlier: Earlier) -> KeptModels {
+        KeptModels {
+            folder: cache_folder(),
+            earlier,
+            device: Device::Cuda,
+            why_cpu: RefCell::default(),
+        }
+    }
+
+    /// Returns named measurements of a model: those of an earlier run, or else of the model, which is fitted if needed.
+    pub(crate) fn figures<const N: usize>(
+        &self,
+        (params, training): (&HmmParams, &Training<'_>),
+        names: [&str; N],
+        note: &mut dyn FnMut(&str),
+        measure: impl FnOnce(&Hmm, &mut dyn FnMut(&str)) -> [f64; N],
+    ) -> Result<[f64; N]> {
+        let path = self.path(params, training)?.with_extension("json");
+        if let (Earlier::Reuse, Some(figures)) = (self.earlier, read_figures(&path, names)) {
+            note(&format!("  reusing `{}`", path.display()));
+            return Ok(figures);
+        }
+        // Remove measurements of an earlier model: an interrupted run must not leave them beside the new model.
+        let _ = fs::remove_file(&path);
+        let figures = measure(&self.hmm(params, training, note)?, note);
+        let named: BTreeMap<_, _> = names.into_iter().zip(figures).collect();
+        let json = serde_json::to_string(&named)?;
+        write_atomically(&path, |out| out.write_all(json.as_bytes()))?;
+        Ok(figures)
+    }
+
+    /// Path of a model.
+    fn path(&self, params: &HmmParams, training: &Training<'_>) -> Result<PathBuf> {
+        let params = params.clone().validate()?;
+        Ok(self.folder.join(format!("{:016x}.hmm", hash(&params, training)?)))
+    }
+
+    /// Opens a kept model, or fits it, on a CUDA device if possible.
+    pub(crate) fn hmm(
+        &self,
+        params: &HmmParams,
+        training: &Training<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Hmm> {
+        let path = self.path(params, training)?;
+        let params = params.clone().validate()?;
+        let checkpoint = path.with_extension("hmm.checkpoint");
+        if self.earlier == Earlier::Reuse
+            && let Ok(hmm) = Hmm::open(&path)
+        {
+            note(&format!("  reusing `{}`", path.display()));
+            return Ok(hmm);
+        }
+        let keeping = || format!("cannot keep models in `{}`", self.folder.display());
+        fs::create_dir_all(&self.folder).with_context(keeping)?;
+        let begun = match self.earlier {
+            Earlier::Reuse => Checkpoint::open(&checkpoint).ok(),
+            Earlier::Ignore => None,
+        };
+        let on_device = Training { device: self.device, ..*training };
+        let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
+            // The device is unavailable or does not support this model.
+            Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
+                let cause = cause.to_string();
+                if self.why_cpu.replace(cause.clone()) != cause {
+                    note(&format!("  training on the CPU: {cause}"));
+                }
+                fit(&params, training, begun.as_ref(), &checkpoint, note)?
+            }
+            fitted => fitted?,
+        };
+        hmm.save(&path).with_context(keeping)?;
+        // Without epochs there is no checkpoint.
+        let _ = fs::remove_file(&checkpoint);
+        Ok(hmm)
+    }
+}
+
+/// Measurements of an earlier run, if all names are there.
+fn read_figures<const N: usize>(path: &Path, names: [&str; N]) -> Option<[f64; N]> {
+    let figures: BTreeMap<String, f64> = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let known = names.into_iter().filter_map(|name| figures.get(name).copied());
+    known.collect::<Vec<_>>().try_into().ok()
+}
+
+/// Hash of parameters and training data.
+fn hash(params: &Valid<HmmParams>, training: &Training<'_>) -> Result<u64> {
+    let vocab = &training.corpus.lexicon.vocab;
+    let clusters = training.clusters.map(|clusters| format!("{clusters:?}")).unwrap_or_default();
+    let words = serde_json::to_string(&**params)? + &clusters;
+    let texts = [Some(&training.corpus.sentences), training.valid];
+    let texts = texts.into_iter().flatten().map(|text| data_fingerprint(vocab, text));
+    let numbers = texts.flat_map(|hash| [hash as u32, (hash >> 32) as u32]);
+    Ok(fingerprint(numbers.chain(words.bytes().map(u32::from))))
+}
+
+fn fit(
+    params: &Valid<HmmParams>,
+    training: &Training<'_>,
+    begun: Option<&Checkpoint>,
+    path: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<Hmm, FitError> {
+    let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
+    let mut watch = |progress: &Progress<'_>| {
+        if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
+            let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
+            let metrics = metrics.collect::<Vec<_>>().join(", ");
+            note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
+        }
+        let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
+            return ControlFlow::Continue(());
+        };
+        match pace.save(|| make()?.save(path).map_err(FitError::step("save a checkpoint"))) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                unsaved = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let fitted = match begun {
+        Some(checkpoint) => Hmm::resume(params, training, checkpoint, &mut watch),
+        None => Hmm::fit(params, training, &mut watch),
+    };
+    match unsaved {
+        Some(error) => Err(error),
+        None => fitted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits};
+
+    fn corpus(folder: &Path) -> Corpus {
+        let path = folder.join("text");
+        fs::write(&path, "a b c\nb c a\nc a b\na c\nb b a\n".repeat(20)).unwrap();
+        let limits = VocabLimits::default();
+        Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap()
+    }
+
+    fn params() -> HmmParams {
+        HmmParams {
+            n_states: 4,
+            n_clusters: 1,
+            constraint: latens::hmm::Constraint::None,
+            dim: 4,
+            epochs: 4,
+            ..HmmParams::default()
+        }
+    }
+
+    fn training(corpus: &Corpus) -> Training<'_> {
+        Training {
+            corpus,
+            valid: Some(&corpus.sentences),
+            clusters: None,
+            tags: None,
+            device: Device::Cpu,
+        }
+    }
+
+    fn kept_in(folder: PathBuf, earlier: Earlier) -> KeptModels {
+        KeptModels { folder, earlier, device: Device::Cpu, why_cpu: RefCell::default() }
+    }
+
+    #[test]
+    fn measurements_of_earlier_runs_are_reused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (corpus, params) = (corpus(folder.path()), params());
+        let task = (&params, &training(&corpus));
+        let n_measured = std::cell::Cell::new(0);
+        let figures = |earlier, names| {
+            let kept = kept_in(folder.path().to_owned(), earlier);
+            let measured = kept.figures(task, names, &mut |_| (), |_, _| {
+                n_measured.set(n_measured.get() + 1);
+                [f64::from(n_measured.get()), 0.1]
+            });
+            measured.unwrap()
+        };
+        let names = ["valid", "test"];
+        assert_eq!(figures(Earlier::Reuse, names), [1.0, 0.1]);
+        assert_eq!(figures(Earlier::Reuse, names), [1.0, 0.1]);
+        assert_eq!(figures(Earlier::Ignore, names), [2.0, 0.1]);
+        assert_eq!(figures(Earlier::Reuse, ["valid", "another"]), [3.0, 0.1]);
+        let path = kept_in(folder.path().to_owned(), Earlier::Reuse).path(task.0, task.1).unwrap();
+        fs::write(path.with_extension("json"), "{\"valid\":1.0,").unwrap();
+        assert_eq!(
+            figures(Earlier::Reuse, ["valid", "another"]),
+            [4.0, 0.1],
+            "a damaged file is not used"
+        );
+    }
+
+    #[test]
+    fn an_interrupted_run_resumes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (corpus, params) = (corpus(folder.path()), params());
+        let training = training(&corpus);
+        let kept = |name: &str, earlier| kept_in(folder.path().join(name), earlier);
+        let mut notes = Vec::new();
+        let mut hmm = |kept: KeptModels| {
+            notes.clear();
+            let hmm = kept.hmm(&params, &training, &mut |note| notes.push(note.to_owned()));
+            (hmm.unwrap().facts()["valid_perplexity"].clone(), notes.clone())
+        };
+        let (whole, notes) = hmm(kept("whole", Earlier::Ignore));
+        assert_eq!(notes.len(), 4, "{notes:?}");
+        let (reused, notes) = hmm(kept("whole", Earlier::Reuse));
+        assert!(notes[0].contains("reusing"), "{notes:?}");
+        assert_eq!(reused, whole);
+
+        // Interrupt the run after the second epoch.
+        let interrupted = kept("interrupted", Earlier::Reuse);
+        fs::create_dir_all(&interrupted.folder).unwrap();
+        let valid = params.clone().validate().unwrap();
+        let name = format!("{:016x}.hmm.checkpoint", hash(&valid, &training).unwrap());
+        let checkpoint = interrupted.folder.join(name);
+        let mut watch = |progress: &Progress<'_>| {
+            if progress.iteration != Some(2) || progress.metrics.is_empty() {
+                return ControlFlow::Continue(());
+            }
+            progress.checkpoint.unwrap()().unwrap().save(&checkpoint).unwrap();
+            ControlFlow::Break(())
+        };
+        assert!(Hmm::fit(&valid, &training, &mut watch).is_err());
+        let (resumed, notes) = hmm(interrupted);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert_eq!(resumed, whole);
+        assert!(!checkpoint.exists());
+    }
+}

@@ -1,0 +1,154 @@
+//! Part-of-speech tagging with hidden Markov models of words and tags (Chiu & Rush 2020, Table 5 of the draft on
+//! tagging).
+//!
+//! The paper trains models of 32,768 states on the whole Wall Street Journal part of the Penn Treebank. Only a tenth of
+//! that text is freely available, which is too little for so many states. The experiment compares the order of the two
+//! models, not their absolute figures.
+
+use crate::cache::cache_folder;
+use crate::experiment::{Experiment, Row};
+use crate::tagging::representation::Representation;
+use crate::tagging::runner::Runner;
+use crate::tagging::task::Task;
+use anyhow::{Context, Result};
+use latens::brown::{Brown, BrownParams};
+use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
+use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
+use latens::model::{Device, Params, unwatched};
+use latens::tasks::tagging::{TaggerParams, evaluate};
+use std::path::Path;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hmm-tagging",
+    about: "part-of-speech tagging with hidden Markov models (accuracy, %)",
+    run,
+};
+
+/// A treebank, and the figures of the paper: models of words and of letters × development and test text.
+struct Treebank {
+    task: Task,
+    paper: Option<[[f64; 2]; 2]>,
+}
+
+const TREEBANKS: [Treebank; 2] = [
+    Treebank {
+        task: Task {
+            name: "WSJ sample",
+            folder: "ptb-pos",
+            files: ["wsj.train.txt", "wsj.dev.txt", "wsj.test.txt"],
+            format: Format::Conll,
+            column: 1,
+            pos_column: None,
+        },
+        paper: Some([[96.25, 96.50], [96.73, 96.95]]),
+    },
+    Treebank {
+        task: Task {
+            name: "UD EWT",
+            folder: "ud-ewt",
+            files: ["en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_ewt-ud-test.conllu"],
+            format: Format::Conllu,
+            column: 3,
+            pos_column: None,
+        },
+        paper: None,
+    },
+];
+
+const MODELS: [(&str, WordVectors); 2] =
+    [("HMM", WordVectors::Words), ("HMM + CharCNN", WordVectors::Chars)];
+
+fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for treebank in &TREEBANKS {
+        for (i, (name, word_vectors)) in MODELS.into_iter().enumerate() {
+            note(&format!("fitting {name} on {}", treebank.task.name));
+            let hmm = treebank.fit(data, &params(word_vectors, quick))?;
+            for (part, column) in [(1, "dev"), (2, "test")] {
+                let column = format!("{} {column}", treebank.task.name);
+                let ours = 100.0 * treebank.accuracy(data, part, &hmm)?;
+                note(&format!("{name} on {column}: {ours:.2}"));
+                let paper = treebank.paper.map(|paper| paper[i][part - 1]);
+                rows.push(Row { row: name.to_owned(), column, paper, ours });
+            }
+        }
+        rows.extend(conditional_random_fields(treebank, data, quick, note)?);
+    }
+    Ok(rows)
+}
+
+/// The same models as features of a conditional random field with lexical features.
+fn conditional_random_fields(
+    treebank: &Treebank,
+    data: &Path,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let runner = Runner {
+        data,
+        unlabeled: treebank.task.inputs(data, 0),
+        preprocessing: Preprocessing { digits: Digits::Zero, ..Preprocessing::default() },
+        limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
+        keep_sentences: None,
+        cache: cache_folder(),
+    };
+    let brown = BrownParams { n_clusters: if quick { 64 } else { 256 }, ..BrownParams::default() };
+    let representations = [
+        ("words", Representation::Words),
+        ("words + Brown", Representation::Brown(brown)),
+        ("words + HMM states", Representation::Hmm(params(WordVectors::Words, quick), "state")),
+    ];
+    let n_iterations = if quick { 30 } else { 100 };
+    let taggers = [("CRF", TaggerParams { n_iterations, ..TaggerParams::default() })];
+    runner.rows(&representations, std::slice::from_ref(&treebank.task), &taggers, note)
+}
+
+fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
+    let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
+    HmmParams {
+        n_states,
+        n_clusters: 16,
+        dim: 64,
+        epochs,
+        word_vectors,
+        batch_tokens: 1000,
+        learning_rate: 0.01,
+        ..HmmParams::default()
+    }
+}
+
+impl Treebank {
+    /// Fits a model. Digits are replaced by zeros, as in the paper. Words that occur once serve as unknown words: a model
+    /// of words reads them as `<unk>`, a model of letters by their letters.
+    fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
+        let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
+        let min_count = if params.word_vectors == WordVectors::Words { 2 } else { 1 };
+        let limits = VocabLimits { min_count, ..VocabLimits::default() };
+        let inputs = self.task.inputs(data, 0);
+        let corpus = Corpus::read(&inputs, &how, &limits).with_context(|| {
+            format!("the folder of `--data` must contain the folder `{}`", self.task.folder)
+        })?;
+        let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
+        let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
+
+        let text = text_to_cluster(params, &corpus);
+        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
+        let brown = Brown::fit(&brown.validate()?, &text, &mut unwatched)?;
+        let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+
+        let training = Training {
+            corpus: &corpus,
+            valid: Some(&valid),
+            clusters: Some(&clusters),
+            tags: Some(&tags),
+            device: Device::Cpu,
+        };
+        Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
+    }
+
+    fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {
+        let tagger = hmm.tagger().context("the model has no tags")?;
+        let text = TaggedSentences::read(&self.task.inputs(data, part))?;
+        Ok(evaluate(&tagger, &text, self.task.column)?.accuracy)
+    }
+}

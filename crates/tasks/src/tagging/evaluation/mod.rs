@@ -1,0 +1,5 @@
+//! Evaluation of taggers.
+
+pub(crate) mod tagged;
+pub(crate) mod scores;
+pub(crate) mod compare;

@@ -1,0 +1,231 @@
+//! Fits a tagger to a tagged text.
+
+use super::optimize::{Task, learn};
+use crate::tagging::features::encoder::{Encoder, EncoderInfo};
+use crate::tagging::features::examples::Examples;
+use crate::tagging::features::lexical::Lexical;
+use crate::tagging::features::rows::{Rows, read_rows};
+use crate::tagging::fitted::direct::Direct;
+use crate::tagging::fitted::tag_names::TagNames;
+use crate::tagging::fitted::tagger::{FeatureTagger, FittedEncoder};
+use crate::tagging::params::TaggerParams;
+use crate::tagging::spans::are_chunk_tags;
+use crate::tagging::weights::fitted::Weights;
+use crate::tagging::weights::layout::Layout;
+use latens_corpus::{
+    EOS, Lexicon, MissingColumn, Preprocessing, TaggedSentences, Vocab, VocabLimits,
+};
+use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, check_that};
+use latens_store::StringTable;
+use serde_json::{Map, json};
+use std::sync::OnceLock;
+use std::time::Instant;
+use thiserror::Error;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Why a tagger could not be fitted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TaggerError {
+    /// The text lacks a column.
+    #[error(transparent)]
+    Column(#[from] MissingColumn),
+    /// A column has too many distinct values to be a column of tags.
+    #[error(
+        "column {column} has {n_tags} distinct tags, at most {MAX_TAGS} are allowed: is it the right column?"
+    )]
+    TooManyTags {
+        /// The column, counted from 1.
+        column: usize,
+        /// Number of distinct tags.
+        n_tags: usize,
+    },
+    /// There are neither lexical features nor encoders.
+    #[error("a tagger without lexical features needs an encoder")]
+    NoFeatures,
+    /// Training failed.
+    #[error(transparent)]
+    Fit(#[from] FitError),
+}
+
+/// Maximum number of tags. The number of transitions grows with its square.
+const MAX_TAGS: usize = 1000;
+
+impl From<ParamError> for TaggerError {
+    fn from(error: ParamError) -> TaggerError {
+        TaggerError::Fit(error.into())
+    }
+}
+
+/// Training data of a tagger.
+pub struct TaggedTraining<'a> {
+    /// Tagged text.
+    pub text: &'a TaggedSentences,
+    /// Column of the tags, counted from 0.
+    pub column: usize,
+    /// Preprocessing that splits plain text into words like those of the tagged text.
+    pub preprocessing: Preprocessing,
+}
+
+impl FeatureTagger {
+    /// Fits a tagger. The encoders become part of it.
+    pub fn fit(
+        params: &Valid<TaggerParams>,
+        training: &TaggedTraining<'_>,
+        encoders: Vec<Encoder>,
+        watch: &mut Watch,
+    ) -> Result<FeatureTagger, TaggerError> {
+        fit(params, training, encoders, None, watch)
+    }
+
+    /// Resumes training from a checkpoint with the same parameters, text and encoders.
+    pub fn resume(
+        params: &Valid<TaggerParams>,
+        training: &TaggedTraining<'_>,
+        encoders: Vec<Encoder>,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<FeatureTagger, TaggerError> {
+        fit(params, training, encoders, Some(checkpoint), watch)
+    }
+}
+
+fn fit(
+    params: &Valid<TaggerParams>,
+    training: &TaggedTraining<'_>,
+    encoders: Vec<Encoder>,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<FeatureTagger, TaggerError> {
+    let started = Instant::now();
+    let text = training.text;
+    text.check_column(training.column)?;
+    params.pos_column.map_or(Ok(()), |column| text.check_column(column))?;
+    let is_same = params.pos_column == Some(training.column);
+    let must = "different from the column of the tags";
+    check_that(!is_same, "pos_column", must, training.column + 1).map_err(FitError::from)?;
+    if !params.has_lexical() && encoders.is_empty() {
+        return Err(TaggerError::NoFeatures);
+    }
+    let report = |done: u64, watch: &mut Watch| {
+        let total = Some(1 + encoders.len() as u64);
+        Progress { phase: "read features", done, total, unit: "kinds", ..Progress::default() }
+            .report(watch)
+    };
+    report(0, watch)?;
+    let (names, tags) = read_tags(params, training)?;
+    let direct = Direct::of(params, text, &tags);
+    let lexical = match params.has_lexical() {
+        true => Lexical::read(text, params.pos_column, params.min_count),
+        false => Lexical::default(),
+    };
+    let (mut infos, mut blocks): (Vec<(EncoderInfo, Vec<f32>)>, Vec<Rows>) =
+        (Vec::new(), Vec::new());
+    for (encoder, done) in encoders.iter().zip(1..) {
+        report(done, watch)?;
+        let (info, means, rows) = read_rows(encoder, text, params.scale);
+        infos.push((info, means));
+        blocks.push(rows);
+    }
+    let words = text.iter().flat_map(|sentence| sentence.words());
+    let counts = words.map(|word| direct.words.find(word).is_none()).collect();
+    let ends = text.iter().scan(0, |end, sentence| {
+        *end += sentence.len();
+        Some(*end)
+    });
+    let n_tags = names.internal.len();
+    let ends = ends.collect();
+    let examples = Examples { n_tags, ends, tags, counts, lexical, blocks, window: params.window };
+    let layout = Layout::new(&examples, params.pairs, params.kind, params.n_hidden_units());
+    let fingerprint = fingerprint(training, &encoders);
+    let task = Task { params, examples: &examples, layout: &layout, fingerprint };
+    let learned = learn(&task, checkpoint, watch)?;
+
+    let fitted =
+        encoders.into_iter().zip(infos).enumerate().map(|(block, (encoder, (info, means)))| {
+            let positions = 0..layout.n_positions;
+            let weights =
+                positions.flat_map(|position| &learned.weights[layout.block(block, position)]);
+            let weights = weights.map(|&w| w as f32).collect();
+            FittedEncoder { encoder, info, means, weights }
+        });
+    let mut facts = Map::new();
+    facts.insert("tokens".into(), json!(text.n_tokens()));
+    facts.insert("sentences".into(), json!(text.len()));
+    facts.insert("tags".into(), json!(n_tags));
+    facts.extend(learned.facts);
+    facts.insert("seconds".into(), json!(started.elapsed().as_secs_f64()));
+    Ok(FeatureTagger {
+        params: params.clone(),
+        lexicon: lexicon(training),
+        facts,
+        tags: names,
+        weights: Weights::of(&learned.weights, &layout, &examples.lexical.attributes),
+        encoders: fitted.collect(),
+        direct,
+        word_scores: OnceLock::new(),
+    })
+}
+
+/// The names of tags, and the tag index of each token. Tags of spans are converted to the scheme of the parameters.
+fn read_tags(
+    params: &TaggerParams,
+    training: &TaggedTraining<'_>,
+) -> Result<(TagNames, Vec<u16>), TaggerError> {
+    let columns =
+        training.text.iter().map(|s| s.column(training.column).expect("the column was checked"));
+    let columns: Vec<Vec<&str>> = columns.collect();
+    let are_spans = are_chunk_tags(columns.iter().flatten().copied());
+    let (mut names, mut tags) =
+        (StringTable::default(), Vec::with_capacity(training.text.n_tokens()));
+    for column in &columns {
+        if are_spans {
+            tags.extend(params.spans.write(column).iter().map(|tag| names.intern(tag)));
+        } else {
+            tags.extend(column.iter().map(|tag| names.intern(tag)));
+        }
+    }
+    if names.len() > MAX_TAGS {
+        let (column, n_tags) = (training.column + 1, names.len());
+        return Err(TaggerError::TooManyTags { column, n_tags });
+    }
+    let names = TagNames::new(names.iter().map(str::to_owned).collect(), are_spans);
+    Ok((names, tags.into_iter().map(|tag| tag as u16).collect()))
+}
+
+/// The words of the text, as written, with their counts.
+fn lexicon(training: &TaggedTraining<'_>) -> Lexicon {
+    let mut words = StringTable::default();
+    let mut counts: Vec<u64> = Vec::new();
+    for word in training.text.iter().flat_map(|sentence| sentence.words()) {
+        let index = words.intern(word) as usize;
+        counts.resize(words.len(), 0);
+        counts[index] += 1;
+    }
+    let limits = VocabLimits::default();
+    let ends = [(EOS, training.text.len() as u64)];
+    let counted = words.iter().zip(counts).filter(|(word, _)| *word != EOS).chain(ends);
+    let vocab = Vocab::from_counts(counted, &limits);
+    Lexicon { preprocessing: training.preprocessing, limits, vocab }
+}
+
+/// Hash of the text, the column of the tags and the encoders.
+fn fingerprint(training: &TaggedTraining<'_>, encoders: &[Encoder]) -> u64 {
+    let mut hash = Xxh3::new();
+    for sentence in training.text.iter() {
+        for token in 0..sentence.len() {
+            for cell in sentence.row(token) {
+                hash.update(cell.as_bytes());
+                hash.update(b"\t");
+            }
+            hash.update(b"\n");
+        }
+        hash.update(b"\n");
+    }
+    hash.update(&training.column.to_le_bytes());
+    for encoder in encoders {
+        hash.update(encoder.features.as_bytes());
+        hash.update(&encoder.file);
+    }
+    hash.digest()
+}

@@ -1,0 +1,7 @@
+//! Training of a tagger.
+
+pub(crate) mod fit;
+pub(crate) mod optimize;
+pub(crate) mod objective;
+pub(crate) mod sums;
+pub(crate) mod perceptron;

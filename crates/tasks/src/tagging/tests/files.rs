@@ -1,0 +1,18 @@
+//! Files of taggers.
+
+use super::fixtures::{TEXT, assert_same, encoders, fit, kinds, open, read};
+use crate::tagging::fitted::tagger::FeatureTagger;
+use latens_testkit::{check_damaged_file, check_file_round_trip};
+
+#[test]
+fn saved_taggers_open_unchanged_and_damaged_files_are_rejected() {
+    let text = read(TEXT);
+    for params in kinds() {
+        let tagger = fit(&params, &text, encoders());
+        check_file_round_trip(&tagger, FeatureTagger::save, open, assert_same);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tagger");
+        tagger.save(&path).unwrap();
+        check_damaged_file(&path, open);
+    }
+}

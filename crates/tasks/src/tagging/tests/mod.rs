@@ -1,0 +1,8 @@
+//! Tests of taggers: gradients by finite differences, marginals by brute force, training, files and checkpoints.
+
+mod fixtures;
+mod objective;
+mod prediction;
+mod fitting;
+mod files;
+mod rows;

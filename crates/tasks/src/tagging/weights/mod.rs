@@ -1,0 +1,4 @@
+//! The weights of a tagger: while it learns, and fitted.
+
+pub(crate) mod layout;
+pub(crate) mod fitted;
