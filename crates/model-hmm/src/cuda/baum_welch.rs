@@ -1,10 +1,10 @@
-//! Baum–Welch on a CUDA device: probabilities and expected counts stay there.
+//! Baum–Welch on a CUDA device. Probabilities and expected counts stay on the device.
 //!
-//! No transition is taken for less than 10⁻³⁰ and no emission for less than 10⁻³³, so that no sentence is impossible here.
+//! The device clamps transitions to at least 10⁻³⁰ and emissions to at least 10⁻³³, so no sentence is impossible here.
 
-use crate::cuda::place::{emissions, side_stream};
-use crate::cuda::plan::batch_plan::Plan;
-use crate::cuda::plan::device_plan::Planned;
+use crate::cuda::context::{LogitFormat, Sizes, emissions, side_stream};
+use crate::cuda::plan::batch_plan::BatchPlan;
+use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::tables::Tables;
 use crate::recursion::batch::Batch;
 use crate::space::state_space::StateSpace;
@@ -26,11 +26,12 @@ pub(crate) struct CudaEstimator<'a> {
     transition_counts: Array<f64>,
     emission_counts: Array<f64>,
     log_prob: Array<f64>,
-    /// Numbers of the last batch.
+    /// The plan of the last batch.
     ints: Array<u32>,
 }
 
 impl<'a> CudaEstimator<'a> {
+    /// Starts from a model with dense rows of emissions.
     pub(crate) fn new(
         space: &'a StateSpace,
         tables: &host::Tables<f32>,
@@ -59,18 +60,19 @@ impl<'a> CudaEstimator<'a> {
 
     fn try_expect(&mut self, batch: &Batch<'_>) -> Result<(), CudaError> {
         let CudaEstimator { device, space, tables, .. } = self;
-        let sizes @ (k, _) = (space.k, space.n_states());
-        let plan = Plan::to_learn(space, batch, None);
-        let planned = Planned::new(device, &plan, &mut self.ints)?;
-        tables.make_room(device, &plan, k)?;
+        let (k, n) = (space.k, space.n_states());
+        let plan = BatchPlan::to_learn(space, batch, None);
+        let planned = DevicePlan::new(device, &plan, &mut self.ints)?;
+        tables.reserve(device, &plan, k)?;
         let blocks = planned.blocks(0..plan.n_blocks());
-        device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, sizes)?;
-        tables.expect((device, &self.side), &planned, sizes, (false, self.precision))?;
+        device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, (k, n))?;
+        let how = (LogitFormat::Single, self.precision);
+        tables.expect((device, &self.side), &planned, Sizes { k, n }, how)?;
         let ratios = (&tables.blocks, &self.transition);
-        device.add_transitions(&mut self.transition_counts, ratios, &blocks, sizes)?;
+        device.add_transitions(&mut self.transition_counts, ratios, &blocks, (k, n))?;
         let count_of = (planned.ints, plan.count_of.clone());
         device.add_emissions(&mut self.emission_counts, &tables.emitted, count_of, k)?;
-        device.add_values(&mut self.start_counts, &tables.start_counts, space.n_states())?;
+        device.add_values(&mut self.start_counts, &tables.start_counts, n)?;
         device.add_sum(&mut self.log_prob, &tables.log_probs, plan.n_sentences())
     }
 
@@ -89,18 +91,18 @@ impl<'a> CudaEstimator<'a> {
 
     fn try_score(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
         let CudaEstimator { device, space, tables, .. } = self;
-        let sizes @ (k, _) = (space.k, space.n_states());
+        let (k, n) = (space.k, space.n_states());
         let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
         if words.any(|&word| space.slot(word).is_none()) {
             return Ok(f64::NEG_INFINITY);
         }
         let mut sum = 0.0;
         for batch in batches {
-            let plan = Plan::to_score(space, batch, None);
-            let planned = Planned::new(device, &plan, &mut self.ints)?;
-            tables.make_room_to_score(device, &plan, k)?;
+            let plan = BatchPlan::to_score(space, batch, None);
+            let planned = DevicePlan::new(device, &plan, &mut self.ints)?;
+            tables.reserve_to_score(device, &plan, k)?;
             let blocks = planned.blocks(0..plan.n_blocks());
-            device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, sizes)?;
+            device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, (k, n))?;
             tables.forward(device, &planned, k, Precision::Full)?;
             let log_probs = device.download(&tables.log_probs)?;
             sum += log_probs[..plan.n_sentences()].iter().sum::<f64>();
@@ -110,25 +112,25 @@ impl<'a> CudaEstimator<'a> {
 }
 
 impl Estimator for CudaEstimator<'_> {
-    /// Enough for products to be worth while; 256 MiB an array of them.
+    /// Large enough for efficient matrix products: 256 MiB per array.
     const BATCH_VALUES: usize = 1 << 26;
 
-    /// Words that have a list of states are worked on with all of them, most with zeros.
+    /// Words with a state list are processed with all states, most with probability 0.
     fn states_per_token(&self) -> usize {
         self.space.k
     }
 
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
-        self.try_expect(batch).map_err(FitError::step("learn on the device"))
+        self.try_expect(batch).map_err(FitError::step("train on the device"))
     }
 
     fn log_prob(&mut self) -> Result<f64, FitError> {
         let sum = self.device.download(&self.log_prob);
-        sum.map(|sum| sum[0]).map_err(FitError::step("learn on the device"))
+        sum.map(|sum| sum[0]).map_err(FitError::step("train on the device"))
     }
 
     fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
-        self.try_maximize(prior).map_err(FitError::step("learn on the device"))
+        self.try_maximize(prior).map_err(FitError::step("train on the device"))
     }
 
     fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {

@@ -1,6 +1,6 @@
-//! A model on the device: its weights, and the logits that are computed from them.
+//! A model under training on the device: its weights, and the logits computed from them.
 
-use crate::cuda::place::{Place, Weights, emissions, side_stream};
+use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, emissions, side_stream};
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::logits::Logits;
 use crate::cuda::weights::networks::Networks;
@@ -13,7 +13,7 @@ use latens_cuda::{Array, CudaError, Device, Emissions, Precision, StepResult};
 use latens_nn::Layout;
 use std::ops::Range;
 
-/// What logits are made of.
+/// The mapping from weights to logits.
 pub(crate) enum Source {
     Networks(Box<Networks>),
     Logits(Logits),
@@ -34,13 +34,14 @@ pub(crate) struct CudaLearner<'a> {
     pub(crate) emissions: Emissions,
     pub(crate) tables: Tables,
     pub(crate) result: StepResult,
+    /// The kept states.
     pub(crate) kept: Array<u32>,
-    /// Numbers of the last batch; lent out while they are used.
+    /// The plan of the last batch; taken out while it is in use.
     pub(crate) ints: Option<Array<u32>>,
 }
 
 impl<'a> CudaLearner<'a> {
-    /// The learner of weights that lie as in `layout`.
+    /// The learner for weights with this layout.
     pub(crate) fn new(
         params: &'a HmmParams,
         space: &'a StateSpace,
@@ -51,7 +52,9 @@ impl<'a> CudaLearner<'a> {
         let device = Device::open()?;
         let n = space.n_states();
         let source = match params.parameterization {
-            Parameterization::Scalar => Source::Logits(Logits::new(layout, (n, space.k))),
+            Parameterization::Scalar => {
+                Source::Logits(Logits::new(layout, Sizes { k: space.k, n }))
+            }
             Parameterization::Neural | Parameterization::Factored => {
                 Source::Networks(Box::new(Networks::new(&device, params, layout, n, precision)?))
             }
@@ -78,8 +81,8 @@ impl<'a> CudaLearner<'a> {
         })
     }
 
-    /// Probabilities of start and emission, at the side, and what transitions are made of; units are dropped by a seed,
-    /// none without one.
+    /// Computes the probabilities of starts and emissions on the side stream, and the inputs of the transition logits.
+    /// `seed` is that of the dropout; there is no dropout without it.
     pub(crate) fn forward(
         &mut self,
         kept: &KeptStates,
@@ -87,47 +90,45 @@ impl<'a> CudaLearner<'a> {
     ) -> Result<(), CudaError> {
         let (n, k) = (kept.states.len(), kept.k);
         self.device.write(&kept.states, &mut self.kept)?;
-        // Nothing uses the old array any more: the end of the last step was waited for.
+        // The old array is not in use: the last step has ended.
         self.side.reserve(&mut self.tables.emission, self.space.n_slots() * k)?;
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
-        let place = Place { device, side, emissions, precision: *precision };
+        let context = StepContext { device, side, emissions, precision: *precision };
         let weights = &self.learned.weights;
         let states = KeptOnDevice { states: &self.kept, n, k };
         match &mut self.source {
             Source::Networks(networks) => {
-                networks.forward(&place, weights, states, seed, tables)?;
+                networks.forward(&context, weights, states, seed, tables)?;
             }
-            Source::Logits(logits) => logits.forward(&place, weights, states, tables)?,
+            Source::Logits(logits) => logits.forward(&context, weights, states, tables)?,
         }
         side.softmax(&mut tables.start, n)?;
         emissions.normalize(side, &mut tables.emission, &self.kept, k)
     }
 
-    /// The logits of transitions from some states to all.
-    pub(crate) fn logits(
-        &mut self,
-        rows: Range<usize>,
-        (k, n): (usize, usize),
-    ) -> Result<(), CudaError> {
-        let is_half = self.is_half(k);
+    /// Computes the logits of transitions from some states to all.
+    pub(crate) fn logits(&mut self, rows: Range<usize>, sizes: Sizes) -> Result<(), CudaError> {
+        let Sizes { k, n } = sizes;
+        let format = self.logit_format(k);
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
-        let place = Place { device, side, emissions, precision: *precision };
+        let context = StepContext { device, side, emissions, precision: *precision };
         match &mut self.source {
-            Source::Networks(networks) => networks.logits(&place, rows, n, is_half, tables),
+            Source::Networks(networks) => networks.logits(&context, rows, n, format, tables),
             Source::Logits(logits) => {
                 let weights = &self.learned.weights;
                 let states = KeptOnDevice { states: &self.kept, n, k };
-                logits.logits(&place, weights, rows, states, tables)
+                logits.logits(&context, weights, rows, states, tables)
             }
         }
     }
 
-    /// Whether logits are of half precision, which eight states at a time allow.
-    pub(crate) fn is_half(&self, k: usize) -> bool {
-        // One cluster is learned in steps, which want all transitions in full.
-        self.precision == Precision::Fast
+    /// The format of the logits of networks, with `k` states per cluster: half precision if the kernels can process eight
+    /// states at a time. A single cluster needs all transitions in single precision.
+    pub(crate) fn logit_format(&self, k: usize) -> LogitFormat {
+        let is_half = self.precision == Precision::Fast
             && matches!(self.source, Source::Networks(_))
             && k.is_multiple_of(8)
-            && self.space.n_clusters() > 1
+            && self.space.n_clusters() > 1;
+        if is_half { LogitFormat::Half } else { LogitFormat::Single }
     }
 }

@@ -1,6 +1,6 @@
 //! Training on a CUDA device.
 
-pub(crate) mod place;
+pub(crate) mod context;
 pub(crate) mod plan;
 pub(crate) mod tables;
 pub(crate) mod weights;

@@ -14,7 +14,7 @@ use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 
 /// A model under training on some device. It holds the weights and the state of the optimizer and does whole steps, so
 /// that probabilities and expected counts never leave the device.
-pub(crate) trait Learner {
+pub(crate) trait DeviceLearner {
     /// What the device prepares for a mini-batch before its step.
     type Plan;
 
@@ -117,7 +117,7 @@ impl CpuLearner<'_> {
     }
 }
 
-impl Learner for CpuLearner<'_> {
+impl DeviceLearner for CpuLearner<'_> {
     type Plan = ();
 
     fn plan(&self, _: &Batch<'_>, _: &KeptStates) {}

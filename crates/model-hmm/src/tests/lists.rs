@@ -13,7 +13,7 @@ use crate::space::state_lists::StateLists;
 use crate::space::state_space::StateSpace;
 use crate::steps::counts::initial;
 use crate::steps::estimator::{CpuEstimator, Estimator};
-use crate::steps::learner::{Choices, CpuLearner, Learner, LearnerState};
+use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
 use crate::tables::expected_counts::ExpectedCounts;
 use crate::tables::probability_tables::Tables;
 use crate::weights::mapping::TableMapping;

@@ -3,7 +3,7 @@
 use crate::params::{HmmParams, Schedule};
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
-use crate::steps::learner::{Choices, CpuLearner, Learner, LearnerState};
+use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
 use crate::train::device::cuda_learner;
 use crate::train::task::Task;
 use latens_math::Rng;
@@ -74,7 +74,7 @@ struct Trainer<'t, L> {
     best: Option<Arc<Vec<f32>>>,
 }
 
-impl<'t, L: Learner> Trainer<'t, L> {
+impl<'t, L: DeviceLearner> Trainer<'t, L> {
     fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
         while self.state.epochs.goes_on(self.task.params.epochs) {
             self.epoch(watch)?;

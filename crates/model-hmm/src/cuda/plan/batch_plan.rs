@@ -1,4 +1,4 @@
-//! A mini-batch as the device sees it: numbers of tokens, blocks and groups, in one array.
+//! The layout of a mini-batch on the device: indices of tokens, blocks and groups, in one array.
 
 use crate::cuda::plan::listed_plan::{ListedPlan, push};
 use crate::recursion::batch::Batch;
@@ -9,15 +9,15 @@ use latens_corpus::WordId;
 use latens_cuda::MAX_STATES;
 use std::ops::Range;
 
-/// Where the numbers of a batch lie.
+/// The indices of a batch, and the ranges of the array that hold them.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct BatchPlan {
     ints: Vec<u32>,
     n_sentences: usize,
-    /// Where all words have the same states, tokens come in steps: how many sentences have a first token, a second one,
-    /// …; else it is empty.
+    /// For a model with a single cluster, which processes all first tokens together, then all second ones: the number of
+    /// sentences that have a first token, a second one, and so on. Empty for other models.
     pub(crate) steps: Vec<usize>,
-    /// The token before each from the second step on.
+    /// The token before each token from the second step on.
     pub(crate) previous: Range<usize>,
     pub(crate) offsets: Range<usize>,
     pub(crate) clusters: Range<usize>,
@@ -31,13 +31,14 @@ pub(crate) struct Plan {
     pub(crate) count_of: Range<usize>,
     pub(crate) pairs: GroupPlan,
     pub(crate) starts: GroupPlan,
-    pub(crate) left: GroupPlan,
+    pub(crate) departures: GroupPlan,
     pub(crate) visits: GroupPlan,
     pub(crate) emitted: GroupPlan,
-    /// Where words have lists of states, these; then a cluster is a group of tokens of one word.
+    /// The state lists, if the model has short ones. A cluster is then the group of the tokens of a word.
     pub(crate) listed: Option<ListedPlan>,
 }
 
+/// Groups of tokens: the row of each group, the start of its tokens, and all tokens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupPlan {
     pub(crate) rows: Range<usize>,
@@ -45,24 +46,24 @@ pub(crate) struct GroupPlan {
     pub(crate) tokens: Range<usize>,
 }
 
-impl Plan {
-    /// The tokens of a batch and the blocks between them; only what scores need. Short lists of states are gone through if
-    /// those that take part are given.
+impl BatchPlan {
+    /// The tokens of a batch and the blocks between them, which is all that scores need. With `kept`, short state lists are
+    /// sparse; otherwise they are dense rows.
     pub(crate) fn to_score(
         space: &StateSpace,
         batch: &Batch<'_>,
         kept: Option<&KeptStates>,
-    ) -> Plan {
+    ) -> BatchPlan {
         let lists = kept.zip(lists(space, batch.n_tokens()));
         if space.n_clusters() == 1 && lists.is_none() {
-            return Plan::in_steps(space, batch);
+            return BatchPlan::in_steps(space, batch);
         }
-        let mut plan = Plan { n_sentences: batch.sentences.len(), ..Plan::default() };
+        let mut plan = BatchPlan { n_sentences: batch.sentences.len(), ..BatchPlan::default() };
         let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
         for sentence in &batch.sentences {
             for &word in *sentence {
-                clusters.push(space.cluster(word).expect("a word of the model") as u32);
-                slots.push(space.slot(word).expect("a word of the model") as u32);
+                clusters.push(space.cluster(word).expect("the model emits the word") as u32);
+                slots.push(space.slot(word).expect("the model emits the word") as u32);
             }
             offsets.push(clusters.len() as u32);
         }
@@ -89,17 +90,18 @@ impl Plan {
         plan
     }
 
-    /// The tokens of a batch, all first ones, then all second ones, ….
-    fn in_steps(space: &StateSpace, batch: &Batch<'_>) -> Plan {
+    /// The tokens of a batch in steps: all first ones, then all second ones, and so on.
+    fn in_steps(space: &StateSpace, batch: &Batch<'_>) -> BatchPlan {
         let mut sentences: Vec<_> =
             batch.sentences.iter().filter(|sentence| !sentence.is_empty()).collect();
         sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
         let n_steps = sentences.first().map_or(0, |sentence| sentence.len());
-        let mut plan = Plan { n_sentences: sentences.len(), ..Plan::default() };
+        let mut plan = BatchPlan { n_sentences: sentences.len(), ..BatchPlan::default() };
         let (mut slots, mut previous, mut before) = (vec![], vec![], 0);
         for step in 0..n_steps {
             let n = sentences.partition_point(|sentence| sentence.len() > step);
-            let slot = |words: &&&[WordId]| space.slot(words[step]).expect("a word of the model");
+            let slot =
+                |words: &&&[WordId]| space.slot(words[step]).expect("the model emits the word");
             if step > 0 {
                 previous.extend((0..n).map(|row| (before + row) as u32));
                 before += plan.steps[step - 1];
@@ -117,13 +119,13 @@ impl Plan {
         plan
     }
 
-    /// All that a step of learning needs.
+    /// The tokens, blocks and groups that a training step needs.
     pub(crate) fn to_learn(
         space: &StateSpace,
         batch: &Batch<'_>,
         kept: Option<&KeptStates>,
-    ) -> Plan {
-        let mut plan = Plan::to_score(space, batch, kept);
+    ) -> BatchPlan {
+        let mut plan = BatchPlan::to_score(space, batch, kept);
         if plan.listed.is_some() {
             plan.learn_listed(space.n_slots());
             return plan;
@@ -153,17 +155,17 @@ impl Plan {
         let is_first = |token: u32| is_first[token as usize];
         let is_last = |token: u32| is_last[token as usize];
         let starts: Vec<_> = tokens.clone().filter(|&t| is_first(t)).map(by_cluster).collect();
-        let left: Vec<_> = tokens.clone().filter(|&t| !is_last(t)).map(by_cluster).collect();
+        let departures: Vec<_> = tokens.clone().filter(|&t| !is_last(t)).map(by_cluster).collect();
         let visits: Vec<_> = tokens.clone().map(by_cluster).collect();
         let emitted: Vec<_> = tokens.clone().map(|t| (slots[t as usize], t)).collect();
         let pairs = tokens.filter(|&t| !is_first(t)).map(|t| (blocks[t as usize], t)).collect();
 
         plan.pairs = plan.group(pairs);
         plan.starts = plan.group(starts);
-        plan.left = plan.group(left);
+        plan.departures = plan.group(departures);
         plan.visits = plan.group(visits);
         plan.emitted = plan.group(emitted);
-        // Counts of slots are written one after the other.
+        // The counts of slots are adjacent, in the order of the groups.
         let mut count_of = vec![u32::MAX; space.n_slots()];
         for (row, slot) in plan.emitted.rows.clone().enumerate() {
             count_of[std::mem::replace(&mut plan.ints[slot], row as u32) as usize] = row as u32;
@@ -172,7 +174,7 @@ impl Plan {
         plan
     }
 
-    /// What a step needs of tokens that have lists of states.
+    /// Adds what a training step needs for state lists.
     fn learn_listed(&mut self, n_slots: usize) {
         let Some(mut listed) = self.listed.take() else { return };
         let (offsets, groups) = (self.of(&self.offsets).to_vec(), self.of(&self.clusters).to_vec());
@@ -188,7 +190,7 @@ impl Plan {
         self.listed = Some(listed);
     }
 
-    /// How many numbers a token has, where a cluster has k states.
+    /// The number of values per token, with `k` states per cluster.
     pub(crate) fn states_of_token(&self, k: usize) -> usize {
         self.listed.as_ref().map_or(k, |listed| listed.k)
     }
@@ -213,7 +215,7 @@ impl Plan {
         self.listed.as_ref().map_or(self.emitted.rows.len(), |listed| listed.n_groups)
     }
 
-    /// The blocks that lead from some clusters: which of the plan's.
+    /// The indices of the blocks that start in some clusters.
     pub(crate) fn blocks_from(&self, clusters: Range<usize>) -> Range<usize> {
         let from = self.of(&self.from);
         let at = |cluster: usize| from.partition_point(|&from| (from as usize) < cluster);
@@ -228,7 +230,7 @@ impl Plan {
         push(&mut self.ints, values)
     }
 
-    /// Tokens with the number of their group, in the order of groups.
+    /// Groups tokens, given pairs of a group and a token.
     fn group(&mut self, mut members: Vec<(u32, u32)>) -> GroupPlan {
         members.sort_unstable();
         let (mut rows, mut begins) = (vec![], vec![]);
@@ -244,23 +246,22 @@ impl Plan {
     }
 }
 
-/// The lists of states that are gone through for so many tokens, if words have such; others are rows of all states with
-/// zeros.
+/// The state lists, if they are short enough to be sparse for this number of tokens; otherwise they are dense rows.
 pub(crate) fn lists(space: &StateSpace, n_tokens: usize) -> Option<&StateLists> {
-    /// What is scored at a time, if there is so much.
+    /// Approximate number of tokens per batch for scoring.
     const SCORED: usize = 4096;
     let is_room = |lists: &&StateLists| n_tokens.max(SCORED) <= max_listed_tokens(space, lists);
     space.short_lists().filter(|lists| lists.n <= MAX_STATES).filter(is_room)
 }
 
-/// For how many tokens lists are gone through at a time. Each may need a block of its own, of the pairs of states of two
-/// lists; all together have no more numbers than all pairs of states, or 1 GiB of them.
+/// The largest number of tokens per batch with sparse state lists. Every token may need its own block, with the pairs of
+/// states of two lists; all blocks together have at most as many values as there are pairs of states, or 1 GiB.
 pub(crate) fn max_listed_tokens(space: &StateSpace, lists: &StateLists) -> usize {
     const ROOM: usize = 1 << 28;
     space.n_states().pow(2).max(ROOM) / lists.n.pow(2)
 }
 
-/// The clusters of each token and the one before it, in order.
+/// The clusters of each token and of the one before it, sorted.
 fn pairs(offsets: &[u32], clusters: &[u32]) -> Vec<((u32, u32), u32)> {
     let sentences = offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
     let tokens = sentences.flat_map(|tokens| tokens.skip(1));

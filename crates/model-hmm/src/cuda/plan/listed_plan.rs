@@ -1,18 +1,18 @@
-//! Steps over lists of states, where each word has one of its own.
+//! The state lists of a mini-batch on the device.
 
 use crate::space::kept_states::KeptStates;
 use crate::space::state_lists::StateLists;
 use latens_cuda::StateTokens;
 use std::ops::Range;
 
-/// Where the numbers of lists lie in a plan.
+/// The ranges of a batch plan that hold state lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedPlan {
-    /// The most states of a list.
+    /// The length of the longest list.
     pub(crate) k: usize,
-    /// How many states take part in all.
+    /// The number of kept states.
     n: usize,
-    /// How many words there are.
+    /// The number of distinct words.
     pub(crate) n_groups: usize,
     pub(crate) states: Range<usize>,
     pub(crate) begins: Range<usize>,
@@ -21,7 +21,7 @@ pub(crate) struct ListedPlan {
 }
 
 impl ListedPlan {
-    /// The lists of the words with these slots, as far as states take part; and which list is each token's.
+    /// Adds the kept states of the lists of some slots. Returns also the list of each token.
     pub(crate) fn new(
         ints: &mut Vec<u32>,
         lists: &StateLists,
@@ -58,7 +58,7 @@ impl ListedPlan {
         (ListedPlan { k, n, n_groups, states, ..ListedPlan::default() }, groups)
     }
 
-    /// Adds the tokens of each state, of sentences that begin at `offsets`.
+    /// Adds the tokens of each state, for sentences that start at `offsets`.
     pub(crate) fn add_state_tokens(
         &mut self,
         ints: &mut Vec<u32>,
@@ -93,7 +93,7 @@ impl ListedPlan {
     }
 }
 
-/// Adds values to an array. Returns where they lie.
+/// Appends values to an array. Returns their range.
 pub(crate) fn push(ints: &mut Vec<u32>, values: &[u32]) -> Range<usize> {
     let begin = ints.len();
     ints.extend_from_slice(values);

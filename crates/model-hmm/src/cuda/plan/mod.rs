@@ -1,4 +1,4 @@
-//! Mini-batches as the device sees them.
+//! The layout of mini-batches on the device.
 
 pub(crate) mod listed_plan;
 pub(crate) mod batch_plan;

@@ -1,4 +1,4 @@
-//! Maps weights to logits, and derivatives of logits to gradients, on the device.
+//! Maps weights to logits, and derivatives of logits to the gradient, on the device.
 
 pub(crate) mod residual;
 pub(crate) mod state_vectors;

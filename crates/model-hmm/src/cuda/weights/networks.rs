@@ -1,7 +1,7 @@
-//! Probabilities from networks of state embeddings, on the device; see `crate::weights::neural` for what they are.
+//! The neural parameterization on the device; see `crate::weights::neural`.
 
-use crate::cuda::place::{Place, Weights, range};
-use crate::cuda::plan::device_plan::Planned;
+use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, range};
+use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::residual::{Residual, Scratch};
 use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
@@ -11,7 +11,7 @@ use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed, bf16};
 use latens_nn::Layout;
 use std::ops::Range;
 
-/// The networks, with what a forward pass leaves for the backward pass.
+/// The networks, with the activations of the last forward pass.
 pub(crate) struct Networks {
     dropout: f32,
     dim: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Networks {
     scratch: AnyScratch,
 }
 
-/// Memory for backward passes, exact or fast.
+/// Buffers of backward passes, in full or fast precision.
 enum AnyScratch {
     Full(Scratch<f32>),
     Fast(Scratch<bf16>),
@@ -46,7 +46,7 @@ impl AnyScratch {
 }
 
 impl Networks {
-    /// The networks of n states, with weights that lie as in `layout`.
+    /// The networks of n states, for weights with this layout.
     pub(crate) fn new(
         device: &Device,
         params: &HmmParams,
@@ -69,16 +69,17 @@ impl Networks {
         })
     }
 
-    /// Logits of start and emission, at the side, and the factors of transitions. Units are dropped by a seed.
+    /// Computes the logits of starts and emissions on the side stream, and the factors of transitions. `seed` is that of
+    /// the dropout; there is no dropout without it.
     pub(crate) fn forward(
         &mut self,
-        place: &Place<'_>,
+        context: &StepContext<'_>,
         weights: &latens_cuda::Array<f32>,
         kept: KeptOnDevice<'_>,
         seed: Option<u64>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let Place { device, side, precision, .. } = *place;
+        let StepContext { device, side, precision, .. } = *context;
         let (n, dim, rate) = (kept.n, self.dim, seed.map_or(0.0, |_| self.dropout));
         let part = |i: u64| (rate, seed.unwrap_or(0).wrapping_add(i << 32));
         self.states.forward(device, weights, kept, part(0), precision)?;
@@ -102,7 +103,7 @@ impl Networks {
             (n, 1, dim),
             Precision::Full,
         )?;
-        place.emissions.logits(
+        context.emissions.logits(
             side,
             &mut tables.emission,
             (weights, self.words.clone(), self.bias.clone()),
@@ -112,19 +113,19 @@ impl Networks {
         )
     }
 
-    /// The logits of transitions from some states to all n.
+    /// Computes the logits of transitions from some states to all n.
     pub(crate) fn logits(
         &mut self,
-        place: &Place<'_>,
+        context: &StepContext<'_>,
         rows: Range<usize>,
         n: usize,
-        is_half: bool,
+        format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let (device, dim) = (place.device, self.dim);
+        let (device, dim) = (context.device, self.dim);
         let sizes = (rows.len(), n, dim);
         let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
-        if is_half {
+        if format == LogitFormat::Half {
             if rows.start == 0 {
                 for (half, factor) in [
                     (&mut tables.half_from, &self.transition.out),
@@ -144,24 +145,24 @@ impl Networks {
         let from = (&self.transition.out, from, Transposed::No);
         let to = (self.states.vectors(Use::To), to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
-        device.multiply(out, 0.0, from, to, sizes, place.precision)
+        device.multiply(out, 0.0, from, to, sizes, context.precision)
     }
 
-    /// Derivatives by logits of starts, emissions (those at the side) and transitions ─▶ the gradient.
+    /// Backpropagates the derivatives of the logits to the gradient, those of starts and emissions on the side stream.
     pub(crate) fn backward(
         &mut self,
-        place: &Place<'_>,
+        context: &StepContext<'_>,
         learned: &mut Weights,
-        planned: &Planned<'_>,
+        planned: &DevicePlan<'_>,
         kept: KeptOnDevice<'_>,
-        is_half: bool,
+        format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let Place { side, precision, .. } = *place;
+        let StepContext { side, precision, .. } = *context;
         let n = kept.n;
         self.backward_start(side, learned, n, tables)?;
         let Weights { weights, gradient } = &mut *learned;
-        place.emissions.backward(
+        context.emissions.backward(
             side,
             &tables.emission,
             (weights, &self.emission.out),
@@ -170,12 +171,16 @@ impl Networks {
             (kept.k, self.dim),
             precision,
         )?;
-        self.backward_transition(place, planned, (kept.k, n), is_half, tables)?;
+        self.backward_transition(context, planned, Sizes { k: kept.k, n }, format, tables)?;
         let Networks { states, start, transition, emission, scratch, .. } = self;
         let nets = [start, emission, transition];
         match scratch {
-            AnyScratch::Full(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
-            AnyScratch::Fast(scratch) => backward_nets(place, learned, states, nets, kept, scratch),
+            AnyScratch::Full(scratch) => {
+                backward_nets(context, learned, states, nets, kept, scratch)
+            }
+            AnyScratch::Fast(scratch) => {
+                backward_nets(context, learned, states, nets, kept, scratch)
+            }
         }
     }
 
@@ -198,53 +203,54 @@ impl Networks {
 
     fn backward_transition(
         &mut self,
-        place: &Place<'_>,
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-        is_half: bool,
+        context: &StepContext<'_>,
+        planned: &DevicePlan<'_>,
+        sizes: Sizes,
+        format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
-        let Place { device, precision, .. } = *place;
+        let StepContext { device, precision, .. } = *context;
+        let n = sizes.n;
         let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
         let Residual { out: from, d_out: d_from, .. } = &mut self.transition;
-        if !is_half {
-            tables.transition_gradient(device, planned, (k, n))?;
+        if format == LogitFormat::Single {
+            tables.transition_gradient(device, planned, sizes)?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
             let (to, (d_to, scale)) = self.states.vectors_and_gradients::<f32>(Use::To);
             let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
             device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
             return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
         }
-        // What the derivatives by a row of logits are a multiple of, and how much of it: the states left.
+        // The derivatives of a row of logits are this row times the expected departures from its state.
         let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
         let (to, (d_to, scale)) = self.states.vectors_and_gradients::<bf16>(Use::To);
         let to = (to, vectors.clone(), No);
         device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
-        device.scale_rows(d_from, &tables.left, (n, dim))?;
+        device.scale_rows(d_from, &tables.departures, (n, dim))?;
         let rounded = tables.half_from.as_bf16_mut();
-        device.scaled_to_bf16(rounded, from, &tables.left, (n, dim))?;
+        device.scaled_to_bf16(rounded, from, &tables.departures, (n, dim))?;
         let from = (&*rounded, vectors.clone(), No);
         device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
     }
 }
 
-/// Derivatives by what networks give ─▶ the gradient: of starts and emissions at the side, then of transitions, then of
-/// what all are made of.
+/// Backpropagates the derivatives of the outputs of the networks: starts and emissions on the side stream, then
+/// transitions, then the state vectors.
 fn backward_nets<T: Derivative>(
-    place: &Place<'_>,
+    context: &StepContext<'_>,
     learned: &mut Weights,
     states: &mut StateVectors,
     [start, emission, transition]: [&mut Residual; 3],
     kept: KeptOnDevice<'_>,
     scratch: &mut Scratch<T>,
 ) -> Result<(), CudaError> {
-    let Place { device, side, .. } = *place;
+    let StepContext { device, side, .. } = *context;
     for (net, of) in [(start, Use::Start), (emission, Use::Emit)] {
         let (x, d_x) = states.vectors_and_gradients(of);
         net.backward(side, learned, x, d_x, kept.n, scratch)?;
     }
-    // Both use the scratch and the gradient.
+    // Both streams use the scratch buffers and the gradient.
     device.after(side)?;
     let (x, d_x) = states.vectors_and_gradients(Use::From);
     transition.backward(device, learned, x, d_x, kept.n, scratch)?;

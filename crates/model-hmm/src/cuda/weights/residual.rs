@@ -1,36 +1,36 @@
-//! The residual layer on the device; see `latens_nn::Residual` for what it computes.
+//! The residual layer on the device; see `latens_nn::Residual`.
 
-use crate::cuda::place::{Weights, range};
+use crate::cuda::context::{Weights, range};
 use latens_cuda::{Array, CudaError, Derivative, Device, NormWeights, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
-/// A layer with what its forward pass leaves for the backward pass.
+/// A residual layer with the activations of its last forward pass.
 #[derive(Debug)]
 pub(crate) struct Residual {
     inner: (Range<usize>, Range<usize>),
     outer: Range<usize>,
-    /// Those of the norm, and the bias of the outer layer.
+    /// The weights of the normalization and the bias of the outer layer.
     norm: NormWeights,
     n_in: usize,
     dim: usize,
-    /// The rate of dropout of the last forward pass.
+    /// The dropout rate of the last forward pass.
     rate: f32,
     inner_out: Array<f32>,
     outer_out: Array<f32>,
-    normalised: Array<f32>,
+    normalized: Array<f32>,
     inverse_deviation: Array<f32>,
     pub(crate) out: Array<f32>,
     pub(crate) d_out: Array<f32>,
 }
 
-/// Memory that all layers share in their backward passes, in which factors are of type T.
+/// Buffers that all layers share in their backward passes. Factors of products have type `T`.
 #[derive(Debug)]
 pub(crate) struct Scratch<T: Derivative> {
     d_sum: Array<f32>,
-    /// By what is before a ReLU.
+    /// With respect to the input of a ReLU.
     d_z: Array<T>,
-    /// For factors that are of another type.
+    /// For factors that are converted to `T`.
     input: Array<T>,
     weight: Array<T>,
     partial: Array<f32>,
@@ -48,11 +48,11 @@ impl<T: Derivative> Scratch<T> {
     }
 }
 
-/// Where derivatives go, and what is there is multiplied by first: one, so that they are added, or zero.
+/// The destination of derivatives and the factor of its old contents: 1 to add to them, 0 to overwrite them.
 pub(crate) type Scaled<'a> = (&'a mut Array<f32>, f32);
 
 impl Residual {
-    /// The layer whose weights are named `name.…`, with room for `n_rows` rows.
+    /// The layer with the weights `name.…`, for at most `n_rows` rows.
     pub(crate) fn new(
         device: &Device,
         layout: &Layout,
@@ -61,7 +61,10 @@ impl Residual {
     ) -> Result<Residual, CudaError> {
         let weight = |part: &str| range(layout, &format!("{name}.{part}"));
         let [bias, gain, offset] = ["outer.bias", "norm.gain", "norm.offset"].map(weight);
-        assert!(bias.end == gain.start && gain.end == offset.start, "weights of a norm in a row");
+        assert!(
+            bias.end == gain.start && gain.end == offset.start,
+            "the weights of the normalization are adjacent in the layout"
+        );
         let (dim, inner) = (offset.len(), weight("inner.weight"));
         let zeros = || device.zeros(n_rows * dim);
         Ok(Residual {
@@ -73,14 +76,14 @@ impl Residual {
             rate: 0.0,
             inner_out: zeros()?,
             outer_out: zeros()?,
-            normalised: zeros()?,
+            normalized: zeros()?,
             inverse_deviation: device.zeros(n_rows)?,
             out: zeros()?,
             d_out: zeros()?,
         })
     }
 
-    /// f of n rows of `x`; numbers are dropped with a probability and by a seed.
+    /// Computes f for n rows of `x`, with dropout at a rate and with a seed.
     pub(crate) fn forward(
         &mut self,
         device: &Device,
@@ -104,7 +107,7 @@ impl Residual {
         device.multiply(out, 0.0, d, w, (n, dim, dim), precision)?;
         device.norm_of_sum(
             &mut self.out,
-            (&mut self.normalised, &mut self.inverse_deviation),
+            (&mut self.normalized, &mut self.inverse_deviation),
             (&self.inner_out, &mut self.outer_out),
             (weights, &self.norm),
             n,
@@ -112,7 +115,7 @@ impl Residual {
         )
     }
 
-    /// Adds the derivatives of weights, and those of `x` to what `d_x` keeps, given `d_out`.
+    /// Backpropagates `d_out` to the gradient of the weights and to `d_x`.
     pub(crate) fn backward<T: Derivative>(
         &mut self,
         device: &Device,
@@ -128,7 +131,7 @@ impl Residual {
         device.norm_backward(
             (d_sum, d_z),
             &self.d_out,
-            (&self.normalised, &self.inverse_deviation, &self.outer_out),
+            (&self.normalized, &self.inverse_deviation, &self.outer_out),
             (&learned.weights, &mut learned.gradient, &self.norm),
             (n, scale),
             partial,
@@ -145,7 +148,7 @@ impl Residual {
     }
 }
 
-/// z = W x, in which W lies among the weights.
+/// The product z = W x with a range of the weights.
 struct Linear {
     weight: Range<usize>,
     n_in: usize,
@@ -153,7 +156,7 @@ struct Linear {
 }
 
 impl Linear {
-    /// Adds ∂W = ∂zᵀ x to the gradient, and ∂x = ∂z W to what `d_x` keeps, of n rows. `weight` is scratch.
+    /// Adds ∂W = ∂zᵀ x to the gradient and ∂x = ∂z W to `d_x`, for n rows. `weight` is scratch.
     fn backward<T: Derivative>(
         &self,
         device: &Device,

@@ -1,6 +1,6 @@
-//! The vectors of states on the device; see `crate::weights::state_vectors` for what they are.
+//! The vectors of states on the device; see `crate::weights::state_vectors`.
 
-use crate::cuda::place::{Weights, range};
+use crate::cuda::context::{Weights, range};
 use crate::cuda::weights::residual::{Residual, Scaled, Scratch};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::weights::state_vectors::{USES, Use};
@@ -8,22 +8,23 @@ use latens_cuda::{Array, Columns, CudaError, Derivative, Device, Precision, RowG
 use latens_nn::Layout;
 use std::ops::Range;
 
-/// Where the vectors come from, and room for them and their derivatives.
+/// The vectors of states and their derivatives.
 #[derive(Debug)]
 pub(crate) struct StateVectors {
     source: Source,
     dim: usize,
     vectors: Vec<Array<f32>>,
-    /// The same in bf16, if derivatives are.
+    /// The vectors in bf16, if the derivatives are.
     rounded: Vec<Array<bf16>>,
-    /// For each use; for one table those of transitions, and those of starts and emissions, which are added to at
-    /// the same time.
+    /// One array per use. With a single table one array for transitions, and one for starts and emissions, which are
+    /// computed at the same time.
     d_vectors: Vec<Array<f32>>,
 }
 
+/// How the vectors are computed.
 #[derive(Debug)]
 enum Source {
-    /// One table for all uses, or one for each.
+    /// One table for all uses, or one table per use.
     Tables(Vec<Range<usize>>),
     Factored(Box<Factored>),
 }
@@ -37,11 +38,11 @@ struct Factored {
     rounded: Array<bf16>,
     d_joined: Array<f32>,
     cluster_idxs: Array<u32>,
-    /// How many states of a cluster the indices are for.
+    /// The number of states per cluster that `cluster_idxs` is for.
     k: usize,
 }
 
-/// The states that take part: their numbers lie in an array.
+/// The kept states in an array on the device.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptOnDevice<'a> {
     pub(crate) states: &'a Array<u32>,
@@ -86,6 +87,7 @@ impl StateVectors {
         Ok(StateVectors { source, dim, vectors: zeros(n)?, rounded, d_vectors: zeros(n.max(2))? })
     }
 
+    /// Computes the vectors of the kept states.
     pub(crate) fn forward(
         &mut self,
         device: &Device,
@@ -136,13 +138,14 @@ impl StateVectors {
         Ok(())
     }
 
+    /// The vectors of a use.
     pub(crate) fn vectors(&self, of: Use) -> &Array<f32> {
         &self.vectors[of as usize % self.vectors.len()]
     }
 
-    /// The vectors of a use, and where their derivatives go. They take the place of the last step's; but with one table
-    /// those of [`Use::From`] are added to those of [`Use::To`], and those of [`Use::Emit`] to those of [`Use::Start`],
-    /// which come first.
+    /// The vectors of a use, and the destination of their derivatives. These overwrite those of the last step. With a
+    /// single table, however, those of [`Use::From`] are added to those of [`Use::To`], and those of [`Use::Emit`] to those
+    /// of [`Use::Start`], which come first.
     pub(crate) fn vectors_and_gradients<T: Derivative>(
         &mut self,
         of: Use,
@@ -160,7 +163,7 @@ impl StateVectors {
         (vectors, (&mut self.d_vectors[d_at], scale))
     }
 
-    /// Adds the derivatives that were collected to those of the weights.
+    /// Backpropagates the derivatives of the vectors to the gradient of the weights.
     pub(crate) fn backward<T: Derivative>(
         &mut self,
         device: &Device,
@@ -206,7 +209,7 @@ impl StateVectors {
     }
 }
 
-/// The first n numbers in bf16.
+/// Converts the first n numbers to bf16.
 fn round(
     device: &Device,
     values: &Array<f32>,

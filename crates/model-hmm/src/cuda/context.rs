@@ -1,27 +1,43 @@
-//! What all parts of a step on the device share.
+//! What the parts of a step on the device share.
 
 use crate::space::state_space::StateSpace;
 use latens_cuda::{Array, CudaError, Device, Emissions, Precision};
 use latens_nn::Layout;
 use std::ops::Range;
 
-/// Weights and their derivatives.
+/// The weights and their gradient.
 #[derive(Debug)]
 pub(crate) struct Weights {
     pub(crate) weights: Array<f32>,
     pub(crate) gradient: Array<f32>,
 }
 
-/// Where a step is done, and how exactly.
-pub(crate) struct Place<'a> {
+/// The number of states in a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The number of states per cluster.
+    pub(crate) k: usize,
+    /// The number of all states.
+    pub(crate) n: usize,
+}
+
+/// The number format of transition logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogitFormat {
+    Single,
+    Half,
+}
+
+/// The streams and the precision of a step.
+pub(crate) struct StepContext<'a> {
     pub(crate) device: &'a Device,
-    /// Where starts and emissions are computed while transitions are.
+    /// The side stream, which computes starts and emissions in parallel with transitions.
     pub(crate) side: &'a Device,
     pub(crate) emissions: &'a Emissions,
     pub(crate) precision: Precision,
 }
 
-/// A stream for work that overlaps with that of the device.
+/// A side stream, whose work overlaps with that of the device.
 #[expect(unsafe_code, reason = "only callers can order the work of two streams")]
 pub(crate) fn side_stream(device: &Device) -> Result<Device, CudaError> {
     // SAFETY: the learner and the estimator use both streams only with `Device::after` between any two uses of an array
@@ -29,7 +45,7 @@ pub(crate) fn side_stream(device: &Device) -> Result<Device, CudaError> {
     unsafe { device.new_stream() }
 }
 
-/// Which states emit which words.
+/// The words that each state may emit.
 pub(crate) fn emissions(device: &Device, space: &StateSpace) -> Result<Emissions, CudaError> {
     let clusters: Vec<_> = (0..space.n_clusters()).map(|c| space.slots(c)).collect();
     let mut emissions = Emissions::new(device, &clusters)?;
@@ -39,8 +55,8 @@ pub(crate) fn emissions(device: &Device, space: &StateSpace) -> Result<Emissions
     Ok(emissions)
 }
 
-/// Where weights lie.
+/// The range of the weights called `name`.
 pub(crate) fn range(layout: &Layout, name: &str) -> Range<usize> {
     let mut entries = layout.entries();
-    entries.find(|entry| entry.0 == name).expect("weights of this name").2
+    entries.find(|entry| entry.0 == name).expect("the layout has weights of this name").2
 }
