@@ -79,7 +79,7 @@ pub enum Schedule {
     Plateau,
 }
 
-/// TableMapping of a hidden Markov model.
+/// Parameters of a hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HmmParams {
