@@ -60,7 +60,7 @@ impl Toy {
         }
     }
 
-    fn builder(&self, params: &HmmParams) -> FitBuilder<'_, HmmParams> {
+    fn builder(&self, params: &HmmParams) -> FitBuilder<'_, '_, HmmParams> {
         params.clone().with(self.inputs(params)).valid(&self.valid)
     }
 

@@ -6,6 +6,7 @@ use crate::space::state_set::StateSet;
 use crate::tables::probability_tables::Tables;
 use crate::weights::neural::Neural;
 use latens_corpus::WordId;
+use latens_math::dot;
 use std::borrow::Cow;
 
 /// How a model treats words outside its vocabulary.
@@ -49,7 +50,7 @@ impl UnknownWords {
                 let vector = neural.read_word(hmm.weights.as_ref()?, word)?;
                 let list = states.list(hmm.space.k);
                 let logits = list.iter().zip(log_sums).map(|(&state, log_sum)| {
-                    dot(neural.emission_vector(state as usize), &vector) - log_sum
+                    dot::<1, _>(neural.emission_vector(state as usize), &vector) - log_sum
                 });
                 let logits: Vec<f32> = logits.collect();
                 let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -76,11 +77,7 @@ fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: StateSet<'
         let likely = spelled.max_by(|a, b| emission(a).total_cmp(&emission(b)));
         let Some(slot) = likely else { return 0.0 };
         let (vector, bias) = neural.word(weights, slot);
-        dot(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
+        dot::<1, _>(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
     };
     states.list(k).iter().map(of_state).collect()
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

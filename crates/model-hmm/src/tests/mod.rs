@@ -6,3 +6,4 @@ mod lists;
 mod dropout;
 mod gradients;
 mod fitted;
+mod tagger;

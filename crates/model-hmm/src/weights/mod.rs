@@ -5,5 +5,6 @@ pub(crate) mod scalar;
 pub(crate) mod letters;
 pub(crate) mod word_vectors;
 pub(crate) mod state_vectors;
+pub(crate) mod tags;
 pub(crate) mod neural;
 pub(crate) mod build;
