@@ -9,8 +9,8 @@ use crate::linalg::panel::{Panel, RightFactor, view, view_mut};
 use crate::system::steady_state::{Dynamics, SteadyState};
 use latens_corpus::{Sentences, WordId};
 use latens_counts::Boundary;
-use latens_math::Real;
 use latens_math::linalg::{Accum, Mat, MatRef, matmul};
+use latens_math::{Real, dot_wide};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -122,9 +122,9 @@ impl<'a, T: Real> TextGain<'a, T> {
                     let by_words = &by_words[3 * i * dim..][..3 * dim];
                     let (by_square, by_h) = by_states[2 * i * dim..][..2 * dim].split_at(dim);
                     if (run.start..run.end).contains(&(run.begin + step)) {
-                        let terms = dot(by_square, x)
-                            - 2.0 * dot(&by_words[..dim], x)
-                            - dot(&by_words[dim..2 * dim], words);
+                        let terms = dot_wide(by_square, x)
+                            - 2.0 * dot_wide(&by_words[..dim], x)
+                            - dot_wide(&by_words[dim..2 * dim], words);
                         sum -= 0.5 * (self.log_det + terms);
                     }
                     let next = by_h.iter().zip(&by_words[2 * dim..]);
@@ -165,14 +165,4 @@ fn multiply<T: Real>(left: &[T], right: &RightFactor<T>, dim: usize, out: &mut [
     let (n, right) = (left.len() / dim, right.view());
     let out = view_mut(out, n, right.ncols(), right.ncols());
     matmul(out, Accum::Replace, view(left, n, dim, dim), right);
-}
-
-fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
-    // Independent partial sums can be vectorized; a single running sum cannot.
-    let mut sums = [0.0; 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        let terms = a.iter().zip(b).map(|(&a, &b)| a.wide() * b.wide());
-        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-    }
-    sums.iter().sum()
 }
