@@ -7,7 +7,7 @@ use crate::support::Support;
 use crate::tables::{Kept, Tables};
 use crate::transitions::States;
 use latens_corpus::{Corpus, Vocab, VocabLimits, WordId};
-use latens_math::Real;
+use latens_math::{Real, dot};
 use std::borrow::Cow;
 
 /// The text whose words are to be clustered for a model of `corpus`.
@@ -119,7 +119,7 @@ impl UnknownWords {
                 let vector = neural.read_word(hmm.weights.as_ref()?, word)?;
                 let list = states.list(hmm.support.k);
                 let logits = list.iter().zip(log_sums).map(|(&state, log_sum)| {
-                    dot(neural.emission_vector(state as usize), &vector) - log_sum
+                    dot::<1, _>(neural.emission_vector(state as usize), &vector) - log_sum
                 });
                 let logits: Vec<f32> = logits.collect();
                 let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -146,11 +146,7 @@ fn log_sums(hmm: &Hmm, neural: &Neural<f32>, weights: &[f32], states: States<'_>
         let likely = spelt.max_by(|a, b| emission(a).total_cmp(&emission(b)));
         let Some(slot) = likely else { return 0.0 };
         let (vector, bias) = neural.word(weights, slot);
-        dot(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
+        dot::<1, _>(neural.emission_vector(state as usize), vector) + bias - emission(&slot).ln()
     };
     states.list(k).iter().map(of_state).collect()
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -22,6 +22,16 @@ pub struct LdaParams {
     pub seed: u64,
 }
 
+latens_model::setters!(LdaParams {
+    n_topics: usize,
+    n_iterations: usize,
+    sampler: LdaSampler,
+    optimize_alpha: bool,
+    beta: f64,
+    seed: u64;
+    optional alpha: f64,
+});
+
 /// How tokens are sampled. Both leave the posterior as it is, and differ in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -57,7 +67,7 @@ impl LdaParams {
 
     /// The sampler for documents of this mean length.
     pub(crate) fn chosen_sampler(&self, mean_length: f64) -> LdaSampler {
-        // Where both are as fast: at about 120 topics for newsgroups, 400 for whole papers (docs/results.md).
+        // Where both are as fast: at about 120 topics for newsgroups, 400 for whole papers (docs/results/topics.md).
         let many = 100.0 + mean_length / 4.0;
         match self.sampler {
             LdaSampler::Auto if (self.n_topics as f64) < many => LdaSampler::Dense,
