@@ -273,7 +273,10 @@ mod tests {
         assert!(message("a.txt", b"\n \n").contains("no words in"));
         assert!(message("a.txt", b"a\nb \xff\n").ends_with("invalid bytes in line 2"));
         assert!(message("a.txt", b"a\nb\nc\0d\n").ends_with("NUL byte in line 3"));
-        assert!(message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n").contains("line 2: not a JSON object"));
+        assert!(
+            message("a.jsonl", b"{\"text\":\"a\"}\n{\"txt\":1}\n")
+                .contains("line 2: not a JSON object")
+        );
         assert!(
             message("a.jsonl", b"{\"text\":\"a b\",\"tags\":[\"X\"]}\n").contains("1 tags for 2")
         );
@@ -281,8 +284,11 @@ mod tests {
         assert!(message("a.jsonl", b"{\"text\":3}\n").contains("`text` must be"));
         let empty_form = format!("1\t{}\n", "\t_".repeat(8));
         assert!(message("a.conllu", empty_form.as_bytes()).contains("line 1: the token"));
-        assert!(message("a.conllu", b"1\ta\n").contains("line 1: 2 tab-separated"));
-        assert!(message("a.tsv", b"no tab\n").contains("1 tab-separated fields where 2"));
+        assert!(
+            message("a.conllu", b"1\ta\n")
+                .contains("line 1: expected the 10 tab-separated columns of CoNLL-U, found 2")
+        );
+        assert!(message("a.tsv", b"no tab\n").contains("expected 2 tab-separated fields, found 1"));
         assert!(message("a.gz", b"no gzip").contains("cannot read"));
         assert!(message("a.zst", b"no zstd").contains("cannot read"));
     }

@@ -150,7 +150,7 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 #[test]
 fn damaged_files_are_refused() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
-    check_damage_is_detected(&bytes_of(|path| counts.save(path)), LagCounts::open);
+    check_damage_is_detected(&bytes_of(|path| counts.save(path)), |path| LagCounts::open(path));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn invalid_content_of_a_file_never_panics() {
     let counts = count_lags(&[vec![vec![2, 3, 2]]], 2, Boundary::Stream, 1 << 30);
     check_invalid_content_never_panics(
         &bytes_of(|path| counts.save(path)),
-        LagCounts::open,
+        |path| LagCounts::open(path),
         |counts| {
             for matrix in counts.lags() {
                 matrix.total();
@@ -178,7 +178,7 @@ fn the_error_for_a_file_of_other_counts_names_their_kind() {
     common::count_ngrams(&[vec![vec![2, 3]]], 2, 1 << 30).save(&path).unwrap();
     let message = LagCounts::open(&path).unwrap_err().to_string();
     assert!(message.contains("n-gram counts"), "{message}");
-    assert!(LagCounts::open(&folder.path().join("absent")).is_err());
+    assert!(LagCounts::open(folder.path().join("absent")).is_err());
 }
 
 /// Doubling a count 33 times exceeds 32 bits.

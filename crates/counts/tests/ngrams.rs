@@ -114,7 +114,7 @@ fn an_opened_file_has_the_counts_that_were_saved() {
 #[test]
 fn damaged_files_are_refused() {
     let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 2, 1 << 30);
-    check_damage_is_detected(&bytes_of(|path| counts.save(path)), NgramCounts::open);
+    check_damage_is_detected(&bytes_of(|path| counts.save(path)), |path| NgramCounts::open(path));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn invalid_content_of_a_file_never_panics() {
     let counts = count_ngrams(&[vec![vec![2, 3, 2]]], 3, 1 << 30);
     check_invalid_content_never_panics(
         &bytes_of(|path| counts.save(path)),
-        NgramCounts::open,
+        |path| NgramCounts::open(path),
         |counts| {
             entries(counts);
             let _ = NgramCounts::merge(&[counts.clone(), counts.clone()], &Budget::default());

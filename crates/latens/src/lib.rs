@@ -1,12 +1,46 @@
-//! latens learns latent-variable models of text, and uses them to score, sample and explore text.
+//! latens learns latent-variable models of text: hidden Markov models with thousands of states, linear dynamical
+//! systems, Brown clusters, word vectors, topic models. It uses them to tag, score, generate and explore text.
 //!
-//! This crate is the front door: it re-exports the others, and has the only list of all models.
+//! Import the [`prelude`], make a corpus, choose parameters, fit:
+//!
+//! ```
+//! use latens::prelude::*;
+//!
+//! let lines = ["the cat sleeps", "a dog barks", "the dog sleeps", "a cat walks"];
+//! let corpus = Corpus::from_lines(lines)?;
+//!
+//! // A hidden Markov model. The clusters of words that share its states are learned if they are not given.
+//! let hmm = Hmm::params().n_states(8).n_clusters(2).dim(8).epochs(2).fit(&corpus)?;
+//! let posterior = hmm.posterior("the cat sleeps")?; // one row per token, one column per state
+//! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 8));
+//! println!("state 3 emits {:?}", hmm.top_words(3, 10));
+//!
+//! // Every language model scores text.
+//! let held_out = corpus.lexicon.sentences(["a dog sleeps"]);
+//! println!("perplexity {:.1}", perplexity(&hmm, &held_out).perplexity());
+//!
+//! // Topics of documents.
+//! let texts = ["goals and balls", "pans and pots", "a ball in the goal", "a pot in the pan"];
+//! let topics = Lda::params().n_topics(2).n_iterations(20).fit(&Documents::from_texts(texts)?)?;
+//! let mixtures = topics.infer(["balls and goals"]); // one row per document, one column per topic
+//! assert_eq!(mixtures.n_columns(), 2);
+//!
+//! // A model is one file, and `open` knows what kind it is.
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("toy.hmm");
+//! hmm.save(&path)?;
+//! assert_eq!(latens::open(&path)?.kind(), "hmm");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Fit`](model::Fit) describes what else a fit can have: held-out text, a progress callback, a checkpoint, a
+//! device. The modules below re-export the crates that this one is made of.
 
-mod any_model;
-mod encoder;
+mod kinds;
+mod open;
+pub mod prelude;
 
-pub use any_model::{AnyModel, open};
-pub use encoder::{EncoderError, open_encoder};
+pub use kinds::{KINDS, ReadModel};
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;
 pub use latens_math as math;
@@ -21,3 +55,4 @@ pub use latens_model_ngram as ngram;
 pub use latens_model_word2vec as word2vec;
 pub use latens_store as store;
 pub use latens_tasks as tasks;
+pub use open::{OpenEncoderError, open, open_encoder};

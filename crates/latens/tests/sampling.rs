@@ -3,8 +3,8 @@
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits, WordId};
 use latens::math::Rng;
-use latens::model::{Device, LanguageModel, Params, unwatched};
-use latens::neural::{Neural, NeuralParams, Training};
+use latens::model::{Fit, LanguageModel};
+use latens::neural::NeuralParams;
 use latens::tasks::sample;
 
 #[test]
@@ -14,10 +14,9 @@ fn first_words_are_drawn_as_often_as_they_are_likely() {
     std::fs::write(&path, embedded::text(Split::Valid)).unwrap();
     let limits = VocabLimits { max_vocab: 40, ..VocabLimits::default() };
     let corpus = Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap();
-    let training = Training { corpus: &corpus, valid: None, init: None, device: Device::Cpu };
     for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
-        let params = NeuralParams { dim: 8, epochs: 2, batch_size: 20, ..params };
-        let model = Neural::fit(&params.validate().unwrap(), &training, &mut unwatched).unwrap();
+        let params = params.dim(8).epochs(2).batch_size(20);
+        let model = params.fit(&corpus).unwrap();
         let mut log_probs = vec![0.0; model.n_words()];
         model.scorer().next_log_probs(&mut log_probs);
         // The unknown word is not drawn: the others share its probability.

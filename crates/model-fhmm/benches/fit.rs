@@ -1,11 +1,12 @@
-//! Learning, an epoch of four mini-batches, and inference, on made-up text of Zipfian words.
+//! One epoch of four batches, and inference, on synthetic Zipfian text.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use latens_model::{Params, unwatched};
-use latens_model_fhmm::{Fhmm, FhmmParams};
+use latens_model::Fit;
+use latens_model_fhmm::Fhmm;
 use latens_testkit::zipfian_corpus;
 
-/// Sizes by their layers, words and sentences, with ten states a layer; `paper` has the paper's layers and words.
+/// Name and numbers of layers, words and sentences, with 10 states per layer; `paper` has the layers and words of Nepal
+/// and Yates (2013).
 const SIZES: [(&str, usize, usize, usize); 3] =
     [("tiny", 2, 200, 100), ("small", 3, 3_000, 1_000), ("paper", 5, 40_000, 4_000)];
 
@@ -15,20 +16,14 @@ fn benches(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.sample_size(10);
         group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));
-        let params = FhmmParams {
-            n_layers,
-            epochs: 1,
-            batch_sentences: Some(n_sentences / 4),
-            min_count: 1,
-            ..FhmmParams::default()
-        };
-        let params = params.validate().expect("they are right");
-        let fit = || Fhmm::fit(&params, &corpus, None, &mut unwatched).expect("it fits");
+        let params = Fhmm::params().n_layers(n_layers).epochs(1).min_count(1);
+        let params = params.batch_sentences(n_sentences / 4);
+        let fit = || params.clone().fit(&corpus).expect("fitting succeeds");
         group.bench_function("fit", |bench| bench.iter(fit));
         let model = fit();
         let posteriors = || {
             let sentences = corpus.sentences.iter().take(50);
-            sentences.map(|sentence| model.posterior(sentence).len()).sum::<usize>()
+            sentences.map(|sentence| model.posterior_of(sentence).n_rows()).sum::<usize>()
         };
         group.bench_function("posterior of 50 sentences", |bench| bench.iter(posteriors));
         group.finish();

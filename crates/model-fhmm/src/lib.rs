@@ -1,56 +1,42 @@
-//! Factorial hidden Markov models of text: several layers of states behind every word.
+//! Factorial hidden Markov models of text: several layers of hidden states per word (Nepal and Yates 2013).
 //!
-//! In each of M layers a chain walks through K states, and the states of all layers together decide which word comes:
-//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). So Kᴹ states are described by M K scores a word (Nepal and Yates 2013).
-//! The posterior is a product of chains, one a layer (structured mean field); the normaliser of words is exact, from a
-//! table of all joint states that is made once an M-step, where the paper bounds it for every token. The model learns by
-//! stepwise EM, and gives every word the states of all layers as features.
+//! Each of M layers is a Markov chain over K states, and the states of all layers together emit a word:
+//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). Only M K scores per word thus parameterize Kᴹ joint states.
+//!
+//! Structured mean field approximates the posterior by a product of chains, one per layer. The normalizer of the
+//! emission is exact, from a table of all joint states computed once per M-step; the paper bounds it for every token.
+//! Training is stepwise EM. A fitted model encodes each token by the states of all layers.
 //!
 //! ```
-//! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
-//! use latens_model_fhmm::{Features, Fhmm, FhmmParams};
+//! use latens_model::Fit;
+//! use latens_model_fhmm::Fhmm;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 100, /* seed */ 1);
-//! let params = FhmmParams { n_layers: 2, n_states: 3, epochs: 2, ..FhmmParams::default() };
-//! let fhmm = Fhmm::fit(&params.validate()?, &corpus, None, &mut unwatched)?;
+//! let fhmm = Fhmm::params().n_layers(2).n_states(3).epochs(2).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.fhmm");
 //! fhmm.save(&path)?;
 //! let fhmm = Fhmm::open(&path)?;
-//! let mut rows = FeatureRows::new();
-//! fhmm.encoder(Features::Posterior).encode(corpus.sentences.get(0), &mut rows);
-//! assert_eq!(rows.row(0).1.len(), 2 * 3);
+//! let posterior = fhmm.posterior("a0 b1 a2");
+//! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 2 * 3));
+//! println!("{:?}", fhmm.top_words(/* layer */ 0, /* state */ 1, 10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
 mod shape;
 mod tensor;
-mod parameters;
-mod chain;
-mod table;
-mod coupling;
-mod mean_field;
-mod joint;
-mod engine;
-mod statistics;
-mod normaliser;
-mod emissions;
-mod lbfgs;
-mod m_step;
-mod rows;
-mod fit;
-mod model;
-mod encoder;
-mod file;
+mod distribution;
+mod word_rows;
 mod selection;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod learning_tests;
+mod emission;
+mod inference;
+mod train;
+mod fitted;
 
-pub use encoder::{Features, FhmmEncoder};
-pub use model::Fhmm;
+pub use fitted::encoder::{Features, FhmmEncoder};
+pub use fitted::model::Fhmm;
+pub use fitted::sample::StateSample;
 pub use params::{BaseMeasure, FhmmParams, Inference, MStep, Unknown};
 pub use selection::frequent_sentences;

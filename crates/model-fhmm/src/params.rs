@@ -1,108 +1,133 @@
+//! Hyperparameters of factorial HMMs.
+
 use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 
-/// How the states behind a sentence are found.
+/// Inference of the hidden states of a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inference {
-    /// `ExactMf` if there are at most 2²⁰ joint states, else `Tilted`.
+    /// [`Inference::ExactMf`] for at most 2²⁰ joint states, otherwise [`Inference::Tilted`].
     #[default]
     Auto,
-    /// Mean field, with the exact expectation of the normaliser: a table of all joint states.
+    /// Mean field with the exact expectation of the log-normalizer, from a table of all joint states.
     ExactMf,
-    /// Mean field, with a bound of the normaliser that weights make tight: any number of joint states.
+    /// Mean field with a tilted bound on the log-normalizer, which is tight and allows any number of joint states.
     Tilted,
-    /// Mean field with the paper's bound of the normaliser, which is loose.
+    /// Mean field with Jensen's bound on the log-normalizer, as in Nepal and Yates (2013). It is loose.
     Jensen,
-    /// No approximation: the joint chain of all layers, up to 2¹⁷ joint states.
+    /// Exact inference in the joint chain of all layers, for at most 2¹⁷ joint states.
     Exact,
 }
 
 impl Inference {
-    /// The joint states, unless they are too many for a table.
+    /// Number of joint states, or `None` if a table cannot hold them.
     pub(crate) fn n_joint(n_layers: usize, n_states: usize) -> Option<usize> {
         let n_joint = n_states.checked_pow(u32::try_from(n_layers).ok()?)?;
-        (n_joint <= MOST_IN_TABLE).then_some(n_joint)
+        (n_joint <= MAX_TABLE_STATES).then_some(n_joint)
+    }
+
+    /// Whether the M-step needs expected counts of joint states.
+    pub(crate) fn counts_joint_states(self) -> bool {
+        matches!(self, Inference::ExactMf | Inference::Exact)
     }
 }
 
-const MOST_IN_TABLE: usize = 1 << 20;
-const MOST_IN_CHAIN: usize = 1 << 17;
+/// Maximum number of joint states of a table.
+const MAX_TABLE_STATES: usize = 1 << 20;
+/// Maximum number of joint states of exact inference.
+const MAX_CHAIN_STATES: usize = 1 << 17;
 
-/// How the scores of words are learned from expected counts.
+/// Optimizer of the emission scores in the M-step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MStep {
-    /// One layer after the other in closed form, which never lowers the bound.
+    /// Closed-form updates, one layer at a time. They never decrease the bound.
     #[default]
     Layers,
-    /// L-BFGS, as in the paper.
+    /// L-BFGS, as in Nepal and Yates (2013).
     Lbfgs,
 }
 
-/// What every word scores in all states.
+/// Base score of a word in all states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseMeasure {
-    /// The logarithm of its frequency, so that scores of zero are the unigram model.
+    /// Logarithm of the relative frequency: scores of zero give the unigram model.
     #[default]
     Unigram,
-    /// Nothing, as in the paper.
+    /// Zero, as in Nepal and Yates (2013).
     Uniform,
 }
 
-/// What becomes of words that are rare or were never seen.
+/// Treatment of rare and unseen words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {
-    /// Words that look alike (capitals, digits, hyphens, endings) are one word.
+    /// Words with the same signature (capitalization, digits, hyphens, suffix) share their scores.
     #[default]
     Signature,
-    /// They are all one word, as in the paper.
+    /// All such words are `<unk>`, as in Nepal and Yates (2013).
     Unk,
-    /// They say nothing: their states come from the words around them.
+    /// Such tokens are unobserved: their states are inferred from the context alone.
     Missing,
 }
 
-/// Parameters of a factorial hidden Markov model.
+/// Hyperparameters of a factorial hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FhmmParams {
-    /// How many layers there are.
+    /// Number of layers.
     pub n_layers: usize,
-    /// How many states each layer has.
+    /// Number of hidden states per layer.
     pub n_states: usize,
-    /// How the states behind a sentence are found.
+    /// Inference of the hidden states.
     pub inference: Inference,
-    /// How the scores of words are learned.
+    /// Optimizer of the emission scores in the M-step.
     pub m_step: MStep,
-    /// The most steps of L-BFGS in an M-step.
+    /// Maximum number of L-BFGS iterations per M-step.
     pub lbfgs_iterations: usize,
-    /// How often the text is gone through.
+    /// Number of passes over the training text.
     pub epochs: usize,
-    /// How many sentences a mini-batch has; if not given, 1000, but so few that there are 500 mini-batches in all
-    /// epochs.
+    /// Number of sentences per batch. By default at most 1000, and few enough for 500 batches over all epochs.
     pub batch_sentences: Option<usize>,
-    /// α of the step (k + 2)^−α that mini-batch k makes; 0 forgets all batches before it.
+    /// Exponent α of the step size (k + 2)^−α of batch k. With 0 each batch replaces all statistics before it.
     pub step_power: f64,
-    /// The most sweeps over the layers of a sentence while learning.
+    /// Maximum number of mean-field sweeps per sentence in training.
     pub sweeps: usize,
-    /// How many tokens are taken to have been seen besides, with words by their frequency and all states alike; if
-    /// not given, 50 a state of a layer.
+    /// Number of pseudo-tokens, with unigram word frequencies and uniform states. By default 50 per state of a layer.
     pub pseudo_tokens: Option<f64>,
-    /// What is added to the expected count of every first state and every transition.
+    /// Pseudo-count added to the expected count of every start state and every transition.
     pub prior: f64,
-    /// What every word scores in all states.
+    /// Base score of a word in all states.
     pub base_measure: BaseMeasure,
-    /// Words that were seen fewer times are unknown ones.
+    /// Minimum count of a word; rarer words are treated as `unknown` says.
     pub min_count: u64,
-    /// What becomes of unknown words.
+    /// Treatment of rare and unseen words.
     pub unknown: Unknown,
-    /// How many first models are tried for two epochs; the best one is learned to the end.
+    /// Number of random initializations. Each is trained for two epochs, and training continues with the best one.
     pub restarts: usize,
-    /// Where all random choices come from.
+    /// Random seed.
     pub seed: u64,
 }
+
+latens_model::setters!(FhmmParams {
+    n_layers: usize,
+    n_states: usize,
+    inference: Inference,
+    m_step: MStep,
+    lbfgs_iterations: usize,
+    epochs: usize,
+    step_power: f64,
+    sweeps: usize,
+    prior: f64,
+    base_measure: BaseMeasure,
+    min_count: u64,
+    unknown: Unknown,
+    restarts: usize,
+    seed: u64;
+    optional batch_sentences: usize, pseudo_tokens: f64
+});
 
 impl Default for FhmmParams {
     fn default() -> Self {
@@ -137,7 +162,7 @@ impl Params for FhmmParams {
         check_range("step_power", self.step_power, 0.0..=1.0)?;
         check_range("sweeps", self.sweeps, 1..=1000)?;
         check_range("pseudo_tokens", self.pseudo_tokens.unwrap_or(0.0), 0.0..=1e12)?;
-        // Without any, a transition could become impossible, and with it a sentence.
+        // With a prior of zero, transitions and thus sentences could become impossible.
         check_range("prior", self.prior, 1e-6..=1e9)?;
         check_range("min_count", self.min_count, 1..)?;
         check_range("restarts", self.restarts, 1..=1000)?;
@@ -148,20 +173,20 @@ impl Params for FhmmParams {
 impl FhmmParams {
     fn check_joint_states(&self) -> Result<(), ParamError> {
         let most = match self.inference {
-            Inference::ExactMf => MOST_IN_TABLE,
-            Inference::Exact => MOST_IN_CHAIN,
+            Inference::ExactMf => MAX_TABLE_STATES,
+            Inference::Exact => MAX_CHAIN_STATES,
             Inference::Auto | Inference::Tilted | Inference::Jensen => return Ok(()),
         };
         let fits = Inference::n_joint(self.n_layers, self.n_states).is_some_and(|n| n <= most);
         let must = format!(
             "such that `n_states` to the power of `n_layers` = {} is at most {most} for this `inference` \
-             (`tilted` takes any)",
+             (`tilted` has no limit)",
             self.n_layers
         );
         check_that(fits, "n_states", must, self.n_states)
     }
 
-    /// How the states are found, `Auto` decided.
+    /// The inference in use, with [`Inference::Auto`] resolved.
     pub fn chosen_inference(&self) -> Inference {
         match self.inference {
             Inference::Auto => match Inference::n_joint(self.n_layers, self.n_states) {
@@ -172,15 +197,15 @@ impl FhmmParams {
         }
     }
 
-    /// How many sentences a mini-batch of a text has.
+    /// Number of sentences per batch, for a text of `n_sentences`.
     pub fn batch_size(&self, n_sentences: usize) -> usize {
-        /// About as many M-steps are needed at least.
+        /// Approximate minimum number of M-steps.
         const M_STEPS: usize = 500;
         let usual = (n_sentences * self.epochs / M_STEPS).clamp(1, 1000);
         self.batch_sentences.unwrap_or(usual)
     }
 
-    /// How many tokens are taken to have been seen besides.
+    /// Number of pseudo-tokens.
     pub fn chosen_pseudo_tokens(&self) -> f64 {
         self.pseudo_tokens.unwrap_or(50.0 * self.n_states as f64)
     }

@@ -1,14 +1,14 @@
-//! Which sentences of a text to learn from.
+//! Selection of the sentences to train on.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
 
-/// The `n` sentences of a text whose words are the most frequent ones, by the mean logarithm of their words' counts,
-/// in the order of the text; all if there are no more. Of equal sentences the first ones are kept.
+/// Selects the `n` sentences with the most frequent words, by the mean log-count of their words.
 ///
-/// The words keep their ids, and are counted anew: those of the other sentences alone have a count of zero.
+/// The order of the text is kept, and ties go to earlier sentences. Word ids stay the same; counts are recomputed, so
+/// words outside the selection have a count of zero.
 ///
-/// The paper learns from a part of its text that was selected so as to be fast to learn from and still typical
-/// (§5.1); rare words go with the sentences that are left out.
+/// Nepal and Yates (2013, §5.1) likewise train on a selected part of their text, which is faster and still
+/// representative. Rare words disappear with the other sentences.
 pub fn frequent_sentences(corpus: &Corpus, n: usize) -> Corpus {
     let Corpus { lexicon, sentences } = corpus;
     let logs: Vec<f64> =
@@ -24,8 +24,8 @@ pub fn frequent_sentences(corpus: &Corpus, n: usize) -> Corpus {
     kept.sort_unstable();
     let sentences = Sentences::from_words(kept.iter().map(|&idx| words(sentences.get(idx))));
     let counts = counts(&lexicon.vocab, &sentences);
-    let vocab = Vocab::from_parts(lexicon.vocab.words(), counts)
-        .expect("these are the words of a vocabulary");
+    let vocab =
+        Vocab::from_parts(lexicon.vocab.words(), counts).expect("the words come from a vocabulary");
     Corpus { lexicon: Lexicon { vocab, ..lexicon.clone() }, sentences }
 }
 
@@ -35,7 +35,7 @@ fn counts(vocab: &Vocab, sentences: &Sentences) -> Vec<u64> {
     counts
 }
 
-/// A sentence without its end.
+/// A sentence without `<eos>`.
 fn words(sentence: &[WordId]) -> &[WordId] {
     match sentence {
         [words @ .., WordId::EOS] => words,

@@ -1,20 +1,20 @@
 //! Products and sums over the states of several layers.
 //!
-//! A tensor over n layers of k states is a slice of kⁿ numbers, the first layer's state changing slowest. All
-//! functions are inlined into their callers, which choose the instructions of the machine.
+//! A tensor over n layers of k states is a slice of kⁿ numbers; the state of the first layer varies slowest. All
+//! functions are inlined into their callers, which select the SIMD instructions.
 
 use latens_math::Real;
 
-/// Partial sums that run side by side, as the compiler may not reorder additions.
+/// Number of independent partial sums, since the compiler may not reorder floating-point additions.
 const LANES: usize = 16;
 
-/// out = scale · x_1 ⊗ x_2 ⊗ …, with as many factors of k numbers as lie in `factors`.
+/// Kronecker product: out = scale · x_1 ⊗ x_2 ⊗ …, where `factors` is the concatenation of x_i of length k.
 #[inline(always)]
 pub(crate) fn kronecker<T: Real>(factors: &[T], k: usize, scale: T, out: &mut [T]) {
     out[0] = scale;
     let mut n = 1;
     for factor in factors.rchunks_exact(k) {
-        // From the last to the first, so that inner loops are long, and what is read is not yet written over.
+        // From the last factor to the first: inner loops are long, and values are read before they are overwritten.
         let (tail, rest) = out[..n * k].split_at_mut(n);
         for (block, &x) in rest.chunks_exact_mut(n).zip(&factor[1..]) {
             block.iter_mut().zip(&*tail).for_each(|(out, &tail)| *out = x * tail);
@@ -24,7 +24,7 @@ pub(crate) fn kronecker<T: Real>(factors: &[T], k: usize, scale: T, out: &mut [T
     }
 }
 
-/// out[i] = Σ_j tensor[i, j] tail[j]: sums over all layers but the first one.
+/// Sums over all layers but the first: out[i] = Σ_j tensor[i, j] tail[j].
 #[inline(always)]
 pub(crate) fn keep_first<T: Real>(tensor: &[T], tail: &[T], out: &mut [T]) {
     for (out, row) in out.iter_mut().zip(tensor.chunks_exact(tail.len())) {
@@ -32,7 +32,7 @@ pub(crate) fn keep_first<T: Real>(tensor: &[T], tail: &[T], out: &mut [T]) {
     }
 }
 
-/// out[j] = Σ_i weights[i] tensor[i, j]: sums over the first layer.
+/// Sums over the first layer: out[j] = Σ_i weights[i] tensor[i, j].
 #[inline(always)]
 pub(crate) fn sum_first<T: Real>(weights: &[T], tensor: &[T], out: &mut [T]) {
     out.fill(T::zero());
@@ -41,7 +41,7 @@ pub(crate) fn sum_first<T: Real>(weights: &[T], tensor: &[T], out: &mut [T]) {
     }
 }
 
-/// Σ x y.
+/// Dot product.
 #[inline(always)]
 pub(crate) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
     let mut lanes = [T::zero(); LANES];
@@ -55,8 +55,8 @@ pub(crate) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
     lanes.iter().copied().sum::<T>() + rest
 }
 
-/// Sums over all layers of a group but one, with weights of the others: out[k] = Σ of the tensor where `layer` is in
-/// state k. `weights` has k numbers for each layer of the group; `scratch` at least as many as the tensor, twice.
+/// Weighted sum over all layers of a group but one: out[k] is the sum of the tensor over joint states with `layer` in
+/// state k, weighted by the other layers. `weights` is layers × k; `scratch` is at least twice as long as the tensor.
 #[inline(always)]
 pub(crate) fn keep_layer<T: Real>(
     tensor: &[T],
@@ -85,7 +85,7 @@ mod tests {
     use latens_math::Rng;
 
     #[test]
-    fn sums_over_layers_are_their_definition() {
+    fn products_and_sums_over_layers_agree_with_their_definition() {
         let (k, n_layers) = (3usize, 4);
         let mut rng = Rng::new(1);
         let mut draw = |n: usize| (0..n).map(|_| rng.uniform()).collect::<Vec<f64>>();

@@ -1,7 +1,7 @@
-//! The exams that every model takes, and what this one promises beyond them.
+//! The tests shared by all models, and properties of factorial HMMs.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, VocabLimits, WordId};
-use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
+use latens_model::{FeatureRows, Fit, FitError, Model, Params, TokenEncoder, Valid};
 use latens_model_fhmm::{
     BaseMeasure, Features, Fhmm, FhmmParams, Inference, MStep, Unknown, frequent_sentences,
 };
@@ -11,38 +11,31 @@ use latens_testkit::{
 use std::ops::ControlFlow;
 
 fn small() -> FhmmParams {
-    FhmmParams {
-        n_layers: 2,
-        n_states: 3,
-        epochs: 2,
-        batch_sentences: Some(15),
-        pseudo_tokens: Some(5.0),
-        ..FhmmParams::default()
-    }
+    Fhmm::params().n_layers(2).n_states(3).epochs(2).batch_sentences(15).pseudo_tokens(5.0)
 }
 
-/// One model of each kind.
+/// Parameters that cover every kind of inference, M-step and unknown words.
 fn kinds() -> Vec<FhmmParams> {
     vec![
         small(),
-        FhmmParams { n_layers: 1, unknown: Unknown::Unk, ..small() },
-        FhmmParams { n_layers: 3, inference: Inference::Tilted, restarts: 2, ..small() },
-        FhmmParams { inference: Inference::Jensen, base_measure: BaseMeasure::Uniform, ..small() },
-        FhmmParams { inference: Inference::Exact, unknown: Unknown::Missing, ..small() },
-        FhmmParams { m_step: MStep::Lbfgs, lbfgs_iterations: 5, ..small() },
-        // More joint states than a table has room for.
-        FhmmParams { n_layers: 21, n_states: 2, epochs: 1, ..small() },
+        small().n_layers(1).unknown(Unknown::Unk),
+        small().n_layers(3).inference(Inference::Tilted).restarts(2),
+        small().inference(Inference::Jensen).base_measure(BaseMeasure::Uniform),
+        small().inference(Inference::Exact).unknown(Unknown::Missing),
+        small().m_step(MStep::Lbfgs).lbfgs_iterations(5),
+        // More joint states than a table can hold.
+        small().n_layers(21).n_states(2).epochs(1),
     ]
 }
 
 fn fit(params: &FhmmParams, corpus: &Corpus) -> Fhmm {
     let valid = corpus.sentences.slice(0..corpus.sentences.len() / 3);
-    Fhmm::fit(&params.clone().validate().unwrap(), corpus, Some(&valid), &mut unwatched).unwrap()
+    params.clone().valid(&valid).fit(corpus).unwrap()
 }
 
-/// Whether two models are the same to the last bit, as far as anyone can tell.
+/// Asserts that two models are bitwise equal in everything observable.
 fn assert_same(a: &Fhmm, b: &Fhmm) {
-    assert_eq!(a.params(), b.params());
+    assert_eq!(a.fitted_with(), b.fitted_with());
     assert_eq!(a.n_words(), b.n_words());
     for name in ["train_bound", "valid_bound", "sweeps", "epochs", "tokens", "warnings"] {
         assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
@@ -50,44 +43,47 @@ fn assert_same(a: &Fhmm, b: &Fhmm) {
     let n = a.lexicon().vocab.len() as u32;
     let all: Vec<WordId> = (0..n).map(WordId).collect();
     for sentence in [&all[..], &all[2..5], &[WordId::UNK, WordId::EOS]] {
-        assert_eq!(a.best_states(sentence), b.best_states(sentence));
-        assert_eq!(a.posterior(sentence), b.posterior(sentence));
-        assert_eq!(a.bound(sentence).to_bits(), b.bound(sentence).to_bits());
+        assert_eq!(a.viterbi_of(sentence), b.viterbi_of(sentence));
+        assert_eq!(a.posterior_of(sentence), b.posterior_of(sentence));
+        assert_eq!(a.bound_of(sentence).to_bits(), b.bound_of(sentence).to_bits());
     }
 }
 
 #[test]
-fn it_is_an_encoder_of_each_kind_of_features_and_survives_its_file() {
+fn it_is_a_token_encoder_and_saving_and_opening_is_the_identity() {
     let corpus = zipfian_corpus(40, 60, 1);
     for params in kinds() {
         let fhmm = fit(&params, &corpus);
         check_token_encoder(&fhmm, &corpus.sentences);
-        for (_, features) in Features::ALL {
+        for (name, features) in Features::ALL {
             check_token_encoder(&fhmm.encoder(features), &corpus.sentences);
+            check_token_encoder(&*Model::encoder(&fhmm, name).unwrap(), &corpus.sentences);
         }
-        check_file_round_trip(&fhmm, Fhmm::save, Fhmm::open, assert_same);
+        check_file_round_trip(&fhmm, |m, path| m.save(path), |path| Fhmm::open(path), assert_same);
     }
 }
 
 #[test]
-fn an_interrupted_training_learns_the_same_model() {
+fn resuming_from_any_checkpoint_gives_the_same_model() {
     let corpus = zipfian_corpus(40, 60, 2);
     let valid = corpus.sentences.slice(0..20);
     for params in kinds() {
-        let params = params.validate().unwrap();
         check_resume(
-            |watch| Fhmm::fit(&params, &corpus, Some(&valid), watch),
-            |checkpoint, watch| Fhmm::resume(&params, &corpus, Some(&valid), checkpoint, watch),
+            |watch| params.clone().valid(&valid).watch(|progress| watch(progress)).fit(&corpus),
+            |checkpoint, watch| {
+                let builder = params.clone().valid(&valid).checkpoint(checkpoint);
+                builder.watch(|progress| watch(progress)).fit(&corpus)
+            },
             assert_same,
         );
     }
 }
 
 #[test]
-fn the_number_of_threads_changes_no_number() {
+fn the_model_does_not_depend_on_the_number_of_threads() {
     let corpus = zipfian_corpus(700, 400, 3);
     for params in kinds() {
-        let params = FhmmParams { epochs: 1, batch_sentences: Some(200), ..params };
+        let params = params.epochs(1).batch_sentences(200);
         let with = |n| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             pool.install(|| fit(&params, &corpus))
@@ -97,40 +93,31 @@ fn the_number_of_threads_changes_no_number() {
 }
 
 #[test]
-fn a_checkpoint_of_other_parameters_or_text_is_refused() {
+fn a_checkpoint_of_other_parameters_or_text_is_rejected() {
     let (corpus, other_corpus) = (zipfian_corpus(20, 40, 1), zipfian_corpus(20, 40, 2));
-    let params = small().validate().unwrap();
     let mut kept = None;
-    let stop = &mut |progress: &latens_model::Progress<'_>| {
+    let stopped = small().watch(|progress| {
         kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
-    };
-    assert!(matches!(Fhmm::fit(&params, &corpus, None, stop), Err(FitError::Interrupted)));
+    });
+    assert!(matches!(stopped.fit(&corpus), Err(FitError::Interrupted)));
     let kept = kept.unwrap();
-    let other = FhmmParams { n_states: 4, ..small() }.validate().unwrap();
-    for (params, corpus) in [(&other, &corpus), (&params, &other_corpus)] {
-        let refused = Fhmm::resume(params, corpus, None, &kept, &mut unwatched);
-        assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+    for (params, corpus) in [(small().n_states(4), &corpus), (small(), &other_corpus)] {
+        let resumed = params.builder().checkpoint(&kept).fit(corpus);
+        assert!(matches!(resumed, Err(FitError::Checkpoint(_))));
     }
 }
 
 #[test]
 fn some_layer_finds_the_classes_of_words() {
     let corpus = two_class_corpus(1000, 1);
-    let params = FhmmParams {
-        n_layers: 2,
-        n_states: 2,
-        epochs: 20,
-        restarts: 3,
-        pseudo_tokens: Some(1.0),
-        ..FhmmParams::default()
-    };
+    let params = Fhmm::params().n_layers(2).n_states(2).epochs(20).restarts(3).pseudo_tokens(1.0);
     let fhmm = fit(&params, &corpus);
     let class = |&word: &WordId| corpus.lexicon.vocab.word(word).as_bytes()[0] == b'a';
     let (mut right, mut n) = (vec![0; 2], 0);
     for sentence in corpus.sentences.slice(0..200).iter() {
         let words = &sentence[..sentence.len() - 1];
-        for (word, states) in words.iter().zip(fhmm.best_states(sentence)) {
+        for (word, states) in words.iter().zip(fhmm.viterbi_of(sentence).rows()) {
             (0..2).for_each(|m| right[m] += usize::from((states[m] == 0) == class(word)));
             n += 1;
         }
@@ -143,7 +130,7 @@ fn some_layer_finds_the_classes_of_words() {
 }
 
 #[test]
-fn unknown_words_are_read_by_their_looks_or_by_their_context() {
+fn unknown_words_are_modeled_by_signature_by_unk_or_by_context() {
     let words = ["Walking", "Talking", "running", "old-fashioned", "1999", "house"];
     let counts = words.iter().map(|&word| (word, if word == "house" { 9 } else { 1 }));
     let vocab = Vocab::from_counts(counts.chain([("<eos>", 9)]), &VocabLimits::default());
@@ -154,38 +141,36 @@ fn unknown_words_are_read_by_their_looks_or_by_their_context() {
     );
     let lexicon = Lexicon { vocab, ..zipfian_corpus(5, 5, 1).lexicon };
     let corpus = Corpus { lexicon, sentences };
-    let model = |unknown| {
-        fit(&FhmmParams { unknown, epochs: 1, batch_sentences: None, ..small() }, &corpus)
-    };
+    let model = |unknown| fit(&small().unknown(unknown).epochs(1).batch_sentences(None), &corpus);
     let by_signature = model(Unknown::Signature);
-    // house, <eos>, and the four signatures of five rare words.
+    // `house`, `<eos>`, and four signatures of five rare words.
     assert_eq!(by_signature.n_words(), 6);
     let (balking, running) = (by_signature.word_id("Balking"), by_signature.word_id("running"));
     assert!(balking.index() >= corpus.lexicon.vocab.len() && running == ids[2]);
-    assert_eq!(by_signature.posterior(&[balking]), by_signature.posterior(&[ids[0]]));
-    assert_ne!(by_signature.posterior(&[balking]), by_signature.posterior(&[running]));
+    assert_eq!(by_signature.posterior_of(&[balking]), by_signature.posterior_of(&[ids[0]]));
+    assert_eq!(by_signature.posterior("Balking"), by_signature.posterior("Walking"));
+    assert_ne!(by_signature.posterior_of(&[balking]), by_signature.posterior_of(&[running]));
     assert_eq!(by_signature.word_id("McX"), WordId::UNK);
 
     let by_unk = model(Unknown::Unk);
     assert_eq!(by_unk.n_words(), 3);
-    assert_eq!(by_unk.posterior(&[ids[0]]), by_unk.posterior(&[WordId::UNK]));
+    assert_eq!(by_unk.posterior_of(&[ids[0]]), by_unk.posterior_of(&[WordId::UNK]));
 
     let missing = model(Unknown::Missing);
     assert_eq!(missing.n_words(), 2);
-    assert!(missing.bound(&[WordId::UNK, ids[3]]).abs() < 1e-5);
+    assert!(missing.bound_of(&[WordId::UNK, ids[3]]).abs() < 1e-5);
     let mut rows = FeatureRows::new();
     missing.encode(&[WordId::UNK, house], &mut rows);
     assert_eq!(rows.len(), 2);
 }
 
 #[test]
-fn texts_with_next_to_nothing_are_learned_or_refused() {
+fn tiny_texts_are_fitted_or_rejected() {
     let whole = two_class_corpus(10, 1);
     let fit = |sentences: &[&[WordId]], unknown| {
         let sentences = Sentences::from_words(sentences.iter().copied());
         let corpus = Corpus { lexicon: whole.lexicon.clone(), sentences };
-        let params = FhmmParams { unknown, ..small() }.validate().unwrap();
-        Fhmm::fit(&params, &corpus, None, &mut unwatched)
+        small().unknown(unknown).fit(&corpus)
     };
     let a = WordId(2);
     for (text, reason) in [(&[][..], "at least 1 sentence"), (&[&[][..]], "at least 2 words")] {
@@ -193,14 +178,14 @@ fn texts_with_next_to_nothing_are_learned_or_refused() {
         assert!(error.contains(reason), "{error}");
     }
     let error = fit(&[&[a]], Unknown::Missing).unwrap_err().to_string();
-    assert!(error.contains("at least 2 words that are seen 2 times"), "{error}");
-    // A text of one word.
+    assert!(error.contains("at least 2 words that occur 2 times"), "{error}");
+    // A text with a single word type.
     let model = fit(&[&[a, a], &[a]], Unknown::Signature).unwrap();
-    assert!(model.posterior(&[a, a]).iter().all(|p| p.is_finite()));
+    assert!(model.posterior_of(&[a, a]).as_slice().iter().all(|p| p.is_finite()));
 }
 
 #[test]
-fn frequent_sentences_are_those_of_frequent_words() {
+fn frequent_sentences_have_few_rare_words() {
     let corpus = zipfian_corpus(100, 300, 1);
     let kept = frequent_sentences(&corpus, 100);
     assert_eq!(kept.sentences.len(), 100);
@@ -215,28 +200,25 @@ fn frequent_sentences_are_those_of_frequent_words() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn errors_name_the_parameter_that_is_out_of_range() {
     let default = FhmmParams::default;
     let bad = [
-        ("n_layers", FhmmParams { n_layers: 0, ..default() }),
-        ("n_states", FhmmParams { n_states: 1, ..default() }),
-        ("n_states", FhmmParams { n_layers: 7, inference: Inference::ExactMf, ..default() }),
-        (
-            "n_states",
-            FhmmParams { n_layers: 64, n_states: 1024, inference: Inference::Exact, ..default() },
-        ),
-        ("sweeps", FhmmParams { sweeps: 0, ..default() }),
-        ("prior", FhmmParams { prior: 0.0, ..default() }),
-        ("step_power", FhmmParams { step_power: 1.5, ..default() }),
-        ("pseudo_tokens", FhmmParams { pseudo_tokens: Some(f64::NAN), ..default() }),
-        ("batch_sentences", FhmmParams { batch_sentences: Some(0), ..default() }),
-        ("restarts", FhmmParams { restarts: 0, ..default() }),
+        ("n_layers", default().n_layers(0)),
+        ("n_states", default().n_states(1)),
+        ("n_states", default().n_layers(7).inference(Inference::ExactMf)),
+        ("n_states", default().n_layers(64).n_states(1024).inference(Inference::Exact)),
+        ("sweeps", default().sweeps(0)),
+        ("prior", default().prior(0.0)),
+        ("step_power", default().step_power(1.5)),
+        ("pseudo_tokens", default().pseudo_tokens(f64::NAN)),
+        ("batch_sentences", default().batch_sentences(0)),
+        ("restarts", default().restarts(0)),
     ];
     for (name, params) in bad {
         assert_eq!(params.check().unwrap_err().name, name);
     }
     default().check().unwrap();
-    let many = FhmmParams { n_layers: 64, n_states: 1024, ..default() };
+    let many = default().n_layers(64).n_states(1024);
     assert_eq!(many.chosen_inference(), Inference::Tilted);
     assert_eq!(default().chosen_inference(), Inference::ExactMf);
     let valid: Valid<FhmmParams> = many.validate().unwrap();

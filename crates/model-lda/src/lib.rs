@@ -11,16 +11,12 @@
 //! there are (`lda/sampler/sparse.rs`).
 //!
 //! ```
-//! use latens_corpus::{Documents, Inputs, Preprocessing, VocabLimits};
-//! use latens_model::{Params, TopicModel, WordVectors, unwatched};
-//! use latens_model_lda::{Glda, GldaData, GldaParams};
+//! use latens_corpus::Documents;
+//! use latens_model::{Fit, TopicModel, WordVectors};
+//! use latens_model_lda::{Glda, GldaInputs};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! # let text = folder.path().join("pets.txt");
-//! std::fs::write(&text, "cat dog dog cat\nsun moon star\ncat cat dog\nmoon star sun sun\n")?;
-//! let inputs = Inputs::new([&text]);
-//! let (lexicon, documents) =
-//!     Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default())?;
+//! let texts = ["cat dog dog cat", "sun moon star", "cat cat dog", "moon star sun sun"];
+//! let corpus = Documents::from_texts(texts)?;
 //!
 //! // Vectors on a line: pets on the left, the sky on the right.
 //! let place = |word: &str| match word {
@@ -31,16 +27,18 @@
 //!     "star" => 0.8,
 //!     _ => 0.0,
 //! };
-//! let vectors = WordVectors::new(1, lexicon.vocab.words().map(place).collect::<Vec<f32>>())?;
+//! let words = corpus.lexicon.vocab.words();
+//! let vectors = WordVectors::new(1, words.map(place).collect::<Vec<f32>>())?;
 //!
-//! let params = GldaParams { n_topics: 2, psi_scale: 0.05, ..GldaParams::default() }.validate()?;
-//! let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
-//! let model = Glda::fit(&params, data, &mut unwatched)?;
+//! let inputs = GldaInputs::default().vectors(&vectors);
+//! let model = Glda::params().n_topics(2).psi_scale(0.05).with(inputs).fit(&corpus)?;
 //!
+//! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("pets.glda");
 //! model.save(&path)?;
 //! let model = Glda::open(&path)?;
-//! let [pets, sky] = ["dog cat dog", "moon star"].map(|text| model.mixture(&lexicon.ids(text)));
+//! let mixtures = model.infer(["dog cat dog", "moon star"]);
+//! let (pets, sky) = (mixtures.row(0), mixtures.row(1));
 //! assert!((pets[0] > 0.5) != (sky[0] > 0.5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -50,7 +48,6 @@ mod counts;
 mod sparse_counts;
 mod dirichlet;
 mod draw;
-mod alias_table;
 mod sharing;
 mod infer;
 mod top_words;
@@ -58,7 +55,7 @@ mod lda;
 mod glda;
 
 pub use glda::{
-    Covariance, Glda, GldaData, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
+    Covariance, Glda, GldaInputs, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
 };
 pub use infer::{InferenceParams, Inferred};
 pub use lda::{Lda, LdaParams, LdaSampler};

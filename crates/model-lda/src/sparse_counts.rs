@@ -27,11 +27,11 @@ impl SparseCounts {
         sparse
     }
 
-    pub(crate) fn write_to<'a>(&'a self, writer: ModelWriter<'a>) -> ModelWriter<'a> {
+    pub(crate) fn write_to(self, writer: ModelWriter<'_>) -> ModelWriter<'_> {
         writer
-            .array(ENDS, &[self.ends.len()], &self.ends)
-            .array(TOPICS, &[self.topics.len()], &self.topics)
-            .array(VALUES, &[self.values.len()], &self.values)
+            .owned_array(ENDS, &[self.ends.len()], self.ends)
+            .owned_array(TOPICS, &[self.topics.len()], self.topics)
+            .owned_array(VALUES, &[self.values.len()], self.values)
     }
 
     /// The counts of `n_types` types in an open file.

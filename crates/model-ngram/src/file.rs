@@ -1,16 +1,32 @@
+//! The model as any [`Model`], and its file: one set of arrays per order.
+
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::trie::{Level, Trie};
-use latens_model::file::{FileError, ModelFile, ModelWriter};
+use latens_corpus::Lexicon;
+use latens_model::{Element, FileError, LanguageModel, Model, ModelFile, ModelWriter};
 use latens_store::FlatArray;
+use serde_json::{Map, Value};
 use std::path::Path;
 
-impl Ngram {
-    /// What the file calls this model.
-    pub const KIND: &str = "ngram";
+impl Model for Ngram {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
 
-    /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+    fn description(&self) -> &'static str {
+        "an n-gram language model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
         let mut writer =
             ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon).facts(&self.facts);
         for (i, level) in self.trie.levels.iter().enumerate() {
@@ -23,15 +39,26 @@ impl Ngram {
                 writer = array(writer, i, "children", &level.children);
             }
         }
-        writer.save(path)
+        writer
+    }
+
+    fn as_language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Ngram {
+    /// Saves the model to a file.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Ngram, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Ngram, FileError> {
         Ngram::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Ngram, FileError> {
         file.expect_kind(Self::KIND)?;
         let params = file.parameters::<NgramParams>()?;
@@ -56,7 +83,7 @@ impl Ngram {
     }
 }
 
-fn array<'a, T: latens_model::file::Element>(
+fn array<'a, T: Element>(
     writer: ModelWriter<'a>,
     level: usize,
     what: &str,
@@ -69,8 +96,7 @@ fn array_name(level: usize, what: &str) -> String {
     format!("order{}.{what}", level + 1)
 }
 
-/// Whether a level can be searched, and has logarithms of probabilities. It is what keeps a file
-/// that was made by hand from sending a search astray.
+/// Checks that a level can be searched safely and contains log-probabilities, whatever the file is.
 fn check(
     level: &Level,
     i: usize,
@@ -80,17 +106,17 @@ fn check(
 ) -> Result<(), &'static str> {
     let n = level.log_probs.len();
     match below {
-        None if n != n_words + 1 => return Err("it has not one entry a word"),
+        None if n != n_words + 1 => return Err("the number of entries is not the number of words"),
         Some(below) if below.children.last() != Some(&(n as u64)) || level.words.len() != n => {
-            return Err("its arrays have different lengths");
+            return Err("the arrays have inconsistent lengths");
         }
         _ => {}
     }
     if !last && (level.backoffs.len() != n || level.children.len() != n + 1) {
-        return Err("its arrays have different lengths");
+        return Err("the arrays have inconsistent lengths");
     }
     if !last && (level.children[0] != 0 || !level.children.is_sorted()) {
-        return Err("its children do not ascend");
+        return Err("the child offsets are not sorted");
     }
     let sorted = |bounds: &[u64]| {
         let children = &level.words[bounds[0] as usize..bounds[1] as usize];
@@ -98,14 +124,14 @@ fn check(
             && children.last().is_none_or(|&w| w as usize <= n_words)
     };
     if i > 0 && !below.is_some_and(|below| below.children.windows(2).all(sorted)) {
-        return Err("its words do not ascend, or are not of the vocabulary");
+        return Err("the words are not sorted or not in the vocabulary");
     }
     if level.log_probs.iter().any(|&p| p.is_nan() || p > 1e-5) {
-        return Err("it has a probability above 1");
+        return Err("it contains a probability above 1 or NaN");
     }
-    // A back-off weight of a foreign model may be above 1.
+    // A back-off weight of an imported model may be above 1.
     if level.backoffs.iter().any(|&b| b.is_nan() || b == f32::INFINITY) {
-        return Err("it has a back-off weight that is no number");
+        return Err("it contains a back-off weight that is infinite or NaN");
     }
     Ok(())
 }

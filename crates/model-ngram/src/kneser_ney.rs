@@ -1,8 +1,8 @@
 //! Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998, §3; in the form of Heafield et
 //! al. 2013, "Scalable modified Kneser-Ney language model estimation").
 //!
-//! Let a(u) be the *adjusted* count of an n-gram u: its count, if u has the highest order or begins
-//! with the begin of the sentence; otherwise the number of different words seen before u. With the
+//! Let a(u) be the *adjusted* count of an n-gram u: its count if u has the highest order or is
+//! at the start of a sentence, otherwise the number of distinct words that precede u. With the
 //! history h of the word w, and h′ the history without its first word,
 //!
 //! ```text
@@ -10,60 +10,53 @@
 //! γ(h)     = Σ_x D(a(h x)) / A(h)
 //! ```
 //!
-//! and p(w | h′) of the empty history is 1/V. The discounts D(1), D(2), D(3 or more) of each order
-//! come from how many n-grams have the adjusted counts 1 to 4. An n-gram that is dropped for its
-//! small count has D = a: its whole mass goes to the shorter history, and all sums stay 1.
+//! and below the empty history p = 1/V. The discounts D(1), D(2), D(3 or more) of each order are
+//! estimated from the numbers of n-grams with adjusted counts 1 to 4. A pruned n-gram has D = a: its
+//! whole mass goes to the shorter history, so that all sums stay 1.
 
+use crate::discounts::Discounts;
 use crate::params::NgramParams;
 use crate::trie::{Level, Trie};
 use latens_corpus::WordId;
 
-/// The n-grams of one order while they are counted, in the order of [`Level`].
+/// n-grams of one order under estimation, sorted as in [`Level`].
 #[derive(Default)]
-struct Counted {
+struct CountedLevel {
     words: Vec<u32>,
-    /// Sums of the counts given.
+    /// Raw counts.
     counts: Vec<u64>,
-    /// a(u) above.
+    /// Adjusted counts a(u).
     adjusted: Vec<u64>,
     children: Vec<u64>,
 }
 
-/// D(1), D(2), D(3 or more) of one order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Discounts(pub(crate) [f64; 3]);
-
-/// The discounts that are used when there is too little text to estimate them, as other toolkits do
-/// (`lmplz --discount_fallback`).
-const FALLBACK: Discounts = Discounts([0.5, 1.0, 1.5]);
-
-/// Collects n-grams of the highest order, in ascending order of their words from last to first.
+/// Collects n-grams of the highest order, in ascending order of the reversed n-grams.
 pub(crate) struct Estimator {
-    levels: Vec<Counted>,
-    /// The path of the last n-gram.
+    levels: Vec<CountedLevel>,
+    /// Reversed words of the last n-gram.
     path: Vec<u32>,
     begin: u32,
 }
 
 impl Estimator {
     pub(crate) fn new(order: usize, n_words: usize) -> Estimator {
-        let mut levels: Vec<Counted> = (0..order).map(|_| Counted::default()).collect();
-        // Order 1 has all words, seen or not, and the begin of the sentence.
+        let mut levels: Vec<CountedLevel> = (0..order).map(|_| CountedLevel::default()).collect();
+        // Order 1 has all words of the vocabulary, and the start of the sentence.
         levels[0].counts = vec![0; n_words + 1];
         levels[0].adjusted = vec![0; n_words + 1];
         levels[0].children = vec![0; n_words + 1];
         Estimator { levels, path: Vec::new(), begin: WordId::from(n_words).0 }
     }
 
-    /// Adds an n-gram of the highest order, its words from last to first; words before the begin of
-    /// the sentence are the begin again.
+    /// Adds an n-gram of the highest order, given from last word to first and padded with the start
+    /// of the sentence.
     pub(crate) fn add(&mut self, reversed: &[WordId], count: u64) {
         let order = self.levels.len();
         debug_assert_eq!(reversed.len(), order);
         let begins = reversed.iter().position(|word| word.0 == self.begin);
         let length = begins.map_or(order, |at| at + 1);
         let old = self.path.iter().zip(reversed).take_while(|(a, b)| **a == b.0).count();
-        debug_assert!(old < length || self.path.is_empty(), "every n-gram comes once");
+        debug_assert!(old < length || self.path.is_empty(), "n-grams are distinct");
         self.path.clear();
         self.path.extend(reversed[..length].iter().map(|word| word.0));
         for (depth, &word) in self.path.iter().enumerate() {
@@ -82,21 +75,21 @@ impl Estimator {
                 level.words.len() - 1
             };
             if depth == 0 && new && order > 1 {
-                level.children[node] = next_begin.expect("there is a next order");
+                level.children[node] = next_begin.expect("the order is above 1");
             }
             level.counts[node] += count;
             if depth + 1 == order || word == self.begin {
                 level.adjusted[node] += count;
             } else if depth + 1 >= old {
-                // The next step of the path is new: one more word is seen before this n-gram.
+                // The next step of the path is new: one more word precedes this n-gram.
                 level.adjusted[node] += 1;
             }
         }
     }
 
-    /// The trie of all probabilities, and the discounts of each order.
+    /// Returns the trie of all probabilities, and the discounts of each order.
     ///
-    /// `None` if an n-gram was added, but none that ends in its history: no text has such n-grams.
+    /// `None` if the history of an n-gram was never added, which cannot happen with n-grams of a text.
     pub(crate) fn finish(mut self, params: &NgramParams) -> Option<(Trie, Vec<Discounts>)> {
         self.close_children();
         let order = self.levels.len();
@@ -104,7 +97,7 @@ impl Estimator {
         let discounts: Vec<Discounts> =
             self.levels.iter().map(|level| Discounts::of(&level.adjusted)).collect();
         let mut estimated = Vec::with_capacity(order);
-        // Order 1: the history is empty, and what is left goes to all words alike.
+        // Order 1: the history is empty, and the remaining mass is distributed uniformly.
         let a_1 = &self.levels[0].adjusted[..n_words];
         let total = a_1.iter().sum::<u64>() as f64;
         let left = a_1.iter().map(|&a| discounts[0].of_count(a)).sum::<f64>();
@@ -112,7 +105,7 @@ impl Estimator {
         let total = total.max(1.0);
         let mut probs: Vec<f64> =
             a_1.iter().map(|&a| (a as f64 - discounts[0].of_count(a)) / total + uniform).collect();
-        // The begin of the sentence is never predicted.
+        // The start of the sentence is never predicted.
         probs.push(0.0);
         let mut histories: Vec<u32> = Vec::new();
         for (n, discounts) in discounts.iter().enumerate().skip(1) {
@@ -128,7 +121,7 @@ impl Estimator {
         Some((assemble(self.levels, estimated, params), discounts))
     }
 
-    /// Children of words that were never seen begin where the next word's do.
+    /// Completes the child offsets: those of unseen words equal those of the next word.
     fn close_children(&mut self) {
         for n in 1..self.levels.len() {
             let end = self.levels[n].words.len() as u64;
@@ -145,62 +138,35 @@ impl Estimator {
     }
 }
 
-impl Discounts {
-    /// Chen & Goodman 1998, eq. 26: Y = n_1/(n_1 + 2 n_2), D(k) = k − (k+1) Y n_{k+1}/n_k, with n_k
-    /// the number of n-grams whose adjusted count is k.
-    fn of(adjusted: &[u64]) -> Discounts {
-        let mut n = [0u64; 5];
-        for &a in adjusted {
-            n[(a.min(5) % 5) as usize] += 1;
-        }
-        let [_, n_1, n_2, n_3, n_4] = n.map(|n| n as f64);
-        let y = n_1 / (n_1 + 2.0 * n_2);
-        let d = [1.0 - 2.0 * y * n_2 / n_1, 2.0 - 3.0 * y * n_3 / n_2, 3.0 - 4.0 * y * n_4 / n_3];
-        // A discount of zero would leave nothing to words that were never seen after a history.
-        let sound = d.iter().zip([1.0, 2.0, 3.0]).all(|(&d, k)| d > 0.0 && d <= k);
-        if sound { Discounts(d) } else { FALLBACK }
-    }
-
-    #[inline]
-    fn of_count(&self, count: u64) -> f64 {
-        match count {
-            0 => 0.0,
-            1 => self.0[0],
-            2 => self.0[1],
-            _ => self.0[2],
-        }
-    }
-}
-
-/// How the counts of one order are lowered.
+/// Discounting and pruning of one order.
 struct Rule<'a> {
     discounts: &'a Discounts,
     min_count: u64,
 }
 
 impl Rule<'_> {
-    /// D(a(u)): what is taken from an n-gram; all, if it is dropped.
+    /// D(a(u)), the mass taken from an n-gram: all of it if the n-gram is pruned.
     #[inline]
-    fn taken(&self, level: &Counted, node: usize) -> f64 {
+    fn taken(&self, level: &CountedLevel, node: usize) -> f64 {
         let a = level.adjusted[node];
         if level.counts[node] < self.min_count { a as f64 } else { self.discounts.of_count(a) }
     }
 }
 
-/// The history of each n-gram of one order: a node of the order below.
+/// Histories of the n-grams of one order, as nodes of the order below.
 struct Histories {
     of_node: Vec<u32>,
-    /// The node of the order below that is the n-gram without its first word.
+    /// The n-gram without its first word, as a node of the order below.
     parents: Vec<u32>,
 }
 
 impl Histories {
-    /// Histories of the n-grams of order n + 1, given those of order n.
+    /// Finds the histories of the n-grams of order n + 1, given those of order n.
     ///
-    /// The history of `x u` is `x u⁻`, with u⁻ the history of u: the child by `x` of u's history. Both
-    /// lists of children are sorted by `x`, so the search goes on from where the last one ended.
-    /// `None` if a history is not among them.
-    fn of(levels: &[Counted], n: usize, below: &[u32]) -> Option<Histories> {
+    /// The history of `x u` is `x u⁻`, with u⁻ the history of u: the child of u⁻ by `x`. Both lists of
+    /// children are sorted by `x`, so each search continues where the last one ended. `None` if a
+    /// history is missing.
+    fn of(levels: &[CountedLevel], n: usize, below: &[u32]) -> Option<Histories> {
         let (parents, nodes) = (&levels[n - 1], &levels[n]);
         let mut of_node = Vec::with_capacity(nodes.words.len());
         let mut parent_of = Vec::with_capacity(nodes.words.len());
@@ -229,8 +195,13 @@ impl Histories {
         Some(Histories { of_node, parents: parent_of })
     }
 
-    /// A(h) and γ(h) of every history h.
-    fn masses(&self, level: &Counted, n_histories: usize, rule: &Rule<'_>) -> (Vec<u64>, Vec<f64>) {
+    /// Computes A(h) and γ(h) of every history h.
+    fn masses(
+        &self,
+        level: &CountedLevel,
+        n_histories: usize,
+        rule: &Rule<'_>,
+    ) -> (Vec<u64>, Vec<f64>) {
         let mut totals = vec![0u64; n_histories];
         let mut gammas = vec![0f64; n_histories];
         for (node, &history) in self.of_node.iter().enumerate() {
@@ -238,16 +209,16 @@ impl Histories {
             gammas[history as usize] += rule.taken(level, node);
         }
         for (gamma, &total) in gammas.iter_mut().zip(&totals) {
-            // What is the history of nothing leaves everything to the shorter history.
+            // A node that is not a history leaves all mass to the shorter history.
             *gamma = if total == 0 { 1.0 } else { *gamma / total as f64 };
         }
         (totals, gammas)
     }
 
-    /// p(w | h) of every n-gram, given those of the order below.
+    /// Computes p(w | h) of every n-gram, given those of the order below.
     fn probs(
         &self,
-        level: &Counted,
+        level: &CountedLevel,
         rule: &Rule<'_>,
         totals: &[u64],
         gammas: &[f64],
@@ -263,9 +234,9 @@ impl Histories {
     }
 }
 
-/// Puts probabilities and structure together, without the n-grams that are too rare.
+/// Builds the trie from probabilities and structure, without pruned n-grams.
 fn assemble(
-    levels: Vec<Counted>,
+    levels: Vec<CountedLevel>,
     estimated: Vec<(Vec<f64>, Vec<f64>)>,
     params: &NgramParams,
 ) -> Trie {
@@ -298,8 +269,8 @@ fn assemble(
     Trie { levels: levels.collect() }
 }
 
-/// Where the children of the nodes that are kept begin, among the children that are kept.
-fn kept_children(level: &Counted, kept: &[bool], next_kept: &[bool]) -> Vec<u64> {
+/// Offsets of the remaining children of the remaining nodes.
+fn kept_children(level: &CountedLevel, kept: &[bool], next_kept: &[bool]) -> Vec<u64> {
     let mut begins = vec![0];
     let mut n_kept = 0;
     for (bounds, &kept) in level.children.windows(2).zip(kept) {
@@ -317,13 +288,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ngrams_whose_history_was_never_seen_are_told() {
+    fn ngrams_without_their_history_are_detected() {
         let finish = |ngrams: &[[u32; 3]]| {
             let mut estimator = Estimator::new(3, /* n_words */ 4);
             ngrams.iter().for_each(|&ngram| estimator.add(&ngram.map(WordId), 1));
             estimator.finish(&NgramParams { order: 3, ..NgramParams::default() })
         };
-        // The sentence `2 3`, from the last word of each n-gram to the first; 4 is the begin.
+        // Reversed n-grams of the sentence `2 3`; 4 is the start of the sentence.
         assert!(finish(&[[1, 3, 2], [2, 4, 4], [3, 2, 4]]).is_some());
         assert!(finish(&[[1, 3, 2], [2, 4, 4]]).is_none());
         assert!(finish(&[[1, 3, 2], [3, 2, 4]]).is_none());

@@ -1,33 +1,34 @@
-//! n-gram language models: the probability of a word given the n − 1 words before it, estimated from
-//! counts by interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998).
+//! n-gram language models with interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998).
 //!
-//! Counts of n-grams that were seen are lowered a little, and what this frees goes to predictions
-//! from shorter histories, down to all words alike. So every word has a probability after every
-//! history, and they sum to one.
+//! A model predicts a word from the n − 1 words before it. Counts of observed n-grams are discounted,
+//! and the freed probability mass goes to predictions from shorter histories, down to the uniform
+//! distribution. Every word thus has a probability above zero after every history.
 //!
 //! ```
-//! use latens_model::{LanguageModel, Params, unwatched};
-//! use latens_model_ngram::{Ngram, NgramParams};
+//! use latens_model::Fit;
+//! use latens_model_ngram::Ngram;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 200, /* seed */ 1);
-//! let params = NgramParams { order: 3, ..NgramParams::default() }.validate()?;
-//! let model = Ngram::fit(&params, &corpus, &mut unwatched)?;
+//! let model = Ngram::params().order(3).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.ngram");
 //! model.save(&path)?;
 //! let model = Ngram::open(&path)?;
-//! let sentence = corpus.sentences.get(0);
-//! assert!(model.log_prob(sentence) < 0.0);
+//! assert!(model.word_prob("a0 b0", "a1") > model.word_prob("a0 b0", "a9"));
+//! println!("{:?}", model.next_words("a0 b0", 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
-mod kneser_ney;
-mod fit;
 mod trie;
 mod scorer;
 mod model;
+mod predict;
+mod discounts;
+mod kneser_ney;
+mod partial_counts;
+mod fit;
 mod file;
 mod arpa;
 

@@ -1,3 +1,5 @@
+//! The fitted model.
+
 use crate::params::NgramParams;
 use crate::scorer::{Cache, History, NgramScorer};
 use crate::trie::Trie;
@@ -15,34 +17,47 @@ pub struct Ngram {
 }
 
 impl Ngram {
-    /// The parameters it was fitted with.
-    pub fn params(&self) -> &Valid<NgramParams> {
+    /// Kind of this model in the header of its file.
+    pub const KIND: &str = "ngram";
+
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> NgramParams {
+        NgramParams::default()
+    }
+
+    /// Parameters the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<NgramParams> {
         &self.params
     }
 
-    /// The same model with another cache: its share in every probability, and how many of the last words
-    /// it holds. The n-grams are not touched.
+    /// Returns the same n-grams with another cache: its interpolation weight, and its number of recent
+    /// words.
     pub fn with_cache(&self, cache_weight: f64, cache_size: usize) -> Result<Ngram, ParamError> {
         let params = NgramParams { cache_weight, cache_size, ..self.params.clone().into_inner() };
         Ok(Ngram { params: params.validate()?, ..self.clone() })
     }
 
-    /// How it reads text.
+    /// Preprocessing and vocabulary of the training text.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// Facts about its training, which are saved with it.
+    /// Facts about the training, saved with the model.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// Adds a fact about its training.
+    /// Adds a fact about the training.
     pub fn add_fact(&mut self, name: &str, fact: impl Into<Value>) {
         self.facts.insert(name.to_owned(), fact.into());
     }
 
-    /// How many n-grams it knows of each order, from 1 on; the begin of the sentence is one.
+    /// Number of words per n-gram, including the predicted one.
+    pub fn order(&self) -> usize {
+        self.trie.order()
+    }
+
+    /// Number of n-grams of each order from 1 on. Order 1 includes the start of the sentence.
     pub fn n_ngrams(&self) -> Vec<usize> {
         self.trie.levels.iter().map(|level| level.log_probs.len()).collect()
     }

@@ -1,23 +1,33 @@
+//! Hyperparameters of n-gram models.
+
 use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 
-/// The largest order that is counted.
+/// Largest supported order.
 pub const MAX_ORDER: usize = 6;
 
-/// Parameters of an n-gram language model.
+/// Hyperparameters of an n-gram language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NgramParams {
-    /// How many words an n-gram has, the predicted one among them: 1 to 6.
+    /// Number of words per n-gram, including the predicted one: 1 to 6.
     pub order: usize,
-    /// n-grams seen fewer times are dropped, an entry an order from 1 on; orders beyond the last
-    /// entry follow it. Entries may not fall, and order 1 drops nothing.
+    /// Minimum count of the n-grams that are kept, one entry per order from 1 on.
+    ///
+    /// The last entry applies to all higher orders. Entries must not decrease, and the first must be 1.
     pub min_counts: Vec<u64>,
-    /// The share of the unigram cache in every probability; 0 is no cache.
+    /// Interpolation weight of the unigram cache; 0 disables the cache.
     pub cache_weight: f64,
-    /// How many of the last words the cache holds, across sentences.
+    /// Number of recent words in the cache, across sentences.
     pub cache_size: usize,
 }
+
+latens_model::setters!(NgramParams {
+    order: usize,
+    min_counts: Vec<u64>,
+    cache_weight: f64,
+    cache_size: usize
+});
 
 impl Default for NgramParams {
     fn default() -> Self {
@@ -26,7 +36,7 @@ impl Default for NgramParams {
 }
 
 impl NgramParams {
-    /// How often an n-gram of `order` words must be seen to be kept.
+    /// Minimum count of the n-grams of `order` words that are kept.
     pub fn min_count(&self, order: usize) -> u64 {
         let last = self.min_counts.len().saturating_sub(1);
         self.min_counts.get((order - 1).min(last)).copied().unwrap_or(1)
@@ -38,7 +48,7 @@ impl Params for NgramParams {
         let Self { order, min_counts, cache_weight, cache_size } = self;
         check_range("order", *order, 1..=MAX_ORDER)?;
         let fine = min_counts.first().is_none_or(|&first| first <= 1) && min_counts.is_sorted();
-        let must = "1 for single words and never fall from one order to the next";
+        let must = "a list that starts with 1 and does not decrease";
         check_that(fine, "min_counts", must, format!("{min_counts:?}"))?;
         check_range("cache_weight", *cache_weight, 0.0..1.0)?;
         check_range("cache_size", *cache_size, 1..)
@@ -50,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_out_of_range_are_named() {
+    fn errors_name_the_parameter_that_is_out_of_range() {
         let wrong = |params: NgramParams| params.check().unwrap_err().name;
         assert_eq!(wrong(NgramParams { order: 0, ..Default::default() }), "order");
         assert_eq!(wrong(NgramParams { order: 7, ..Default::default() }), "order");
@@ -69,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_beyond_the_last_entry_follow_it() {
+    fn the_last_entry_applies_to_all_higher_orders() {
         let params = NgramParams { min_counts: vec![1, 1, 2], ..Default::default() };
         assert_eq!([1, 2, 3, 4, 5].map(|order| params.min_count(order)), [1, 1, 2, 2, 2]);
         let params = NgramParams { min_counts: vec![], ..Default::default() };

@@ -1,21 +1,22 @@
+//! Scoring of running text: back-off along the history, and the unigram cache.
+
 use crate::params::MAX_ORDER;
 use crate::trie::Trie;
 use latens_corpus::WordId;
 use latens_model::Scorer;
 use std::collections::{HashMap, VecDeque};
 
-/// The words that matter for the next prediction, the last one first, and what it costs to go
-/// without them.
+/// Words that matter for the next prediction, most recent first, and their back-off weights.
 #[derive(Clone, Copy)]
 pub(crate) struct History {
     words: [u32; MAX_ORDER],
-    /// `backoffs[k]` is ln γ of the history of the last k + 1 words.
+    /// `backoffs[k]` is ln γ of the history that consists of the last k + 1 words.
     backoffs: [f32; MAX_ORDER],
     length: usize,
 }
 
 impl History {
-    /// The begin of a sentence.
+    /// History at the start of a sentence.
     pub(crate) fn begin(trie: &Trie) -> History {
         let begin = trie.n_words();
         let mut history = History { words: [0; MAX_ORDER], backoffs: [0.0; MAX_ORDER], length: 0 };
@@ -27,10 +28,10 @@ impl History {
         history
     }
 
-    /// ln p(word | history), and the history with `word` in it.
+    /// Returns ln p(word | history), and the history after `word`.
     ///
-    /// The longest known n-gram that ends in `word` has the answer; every longer history costs its
-    /// ln γ. A history that is no known n-gram has γ = 1 and is forgotten.
+    /// The probability is that of the longest known n-gram that ends in `word`, times γ of every
+    /// longer history. A history that is not a known n-gram has γ = 1 and is dropped.
     #[inline]
     pub(crate) fn read(&self, trie: &Trie, word: u32) -> (f64, History) {
         let order = trie.order();
@@ -66,7 +67,7 @@ impl History {
     }
 }
 
-/// How often each of the last words was read, whatever sentence it was in.
+/// Counts of the most recent words, across sentences.
 pub(crate) struct Cache {
     weight: f64,
     size: usize,
@@ -76,11 +77,11 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(weight: f64, size: usize) -> Cache {
-        // The size is a parameter that a model file can have set to anything: room is made as needed.
+        // A model file may contain any size, so memory is allocated only as needed.
         Cache { weight, size, words: VecDeque::new(), counts: HashMap::new() }
     }
 
-    /// (1 − λ) p(word) + λ n(word)/n over the words held; p itself while none is.
+    /// ln((1 − λ) p(word) + λ n(word)/n) with the counts of the cache; ln p(word) if the cache is empty.
     fn interpolate(&self, log_prob: f64, word: u32) -> f64 {
         if self.words.is_empty() {
             return log_prob;
@@ -95,7 +96,7 @@ impl Cache {
         *self.counts.entry(word).or_default() += 1;
         if self.words.len() > self.size {
             let oldest = self.words.pop_front().expect("a word was just added");
-            let count = self.counts.get_mut(&oldest).expect("every word held is counted");
+            let count = self.counts.get_mut(&oldest).expect("every word in the cache has a count");
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&oldest);
@@ -104,7 +105,7 @@ impl Cache {
     }
 }
 
-/// Reads running text; each sentence begins afresh, but the cache goes on.
+/// Scorer of running text. The history restarts with each sentence; the cache does not.
 pub(crate) struct NgramScorer<'a> {
     pub(crate) trie: &'a Trie,
     pub(crate) history: History,
@@ -113,7 +114,10 @@ pub(crate) struct NgramScorer<'a> {
 
 impl Scorer for NgramScorer<'_> {
     fn read(&mut self, word: WordId) -> f64 {
-        assert!(word.index() < self.trie.n_words(), "the word is of this model's vocabulary");
+        assert!(
+            word.index() < self.trie.n_words(),
+            "the word must be in the vocabulary of the model"
+        );
         let (mut log_prob, history) = self.history.read(self.trie, word.0);
         if let Some(cache) = &mut self.cache {
             log_prob = cache.interpolate(log_prob, word.0);
@@ -124,7 +128,7 @@ impl Scorer for NgramScorer<'_> {
     }
 
     fn next_log_probs(&mut self, out: &mut [f64]) {
-        assert_eq!(out.len(), self.trie.n_words(), "one entry a word");
+        assert_eq!(out.len(), self.trie.n_words(), "`out` must have one entry per word");
         for (word, out) in out.iter_mut().enumerate() {
             let (log_prob, _) = self.history.read(self.trie, word as u32);
             *out = match &self.cache {

@@ -1,32 +1,32 @@
-//! n-grams with their probabilities, found from the last word backwards.
+//! Trie of n-grams and their probabilities, keyed by reversed n-grams.
 //!
 //! A path from the root spells an n-gram from its last word to its first. The parent of `a b c` is
-//! thus `b c`, the n-gram to back off to, and one descent along the history finds the longest n-gram
-//! that is known, which is all that a prediction needs.
+//! thus `b c`, the n-gram to back off to, and one descent along the history finds the longest known
+//! n-gram, which is all that a prediction needs.
 
 use latens_store::FlatArray;
 
-/// n-grams of all orders up to one. Arrays lie in memory or in a mapped model file.
+/// n-grams of all orders up to the model's. Arrays are in memory or in a mapped model file.
 #[derive(Clone, Debug)]
 pub(crate) struct Trie {
     /// `levels[n - 1]` has the n-grams of order n.
     pub(crate) levels: Vec<Level>,
 }
 
-/// All n-grams of one order, sorted by their words from last to first.
+/// All n-grams of one order, sorted by their reversed words.
 ///
-/// Order 1 has one node a word, and one more for the begin of the sentence; `words` is empty there.
+/// Order 1 has one node per word and one for the start of the sentence; `words` is empty there.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     /// The first word of each n-gram, which is the last step of its path.
     pub(crate) words: FlatArray<u32>,
     /// ln p(last word | words before it).
     pub(crate) log_probs: FlatArray<f32>,
-    /// ln of the mass left to shorter histories when this n-gram is the history. Empty for the
-    /// highest order, whose n-grams are nobody's history.
+    /// ln γ, the back-off weight of this n-gram as a history. Empty for the highest order, whose
+    /// n-grams are never histories.
     pub(crate) backoffs: FlatArray<f32>,
-    /// Where each node's children begin in the next level, and where the last one's end. Empty for
-    /// the highest order.
+    /// Offsets of the children of each node in the next level, with the final end. Empty for the
+    /// highest order.
     pub(crate) children: FlatArray<u64>,
 }
 
@@ -35,12 +35,12 @@ impl Trie {
         self.levels.len()
     }
 
-    /// The number of words that can be predicted; as a word, the begin of the sentence.
+    /// Number of words that can be predicted; as a word id, the start of the sentence.
     pub(crate) fn n_words(&self) -> usize {
         self.levels[0].log_probs.len() - 1
     }
 
-    /// The child of `node` of order `order` that has `word` before it.
+    /// Child of `node`, of order `order`, whose first word is `word`.
     #[inline]
     pub(crate) fn child(&self, order: usize, node: usize, word: u32) -> Option<usize> {
         let children = &self.levels[order - 1].children;
@@ -49,7 +49,7 @@ impl Trie {
         find(words, word).map(|at| begin + at)
     }
 
-    /// Calls `visit` with every n-gram of `order`, words from first to last, and its node.
+    /// Calls `visit` with the words, from first to last, and the node of every n-gram of `order`.
     pub(crate) fn for_each(&self, order: usize, mut visit: impl FnMut(&[u32], usize)) {
         let mut words = vec![0; order];
         for word in 0..=self.n_words() {
@@ -77,10 +77,10 @@ impl Trie {
     }
 }
 
-/// Where `word` is in ascending `words`.
+/// Position of `word` in sorted `words`.
 #[inline]
 fn find(words: &[u32], word: u32) -> Option<usize> {
-    // Most nodes have a handful of children, where counting without branches beats a search.
+    // Most nodes have few children, where a branch-free linear count is faster than a binary search.
     if words.len() <= 16 {
         let at = words.iter().map(|&w| usize::from(w < word)).sum::<usize>();
         return (words.get(at) == Some(&word)).then_some(at);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_in_short_and_long_lists() {
+    fn find_agrees_with_a_linear_search() {
         for n in [0u32, 1, 2, 16, 17, 100] {
             let words: Vec<u32> = (0..n).map(|i| 2 * i + 1).collect();
             for word in 0..2 * n + 2 {

@@ -1,18 +1,18 @@
-//! The model against its definition: modified Kneser–Ney written down with maps and sets.
+//! The model against the definition of modified Kneser–Ney, written with maps and sets.
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_math::Rng;
-use latens_model::{LanguageModel, Params, unwatched};
+use latens_model::{Fit, LanguageModel};
 use latens_model_ngram::{Ngram, NgramParams};
 use std::collections::{BTreeMap, BTreeSet};
 
 const BEGIN: u32 = u32::MAX;
 
-/// Chen & Goodman 1998, with counts of n-grams that begin a sentence unadjusted.
+/// Chen & Goodman 1998, with raw counts for n-grams at the start of a sentence.
 struct Definition {
     order: usize,
     n_words: usize,
-    /// Adjusted counts a(u), for each order.
+    /// Adjusted counts a(u) of each order.
     adjusted: Vec<BTreeMap<Vec<u32>, u64>>,
     counts: Vec<BTreeMap<Vec<u32>, u64>>,
     min_counts: Vec<u64>,
@@ -60,7 +60,7 @@ impl Definition {
         if count == 0 { 0.0 } else { all[count.min(3) as usize - 1] }
     }
 
-    /// p(word | history), the history's words in reading order.
+    /// p(word | history), with the history in reading order.
     fn prob(&self, history: &[u32], word: u32) -> f64 {
         let n = history.len() + 1;
         let shorter = if history.is_empty() {
@@ -70,8 +70,8 @@ impl Definition {
         };
         let (mut total, mut left, mut own) = (0.0, 0.0, 0.0);
         for (ngram, &a) in self.adjusted[n - 1].iter().filter(|(u, _)| u[..n - 1] == *history) {
-            let dropped = self.counts[n - 1][ngram] < self.min_counts[n - 1];
-            let taken = if dropped { a as f64 } else { self.discount(n, a) };
+            let is_pruned = self.counts[n - 1][ngram] < self.min_counts[n - 1];
+            let taken = if is_pruned { a as f64 } else { self.discount(n, a) };
             total += a as f64;
             left += taken;
             if ngram[n - 1] == word {
@@ -81,7 +81,7 @@ impl Definition {
         if total == 0.0 { shorter } else { own / total + left / total * shorter }
     }
 
-    /// ln p of a sentence that ends with the end of the sentence.
+    /// ln p of a sentence that ends with `<eos>`.
     fn log_prob(&self, sentence: &[WordId]) -> f64 {
         let mut history = vec![BEGIN];
         let mut log_prob = 0.0;
@@ -94,7 +94,7 @@ impl Definition {
     }
 }
 
-/// Sentences of a few words, so that n-grams come back, with some words never seen.
+/// Sentences over a few words, so that n-grams repeat; some words of the vocabulary never occur.
 fn corpus(seed: u64, n_sentences: usize) -> Corpus {
     let mut rng = Rng::new(seed);
     let vocab = Vocab::from_counts(
@@ -104,7 +104,7 @@ fn corpus(seed: u64, n_sentences: usize) -> Corpus {
     let n_words = vocab.len();
     let sentences = (0..n_sentences).map(|_| {
         let length = (rng.uniform() * 7.0) as usize;
-        // Squared, so that some words are frequent.
+        // The square makes some words frequent.
         let word = |u: f64| WordId(2 + (u * u * (n_words - 3) as f64) as u32);
         (0..length).map(|_| word(rng.uniform())).collect::<Vec<_>>()
     });
@@ -118,15 +118,15 @@ fn assert_agrees(params: NgramParams, n_sentences: usize) {
     let train = corpus(1, n_sentences);
     let n_words = train.lexicon.vocab.len();
     let definition = Definition::new(&train.sentences, n_words, &params);
-    let model = Ngram::fit(&params.clone().validate().unwrap(), &train, &mut unwatched).unwrap();
-    // Sentences it has seen, sentences it has not, and words it has never seen.
+    let model = params.clone().fit(&train).unwrap();
+    // Sentences of the training text, other sentences, and unseen words.
     let mut sentences: Vec<Vec<WordId>> =
         train.sentences.iter().take(20).map(<[_]>::to_vec).collect();
     sentences.extend(corpus(2, 20).sentences.iter().map(<[_]>::to_vec));
     sentences.push(vec![WordId(6), WordId::UNK, WordId(2), WordId::EOS]);
     for sentence in sentences {
         let (found, expected) = (model.log_prob(&sentence), definition.log_prob(&sentence));
-        // Probabilities are stored in 32 bits.
+        // Probabilities are stored as `f32`.
         assert!(
             (found - expected).abs() < 2e-6 * (1.0 + expected.abs()),
             "{found} {expected} {params:?}"
@@ -137,20 +137,20 @@ fn assert_agrees(params: NgramParams, n_sentences: usize) {
 #[test]
 fn every_order_agrees_with_the_definition() {
     for order in 1..=6 {
-        assert_agrees(NgramParams { order, ..NgramParams::default() }, 400);
+        assert_agrees(Ngram::params().order(order), 400);
     }
 }
 
 #[test]
-fn a_text_too_small_for_discounts_agrees_with_the_definition() {
+fn a_text_too_small_to_estimate_discounts_agrees_with_the_definition() {
     for order in [1, 2, 3, 5] {
-        assert_agrees(NgramParams { order, ..NgramParams::default() }, 3);
+        assert_agrees(Ngram::params().order(order), 3);
     }
 }
 
 #[test]
-fn no_history_leaves_nothing_to_words_never_seen() {
-    // Words with the counts 1 (12 of them), 2 (6), 3 (4) and 4 (6): D(3) = 3 − 4 · 12/24 · 6/4 = 0.
+fn unseen_words_have_a_probability_above_zero() {
+    // 12 words with count 1, 6 with 2, 4 with 3 and 6 with 4: D(3) = 3 − 4 · 12/24 · 6/4 = 0.
     let counts = [(1, 12), (2, 6), (3, 4), (4, 6)];
     let words: Vec<String> = (0..28).map(|i| format!("w{i}")).collect();
     let vocab =
@@ -160,14 +160,41 @@ fn no_history_leaves_nothing_to_words_never_seen() {
     let sentences = Sentences::from_words([tokens.collect::<Vec<_>>()]);
     let lexicon =
         Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
-    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
-    let model = Ngram::fit(&params, &Corpus { lexicon, sentences }, &mut unwatched).unwrap();
+    let model = Ngram::params().order(1).fit(&Corpus { lexicon, sentences }).unwrap();
     assert!(model.log_prob(&[WordId::UNK]).is_finite());
 }
 
 #[test]
-fn dropped_ngrams_agree_with_the_definition() {
+fn pruned_models_agree_with_the_definition() {
     for min_counts in [vec![1, 2], vec![1, 1, 3], vec![1, 1, 2, 5]] {
-        assert_agrees(NgramParams { order: 4, min_counts, ..NgramParams::default() }, 400);
+        assert_agrees(Ngram::params().order(4).min_counts(min_counts), 400);
+    }
+}
+
+#[test]
+fn predictions_after_a_context_agree_with_the_definition() {
+    let (params, train) = (Ngram::params().order(3), corpus(1, 400));
+    let vocab = &train.lexicon.vocab;
+    let definition = Definition::new(&train.sentences, vocab.len(), &params);
+    let model = params.fit(&train).unwrap();
+    for context in ["", "a", "c b", "a b a", "e zzz"] {
+        let mut history = vec![BEGIN];
+        history.extend(train.lexicon.ids(context).iter().map(|word| word.0));
+        let history = &history[history.len().saturating_sub(2)..];
+        for (id, word) in (0..).zip(vocab.words()) {
+            let (found, expected) = (model.word_prob(context, word), definition.prob(history, id));
+            // Log-probabilities are stored as `f32`.
+            assert!((found - expected).abs() < 1e-5 * expected, "{context}: {word}");
+        }
+        assert_eq!(model.word_prob(context, "zzz"), model.word_prob(context, "<unk>"));
+        let two = model.word_prob(context, "a") * model.word_prob(&format!("{context} a"), "b");
+        assert!((model.word_prob(context, "a b") - two).abs() < 1e-12);
+
+        let all = model.next_words(context, 1000);
+        assert_eq!(all.len(), vocab.len());
+        assert!((all.iter().map(|(_, p)| p).sum::<f64>() - 1.0).abs() < 1e-5);
+        assert!(all.is_sorted_by(|a, b| a.1 >= b.1));
+        assert!(all.iter().all(|&(word, p)| p == model.word_prob(context, word)));
+        assert_eq!(model.next_words(context, 2), all[..2]);
     }
 }

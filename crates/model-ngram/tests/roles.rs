@@ -1,8 +1,8 @@
-//! The exams that every model takes, and what this one does beyond them.
+//! The tests shared by all models, the ARPA format, the cache, and sharded counts.
 
 use latens_corpus::embedded::{self, Split};
 use latens_corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
-use latens_model::{LanguageModel, ModelWriter, Params, unwatched};
+use latens_model::{Fit, LanguageModel, ModelWriter, Params, unwatched};
 use latens_model_ngram::{Ngram, NgramParams};
 
 fn embedded_corpus() -> Corpus {
@@ -16,42 +16,45 @@ fn embedded_corpus() -> Corpus {
 }
 
 fn fit(corpus: &Corpus, params: NgramParams) -> Ngram {
-    Ngram::fit(&params.validate().unwrap(), corpus, &mut unwatched).unwrap()
+    params.fit(corpus).unwrap()
 }
 
 #[test]
 fn it_is_a_language_model() {
     let corpus = embedded_corpus();
     for params in [
-        NgramParams::default(),
-        NgramParams { order: 1, ..NgramParams::default() },
-        NgramParams { order: 3, min_counts: vec![1, 2, 3], ..NgramParams::default() },
-        NgramParams { order: 2, cache_weight: 0.2, cache_size: 7, ..NgramParams::default() },
+        Ngram::params(),
+        Ngram::params().order(1),
+        Ngram::params().order(3).min_counts(vec![1, 2, 3]),
+        Ngram::params().order(2).cache_weight(0.2).cache_size(7),
     ] {
         latens_testkit::check_language_model(&fit(&corpus, params), &corpus.sentences);
     }
 }
 
 #[test]
-fn its_file_gives_it_back_and_damage_is_noticed() {
+fn saving_and_opening_is_the_identity_and_damage_is_detected() {
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 3, cache_weight: 0.1, ..NgramParams::default() };
-    let model = fit(&corpus, params);
+    let model = fit(&corpus, Ngram::params().order(3).cache_weight(0.1));
     let same = |model: &Ngram, again: &Ngram| {
-        assert_eq!(model.params(), again.params());
+        assert_eq!(model.fitted_with(), again.fitted_with());
         assert_eq!(model.n_ngrams(), again.n_ngrams());
         for sentence in corpus.sentences.iter().take(100) {
             assert_eq!(model.log_prob(sentence), again.log_prob(sentence));
         }
     };
-    latens_testkit::check_file_round_trip(&model, Ngram::save, Ngram::open, same);
+    latens_testkit::check_file_round_trip(
+        &model,
+        |m, path| m.save(path),
+        |path| Ngram::open(path),
+        same,
+    );
 }
 
 #[test]
-fn the_arpa_format_gives_it_back() {
+fn writing_and_reading_arpa_is_the_identity() {
     let corpus = embedded_corpus();
-    let model =
-        fit(&corpus, NgramParams { order: 4, min_counts: vec![1, 1, 2], ..Default::default() });
+    let model = fit(&corpus, Ngram::params().order(4).min_counts(vec![1, 1, 2]));
     let mut text = Vec::new();
     model.write_arpa(&mut text).unwrap();
     let again = Ngram::read_arpa(&mut &text[..], &corpus.lexicon.preprocessing).unwrap();
@@ -64,13 +67,13 @@ fn the_arpa_format_gives_it_back() {
             .map(|&id| if id == WordId::EOS { id } else { again_words.id(words.word(id)) })
             .collect();
         let (a, b) = (model.log_prob(sentence), again.log_prob(&renamed));
-        // Every token goes through a decimal logarithm in 32 bits and back.
+        // Every log-probability is converted to base 10 as `f32` and back.
         assert!((a - b).abs() < 1e-6 * a.abs().max(1.0), "{a} {b}");
     }
 }
 
 #[test]
-fn an_arpa_file_that_lacks_histories_is_completed() {
+fn missing_histories_of_an_arpa_file_are_added() {
     // `b c` and `a b` are not listed: p(c | a b) = 10^-0.1, p(c | b) = 10^(-0.3-0.5).
     let text = "comment\n\\data\\\nngram 1=5\nngram 2=1\nngram 3=1\n\n\\1-grams:\n-1\t</s>\n-99\t<s>\t-0.2\n\
                 -0.7\ta\t-0.4\n-0.6\tb\t-0.3\n-0.5\tc\n\n\\2-grams:\n-0.25\t<s> a\t-0.15\n\n\\3-grams:\n\
@@ -82,32 +85,32 @@ fn an_arpa_file_that_lacks_histories_is_completed() {
         // p(b | <s> a): back off from `<s> a`, then from `a`.
         ("a b", -0.25 - 0.15 - 0.4 - 0.6),
         ("a b c", -0.25 - 0.15 - 0.4 - 0.6 - 0.1),
-        // p(c | <s> b): `<s> b` is no history, then back off from `b`.
+        // p(c | <s> b): `<s> b` is not a history, then back off from `b`.
         ("b c", -0.2 - 0.6 - 0.3 - 0.5),
     ];
     for (sentence, expected) in expected {
         assert!((log_10(sentence) - expected).abs() < 1e-6, "{sentence}: {}", log_10(sentence));
     }
-    // A file without `<unk>` gives unknown words no probability.
+    // A file without `<unk>` gives unknown words a probability of zero.
     assert_eq!(log_10("zzz"), f64::NEG_INFINITY);
 }
 
 #[test]
-fn what_is_no_arpa_file_is_refused_with_its_line() {
+fn errors_of_an_invalid_arpa_file_name_the_line() {
     let good = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t</s>\n-1\ta\n\n\\end\\\n";
     let read = |text: &str| Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default());
     assert!(read(good).is_ok());
     for (from, to, problem) in [
-        ("\\data\\", "data", "line 9: the file ends too early"),
+        ("\\data\\", "data", "line 9: unexpected end of file"),
         ("1=2", "1=x", "line 2:"),
-        ("1=2", "1=3", "line 8: a base-10 logarithm"),
-        ("1=2", "1=1", "line 6: `\\end\\` expected"),
+        ("1=2", "1=3", "line 8: expected a base-10 logarithm"),
+        ("1=2", "1=1", "line 6: expected `\\end\\`"),
         ("-1\ta", "1\ta", "line 6:"),
         ("-1\ta", "nan\ta", "line 6:"),
         ("-1\ta", "-1\ta\tnan", "line 6:"),
         ("-1\ta", "-1\ta\tinf", "line 6:"),
         ("-1\ta", "-1\ta\t1e39", "line 6:"),
-        ("-1\ta", "-1\t</s>", "comes twice"),
+        ("-1\ta", "-1\t</s>", "duplicate word `</s>`"),
         ("\\end\\", "\\2-grams:", "expected"),
         ("ngram 1=2", "ngram 1=2\nngram 2=1", "line 9"),
     ] {
@@ -117,8 +120,8 @@ fn what_is_no_arpa_file_is_refused_with_its_line() {
 }
 
 #[test]
-fn probabilities_that_backing_off_makes_above_one_are_one() {
-    // `a b` is not listed, and by the weight of `a` its probability would be 10^(0.5-0.1).
+fn backoff_probabilities_above_one_are_clamped_to_one() {
+    // `a b` is not listed; with the back-off weight of `a`, its probability would be 10^(0.5-0.1).
     let text = "\\data\\\nngram 1=4\nngram 2=0\nngram 3=1\n\n\\1-grams:\n-1\t</s>\n-99\t<s>\n\
                 -0.7\ta\t0.5\n-0.1\tb\n\n\\2-grams:\n\n\\3-grams:\n-0.1\ta b </s>\n\n\\end\\\n";
     let model = Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default()).unwrap();
@@ -131,9 +134,9 @@ fn probabilities_that_backing_off_makes_above_one_are_one() {
 }
 
 #[test]
-fn a_probability_rounded_to_above_one_is_written_as_one() {
+fn a_probability_rounded_above_one_is_written_as_one() {
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 1, ..NgramParams::default() }.validate().unwrap();
+    let params = Ngram::params().order(1).validate().unwrap();
     let n_words = corpus.lexicon.vocab.len();
     let mut log_probs = vec![-20f32; n_words + 1];
     log_probs[2] = 1e-6;
@@ -149,8 +152,8 @@ fn a_probability_rounded_to_above_one_is_written_as_one() {
 }
 
 #[test]
-fn a_cache_of_any_size_takes_memory_for_the_words_read_only() {
-    let plain = fit(&embedded_corpus(), NgramParams { order: 1, ..NgramParams::default() });
+fn a_cache_of_any_size_allocates_memory_only_for_the_words_read() {
+    let plain = fit(&embedded_corpus(), Ngram::params().order(1));
     let (huge, large) =
         (plain.with_cache(0.5, usize::MAX).unwrap(), plain.with_cache(0.5, 100).unwrap());
     let words = [2, 3, 2, 1, 2].map(WordId);
@@ -158,7 +161,7 @@ fn a_cache_of_any_size_takes_memory_for_the_words_read_only() {
 }
 
 #[test]
-fn the_unknown_word_of_other_toolkits_is_a_word_beside_ours() {
+fn uppercase_unk_is_the_unknown_word_unless_the_file_also_has_lowercase_unk() {
     let text = "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-1\t</s>\n-0.5\t<UNK>\n-0.7\ta\n\n\
                 \\2-grams:\n-0.2\ta <UNK>\n\n\\end\\\n";
     let read = |text: &str| Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default());
@@ -178,7 +181,7 @@ fn the_unknown_word_of_other_toolkits_is_a_word_beside_ours() {
 }
 
 #[test]
-fn a_blank_that_is_not_ascii_is_part_of_a_word() {
+fn non_ascii_whitespace_is_part_of_a_word() {
     let text =
         "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-1\t</s>\n-0.5\t10\u{a0}000\n\n\\end\\\n";
     let model = Ngram::read_arpa(&mut text.as_bytes(), &Preprocessing::default()).unwrap();
@@ -191,11 +194,11 @@ fn a_blank_that_is_not_ascii_is_part_of_a_word() {
 #[test]
 fn the_cache_remembers_words_across_sentences() {
     let corpus = embedded_corpus();
-    let plain = fit(&corpus, NgramParams { order: 2, ..NgramParams::default() });
+    let plain = fit(&corpus, Ngram::params().order(2));
     let cached = plain.with_cache(0.25, 3).unwrap();
     let [a, b] = ["the", "soil"].map(|word| corpus.lexicon.vocab.id(word));
     let (mut scorer, mut reference) = (cached.scorer(), plain.scorer());
-    // The words held before each read, by hand: nothing; a; a eos; a eos a; then the first a is out.
+    // The cache before each read: empty; a; a eos; a eos a; then the first a has left.
     let counts = [(0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (0.0, 3.0), (1.0, 3.0)];
     for (word, (count, held)) in [a, WordId::EOS, a, b, a].into_iter().zip(counts) {
         let p = reference.read(word).exp();
@@ -206,11 +209,11 @@ fn the_cache_remembers_words_across_sentences() {
 }
 
 #[test]
-fn shards_merge_to_the_model_of_the_whole() {
+fn merged_shards_give_the_model_of_the_whole_text() {
     use latens_counts::{Budget, NgramCounts};
     let corpus = embedded_corpus();
-    let params = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();
-    let whole = Ngram::fit(&params, &corpus, &mut unwatched).unwrap();
+    let params = Ngram::params().order(3).validate().unwrap();
+    let whole = fit(&corpus, Ngram::params().order(3));
     let half = corpus.sentences.len() / 2;
     let shards = [0..half, half..corpus.sentences.len()].map(|range| {
         let words = range.map(|i| corpus.sentences.get(i).split_last().unwrap().1);

@@ -1,11 +1,11 @@
-//! An epoch of both algorithms, on made-up text of Zipfian words.
+//! One epoch of both algorithms on synthetic Zipfian text.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use latens_model::{Params, unwatched};
-use latens_model_word2vec::{Algorithm, Word2vec, Word2vecParams};
+use latens_model::Fit;
+use latens_model_word2vec::{Algorithm, Word2vec};
 use latens_testkit::zipfian_corpus;
 
-/// Sizes by their number of words and sentences; `paper` is about the Penn Treebank.
+/// Name, number of words and number of sentences; `paper` has about the size of the Penn Treebank.
 const SIZES: [(&str, usize, usize); 3] =
     [("tiny", 500, 500), ("small", 5_000, 10_000), ("paper", 10_000, 100_000)];
 
@@ -16,9 +16,8 @@ fn benches(criterion: &mut Criterion) {
         group.sample_size(10);
         group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));
         for (name, algorithm) in [("cbow", Algorithm::Cbow), ("skip-gram", Algorithm::SkipGram)] {
-            let params = Word2vecParams { algorithm, epochs: 1, ..Word2vecParams::default() };
-            let params = params.validate().expect("they are right");
-            let fit = || Word2vec::fit(&params, &corpus, &mut unwatched).expect("it fits");
+            let params = Word2vec::params().algorithm(algorithm).epochs(1);
+            let fit = || params.clone().fit(&corpus).expect("fitting succeeds");
             group.bench_function(name, |bench| bench.iter(fit));
         }
         group.finish();

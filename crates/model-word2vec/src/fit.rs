@@ -1,57 +1,93 @@
+//! The training loop: epochs, progress, and checkpoints.
+
 use crate::learner::Learner;
 use crate::model::Word2vec;
 use crate::params::Word2vecParams;
-use crate::worker::Loss;
+use crate::worker::{Loss, learn_blocks};
 use latens_corpus::{Corpus, WordId};
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, WordVectors, data_fingerprint,
+    Checkpoint, CheckpointError, Fit, FitError, Progress, Session, Valid, Watch, WordVectors,
+    data_fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::time::Instant;
 
-/// How many blocks a thread does between two reports.
+/// Blocks per thread between two progress reports.
 const BLOCKS_PER_REPORT: usize = 64;
 
+/// Learns word vectors from a text. A checkpoint is available at least at the end of each epoch.
+///
+/// The result is reproducible for a given seed with one thread only.
+impl Fit for Word2vecParams {
+    type Model = Word2vec;
+    type Data = Corpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<Word2vecParams>,
+        corpus: &Corpus,
+        (): (),
+        session: Session<'_>,
+    ) -> Result<Word2vec, FitError> {
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        fit_from(session.checkpoint, params, corpus, session.watch)
+    }
+}
+
+// Removed once the front ends use the builder.
 impl Word2vec {
-    /// Learns the vectors of the words of a text. A checkpoint is offered at least at the end of each epoch.
-    ///
-    /// With one thread the same seed gives the same vectors; with several they differ a little each time.
+    /// Learns word vectors from a text; see [`Fit::fit`].
     pub fn fit(
         params: &Valid<Word2vecParams>,
         corpus: &Corpus,
         watch: &mut Watch,
     ) -> Result<Word2vec, FitError> {
-        check_text(corpus)?;
-        let rows = Learner::first_rows(params, corpus.lexicon.vocab.len());
-        let fit = Fit::new(params, corpus, &rows, State::default());
-        drop(rows);
-        fit.run(watch)
+        fit_from(None, params, corpus, watch)
     }
 
-    /// Goes on from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
+    /// Resumes training from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
     pub fn resume(
         params: &Valid<Word2vecParams>,
         corpus: &Corpus,
         checkpoint: &Checkpoint,
         watch: &mut Watch,
     ) -> Result<Word2vec, FitError> {
-        check_text(corpus)?;
-        let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
-        checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
-        let shape = [corpus.lexicon.vocab.len(), params.dim];
-        let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
-        let fit = Fit::new(params, corpus, &rows, checkpoint.state()?);
-        if fit.state.block > fit.learner.n_blocks() {
-            let problem = "there are not so many blocks of text";
-            return Err(CheckpointError::Invalid { problem }.into());
-        }
-        drop(rows);
-        fit.run(watch)
+        fit_from(Some(checkpoint), params, corpus, watch)
     }
 }
 
-/// Without two words in a sentence there is nothing to guess, and without two different ones no wrong guess.
+fn fit_from(
+    checkpoint: Option<&Checkpoint>,
+    params: &Valid<Word2vecParams>,
+    corpus: &Corpus,
+    watch: &mut Watch,
+) -> Result<Word2vec, FitError> {
+    check_text(corpus)?;
+    let n_words = corpus.lexicon.vocab.len();
+    let (rows, state) = match checkpoint {
+        None => (Learner::first_rows(params, n_words), State::default()),
+        Some(checkpoint) => {
+            let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
+            checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
+            let shape = [n_words, params.dim];
+            let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
+            (rows, checkpoint.state()?)
+        }
+    };
+    let trainer = Trainer::new(params, corpus, &rows, state);
+    if trainer.state.block > trainer.learner.n_blocks() {
+        let problem = "its block number exceeds the number of blocks of the text";
+        return Err(CheckpointError::Invalid { problem }.into());
+    }
+    drop(rows);
+    trainer.run(watch)
+}
+
+/// Requires a sentence with two words, so that there is a context, and two different words, so that there is a negative
+/// sample.
 fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     let longest = corpus.sentences.iter().map(|sentence| sentence.len() - 1).max().unwrap_or(0);
     if longest < 2 {
@@ -64,44 +100,47 @@ fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     Ok(())
 }
 
-/// Where learning is.
+/// Position of the training loop.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Epochs that are done.
+    /// Number of completed epochs.
     epoch: usize,
-    /// Blocks of the next one that are done.
+    /// Number of completed blocks of the current epoch.
     block: usize,
-    /// The sum of losses of these blocks, and the number of guesses.
+    /// Sum of the losses of these blocks.
     loss: f64,
-    n_guesses: u64,
-    /// The mean loss of the last epoch that had guesses.
+    /// Number of predictions in these blocks.
+    #[serde(rename = "n_guesses")]
+    n_predictions: u64,
+    /// Mean loss of the last epoch with predictions.
     last_loss: Option<f64>,
 }
 
-struct Fit<'a> {
+/// A model under training.
+struct Trainer<'a> {
     params: &'a Valid<Word2vecParams>,
     corpus: &'a Corpus,
     learner: Learner<'a>,
     state: State,
     started: Instant,
-    /// When this run began the epoch, and with which block.
+    /// Time at which this run started the epoch, and its first block.
     epoch_started: (Instant, usize),
-    /// How many tokens of all epochs came before this run.
+    /// Number of tokens processed before this run, over all epochs.
     n_tokens_before: usize,
 }
 
-impl<'a> Fit<'a> {
+impl<'a> Trainer<'a> {
     fn new(
         params: &'a Valid<Word2vecParams>,
         corpus: &'a Corpus,
         [inputs, outputs]: &[Vec<f32>; 2],
         state: State,
-    ) -> Fit<'a> {
+    ) -> Trainer<'a> {
         let learner = Learner::new(params, corpus, inputs, outputs);
         let started = Instant::now();
         let epoch_started = (started, state.block);
         let n_tokens_before = learner.n_tokens_before(state.epoch, state.block);
-        Fit { params, corpus, learner, state, started, epoch_started, n_tokens_before }
+        Trainer { params, corpus, learner, state, started, epoch_started, n_tokens_before }
     }
 
     fn run(mut self, watch: &mut Watch) -> Result<Word2vec, FitError> {
@@ -109,9 +148,10 @@ impl<'a> Fit<'a> {
         while self.state.epoch < self.params.epochs {
             let n_blocks = self.learner.n_blocks();
             let end = (self.state.block + n_per_report).min(n_blocks);
-            let Loss { sum, n } = self.learner.learn(self.state.epoch, self.state.block..end);
+            let blocks = self.state.block..end;
+            let Loss { sum, n } = learn_blocks(&self.learner, self.state.epoch, blocks);
             self.state.loss += sum;
-            self.state.n_guesses += n;
+            self.state.n_predictions += n;
             self.state.block = end;
             if !self.state.loss.is_finite() {
                 return Err(self.diverged());
@@ -126,8 +166,8 @@ impl<'a> Fit<'a> {
     }
 
     fn end_epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let State { epoch, loss, n_guesses, .. } = self.state;
-        let mean = (n_guesses > 0).then(|| loss / n_guesses as f64);
+        let State { epoch, loss, n_predictions, .. } = self.state;
+        let mean = (n_predictions > 0).then(|| loss / n_predictions as f64);
         let last_loss = mean.or(self.state.last_loss);
         self.state = State { epoch: epoch + 1, last_loss, ..State::default() };
         let (began, block) = self.epoch_started;
@@ -169,11 +209,11 @@ impl<'a> Fit<'a> {
 
     fn finish(self) -> Result<Word2vec, FitError> {
         let Some(loss) = self.state.last_loss else {
-            let needs = "sentences with two words that `subsample` keeps";
+            let needs = "sentences with at least two words kept by `subsample`";
             return Err(FitError::not_enough_data(needs, "none"));
         };
         let mut values = self.learner.inputs.to_vec();
-        // A word of the vocabulary that is not in the text has learned nothing.
+        // A word that does not occur in the text keeps no vector.
         let rows = values.chunks_exact_mut(self.params.dim).zip(&self.learner.counts);
         rows.filter(|&(_, &count)| count == 0).for_each(|(row, _)| row.fill(0.0));
         let Ok(vectors) = WordVectors::new(self.params.dim, values) else {

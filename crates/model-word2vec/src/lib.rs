@@ -1,35 +1,33 @@
-//! word2vec (Mikolov et al. 2013): a vector for each word, such that words which stand among the same words have
-//! vectors of the same direction.
+//! Word vectors by word2vec (Mikolov et al. 2013): words that occur in similar contexts get vectors of similar direction.
 //!
-//! [`Algorithm::Cbow`] guesses a word from the mean of the vectors around it, [`Algorithm::SkipGram`] from each of
-//! them. Right guesses are told from random words (`negatives.rs`), frequent words are left out now and then
-//! (`text.rs`), and all threads learn at once, without locks (`latens_math::hogwild`). One thread alone gives the same
-//! model for the same seed; several do not, as they lose some of each other's changes.
+//! [`Algorithm::Cbow`] predicts a word from the mean of the vectors of its context words, [`Algorithm::SkipGram`] from
+//! each of them. The loss contrasts the word with negative samples (`negatives.rs`). Frequent words are randomly dropped
+//! (`text.rs`). All threads train at once without locks (`latens_math::hogwild`), so that the result is reproducible for
+//! a given seed with one thread only.
 //!
 //! ```
-//! use latens_model::{Params, unwatched};
-//! use latens_model_word2vec::{Word2vec, Word2vecParams};
+//! use latens_model::Fit;
+//! use latens_model_word2vec::Word2vec;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 300, /* seed */ 1);
-//! let params = Word2vecParams { dim: 8, window: 1, subsample: 0.0, ..Word2vecParams::default() };
-//! let model = Word2vec::fit(&params.validate()?, &corpus, &mut unwatched)?;
+//! let model = Word2vec::params().dim(8).window(1).subsample(0.0).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.word2vec");
 //! model.save(&path)?;
 //! let model = Word2vec::open(&path)?;
-//! let word = model.lexicon().vocab.id("a0");
-//! let vector = model.vectors().get(word).expect("the word was seen");
-//! let nearest = model.vectors().nearest(vector, 5, &[word]);
+//! let nearest = model.nearest("a0", 5).expect("the word occurs in the text");
 //! assert_eq!(nearest.len(), 5);
+//! let vectors = model.embed("a0 b1 a2");
+//! assert_eq!((vectors.n_rows(), vectors.n_columns()), (3, 8));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
 mod negatives;
 mod text;
-mod worker;
 mod learner;
+mod worker;
 mod fit;
 mod model;
 #[cfg(test)]

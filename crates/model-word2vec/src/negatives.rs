@@ -1,15 +1,15 @@
-//! Random words to tell right ones from, drawn in constant time (alias method, Walker 1977; Vose 1991).
+//! Negative samples, drawn in constant time (alias method, Walker 1977; Vose 1991).
 
-use latens_math::Rng;
+use latens_math::{AliasTable, Rng};
 use rand::Rng as _;
 
-/// Words, each as likely as its count to some power says.
+/// Alias table of the distribution p(w) ∝ count(w)^power.
 pub(crate) struct Negatives {
-    /// One slot a word, all equally likely.
+    /// One slot per word, all equally likely.
     slots: Vec<Slot>,
 }
 
-/// A slot is its own word's with probability `own` / 2³², else that of another.
+/// A slot yields its own word with probability `own` / 2³², otherwise `other`.
 #[derive(Clone, Copy)]
 struct Slot {
     own: u32,
@@ -17,36 +17,17 @@ struct Slot {
 }
 
 impl Negatives {
-    /// Words by their counts. Those of count zero are never drawn.
+    /// Builds the table from word counts. Words with a count of zero are never drawn.
     ///
     /// # Panics
-    /// If no word has a count.
+    /// If all counts are zero.
     pub(crate) fn new(counts: &[u64], power: f64) -> Negatives {
         let weight = |&count: &u64| if count == 0 { 0.0 } else { (count as f64).powf(power) };
         let weights: Vec<f64> = counts.iter().map(weight).collect();
-        let total: f64 = weights.iter().sum();
-        assert!(total > 0.0, "a word to draw");
-        // In units of a slot: what is above one fills up the slots of words below one.
-        let mut shares: Vec<f64> =
-            weights.iter().map(|weight| weight / total * counts.len() as f64).collect();
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
-            (0..shares.len()).partition(|&word| shares[word] < 1.0);
-        let full = |word: usize| Slot { own: u32::MAX, other: word as u32 };
-        let mut slots: Vec<Slot> = (0..shares.len()).map(full).collect();
-        while let (Some(&word), Some(&rich)) = (small.last(), large.last()) {
-            small.pop();
-            slots[word] = Slot { own: (shares[word] * 2f64.powi(32)) as u32, other: rich as u32 };
-            shares[rich] -= 1.0 - shares[word];
-            if shares[rich] < 1.0 {
-                large.pop();
-                small.push(rich);
-            }
-        }
-        // Sums round: a word that is left over is about full, unless it has no weight at all.
-        for word in small.into_iter().filter(|&word| weights[word] == 0.0) {
-            let heaviest = (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b]));
-            slots[word] = Slot { own: 0, other: heaviest.expect("there are words") as u32 };
-        }
+        // 8 bytes per word instead of 16, and one comparison of integers per draw.
+        let slot =
+            |&(share, other): &(f64, u32)| Slot { own: (share * 2f64.powi(32)) as u32, other };
+        let slots = AliasTable::new(&weights).columns().iter().map(slot).collect();
         Negatives { slots }
     }
 
@@ -60,7 +41,7 @@ impl Negatives {
     }
 }
 
-/// One of `n` numbers from 0 on, from the upper half of random bits.
+/// Maps the upper 32 bits of `bits` to a number in 0..n.
 #[inline(always)]
 pub(crate) fn below(n: u32, bits: u64) -> u32 {
     (((bits >> 32) * u64::from(n)) >> 32) as u32
@@ -70,7 +51,7 @@ pub(crate) fn below(n: u32, bits: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// The probability of each word, by the slots.
+    /// The probability of each word implied by the slots.
     fn probabilities(negatives: &Negatives) -> Vec<f64> {
         let n = negatives.slots.len();
         let mut probs = vec![0.0; n];
@@ -83,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slots_agree_with_the_definition() {
+    fn slot_probabilities_agree_with_the_definition() {
         let zipf: Vec<u64> =
             (0..5000).map(|rank| if rank == 1 { 0 } else { 100_000 / (rank + 1) }).collect();
         for counts in [&[0, 0, 7][..], &[3, 0, 100, 1, 1], &[1; 10], &zipf] {
@@ -103,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_drawn_as_often_as_the_slots_say() {
+    fn draw_frequencies_agree_with_the_slot_probabilities() {
         let counts = [0, 0, 81, 16, 1];
         let negatives = Negatives::new(&counts, 0.5);
         let (mut rng, mut drawn, n) = (Rng::new(1), [0u32; 5], 140_000);

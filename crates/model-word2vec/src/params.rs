@@ -1,38 +1,52 @@
+//! Hyperparameters of word2vec.
+
 use latens_model::{ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Parameters of word2vec. The defaults are those of the original program and of gensim.
+/// Hyperparameters of word2vec. The defaults are those of the original program and of gensim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Word2vecParams {
-    /// What is guessed from what.
+    /// Training objective.
     pub algorithm: Algorithm,
-    /// How many numbers a vector has.
+    /// Number of dimensions of a vector.
     pub dim: usize,
-    /// How many words on either side are looked at, at most: for each word the number is drawn anew, from 1 on.
+    /// Maximum number of context words on either side. The size of each window is drawn uniformly from 1 to this.
     pub window: usize,
-    /// How many random words each right one is told from.
+    /// Number of negative samples per positive.
     pub n_negatives: usize,
-    /// Random words are drawn as often as their counts to this power say.
+    /// Exponent of the word counts in the distribution of negative samples.
     pub noise_power: f64,
-    /// Words of a greater share of the text than this are left out now and then; 0 keeps all.
+    /// Relative frequency above which tokens of a word are randomly dropped; 0 keeps all tokens.
     pub subsample: f64,
-    /// How often the text is gone through.
+    /// Number of passes over the training text.
     pub epochs: usize,
-    /// How far the first steps go; from there on the rate falls along a line to (almost) zero.
+    /// Initial learning rate. It decreases linearly to 0.01 % of this value.
     pub learning_rate: f64,
-    /// Where random choices begin.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What is guessed from what.
+latens_model::setters!(Word2vecParams {
+    algorithm: Algorithm,
+    dim: usize,
+    window: usize,
+    n_negatives: usize,
+    noise_power: f64,
+    subsample: f64,
+    epochs: usize,
+    learning_rate: f64,
+    seed: u64
+});
+
+/// Training objective of word2vec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// A word from the mean of the words around it: fast.
+    /// Continuous bag of words: predicts a word from the mean of its context words. Fast.
     Cbow,
-    /// A word from each of the words around it: better for rare words and small texts.
+    /// Predicts a word from each of its context words. Better for rare words and small corpora.
     #[default]
     SkipGram,
 }

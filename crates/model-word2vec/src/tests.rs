@@ -1,4 +1,4 @@
-//! A guess against the definition of its loss.
+//! Training steps against the definition of the loss.
 
 use crate::learner::Learner;
 use crate::worker::Worker;
@@ -22,7 +22,7 @@ fn random(n: usize, rng: &mut Rng) -> Vec<f32> {
     (0..n).map(|_| rng.normal() as f32).collect()
 }
 
-/// L = −ln σ(u_w · h) − Σ_v ln σ(−u_v · h), written as it stands.
+/// L = −ln σ(u_w · h) − Σ_v ln σ(−u_v · h), as defined.
 fn loss(outputs: &[f64], hidden: &[f64], word: usize, negatives: &[usize]) -> f64 {
     let score = |word: usize| -> f64 {
         outputs[word * DIM..][..DIM].iter().zip(hidden).map(|(u, h)| u * h).sum()
@@ -47,21 +47,21 @@ fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-/// Makes one guess with learning rate 1 and hands back the loss and the step of the hidden vector.
-struct Guess<'w, 'a> {
+/// Makes one prediction with learning rate 1 and returns the loss and the step of the hidden vector.
+struct Predict<'w, 'a> {
     worker: &'w mut Worker<'a>,
     hidden: &'w [f32],
     word: u32,
 }
 
-impl WithSimd for Guess<'_, '_> {
+impl WithSimd for Predict<'_, '_> {
     type Output = (f64, Vec<f32>);
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
-        let Guess { worker, hidden, word } = self;
+        let Predict { worker, hidden, word } = self;
         SharedRows::new(hidden, DIM).load(0, &mut worker.hidden);
-        worker.guess(simd, word);
+        worker.predict(simd, word);
         let error = SharedRows::new(&[0.0; DIM], DIM);
         error.store(0, &worker.error);
         (worker.loss().sum, error.to_vec())
@@ -69,7 +69,7 @@ impl WithSimd for Guess<'_, '_> {
 }
 
 #[test]
-fn a_guess_is_a_step_down_the_gradient_of_its_loss() {
+fn a_prediction_takes_a_gradient_step_on_its_loss() {
     let (corpus, params, mut rng) = (corpus(), params(), Rng::new(5));
     let n = corpus.lexicon.vocab.len() * DIM;
     let (inputs, outputs) = (random(n, &mut rng), random(n, &mut rng));
@@ -81,8 +81,8 @@ fn a_guess_is_a_step_down_the_gradient_of_its_loss() {
         let mut negatives: Vec<usize> = worker.words[1..].iter().map(|&w| w as usize).collect();
         negatives.retain(|&negative| negative != word as usize);
         assert!(negatives.len() >= 2);
-        let guess = Guess { worker: &mut worker, hidden: &hidden, word };
-        let (found_loss, step) = pulp::Arch::new().dispatch(guess);
+        let predict = Predict { worker: &mut worker, hidden: &hidden, word };
+        let (found_loss, step) = pulp::Arch::new().dispatch(predict);
 
         let (u, h, word) = (wide(&outputs), wide(&hidden), word as usize);
         assert!((found_loss - loss(&u, &h, word, &negatives)).abs() < 1e-5);
@@ -94,13 +94,13 @@ fn a_guess_is_a_step_down_the_gradient_of_its_loss() {
         for ((after, before), gradient) in learner.outputs.to_vec().iter().zip(&u).zip(by_outputs) {
             assert!((f64::from(*after) - before + gradient).abs() < 1e-5);
         }
-        assert_eq!(learner.inputs.to_vec(), inputs, "a guess changes no input");
+        assert_eq!(learner.inputs.to_vec(), inputs, "a prediction changes no input");
     }
 }
 
 #[test]
-fn every_word_of_a_window_takes_the_step_of_its_guesses() {
-    // Two words, each in the window of the other: whatever is drawn, only these inputs may change.
+fn only_the_words_of_a_window_are_updated() {
+    // Two words, each in the window of the other: whatever is drawn, only their inputs may change.
     let corpus = corpus();
     for algorithm in [Algorithm::Cbow, Algorithm::SkipGram] {
         let params = Word2vecParams { algorithm, subsample: 0.0, ..params() };

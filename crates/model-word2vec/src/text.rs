@@ -1,16 +1,15 @@
-//! The text as workers take it: in blocks of some thousand tokens, from each of which frequent words are left out
-//! now and then.
+//! The training text in blocks of a few thousand tokens, and random dropping of frequent words.
 
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
 use std::ops::Range;
 
-/// How many tokens a block has at most, and how many a small text's have at least.
+/// Smallest and largest number of tokens per block.
 const BLOCK_TOKENS: Range<usize> = 256..8192;
-/// A small text has about so many blocks, so that the learning rate falls in small steps.
+/// Approximate number of blocks of a small text, so that the learning rate decreases in small steps.
 const N_BLOCKS: usize = 128;
 
-/// Cuts a text into blocks of whole sentences. Only a sentence that is longer than a block is cut.
+/// Splits a text into blocks of whole sentences. Only a sentence longer than a block is split.
 pub(crate) fn blocks(sentences: &Sentences) -> Vec<Range<usize>> {
     let size = (sentences.n_tokens() / N_BLOCKS).clamp(BLOCK_TOKENS.start, BLOCK_TOKENS.end);
     let (mut blocks, mut begin) = (Vec::new(), 0);
@@ -33,7 +32,7 @@ pub(crate) fn blocks(sentences: &Sentences) -> Vec<Range<usize>> {
     blocks
 }
 
-/// How often each word stands in a text. Ends of sentences are no words.
+/// Counts each word of a text. `<eos>` is not counted.
 pub(crate) fn counts(sentences: &Sentences, n_words: usize) -> Vec<u64> {
     let mut counts = vec![0; n_words];
     sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
@@ -41,8 +40,8 @@ pub(crate) fn counts(sentences: &Sentences, n_words: usize) -> Vec<u64> {
     counts
 }
 
-/// With what probability a token of each word is kept (the original program, and gensim): √(t/f) + t/f, at most 1,
-/// for a word that is a share f of the text and a `subsample` of t.
+/// Probability that a token of each word is kept: min(1, √(t/f) + t/f), with f the relative frequency of the word and t
+/// = `subsample`, as in the original program and in gensim.
 pub(crate) fn keep_probs(counts: &[u64], subsample: f64) -> Vec<f64> {
     let total: u64 = counts.iter().sum();
     let keep = |&count: &u64| {
@@ -55,7 +54,7 @@ pub(crate) fn keep_probs(counts: &[u64], subsample: f64) -> Vec<f64> {
     counts.iter().map(keep).collect()
 }
 
-/// The words of a sentence that are kept, written to `kept`.
+/// Overwrites `kept` with the randomly kept words of a sentence.
 #[inline(always)]
 pub(crate) fn keep_some(sentence: &[WordId], probs: &[f64], rng: &mut Rng, kept: &mut Vec<u32>) {
     kept.clear();
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_the_text_cut_at_ends_of_sentences() {
+    fn blocks_cover_the_text_and_end_at_sentence_ends() {
         let lengths: Vec<usize> = (0..3000).map(|i| i % 40).collect();
         let sentences = text(&lengths);
         let blocks = blocks(&sentences);
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sentences_longer_than_a_block_are_cut() {
+    fn only_sentences_longer_than_a_block_are_split() {
         let lengths = |lengths: &[usize]| -> Vec<usize> {
             blocks(&text(lengths)).iter().map(ExactSizeIterator::len).collect()
         };
@@ -103,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_sentences_are_not_counted() {
+    fn eos_is_not_counted() {
         let sentences = Sentences::from_words([&[WordId(2), WordId(2), WordId(0)][..], &[]]);
         assert_eq!(counts(&sentences, 4), [1, 0, 2, 0]);
     }
 
     #[test]
-    fn tokens_are_kept_as_often_as_the_formula_says() {
+    fn tokens_are_kept_with_the_probability_of_the_formula() {
         let counts = [0, 0, 90_000, 9_990, 10];
         let probs = keep_probs(&counts, 1e-2);
         let expected = |f: f64| (0.01 / f).sqrt() + 0.01 / f;

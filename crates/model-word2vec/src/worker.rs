@@ -1,4 +1,4 @@
-//! What a thread does with a block of text.
+//! Training steps of one thread, and the parallel loop over blocks of text.
 
 use crate::learner::Learner;
 use crate::negatives::below;
@@ -9,32 +9,52 @@ use latens_math::hogwild::Row;
 use latens_math::{Real, Rng};
 use pulp::{Simd, WithSimd};
 use rand::Rng as _;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A thread that learns, with memory of its own.
+/// Trains on some blocks of an epoch with all threads, without locks.
+pub(crate) fn learn_blocks(learner: &Learner<'_>, epoch: usize, blocks: Range<usize>) -> Loss {
+    let next = AtomicUsize::new(blocks.start);
+    let losses = rayon::broadcast(|_| {
+        let mut worker = Worker::new(learner);
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            if block >= blocks.end {
+                return worker.loss();
+            }
+            let (rate, rng) = (learner.rate(epoch, block), learner.rng(epoch, block));
+            worker.learn_block(learner.tokens(block), rate, rng);
+        }
+    });
+    let add = |a: Loss, b: Loss| Loss { sum: a.sum + b.sum, n: a.n + b.n };
+    losses.into_iter().fold(Loss::default(), add)
+}
+
+/// State of one training thread.
 pub(crate) struct Worker<'a> {
     learner: &'a Learner<'a>,
     rng: Rng,
     rate: f32,
-    /// The words of a sentence that are kept.
+    /// Words of the current sentence that subsampling keeps.
     kept: Vec<u32>,
-    /// A place for the right word of the next guess, then random ones: drawn one guess ahead, so that their vectors
-    /// are on the way from memory.
+    /// Target word of the next prediction, then its negative samples. They are drawn one prediction ahead, so that
+    /// their vectors can be prefetched.
     pub(crate) words: Vec<u32>,
-    /// The rows of these words.
+    /// Output vectors of `words`.
     rows: Vec<Row>,
-    /// What a word is guessed from.
+    /// The vector h that a word is predicted from.
     pub(crate) hidden: Row,
-    /// Minus the gradient of the loss by it, times the learning rate.
+    /// −∂L/∂h times the learning rate.
     pub(crate) error: Row,
-    /// A row on its way.
+    /// Scratch row.
     row: Row,
-    /// u_w · h of the right word and −u_v · h of the others, then σ of that: how likely the truth is.
+    /// u_w · h of the target and −u_v · h of the negative samples, then σ of these: probabilities of the true labels.
     scores: Vec<f32>,
     loss: Loss,
 }
 
-/// A block to learn from with the vector instructions of this machine. It is no closure, since the compiler does not
-/// always inline the call of a closure that it makes a function of.
+/// A block to train on with the SIMD instructions of this machine. It is not a closure, since the compiler does not
+/// always inline closures here.
 struct LearnBlock<'w, 'a> {
     worker: &'w mut Worker<'a>,
     tokens: &'w [WordId],
@@ -49,14 +69,14 @@ impl WithSimd for LearnBlock<'_, '_> {
         for sentence in tokens.split(|&word| word == WordId::EOS) {
             keep_some(sentence, &worker.learner.keep_probs, &mut worker.rng, &mut worker.kept);
             match worker.learner.params.algorithm {
-                Algorithm::Cbow => worker.learn_from_means(simd),
-                Algorithm::SkipGram => worker.learn_from_each(simd),
+                Algorithm::Cbow => worker.learn_cbow(simd),
+                Algorithm::SkipGram => worker.learn_skip_gram(simd),
             }
         }
     }
 }
 
-/// The sum of losses, and of how many guesses.
+/// Sum of losses, and the number of predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) sum: f64,
@@ -81,12 +101,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The loss of all blocks so far.
+    /// Loss of all blocks so far.
     pub(crate) fn loss(&self) -> Loss {
         self.loss
     }
 
-    /// Learns from a block of text with random numbers of its own, so that it is all one which thread does it.
+    /// Trains on a block of text. Each block has its own random stream, so that it does not matter which thread
+    /// processes it.
     pub(crate) fn learn_block(&mut self, tokens: &[WordId], rate: f32, rng: Rng) {
         self.begin(rate, rng);
         pulp::Arch::new().dispatch(LearnBlock { worker: self, tokens });
@@ -97,10 +118,10 @@ impl<'a> Worker<'a> {
         self.draw_negatives();
     }
 
-    /// Guesses each word from the mean of the words in its window. As in the original program each of these words
-    /// then takes the whole step of the mean, not its share of it.
+    /// CBOW: predicts each word from the mean of the words in its window. As in the original program, each context word
+    /// takes the whole step of the mean, not its share.
     #[inline(always)]
-    fn learn_from_means<S: Simd>(&mut self, simd: S) {
+    fn learn_cbow<S: Simd>(&mut self, simd: S) {
         let inputs = &self.learner.inputs;
         for place in 0..self.kept.len() {
             let (begin, end) = self.window(place);
@@ -113,7 +134,7 @@ impl<'a> Worker<'a> {
                 inputs.load(self.kept[other] as usize, &mut self.row);
                 self.hidden.add_scaled(simd, share, &self.row);
             }
-            self.guess(simd, self.kept[place]);
+            self.predict(simd, self.kept[place]);
             for other in (begin..end).filter(|&other| other != place) {
                 let word = self.kept[other] as usize;
                 inputs.load(word, &mut self.row);
@@ -123,48 +144,48 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Guesses each word from each of the words in its window.
+    /// Skip-gram: predicts each word from each of the words in its window.
     #[inline(always)]
-    fn learn_from_each<S: Simd>(&mut self, simd: S) {
+    fn learn_skip_gram<S: Simd>(&mut self, simd: S) {
         let inputs = &self.learner.inputs;
         for place in 0..self.kept.len() {
             let (begin, end) = self.window(place);
             for other in (begin..end).filter(|&other| other != place) {
                 let word = self.kept[other] as usize;
                 inputs.load(word, &mut self.hidden);
-                self.guess(simd, self.kept[place]);
+                self.predict(simd, self.kept[place]);
                 self.hidden.add_scaled(simd, 1.0, &self.error);
                 inputs.store(word, &self.hidden);
             }
         }
     }
 
-    /// The places around `place` that are looked at: up to a number that is drawn anew for each.
+    /// Window around `place`, of random size.
     #[inline(always)]
     fn window(&mut self, place: usize) -> (usize, usize) {
         let reach = 1 + below(self.learner.params.window as u32, self.rng.next_u64()) as usize;
         (place.saturating_sub(reach), (place + reach + 1).min(self.kept.len()))
     }
 
-    /// A step down the loss of telling `word` from words v that are drawn at random (Mikolov et al. 2013b, eq. 4):
+    /// One gradient step on the negative-sampling loss of `word` with negative samples v (Mikolov et al. 2013b, eq. 4):
     ///
     /// L = −ln σ(u_w · h) − Σ_v ln σ(−u_v · h)
     ///
-    /// with h = `hidden` and the rows u of the outputs. With y = 1 for the right word and 0 for the others,
+    /// with h = `hidden` and output vectors u. With y = 1 for the target and 0 for negative samples,
     ///
     /// ∂L/∂u_v = (σ(u_v · h) − y) h,   ∂L/∂h = Σ_v (σ(u_v · h) − y) u_v.
     ///
-    /// The outputs take their steps at once; that of h is left in `error`.
+    /// Updates the outputs, and leaves the step of h in `error`.
     #[inline(always)]
-    pub(crate) fn guess<S: Simd>(&mut self, simd: S, word: u32) {
+    pub(crate) fn predict<S: Simd>(&mut self, simd: S, word: u32) {
         let outputs = &self.learner.outputs;
         self.words[0] = word;
-        // The right word is the first; it is no wrong one.
+        // The target must not be its own negative sample.
         if let Some(i) = self.words[1..].iter().position(|&negative| negative == word) {
             self.words.swap_remove(1 + i);
         }
         let n = self.words.len();
-        // All rows first, then all products, then all sigmoids: so none has to wait for the one before.
+        // All rows first, then all products, then all sigmoids, to avoid dependencies between iterations.
         for (&word, row) in self.words.iter().zip(&mut self.rows) {
             outputs.load(word as usize, row);
         }
@@ -184,13 +205,13 @@ impl<'a> Worker<'a> {
             outputs.store(self.words[i] as usize, &self.rows[i]);
         }
         let prob: f64 = self.scores[..n].iter().map(|&prob| f64::from(prob)).product();
-        // One logarithm for all. What is added keeps it finite, but for a NaN, which must be seen.
+        // One logarithm for all. The added constant avoids ln 0; NaN still propagates.
         self.loss.sum -= (prob + f64::MIN_POSITIVE).ln();
         self.loss.n += 1;
         self.draw_negatives();
     }
 
-    /// Draws words for the next guess. One that is drawn twice is there once only.
+    /// Draws distinct negative samples for the next prediction.
     #[inline(always)]
     fn draw_negatives(&mut self) {
         let Learner { negatives, outputs, params, .. } = self.learner;
@@ -205,7 +226,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// How many scores are worked on at once.
+/// Number of scores per SIMD step.
 const LANES: usize = 8;
 
 /// σ(x) = 1 / (1 + e^−x).

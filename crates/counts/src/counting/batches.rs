@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::counting::occurrences::{MAX_CHUNK, Occurrences, Text};
 use crate::counting::rows::{Part, Rows, count_rows};
 use crate::error::CountError;
-use crate::runs::counter::RunCounter;
+use crate::runs::RunCounter;
 use crate::table::count_table::{CountTable, Item};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};

@@ -1,6 +1,6 @@
 //! Rows of tables while threads fill them.
 
-use crate::runs::counter::Run;
+use crate::runs::Run;
 use crate::table::count_table::{CountTable, Item};
 use rayon::prelude::*;
 use std::ops::Range;

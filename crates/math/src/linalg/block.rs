@@ -1,20 +1,23 @@
-//! Products of a few rows with a block of a larger matrix, for which a general product is too general: it
-//! would spend its time on rearranging a block that is read only once.
+//! Products of a few rows with a block of a larger matrix.
 //!
-//! In single precision, sums in vectors begin with [`TINY`] instead of zero. So a sum of numbers close to the
-//! smallest is never a subnormal one, with which processors are a hundred times slower. What is added is lost
-//! in rounding, but where the whole sum is as tiny: those are taken for zero.
+//! A general matrix product would spend its time on packing a block that is read only once.
+//!
+//! In single precision, every vector of sums starts with [`TINY`] instead of zero, so that no sum is subnormal:
+//! processors are a hundred times slower with subnormal numbers. Rounding removes the offset except where the whole sum
+//! is tiny; sums below [`DUST`] become zero.
 
-use crate::Real;
+use num_traits::Float;
 use pulp::{Simd, WithSimd};
+use std::iter::Sum;
+use std::ops::AddAssign;
 
-/// What every sum of a vector begins with.
+/// Initial value of every sum.
 const TINY: f32 = 1e-30;
 
-/// A sum that is smaller could be of nothing but [`TINY`] numbers: it is taken for zero.
+/// Sums below this magnitude may consist of [`TINY`] alone and are set to zero.
 const DUST: f32 = 1e-28;
 
-/// Some rows and columns of a row-major matrix.
+/// A range of rows and columns of a row-major matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockRef<'a, T> {
     values: &'a [T],
@@ -23,18 +26,21 @@ pub struct BlockRef<'a, T> {
     n_cols: usize,
 }
 
-impl<'a, T: Real> BlockRef<'a, T> {
-    /// The block of a matrix with `stride` columns that begins at (`row`, `col`).
+impl<'a, T: BlockProducts> BlockRef<'a, T> {
+    /// Borrows the block of a matrix with `stride` columns that starts at (`row`, `col`).
     ///
     /// # Panics
-    /// If the block is not in the matrix.
+    /// If the block exceeds the matrix.
     pub fn new(
         matrix: &'a [T],
         stride: usize,
         (row, n_rows): (usize, usize),
         (col, n_cols): (usize, usize),
     ) -> BlockRef<'a, T> {
-        assert!(col + n_cols <= stride && (row + n_rows) * stride <= matrix.len(), "a block in it");
+        assert!(
+            col + n_cols <= stride && (row + n_rows) * stride <= matrix.len(),
+            "the block exceeds the matrix"
+        );
         BlockRef {
             values: &matrix[(row * stride + col).min(matrix.len())..],
             stride,
@@ -48,31 +54,62 @@ impl<'a, T: Real> BlockRef<'a, T> {
         &self.values[row * self.stride..][..self.n_cols]
     }
 
-    /// out = left · block, where `left` has rows of as many numbers as the block has rows.
+    /// Computes out = left · block. The rows of `left` are as long as the block has rows.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the shapes do not match.
     pub fn times_rows(self, left: &[T], out: &mut [T]) {
         let n = left.len() / self.n_rows.max(1);
-        assert_eq!(left.len(), n * self.n_rows, "whole rows");
-        assert_eq!(out.len(), n * self.n_cols, "a row for each");
+        assert_eq!(left.len(), n * self.n_rows, "`left` must consist of whole rows");
+        assert_eq!(out.len(), n * self.n_cols, "`out` must have one row per row of `left`");
         T::times_rows(self, left, out);
     }
 
-    /// out = left · blockᵀ, where `left` has rows of as many numbers as the block has columns.
+    /// Computes out = left · blockᵀ. The rows of `left` are as long as the block has columns.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the shapes do not match.
     pub fn transposed_times_rows(self, left: &[T], out: &mut [T]) {
         let n = left.len() / self.n_cols.max(1);
-        assert_eq!(left.len(), n * self.n_cols, "whole rows");
-        assert_eq!(out.len(), n * self.n_rows, "a row for each");
+        assert_eq!(left.len(), n * self.n_cols, "`left` must consist of whole rows");
+        assert_eq!(out.len(), n * self.n_rows, "`out` must have one row per row of `left`");
         T::transposed_times_rows(self, left, out);
     }
 }
 
+/// The number types for which the products of [`BlockRef`] are implemented.
+pub trait BlockProducts: Float + AddAssign + Sum {
+    /// See [`BlockRef::times_rows`].
+    #[doc(hidden)]
+    fn times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
+
+    /// See [`BlockRef::transposed_times_rows`].
+    #[doc(hidden)]
+    fn transposed_times_rows(block: BlockRef<'_, Self>, left: &[Self], out: &mut [Self]);
+}
+
+impl BlockProducts for f32 {
+    fn times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
+        pulp::Arch::new().dispatch(TimesRows { block, left, out });
+    }
+
+    fn transposed_times_rows(block: BlockRef<'_, f32>, left: &[f32], out: &mut [f32]) {
+        pulp::Arch::new().dispatch(TransposedTimesRows { block, left, out });
+    }
+}
+
+impl BlockProducts for f64 {
+    fn times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {
+        times_rows(block, left, out);
+    }
+
+    fn transposed_times_rows(block: BlockRef<'_, f64>, left: &[f64], out: &mut [f64]) {
+        transposed_times_rows(block, left, out);
+    }
+}
+
 /// [`BlockRef::times_rows`] by its definition.
-pub(crate) fn times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
+fn times_rows<T: BlockProducts>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
     out.fill(T::zero());
     let rows =
         left.chunks_exact(block.n_rows.max(1)).zip(out.chunks_exact_mut(block.n_cols.max(1)));
@@ -84,7 +121,7 @@ pub(crate) fn times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T], out: &mut 
 }
 
 /// [`BlockRef::transposed_times_rows`] by its definition.
-pub(crate) fn transposed_times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
+fn transposed_times_rows<T: BlockProducts>(block: BlockRef<'_, T>, left: &[T], out: &mut [T]) {
     let rows =
         left.chunks_exact(block.n_cols.max(1)).zip(out.chunks_exact_mut(block.n_rows.max(1)));
     for (left, out) in rows {
@@ -94,11 +131,11 @@ pub(crate) fn transposed_times_rows<T: Real>(block: BlockRef<'_, T>, left: &[T],
     }
 }
 
-/// The same for single precision, in vectors: a few rows share every number of the block that is read.
-pub(crate) struct TimesRows<'a> {
-    pub(crate) block: BlockRef<'a, f32>,
-    pub(crate) left: &'a [f32],
-    pub(crate) out: &'a mut [f32],
+/// [`BlockRef::times_rows`] in vectors of single precision. Several rows share every number of the block that is read.
+struct TimesRows<'a> {
+    block: BlockRef<'a, f32>,
+    left: &'a [f32],
+    out: &'a mut [f32],
 }
 
 impl WithSimd for TimesRows<'_> {
@@ -109,7 +146,7 @@ impl WithSimd for TimesRows<'_> {
         let n = self.left.len() / self.block.n_rows.max(1);
         let mut first = 0;
         while first < n {
-            // As many sums as there are registers for.
+            // The sums of a tile fill the vector registers.
             first += match n - first {
                 1 => self.rows::<S, 1, 8>(simd, first),
                 2 | 3 => self.rows::<S, 2, 4>(simd, first),
@@ -120,7 +157,7 @@ impl WithSimd for TimesRows<'_> {
 }
 
 impl TimesRows<'_> {
-    /// M rows from `first` on, W vectors of columns at a time; returns M.
+    /// Multiplies the M rows from `first` on, W vectors of columns at a time, and returns M.
     #[inline(always)]
     fn rows<S: Simd, const M: usize, const W: usize>(&mut self, simd: S, first: usize) -> usize {
         let n_vectors = self.block.n_cols / S::F32_LANES;
@@ -143,7 +180,7 @@ impl TimesRows<'_> {
         M
     }
 
-    #[expect(clippy::needless_range_loop, reason = "indices of both factors read best")]
+    #[expect(clippy::needless_range_loop, reason = "indices of both factors are clearer")]
     #[inline(always)]
     fn tile<S: Simd, const M: usize, const W: usize>(
         &mut self,
@@ -178,11 +215,11 @@ impl TimesRows<'_> {
     }
 }
 
-/// [`BlockRef::transposed_times_rows`] for single precision, in vectors.
-pub(crate) struct TransposedTimesRows<'a> {
-    pub(crate) block: BlockRef<'a, f32>,
-    pub(crate) left: &'a [f32],
-    pub(crate) out: &'a mut [f32],
+/// [`BlockRef::transposed_times_rows`] in vectors of single precision.
+struct TransposedTimesRows<'a> {
+    block: BlockRef<'a, f32>,
+    left: &'a [f32],
+    out: &'a mut [f32],
 }
 
 impl WithSimd for TransposedTimesRows<'_> {
@@ -203,7 +240,7 @@ impl WithSimd for TransposedTimesRows<'_> {
 }
 
 impl TransposedTimesRows<'_> {
-    /// M rows from `first` on, R rows of the block at a time; returns M.
+    /// Multiplies the M rows from `first` on, R rows of the block at a time, and returns M.
     #[inline(always)]
     fn rows<S: Simd, const M: usize, const R: usize>(&mut self, simd: S, first: usize) -> usize {
         let mut row = 0;
@@ -218,7 +255,7 @@ impl TransposedTimesRows<'_> {
         M
     }
 
-    /// The products of M rows with R rows of the block from `row` on.
+    /// Multiplies M rows by the R rows of the block from `row` on.
     #[inline(always)]
     fn dots<S: Simd, const M: usize, const R: usize>(&mut self, simd: S, first: usize, row: usize) {
         let (n_rows, n_cols) = (self.block.n_rows, self.block.n_cols);
@@ -251,7 +288,7 @@ impl TransposedTimesRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rng;
+    use crate::{Real, Rng};
 
     fn numbers<T: Real>(n: usize, rng: &mut Rng) -> Vec<T> {
         (0..n).map(|_| T::of(rng.uniform() - 0.5)).collect()
@@ -292,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_their_definition() {
+    fn products_agree_with_the_definition() {
         check::<f64>(1e-14);
         check::<f32>(1e-5);
     }

@@ -1,7 +1,8 @@
-//! Products of matrices, on one thread or in tiles that threads share.
+//! Matrix products in tiles that threads share.
 
-use super::Scalar;
 use crate::rows::for_each_chunk;
+use faer::linalg::matmul::matmul;
+use faer::traits::RealField;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 /// Number of rows of a tile, and of columns where there are few rows: enough for full speed, few enough that the
@@ -11,38 +12,8 @@ const TILE: usize = 128;
 /// Number of rows from which tiles are twice as wide, because there are enough of them.
 const MANY_ROWS: usize = 1024;
 
-/// Computes out = A B or out += A B on the calling thread.
-pub fn matmul<T: Scalar>(out: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
-    T::matmul(out, accum, a, b);
-}
-
-/// Computes the lower triangle of out = A B or out += A B on the calling thread. The part of `out` above the diagonal
-/// is neither read nor written.
-pub fn matmul_lower<T: Scalar>(
-    out: MatMut<'_, T>,
-    accum: Accum,
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
-) {
-    T::matmul_lower(out, accum, a, b);
-}
-
-/// Computes out = A B or out += A B on the threads of `par`.
-///
-/// Each tile of `out` is one product on one thread, so the result does not depend on the number of threads. faer's own
-/// threads synchronize many times per product, which on busy cores can take ten times as long as one thread alone, and
-/// where `out` is a single row the order of its sums depends on the number of threads.
-pub fn multiply<T: Scalar>(
-    out: MatMut<'_, T>,
-    accum: Accum,
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
-    par: Par,
-) {
-    T::multiply(out, accum, a, b, par);
-}
-
-pub(super) fn in_tiles<T: Scalar>(
+/// Computes out = A B or out += A B on the threads of `par`; see [`multiply`](super::multiply).
+pub(super) fn multiply<T: RealField + Copy>(
     out: MatMut<'_, T>,
     accum: Accum,
     a: MatRef<'_, T>,
@@ -57,7 +28,7 @@ pub(super) fn in_tiles<T: Scalar>(
             if collides {
                 return multiply_by_columns(out, accum, a, b);
             }
-            matmul(out, accum, a, b);
+            matmul(out, accum, a, b, T::one_impl(), Par::Seq);
         });
     });
 }
@@ -72,14 +43,14 @@ fn collides<T>(a: MatRef<'_, T>) -> bool {
 
 /// Computes the product through a column-major temporary, so that A is read in whole cache lines and reordered only
 /// once. For an A that [`collides`] this is one and a half times as fast.
-fn multiply_by_columns<T: Scalar>(
+fn multiply_by_columns<T: RealField + Copy>(
     mut out: MatMut<'_, T>,
     accum: Accum,
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,
 ) {
     let mut columns = Mat::<T>::zeros(out.nrows(), out.ncols());
-    matmul(columns.as_mut(), Accum::Replace, a, b);
+    matmul(columns.as_mut(), Accum::Replace, a, b, T::one_impl(), Par::Seq);
     match accum {
         Accum::Replace => out.copy_from(&columns),
         Accum::Add => out += &columns,
@@ -123,18 +94,5 @@ mod tests {
         let a = MatRef::from_row_major_slice(&a, k, n);
         assert!(collides(a.transpose()) && !collides(a));
         check(a.transpose(), MatRef::from_row_major_slice(&b, k, m));
-    }
-
-    #[test]
-    fn lower_products_leave_the_upper_triangle_alone() {
-        let (n, k) = (70, 5);
-        let a = numbers(n * k);
-        let a = MatRef::from_row_major_slice(&a, n, k);
-        let mut out = Mat::from_fn(n, n, |_, _| 7.0);
-        matmul_lower(out.as_mut(), Accum::Add, a, a.transpose());
-        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            let sum: f64 = (0..k).map(|l| a[(i, l)] * a[(j, l)]).sum();
-            assert_eq!(out[(i, j)], if i >= j { 7.0 + sum } else { 7.0 });
-        }
     }
 }

@@ -1,23 +1,27 @@
-//! Draws from a fixed distribution in constant time.
+//! Draws from a fixed distribution in constant time (alias method, Walker 1977; Vose 1991).
 
-use latens_math::Rng;
+use super::Rng;
 
-/// Walker's alias method (Vose 1991): a column for each thing, shared by two at most.
+/// A discrete distribution as columns of equal probability, each shared by at most two indices.
 #[derive(Clone, Debug)]
-pub(crate) struct AliasTable {
-    /// The share of its column that a thing keeps, and who has the rest.
+pub struct AliasTable {
     columns: Vec<(f64, u32)>,
 }
 
 impl AliasTable {
+    /// Builds the table of a distribution proportional to `weights`. An index of weight zero is never drawn.
+    ///
     /// # Panics
-    /// If a weight is negative, or their sum is not a positive number.
-    pub(crate) fn new(weights: &[f64]) -> AliasTable {
+    /// If the sum of the weights is not positive and finite.
+    pub fn new(weights: &[f64]) -> AliasTable {
         let total: f64 = weights.iter().sum();
-        assert!(total > 0.0 && total.is_finite(), "weights have a positive sum, not {total}");
+        assert!(
+            total > 0.0 && total.is_finite(),
+            "the sum of weights must be positive, got {total}"
+        );
         let n = weights.len();
         let mut columns: Vec<(f64, u32)> =
-            weights.iter().zip(0..).map(|(&w, i)| (w * n as f64 / total, i)).collect();
+            weights.iter().zip(0..).map(|(&w, i)| (w / total * n as f64, i)).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
             (0..n).partition(|&i| columns[i].0 < 1.0);
         while let (Some(&lesser), Some(&greater)) = (small.last(), large.last()) {
@@ -29,16 +33,26 @@ impl AliasTable {
                 small.push(greater);
             }
         }
-        // What is left is one but for rounding; a thing without weight must not be among it.
+        // The shares that are left are 1 up to rounding, except for weights of zero.
         for i in small.into_iter().chain(large) {
-            columns[i] = if weights[i] > 0.0 { (1.0, i as u32) } else { columns[i] };
+            if weights[i] > 0.0 {
+                columns[i] = (1.0, i as u32);
+            } else {
+                let heaviest = (0..n).max_by(|&a, &b| weights[a].total_cmp(&weights[b]));
+                columns[i] = (0.0, heaviest.expect("at least one weight") as u32);
+            }
         }
         AliasTable { columns }
     }
 
-    /// Draws one thing.
+    /// For each index, the share of its column that belongs to it, and the index that owns the rest.
+    pub fn columns(&self) -> &[(f64, u32)] {
+        &self.columns
+    }
+
+    /// Draws an index.
     #[inline(always)]
-    pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
+    pub fn draw(&self, rng: &mut Rng) -> usize {
         let place = rng.uniform() * self.columns.len() as f64;
         let column = (place as usize).min(self.columns.len() - 1);
         let (share, other) = self.columns[column];
@@ -62,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_have_the_weights() {
+    fn columns_add_up_to_the_weights() {
         let mut rng = Rng::new(1);
         let cases: Vec<Vec<f64>> = vec![
             vec![2.0],
@@ -82,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_those_of_the_columns() {
+    fn indices_are_drawn_in_proportion_to_their_weights() {
         let (table, mut rng) = (AliasTable::new(&[1.0, 3.0]), Rng::new(2));
         let n = 100_000;
         let ones = (0..n).filter(|_| table.draw(&mut rng) == 1).count() as f64;

@@ -1,11 +1,11 @@
-//! Drawing one of several things, each as likely as its weight says.
+//! Draws of an index in proportion to weights.
 
+use super::Rng;
 use crate::log_space::max_or_nan;
-use crate::rng::Rng;
 
-/// Draws `i` with probability wᵢ / Σⱼ wⱼ, in one pass for the sum and one for the draw.
+/// Draws `i` with probability wᵢ / Σⱼ wⱼ in two passes over the weights.
 ///
-/// A thing of weight zero is never drawn.
+/// An index of weight zero is never drawn.
 ///
 /// # Panics
 /// If a weight is negative or NaN, or the sum is zero or infinite.
@@ -13,7 +13,7 @@ pub fn sample_index(weights: &[f64], rng: &mut Rng) -> usize {
     draw(weights.iter().copied(), rng)
 }
 
-/// Draws `i` with probability exp(lᵢ) / Σⱼ exp(lⱼ); a logarithm of −∞ is a weight of zero.
+/// Draws `i` with probability exp(lᵢ) / Σⱼ exp(lⱼ); −∞ is a weight of zero.
 ///
 /// # Panics
 /// If a logarithm is NaN or +∞, or all are −∞.
@@ -41,7 +41,7 @@ fn draw(weights: impl Iterator<Item = f64> + Clone, rng: &mut Rng) -> usize {
             rest -= weight;
         }
     }
-    // The subtractions round, so `rest` may outlast the last weight: then the last thing is drawn.
+    // The subtractions round, so `rest` may exceed the last weight; then the last positive one is drawn.
     drawn.expect("a positive sum has a positive term")
 }
 
@@ -56,25 +56,25 @@ mod tests {
         let mut rng = Rng::new(5);
         let mut counts = [0usize; WEIGHTS.len()];
         (0..N).for_each(|_| counts[draw(&mut rng)] += 1);
-        assert_eq!(counts[1] + counts[3], N, "a thing without weight was drawn");
+        assert_eq!(counts[1] + counts[3], N, "an index of weight zero was drawn");
         // Four standard deviations of a binomial with p = 3/4.
         let allowed = 4.0 * (N as f64 * 0.75 * 0.25).sqrt();
         assert!((counts[1] as f64 - 0.75 * N as f64).abs() < allowed, "{counts:?}");
     }
 
     #[test]
-    fn things_are_drawn_as_often_as_their_weights_say() {
+    fn indices_are_drawn_in_proportion_to_their_weights() {
         assert_three_to_one(|rng| sample_index(&WEIGHTS, rng));
     }
 
     #[test]
-    fn log_weights_may_be_far_below_the_smallest_number() {
+    fn log_weights_may_be_far_below_the_smallest_exponent() {
         let logs = WEIGHTS.map(|weight| weight.ln() - 5000.0);
         assert_three_to_one(|rng| sample_log_index(&logs, rng));
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_things() {
+    fn the_same_seed_draws_the_same_indices() {
         let draws = || {
             let mut rng = Rng::new(1);
             (0..100).map(|_| sample_index(&[1.0; 50], &mut rng)).collect::<Vec<_>>()
@@ -84,19 +84,19 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "sum of weights")]
-    fn nothing_can_be_drawn_from_zeros() {
+    fn all_zero_weights_panic() {
         sample_index(&[0.0, 0.0], &mut Rng::new(1));
     }
 
     #[test]
     #[should_panic(expected = "must not be negative")]
-    fn a_negative_weight_is_a_bug() {
+    fn a_negative_weight_panics() {
         sample_index(&[2.0, -1.0], &mut Rng::new(1));
     }
 
     #[test]
     #[should_panic(expected = "log weight must be finite")]
-    fn a_nan_among_log_weights_is_a_bug() {
+    fn a_nan_log_weight_panics() {
         sample_log_index(&[0.0, f64::NAN], &mut Rng::new(1));
     }
 }

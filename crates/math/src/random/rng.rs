@@ -1,55 +1,64 @@
-//! The one random generator of the workspace.
+//! The random number generator of the workspace.
 
 use rand::{Rng as _, SeedableRng, TryRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
+use std::f64::consts::TAU;
 
-/// Xoshiro256++ (Blackman and Vigna 2021), seeded from one number.
+/// Xoshiro256++ (Blackman and Vigna 2021), seeded with one number.
 ///
-/// The generator is named so that a seed keeps its meaning when libraries change their defaults.
-/// Its state can be stored (as four `u64`), and what is drawn afterwards is the same. The traits of
-/// `rand` are implemented; algorithms that must give the same numbers for years use
-/// [`Rng::uniform`], whose values are fixed here.
+/// The algorithm is fixed so that a seed keeps its meaning when libraries change their defaults. For the same reason
+/// the distributions are written here rather than taken from `rand_distr`. The state can be saved as four `u64` and
+/// restored. `Rng` implements the traits of `rand`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "[u64; 4]", try_from = "[u64; 4]")]
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The generator of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The generator of one part of a work (a shard, a document) that is shared out to threads.
+    /// Creates the generator of one part of parallel work, such as a shard or a document.
     ///
-    /// Each part draws from its own stream, so the result does not depend on which thread does
-    /// which part, or when. Seed and index are both scrambled: streams of neighbouring seeds or
-    /// indices have nothing in common.
+    /// Each part draws from its own stream, so the result does not depend on the scheduling of threads. Seed and index
+    /// are both scrambled, so streams of neighboring seeds or indices are independent.
     pub fn stream(seed: u64, index: u64) -> Rng {
         Rng::new(scramble(scramble(seed) ^ index))
     }
 
-    /// The generator of one kind of choice at one place of a training in epochs of mini-batches.
+    /// Creates the generator of one kind of random choice in one mini-batch of an epoch.
     ///
-    /// Each kind and each place has its own stream, so training that goes on from the middle makes the same choices.
+    /// Each kind and each batch has its own stream, so training that resumes from a checkpoint makes the same choices.
     pub fn at(seed: u64, kind: u8, (epoch, batch): (usize, usize)) -> Rng {
         Rng::stream(seed ^ (u64::from(kind) << 56), ((epoch as u64) << 32) | batch as u64)
     }
 
-    /// A number in [0, 1), a multiple of 2⁻⁵³.
+    /// Draws uniformly from the multiples of 2⁻⁵³ in [0, 1).
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A number from the standard normal distribution (Box and Muller 1958).
+    /// Draws from the standard normal distribution.
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        self.normal_pair(1.0)[0]
     }
 
-    /// Puts items in an order that is drawn, all of which are as likely (Fisher and Yates).
+    /// Draws two independent numbers from the normal distribution with mean 0 and the given standard deviation σ.
+    ///
+    /// σ √(−2 ln u) (cos 2πv, sin 2πv) are two such numbers for uniform u in (0, 1] and v in [0, 1) (Box and Muller
+    /// 1958).
+    #[inline(always)]
+    pub fn normal_pair(&mut self, deviation: f64) -> [f64; 2] {
+        let radius = deviation * (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        let (sin, cos) = (TAU * self.uniform()).sin_cos();
+        [radius * cos, radius * sin]
+    }
+
+    /// Shuffles items into a random order, all orders being equally likely (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, (self.uniform() * (i + 1) as f64) as usize);
@@ -57,7 +66,7 @@ impl Rng {
     }
 }
 
-/// One step of SplitMix64: different numbers stay different, and similar ones do not stay similar.
+/// Applies one step of SplitMix64, a bijection that removes similarities between numbers.
 fn scramble(number: u64) -> u64 {
     SplitMix64::seed_from_u64(number).next_u64()
 }
@@ -85,7 +94,7 @@ impl From<Rng> for [u64; 4] {
     fn from(rng: Rng) -> Self {
         let bytes = rng.0.state();
         std::array::from_fn(|i| {
-            let word = bytes[8 * i..8 * i + 8].try_into().expect("a slice of eight bytes");
+            let word = bytes[8 * i..8 * i + 8].try_into().expect("eight bytes per word");
             u64::from_le_bytes(word)
         })
     }
@@ -112,7 +121,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn normal_numbers_have_the_moments_of_the_normal_distribution() {
+    fn normal_draws_have_the_moments_of_the_normal_distribution() {
         let mut rng = Rng::new(7);
         let n = 200_000;
         let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
@@ -126,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_those_of_the_reference_program() {
+    fn draws_agree_with_the_reference_program() {
         // https://prng.di.unimi.it/xoshiro256plusplus.c from the state 1, 2, 3, 4.
         let mut rng = Rng::try_from([1, 2, 3, 4]).unwrap();
         let drawn: [u64; 4] = std::array::from_fn(|_| rng.next_u64());
@@ -141,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_state_goes_on_with_the_same_draws() {
+    fn a_restored_generator_continues_with_the_same_draws() {
         let mut rng = Rng::new(7);
         rng.uniform();
         let mut stored = Rng::try_from(<[u64; 4]>::from(rng.clone())).unwrap();
@@ -151,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_neighbouring_seeds_and_indices_differ() {
+    fn streams_of_neighboring_seeds_and_indices_differ() {
         let pairs = (0..30).flat_map(|seed| (0..30).map(move |index| (seed, index)));
         let streams = pairs.map(|(seed, index)| Rng::stream(seed, index).next_u64());
         let plain = (0..30).map(|seed| Rng::new(seed).next_u64());
@@ -159,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_choice_has_a_stream_at_each_place() {
+    fn each_kind_of_choice_has_its_own_stream_per_batch() {
         let kinds = (0..6).flat_map(|kind| (0..12).map(move |i| (kind, (i / 4, i % 4))));
         let drawn = kinds.map(|(kind, place)| Rng::at(1, kind, place).next_u64());
         assert_eq!(drawn.collect::<HashSet<_>>().len(), 72);
@@ -173,12 +182,12 @@ mod tests {
         let (mut a, mut b) = (Rng::stream(1, 0), Rng::stream(1, 1));
         let covariance: f64 =
             (0..n).map(|_| (a.uniform() - 0.5) * (b.uniform() - 0.5)).sum::<f64>() / f64::from(n);
-        // Four standard deviations: that of the product is 1/12.
+        // Four standard deviations; the standard deviation of the product is 1/12.
         assert!(covariance.abs() < 4.0 / 12.0 / f64::from(n).sqrt(), "{covariance}");
     }
 
     #[test]
-    fn all_orders_are_as_likely() {
+    fn all_orders_are_equally_likely() {
         let (mut rng, mut seen) = (Rng::new(5), std::collections::HashMap::new());
         for _ in 0..60_000 {
             let mut items = [0, 1, 2];
@@ -191,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_numbers_fill_the_unit_interval_evenly() {
+    fn uniform_draws_are_uniform_on_the_unit_interval() {
         let mut rng = Rng::new(3);
         let mut bins = [0u32; 10];
         for _ in 0..100_000 {

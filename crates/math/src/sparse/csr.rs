@@ -1,5 +1,9 @@
-/// A sparse matrix by rows: the columns and values of row i are those from `offsets[i]` up to
-/// `offsets[i + 1]`, columns ascending, each once.
+//! Compressed sparse rows.
+
+/// A sparse matrix in compressed row format.
+///
+/// The columns and values of row i are stored from `offsets[i]` up to `offsets[i + 1]`. Columns are strictly ascending
+/// within a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr<T> {
     n_cols: usize,
@@ -9,11 +13,11 @@ pub struct Csr<T> {
 }
 
 impl<T> Csr<T> {
-    /// A matrix from its arrays, checked: offsets ascend from 0 to the number of values, and within
-    /// each row columns ascend strictly and are below `n_cols`. The number of rows is one less than
-    /// the number of offsets.
+    /// Creates a matrix from its arrays. The number of rows is one less than the number of offsets.
     ///
-    /// Says in words what is wrong otherwise.
+    /// # Errors
+    /// Returns a description if the offsets do not ascend from 0 to the number of values, or if the columns of a row
+    /// are not strictly ascending and below `n_cols`.
     pub fn new(
         n_cols: usize,
         offsets: Vec<u64>,
@@ -22,45 +26,45 @@ impl<T> Csr<T> {
     ) -> Result<Csr<T>, &'static str> {
         check(n_cols, &offsets, &columns)?;
         if values.len() != columns.len() {
-            return Err("it has not as many values as columns");
+            return Err("the numbers of values and columns differ");
         }
         Ok(Csr { n_cols, offsets, columns, values })
     }
 
-    /// The number of rows.
+    /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The number of columns.
+    /// Number of columns.
     pub fn n_cols(&self) -> usize {
         self.n_cols
     }
 
-    /// The number of stored values.
+    /// Number of stored values.
     pub fn nnz(&self) -> usize {
         self.values.len()
     }
 
-    /// Where each row begins among [`Csr::columns`], and where the last one ends.
+    /// Start of each row in [`Csr::columns`], followed by the end of the last row.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
-    /// The column of each stored value, row after row.
+    /// Column of each stored value in row-major order.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// All stored values, row after row.
+    /// Stored values in row-major order.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// The columns and values of one row.
+    /// Returns the columns and values of one row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If `row_idx` is out of range.
     #[inline]
     pub fn row(&self, row_idx: usize) -> (&[u32], &[T]) {
         let range = self.offsets[row_idx] as usize..self.offsets[row_idx + 1] as usize;
@@ -69,7 +73,7 @@ impl<T> Csr<T> {
 }
 
 impl<T: Copy> Csr<T> {
-    /// Puts other values in place of the stored ones: each is made from its row, its column and what was there.
+    /// Replaces every stored value by `value(row, column, old value)`.
     pub fn replace_values(&mut self, value: impl Fn(usize, usize, T) -> T) {
         for row_idx in 0..self.n_rows() {
             let range = self.offsets[row_idx] as usize..self.offsets[row_idx + 1] as usize;
@@ -79,12 +83,12 @@ impl<T: Copy> Csr<T> {
         }
     }
 
-    /// The matrix with rows and columns exchanged.
+    /// Returns the transposed matrix.
     ///
     /// # Panics
-    /// If there are more than 2^32 rows, since these cannot be columns.
+    /// If there are more than 2³² rows, because column indices have 32 bits.
     pub fn transpose(&self) -> Csr<T> {
-        assert!(self.n_rows() <= 1 << 32, "columns are numbered with 32 bits");
+        assert!(self.n_rows() <= 1 << 32, "column indices have 32 bits");
         let mut offsets = vec![0; self.n_cols + 1];
         for &column in &self.columns {
             offsets[column as usize + 1] += 1;
@@ -95,7 +99,7 @@ impl<T: Copy> Csr<T> {
         let Some(&any) = self.values.first() else {
             return Csr { n_cols: self.n_rows(), offsets, columns: vec![], values: vec![] };
         };
-        // Rows are visited in order, so that the new columns ascend within each new row.
+        // Rows are visited in order, so the new columns ascend within each new row.
         let mut next = offsets.clone();
         let (mut columns, mut values) = (vec![0; self.nnz()], vec![any; self.nnz()]);
         for row_idx in 0..self.n_rows() {
@@ -116,15 +120,15 @@ fn check(n_cols: usize, offsets: &[u64], columns: &[u32]) -> Result<(), &'static
         || offsets.last() != Some(&(columns.len() as u64))
         || offsets.windows(2).any(|pair| pair[0] > pair[1])
     {
-        return Err("its row offsets do not ascend to the number of its values");
+        return Err("the row offsets do not ascend from 0 to the number of values");
     }
     for pair in offsets.windows(2) {
         let row = &columns[pair[0] as usize..pair[1] as usize];
         if row.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err("the columns of a row do not ascend");
+            return Err("the columns of a row are not strictly ascending");
         }
         if row.last().is_some_and(|&last| last as usize >= n_cols) {
-            return Err("it has columns outside the matrix");
+            return Err("a column is not below the number of columns");
         }
     }
     Ok(())
@@ -164,20 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_the_values_they_were_given() {
+    fn rows_hold_the_given_values() {
         assert_eq!(dense(&example()), [[0, 5, 0], [0, 0, 0], [7, 0, 9]]);
         assert_eq!(example().nnz(), 3);
     }
 
     #[test]
-    fn values_are_replaced_where_they_are() {
+    fn values_are_replaced_in_place() {
         let mut matrix = example();
         matrix.replace_values(|row, column, value| 100 * row as i32 + 10 * column as i32 + value);
         assert_eq!(dense(&matrix), [[0, 15, 0], [0, 0, 0], [207, 0, 229]]);
     }
 
     #[test]
-    fn arrays_that_contradict_each_other_are_refused() {
+    fn inconsistent_arrays_are_rejected() {
         let check = |offsets: &[u64], columns: &[u32]| check(3, offsets, columns);
         assert!(check(&[0, 2], &[0, 2]).is_ok());
         assert!(check(&[0], &[]).is_ok());
@@ -199,10 +203,10 @@ mod tests {
         ) {
             let rows: Vec<Vec<i32>> = cells.chunks_exact(n_cols).map(<[i32]>::to_vec).collect();
             let matrix = sparse(&rows, n_cols);
-            let turned = dense(&matrix.transpose());
+            let transposed = dense(&matrix.transpose());
             for (i, row) in rows.iter().enumerate() {
                 for (j, &value) in row.iter().enumerate() {
-                    prop_assert_eq!(turned[j][i], value);
+                    prop_assert_eq!(transposed[j][i], value);
                 }
             }
             prop_assert_eq!(matrix.transpose().transpose(), matrix);

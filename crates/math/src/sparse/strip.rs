@@ -1,69 +1,73 @@
-//! Sparse times dense: the dense matrix is cut into strips of columns, so that the rows of a strip that are asked
-//! for again and again stay in a core's own cache.
+//! Products of a sparse matrix with a dense one that is cut into strips of columns, so that frequently read rows of a
+//! strip stay in the cache of a core.
 
-use crate::{Csr, Real};
+use super::Csr;
+use num_traits::Float;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
-/// So 8,000 rows of a strip take 2 MiB of single precision, where 2,500 whole rows of 200 numbers would; and its sums
-/// fit into registers.
+/// Maximum number of columns. 8,000 rows of such a strip take 2 MiB in single precision, and the sums of a row fit into
+/// registers.
 const WIDEST: usize = 64;
 
-/// Strips begin at multiples of so many columns, which are whole lines of the cache, or of half as many, which are
-/// whole vectors, where their widths ask for it.
+/// Strips begin at multiples of this number of columns, which is one cache line, or of half of it, which is one
+/// vector, depending on the maximum width.
 const UNIT: usize = 16;
 
-/// The first row begins with a line of the cache, as do all others where a row is whole lines.
+/// Alignment of the first row in bytes: one cache line.
 const ALIGN: usize = 64;
 
-/// A thread copies at least so many rows at a time.
+/// Minimum number of rows that a task copies.
 const COPIED_ROWS: usize = 512;
 
-/// Some columns of a dense matrix, row after row.
+/// A range of columns of a dense matrix, in row-major order.
 #[derive(Debug)]
 pub struct Strip<T> {
     n_rows: usize,
     width: usize,
     values: Vec<T>,
-    /// Where the first line of the cache begins among the values.
+    /// Index of the first value that is aligned to a cache line.
     start: usize,
 }
 
-impl<T: Real> Strip<T> {
-    /// How wide a strip should be at most; wider ones are slow.
+impl<T: StripProducts> Strip<T> {
+    /// Recommended maximum width; wider strips are slow.
     pub const WIDEST: usize = WIDEST;
 
-    /// The columns that each strip of a matrix should have: ascending, all of about the same number, and at most
-    /// `widest`, a multiple of 8.
+    /// Returns the ascending column ranges of strips that are about equally wide and have at most `widest` columns.
     ///
     /// # Panics
-    /// If `widest` is not.
+    /// If `widest` is not a positive multiple of 8.
     pub fn ranges(n_cols: usize, widest: usize) -> Vec<Range<usize>> {
-        assert!(widest > 0 && widest.is_multiple_of(UNIT / 2), "whole vectors");
+        assert!(
+            widest > 0 && widest.is_multiple_of(UNIT / 2),
+            "`widest` must be a positive multiple of 8"
+        );
         let unit = if widest.is_multiple_of(UNIT) { UNIT } else { UNIT / 2 };
         let (n_units, n) = (n_cols.div_ceil(unit), n_cols.div_ceil(widest));
         let bound = |i: usize| (n_units * i / n * unit).min(n_cols);
         (0..n).map(|i| bound(i)..bound(i + 1)).collect()
     }
 
-    /// A strip of zeros.
+    /// Creates a strip of zeros.
     ///
     /// # Panics
-    /// If it has no columns.
+    /// If `width` is 0.
     pub fn zeros(n_rows: usize, width: usize) -> Strip<T> {
-        assert!(width > 0, "there are columns");
+        assert!(width > 0, "a strip needs at least one column");
         let values = vec![T::zero(); n_rows * width + ALIGN / size_of::<T>()];
         let start = values.as_ptr().align_offset(ALIGN).min(ALIGN / size_of::<T>());
         Strip { n_rows, width, values, start }
     }
 
-    /// Copies some columns of a row-major matrix into it, with all threads; see [`Strip::set_width`].
+    /// Copies a range of columns of a row-major matrix into the strip on all threads. The width changes as in
+    /// [`Strip::set_width`].
     ///
     /// # Panics
-    /// If there is no room, or the matrix has no such rows and columns.
+    /// If the columns exceed the capacity of the strip, or the shape of the matrix does not match.
     pub fn copy_columns(&mut self, values: &[T], n_cols: usize, columns: Range<usize>) {
-        assert_eq!(values.len(), self.n_rows * n_cols, "the same rows");
+        assert_eq!(values.len(), self.n_rows * n_cols, "matrix and strip must have the same rows");
         self.set_width(columns.len());
         let (width, rows) = (self.width, values.par_chunks_exact(n_cols));
         let copies = self.values_mut().par_chunks_exact_mut(width).zip(rows);
@@ -72,50 +76,75 @@ impl<T: Real> Strip<T> {
             .for_each(|(out, row)| out.copy_from_slice(&row[columns.clone()]));
     }
 
-    /// Makes room for another strip of the same rows, which must not be wider than this one was at first. What its
-    /// numbers are is left open.
+    /// Changes the width, which must not exceed that of the allocation. The values are unspecified afterwards.
     ///
     /// # Panics
-    /// If it is wider, or has no columns.
+    /// If `width` is 0 or exceeds the width of the allocation.
     pub fn set_width(&mut self, width: usize) {
         let room = self.values.len() - ALIGN / size_of::<T>();
-        assert!(width > 0 && self.n_rows * width <= room, "there is room");
+        assert!(
+            width > 0 && self.n_rows * width <= room,
+            "the width exceeds that of the allocation"
+        );
         self.width = width;
     }
 
-    /// The number of columns.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Its numbers, row after row.
+    /// Values in row-major order.
     pub fn values(&self) -> &[T] {
         &self.values[self.start..][..self.n_rows * self.width]
     }
 
-    /// The same, to be changed.
+    /// Mutable values in row-major order.
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values[self.start..][..self.n_rows * self.width]
     }
 
-    /// out += S X for some rows of a sparse matrix S and this strip X, where the rows of `out` begin at
-    /// multiples of `stride`.
+    /// Computes out += S X for a range of rows of a sparse matrix S and this strip X. Row i of `out` starts at
+    /// `i * stride`.
     ///
     /// # Panics
-    /// If the matrices do not fit together.
+    /// If the shapes do not match.
     pub fn add_product(
         &self,
         (sparse, rows): (&Csr<T>, Range<usize>),
         out: &mut [T],
         stride: usize,
     ) {
-        assert_eq!(sparse.n_cols(), self.n_rows, "a row for each column");
+        assert_eq!(
+            sparse.n_cols(),
+            self.n_rows,
+            "the strip must have one row per column of the sparse matrix"
+        );
         let (matrix, width) = (self.values(), self.width);
-        T::add_sparse_product(SparseProduct { sparse, rows, matrix, width, out, stride });
+        T::add_strip_product(SparseProduct { sparse, rows, matrix, width, out, stride });
     }
 }
 
-/// [`Strip::add_product`] as a task for vectors of any length.
+/// The number types for which [`Strip::add_product`] is implemented.
+pub trait StripProducts: Float + AddAssign + Send + Sync {
+    /// See [`Strip::add_product`].
+    #[doc(hidden)]
+    fn add_strip_product(product: SparseProduct<'_, Self>);
+}
+
+impl StripProducts for f32 {
+    fn add_strip_product(product: SparseProduct<'_, f32>) {
+        pulp::Arch::new().dispatch(product);
+    }
+}
+
+impl StripProducts for f64 {
+    fn add_strip_product(product: SparseProduct<'_, f64>) {
+        product.add();
+    }
+}
+
+/// The arguments of [`Strip::add_product`].
 #[derive(Debug)]
 pub struct SparseProduct<'a, T> {
     sparse: &'a Csr<T>,
@@ -126,9 +155,9 @@ pub struct SparseProduct<'a, T> {
     stride: usize,
 }
 
-impl<T: Real> SparseProduct<'_, T> {
-    /// The product by its definition.
-    pub(crate) fn add(self) {
+impl<T: StripProducts> SparseProduct<'_, T> {
+    /// Computes the product by its definition.
+    fn add(self) {
         for (i, row) in self.rows.enumerate() {
             let out = &mut self.out[i * self.stride..][..self.width];
             let (columns, values) = self.sparse.row(row);
@@ -167,14 +196,14 @@ impl WithSimd for SparseProduct<'_, f32> {
 }
 
 impl SparseProduct<'_, f32> {
-    /// The sums of a row are N vectors, which stay in registers while the rows of the matrix pass by.
+    /// Keeps the N vectors of sums of a row in registers while reading the rows of the matrix.
     #[inline(always)]
     fn add_vectors<S: Simd, const N: usize>(self, simd: S) {
         let matrix: &[[S::f32s; N]] = S::as_simd_f32s(self.matrix).0.as_chunks().0;
         for (i, row) in self.rows.enumerate() {
             let out = &mut self.out[i * self.stride..][..N * S::F32_LANES];
             let out: &mut [S::f32s; N] =
-                S::as_mut_simd_f32s(out).0.try_into().expect("N vectors of sums");
+                S::as_mut_simd_f32s(out).0.try_into().expect("a row of N vectors");
             let (columns, values) = self.sparse.row(row);
             let mut sums = *out;
             for (&column, &weight) in columns.iter().zip(values) {
@@ -192,7 +221,7 @@ impl SparseProduct<'_, f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rng;
+    use crate::{Real, Rng};
 
     fn check<T: Real>(tolerance: f64) {
         let mut rng = Rng::new(1);
@@ -232,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn products_are_their_definition() {
+    fn products_agree_with_the_definition() {
         check::<f64>(1e-15);
         check::<f32>(1e-6);
     }
 
     #[test]
-    fn strips_are_narrow() {
+    fn ranges_respect_the_maximum_width() {
         let widths = |n_cols, widest| {
             let ranges = Strip::<f32>::ranges(n_cols, widest);
             ranges.iter().map(|range| range.len()).collect::<Vec<_>>()
@@ -252,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a row for each column")]
-    fn matrices_that_do_not_fit_are_refused() {
+    #[should_panic(expected = "the strip must have one row per column of the sparse matrix")]
+    fn shapes_that_do_not_match_panic() {
         let sparse = Csr::new(2, vec![0, 1], vec![1], vec![1.0]).unwrap();
         Strip::zeros(3, 1).add_product((&sparse, 0..1), &mut [0.0], 1);
     }

@@ -8,11 +8,11 @@ use super::types::Types;
 use crate::counts::TypeCounts;
 use crate::dirichlet::improve_alpha;
 use crate::documents::TypedDocuments;
-use latens_corpus::{Documents, Lexicon};
+use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::Rng;
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, WordVectors, check_that,
-    fingerprint,
+    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, WordVectors,
+    check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -22,54 +22,61 @@ use std::time::{Duration, Instant};
 const ALPHA_EVERY: u64 = 20;
 const ALPHA_STEPS: usize = 10;
 
-/// What Gaussian LDA learns from.
-#[derive(Clone, Copy)]
-pub struct GldaData<'a> {
-    /// How the documents were read.
-    pub lexicon: &'a Lexicon,
-    /// The documents. Words without a vector are left out.
-    pub documents: &'a Documents,
-    /// The vectors of the words of the vocabulary; see [`WordVectors::for_words`].
-    pub vectors: &'a WordVectors,
+/// Inputs of Gaussian LDA besides the documents.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct GldaInputs<'a> {
+    /// The vectors of the words of the vocabulary, which are required; see [`WordVectors::for_words`]. Words without a
+    /// vector are left out.
+    pub vectors: Option<&'a WordVectors>,
 }
 
-impl Glda {
-    /// Learns topics. A checkpoint is offered after each iteration.
-    ///
-    /// The same seed gives the same topics, whatever the number of threads.
-    pub fn fit(
-        params: &Valid<GldaParams>,
-        data: GldaData<'_>,
-        watch: &mut Watch,
-    ) -> Result<Glda, FitError> {
-        let mut fit = Fit::new(params, data)?;
-        let topics = fit.first_topics();
-        let alpha = vec![params.first_alpha(); params.n_topics];
-        fit.state = State::new(&fit.problem.documents, topics, fit.types.len(), alpha);
-        fit.run(watch)
+impl<'a> GldaInputs<'a> {
+    /// Learns topics over these vectors.
+    #[must_use]
+    pub fn vectors(mut self, vectors: &'a WordVectors) -> Self {
+        self.vectors = Some(vectors);
+        self
     }
+}
 
-    /// Goes on from a checkpoint of [`Glda::fit`] with the same parameters and documents; there may be more
-    /// iterations than before.
-    pub fn resume(
+/// Everything that Gaussian LDA learns from.
+#[derive(Clone, Copy)]
+struct GldaData<'a> {
+    lexicon: &'a Lexicon,
+    documents: &'a Documents,
+    vectors: &'a WordVectors,
+}
+
+/// The same seed gives the same topics, whatever the number of threads. A checkpoint is offered after each iteration.
+impl latens_model::Fit for GldaParams {
+    type Model = Glda;
+    type Data = DocumentCorpus;
+    type Inputs<'a> = GldaInputs<'a>;
+    type Error = FitError;
+
+    fn fit_with(
         params: &Valid<GldaParams>,
-        data: GldaData<'_>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
+        data: &DocumentCorpus,
+        inputs: GldaInputs<'_>,
+        session: Session<'_>,
     ) -> Result<Glda, FitError> {
-        let mut fit = Fit::new(params, data)?;
-        checkpoint.check_fits(Glda::KIND, params, fit.fingerprint(), &["n_iterations"])?;
-        fit.done = checkpoint.state()?;
-        let topics: Vec<u16> = checkpoint.array("topics", &[fit.problem.documents.n_tokens()])?;
-        let alpha: Vec<f64> = checkpoint.array("alpha", &[params.n_topics])?;
-        let is_good = topics.iter().all(|&k| usize::from(k) < params.n_topics)
-            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
-        if !is_good {
-            let problem = "it has topics that there are not";
-            return Err(CheckpointError::Invalid { problem }.into());
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        let Some(vectors) = inputs.vectors else {
+            return Err(FitError::not_enough_data("word vectors (`GldaInputs::vectors`)", "none"));
+        };
+        let DocumentCorpus { lexicon, documents } = data;
+        let mut fit = Fit::new(params, GldaData { lexicon, documents, vectors })?;
+        match session.checkpoint {
+            None => {
+                let topics = fit.first_topics();
+                let alpha = vec![params.first_alpha(); params.n_topics];
+                fit.state = State::new(&fit.problem.documents, topics, fit.types.len(), alpha);
+            }
+            Some(checkpoint) => fit.restore(checkpoint)?,
         }
-        fit.state = State::new(&fit.problem.documents, topics, fit.types.len(), alpha);
-        fit.run(watch)
+        fit.run(session.watch)
     }
 }
 
@@ -95,6 +102,23 @@ struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
+    /// Continues from a checkpoint, perhaps with more iterations.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), FitError> {
+        checkpoint.check_fits(Glda::KIND, self.params, self.fingerprint(), &["n_iterations"])?;
+        self.done = checkpoint.state()?;
+        let n_topics = self.params.n_topics;
+        let topics: Vec<u16> = checkpoint.array("topics", &[self.problem.documents.n_tokens()])?;
+        let alpha: Vec<f64> = checkpoint.array("alpha", &[n_topics])?;
+        let is_good = topics.iter().all(|&k| usize::from(k) < n_topics)
+            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
+        if !is_good {
+            let problem = "a topic or an alpha is out of range";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
+        self.state = State::new(&self.problem.documents, topics, self.types.len(), alpha);
+        Ok(())
+    }
+
     fn new(params: &'a Valid<GldaParams>, data: GldaData<'a>) -> Result<Fit<'a>, FitError> {
         let (types, vectors) = Types::new(data.vectors);
         let documents = TypedDocuments::of(data.documents, |word| types.of(word));

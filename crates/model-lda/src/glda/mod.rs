@@ -17,7 +17,7 @@ mod online;
 #[cfg(test)]
 mod tests;
 
-pub use fit::GldaData;
+pub use fit::GldaInputs;
 pub use model::Glda;
 pub use online::{MoreVectors, Topics};
 pub use params::{Covariance, GldaParams, Preset, Sampler, Start};

@@ -13,8 +13,10 @@ use crate::sparse_counts::SparseCounts;
 use crate::top_words::{Ranking, best};
 use latens_corpus::{Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
-use latens_model::{TopicModel, Valid, WordVectors};
+use latens_model::{Matrix, Model, TopicModel, Valid, WordVectors};
+use rayon::prelude::*;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -64,8 +66,13 @@ impl Glda {
         Glda { params, lexicon, word_vectors, types, problem, counts, topics, alpha, facts, table }
     }
 
-    /// The parameters it was fitted with.
-    pub fn params(&self) -> &Valid<GldaParams> {
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> GldaParams {
+        GldaParams::default()
+    }
+
+    /// The parameters that the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<GldaParams> {
         &self.params
     }
 
@@ -126,6 +133,24 @@ impl Glda {
         })
     }
 
+    /// The topic mixtures of texts: one row per text, one column per topic. Unknown words are left out.
+    pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
+        let documents: Vec<Vec<WordId>> =
+            texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
+        let mixtures: Vec<f32> =
+            documents.par_iter().flat_map_iter(|words| self.mixture(words)).collect();
+        Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
+    }
+
+    /// The `n` best words of a topic with their scores, best first.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
+        let words = TopicModel::top_words(self, topic, n).into_iter();
+        words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
+    }
+
     /// The `n` best words of a topic, best first, with their scores: log densities, counts, or counts times shares.
     ///
     /// # Panics
@@ -158,18 +183,12 @@ impl Glda {
     }
 
     /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let counts = SparseCounts::new(&self.counts);
-        let writer = ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon);
-        counts
-            .write_to(self.word_vectors.write_to(writer))
-            .array("alpha", &[self.alpha.len()], &self.alpha)
-            .facts(&self.facts)
-            .save(path)
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Glda, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Glda, FileError> {
         Glda::from_file(&ModelFile::open(path)?)
     }
 
@@ -189,6 +208,40 @@ impl Glda {
         let problem = Problem { prior, vectors, documents, weight: params.likelihood_weight };
         let facts = file.header().training.clone();
         Ok(Glda::new(params, lexicon, word_vectors, types, problem, counts, alpha, facts))
+    }
+}
+
+impl Model for Glda {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a Gaussian topic model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        let writer = ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon);
+        SparseCounts::new(&self.counts)
+            .write_to(self.word_vectors.write_to(writer))
+            .array("alpha", &[self.alpha.len()], &self.alpha)
+            .facts(&self.facts)
+    }
+
+    fn as_topic_model(&self) -> Option<&dyn TopicModel> {
+        Some(self)
+    }
+
+    fn word_vectors(&self) -> Option<Cow<'_, WordVectors>> {
+        Some(Cow::Borrowed(&self.word_vectors))
     }
 }
 

@@ -49,7 +49,7 @@ impl Glda {
     ///
     /// # Panics
     /// If the vectors of `more` are not as long as those of the model, or a batch has no documents.
-    pub fn infer(
+    pub fn infer_documents(
         &self,
         documents: &Documents,
         more: Option<MoreVectors<'_>>,

@@ -38,6 +38,22 @@ pub struct GldaParams {
     pub seed: u64,
 }
 
+latens_model::setters!(GldaParams {
+    n_topics: usize,
+    n_iterations: usize,
+    sampler: Sampler,
+    covariance: Covariance,
+    start: Start,
+    prior: Preset,
+    optimize_alpha: bool,
+    kappa: f64,
+    psi_scale: f64,
+    likelihood_weight: f64,
+    n_shards: usize,
+    seed: u64;
+    optional alpha: f64, nu: f64,
+});
+
 /// How tokens are sampled. With a likelihood weight of 1 all leave the posterior as it is, and differ in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -4,10 +4,10 @@ use super::sampler::{LdaState, Sampling};
 use crate::counts::TypeCounts;
 use crate::dirichlet::{improve_alpha, log_mixtures};
 use crate::documents::TypedDocuments;
-use latens_corpus::{Documents, Lexicon, WordId};
+use latens_corpus::{DocumentCorpus, Documents, Lexicon, WordId};
 use latens_math::{Rng, ln_gamma};
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Valid, Watch, check_that, fingerprint,
+    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -19,49 +19,34 @@ const ALPHA_STEPS: usize = 10;
 /// Counts are kept as `f32`.
 const MAX_COUNT: u64 = 1 << 24;
 
-impl Lda {
-    /// Learns topics. A checkpoint is offered after each iteration.
-    ///
-    /// Tokens are sampled one after the other, by one thread: the same seed gives the same topics.
-    pub fn fit(
-        params: &Valid<LdaParams>,
-        lexicon: &Lexicon,
-        documents: &Documents,
-        watch: &mut Watch,
-    ) -> Result<Lda, FitError> {
-        let mut fit = Fit::new(params, lexicon, documents)?;
-        let n_topics = params.n_topics as f64;
-        let mut rng = Rng::stream(params.seed, u64::MAX);
-        let topics =
-            fit.documents.types.iter().map(|_| (rng.uniform() * n_topics) as u16).collect();
-        fit.start(topics, vec![params.first_alpha(); params.n_topics]);
-        fit.run(watch)
-    }
+/// Tokens are sampled one after the other by one thread, so the same seed gives the same topics. A checkpoint is
+/// offered after each iteration.
+impl latens_model::Fit for LdaParams {
+    type Model = Lda;
+    type Data = DocumentCorpus;
+    type Inputs<'a> = ();
+    type Error = FitError;
 
-    /// Goes on from a checkpoint of [`Lda::fit`] with the same parameters and documents; there may be more
-    /// iterations than before.
-    pub fn resume(
+    fn fit_with(
         params: &Valid<LdaParams>,
-        lexicon: &Lexicon,
-        documents: &Documents,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
+        data: &DocumentCorpus,
+        (): (),
+        session: Session<'_>,
     ) -> Result<Lda, FitError> {
-        let mut fit = Fit::new(params, lexicon, documents)?;
-        // Samplers may take turns: all keep the posterior.
-        let may_differ = &["n_iterations", "sampler"];
-        checkpoint.check_fits(Lda::KIND, params, fit.fingerprint(), may_differ)?;
-        fit.done = checkpoint.state()?;
-        let topics: Vec<u16> = checkpoint.array("topics", &[fit.documents.n_tokens()])?;
-        let alpha: Vec<f64> = checkpoint.array("alpha", &[params.n_topics])?;
-        let is_good = topics.iter().all(|&k| usize::from(k) < params.n_topics)
-            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
-        if !is_good {
-            let problem = "it has topics that there are not";
-            return Err(CheckpointError::Invalid { problem }.into());
+        session.refuse_cuda()?;
+        session.refuse_valid()?;
+        let mut fit = Fit::new(params, &data.lexicon, &data.documents)?;
+        match session.checkpoint {
+            None => {
+                let n_topics = params.n_topics as f64;
+                let mut rng = Rng::stream(params.seed, u64::MAX);
+                let topics =
+                    fit.documents.types.iter().map(|_| (rng.uniform() * n_topics) as u16).collect();
+                fit.start(topics, vec![params.first_alpha(); params.n_topics]);
+            }
+            Some(checkpoint) => fit.restore(checkpoint)?,
         }
-        fit.start(topics, alpha);
-        fit.run(watch)
+        fit.run(session.watch)
     }
 }
 
@@ -108,6 +93,25 @@ struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
+    /// Continues from a checkpoint, perhaps with more iterations.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), FitError> {
+        // Samplers may take turns: all keep the posterior.
+        let may_differ = &["n_iterations", "sampler"];
+        checkpoint.check_fits(Lda::KIND, self.params, self.fingerprint(), may_differ)?;
+        self.done = checkpoint.state()?;
+        let n_topics = self.params.n_topics;
+        let topics: Vec<u16> = checkpoint.array("topics", &[self.documents.n_tokens()])?;
+        let alpha: Vec<f64> = checkpoint.array("alpha", &[n_topics])?;
+        let is_good = topics.iter().all(|&k| usize::from(k) < n_topics)
+            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
+        if !is_good {
+            let problem = "a topic or an alpha is out of range";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
+        self.start(topics, alpha);
+        Ok(())
+    }
+
     fn new(
         params: &'a Valid<LdaParams>,
         lexicon: &'a Lexicon,

@@ -7,7 +7,7 @@ use crate::sparse_counts::SparseCounts;
 use crate::top_words::{Ranking, best};
 use latens_corpus::{Documents, Lexicon, WordId};
 use latens_model::file::{FileError, ModelFile, ModelWriter};
-use latens_model::{TopicModel, Valid};
+use latens_model::{Matrix, Model, TopicModel, Valid};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -47,8 +47,13 @@ impl Lda {
         Lda { params, lexicon, counts, totals, alpha, facts, table: OnceLock::new() }
     }
 
-    /// The parameters it was fitted with.
-    pub fn params(&self) -> &Valid<LdaParams> {
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> LdaParams {
+        LdaParams::default()
+    }
+
+    /// The parameters that the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<LdaParams> {
         &self.params
     }
 
@@ -102,7 +107,11 @@ impl Lda {
 
     /// The mixtures of documents, which were read with the lexicon of this model
     /// ([`Documents::read_with`]). Words that it does not know are left out.
-    pub fn infer(&self, documents: &Documents, params: &Valid<InferenceParams>) -> Vec<Inferred> {
+    pub fn infer_documents(
+        &self,
+        documents: &Documents,
+        params: &Valid<InferenceParams>,
+    ) -> Vec<Inferred> {
         let documents: Vec<&[WordId]> = documents.iter().map(|d| d.words).collect();
         documents.into_par_iter().map(|words| self.infer_words(words, params)).collect()
     }
@@ -112,6 +121,24 @@ impl Lda {
         let known = Known::new(words.iter().map(|&word| type_of(word, n_words)));
         let padded = padded_alpha(&self.alpha);
         infer_fixed(&known, &|t| self.row(t), &self.alpha, &padded, params, n_words)
+    }
+
+    /// The topic mixtures of texts: one row per text, one column per topic. Unknown words are left out.
+    pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
+        let documents: Vec<Vec<WordId>> =
+            texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
+        let mixtures: Vec<f32> =
+            documents.par_iter().flat_map_iter(|words| self.mixture(words)).collect();
+        Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
+    }
+
+    /// The `n` best words of a topic with their scores, best first.
+    ///
+    /// # Panics
+    /// If there is no such topic.
+    pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
+        let words = TopicModel::top_words(self, topic, n).into_iter();
+        words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
     }
 
     /// The `n` best words of a topic, best first, with their scores: probabilities, counts, or counts times shares.
@@ -134,17 +161,12 @@ impl Lda {
     }
 
     /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let counts = SparseCounts::new(&self.counts);
-        counts
-            .write_to(ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon))
-            .array("alpha", &[self.alpha.len()], &self.alpha)
-            .facts(&self.facts)
-            .save(path)
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Lda, FileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Lda, FileError> {
         Lda::from_file(&ModelFile::open(path)?)
     }
 
@@ -158,6 +180,35 @@ impl Lda {
         }
         let counts = SparseCounts::read(file, lexicon.vocab.len(), params.n_topics)?;
         Ok(Lda::new(params, lexicon, counts, alpha, file.header().training.clone()))
+    }
+}
+
+impl Model for Lda {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a topic model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        SparseCounts::new(&self.counts)
+            .write_to(ModelWriter::new(Self::KIND, &self.params).lexicon(&self.lexicon))
+            .array("alpha", &[self.alpha.len()], &self.alpha)
+            .facts(&self.facts)
+    }
+
+    fn as_topic_model(&self) -> Option<&dyn TopicModel> {
+        Some(self)
     }
 }
 

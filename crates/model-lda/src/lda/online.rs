@@ -34,7 +34,7 @@ impl Lda {
         assert!(batch > 0, "a batch has documents");
         let (vocab, mut priors) = (&self.lexicon().vocab, HashMap::new());
         let spelling = Spelling::new((2..vocab.len()).map(|w| vocab.word(WordId::from(w))));
-        let mass = (vocab.len() - 2) as f64 * self.params().beta;
+        let mass = (vocab.len() - 2) as f64 * self.fitted_with().beta;
         let mut new_type = |word: WordId| {
             let letters = documents.extra_word(word)?;
             let prior = || (mass * spelling.prob(letters)).max(SMALLEST_PRIOR) as f32;
@@ -66,7 +66,7 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(model: &'a Lda, priors: &'a HashMap<u32, f32>, alpha: &'a [f32]) -> Batch<'a> {
-        let all_beta = (model.lexicon().vocab.len() - 2) as f64 * model.params().beta;
+        let all_beta = (model.lexicon().vocab.len() - 2) as f64 * model.fitted_with().beta;
         let sizes = model.topic_sizes();
         let mut totals: Vec<f32> = sizes.iter().map(|&n| (n as f64 + all_beta) as f32).collect();
         totals.resize(alpha.len(), 1.0);

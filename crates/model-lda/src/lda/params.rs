@@ -22,6 +22,16 @@ pub struct LdaParams {
     pub seed: u64,
 }
 
+latens_model::setters!(LdaParams {
+    n_topics: usize,
+    n_iterations: usize,
+    sampler: LdaSampler,
+    optimize_alpha: bool,
+    beta: f64,
+    seed: u64;
+    optional alpha: f64,
+});
+
 /// How tokens are sampled. Both leave the posterior as it is, and differ in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,88 @@
+//! Checkpoints of training.
+
+use crate::distribution::Distribution;
+use crate::inference::smoother::Smoother;
+use crate::train::state::{Candidate, State, Trainer, initial_model};
+use crate::train::statistics::Statistics;
+use crate::train::task::Task;
+use latens_model::{Checkpoint, CheckpointError, FitError};
+
+/// Saves the state of training.
+pub(super) fn save(trainer: &Trainer<'_>) -> Checkpoint {
+    let Task { params, fingerprint, kind, .. } = *trainer.task;
+    let mut checkpoint = Checkpoint::new(kind, params, fingerprint, &trainer.state);
+    let current = [("", trainer.smoother.distribution(), &trainer.statistics)];
+    let best = trainer.best.iter().map(|best| ("best.", &best.distribution, &best.statistics));
+    for (prefix, distribution, statistics) in current.into_iter().chain(best) {
+        for (name, values) in weights(distribution) {
+            let name = format!("{prefix}{name}");
+            checkpoint = checkpoint.with_array(&name, &[values.len()], values);
+        }
+        for (name, values) in counts(statistics) {
+            let name = format!("{prefix}{name}");
+            checkpoint = checkpoint.with_array(&name, &[values.len()], values);
+        }
+    }
+    if let Some(best) = &trainer.best {
+        checkpoint = checkpoint.with_array("best.n_steps", &[1], &[best.n_steps]);
+    }
+    checkpoint
+}
+
+/// Restores the state of training.
+pub(super) fn restore<'a>(
+    task: &'a Task<'a>,
+    checkpoint: &Checkpoint,
+) -> Result<Trainer<'a>, FitError> {
+    checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
+    let state: State = checkpoint.state()?;
+    let (smoother, like) = initial_model(task, 0);
+    let read = |prefix: &str| -> Result<(Distribution<f32>, Statistics), CheckpointError> {
+        let (mut distribution, mut statistics) = (smoother.distribution().clone(), like.clone());
+        let sizes = weights(&distribution).map(|(name, values)| (name, values.len()));
+        let arrays =
+            [&mut distribution.start, &mut distribution.transition, &mut distribution.theta];
+        for ((name, len), values) in sizes.into_iter().zip(arrays) {
+            *values = checkpoint.array(&format!("{prefix}{name}"), &[len])?;
+            check_values(values.iter().all(|value| value.is_finite()))?;
+        }
+        let sizes = counts(&statistics).map(|(name, values)| (name, values.len()));
+        let Statistics { start, pairs, words, emitting, .. } = &mut statistics;
+        for ((name, len), values) in sizes.into_iter().zip([start, pairs, words, emitting]) {
+            *values = checkpoint.array(&format!("{prefix}{name}"), &[len])?;
+            check_values(values.iter().all(|value| value.is_finite() && *value >= 0.0))?;
+        }
+        Ok((distribution, statistics))
+    };
+    let mut best = None;
+    if state.best.is_some() && state.restart < task.params.restarts {
+        let n_steps = checkpoint.array::<u64>("best.n_steps", &[1])?[0];
+        let (distribution, statistics) = read("best.")?;
+        best = Some(Candidate { distribution, statistics, n_steps });
+    }
+    let (distribution, statistics) = read("")?;
+    let smoother = Smoother::new(distribution, smoother.inference());
+    Ok(Trainer { task, smoother, statistics, best, state })
+}
+
+fn check_values(is_valid: bool) -> Result<(), CheckpointError> {
+    let problem = "it contains values that are not finite, or negative counts";
+    if is_valid { Ok(()) } else { Err(CheckpointError::Invalid { problem }) }
+}
+
+/// Arrays of a distribution, with their names in a checkpoint.
+fn weights(distribution: &Distribution<f32>) -> [(&'static str, &[f32]); 3] {
+    let Distribution { start, transition, theta, .. } = distribution;
+    [("start", start), ("transition", transition), ("scores", theta)]
+}
+
+/// Arrays of statistics, with their names in a checkpoint.
+fn counts(statistics: &Statistics) -> [(&'static str, &[f64]); 4] {
+    let Statistics { start, pairs, words, emitting, .. } = statistics;
+    [
+        ("counts.start", start),
+        ("counts.pairs", pairs),
+        ("counts.words", words),
+        ("counts.emitting", emitting),
+    ]
+}

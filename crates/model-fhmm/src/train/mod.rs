@@ -1,0 +1,13 @@
+//! Stepwise EM: expected counts, the M-step, and the training loop.
+
+pub(crate) mod statistics;
+mod normalizer;
+mod score_update;
+mod lbfgs;
+mod m_step;
+pub(crate) mod task;
+pub(crate) mod state;
+mod checkpoint;
+pub(crate) mod trainer;
+#[cfg(test)]
+mod tests;
