@@ -4,7 +4,7 @@ use crate::args::LearnedWordArgs;
 use crate::paths::is_stdin;
 use anyhow::Context;
 use clap::Args;
-use latens::corpus::{Corpus, Documents, Format, Inputs, Lexicon};
+use latens::corpus::{Corpus, DocumentCorpus, Documents, Format, Inputs, Lexicon};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) fn read_documents(
     words: &LearnedWordArgs,
     vocab: Option<&Path>,
     cache: &CacheArgs,
-) -> anyhow::Result<(Lexicon, Documents)> {
+) -> anyhow::Result<DocumentCorpus> {
     let lexicon = vocab.map(Lexicon::open).transpose()?;
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
