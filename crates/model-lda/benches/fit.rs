@@ -7,7 +7,7 @@ use latens_corpus::{
 };
 use latens_math::Rng;
 use latens_model::{Fit, WordVectors};
-use latens_model_lda::{Glda, GldaInputs, GldaParams, Lda, LdaParams, LdaSampler, Sampler};
+use latens_model_lda::{GldaInputs, GldaParams, LdaParams, LdaSampler, Sampler};
 use std::fmt::Write;
 
 /// How many words a theme has, and how long documents are.

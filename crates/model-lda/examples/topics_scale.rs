@@ -7,7 +7,7 @@
 use latens_corpus::{DocumentCorpus, Format, Inputs, Preprocessing, Vocab, VocabLimits};
 use latens_math::Rng;
 use latens_model::{Fit, WordVectors};
-use latens_model_lda::{Glda, GldaInputs, GldaParams, Sampler};
+use latens_model_lda::{GldaInputs, GldaParams, Sampler};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;

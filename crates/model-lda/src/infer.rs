@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// How mixtures of new documents are found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InferenceParams {
     /// How often every token is sampled; mixtures are means over the later half.
     pub n_sweeps: usize,
