@@ -1,19 +1,19 @@
-//! Sums of probabilities that are known by their natural logarithms.
+//! Sums of probabilities given by their natural logarithms.
 
-/// ln(eᵃ + eᵇ), without overflow or underflow of either term; −∞ stands for zero.
+/// Returns ln(eᵃ + eᵇ) without overflow or underflow of either term; −∞ stands for zero.
 #[inline]
 pub fn log_add(a: f64, b: f64) -> f64 {
     let (large, small) = if a > b { (a, b) } else { (b, a) };
-    // Two infinities of one sign differ by NaN, and the sum is that infinity.
+    // The difference of two equal infinities is NaN, but their sum is that infinity.
     if large == small && large.is_infinite() {
         return large;
     }
     large + (small - large).exp().ln_1p()
 }
 
-/// ln Σᵢ exp(vᵢ), without overflow or underflow of any term.
+/// Returns ln Σᵢ exp(vᵢ) without overflow or underflow of any term.
 ///
-/// The sum of nothing, or of zeros only (−∞), is zero: −∞. NaN if any value is NaN.
+/// The result is −∞ if there are no values or all are −∞, and NaN if any value is NaN.
 pub fn log_sum_exp(values: &[f64]) -> f64 {
     let max = max_or_nan(values);
     if !max.is_finite() {
@@ -22,7 +22,7 @@ pub fn log_sum_exp(values: &[f64]) -> f64 {
     max + values.iter().map(|value| (value - max).exp()).sum::<f64>().ln()
 }
 
-/// The largest value, −∞ of nothing, NaN if there is one (`f64::max` would hide it).
+/// Returns the largest value, −∞ for an empty slice, and NaN if any value is NaN, which `f64::max` would hide.
 pub(crate) fn max_or_nan(values: &[f64]) -> f64 {
     values.iter().fold(
         f64::NEG_INFINITY,
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_is_not_lost() {
+    fn nan_propagates() {
         assert!(log_sum_exp(&[f64::NAN]).is_nan());
         assert!(log_sum_exp(&[f64::NAN, 1.0]).is_nan());
         assert!(log_sum_exp(&[1.0, f64::NAN, f64::INFINITY]).is_nan());
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn large_magnitudes_neither_overflow_nor_vanish() {
+    fn large_magnitudes_neither_overflow_nor_underflow() {
         let two = 2f64.ln();
         assert!((log_sum_exp(&[1000.0, 1000.0]) - (1000.0 + two)).abs() < 1e-12);
         assert!((log_sum_exp(&[-1000.0, -1000.0]) - (-1000.0 + two)).abs() < 1e-12);

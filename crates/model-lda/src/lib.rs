@@ -48,7 +48,6 @@ mod counts;
 mod sparse_counts;
 mod dirichlet;
 mod draw;
-mod alias_table;
 mod sharing;
 mod infer;
 mod top_words;

@@ -27,7 +27,7 @@ impl Toy {
         Toy::of(zipfian_corpus(20, 60, 1))
     }
 
-    fn builder(&self, params: &NeuralParams) -> FitBuilder<'_, NeuralParams> {
+    fn builder(&self, params: &NeuralParams) -> FitBuilder<'_, '_, NeuralParams> {
         params.clone().valid(&self.valid)
     }
 

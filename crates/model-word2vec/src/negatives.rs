@@ -1,6 +1,6 @@
 //! Negative samples, drawn in constant time (alias method, Walker 1977; Vose 1991).
 
-use latens_math::Rng;
+use latens_math::{AliasTable, Rng};
 use rand::Rng as _;
 
 /// Alias table of the distribution p(w) ∝ count(w)^power.
@@ -24,30 +24,10 @@ impl Negatives {
     pub(crate) fn new(counts: &[u64], power: f64) -> Negatives {
         let weight = |&count: &u64| if count == 0 { 0.0 } else { (count as f64).powf(power) };
         let weights: Vec<f64> = counts.iter().map(weight).collect();
-        let total: f64 = weights.iter().sum();
-        assert!(total > 0.0, "some word must have a count above 0");
-        // In units of one slot: the excess of shares above one fills the slots of words below one.
-        let mut shares: Vec<f64> =
-            weights.iter().map(|weight| weight / total * counts.len() as f64).collect();
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
-            (0..shares.len()).partition(|&word| shares[word] < 1.0);
-        let full = |word: usize| Slot { own: u32::MAX, other: word as u32 };
-        let mut slots: Vec<Slot> = (0..shares.len()).map(full).collect();
-        while let (Some(&word), Some(&rich)) = (small.last(), large.last()) {
-            small.pop();
-            slots[word] = Slot { own: (shares[word] * 2f64.powi(32)) as u32, other: rich as u32 };
-            shares[rich] -= 1.0 - shares[word];
-            if shares[rich] < 1.0 {
-                large.pop();
-                small.push(rich);
-            }
-        }
-        // Because of rounding, a word left over is almost full, unless its weight is zero.
-        for word in small.into_iter().filter(|&word| weights[word] == 0.0) {
-            let heaviest = (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b]));
-            slots[word] =
-                Slot { own: 0, other: heaviest.expect("the counts are not empty") as u32 };
-        }
+        // 8 bytes per word instead of 16, and one comparison of integers per draw.
+        let slot =
+            |&(share, other): &(f64, u32)| Slot { own: (share * 2f64.powi(32)) as u32, other };
+        let slots = AliasTable::new(&weights).columns().iter().map(slot).collect();
         Negatives { slots }
     }
 

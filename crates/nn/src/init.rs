@@ -1,7 +1,6 @@
 //! Random weights to start from.
 
 use latens_math::{Real, Rng};
-use std::f64::consts::TAU;
 
 /// Fills with numbers drawn evenly from [−bound, bound).
 pub fn fill_uniform<T: Real>(weights: &mut [T], bound: f64, rng: &mut Rng) {
@@ -9,14 +8,10 @@ pub fn fill_uniform<T: Real>(weights: &mut [T], bound: f64, rng: &mut Rng) {
 }
 
 /// Fills with numbers drawn from the normal distribution of mean 0 and the given deviation.
-///
-/// √(−2 ln u) (cos 2πv, sin 2πv) are two such numbers, of deviation 1, for even u and v in (0, 1]
-/// and [0, 1) (Box and Muller 1958).
 pub fn fill_normal<T: Real>(weights: &mut [T], deviation: f64, rng: &mut Rng) {
     for pair in weights.chunks_mut(2) {
-        let radius = deviation * (-2.0 * (1.0 - rng.uniform()).ln()).sqrt();
-        let (sin, cos) = (TAU * rng.uniform()).sin_cos();
-        pair.iter_mut().zip([cos, sin]).for_each(|(weight, x)| *weight = T::of(radius * x));
+        let draws = rng.normal_pair(deviation);
+        pair.iter_mut().zip(draws).for_each(|(weight, draw)| *weight = T::of(draw));
     }
 }
 

@@ -1,14 +1,16 @@
 //! Layer normalisation (Ba, Kiros and Hinton 2016).
 
 use crate::column_sums::add_column_sums;
-use crate::sums::{dot, sum, sum_of};
 use crate::{Buffer, Layout, WeightId};
-use latens_math::Real;
 use latens_math::linalg::{MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
+use latens_math::{Real, dot, sum_of};
 
 /// Added to the variance, so that a constant row is not divided by zero; PyTorch's value.
 const EPSILON: f64 = 1e-5;
+
+/// Number of independent partial sums.
+const LANES: usize = 64;
 
 /// Each row minus its mean, divided by its standard deviation, then scaled and moved in each column:
 /// y = g ∘ n + o with n_j = (x_j − μ) r, r = 1/√(σ² + ε), σ² = Σ_j (x_j − μ)²/J.
@@ -117,7 +119,7 @@ impl LayerNorm {
 fn normalise<T: Real>(x: &[T], n: &mut [T]) -> T {
     let len = T::of(x.len() as f64);
     let mean = sum(x) / len;
-    let squares = sum_of(
+    let squares = sum_of::<LANES, T>(
         x,
         x,
         #[inline(always)]
@@ -139,13 +141,24 @@ fn scale_and_move<T: Real>(n: &[T], gain: &[T], offset: &[T], y: &mut [T]) {
 #[inline(always)]
 fn denormalise<T: Real>(d: &mut [T], n: &[T], r: T) {
     let len = T::of(d.len() as f64);
-    let (mean, slope) = (sum(d) / len, dot(d, n) / len);
+    let (mean, slope) = (sum(d) / len, dot::<LANES, T>(d, n) / len);
     d.iter_mut().zip(n).for_each(|(d, &n)| *d = r * (*d - mean - n * slope));
 }
 
 #[inline(always)]
 fn multiply_into<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
     out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = a * b);
+}
+
+/// Computes Σ_i a_i.
+#[inline(always)]
+fn sum<T: Real>(a: &[T]) -> T {
+    sum_of::<LANES, T>(
+        a,
+        a,
+        #[inline(always)]
+        |a, _| a,
+    )
 }
 
 #[cfg(test)]

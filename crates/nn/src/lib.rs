@@ -41,7 +41,6 @@ mod weights;
 mod buffer;
 mod init;
 mod column_sums;
-mod sums;
 mod linear;
 mod dropout;
 mod relu;

@@ -1,3 +1,5 @@
+mod record;
+
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_output;
@@ -15,7 +17,7 @@ use std::time::Instant;
 /// Run an experiment of the papers again
 ///
 /// The corpora that the papers used go in; out comes a table with our figures beside theirs.
-/// `docs/results.md` says where the corpora can be had.
+/// `docs/data.md` lists the files that each experiment needs.
 #[derive(Args)]
 pub(crate) struct ReproduceArgs {
     /// The experiment; `--list` names them
@@ -33,6 +35,9 @@ pub(crate) struct ReproduceArgs {
     /// Draw what was found, for an experiment with a figure
     #[arg(short, long, value_name = "FIGURE.svg")]
     output: Option<PathBuf>,
+    /// Append one record per figure to this file, in the format of `results/*.jsonl`
+    #[arg(long, value_name = "FILE.jsonl")]
+    record: Option<PathBuf>,
     /// Name the experiments
     #[arg(long)]
     list: bool,
@@ -56,6 +61,7 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             "`latens reproduce --list` names them",
         ));
     };
+    let records = args.record.as_deref().map(record::open).transpose()?;
     let started = Instant::now();
     let note = &mut |message: &str| output.note(message);
     let rows = match &args.output {
@@ -74,6 +80,9 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         rows,
         seconds: started.elapsed().as_secs_f64(),
     };
+    if let Some(records) = records {
+        record::append(records, experiment, args.quick, &result.rows)?;
+    }
     output.result(&result, |out| write_table(experiment, &result.rows, out))?;
     Ok(ExitCode::SUCCESS)
 }

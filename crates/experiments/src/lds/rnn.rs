@@ -151,7 +151,7 @@ fn training<'a>(
     params: NeuralParams,
     ptb: &'a PennTreebank,
     init: Option<&'a FirstWeights<'a>>,
-) -> FitBuilder<'a, NeuralParams> {
+) -> FitBuilder<'a, 'a, NeuralParams> {
     let mut inputs = NeuralInputs::default();
     inputs.init = init;
     params.with(inputs).valid(&ptb.valid).device(usable_device())

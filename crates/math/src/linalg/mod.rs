@@ -4,15 +4,16 @@
 //! release build. The functions of this module are compiled once, for `f32` and `f64`. All other crates use them, and
 //! the types that this module re-exports, instead of `faer` itself.
 
+mod tiles;
 mod scalar;
-mod multiply;
+mod block;
 mod factors;
 mod lu;
 
+pub use block::{BlockProducts, BlockRef};
 pub use factors::{
     Singular, SymmetricEigen, cholesky, eigenvalues, singular, solve_lower, symmetric_eigen,
 };
 pub use faer::{Accum, Mat, MatMut, MatRef, Par, Scale};
 pub use lu::Lu;
-pub use multiply::{matmul, matmul_lower, multiply};
-pub use scalar::Scalar;
+pub use scalar::{Scalar, matmul, matmul_lower, multiply};

@@ -1,6 +1,7 @@
-//! The number types that linear algebra is compiled for.
+//! Matrix products, compiled once for each number type.
 
-use faer::linalg::matmul::{matmul, triangular};
+use super::tiles;
+use faer::linalg::matmul::{self, triangular};
 use faer::{Accum, MatMut, MatRef, Par};
 
 /// `f32` or `f64`, with the products that are compiled once for each.
@@ -30,7 +31,7 @@ macro_rules! scalar {
         impl Scalar for $T {
             #[inline(never)]
             fn matmul(out: MatMut<'_, $T>, accum: Accum, a: MatRef<'_, $T>, b: MatRef<'_, $T>) {
-                matmul(out, accum, a, b, 1.0, Par::Seq);
+                matmul::matmul(out, accum, a, b, 1.0, Par::Seq);
             }
 
             #[inline(never)]
@@ -53,10 +54,60 @@ macro_rules! scalar {
                 b: MatRef<'_, $T>,
                 par: Par,
             ) {
-                super::multiply::in_tiles(out, accum, a, b, par);
+                tiles::multiply(out, accum, a, b, par);
             }
         }
     )*};
 }
 
 scalar! { f32 f64 }
+
+/// Computes out = A B or out += A B on the calling thread.
+pub fn matmul<T: Scalar>(out: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
+    T::matmul(out, accum, a, b);
+}
+
+/// Computes the lower triangle of out = A B or out += A B on the calling thread. The part of `out` above the diagonal
+/// is neither read nor written.
+pub fn matmul_lower<T: Scalar>(
+    out: MatMut<'_, T>,
+    accum: Accum,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+) {
+    T::matmul_lower(out, accum, a, b);
+}
+
+/// Computes out = A B or out += A B on the threads of `par`.
+///
+/// Each tile of `out` is one product on one thread, so the result does not depend on the number of threads. faer's own
+/// threads synchronize many times per product, which on busy cores can take ten times as long as one thread alone, and
+/// where `out` is a single row the order of its sums depends on the number of threads.
+pub fn multiply<T: Scalar>(
+    out: MatMut<'_, T>,
+    accum: Accum,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    par: Par,
+) {
+    T::multiply(out, accum, a, b, par);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+
+    #[test]
+    fn lower_products_leave_the_upper_triangle_alone() {
+        let (n, k) = (70, 5);
+        let a: Vec<f64> = (0..n * k).map(|i| (i * 37 % 101) as f64).collect();
+        let a = MatRef::from_row_major_slice(&a, n, k);
+        let mut out = Mat::from_fn(n, n, |_, _| 7.0);
+        matmul_lower(out.as_mut(), Accum::Add, a, a.transpose());
+        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let sum: f64 = (0..k).map(|l| a[(i, l)] * a[(j, l)]).sum();
+            assert_eq!(out[(i, j)], if i >= j { 7.0 + sum } else { 7.0 });
+        }
+    }
+}

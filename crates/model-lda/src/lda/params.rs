@@ -67,7 +67,7 @@ impl LdaParams {
 
     /// The sampler for documents of this mean length.
     pub(crate) fn chosen_sampler(&self, mean_length: f64) -> LdaSampler {
-        // Where both are as fast: at about 120 topics for newsgroups, 400 for whole papers (docs/results.md).
+        // Where both are as fast: at about 120 topics for newsgroups, 400 for whole papers (docs/results/topics.md).
         let many = 100.0 + mean_length / 4.0;
         match self.sampler {
             LdaSampler::Auto if (self.n_topics as f64) < many => LdaSampler::Dense,

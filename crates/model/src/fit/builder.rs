@@ -56,7 +56,7 @@ pub trait Fit: Params {
     }
 
     /// Measures the model on held-out text while it learns, and keeps the best one where the model supports it.
-    fn valid<'a>(self, text: &'a Sentences) -> FitBuilder<'a, Self> {
+    fn valid<'a>(self, text: &'a Sentences) -> FitBuilder<'a, 'a, Self> {
         self.builder().valid(text)
     }
 
@@ -64,27 +64,27 @@ pub trait Fit: Params {
     fn watch<'a>(
         self,
         watch: impl FnMut(&Progress<'_>) -> ControlFlow<()> + 'a,
-    ) -> FitBuilder<'a, Self> {
+    ) -> FitBuilder<'a, 'a, Self> {
         self.builder().watch(watch)
     }
 
     /// Continues from a checkpoint; see [`FitBuilder::resume`].
-    fn resume<'a>(self, path: impl AsRef<Path>) -> Result<FitBuilder<'a, Self>, FileError> {
+    fn resume<'a>(self, path: impl AsRef<Path>) -> Result<FitBuilder<'a, 'a, Self>, FileError> {
         self.builder().resume(path)
     }
 
     /// Trains on this device.
-    fn device<'a>(self, device: Device) -> FitBuilder<'a, Self> {
+    fn device<'a>(self, device: Device) -> FitBuilder<'a, 'a, Self> {
         self.builder().device(device)
     }
 
     /// Adds inputs besides the data.
-    fn with<'a>(self, inputs: Self::Inputs<'a>) -> FitBuilder<'a, Self> {
-        self.builder().with(inputs)
+    fn with<'a, 'i>(self, inputs: Self::Inputs<'i>) -> FitBuilder<'a, 'i, Self> {
+        self.builder::<'a>().with(inputs)
     }
 
     /// A fit with these parameters and nothing else set.
-    fn builder<'a>(self) -> FitBuilder<'a, Self> {
+    fn builder<'a>(self) -> FitBuilder<'a, 'a, Self> {
         FitBuilder {
             params: self,
             inputs: Self::Inputs::default(),
@@ -97,10 +97,12 @@ pub trait Fit: Params {
 }
 
 /// A model that is about to be fitted: its parameters and everything else but the data.
+///
+/// The second lifetime is that of the inputs, which may outlive what the other one borrows.
 #[must_use = "nothing is fitted before `fit` is called"]
-pub struct FitBuilder<'a, F: Fit> {
+pub struct FitBuilder<'a, 'i, F: Fit> {
     params: F,
-    inputs: F::Inputs<'a>,
+    inputs: F::Inputs<'i>,
     valid: Option<&'a Sentences>,
     device: Device,
     checkpoint: Option<Source<'a>>,
@@ -134,7 +136,7 @@ pub struct Session<'a> {
     pub watch: &'a mut Watch<'a>,
 }
 
-impl<'a, F: Fit> FitBuilder<'a, F> {
+impl<'a, 'i, F: Fit> FitBuilder<'a, 'i, F> {
     /// Measures the model on held-out text while it learns.
     pub fn valid(mut self, text: &'a Sentences) -> Self {
         self.valid = Some(text);
@@ -167,9 +169,9 @@ impl<'a, F: Fit> FitBuilder<'a, F> {
     }
 
     /// Adds inputs besides the data.
-    pub fn with(mut self, inputs: F::Inputs<'a>) -> Self {
-        self.inputs = inputs;
-        self
+    pub fn with<'j>(self, inputs: F::Inputs<'j>) -> FitBuilder<'a, 'j, F> {
+        let FitBuilder { params, valid, device, checkpoint, watch, .. } = self;
+        FitBuilder { params, inputs, valid, device, checkpoint, watch }
     }
 
     /// Checks the parameters and fits the model.

@@ -10,8 +10,7 @@ use super::super::problem::{Problem, State};
 use super::super::table::Table;
 use super::shards::{shards, table_without};
 use super::{Collapsed, Sweep, document_rng};
-use crate::alias_table::AliasTable;
-use latens_math::{Rng, sample_index};
+use latens_math::{AliasTable, Rng, sample_index};
 
 /// How many proposals a token has, as in the authors' program.
 const N_PROPOSALS: usize = 2;

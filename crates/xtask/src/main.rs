@@ -1,0 +1,43 @@
+//! Project automation.
+//!
+//! `cargo run -p xtask -- docs` generates the tables of results in `docs/results/` and the models table in
+//! `README.md` from `results/*.jsonl`; `docs --check` fails if one of them is stale.
+
+mod numbers;
+mod record;
+mod table;
+mod pages;
+mod models_table;
+mod docs;
+
+use anyhow::{Result, bail};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo run -p xtask -- docs [--check]";
+
+fn main() -> ExitCode {
+    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done if the standard error is closed.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["docs"] => docs::write(repository()),
+        ["docs", "--check"] => docs::check(repository()),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// The root of the repository, two folders above this crate.
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
