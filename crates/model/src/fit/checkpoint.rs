@@ -63,19 +63,6 @@ impl<T: Element, R: SharedRows<T>> ByteRows for Shared<T, R> {
     }
 }
 
-/// An array in one piece, as bytes.
-struct Whole<T>(Arc<Vec<T>>);
-
-impl<T: Element> ByteRows for Whole<T> {
-    fn n_rows(&self) -> usize {
-        1
-    }
-
-    fn row(&self, _: usize) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
-    }
-}
-
 impl StoredArray {
     fn entry(&self, name: &str) -> ArrayEntry<'_> {
         let (name, shape, bytes) = (name.to_owned(), self.shape.clone(), self.bytes.content());
