@@ -1,6 +1,6 @@
 //! Word vectors as an input: a model of ours, or a file of another program.
 
-use crate::commands::convert::ForeignFormat;
+use crate::commands::foreign_format::ForeignFormat;
 use crate::commands::vectors;
 use crate::errors::hinted;
 use crate::output::Output;
@@ -63,7 +63,7 @@ impl VectorFormatArgs {
     /// The words and vectors in a file.
     pub(crate) fn read(&self, path: &Path) -> Result<(Lexicon, WordVectors)> {
         if self.vectors_format.is_none() && inspect(path).is_ok() {
-            let model = latens::open(path)?;
+            let model = &*latens::open(path)?;
             let Some(vectors) = model.word_vectors() else {
                 return Err(hinted(
                     format!(
@@ -86,7 +86,7 @@ impl VectorFormatArgs {
         let words = self.vectors_words.as_deref();
         let model = vectors::read(&mut file, format, words, &Preprocessing::default());
         let model = model.with_context(reading)?;
-        let vectors = model.word_vectors().expect("vectors were read").into_owned();
+        let vectors = model.vectors().clone();
         Ok((model.lexicon().clone(), vectors))
     }
 }

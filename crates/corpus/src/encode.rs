@@ -92,7 +92,7 @@ impl Numbering<'_> {
     }
 }
 
-/// The id of a word, or a number behind the vocabulary for a word that it lacks.
+/// Returns the id of a word, or a number after the last id for a word that the vocabulary lacks.
 pub(crate) fn number_any_word(vocab: &Vocab, extra: &mut StringTable, word: &str) -> u32 {
     // `<unk>` in a text is the unknown word; `<eos>` is a new word, since it does not end anything.
     match vocab.get(word) {

@@ -1,8 +1,9 @@
 //! From text to sentences, documents and tagged sentences of word ids.
 //!
-//! A [`Corpus`] holds [`Sentences`] and the [`Lexicon`] that defines their word ids; a
+//! A [`Corpus`] holds [`Sentences`] and the [`Lexicon`] that defines their word ids. A
 //! [`DocumentCorpus`] does the same for [`Documents`]. [`TaggedSentences`] hold tokens with columns of
-//! tags. [`Corpus::reader`] sets options; [`Inputs`] names files one by one. The crate knows no models.
+//! tags. All of them read files or text in memory; a [`Reader`] sets options such as lowercase or the
+//! size of the vocabulary. The crate is independent of models.
 //!
 //! ```
 //! use latens_corpus::{Corpus, WordId};

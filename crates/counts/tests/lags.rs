@@ -178,7 +178,7 @@ fn the_error_for_a_file_of_other_counts_names_their_kind() {
     common::count_ngrams(&[vec![vec![2, 3]]], 2, 1 << 30).save(&path).unwrap();
     let message = LagCounts::open(&path).unwrap_err().to_string();
     assert!(message.contains("n-gram counts"), "{message}");
-    assert!(LagCounts::open(&folder.path().join("absent")).is_err());
+    assert!(LagCounts::open(folder.path().join("absent")).is_err());
 }
 
 /// Doubling a count 33 times exceeds 32 bits.

@@ -1,37 +1,34 @@
-//! Brown clusters (Brown et al. 1992): words in classes such that the class of a word tells as much as
-//! possible about the class of the next one, and the classes in a binary tree.
+//! Brown clusters (Brown et al. 1992): a hard clustering of words that maximizes the mutual information of adjacent
+//! clusters, with the clusters in a binary tree.
 //!
-//! [`Algorithm::Brown`] is the classic greedy algorithm with a window of one cluster too many, exactly; what
-//! makes it fast is that only those entries of the table of losses are touched that change (`table.rs`).
-//! [`Algorithm::Exchange`] moves words between classes, for large vocabularies (`exchange.rs`).
+//! [`Algorithm::Brown`] is the original greedy algorithm, computed exactly. It is fast because an insertion or a merger
+//! updates only those entries of the table of losses that change (`algorithms/loss_table.rs`).
+//! [`Algorithm::Exchange`] moves words between clusters, and suits large vocabularies (`algorithms/exchange.rs`).
 //!
 //! ```
-//! use latens_model::{Params, unwatched};
-//! use latens_model_brown::{Brown, BrownParams};
+//! use latens_model::Fit;
+//! use latens_model_brown::Brown;
 //!
-//! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 200, /* seed */ 1);
-//! let params = BrownParams { n_clusters: 4, ..BrownParams::default() }.validate()?;
-//! let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
+//! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 2_000, /* seed */ 1);
+//! let brown = Brown::params().n_clusters(2).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.brown");
 //! brown.save(&path)?;
 //! let brown = Brown::open(&path)?;
-//! assert_eq!(brown.clusters().n_clusters(), 4);
+//! assert_eq!(brown.n_clusters(), 2);
+//! assert_eq!(brown.path("a1"), brown.path("a2"));
+//! assert_ne!(brown.path("a1"), brown.path("b1"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
-mod bigrams;
-mod counts;
-mod entropy;
-mod table;
-mod hierarchy;
-mod window;
-mod classes;
-mod exchange;
 mod fit;
 mod model;
+mod roles;
+mod file;
+mod algorithms;
+mod counts;
 
 pub use model::Brown;
 pub use params::{Algorithm, BrownParams};

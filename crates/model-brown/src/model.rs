@@ -1,34 +1,33 @@
 use crate::params::BrownParams;
 use latens_corpus::{Lexicon, WordId};
-use latens_model::file::{FileError, ModelFile, ModelWriter};
-use latens_model::{FeatureRows, ParamError, TokenEncoder, Valid, WordClusters};
+use latens_model::{ParamError, Valid, WordClusters};
 use latens_store::StringTable;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::cmp::Reverse;
 
-/// How many bits of a path are features of a word, besides the whole path.
+/// Lengths of the path prefixes that are features of a word, in addition to the whole path.
 const PREFIXES: [usize; 4] = [4, 6, 10, 20];
 
-/// Words in clusters, and clusters in a binary tree.
+/// A Brown clustering: words in clusters, and clusters in a binary tree.
 #[derive(Clone, Debug)]
 pub struct Brown {
     params: Valid<BrownParams>,
     lexicon: Lexicon,
     facts: Map<String, Value>,
     clusters: WordClusters,
-    /// For each cluster the columns that its words have.
-    columns: Vec<Vec<u32>>,
-    n_features: usize,
+    /// The feature columns of each cluster.
+    pub(crate) columns: Vec<Vec<u32>>,
+    pub(crate) n_features: usize,
 }
 
 impl Brown {
-    /// What the file calls this model.
+    /// The kind of this model in model files.
     pub const KIND: &str = "brown";
 
-    /// A model of clusters that were made elsewhere.
+    /// A model of existing clusters, such as those of a file in the `paths` format.
     ///
-    /// # Panics
-    /// If there are more clusters than the parameters allow, which no file has.
+    /// # Errors
+    /// If there are more clusters than [`BrownParams`] allows.
     pub fn from_clusters(lexicon: Lexicon, clusters: WordClusters) -> Result<Brown, ParamError> {
         let params = BrownParams { n_clusters: clusters.n_clusters(), ..BrownParams::default() };
         let params = latens_model::Params::validate(params)?;
@@ -52,79 +51,56 @@ impl Brown {
         Brown { params, lexicon, facts, clusters, columns, n_features: features.len() }
     }
 
-    /// The parameters it was fitted with.
-    pub fn params(&self) -> &Valid<BrownParams> {
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> BrownParams {
+        BrownParams::default()
+    }
+
+    /// The parameters that the model was fitted with.
+    pub fn fitted_with(&self) -> &Valid<BrownParams> {
         &self.params
     }
 
-    /// How it reads text.
+    /// The preprocessing and the vocabulary of the model.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// The clusters.
+    /// The clusters and their paths.
     pub fn clusters(&self) -> &WordClusters {
         &self.clusters
     }
 
-    /// Facts about its training, which are saved with it: `mutual_information`, in bits, among them.
+    /// Facts about the training, which are saved with the model, including `mutual_information` in bits.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// Writes the model to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let none = u32::MAX;
-        let of_word: Vec<u32> =
-            self.clusters.of_word().iter().map(|cluster| cluster.unwrap_or(none)).collect();
-        let paths: StringTable = self.clusters.paths().iter().collect();
-        let ends: Vec<u64> = paths.ends().collect();
-        let letters = paths.letters().as_bytes();
-        ModelWriter::new(Self::KIND, &self.params)
-            .lexicon(&self.lexicon)
-            .facts(&self.facts)
-            .array("clusters", &[of_word.len()], &of_word)
-            .array("paths.ends", &[ends.len()], &ends)
-            .array("paths.letters", &[letters.len()], letters)
-            .save(path)
+    /// The number of clusters.
+    pub fn n_clusters(&self) -> usize {
+        self.clusters.n_clusters()
     }
 
-    /// Opens a model file.
-    pub fn open(path: &Path) -> Result<Brown, FileError> {
-        Brown::from_file(&ModelFile::open(path)?)
+    /// The cluster of a word; `None` if the word is not in the vocabulary or did not occur in the training text.
+    ///
+    /// The word is preprocessed like the training text.
+    pub fn cluster(&self, word: &str) -> Option<u32> {
+        let Lexicon { preprocessing, vocab, .. } = &self.lexicon;
+        self.clusters.cluster(vocab.get(&preprocessing.normalize(word))?)
     }
 
-    /// The model in an open file.
-    pub fn from_file(file: &ModelFile) -> Result<Brown, FileError> {
-        file.expect_kind(Self::KIND)?;
-        let (params, lexicon) = (file.parameters::<BrownParams>()?, file.lexicon()?);
-        let of_word = file.array::<u32>("clusters", &[lexicon.vocab.len()])?;
-        let of_word = of_word.iter().map(|&cluster| (cluster != u32::MAX).then_some(cluster));
-        let (ends, letters) = (file.vector("paths.ends")?, file.vector("paths.letters")?);
-        let paths = StringTable::from_arrays(&letters, &ends)
-            .ok_or_else(|| file.invalid("its paths do not fit together"))?;
-        let paths = paths.iter().map(str::to_owned).collect();
-        let clusters =
-            WordClusters::new(of_word.collect(), paths).map_err(|error| file.invalid(error))?;
-        Ok(Brown::new(params, lexicon, clusters, file.header().training.clone()))
-    }
-}
-
-impl TokenEncoder for Brown {
-    fn n_features(&self) -> usize {
-        self.n_features
+    /// The path of a word's cluster from the root of the tree, such as `"0110"`; `None` if it has no cluster.
+    pub fn path(&self, word: &str) -> Option<&str> {
+        Some(self.clusters.path(self.cluster(word)?))
     }
 
-    /// The first 4, 6, 10 and 20 bits of the path of the word's cluster, as far as it has so many, and the
-    /// whole path: a column each, of value 1. A word without a cluster is read as `<unk>`; if that has none
-    /// either, its row is empty.
-    fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        for &word in sentence {
-            let cluster = self.clusters.cluster(word).or(self.clusters.cluster(WordId::UNK));
-            let columns = cluster.map_or(&[][..], |cluster| &self.columns[cluster as usize]);
-            let mut columns = columns.to_vec();
-            columns.sort_unstable();
-            out.push_sparse(columns.into_iter().map(|column| (column, 1.0)));
-        }
+    /// The words of a cluster by descending frequency; empty if there is no such cluster.
+    pub fn words(&self, cluster: u32) -> Vec<&str> {
+        let vocab = &self.lexicon.vocab;
+        let of_word = self.clusters.of_word().iter().enumerate();
+        let members = of_word.filter(|&(_, &found)| found == Some(cluster));
+        let mut words: Vec<WordId> = members.map(|(word, _)| WordId::from(word)).collect();
+        words.sort_by_key(|&word| (Reverse(vocab.count(word)), word));
+        words.into_iter().map(|word| vocab.word(word)).collect()
     }
 }

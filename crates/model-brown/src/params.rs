@@ -5,24 +5,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BrownParams {
-    /// How many clusters to make.
+    /// Number of clusters.
     pub n_clusters: usize,
-    /// How to find them.
+    /// Clustering algorithm.
     pub algorithm: Algorithm,
-    /// How many times [`Algorithm::Exchange`] goes through all words at most; it ends earlier when no
-    /// word moves. The other algorithm has no iterations.
+    /// Maximum number of passes over all words of [`Algorithm::Exchange`], which stops earlier when no word moves.
+    /// [`Algorithm::Brown`] ignores it.
     pub n_iterations: usize,
 }
 
-/// How clusters are found.
+latens_model::setters!(BrownParams {
+    n_clusters: usize,
+    algorithm: Algorithm,
+    n_iterations: usize
+});
+
+/// A clustering algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
-    /// The classic one: words come in by falling frequency, and the two clusters are merged that lose
-    /// the least.
+    /// The original greedy algorithm: inserts words by descending frequency, and merges the two clusters with the
+    /// smallest loss.
     #[default]
     Brown,
-    /// Every word moves to the cluster where it gains most, again and again: for large vocabularies.
+    /// Repeatedly moves every word to the cluster with the largest gain. Suits large vocabularies.
     Exchange,
 }
 
@@ -34,7 +40,7 @@ impl Default for BrownParams {
 
 impl Params for BrownParams {
     fn check(&self) -> Result<(), ParamError> {
-        // The table of losses has the square of this many entries: 2^15 clusters need 40 GiB.
+        // Tables are quadratic in the number of clusters: 2^15 clusters need 40 GiB.
         check_range("n_clusters", self.n_clusters, 1..=1 << 15)?;
         check_range("n_iterations", self.n_iterations, 1..)
     }

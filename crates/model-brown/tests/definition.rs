@@ -1,8 +1,8 @@
-//! The clustering against its definition: every merger found by trying all of them.
+//! The greedy algorithm, compared with a direct implementation of its definition that tries all mergers.
 
 use latens_corpus::{Corpus, WordId};
-use latens_model::{Params, unwatched};
-use latens_model_brown::{Brown, BrownParams};
+use latens_model::{Fit, Params};
+use latens_model_brown::Brown;
 use latens_testkit::{two_class_corpus, zipfian_corpus};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 mod common;
 use common::{information, stream};
 
-/// How many pairs of occurrences of a word have the same next word, and how many the same last one.
+/// The number of pairs of occurrences of a word with the same next word, plus those with the same previous word.
 fn recurrence(text: &[WordId], word: WordId) -> usize {
     let same = |at: &dyn Fn(&[WordId]) -> Option<WordId>| -> usize {
         let found: Vec<WordId> = text.windows(2).filter_map(at).collect();
@@ -20,8 +20,8 @@ fn recurrence(text: &[WordId], word: WordId) -> usize {
         + same(&|pair| (pair[1] == word).then_some(pair[0]))
 }
 
-/// The algorithm as the paper has it, equally frequent words by how often their neighbours recur, with every
-/// loss computed from scratch.
+/// The algorithm of the paper with every loss computed from scratch, and equally frequent words ordered by the
+/// recurrence of their neighbors.
 fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) {
     let text = stream(corpus);
     let mut counts: BTreeMap<WordId, usize> = BTreeMap::new();
@@ -52,7 +52,7 @@ fn by_definition(corpus: &Corpus, n_clusters: usize) -> (Vec<Vec<WordId>>, f64) 
 }
 
 #[test]
-fn clusters_are_those_of_the_definition() {
+fn clusters_agree_with_the_definition() {
     for (corpus, n_clusters) in [
         (zipfian_corpus(14, 60, 1), 4),
         (zipfian_corpus(14, 60, 2), 6),
@@ -60,8 +60,7 @@ fn clusters_are_those_of_the_definition() {
         (two_class_corpus(40, 5), 5),
     ] {
         let (expected, information) = by_definition(&corpus, n_clusters);
-        let params = BrownParams { n_clusters, ..BrownParams::default() }.validate().unwrap();
-        let brown = Brown::fit(&params, &corpus, &mut unwatched).unwrap();
+        let brown = Brown::params().n_clusters(n_clusters).fit(&corpus).unwrap();
         let found = brown.facts()["mutual_information"].as_f64().unwrap();
         assert!((found - information).abs() < 1e-9, "{found} {information}");
         for cluster in expected {
@@ -76,10 +75,9 @@ fn clusters_are_those_of_the_definition() {
 }
 
 #[test]
-fn more_clusters_than_words_are_refused() {
+fn more_clusters_than_words_are_rejected() {
     let corpus = zipfian_corpus(10, 20, 1);
-    let params = BrownParams { n_clusters: 1000, ..BrownParams::default() }.validate().unwrap();
-    let error = Brown::fit(&params, &corpus, &mut unwatched).unwrap_err().to_string();
+    let error = Brown::params().n_clusters(1000).fit(&corpus).unwrap_err().to_string();
     assert!(error.contains("`n_clusters` must be at most"), "{error}");
-    assert!(BrownParams { n_clusters: 0, ..BrownParams::default() }.validate().is_err());
+    assert!(Brown::params().n_clusters(0).validate().is_err());
 }

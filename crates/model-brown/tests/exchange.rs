@@ -1,7 +1,7 @@
-//! The exchange algorithm against its definition, and what it promises.
+//! The exchange algorithm, compared with its definition, and its guarantees.
 
 use latens_corpus::{Corpus, WordId};
-use latens_model::{FitError, Params, Progress, Valid, unwatched};
+use latens_model::{Fit, FitError, Progress};
 use latens_model_brown::{Algorithm, Brown, BrownParams};
 use latens_testkit::{two_class_corpus, zipfian_corpus};
 use std::ops::ControlFlow;
@@ -9,19 +9,19 @@ use std::ops::ControlFlow;
 mod common;
 use common::{information, stream};
 
-fn params(n_clusters: usize, n_iterations: usize) -> Valid<BrownParams> {
-    let algorithm = Algorithm::Exchange;
-    BrownParams { n_clusters, algorithm, n_iterations }.validate().unwrap()
+fn params(n_clusters: usize, n_iterations: usize) -> BrownParams {
+    let params = Brown::params().algorithm(Algorithm::Exchange);
+    params.n_clusters(n_clusters).n_iterations(n_iterations)
 }
 
-/// The mutual information of each iteration, and the model.
-fn watched(params: &Valid<BrownParams>, corpus: &Corpus) -> (Vec<f64>, Brown) {
+/// The mutual information after each iteration, and the model.
+fn watched(params: BrownParams, corpus: &Corpus) -> (Vec<f64>, Brown) {
     let mut seen = Vec::new();
-    let watch = &mut |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         seen.extend(progress.metrics.iter().map(|&(_, value)| value));
         ControlFlow::Continue(())
     };
-    let brown = Brown::fit(params, corpus, watch).unwrap();
+    let brown = params.watch(watch).fit(corpus).unwrap();
     (seen, brown)
 }
 
@@ -36,15 +36,15 @@ fn members(brown: &Brown) -> Vec<Vec<WordId>> {
 }
 
 #[test]
-fn no_single_move_is_better_when_it_ends() {
+fn no_single_move_improves_the_final_clusters() {
     for (corpus, n_clusters) in [
         (zipfian_corpus(14, 60, 1), 4),
         (zipfian_corpus(14, 60, 2), 6),
         (two_class_corpus(40, 5), 5),
         (two_class_corpus(40, 6), 1),
     ] {
-        let (seen, brown) = watched(&params(n_clusters, 100), &corpus);
-        assert!(seen.len() < 100, "it did not end by itself");
+        let (seen, brown) = watched(params(n_clusters, 100), &corpus);
+        assert!(seen.len() < 100, "the algorithm did not converge");
         let (text, clusters) = (stream(&corpus), members(&brown));
         let reached = information(&text, &clusters);
         assert!((seen.last().unwrap() - reached).abs() < 1e-9);
@@ -63,17 +63,17 @@ fn no_single_move_is_better_when_it_ends() {
 }
 
 #[test]
-fn mutual_information_never_falls() {
+fn mutual_information_never_decreases() {
     let corpus = zipfian_corpus(1_000, 2_000, 1);
-    let (seen, _) = watched(&params(30, 8), &corpus);
+    let (seen, _) = watched(params(30, 8), &corpus);
     assert_eq!(seen.len(), 8);
     assert!(seen.windows(2).all(|pair| pair[1] >= pair[0]), "{seen:?}");
 }
 
 #[test]
-fn hidden_classes_are_found() {
+fn the_classes_of_the_generator_are_recovered() {
     let corpus = two_class_corpus(2_000, 1);
-    let (_, brown) = watched(&params(2, 20), &corpus);
+    let (_, brown) = watched(params(2, 20), &corpus);
     let vocab = &corpus.lexicon.vocab;
     let cluster = |word: &str| brown.clusters().cluster(vocab.id(word)).unwrap();
     for i in 0..10 {
@@ -84,29 +84,31 @@ fn hidden_classes_are_found() {
 }
 
 #[test]
-fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+fn training_resumes_from_any_checkpoint_and_stops_on_request() {
     let corpus = zipfian_corpus(1_000, 1_000, 3);
-    let params = params(20, 3);
+    let params = || params(20, 3);
     latens_testkit::check_resume(
-        |watch| Brown::fit(&params, &corpus, watch),
-        |checkpoint, watch| Brown::resume(&params, &corpus, checkpoint, watch),
+        |watch| params().watch(|progress| watch(progress)).fit(&corpus),
+        |checkpoint, watch| {
+            params().watch(|progress| watch(progress)).checkpoint(checkpoint).fit(&corpus)
+        },
         |a, b| assert_eq!(a.clusters(), b.clusters()),
     );
 }
 
 #[test]
-fn a_finished_run_can_be_made_longer() {
+fn a_finished_run_can_be_resumed_with_more_iterations() {
     let corpus = zipfian_corpus(1_000, 1_000, 3);
     let mut last = None;
-    let watch = &mut |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         last = progress.checkpoint.map(|checkpoint| checkpoint().unwrap()).or(last.take());
         ControlFlow::Continue(())
     };
-    Brown::fit(&params(20, 1), &corpus, watch).unwrap();
+    params(20, 1).watch(watch).fit(&corpus).unwrap();
     let checkpoint = last.unwrap();
-    let longer = Brown::resume(&params(20, 3), &corpus, &checkpoint, &mut unwatched).unwrap();
-    let undisturbed = Brown::fit(&params(20, 3), &corpus, &mut unwatched).unwrap();
-    assert_eq!(longer.clusters(), undisturbed.clusters());
-    let refused = Brown::resume(&params(21, 3), &corpus, &checkpoint, &mut unwatched);
-    assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+    let longer = params(20, 3).builder().checkpoint(&checkpoint).fit(&corpus).unwrap();
+    let uninterrupted = params(20, 3).fit(&corpus).unwrap();
+    assert_eq!(longer.clusters(), uninterrupted.clusters());
+    let rejected = params(21, 3).builder().checkpoint(&checkpoint).fit(&corpus);
+    assert!(matches!(rejected, Err(FitError::Checkpoint(_))));
 }

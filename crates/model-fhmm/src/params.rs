@@ -69,7 +69,7 @@ pub enum Unknown {
     Signature,
     /// All such words are `<unk>`, as in Nepal and Yates (2013).
     Unk,
-    /// Such tokens are unobserved: only the context informs about their states.
+    /// Such tokens are unobserved: their states are inferred from the context alone.
     Missing,
 }
 

@@ -3,7 +3,7 @@
 use crate::params::Unknown;
 use latens_corpus::{Vocab, WordId};
 
-/// Row of a word that no state emits: such a token does not inform about its states.
+/// Row of a word that no state emits. Its tokens carry no information about their states.
 pub(crate) const MISSING: u32 = u32::MAX;
 
 /// Row of scores of each word.

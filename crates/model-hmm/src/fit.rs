@@ -1,7 +1,8 @@
 //! Fits a model to a corpus.
 
 use crate::model::Hmm;
-use crate::params::{HmmParams, Memory, Parameterization};
+use crate::params::{Constraint, HmmParams, Memory, Parameterization};
+use crate::space::clusters::text_to_cluster;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
@@ -13,16 +14,17 @@ use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Sentences, Vocab};
 use latens_model::{
-    Checkpoint, Device, Fit, FitError, Session, Valid, Watch, WordClusters, check_that,
+    Checkpoint, Device, Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that,
     data_fingerprint,
 };
+use latens_model_brown::Brown;
 use std::time::Instant;
 
 /// Inputs of a hidden Markov model besides the corpus.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct HmmInputs<'a> {
-    /// The clusters of words, which [`Constraint::Brown`](crate::Constraint::Brown) needs.
+    /// The clusters of words for [`Constraint::Brown`]; learned from the corpus if they are not given.
     pub clusters: Option<&'a WordClusters>,
     /// The tags of the corpus, for a model of words and tags.
     pub tags: Option<&'a TaggedText>,
@@ -65,8 +67,12 @@ impl Fit for HmmParams {
         if valid.is_some_and(|valid| valid.n_tokens() == 0) {
             return Err(FitError::not_enough_data("at least 1 sentence of validation text", 0));
         }
+        let learned = match (params.constraint, inputs.clusters) {
+            (Constraint::Brown, None) => Some(learn_clusters(params, corpus, watch)?),
+            _ => None,
+        };
         let vocab = recounted(&lexicon.vocab, sentences);
-        let space = StateSpace::from_params(params, &vocab, inputs.clusters)?;
+        let space = StateSpace::from_params(params, &vocab, inputs.clusters.or(learned.as_ref()))?;
         let tags = inputs.tags;
         if let Some(tags) = tags {
             tags.check(sentences)?;
@@ -93,9 +99,9 @@ impl Fit for HmmParams {
             let fitted = baum_welch::fit(&task, &vocab, checkpoint, watch)?;
             (None, fitted.tables, fitted.facts)
         } else {
-            let fitted = gradient::fit(&task, checkpoint, watch)?;
-            let (weights, tables) = probabilities(&task, fitted.weights);
-            (weights, tables, fitted.facts)
+            let (weights, facts) = gradient::fit(&task, checkpoint, watch)?;
+            let (weights, tables) = probabilities(&task, weights);
+            (weights, tables, facts)
         };
         facts.insert("tokens".into(), sentences.n_tokens().into());
         facts.insert("sentences".into(), sentences.len().into());
@@ -105,6 +111,19 @@ impl Fit for HmmParams {
         let (params, lexicon) = (params.clone(), lexicon.clone());
         Ok(Hmm::new(params, lexicon, facts, space, weights, tables, tags))
     }
+}
+
+/// Learns Brown clusters of the words of a corpus.
+fn learn_clusters(
+    params: &HmmParams,
+    corpus: &Corpus,
+    watch: &mut Watch,
+) -> Result<WordClusters, FitError> {
+    let text = text_to_cluster(params, corpus);
+    // A checkpoint of the clustering is not one of this model.
+    let watch = |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
+    let brown = Brown::params().n_clusters(params.n_clusters).watch(watch).fit(&text)?;
+    Ok(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab))
 }
 
 /// The vocabulary with the counts of this text, which may differ from the text that the vocabulary was built from.

@@ -1,17 +1,18 @@
-//! One product with the block Hankel matrix, and one step of EM, on made-up text of Zipfian words.
+//! One product with the block Hankel matrix and one iteration of EM, on synthetic Zipfian text.
 //!
-//! Trainers tell after every product and step; what is timed lies between two such reports, so that neither the
-//! counts nor the finished model count.
+//! The trainer reports after every product and iteration. The benchmark times the intervals between reports, which
+//! excludes counting and the final steps.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::Corpus;
-use latens_model::Params;
-use latens_model_lds::{Lds, LdsParams, Training};
+use latens_counts::{Boundary, Budget, LagCounts};
+use latens_model::Fit;
+use latens_model_lds::{Lds, LdsInputs, LdsParams};
 use latens_testkit::zipfian_corpus;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Sizes of text and model; `paper` has those of the Penn Treebank.
+/// Sizes of text and model; `paper` is about the size of the Penn Treebank.
 const SIZES: [Size; 3] = [
     Size { name: "tiny", n_words: 1_000, n_sentences: 500, dim: 16 },
     Size { name: "small", n_words: 5_000, n_sentences: 5_000, dim: 100 },
@@ -25,19 +26,14 @@ struct Size {
     dim: usize,
 }
 
-/// So many steps are taken from one first model, since made-up text has little to learn.
-const MOST_STEPS: u64 = 8;
+/// Maximum number of iterations from one initial model, since synthetic text has little structure to learn.
+const MAX_STEPS: u64 = 8;
 
 fn benches(criterion: &mut Criterion) {
     for size in &SIZES {
         let corpus = zipfian_corpus(size.n_words, size.n_sentences, 1);
-        let params = LdsParams {
-            dim: size.dim,
-            pseudo_counts: Some(20.0),
-            n_iterations: 100_000,
-            power_iterations: 4,
-            ..LdsParams::default()
-        };
+        let params = Lds::params().dim(size.dim).pseudo_counts(20.0);
+        let params = params.n_iterations(100_000).power_iterations(4);
         let mut group = criterion.benchmark_group(size.name);
         group.sample_size(10);
         group.throughput(Throughput::Elements(n_pairs(&params, &corpus)));
@@ -46,8 +42,8 @@ fn benches(criterion: &mut Criterion) {
         {
             group.bench_function(name, |bench| {
                 bench.iter_custom(|n| {
-                    let runs = (0..n).step_by(MOST_STEPS as usize);
-                    runs.map(|done| time(&params, &corpus, phase, MOST_STEPS.min(n - done))).sum()
+                    let runs = (0..n).step_by(MAX_STEPS as usize);
+                    runs.map(|done| time(&params, &corpus, phase, MAX_STEPS.min(n - done))).sum()
                 });
             });
         }
@@ -55,24 +51,22 @@ fn benches(criterion: &mut Criterion) {
     }
 }
 
-/// How many pairs of words were seen, over all lags.
+/// Number of distinct pairs of words, summed over all lags.
 fn n_pairs(params: &LdsParams, corpus: &Corpus) -> u64 {
-    let training = training(params, corpus);
-    training.counts.lags().iter().map(|lag| lag.nnz() as u64).sum()
+    count(params, corpus).lags().iter().map(|lag| lag.nnz() as u64).sum()
 }
 
-fn training<'a>(params: &LdsParams, corpus: &Corpus) -> Training<'a> {
-    let params = params.clone().validate().expect("they are right");
-    let counted = Training::of(&params, corpus, None, &mut |_| ControlFlow::Continue(()));
-    counted.expect("there are pairs")
+fn count(params: &LdsParams, corpus: &Corpus) -> LagCounts {
+    let (n_lags, go_on) = (params.counted_lags(), &mut |_| ControlFlow::Continue(()));
+    let counts = LagCounts::of(corpus, n_lags, Boundary::Stream, &Budget::default(), go_on);
+    counts.expect("the corpus has pairs")
 }
 
-/// How long `n` reports of a phase take after its first one.
+/// Time of `n` reports of a phase after its first report.
 fn time(params: &LdsParams, corpus: &Corpus, phase: &str, n: u64) -> Duration {
-    let training = training(params, corpus);
-    let params = params.clone().validate().expect("they are right");
+    let inputs = LdsInputs::default().take_counts(count(params, corpus));
     let (mut n_reports, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
-    let fitted = Lds::fit(&params, training, &mut |progress| {
+    let builder = params.clone().with(inputs).watch(|progress| {
         if progress.phase != phase {
             return ControlFlow::Continue(());
         }
@@ -83,7 +77,7 @@ fn time(params: &LdsParams, corpus: &Corpus, phase: &str, n: u64) -> Duration {
         taken = started.elapsed();
         if n_reports > n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(fitted.is_err(), "it was stopped");
+    assert!(builder.fit(corpus).is_err(), "the watcher stops the training");
     taken
 }
 

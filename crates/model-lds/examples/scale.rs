@@ -1,22 +1,22 @@
-//! How long a model of a large vocabulary takes: a text that follows Zipf's law is made up as it is counted.
+//! Training time and memory for a large vocabulary, on synthetic Zipfian text that is generated while it is counted.
 //!
 //! `cargo run --release -p latens-model-lds --example scale -- [TOKENS] [WORDS] [DIM] [ITERATIONS] [SHARDS] [POWERS]`
 //!
-//! POWERS is how often the randomised decomposition refines its basis; each time takes two products with the block
-//! Hankel matrix, besides the two that are always needed.
+//! POWERS is the number of power iterations of the randomized decomposition. Each needs two products with the block
+//! Hankel matrix, in addition to the two that are always needed.
 #![allow(clippy::print_stdout)]
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, LagCounts};
 use latens_math::Rng;
-use latens_model::Params;
-use latens_model_lds::{Lds, LdsParams, Training};
+use latens_model::Fit;
+use latens_model_lds::{Lds, LdsInputs};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|number| number.parse().expect("a number"));
-    let mut next = |usual: usize| arguments.next().unwrap_or(usual);
+    let mut next = |default: usize| arguments.next().unwrap_or(default);
     let (n_tokens, n_words) = (next(100_000_000), next(200_000));
     let (dim, n_iterations, n_shards) = (next(200), next(2), next(20));
     let power_iterations = next(2);
@@ -28,38 +28,40 @@ fn main() {
         started.elapsed().as_secs_f64(),
         memory()
     );
-    let params = LdsParams { dim, n_iterations, power_iterations, ..LdsParams::default() };
-    let params = params.validate().expect("fine");
+    let params = Lds::params().dim(dim).n_iterations(n_iterations);
+    let params = params.power_iterations(power_iterations);
     let mut last = Instant::now();
-    let training = Training { counts, valid: None };
-    let lds = Lds::fit(&params, training, &mut |progress| {
+    let no_sentences = Sentences::from_words(Vec::<Vec<WordId>>::new());
+    let corpus = Corpus { lexicon: counts.lexicon().clone(), sentences: no_sentences };
+    let builder = params.with(LdsInputs::default().take_counts(counts)).watch(|progress| {
         let seconds = last.elapsed().as_secs_f64();
         let (phase, done, metrics) = (progress.phase, progress.done, progress.metrics);
         println!("{phase} {done}: {seconds:.1} s, {metrics:?}{}", memory());
         last = Instant::now();
         ControlFlow::Continue(())
     });
-    println!("{:?}{}", lds.expect("a model").facts(), memory());
+    let lds = builder.fit(&corpus).expect("the model can be fitted");
+    println!("{:?}{}", lds.facts(), memory());
 }
 
-/// How much memory is in use, and the most that was since this was asked last, where the system says it.
+/// The memory in use, and the peak since the last call, where the system reports them.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| -> Option<u64> {
         let line = status.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse().ok()
     };
-    // Writing a 5 makes the present use the most there ever was.
+    // Writing 5 resets the peak to the current use.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     match (of("VmRSS:"), of("VmHWM:")) {
         (Some(now), Some(most)) => {
-            format!("; {} MB now, {} at most", now * 1024 / 1_000_000, most * 1024 / 1_000_000)
+            format!("; {} MB now, {} MB peak", now * 1024 / 1_000_000, most * 1024 / 1_000_000)
         }
         _ => String::new(),
     }
 }
 
-/// Counts shard after shard, so that the text is never there as a whole.
+/// Counts shard by shard, so that memory never holds the whole text.
 fn count(n_tokens: usize, n_words: usize, n_shards: usize) -> LagCounts {
     let cumulative: Vec<f64> = (1..=n_words)
         .scan(0.0, |sum, rank| {
@@ -80,14 +82,14 @@ fn count(n_tokens: usize, n_words: usize, n_shards: usize) -> LagCounts {
         let budget = Budget::default();
         let part = LagCounts::of(&corpus, 7, Boundary::Stream, &budget, go_on).expect("counts");
         sum = Some(match sum {
-            Some(sum) => LagCounts::merge(&[sum, part], &budget).expect("counts of one kind"),
+            Some(sum) => LagCounts::merge(&[sum, part], &budget).expect("mergeable counts"),
             None => part,
         });
     }
-    sum.expect("a shard")
+    sum.expect("at least one shard")
 }
 
-/// Words by Zipf's law. Half of them depend on the word before: what follows a word is a law of its own.
+/// Words that follow Zipf's law. Half of them depend on the previous word, which shifts their ranks.
 fn text(n_tokens: usize, cumulative: &[f64], seed: u64) -> Sentences {
     let mut rng = Rng::stream(1, seed);
     let (n, total) = (cumulative.len(), cumulative[cumulative.len() - 1]);

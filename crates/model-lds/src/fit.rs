@@ -1,91 +1,116 @@
-//! From counts to a model.
+//! Fitting a model to the counts of a corpus.
 
-use crate::learner::{Learned, State, Task, learn};
-use crate::model::Lds;
-use crate::moments::Moments;
+use crate::learn::facts::facts;
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::pseudo_counts::PseudoCounts;
+use crate::learn::state::{Learned, Measured, Task};
+use crate::learn::trainer::learn;
+use crate::linalg::error::NumericError;
+use crate::model::{Lds, LdsParts};
 use crate::params::LdsParams;
-use latens_corpus::{Corpus, Sentences};
-use latens_counts::{Budget, CountError, LagCounts};
-use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, fingerprint};
-use serde_json::{Map, Value, json};
+use crate::system::canonical::rotate;
+use latens_corpus::{Corpus, Lexicon, Sentences};
+use latens_counts::{Budget, CountError, LagCounts, LagMatrix};
+use latens_model::{
+    Checkpoint, Fit, FitError, ParamError, Progress, Session, Valid, Watch, data_fingerprint,
+    fingerprint,
+};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::time::Instant;
 
-/// What a model learns from.
-pub struct Training<'a> {
-    /// Counts of pairs of words. They are taken apart as the model's own form of them is made, so that there
-    /// are never two copies.
-    pub counts: LagCounts,
-    /// Text that decides when to stop, read with the lexicon of the counts.
-    pub valid: Option<&'a Sentences>,
+/// Inputs of a linear dynamical system besides the corpus.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct LdsInputs<'a> {
+    /// Counts of pairs of words. If given, training uses them and does not read the sentences of the corpus.
+    pub counts: Option<Cow<'a, LagCounts>>,
 }
 
-impl<'a> Training<'a> {
-    /// Counts a text; it is not read again.
-    pub fn of(
+impl<'a> LdsInputs<'a> {
+    /// Learns from these counts instead of the sentences of the corpus.
+    #[must_use]
+    pub fn counts(mut self, counts: &'a LagCounts) -> Self {
+        self.counts = Some(Cow::Borrowed(counts));
+        self
+    }
+
+    /// Like [`LdsInputs::counts`], but training consumes the counts, so that memory never holds two copies.
+    #[must_use]
+    pub fn take_counts(mut self, counts: LagCounts) -> Self {
+        self.counts = Some(Cow::Owned(counts));
+        self
+    }
+}
+
+/// Fits a model to the counts of pairs of words in a corpus.
+///
+/// The facts of the model contain `gain` of the counts and `valid_gain` of held-out text, both in nats per token
+/// relative to independent words, `pseudo_counts`, `best_iteration` and, if there are any, `warnings`
+/// ([`Lds::warnings`]).
+impl Fit for LdsParams {
+    type Model = Lds;
+    type Data = Corpus;
+    type Inputs<'a> = LdsInputs<'a>;
+    type Error = FitError;
+
+    fn fit_with(
         params: &Valid<LdsParams>,
         corpus: &Corpus,
-        valid: Option<&'a Sentences>,
-        watch: &mut Watch,
-    ) -> Result<Training<'a>, FitError> {
-        let total = Some(corpus.sentences.n_tokens() as u64);
-        let mut report = |done: usize| {
-            let (phase, unit) = ("count pairs", "tokens");
-            watch(&Progress { phase, done: done as u64, total, unit, ..Progress::default() })
+        inputs: LdsInputs<'_>,
+        session: Session<'_>,
+    ) -> Result<Lds, FitError> {
+        session.refuse_cuda()?;
+        let Session { valid, checkpoint, watch, .. } = session;
+        let counts = match inputs.counts {
+            Some(counts) if !counts.vocab().words().eq(corpus.lexicon.vocab.words()) => {
+                let must = "counts with the vocabulary of the corpus".to_owned();
+                let got = "counts with another vocabulary".to_owned();
+                return Err(ParamError { name: "counts", must, got }.into());
+            }
+            Some(counts) => counts,
+            None => Cow::Owned(count(params, corpus, watch)?),
         };
-        let (lags, boundary) = (params.counted_lags(), params.boundary);
-        let counts = LagCounts::of(corpus, lags, boundary, &Budget::default(), &mut report);
-        let counts = counts.map_err(|error| match error {
-            CountError::Interrupted => FitError::Interrupted,
-            error => FitError::step("count pairs")(error),
-        })?;
-        Ok(Training { counts, valid })
+        fit_counts(params, counts, valid, checkpoint, watch)
     }
 }
 
-impl Lds {
-    /// Learns a model.
-    ///
-    /// Facts of it say what was measured: `gain` of the counts and `valid_gain` of held-out text, in nats a
-    /// token over independent words; `pseudo_counts`; `best_iteration`; and what went wrong, if anything did
-    /// ([`Lds::warnings`]).
-    pub fn fit(
-        params: &Valid<LdsParams>,
-        training: Training<'_>,
-        watch: &mut Watch,
-    ) -> Result<Lds, FitError> {
-        fit_from(None, params, training, watch)
-    }
-
-    /// Goes on from a checkpoint of [`Lds::fit`] with the same parameters and counts; only `n_iterations` may
-    /// be another.
-    pub fn resume(
-        params: &Valid<LdsParams>,
-        training: Training<'_>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Lds, FitError> {
-        let fingerprint = counts_fingerprint(&training);
-        checkpoint.check_fits(Lds::KIND, params, fingerprint, &["n_iterations"])?;
-        fit_from(Some(checkpoint), params, training, watch)
-    }
-}
-
-fn fit_from(
-    checkpoint: Option<&Checkpoint>,
+/// Counts the pairs of words of a text.
+fn count(
     params: &Valid<LdsParams>,
-    training: Training<'_>,
+    corpus: &Corpus,
+    watch: &mut Watch,
+) -> Result<LagCounts, FitError> {
+    let total = Some(corpus.sentences.n_tokens() as u64);
+    let mut report = |done: usize| {
+        let (phase, unit) = ("count pairs", "tokens");
+        watch(&Progress { phase, done: done as u64, total, unit, ..Progress::default() })
+    };
+    let (lags, boundary) = (params.counted_lags(), params.boundary);
+    let counts = LagCounts::of(corpus, lags, boundary, &Budget::default(), &mut report);
+    counts.map_err(|error| match error {
+        CountError::Interrupted => FitError::Interrupted,
+        error => FitError::step("count pairs")(error),
+    })
+}
+
+fn fit_counts(
+    params: &Valid<LdsParams>,
+    counts: Cow<'_, LagCounts>,
+    valid: Option<&Sentences>,
+    checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,
 ) -> Result<Lds, FitError> {
     let started = Instant::now();
-    check(params, &training.counts)?;
-    let fingerprint = counts_fingerprint(&training);
-    let Training { counts, valid } = training;
+    let fingerprint = counts_fingerprint(&counts, valid);
+    if let Some(checkpoint) = checkpoint {
+        checkpoint.check_fits(Lds::KIND, params, fingerprint, &["n_iterations"])?;
+    }
+    check(params, &counts)?;
     let pseudo_counts = PseudoCounts::choose(params, &counts);
     let (n_tokens, lexicon) = (counts.n_tokens(), counts.lexicon().clone());
     let unigrams = counts.unigrams().to_vec();
-    let lags = counts.into_lags().take(params.counted_lags());
-    let moments =
-        Moments::new(&unigrams, lags.map(|lag| lag.to_csr(|n| n as f32)), pseudo_counts.used);
+    let moments = moments(&unigrams, counts, params.counted_lags(), pseudo_counts.used);
     let task = Task { params, moments: &moments, valid, fingerprint, kind: Lds::KIND };
     let learned = learn(&task, checkpoint, watch)?;
     let mut facts = facts(params, &learned.state, &pseudo_counts);
@@ -94,25 +119,70 @@ fn fit_from(
     let Learned { best, .. } = learned;
     let mu = moments.mu().to_vec();
     drop(moments);
-    Lds::from_learned(params.clone(), lexicon, facts, mu, unigrams, best)
-        .map_err(FitError::step("use the model"))
+    finish(params.clone(), lexicon, facts, mu, unigrams, best)
+        .map_err(FitError::step("finish the model"))
 }
 
-/// Refuses what no model can be learned from.
+/// The covariances from counts. Counts that are owned are freed lag by lag.
+fn moments(
+    unigrams: &[u64],
+    counts: Cow<'_, LagCounts>,
+    n_lags: usize,
+    pseudo_counts: f64,
+) -> Moments<f32> {
+    let to_csr = |lag: &LagMatrix| lag.to_csr(|n| n as f32);
+    match counts {
+        Cow::Owned(counts) => {
+            let lags = counts.into_lags().take(n_lags);
+            Moments::new(unigrams, lags.map(|lag| to_csr(&lag)), pseudo_counts)
+        }
+        Cow::Borrowed(counts) => {
+            let lags = counts.lags().iter().take(n_lags);
+            Moments::new(unigrams, lags.map(to_csr), pseudo_counts)
+        }
+    }
+}
+
+/// The model in its final form, with the state rotated.
+fn finish(
+    params: Valid<LdsParams>,
+    lexicon: Lexicon,
+    facts: Map<String, Value>,
+    mu: Vec<f64>,
+    counts: Vec<u64>,
+    best: Measured,
+) -> Result<Lds, NumericError> {
+    let (system, rotation) = best.model.rotated()?;
+    let filtered_moment = rotate(&best.moments.filtered, &rotation);
+    let smoothed_moment = rotate(&best.moments.smoothed, &rotation);
+    drop(best);
+    Lds::new(LdsParts {
+        params,
+        lexicon,
+        facts,
+        mu,
+        counts,
+        system,
+        filtered_moment,
+        smoothed_moment,
+    })
+}
+
+/// Checks that a model with these parameters can be learned from the counts.
 fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
     let param = |name, must: String, got: String| FitError::Params(ParamError { name, must, got });
     if counts.boundary() != params.boundary {
-        let must = format!("{:?}, as in the counts", counts.boundary()).to_lowercase();
+        let must = format!("{:?}, the boundary of the counts", counts.boundary()).to_lowercase();
         return Err(param("boundary", must, format!("{:?}", params.boundary).to_lowercase()));
     }
     let n_types = counts.unigrams().iter().filter(|&&count| count > 0).count();
     if n_types < 3 {
-        let has = format!("{n_types}, ends of sentences among them");
+        let has = format!("{n_types}, including the end of sentence");
         return Err(FitError::not_enough_data("at least 3 different words", has));
     }
     let needed = params.counted_lags();
     if counts.n_lags() < needed {
-        let must = format!("at most {}, the lags that were counted", counts.n_lags());
+        let must = format!("at most {}, the number of counted lags", counts.n_lags());
         let too_far = params.lags > counts.n_lags();
         return Err(match too_far {
             true => param("lags", must, params.lags.to_string()),
@@ -127,88 +197,19 @@ fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
         });
     }
     if counts.lag(needed).total() == 0 {
-        let needs = format!("words {needed} tokens apart");
+        let needs = format!("pairs of words {needed} tokens apart");
         return Err(FitError::not_enough_data(needs, "none"));
     }
-    let most = n_types - 1;
-    if params.dim > most {
-        let must = format!("at most {most}, one less than the number of different words");
+    let max_dim = n_types - 1;
+    if params.dim > max_dim {
+        let must = format!("at most {max_dim}, one less than the number of different words");
         return Err(param("dim", must, params.dim.to_string()));
     }
     Ok(())
 }
 
-/// What is added to every count.
-struct PseudoCounts {
-    used: f64,
-    /// Whether more was used than was asked for.
-    is_raised: bool,
-}
-
-/// Words seen so often need no pseudo-counts.
-const OFTEN: u64 = 50;
-
-impl PseudoCounts {
-    /// Without pseudo-counts, words that were seen once, each after the other, are certain to follow each
-    /// other: such a model is worth nothing elsewhere, and its covariances have no inverse.
-    fn choose(params: &LdsParams, counts: &LagCounts) -> PseudoCounts {
-        let usual = 0.2 * counts.n_tokens() as f64 / counts.unigrams().len() as f64;
-        let usual = if usual < 1.0 { 1.0 } else { usual.round() };
-        let asked = params.pseudo_counts.unwrap_or(usual);
-        let has_rare = counts.unigrams().iter().any(|&count| count < OFTEN);
-        let is_raised = has_rare && asked < 1.0;
-        PseudoCounts { used: if is_raised { 1.0 } else { asked }, is_raised }
-    }
-}
-
-fn facts(params: &LdsParams, state: &State, pseudo_counts: &PseudoCounts) -> Map<String, Value> {
-    let mut facts = Map::new();
-    facts.insert("gain".into(), state.gain.into());
-    if let Some(gain) = state.valid_gain {
-        facts.insert("valid_gain".into(), gain.into());
-    }
-    facts.insert("best_iteration".into(), state.best_iteration.into());
-    facts.insert("iterations".into(), state.iteration.into());
-    facts.insert("pseudo_counts".into(), pseudo_counts.used.into());
-    facts.insert("clipped".into(), state.n_clipped.into());
-    let warnings = warnings(params, state, pseudo_counts);
-    if !warnings.is_empty() {
-        facts.insert("warnings".into(), json!(warnings));
-    }
-    facts
-}
-
-fn warnings(params: &LdsParams, state: &State, pseudo_counts: &PseudoCounts) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if pseudo_counts.is_raised {
-        warnings.push(format!(
-            "`pseudo_counts` = {} is too few for words seen fewer than {OFTEN} times: 1 was used",
-            params.pseudo_counts.unwrap_or(0.0)
-        ));
-    }
-    if state.correlation > 0.9 {
-        warnings.push(
-            "some words are almost certain to follow each other: the model learns them by heart; \
-             raise `pseudo_counts`"
-                .to_owned(),
-        );
-    }
-    if let Some(reason) = &state.stopped {
-        warnings.push(format!(
-            "EM stopped at iteration {}: {reason}; the model before it is kept; raise `pseudo_counts`",
-            state.iteration
-        ));
-    }
-    if state.worst_fall > 1e-2 {
-        let worst = 100.0 * state.worst_fall;
-        warnings.push(format!("the gain fell by {worst:.1} % in a step; raise `lags`"));
-    }
-    warnings
-}
-
-/// A number that two trainings share if they have the same counts, for all that anyone meets.
-fn counts_fingerprint(training: &Training<'_>) -> u64 {
-    let counts = &training.counts;
+/// A fingerprint of the counts and the held-out text.
+fn counts_fingerprint(counts: &LagCounts, valid: Option<&Sentences>) -> u64 {
     let halves = |number: u64| [number as u32, (number >> 32) as u32];
     let mut numbers: Vec<u64> = vec![counts.vocab().fingerprint()];
     numbers.extend(counts.unigrams());
@@ -217,8 +218,52 @@ fn counts_fingerprint(training: &Training<'_>) -> u64 {
         numbers.extend(lag.row_sums());
         numbers.extend(lag.column_sums());
     }
-    if let Some(valid) = training.valid {
-        numbers.push(latens_model::data_fingerprint(counts.vocab(), valid));
+    if let Some(valid) = valid {
+        numbers.push(data_fingerprint(counts.vocab(), valid));
     }
     fingerprint(numbers.into_iter().flat_map(halves))
+}
+
+// Removed once the front ends use the builder.
+/// The training data of a model.
+pub struct Training<'a> {
+    /// Counts of pairs of words. Training consumes them, so that memory never holds two copies.
+    pub counts: LagCounts,
+    /// Held-out text for early stopping, read with the lexicon of the counts.
+    pub valid: Option<&'a Sentences>,
+}
+
+// Removed once the front ends use the builder.
+impl<'a> Training<'a> {
+    /// Counts the pairs of words of a text. Training does not read the text again.
+    pub fn of(
+        params: &Valid<LdsParams>,
+        corpus: &Corpus,
+        valid: Option<&'a Sentences>,
+        watch: &mut Watch,
+    ) -> Result<Training<'a>, FitError> {
+        Ok(Training { counts: count(params, corpus, watch)?, valid })
+    }
+}
+
+// Removed once the front ends use the builder.
+impl Lds {
+    /// Fits a model.
+    pub fn fit(
+        params: &Valid<LdsParams>,
+        training: Training<'_>,
+        watch: &mut Watch,
+    ) -> Result<Lds, FitError> {
+        fit_counts(params, Cow::Owned(training.counts), training.valid, None, watch)
+    }
+
+    /// Resumes training from a checkpoint. Parameters and counts must be the same, except for `n_iterations`.
+    pub fn resume(
+        params: &Valid<LdsParams>,
+        training: Training<'_>,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Lds, FitError> {
+        fit_counts(params, Cow::Owned(training.counts), training.valid, Some(checkpoint), watch)
+    }
 }

@@ -1,66 +1,44 @@
-//! Linear dynamical systems of text (Belanger and Kakade 2015), learned from counts of pairs of words alone.
+//! Linear dynamical systems of text (Belanger and Kakade 2015), learned from co-occurrence counts alone.
 //!
-//! A state of a few hundred numbers moves linearly from word to word, x_{t+1} = A x_t + noise, and the word is a
-//! linear function of it with noise that covers the whole vocabulary, w_t = C x_t + noise. A first model comes
-//! from the singular vectors of the covariances of words 1 to 7 tokens apart; EM then improves it, also from
-//! these covariances alone (ASOS, Martens 2010). So a text of any length is read once, and no matrix of words
-//! by words is ever formed.
+//! A state vector of a few hundred dimensions moves linearly from word to word, x_{t+1} = A x_t + noise. The word is a
+//! linear function of the state, w_t = C x_t + noise, where the noise has full rank over the vocabulary. The initial
+//! model comes from the singular vectors of the covariances of words 1 to 7 tokens apart (subspace identification).
+//! EM then improves it from the same covariances (ASOS, Martens 2010). A text of any length is read only once, and no
+//! matrix of words by words is ever formed.
 //!
-//! The state of a token, smoothed over its sentence, is a representation of it in its context.
+//! The smoothed state of a token represents the token in the context of its sentence.
 //!
 //! ```
-//! use latens_model::{FeatureRows, Params, TokenEncoder, unwatched};
-//! use latens_model_lds::{Lds, LdsParams, Training};
+//! use latens_model::Fit;
+//! use latens_model_lds::Lds;
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 300, /* seed */ 1);
-//! let params = LdsParams { dim: 4, ..LdsParams::default() }.validate()?;
-//! let training = Training::of(&params, &corpus, None, &mut unwatched)?;
-//! let lds = Lds::fit(&params, training, &mut unwatched)?;
+//! let lds = Lds::params().dim(4).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.lds");
 //! lds.save(&path)?;
 //! let lds = Lds::open(&path)?;
-//! let mut rows = FeatureRows::new();
-//! lds.encode(corpus.sentences.get(0), &mut rows);
-//! assert_eq!(rows.row(0).1.len(), 8); // the word's own vector, and its state
+//! let features = lds.embed("a1 b2 a3");
+//! assert_eq!((features.n_rows(), features.n_columns()), (3, 8)); // word vector and smoothed state
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
 mod fit;
-mod learner;
 mod model;
 mod file;
-mod encoder;
-mod filter;
-mod transitions;
-mod rnn;
-mod likelihood;
-mod subspace;
-mod asos;
-mod canonical;
-mod steady;
-mod solvers;
-mod covariances;
-mod moments;
-mod hankel;
-mod lag_pass;
-mod memory;
-mod panel;
-mod packing;
-mod packed;
-mod packed_products;
-mod sums;
-mod dense;
-mod lu;
+mod fitted;
+mod learn;
+mod system;
+mod linalg;
 #[cfg(test)]
 mod tests;
 
-pub use dense::NumericError;
-pub use encoder::{Features, LdsEncoder};
-pub use fit::Training;
+pub use fit::{LdsInputs, Training};
+pub use fitted::encoder::{Features, LdsEncoder};
+pub use fitted::rnn_weights::{HiddenState, RnnWeights};
+pub use fitted::singular_pairs::SingularPair;
+pub use linalg::error::NumericError;
 pub use model::Lds;
 pub use params::LdsParams;
-pub use rnn::{HiddenState, RnnWeights};
-pub use transitions::TransitionPair;

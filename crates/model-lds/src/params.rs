@@ -6,25 +6,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LdsParams {
-    /// How many numbers the state has.
+    /// Dimension of the state.
     pub dim: usize,
-    /// How many tokens apart words are that EM looks at.
+    /// Largest distance in tokens of the pairs of words that EM uses.
     pub lags: usize,
-    /// How many blocks the matrix has, in each direction, that the first model is made of; pairs of words
-    /// up to `2 · ssid_lags − 1` tokens apart go into it.
+    /// Number of block rows and block columns of the Hankel matrix for the initial model, which uses pairs of words
+    /// up to `2 · ssid_lags − 1` tokens apart.
     pub ssid_lags: usize,
-    /// How often each word is taken to have been seen besides, alone; if not given, a fifth of how often a word
-    /// is seen on average, but at least 1. It is what keeps rare words from being learned by heart.
+    /// Number added to the count of every word, but not to pairs of words. The default is a fifth of the average
+    /// count of a word, and at least 1. Pseudo-counts prevent overfitting of rare words.
     pub pseudo_counts: Option<f64>,
-    /// How many steps of EM follow the first model at most; fewer if held-out text says so.
+    /// Maximum number of EM iterations after the initial model. Held-out text can stop EM earlier.
     pub n_iterations: usize,
-    /// What pairs of words may not cross.
+    /// Boundary that pairs of words do not cross.
     pub boundary: Boundary,
-    /// How often the randomised decomposition refines its basis.
+    /// Number of power iterations of the randomized decomposition.
     pub power_iterations: usize,
-    /// Where the random basis begins.
+    /// Random seed of the decomposition.
     pub seed: u64,
 }
+
+latens_model::setters!(LdsParams {
+    dim: usize,
+    lags: usize,
+    ssid_lags: usize,
+    n_iterations: usize,
+    boundary: Boundary,
+    power_iterations: usize,
+    seed: u64;
+    optional pseudo_counts: f64
+});
 
 impl Default for LdsParams {
     fn default() -> Self {
@@ -51,7 +62,7 @@ impl Params for LdsParams {
         match self.pseudo_counts {
             Some(count) => {
                 check_range("pseudo_counts", count, 0.0..)?;
-                check_that(count <= 1e9, "pseudo_counts", "at most a billion", count)
+                check_that(count <= 1e9, "pseudo_counts", "at most 1e9", count)
             }
             None => Ok(()),
         }
@@ -59,7 +70,7 @@ impl Params for LdsParams {
 }
 
 impl LdsParams {
-    /// How many lags must be counted.
+    /// The number of lags that must be counted for these parameters.
     pub fn counted_lags(&self) -> usize {
         self.lags.max(2 * self.ssid_lags - 1)
     }

@@ -1,5 +1,8 @@
-//! Invariants and golden numbers; see the files below.
+//! Tests of the whole chain of computations, in double precision.
+
 mod toy;
+mod fixtures;
+mod covariances;
 mod golden;
 mod invariants;
 mod filters;

@@ -1,26 +1,40 @@
-//! The exams that every model takes, and what it must refuse.
+//! The checks of the roles of the model, and of invalid input.
 
 use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimits, WordId};
 use latens_counts::{Boundary, Budget, LagCounts};
-use latens_model::{FeatureRows, FitError, Params, TokenEncoder, Valid, unwatched};
-use latens_model_lds::{Features, HiddenState, Lds, LdsParams, Training};
+use latens_model::{
+    Checkpoint, Device, FeatureRows, Fit, FitError, Model, Params, TokenEncoder, Watch,
+};
+use latens_model_lds::{Features, HiddenState, Lds, LdsInputs, LdsParams};
 use latens_testkit::two_class_corpus;
 use std::ops::ControlFlow;
 
 fn params() -> LdsParams {
-    LdsParams { dim: 4, n_iterations: 4, pseudo_counts: Some(5.0), ..LdsParams::default() }
-}
-
-fn fit(params: &Valid<LdsParams>, corpus: &Corpus) -> Result<Lds, FitError> {
-    Lds::fit(params, Training::of(params, corpus, None, &mut unwatched)?, &mut unwatched)
+    Lds::params().dim(4).n_iterations(4).pseudo_counts(5.0)
 }
 
 fn toy() -> (Lds, Corpus) {
     let corpus = two_class_corpus(400, 1);
-    (fit(&params().validate().unwrap(), &corpus).unwrap(), corpus)
+    (params().fit(&corpus).unwrap(), corpus)
 }
 
-/// A corpus of one file, with the vocabulary of its words.
+fn fit_from(
+    checkpoint: Option<&Checkpoint>,
+    corpus: &Corpus,
+    valid: Option<&Sentences>,
+    watch: &mut Watch,
+) -> Result<Lds, FitError> {
+    let mut builder = params().watch(|progress| watch(progress));
+    if let Some(checkpoint) = checkpoint {
+        builder = builder.checkpoint(checkpoint);
+    }
+    if let Some(valid) = valid {
+        builder = builder.valid(valid);
+    }
+    builder.fit(corpus)
+}
+
+/// A corpus of one file with the vocabulary of its words.
 fn corpus(sentences: &[&str]) -> Corpus {
     let limits = VocabLimits::default();
     let mut counts = std::collections::BTreeMap::from([("<eos>", sentences.len() as u64)]);
@@ -37,12 +51,13 @@ fn corpus(sentences: &[&str]) -> Corpus {
     }
 }
 
-fn refusal(params: LdsParams, corpus: &Corpus) -> String {
-    fit(&params.validate().unwrap(), corpus).unwrap_err().to_string()
+/// The message of the error that fitting must fail with.
+fn fit_error(params: LdsParams, corpus: &Corpus) -> String {
+    params.fit(corpus).unwrap_err().to_string()
 }
 
 #[test]
-fn it_is_a_token_encoder_of_every_kind_of_features() {
+fn every_kind_of_features_is_a_valid_token_encoder() {
     let (lds, corpus) = toy();
     latens_testkit::check_token_encoder(&lds, &corpus.sentences);
     for (_, features) in Features::ALL {
@@ -51,27 +66,31 @@ fn it_is_a_token_encoder_of_every_kind_of_features() {
 }
 
 #[test]
-fn its_file_gives_it_back_and_damage_is_noticed() {
+fn saving_and_opening_is_the_identity_and_damage_is_detected() {
     let (lds, corpus) = toy();
-    latens_testkit::check_file_round_trip(&lds, Lds::save, Lds::open, |a, b| {
+    let same = |a: &Lds, b: &Lds| {
         assert_eq!(a.transition(), b.transition());
         assert_eq!(a.type_vectors(), b.type_vectors());
         let [mut rows, mut others] = [FeatureRows::new(), FeatureRows::new()];
         a.encode(corpus.sentences.get(3), &mut rows);
         b.encode(corpus.sentences.get(3), &mut others);
         assert_eq!(rows, others);
-    });
+    };
+    latens_testkit::check_file_round_trip(
+        &lds,
+        |m, path| m.save(path),
+        |path| Lds::open(path),
+        same,
+    );
 }
 
 #[test]
-fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
+fn training_resumes_from_any_checkpoint_and_stops_on_request() {
     let (corpus, valid) = (two_class_corpus(400, 1), two_class_corpus(100, 2).sentences);
-    let params = params().validate().unwrap();
     for valid in [None, Some(&valid)] {
-        let data = || Training::of(&params, &corpus, valid, &mut unwatched).unwrap();
         latens_testkit::check_resume(
-            |watch| Lds::fit(&params, data(), watch),
-            |checkpoint, watch| Lds::resume(&params, data(), checkpoint, watch),
+            |watch| fit_from(None, &corpus, valid, watch),
+            |checkpoint, watch| fit_from(Some(checkpoint), &corpus, valid, watch),
             |a, b| {
                 assert_eq!(a.transition(), b.transition());
                 assert_eq!(a.type_vectors(), b.type_vectors());
@@ -83,24 +102,23 @@ fn it_goes_on_from_any_checkpoint_and_stops_when_asked() {
 }
 
 #[test]
-fn a_checkpoint_of_other_counts_is_refused() {
-    let params = params().validate().unwrap();
-    let data =
-        |seed| Training::of(&params, &two_class_corpus(400, seed), None, &mut unwatched).unwrap();
+fn a_checkpoint_of_other_counts_is_rejected() {
     let mut checkpoint = None;
-    let stopped = Lds::fit(&params, data(1), &mut |progress| {
-        checkpoint = progress.checkpoint.map(|make| make().unwrap());
-        if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    let stopped = params()
+        .watch(|progress| {
+            checkpoint = progress.checkpoint.map(|make| make().unwrap());
+            if checkpoint.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .fit(&two_class_corpus(400, 1));
     assert!(matches!(stopped, Err(FitError::Interrupted)));
-    let refused = Lds::resume(&params, data(2), &checkpoint.unwrap(), &mut unwatched);
-    assert!(matches!(refused, Err(FitError::Checkpoint(_))));
+    let checkpoint = checkpoint.unwrap();
+    let rejected = params().builder().checkpoint(&checkpoint).fit(&two_class_corpus(400, 2));
+    assert!(matches!(rejected, Err(FitError::Checkpoint(_))));
 }
 
 #[test]
-fn counts_of_parts_give_the_model_of_the_whole() {
+fn the_order_of_merged_counts_does_not_matter() {
     let corpus = two_class_corpus(400, 1);
-    let params = params().validate().unwrap();
     let part = |range| {
         let part =
             Corpus { lexicon: corpus.lexicon.clone(), sentences: corpus.sentences.slice(range) };
@@ -109,14 +127,15 @@ fn counts_of_parts_give_the_model_of_the_whole() {
     };
     let merged = |parts: [LagCounts; 2]| LagCounts::merge(&parts, &Budget::default()).unwrap();
     let fit = |counts| {
-        Lds::fit(&params, Training { counts, valid: None }, &mut unwatched).unwrap().transition()
+        let inputs = LdsInputs::default().take_counts(counts);
+        params().with(inputs).fit(&corpus).unwrap().transition()
     };
     let [a, b] = [0..150, 150..400].map(part);
     assert_eq!(fit(merged([a.clone(), b.clone()])), fit(merged([b, a])));
 }
 
 #[test]
-fn features_are_on_the_unit_sphere_and_know_their_context() {
+fn features_have_unit_length_and_depend_on_the_right_context() {
     let (lds, corpus) = toy();
     let vocab = &corpus.lexicon.vocab;
     let [a, b] = ["a0", "b0"].map(|word| vocab.id(word));
@@ -133,25 +152,25 @@ fn features_are_on_the_unit_sphere_and_know_their_context() {
     }
     let [alone, after_a] =
         [&[b][..], &[a, b]].map(|words| row(Features::Type, words, words.len() - 1));
-    assert_eq!(alone, after_a, "a word's own vector knows no context");
+    assert_eq!(alone, after_a, "a word vector must not depend on the context");
     assert_ne!(row(Features::Filtered, &[a, b], 1), row(Features::Filtered, &[b, b], 1));
     assert_eq!(row(Features::Filtered, &[a, b], 0), row(Features::Filtered, &[a, a], 0));
     assert_ne!(row(Features::Smoothed, &[a, b], 0), row(Features::Smoothed, &[a, a], 0));
 }
 
 #[test]
-fn words_of_a_class_have_vectors_alike() {
+fn words_of_the_same_class_have_similar_vectors() {
     let (lds, corpus) = toy();
     let (vectors, vocab) = (lds.type_vectors(), &corpus.lexicon.vocab);
-    let vector = |word: &str| &vectors[vocab.id(word).index() * 4..][..4];
+    let vector = |word: &str| vectors.row(vocab.id(word).index());
     let cosine =
         |a: &str, b: &str| -> f32 { vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum() };
     assert!(cosine("a0", "a1") > cosine("a0", "b1") && cosine("b0", "b1") > cosine("b0", "a1"));
-    assert!(vector("<unk>").iter().all(|&x| x == 0.0), "a word that was never seen has none");
+    assert!(vector("<unk>").iter().all(|&x| x == 0.0), "`<unk>` was never seen");
 }
 
 #[test]
-fn the_next_word_is_of_the_other_class_more_often() {
+fn words_of_the_other_class_become_more_likely_to_follow() {
     let (lds, corpus) = toy();
     let vocab = &corpus.lexicon.vocab;
     let probs = lds.next_word_probs(&[vocab.id("a0")]);
@@ -162,7 +181,7 @@ fn the_next_word_is_of_the_other_class_more_often() {
 }
 
 #[test]
-fn both_recurrent_networks_predict_the_same_state() {
+fn both_kinds_of_recurrent_networks_have_the_same_output() {
     let (lds, corpus) = toy();
     let sentence = &corpus.sentences.iter().find(|sentence| sentence.len() > 6).unwrap()[..6];
     // Linear units: h ← R h + input(w).
@@ -191,20 +210,19 @@ fn both_recurrent_networks_predict_the_same_state() {
 }
 
 #[test]
-fn transitions_lead_from_class_to_class() {
-    // Words of three classes in turn: a, then b, then c, then a again. Whatever direction of the state is taken, the
-    // transition turns it by one class, so the words on its right side are of one class and those on its left side
-    // of the next one.
+fn singular_pairs_lead_from_each_class_to_the_next() {
+    // Words of three classes in turn: a, b, c, a, …. The transition rotates every direction of the state by one class,
+    // so the words of a right singular vector are of one class and those of the left singular vector of the next one.
     let mut rng = latens_math::Rng::new(1);
     let mut word = |class: char| format!("{class}{}", (rng.uniform() * 4.0) as usize);
     let sentences: Vec<String> = (0..200)
         .map(|_| "abc".repeat(10).chars().map(&mut word).collect::<Vec<_>>().join(" "))
         .collect();
     let corpus = corpus(&sentences.iter().map(String::as_str).collect::<Vec<_>>());
-    let params = LdsParams { dim: 2, ..params() }.validate().unwrap();
-    let lds = fit(&params, &corpus).unwrap();
-    let pairs = lds.transition_pairs(4, 3, 1).unwrap();
+    let lds = params().dim(2).fit(&corpus).unwrap();
+    let pairs = lds.singular_pairs(4, 3, 1).unwrap();
     assert_eq!(pairs.len(), 2);
+    assert_eq!(lds.singular_values().unwrap(), [pairs[0].strength, pairs[1].strength]);
     assert!(pairs[0].strength >= pairs[1].strength && pairs[0].strength < 1.0);
     let class = |words: &[(WordId, f64)]| -> Vec<char> {
         let letter = |&(word, _): &(WordId, f64)| corpus.lexicon.vocab.word(word).chars().next();
@@ -214,55 +232,52 @@ fn transitions_lead_from_class_to_class() {
         assert!(pair.strength > 0.8, "{}", pair.strength);
         let (from, to) = (class(&pair.from), class(&pair.to));
         let next = [('a', 'b'), ('b', 'c'), ('c', 'a')].into_iter().find(|next| next.0 == from[0]);
-        assert_eq!(from, [from[0]; 3], "words of one class");
-        assert_eq!(to, [next.unwrap().1; 3], "words of the next class");
+        assert_eq!(from, [from[0]; 3], "expected words of one class");
+        assert_eq!(to, [next.unwrap().1; 3], "expected words of the next class");
     }
 }
 
 #[test]
 fn held_out_text_decides_when_to_stop() {
-    // Little text, many iterations: the model gets better on it for ever, but not elsewhere.
+    // Little text and many iterations: the gain on the training text keeps growing, but not on held-out text.
     let (corpus, valid) = (two_class_corpus(40, 1), two_class_corpus(400, 2).sentences);
-    let params = LdsParams { dim: 12, n_iterations: 40, pseudo_counts: Some(1.0), ..params() };
-    let params = params.validate().unwrap();
-    let training = Training::of(&params, &corpus, Some(&valid), &mut unwatched).unwrap();
     let mut seen = Vec::new();
-    let lds = Lds::fit(&params, training, &mut |progress| {
+    let params = params().dim(12).n_iterations(40).pseudo_counts(1.0);
+    let fitted = params.valid(&valid).watch(|progress| {
         seen.extend(progress.metrics.iter().find(|(name, _)| *name == "valid_gain").map(|m| m.1));
         ControlFlow::Continue(())
-    })
-    .unwrap();
+    });
+    let lds = fitted.fit(&corpus).unwrap();
     let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!(seen.len() < 41, "{seen:?}");
     assert_eq!(lds.facts()["valid_gain"].as_f64(), Some(best));
-    assert!((lds.gain(&valid) - best).abs() < 1e-4 * best.abs(), "turned, but the same model");
+    assert!((lds.gain(&valid) - best).abs() < 1e-4 * best.abs(), "rotation changed the model");
     let at = lds.facts()["best_iteration"].as_u64().unwrap() as usize;
     assert_eq!(seen[at], best);
-    assert_eq!(seen.len(), at + 3, "two more are tried");
+    assert_eq!(seen.len(), at + 3, "training stops two iterations after the best one");
 }
 
 #[test]
-fn too_little_text_is_refused() {
+fn too_little_text_is_rejected() {
     let one_type = corpus(&["a a a a a a a a a a a a"]);
-    let message = refusal(params(), &one_type);
+    let message = fit_error(params(), &one_type);
     assert!(message.contains("at least 3 different words, has 2"), "{message}");
     let short = corpus(&["a b c d e"]);
-    let message = refusal(params(), &short);
-    assert!(message.contains("words 7 tokens apart, has none"), "{message}");
+    let message = fit_error(params(), &short);
+    assert!(message.contains("pairs of words 7 tokens apart, has none"), "{message}");
 }
 
 #[test]
-fn more_dimensions_than_words_are_refused() {
+fn more_dimensions_than_words_are_rejected() {
     let corpus = two_class_corpus(100, 1);
-    let message = refusal(LdsParams { dim: 400, ..params() }, &corpus);
+    let message = fit_error(params().dim(400), &corpus);
     assert!(message.contains("`dim` must be at most 20, one less than"), "{message}");
 }
 
-/// Two words and the ends of sentences are all that the text has of a vocabulary of
-/// 30: with the words that never come, which are all alike, and without what is always so, that are three ways in which
-/// a word can depend on another at each of seven lags, and four blocks of them in the first model.
+/// The text contains only two words and the end of sentence, of a vocabulary of 30. The unseen words are all alike, and
+/// centering removes one dimension, which leaves rank 3 per lag, times four blocks in the initial model.
 #[test]
-fn more_dimensions_than_the_text_has_are_refused() {
+fn more_dimensions_than_the_rank_of_the_covariances_are_rejected() {
     let mut rng = latens_math::Rng::new(3);
     let sentence = |_| (0..9).map(|_| WordId(if rng.uniform() < 0.4 { 2 } else { 3 })).collect();
     let sentences = Sentences::from_words((0..300).map(sentence).collect::<Vec<Vec<WordId>>>());
@@ -273,39 +288,38 @@ fn more_dimensions_than_the_text_has_are_refused() {
     let vocab = Vocab::from_parts(words, counts).unwrap();
     let lexicon =
         Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
-    let message = refusal(LdsParams { dim: 16, ..params() }, &Corpus { lexicon, sentences });
+    let message = fit_error(params().dim(16), &Corpus { lexicon, sentences });
     let rank = message.split("at most ").nth(1).and_then(|rest| rest.split(',').next());
     let rank: usize = rank.and_then(|rank| rank.parse().ok()).unwrap_or(usize::MAX);
     assert!(rank <= 4 * 3, "{message}");
 }
 
 #[test]
-fn no_pseudo_counts_are_raised_with_a_warning_and_give_no_nan() {
+fn zero_pseudo_counts_are_raised_with_a_warning_and_give_finite_results() {
     let corpus = two_class_corpus(60, 1);
-    let none = LdsParams { pseudo_counts: Some(0.0), n_iterations: 10, ..params() };
-    let lds = fit(&none.validate().unwrap(), &corpus).unwrap();
+    let lds = params().pseudo_counts(0.0).n_iterations(10).fit(&corpus).unwrap();
     assert!(lds.warnings()[0].contains("1 was used"), "{:?}", lds.warnings());
     assert_eq!(lds.facts()["pseudo_counts"].as_f64(), Some(1.0));
     assert!(lds.facts()["gain"].as_f64().unwrap().is_finite());
-    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+    assert!(lds.type_vectors().as_slice().iter().all(|x| x.is_finite()));
 }
 
 #[test]
-fn words_that_always_follow_each_other_are_warned_of() {
-    // Each word is followed by one other: nothing is left to chance but for the pseudo-counts.
+fn a_deterministic_text_gives_a_warning() {
+    // Each word determines the next one; only the pseudo-counts add uncertainty.
     let sentences = vec!["a b c d e f g h i j"; 200];
-    let params = LdsParams { dim: 3, n_iterations: 30, pseudo_counts: Some(1.0), ..params() };
-    let lds = fit(&params.validate().unwrap(), &corpus(&sentences)).unwrap();
+    let params = params().dim(3).n_iterations(30).pseudo_counts(1.0);
+    let lds = params.fit(&corpus(&sentences)).unwrap();
     assert!(
-        lds.warnings().iter().any(|warning| warning.contains("by heart")),
+        lds.warnings().iter().any(|warning| warning.contains("which the model overfits")),
         "{:?}",
         lds.warnings()
     );
-    assert!(lds.type_vectors().iter().all(|x| x.is_finite()));
+    assert!(lds.type_vectors().as_slice().iter().all(|x| x.is_finite()));
 }
 
 #[test]
-fn counts_that_do_not_fit_the_parameters_are_refused() {
+fn counts_that_do_not_match_the_parameters_are_rejected() {
     let corpus = two_class_corpus(100, 1);
     let counts = |n_lags, boundary| {
         LagCounts::of(&corpus, n_lags, boundary, &Budget::default(), &mut |_| {
@@ -313,25 +327,89 @@ fn counts_that_do_not_fit_the_parameters_are_refused() {
         })
         .unwrap()
     };
-    let refusal = |counts| {
-        let params = params().validate().unwrap();
-        let refused = Lds::fit(&params, Training { counts, valid: None }, &mut unwatched);
-        refused.unwrap_err().to_string()
+    let fit_error = |counts: &LagCounts, corpus: &Corpus| {
+        let rejected = params().with(LdsInputs::default().counts(counts)).fit(corpus);
+        rejected.unwrap_err().to_string()
     };
-    let message = refusal(counts(7, Boundary::Sentence));
+    let message = fit_error(&counts(7, Boundary::Sentence), &corpus);
     assert!(message.contains("`boundary` must be sentence"), "{message}");
-    let message = refusal(counts(3, Boundary::Stream));
+    let message = fit_error(&counts(3, Boundary::Stream), &corpus);
     assert!(message.contains("`lags` must be at most 3"), "{message}");
+    let message = fit_error(&counts(7, Boundary::Stream), &self::corpus(&["other words"]));
+    assert!(message.contains("`counts` must be counts with the vocabulary"), "{message}");
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn given_counts_give_the_model_of_the_text() {
+    let (lds, corpus) = toy();
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let counts = LagCounts::of(&corpus, 7, Boundary::Stream, &Budget::default(), go_on).unwrap();
+    let without_text = Corpus {
+        lexicon: corpus.lexicon.clone(),
+        sentences: Sentences::from_words(Vec::<Vec<WordId>>::new()),
+    };
+    let borrowed = params().with(LdsInputs::default().counts(&counts)).fit(&without_text).unwrap();
+    assert_eq!(borrowed.transition(), lds.transition());
+    let taken = params().with(LdsInputs::default().take_counts(counts)).fit(&without_text).unwrap();
+    assert_eq!(taken.transition(), lds.transition());
+}
+
+#[test]
+fn training_on_a_gpu_is_rejected() {
+    let rejected = params().device(Device::Cuda).fit(&two_class_corpus(100, 1));
+    assert!(matches!(rejected, Err(FitError::Device { .. })));
+}
+
+#[test]
+fn embed_agrees_with_the_default_encoder() {
+    let (lds, corpus) = toy();
+    let mut words = corpus.lexicon.ids("a0 b1 unseen a2");
+    words.push(WordId::EOS);
+    let mut rows = FeatureRows::new();
+    Model::encoder(&lds, "type+smoothed").unwrap().encode(&words, &mut rows);
+    let embedded = lds.embed("a0 b1 unseen a2");
+    assert_eq!((embedded.n_rows(), embedded.n_columns()), (4, 2 * lds.dim()));
+    assert!(embedded.rows().enumerate().all(|(i, row)| row == rows.row(i).1));
+    assert_eq!(lds.embed("").n_rows(), 0);
+}
+
+#[test]
+fn the_observation_matrix_reproduces_the_covariances_of_adjacent_words() {
+    // In the canonical gauge, the model's covariance of two adjacent words is C A Cᵀ.
+    let (lds, corpus) = toy();
+    let (a, c, vocab) = (lds.transition(), lds.observation(), &corpus.lexicon.vocab);
+    assert_eq!((c.n_rows(), c.n_columns()), (vocab.len(), lds.dim()));
+    let [later, same] = ["b0", "a1"].map(|word| c.row(vocab.id(word).index()).to_vec());
+    let earlier = c.row(vocab.id("a0").index());
+    let covariance = |word: &[f32]| -> f64 {
+        let term = |i: usize, j: usize| f64::from(word[i]) * a[(i, j)] * f64::from(earlier[j]);
+        (0..4).flat_map(|i| (0..4).map(move |j| (i, j))).map(|(i, j)| term(i, j)).sum()
+    };
+    assert!(covariance(&later) > 0.0 && covariance(&same) < 0.0);
+}
+
+#[test]
+fn parameters_out_of_range_are_rejected() {
     let bad = [
-        LdsParams { dim: 0, ..params() },
-        LdsParams { lags: 0, ..params() },
-        LdsParams { ssid_lags: 1, ..params() },
-        LdsParams { pseudo_counts: Some(-1.0), ..params() },
-        LdsParams { pseudo_counts: Some(f64::NAN), ..params() },
+        params().dim(0),
+        params().lags(0),
+        params().ssid_lags(1),
+        params().pseudo_counts(-1.0),
+        params().pseudo_counts(f64::NAN),
     ];
     assert!(bad.into_iter().all(|params| params.validate().is_err()));
+}
+
+#[test]
+fn the_model_offers_encoders_and_word_vectors() {
+    let (lds, corpus) = toy();
+    assert_eq!((lds.kind(), lds.description()), ("lds", "a linear dynamical system"));
+    assert_eq!(lds.feature_kinds(), ["type+smoothed", "type", "filtered", "smoothed"]);
+    for kind in lds.feature_kinds() {
+        let encoder = Model::encoder(&lds, kind).unwrap();
+        latens_testkit::check_token_encoder(&encoder.as_ref(), &corpus.sentences);
+    }
+    assert!(Model::encoder(&lds, "paths").is_none());
+    let vectors = Model::word_vectors(&lds).unwrap();
+    assert_eq!((vectors.n_words(), vectors.dim()), (corpus.lexicon.vocab.len(), lds.dim()));
 }

@@ -1,8 +1,8 @@
 //! Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1998, §3; in the form of Heafield et
 //! al. 2013, "Scalable modified Kneser-Ney language model estimation").
 //!
-//! Let a(u) be the *adjusted* count of an n-gram u: its count if u has the highest order or starts
-//! with the begin of a sentence, otherwise the number of distinct words that precede u. With the
+//! Let a(u) be the *adjusted* count of an n-gram u: its count if u has the highest order or is
+//! at the start of a sentence, otherwise the number of distinct words that precede u. With the
 //! history h of the word w, and h′ the history without its first word,
 //!
 //! ```text
@@ -41,14 +41,14 @@ pub(crate) struct Estimator {
 impl Estimator {
     pub(crate) fn new(order: usize, n_words: usize) -> Estimator {
         let mut levels: Vec<CountedLevel> = (0..order).map(|_| CountedLevel::default()).collect();
-        // Order 1 has all words of the vocabulary, and the begin of the sentence.
+        // Order 1 has all words of the vocabulary, and the start of the sentence.
         levels[0].counts = vec![0; n_words + 1];
         levels[0].adjusted = vec![0; n_words + 1];
         levels[0].children = vec![0; n_words + 1];
         Estimator { levels, path: Vec::new(), begin: WordId::from(n_words).0 }
     }
 
-    /// Adds an n-gram of the highest order, given from last word to first and padded with the begin
+    /// Adds an n-gram of the highest order, given from last word to first and padded with the start
     /// of the sentence.
     pub(crate) fn add(&mut self, reversed: &[WordId], count: u64) {
         let order = self.levels.len();
@@ -105,7 +105,7 @@ impl Estimator {
         let total = total.max(1.0);
         let mut probs: Vec<f64> =
             a_1.iter().map(|&a| (a as f64 - discounts[0].of_count(a)) / total + uniform).collect();
-        // The begin of the sentence is never predicted.
+        // The start of the sentence is never predicted.
         probs.push(0.0);
         let mut histories: Vec<u32> = Vec::new();
         for (n, discounts) in discounts.iter().enumerate().skip(1) {
@@ -209,7 +209,7 @@ impl Histories {
             gammas[history as usize] += rule.taken(level, node);
         }
         for (gamma, &total) in gammas.iter_mut().zip(&totals) {
-            // A node that is no history leaves all mass to the shorter history.
+            // A node that is not a history leaves all mass to the shorter history.
             *gamma = if total == 0 { 1.0 } else { *gamma / total as f64 };
         }
         (totals, gammas)
@@ -294,7 +294,7 @@ mod tests {
             ngrams.iter().for_each(|&ngram| estimator.add(&ngram.map(WordId), 1));
             estimator.finish(&NgramParams { order: 3, ..NgramParams::default() })
         };
-        // Reversed n-grams of the sentence `2 3`; 4 is the begin of the sentence.
+        // Reversed n-grams of the sentence `2 3`; 4 is the start of the sentence.
         assert!(finish(&[[1, 3, 2], [2, 4, 4], [3, 2, 4]]).is_some());
         assert!(finish(&[[1, 3, 2], [2, 4, 4]]).is_none());
         assert!(finish(&[[1, 3, 2], [3, 2, 4]]).is_none());

@@ -57,7 +57,7 @@ impl Ngram {
         self.trie.order()
     }
 
-    /// Number of n-grams of each order from 1 on. Order 1 includes the begin of the sentence.
+    /// Number of n-grams of each order from 1 on. Order 1 includes the start of the sentence.
     pub fn n_ngrams(&self) -> Vec<usize> {
         self.trie.levels.iter().map(|level| level.log_probs.len()).collect()
     }

@@ -1,17 +1,18 @@
 //! Predictions of the next word after a text.
 
 use crate::model::Ngram;
-use latens_corpus::{EOS, WordId};
+use latens_corpus::{EOS, UNK, WordId};
 use latens_model::{LanguageModel, Scorer};
 
 impl Ngram {
     /// Probability of `word` after `context`, the first words of a sentence.
     ///
-    /// Both are preprocessed like the training text. The word may be `<eos>`, and a word outside the vocabulary counts as
-    /// `<unk>`. If preprocessing splits the word, the result is the probability of all its tokens in sequence.
+    /// Both are preprocessed like the training text. The word may be `<eos>` or `<unk>`, and a word outside the
+    /// vocabulary counts as `<unk>`. If preprocessing splits the word, the result is the probability of all its tokens in sequence.
     pub fn word_prob(&self, context: &str, word: &str) -> f64 {
         let words = match word {
             EOS => vec![WordId::EOS],
+            UNK => vec![WordId::UNK],
             _ => self.lexicon.ids(word),
         };
         let mut scorer = self.scorer_after(context);

@@ -16,7 +16,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// History at the begin of a sentence.
+    /// History at the start of a sentence.
     pub(crate) fn begin(trie: &Trie) -> History {
         let begin = trie.n_words();
         let mut history = History { words: [0; MAX_ORDER], backoffs: [0.0; MAX_ORDER], length: 0 };

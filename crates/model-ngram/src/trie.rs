@@ -15,7 +15,7 @@ pub(crate) struct Trie {
 
 /// All n-grams of one order, sorted by their reversed words.
 ///
-/// Order 1 has one node per word and one for the begin of the sentence; `words` is empty there.
+/// Order 1 has one node per word and one for the start of the sentence; `words` is empty there.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     /// The first word of each n-gram, which is the last step of its path.
@@ -35,7 +35,7 @@ impl Trie {
         self.levels.len()
     }
 
-    /// Number of words that can be predicted; as a word id, the begin of the sentence.
+    /// Number of words that can be predicted; as a word id, the start of the sentence.
     pub(crate) fn n_words(&self) -> usize {
         self.levels[0].log_probs.len() - 1
     }

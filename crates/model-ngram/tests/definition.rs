@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const BEGIN: u32 = u32::MAX;
 
-/// Chen & Goodman 1998, with raw counts for n-grams at the begin of a sentence.
+/// Chen & Goodman 1998, with raw counts for n-grams at the start of a sentence.
 struct Definition {
     order: usize,
     n_words: usize,
@@ -181,11 +181,10 @@ fn predictions_after_a_context_agree_with_the_definition() {
         let mut history = vec![BEGIN];
         history.extend(train.lexicon.ids(context).iter().map(|word| word.0));
         let history = &history[history.len().saturating_sub(2)..];
-        let expected = |word: &str| definition.prob(history, vocab.id(word).0);
-        for word in vocab.words() {
-            let found = model.word_prob(context, word);
+        for (id, word) in (0..).zip(vocab.words()) {
+            let (found, expected) = (model.word_prob(context, word), definition.prob(history, id));
             // Log-probabilities are stored as `f32`.
-            assert!((found - expected(word)).abs() < 1e-5 * expected(word), "{context}: {word}");
+            assert!((found - expected).abs() < 1e-5 * expected, "{context}: {word}");
         }
         assert_eq!(model.word_prob(context, "zzz"), model.word_prob(context, "<unk>"));
         let two = model.word_prob(context, "a") * model.word_prob(&format!("{context} a"), "b");

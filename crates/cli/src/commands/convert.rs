@@ -1,14 +1,15 @@
 //! Models in and out of foreign formats.
 
+use super::foreign_format::ForeignFormat;
 use super::vectors;
 use crate::args::PreprocessingArgs;
 use crate::output::Output;
 use crate::paths::{check_output, refuse_same_output};
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
-use latens::AnyModel;
+use clap::Args;
 use latens::brown::Brown;
 use latens::corpus::open_input;
+use latens::model::Model;
 use latens::model::WordClusters;
 use latens::ngram::Ngram;
 use latens::store::write_atomically;
@@ -58,24 +59,6 @@ pub(crate) struct ImportArgs {
     output: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum ForeignFormat {
-    /// n-gram language models of all toolkits
-    Arpa,
-    /// Brown clusters as the classic program writes them: path, word, count
-    Paths,
-    /// Word vectors as text, after a line with the number of words and of columns
-    Word2vec,
-    /// Word vectors as the bytes of their numbers
-    Word2vecBinary,
-    /// Word vectors as text without a first line
-    Glove,
-    /// Word vectors as fastText writes them (`.vec`): the same as `word2vec`
-    Fasttext,
-    /// Word vectors as a matrix of numpy, with the words in a file of their own
-    Npy,
-}
-
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     check_output(&args.output, [&args.model])?;
     vectors::check_words(args.to, args.words.as_deref())?;
@@ -83,10 +66,10 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
         check_output(words, [&args.model])?;
         refuse_same_output(words, &args.output, "the matrix and its words")?;
     }
-    let model = latens::open(&args.model)?;
+    let model = &*latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
-        write_foreign(&model, args, out).map_err(|error| {
+        write_foreign(model, args, out).map_err(|error| {
             let message = error.to_string();
             failed = Some(error);
             io::Error::other(message)
@@ -101,16 +84,18 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     output.result(&result, |out| writeln!(out, "wrote `{path}`"))
 }
 
-fn write_foreign(model: &AnyModel, args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
-    match (args.to, model) {
-        (ForeignFormat::Arpa, AnyModel::Ngram(model)) => model.write_arpa(out)?,
-        (ForeignFormat::Paths, AnyModel::Brown(model)) => {
-            model.clusters().write_paths(&model.lexicon().vocab, out)?;
+fn write_foreign(model: &dyn Model, args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
+    let unsupported =
+        || anyhow::anyhow!("it is {}, which this format cannot represent", model.description());
+    match args.to {
+        ForeignFormat::Arpa => {
+            model.downcast_ref::<Ngram>().ok_or_else(unsupported)?.write_arpa(out)?;
         }
-        (ForeignFormat::Arpa | ForeignFormat::Paths, model) => {
-            anyhow::bail!("it is {}, which this format has no place for", model.description());
+        ForeignFormat::Paths => {
+            let brown = model.downcast_ref::<Brown>().ok_or_else(unsupported)?;
+            brown.clusters().write_paths(&model.lexicon().vocab, out)?;
         }
-        (format, model) => {
+        format => {
             let Some(found) = model.word_vectors() else {
                 anyhow::bail!("it is {}, which has no word vectors", model.description());
             };
@@ -126,17 +111,19 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
     let preprocessing = args.preprocessing.preprocessing();
-    let model = match args.from {
+    let model: Box<dyn Model> = match args.from {
         ForeignFormat::Arpa => {
-            AnyModel::Ngram(Ngram::read_arpa(&mut file, &preprocessing).with_context(reading)?)
+            Box::new(Ngram::read_arpa(&mut file, &preprocessing).with_context(reading)?)
         }
         ForeignFormat::Paths => {
             let (lexicon, clusters) =
                 WordClusters::read_paths(&mut file, &preprocessing).with_context(reading)?;
-            AnyModel::Brown(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
+            Box::new(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
         }
-        format => vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
-            .with_context(reading)?,
+        format => Box::new(
+            vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
+                .with_context(reading)?,
+        ),
     };
     model.save(&args.output)?;
     let (path, vocab) = (args.output.display().to_string(), model.lexicon().vocab.len());

@@ -5,19 +5,19 @@ use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::brown::{Brown, BrownParams};
+use latens::brown::Brown;
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
-use latens::fhmm::{Fhmm, FhmmParams};
-use latens::hmm::{self, Hmm, HmmParams};
-use latens::lds::{self, Lds, LdsParams};
+use latens::fhmm::Fhmm;
+use latens::hmm::{Hmm, HmmInputs};
+use latens::lds::Lds;
 use latens::math::Rng;
 use latens::model::file::inspect;
-use latens::model::{Device, LanguageModel, Params, unwatched};
-use latens::ngram::{Ngram, NgramParams};
+use latens::model::{Fit, LanguageModel};
+use latens::ngram::Ngram;
 use latens::store::write_atomically;
 use latens::tasks::{perplexity, sample};
-use latens::word2vec::{Word2vec, Word2vecParams};
+use latens::word2vec::Word2vec;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -174,9 +174,8 @@ fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
 fn brown(folder: &Path) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
-    let params = BrownParams { n_clusters: 60, ..BrownParams::default() }.validate()?;
-    let model = Brown::fit(&params, &corpus, &mut unwatched)?;
-    model.save(&folder.join(BROWN_FILE))?;
+    let model = Brown::params().n_clusters(60).fit(&corpus)?;
+    model.save(folder.join(BROWN_FILE))?;
     let (clusters, vocab) = (model.clusters(), &corpus.lexicon.vocab);
     let mut members: Vec<Vec<&str>> = vec![Vec::new(); clusters.n_clusters()];
     for (word, &cluster) in vocab.words().zip(clusters.of_word()) {
@@ -207,10 +206,8 @@ const EXAMPLES: [&str; 3] = ["moon", "oven", "judge"];
 fn word_vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 3)?;
-    let params =
-        Word2vecParams { dim: 50, window: 3, epochs: 40, seed, ..Word2vecParams::default() };
-    let model = Word2vec::fit(&params.validate()?, &corpus, &mut unwatched)?;
-    model.save(&folder.join(WORD2VEC_FILE))?;
+    let model = Word2vec::params().dim(50).window(3).epochs(40).seed(seed).fit(&corpus)?;
+    model.save(folder.join(WORD2VEC_FILE))?;
     let (vectors, vocab) = (model.vectors(), &corpus.lexicon.vocab);
     let lines = EXAMPLES.iter().filter_map(|&example| {
         let id = vocab.get(example)?;
@@ -239,33 +236,23 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
     let corpus = training_text(folder, 2)?;
     let [valid, test] =
         [Split::Valid, Split::Test].map(|split| corpus.lexicon.read(&inputs(folder, split)));
-    let params = BrownParams { n_clusters: 16, ..BrownParams::default() }.validate()?;
-    let brown = Brown::fit(&params, &corpus, &mut unwatched)?;
-    let params = HmmParams {
-        n_states: 256,
-        n_clusters: 16,
-        state_dropout: 0.5,
-        dim: 64,
-        epochs: 8,
-        seed,
-        ..HmmParams::default()
-    };
-    let training = hmm::Training {
-        corpus: &corpus,
-        valid: Some(&valid?),
-        clusters: Some(brown.clusters()),
-        tags: None,
-        device: Device::Cpu,
-    };
-    let model = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
-    model.save(&folder.join(HMM_FILE))?;
+    let brown = Brown::params().n_clusters(16).fit(&corpus)?;
+    let params = Hmm::params().n_states(256).n_clusters(16).state_dropout(0.5);
+    let model = params
+        .dim(64)
+        .epochs(8)
+        .seed(seed)
+        .with(HmmInputs::default().clusters(brown.clusters()))
+        .valid(&valid?)
+        .fit(&corpus)?;
+    model.save(folder.join(HMM_FILE))?;
     let ppl = perplexity(&model, &test?).perplexity();
     let lines = example_states(&model, &corpus);
     let text = format!(
         "hmm: explains every sentence by a walk through {} hidden states\n  \
          perplexity on text it never saw: {ppl:.0}\n  \
          words that share a state in the training text:\n{lines}",
-        model.fitted_with().n_states,
+        model.n_states(),
     );
     let metrics = json!({ "test_perplexity": ppl });
     Ok(ModelResult { model: Hmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
@@ -278,9 +265,9 @@ fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
     let corpus = training_text(folder, 1)?;
     let (valid, vocab) =
         (corpus.lexicon.read(&inputs(folder, Split::Valid))?, &corpus.lexicon.vocab);
-    let params = FhmmParams { n_layers: 3, n_states: 6, epochs: 10, seed, ..FhmmParams::default() };
-    let model = Fhmm::fit(&params.validate()?, &corpus, Some(&valid), &mut unwatched)?;
-    model.save(&folder.join(FHMM_FILE))?;
+    let params = Fhmm::params().n_layers(3).n_states(6).epochs(10).seed(seed);
+    let model = params.valid(&valid).fit(&corpus)?;
+    model.save(folder.join(FHMM_FILE))?;
     let line = |layer: usize, state: usize| {
         let words = model.top_word_ids(layer, state, vocab.len()).into_iter();
         let words = words.filter(|&(word, _)| word != WordId::EOS && vocab.count(word) >= OFTEN);
@@ -305,10 +292,8 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
     let valid = corpus.lexicon.read(&inputs(folder, Split::Valid))?;
-    let params = LdsParams { dim: 30, seed, ..LdsParams::default() }.validate()?;
-    let training = lds::Training::of(&params, &corpus, Some(&valid), &mut unwatched)?;
-    let model = Lds::fit(&params, training, &mut unwatched)?;
-    model.save(&folder.join(LDS_FILE))?;
+    let model = Lds::params().dim(30).seed(seed).valid(&valid).fit(&corpus)?;
+    model.save(folder.join(LDS_FILE))?;
     let lines = SHOWN_WORDS.map(|word| format!("    {word}: {}\n", neighbours(&model, word, 6)));
     let text = format!(
         "lds: follows the text with a state of {} numbers that moves linearly from word to word\n  \
@@ -323,8 +308,8 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
 
 /// The words whose vectors have the smallest angles with a word's.
 fn neighbours(model: &Lds, word: &str, n: usize) -> String {
-    let (vectors, dim, vocab) = (model.type_vectors(), model.dim(), &model.lexicon().vocab);
-    let vector = |id: usize| &vectors[id * dim..(id + 1) * dim];
+    let (vectors, vocab) = (model.type_vectors(), &model.lexicon().vocab);
+    let vector = |id: usize| vectors.row(id);
     let own = vocab.id(word).index();
     let cosine = |id: usize| vector(id).iter().zip(vector(own)).map(|(a, b)| a * b).sum::<f32>();
     let mut ids: Vec<usize> = (WordId::EOS.index() + 1..vocab.len())
@@ -361,12 +346,9 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 2)?;
     let test = corpus.lexicon.read(&inputs(folder, Split::Test))?;
-    let fit = |order| -> Result<Ngram> {
-        let params = NgramParams { order, ..NgramParams::default() }.validate()?;
-        Ok(Ngram::fit(&params, &corpus, &mut unwatched)?)
-    };
+    let fit = |order| -> Result<Ngram> { Ok(Ngram::params().order(order).fit(&corpus)?) };
     let (single, model) = (fit(1)?, fit(3)?);
-    model.save(&folder.join(NGRAM_FILE))?;
+    model.save(folder.join(NGRAM_FILE))?;
     let [single_ppl, ppl] = [&single, &model].map(|model| perplexity(model, &test).perplexity());
     let vocab = &corpus.lexicon.vocab;
     let mut rng = Rng::new(seed);

@@ -6,8 +6,9 @@ use crate::reading::watched;
 use crate::{args::TextArgs, output::print_json};
 use anyhow::Result;
 use clap::Args;
-use latens::AnyModel;
 use latens::corpus::{Corpus, VocabLimits, WordId};
+use latens::hmm::Hmm;
+use latens::model::Model;
 use latens::model::compat::npy;
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use latens::store::write_atomically;
@@ -54,13 +55,13 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     if let Some(path) = &args.output {
         check_output(path, args.text.files.iter().chain([&args.model]))?;
     }
-    let model = latens::open(&args.model)?;
-    let kind = kind(&model, args)?;
+    let model = &*latens::open(&args.model)?;
+    let kind = kind(model, args)?;
     let encoder = model.encoder(kind).expect("the kind is one of the model's");
     // All words of the text, so that those can be shown that the model does not know.
     let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
-    refuse_unknown_words(&model, &text, args)?;
-    let encoding = Encoding::new(&text, &model, &*encoder);
+    refuse_unknown_words(model, &text, args)?;
+    let encoding = Encoding::new(&text, model, &*encoder);
     let (n_rows, dim) = (encoding.n_rows(), encoder.n_features());
     let n_empty = match (&args.output, format) {
         (Some(path), Some(format)) => encoding.save(path, format, output)?,
@@ -82,8 +83,8 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
 }
 
 /// A model that never saw an unknown word has no place for one, nor for the sentence around it.
-fn refuse_unknown_words(model: &AnyModel, text: &Corpus, args: &EncodeArgs) -> Result<()> {
-    let AnyModel::Hmm(hmm) = model else { return Ok(()) };
+fn refuse_unknown_words(model: &dyn Model, text: &Corpus, args: &EncodeArgs) -> Result<()> {
+    let Some(hmm) = model.downcast_ref::<Hmm>() else { return Ok(()) };
     let vocab = &model.lexicon().vocab;
     // `<unk>` and `<eos>` are the first two words of every vocabulary.
     match text.lexicon.vocab.words().skip(2).find(|&word| vocab.id(word) == WordId::UNK) {
@@ -99,7 +100,7 @@ fn refuse_unknown_words(model: &AnyModel, text: &Corpus, args: &EncodeArgs) -> R
 }
 
 /// The kind of features that is asked for, if the model has it.
-fn kind(model: &AnyModel, args: &EncodeArgs) -> Result<&'static str> {
+fn kind(model: &dyn Model, args: &EncodeArgs) -> Result<&'static str> {
     let (kinds, path) = (model.feature_kinds(), args.model.display());
     let Some(&first) = kinds.first() else {
         return Err(hinted(
@@ -146,7 +147,7 @@ struct Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    fn new(text: &'a Corpus, model: &AnyModel, encoder: &'a dyn TokenEncoder) -> Encoding<'a> {
+    fn new(text: &'a Corpus, model: &dyn Model, encoder: &'a dyn TokenEncoder) -> Encoding<'a> {
         let vocab = &text.lexicon.vocab;
         let mut ids: Vec<WordId> = vocab.words().map(|word| model.word_id(word)).collect();
         ids[WordId::EOS.index()] = WordId::EOS;

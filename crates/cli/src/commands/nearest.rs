@@ -2,8 +2,8 @@ use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use latens::AnyModel;
 use latens::corpus::{WordId, open_input};
+use latens::model::Model;
 use latens::model::WordVectors;
 use latens::tasks::analogies::{analogies, read_questions};
 use serde::Serialize;
@@ -48,7 +48,7 @@ struct Neighbour {
 }
 
 pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
-    let model = latens::open(&args.model)?;
+    let model = &*latens::open(&args.model)?;
     let Some(vectors) = model.word_vectors() else {
         let (path, what) = (args.model.display(), model.description());
         return Err(hinted(
@@ -58,15 +58,15 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
     };
     let vectors = &*vectors;
     if let Some(path) = &args.questions {
-        return ask(path, &model, vectors, output);
+        return ask(path, model, vectors, output);
     }
-    let ids = args.words.iter().map(|word| find(word, args, &model, vectors));
+    let ids = args.words.iter().map(|word| find(word, args, model, vectors));
     let ids: Vec<WordId> = ids.collect::<Result<_>>()?;
     let by = if args.analogy { 3 } else { 1 };
     ensure!(ids.len().is_multiple_of(by), "`--analogy` takes words by three, got {}", ids.len());
     let neighbours = |(ids, words): (&[WordId], &[String])| Neighbours {
         word: words.join(" "),
-        nearest: nearest(ids, args.n, &model, vectors),
+        nearest: nearest(ids, args.n, model, vectors),
     };
     let neighbours: Vec<Neighbours> =
         ids.chunks(by).zip(args.words.chunks(by)).map(neighbours).collect();
@@ -82,14 +82,19 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
 }
 
 /// The word as the model reads it, or else in small letters.
-fn find(word: &str, args: &NearestArgs, model: &AnyModel, vectors: &WordVectors) -> Result<WordId> {
+fn find(
+    word: &str,
+    args: &NearestArgs,
+    model: &dyn Model,
+    vectors: &WordVectors,
+) -> Result<WordId> {
     let lexicon = model.lexicon();
     let find = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
     let found = find(&lexicon.preprocessing.normalize(word)).or_else(|| find(&word.to_lowercase()));
     found.with_context(|| format!("`{}` has no vector of the word `{word}`", args.model.display()))
 }
 
-fn nearest(ids: &[WordId], n: usize, model: &AnyModel, vectors: &WordVectors) -> Vec<Neighbour> {
+fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -> Vec<Neighbour> {
     let query = match *ids {
         [a, b, c] => vectors.analogy(a, b, c),
         _ => vectors.get(ids[0]).map(<[f32]>::to_vec),
@@ -102,7 +107,7 @@ fn nearest(ids: &[WordId], n: usize, model: &AnyModel, vectors: &WordVectors) ->
     found.map(neighbour).collect()
 }
 
-fn ask(path: &Path, model: &AnyModel, vectors: &WordVectors, output: &Output) -> Result<()> {
+fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -> Result<()> {
     let reading = || format!("cannot read `{}`", path.display());
     let mut text = String::new();
     open_input(path).and_then(|mut file| file.read_to_string(&mut text)).with_context(reading)?;

@@ -1,12 +1,13 @@
 use crate::args::TextArgs;
-use crate::commands::language_model;
+use crate::commands::roles::language_model;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::reading::watched;
 use anyhow::{Error, Result};
 use clap::Args;
-use latens::AnyModel;
 use latens::corpus::{Sentences, WordId};
+use latens::hmm::Hmm;
+use latens::model::Model;
 use latens::tasks::{Impossible, first_impossible, perplexity};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -34,14 +35,14 @@ struct PerplexityResult {
 
 pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
     let inputs = watched(args.text.inputs()?, output);
-    let any_model = latens::open(&args.model)?;
-    let model = language_model(&any_model, &args.model)?;
+    let any_model = &*latens::open(&args.model)?;
+    let model = language_model(any_model, &args.model)?;
     let text = any_model.lexicon().read(&inputs)?;
     let found = perplexity(model, &text);
     if found.log_prob == f64::NEG_INFINITY
         && let Some(place) = first_impossible(model, &text)
     {
-        return Err(impossible(&any_model, &args.model, &text, place));
+        return Err(impossible(any_model, &args.model, &text, place));
     }
     let result = PerplexityResult {
         perplexity: found.perplexity(),
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
 }
 
 /// Why a text has no perplexity, and what can be done about it.
-fn impossible(model: &AnyModel, path: &Path, text: &Sentences, place: Impossible) -> Error {
+fn impossible(model: &dyn Model, path: &Path, text: &Sentences, place: Impossible) -> Error {
     let Impossible { sentence_idx, token_idx } = place;
     let word = text.get(sentence_idx)[token_idx];
     let message = format!(
@@ -71,7 +72,7 @@ fn impossible(model: &AnyModel, path: &Path, text: &Sentences, place: Impossible
     let hint = if word == WordId::UNK {
         "no word of the training text was unknown, so the model cannot tell how likely one is: \
          train it with `--min-count 2`, which makes words that are seen once unknown ones"
-    } else if matches!(model, AnyModel::Hmm(_)) {
+    } else if model.downcast_ref::<Hmm>().is_some() {
         "the training text never had it there: train the model with `--prior 0.01`"
     } else {
         "the model gives this word no probability: train one on text that has it"

@@ -1,5 +1,5 @@
 use crate::args::Common;
-use crate::commands::language_model;
+use crate::commands::roles::language_model;
 use crate::output::{Output, print, print_json};
 use anyhow::Result;
 use clap::Args;
@@ -24,8 +24,8 @@ pub(crate) struct SampleArgs {
 }
 
 pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result<()> {
-    let any_model = latens::open(&args.model)?;
-    let model = language_model(&any_model, &args.model)?;
+    let any_model = &*latens::open(&args.model)?;
+    let model = language_model(any_model, &args.model)?;
     let vocab = &any_model.lexicon().vocab;
     let mut rng = Rng::new(common.seed);
     let mut draw = || {

@@ -1,9 +1,8 @@
 //! Word vectors in and out of foreign formats.
 
-use super::convert::ForeignFormat;
+use super::foreign_format::ForeignFormat;
 use crate::errors::hinted;
 use anyhow::{Context, Result, bail, ensure};
-use latens::AnyModel;
 use latens::corpus::{Lexicon, Preprocessing, open_input};
 use latens::model::compat::{
     TextFormat, VectorsError, npy, read_binary, read_text, write_binary, write_text,
@@ -19,7 +18,7 @@ pub(crate) fn read(
     format: ForeignFormat,
     words: Option<&Path>,
     preprocessing: &Preprocessing,
-) -> Result<AnyModel> {
+) -> Result<Vectors> {
     check_words(format, words)?;
     let (lexicon, vectors) = match format {
         ForeignFormat::Word2vec | ForeignFormat::Fasttext => {
@@ -35,7 +34,7 @@ pub(crate) fn read(
         }
         ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format has no vectors"),
     };
-    Ok(AnyModel::Vectors(Vectors::new(lexicon, vectors)))
+    Ok(Vectors::new(lexicon, vectors))
 }
 
 /// Writes the vectors of a model, and for `npy` its words to a file of their own.

@@ -1,11 +1,10 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
 use latens::brown::{Algorithm, Brown, BrownParams};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// Brown clusters: a hierarchy of word classes
@@ -41,7 +40,9 @@ pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
         AlgorithmArg::Exchange => Algorithm::Exchange,
     };
     let BrownArgs { n_clusters, n_iterations, .. } = *args;
-    let params = BrownParams { n_clusters, algorithm, n_iterations }.validate()?;
+    let params =
+        Brown::params().n_clusters(n_clusters).algorithm(algorithm).n_iterations(n_iterations);
+    params.check()?;
     if args.training.valid.is_some() {
         return Err(hinted(
             "clusters give no probabilities, so they cannot be measured on another text",
@@ -49,13 +50,6 @@ pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
         ));
     }
     let mut training = args.training.begin(output)?;
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Brown::resume(&params, &training.corpus, checkpoint, watch),
-        None => Brown::fit(&params, &training.corpus, watch),
-    };
-    let model = training.watcher.finish(fitted)?;
-    let mut metrics = Map::new();
-    metrics.insert("mutual_information".into(), model.facts()["mutual_information"].clone());
-    training.finish(&AnyModel::Brown(model), metrics, output)
+    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    training.finish(&model, Map::new(), &["mutual_information"], output)
 }

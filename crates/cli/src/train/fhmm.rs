@@ -1,12 +1,11 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
 use latens::fhmm::{self, Fhmm, FhmmParams, frequent_sentences};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// A factorial hidden Markov model: several hidden states behind every word
@@ -104,7 +103,8 @@ choice!(Unknown {
 });
 
 pub(crate) fn run(args: &FhmmArgs, common: &Common, output: &Output) -> Result<()> {
-    let params = args.params(common.seed).validate()?;
+    let params = args.params(common.seed);
+    params.check()?;
     if args.keep_sentences == Some(0) {
         return Err(hinted(
             "there is nothing to learn from no sentence",
@@ -113,51 +113,40 @@ pub(crate) fn run(args: &FhmmArgs, common: &Common, output: &Output) -> Result<(
     }
     let mut training = args.training.begin(output)?;
     if let Some(n) = args.keep_sentences {
-        training.corpus = frequent_sentences(&training.corpus, n);
-        training.n_tokens = training.corpus.sentences.n_tokens();
-        let n_sentences = training.corpus.sentences.len();
+        training.data = frequent_sentences(&training.data, n);
+        training.n_tokens = training.data.sentences.n_tokens();
+        let n_sentences = training.data.sentences.len();
         output.note(&format!(
             "kept {} sentences, {} tokens",
             thousands(n_sentences),
             thousands(training.n_tokens)
         ));
     }
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let (corpus, valid) = (&training.corpus, training.valid.as_ref());
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Fhmm::resume(&params, corpus, valid, checkpoint, watch),
-        None => Fhmm::fit(&params, corpus, valid, watch),
-    };
-    let model = training.watcher.finish(fitted)?;
+    let model = training.fit(params, (), Device::Cpu, HeldOut::WhileTraining)?;
     model.warnings().iter().for_each(|warning| output.note(&format!("warning: {warning}")));
-    let mut metrics = Map::new();
-    let names =
+    let facts =
         ["train_bound", "valid_bound", "sweeps", "words", "e_step_seconds", "m_step_seconds"];
-    for name in names {
-        metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
-    }
-    training.finish(&AnyModel::Fhmm(Box::new(model)), metrics, output)
+    training.finish(&model, Map::new(), &facts, output)
 }
 
 impl FhmmArgs {
     fn params(&self, seed: u64) -> FhmmParams {
-        FhmmParams {
-            n_layers: self.n_layers,
-            n_states: self.n_states,
-            inference: self.inference.into(),
-            m_step: self.m_step.into(),
-            lbfgs_iterations: self.lbfgs_iterations,
-            epochs: self.epochs,
-            batch_sentences: self.batch_sentences,
-            step_power: self.step_power,
-            sweeps: self.sweeps,
-            pseudo_tokens: self.pseudo_tokens,
-            prior: self.prior,
-            base_measure: self.base_measure.into(),
-            min_count: self.rare_count,
-            unknown: self.unknown.into(),
-            restarts: self.restarts,
-            seed,
-        }
+        Fhmm::params()
+            .n_layers(self.n_layers)
+            .n_states(self.n_states)
+            .inference(self.inference.into())
+            .m_step(self.m_step.into())
+            .lbfgs_iterations(self.lbfgs_iterations)
+            .epochs(self.epochs)
+            .batch_sentences(self.batch_sentences)
+            .step_power(self.step_power)
+            .sweeps(self.sweeps)
+            .pseudo_tokens(self.pseudo_tokens)
+            .prior(self.prior)
+            .base_measure(self.base_measure.into())
+            .min_count(self.rare_count)
+            .unknown(self.unknown.into())
+            .restarts(self.restarts)
+            .seed(seed)
     }
 }

@@ -1,12 +1,11 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
-use latens::lda::{Covariance, Glda, GldaData, GldaParams, Preset, Sampler, Start};
-use latens::model::{Params, Progress};
+use latens::lda::{Covariance, Glda, GldaInputs, GldaParams, Preset, Sampler, Start};
+use latens::model::{Device, Params};
 use serde_json::{Map, json};
 use std::path::PathBuf;
 
@@ -110,12 +109,12 @@ enum PriorArg {
 }
 
 pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<()> {
-    let params = args.params(common.seed).validate()?;
+    let params = args.params(common.seed);
+    params.check()?;
     args.format.check(&args.vectors)?;
     let (own, vectors) = args.format.read(&args.vectors)?;
-    let (mut training, documents) = args.training.begin_documents(output)?;
-    let lexicon = training.corpus.lexicon.clone();
-    let (vectors, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
+    let mut training = args.training.begin_documents(output)?;
+    let (vectors, coverage) = vectors.for_words(&own.vocab, &training.data.lexicon.vocab);
     tell_coverage(&coverage, output);
     let enough = coverage.n_found_tokens as usize / (10 * vectors.dim());
     if matches!(args.covariance, CovarianceArg::Full) && args.n_topics > enough {
@@ -126,34 +125,27 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
             vectors.dim()
         ));
     }
-    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Glda::resume(&params, data, checkpoint, watch),
-        None => Glda::fit(&params, data, watch),
-    };
-    let model = training.watcher.finish(fitted)?;
+    let inputs = GldaInputs::default().vectors(&vectors);
+    let model = training.fit(params, inputs, Device::Cpu, HeldOut::Afterwards)?;
     let mut metrics = Map::new();
     metrics.insert("coverage".into(), json!(coverage.share()));
-    for name in [
+    let facts = [
         "log_likelihood",
         "log_likelihood_per_token",
         "tokens_per_second",
         "sampler",
         "empty_topics",
         "documents_without_known_words",
-    ] {
-        metrics.extend(model.facts().get(name).map(|value| (name.to_owned(), value.clone())));
-    }
-    training.finish(&AnyModel::Glda(Box::new(model)), metrics, output)
+    ];
+    training.finish(&model, metrics, &facts, output)
 }
 
 impl GldaArgs {
     fn params(&self, seed: u64) -> GldaParams {
-        GldaParams {
-            n_topics: self.n_topics,
-            n_iterations: self.n_iterations,
-            sampler: match self.sampler {
+        Glda::params()
+            .n_topics(self.n_topics)
+            .n_iterations(self.n_iterations)
+            .sampler(match self.sampler {
                 SamplerArg::Auto => Sampler::Auto,
                 SamplerArg::Exact => Sampler::Exact,
                 SamplerArg::Mh => Sampler::Mh,
@@ -161,28 +153,27 @@ impl GldaArgs {
                 SamplerArg::Alias => Sampler::Alias,
                 SamplerArg::Cholesky => Sampler::Cholesky,
                 SamplerArg::Naive => Sampler::Naive,
-            },
-            covariance: match self.covariance {
+            })
+            .covariance(match self.covariance {
                 CovarianceArg::Full => Covariance::Full,
                 CovarianceArg::Diagonal => Covariance::Diagonal,
                 CovarianceArg::Spherical => Covariance::Spherical,
-            },
-            start: match self.start {
+            })
+            .start(match self.start {
                 StartArg::Kmeans => Start::Kmeans,
                 StartArg::Random => Start::Random,
-            },
-            prior: match self.prior {
+            })
+            .prior(match self.prior {
                 PriorArg::Relative => Preset::Relative,
                 PriorArg::Das2015 => Preset::Das2015,
-            },
-            alpha: self.alpha,
-            optimize_alpha: self.optimize_alpha,
-            kappa: self.kappa,
-            nu: self.nu,
-            psi_scale: self.psi_scale,
-            likelihood_weight: self.likelihood_weight,
-            n_shards: self.n_shards,
-            seed,
-        }
+            })
+            .alpha(self.alpha)
+            .optimize_alpha(self.optimize_alpha)
+            .kappa(self.kappa)
+            .nu(self.nu)
+            .psi_scale(self.psi_scale)
+            .likelihood_weight(self.likelihood_weight)
+            .n_shards(self.n_shards)
+            .seed(seed)
     }
 }

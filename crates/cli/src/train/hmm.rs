@@ -1,15 +1,13 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::{check_input, is_stdin};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
-use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
-use latens::hmm::{self, Hmm, HmmParams, TaggedText, text_to_cluster};
-use latens::model::{Device, Params, Progress, WordClusters};
+use latens::hmm::{self, Hmm, HmmInputs, HmmParams, TaggedText};
+use latens::model::{Device, Params, WordClusters};
 use serde_json::{Map, json};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -138,71 +136,48 @@ choice!(Schedule {
 });
 
 pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()> {
-    let params = args.params(common.seed).validate()?;
+    let params = args.params(common.seed);
+    params.check()?;
     args.clusters.as_deref().map_or(Ok(()), check_input)?;
     args.refuse_tags_of_stdin()?;
     let mut training = args.training.begin(output)?;
-    let tags = args.read_tags(&training.corpus, output)?;
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
+    let tags = args.read_tags(&training.data, output)?;
     let clusters = match (args.constraint, &args.clusters) {
-        (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.corpus)?),
-        (Constraint::Brown, None) => {
-            let params = BrownParams { n_clusters: args.n_clusters, ..BrownParams::default() };
-            // Its checkpoints are none of this model: Ctrl-C waits for the first of those.
-            let watch =
-                &mut |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
-            let text = text_to_cluster(&args.params(common.seed), &training.corpus);
-            match Brown::fit(&params.validate()?, &text, watch) {
-                Ok(brown) => {
-                    let vocab = &training.corpus.lexicon.vocab;
-                    Some(brown.clusters().for_words(&text.lexicon.vocab, vocab))
-                }
-                Err(error) => return training.watcher.finish(Err(error)),
-            }
-        }
+        (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.data)?),
         (Constraint::Uniform | Constraint::None, Some(_)) => {
             return Err(hinted(
                 "`--clusters` is for `--constraint brown` alone",
                 "leave one of the two out",
             ));
         }
-        (Constraint::Uniform | Constraint::None, None) => None,
+        // They are learned where they are needed.
+        (_, None) => None,
     };
-    let data = hmm::Training {
-        corpus: &training.corpus,
-        valid: training.valid.as_ref(),
-        clusters: clusters.as_ref(),
-        tags: tags.as_ref(),
-        device: args.device,
-    };
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Hmm::resume(&params, &data, checkpoint, watch),
-        None => Hmm::fit(&params, &data, watch),
-    };
-    let mut model = training.watcher.finish(fitted)?;
+    let mut inputs = HmmInputs::default();
+    (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
+    let HmmParams { epochs, learning_rate, clip, .. } = params;
+    let mut model = training.fit(params, inputs, args.device, HeldOut::WhileTraining)?;
     if let Some(column) = args.tags {
         model.add_fact(TAG_COLUMN, column);
     }
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
-    for name in ["train_perplexity", "valid_perplexity", "seconds_per_epoch"] {
-        metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
-    }
-    if training.valid.is_some() && params.epochs > 0 && !metrics.contains_key("valid_perplexity") {
+    let is_judged = model.facts().contains_key("valid_perplexity");
+    if training.valid.is_some() && epochs > 0 && !is_judged {
         output.note(
-            "warning: text of `--valid` is impossible under every epoch's model, so the last one is kept\n\n\
-             hint: `--min-count 2` makes words that are seen once unknown ones, which new words are taken for; \
-             for Baum–Welch, `--prior` must be greater than 0",
+            "warning: the text of `--valid` has probability zero under the model of every epoch; keeping the last model\n\n\
+             hint: `--min-count 2` replaces words that occur once by `<unk>`, so that new words are possible; \
+             Baum–Welch needs a `--prior` above 0",
         );
     }
     if let Some(epoch) = model.facts().get("diverged_in_epoch") {
         output.note(&format!(
-            "warning: the loss was no longer a number in epoch {epoch}, so the best model before it is kept\n\n\
-             hint: lower `--learning-rate` ({}) or `--clip` ({})",
-            params.learning_rate, params.clip
+            "warning: the loss diverged in epoch {epoch}; keeping the best model before it\n\n\
+             hint: lower `--learning-rate` ({learning_rate}) or `--clip` ({clip})"
         ));
     }
-    training.finish(&AnyModel::Hmm(Box::new(model)), metrics, output)
+    let facts = ["train_perplexity", "valid_perplexity", "seconds_per_epoch"];
+    training.finish(&model, metrics, &facts, output)
 }
 
 impl HmmArgs {
@@ -232,29 +207,28 @@ impl HmmArgs {
     }
 
     fn params(&self, seed: u64) -> HmmParams {
-        HmmParams {
-            n_states: self.n_states,
-            n_clusters: self.n_clusters,
-            constraint: self.constraint.into(),
-            parameterization: self.parameterization.into(),
-            learning: self.learning.into(),
-            dim: self.dim,
-            init_deviation: self.init_deviation,
-            tying: self.tying.into(),
-            word_vectors: self.word_vectors.into(),
-            memory: self.memory.into(),
-            run_tokens: self.run_tokens,
-            state_dropout: self.state_dropout,
-            dropout: self.dropout,
-            epochs: self.epochs,
-            batch_tokens: self.batch_tokens,
-            learning_rate: self.learning_rate,
-            schedule: self.schedule.into(),
-            weight_decay: self.weight_decay,
-            clip: self.clip,
-            prior: self.prior,
-            seed,
-        }
+        Hmm::params()
+            .n_states(self.n_states)
+            .n_clusters(self.n_clusters)
+            .constraint(self.constraint.into())
+            .parameterization(self.parameterization.into())
+            .learning(self.learning.into())
+            .dim(self.dim)
+            .init_deviation(self.init_deviation)
+            .tying(self.tying.into())
+            .word_vectors(self.word_vectors.into())
+            .memory(self.memory.into())
+            .run_tokens(self.run_tokens)
+            .state_dropout(self.state_dropout)
+            .dropout(self.dropout)
+            .epochs(self.epochs)
+            .batch_tokens(self.batch_tokens)
+            .learning_rate(self.learning_rate)
+            .schedule(self.schedule.into())
+            .weight_decay(self.weight_decay)
+            .clip(self.clip)
+            .prior(self.prior)
+            .seed(seed)
     }
 }
 

@@ -1,11 +1,10 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
 use latens::lda::{Lda, LdaParams, LdaSampler};
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use serde_json::Map;
 
 /// Topics that are distributions over words (latent Dirichlet allocation)
@@ -57,25 +56,23 @@ pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()
         SamplerArg::Sparse => LdaSampler::Sparse,
     };
     let seed = common.seed;
-    let params = LdaParams { n_topics, n_iterations, sampler, alpha, optimize_alpha, beta, seed };
-    let params = params.validate()?;
-    let (mut training, documents) = args.training.begin_documents(output)?;
-    let lexicon = training.corpus.lexicon.clone();
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Lda::resume(&params, &lexicon, &documents, checkpoint, watch),
-        None => Lda::fit(&params, &lexicon, &documents, watch),
-    };
-    let model = training.watcher.finish(fitted)?;
-    let mut metrics = Map::new();
-    for name in [
+    let params = Lda::params()
+        .n_topics(n_topics)
+        .n_iterations(n_iterations)
+        .sampler(sampler)
+        .alpha(alpha)
+        .optimize_alpha(optimize_alpha)
+        .beta(beta)
+        .seed(seed);
+    params.check()?;
+    let mut training = args.training.begin_documents(output)?;
+    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    let facts = [
         "log_likelihood",
         "log_likelihood_per_token",
         "tokens_per_second",
         "sampler",
         "empty_topics",
-    ] {
-        metrics.extend(model.facts().get(name).map(|value| (name.to_owned(), value.clone())));
-    }
-    training.finish(&AnyModel::Lda(Box::new(model)), metrics, output)
+    ];
+    training.finish(&model, Map::new(), &facts, output)
 }

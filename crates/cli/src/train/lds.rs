@@ -1,17 +1,17 @@
-use super::{Training, TrainingArgs};
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::commands::count::{BoundaryArg, merge_files};
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::{Result, ensure};
 use clap::Args;
-use latens::AnyModel;
 use latens::corpus::{Lexicon, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts};
-use latens::lds::{self, Lds, LdsParams};
-use latens::model::{Params, Progress};
+use latens::lds::{Lds, LdsInputs, LdsParams};
+use latens::model::{Device, Params};
 use latens::store::is_container;
 use serde_json::Map;
+use std::borrow::Cow;
 
 /// A linear dynamical system: representations of words in their context
 ///
@@ -48,22 +48,20 @@ pub(crate) struct LdsArgs {
 }
 
 pub(crate) fn run(args: &LdsArgs, common: &Common, output: &Output) -> Result<()> {
-    let mut params = LdsParams {
-        dim: args.dim,
-        lags: args.lags,
-        ssid_lags: args.ssid_lags,
-        pseudo_counts: args.pseudo_counts,
-        n_iterations: args.n_iterations,
-        boundary: args.boundary.unwrap_or_default().into(),
-        power_iterations: args.power_iterations,
-        seed: common.seed,
-    };
+    let mut params = Lds::params()
+        .dim(args.dim)
+        .lags(args.lags)
+        .ssid_lags(args.ssid_lags)
+        .pseudo_counts(args.pseudo_counts)
+        .n_iterations(args.n_iterations)
+        .boundary(args.boundary.unwrap_or_default().into())
+        .power_iterations(args.power_iterations)
+        .seed(common.seed);
     params.check()?;
     let counts = args.open_counts()?;
     if let (Some(counts), None) = (&counts, args.boundary) {
         params.boundary = counts.boundary();
     }
-    let params = params.validate()?;
     let mut training = match &counts {
         Some(counts) => {
             let n_tokens = counts.n_tokens() as usize;
@@ -71,24 +69,12 @@ pub(crate) fn run(args: &LdsArgs, common: &Common, output: &Output) -> Result<()
         }
         None => args.training.begin(output)?,
     };
-    let Training { corpus, valid, checkpoint, watcher, .. } = &mut training;
-    let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
-    let valid = valid.as_ref();
-    let data = match counts {
-        Some(counts) => Ok(lds::Training { counts, valid }),
-        None => lds::Training::of(&params, corpus, valid, watch),
-    };
-    let fitted = data.and_then(|data| match checkpoint {
-        Some(checkpoint) => Lds::resume(&params, data, checkpoint, watch),
-        None => Lds::fit(&params, data, watch),
-    });
-    let model = training.watcher.finish(fitted)?;
+    let mut inputs = LdsInputs::default();
+    inputs.counts = counts.map(Cow::Owned);
+    let model = training.fit(params, inputs, Device::Cpu, HeldOut::WhileTraining)?;
     model.warnings().iter().for_each(|warning| output.note(&format!("warning: {warning}")));
-    let mut metrics = Map::new();
-    for name in ["gain", "valid_gain", "best_iteration", "pseudo_counts"] {
-        metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
-    }
-    training.finish(&AnyModel::Lds(Box::new(model)), metrics, output)
+    let facts = ["gain", "valid_gain", "best_iteration", "pseudo_counts"];
+    training.finish(&model, Map::new(), &facts, output)
 }
 
 impl LdsArgs {

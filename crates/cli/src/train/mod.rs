@@ -21,10 +21,9 @@ use crate::progress::{Watcher, catch_interrupts};
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use latens::AnyModel;
-use latens::corpus::{Corpus, Documents, Lexicon, Sentences, WordId};
-use latens::model::Checkpoint;
+use latens::corpus::{Corpus, DocumentCorpus, Lexicon, Sentences, WordId};
 use latens::model::file::inspect;
+use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::tasks::perplexity;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -80,18 +79,29 @@ struct TrainingArgs {
     log: Option<PathBuf>,
 }
 
-/// A training that has all it needs.
-struct Training<'a> {
+/// A training that has everything it needs.
+struct Training<'a, D = Corpus> {
     args: &'a TrainingArgs,
     started: Instant,
-    corpus: Corpus,
-    /// How many tokens are learned from, whether they are at hand or were counted before.
+    data: D,
+    /// Number of training tokens, in memory or counted before.
     n_tokens: usize,
-    /// Text to measure on.
+    /// Size of the vocabulary.
+    n_words: usize,
+    /// Held-out text.
     valid: Option<Sentences>,
-    /// Where to go on from, if that was asked for.
+    /// The checkpoint to continue from.
     checkpoint: Option<Checkpoint>,
     watcher: Watcher,
+}
+
+/// What a model does with held-out text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HeldOut {
+    /// It is measured while it learns.
+    WhileTraining,
+    /// It is measured at the end, if it is a language model.
+    Afterwards,
 }
 
 /// What every training tells at its end.
@@ -135,7 +145,7 @@ impl TrainingArgs {
     /// Begins the training of a model that leaves checkpoints.
     fn begin(&self, output: &Output) -> Result<Training<'_>> {
         let checkpoint = self.open_checkpoint()?;
-        self.read(checkpoint, Some(checkpoint_path(&self.output)), output)
+        self.read(checkpoint, output)
     }
 
     /// The same for a model that learns from counts, which were made of a text that is not at hand.
@@ -149,19 +159,14 @@ impl TrainingArgs {
         let started = Instant::now();
         self.check_files()?;
         let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
+        let valid = self.read_valid(&lexicon)?;
+        let sizes = (n_tokens, lexicon.vocab.len());
         let corpus = Corpus { lexicon, sentences };
-        self.begin_with(
-            started,
-            corpus,
-            n_tokens,
-            checkpoint,
-            Some(checkpoint_path(&self.output)),
-            output,
-        )
+        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
     /// The same for a model of documents, which come with it.
-    fn begin_documents(&self, output: &Output) -> Result<(Training<'_>, Documents)> {
+    fn begin_documents(&self, output: &Output) -> Result<Training<'_, DocumentCorpus>> {
         if self.valid.is_some() {
             return Err(hinted(
                 "topics are not measured on another text while they are learned",
@@ -171,10 +176,10 @@ impl TrainingArgs {
         self.check_files()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
-        let (lexicon, documents) =
-            read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
-        let training = self.begin_counted(lexicon, documents.n_tokens(), output)?;
-        Ok((training, documents))
+        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let checkpoint = self.open_checkpoint()?;
+        let sizes = (data.documents.n_tokens(), data.lexicon.vocab.len());
+        self.begin_with(Instant::now(), data, sizes, None, checkpoint, output)
     }
 
     fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
@@ -188,37 +193,32 @@ impl TrainingArgs {
 
     /// Reads the text, after a look at whether all other files can be read and written. From then on
     /// Ctrl-C waits for a checkpoint.
-    fn read(
-        &self,
-        checkpoint: Option<Checkpoint>,
-        checkpoint_path: Option<PathBuf>,
-        output: &Output,
-    ) -> Result<Training<'_>> {
+    fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
         let started = Instant::now();
         self.check_files()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
-        let n_tokens = corpus.sentences.n_tokens();
-        self.begin_with(started, corpus, n_tokens, checkpoint, checkpoint_path, output)
+        let valid = self.read_valid(&corpus.lexicon)?;
+        let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
+        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
-    fn begin_with(
+    fn begin_with<D>(
         &self,
         started: Instant,
-        corpus: Corpus,
-        n_tokens: usize,
+        data: D,
+        (n_tokens, n_words): (usize, usize),
+        valid: Option<Sentences>,
         checkpoint: Option<Checkpoint>,
-        checkpoint_path: Option<PathBuf>,
         output: &Output,
-    ) -> Result<Training<'_>> {
-        let valid = self.read_valid(&corpus.lexicon)?;
+    ) -> Result<Training<'_, D>> {
         let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts()?;
-        let words = corpus.lexicon.vocab.len();
-        output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(words)));
-        let watcher = Watcher::new(output, log, checkpoint_path, self.resume);
-        Ok(Training { args: self, started, corpus, n_tokens, valid, checkpoint, watcher })
+        output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
+        let watcher = Watcher::new(output, log, Some(checkpoint_path(&self.output)), self.resume);
+        let args = self;
+        Ok(Training { args, started, data, n_tokens, n_words, valid, checkpoint, watcher })
     }
 
     fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
@@ -292,14 +292,42 @@ pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-impl Training<'_> {
-    /// Measures and saves a model that was fitted, and tells of it.
+impl<D> Training<'_, D> {
+    /// Fits a model to the data of this training.
+    fn fit<P>(
+        &mut self,
+        params: P,
+        inputs: P::Inputs<'_>,
+        device: Device,
+        held_out: HeldOut,
+    ) -> Result<P::Model>
+    where
+        P: Fit<Data = D, Error = FitError>,
+    {
+        let watcher = &mut self.watcher;
+        let mut builder =
+            params.with(inputs).device(device).watch(|progress| watcher.watch(progress));
+        if let (HeldOut::WhileTraining, Some(valid)) = (held_out, &self.valid) {
+            builder = builder.valid(valid);
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            builder = builder.checkpoint(checkpoint);
+        }
+        let fitted = builder.fit(&self.data);
+        self.watcher.finish(fitted)
+    }
+
+    /// Measures and saves the fitted model, and prints the result. `facts` names those of the model's training facts
+    /// that are part of it.
     fn finish(
         mut self,
-        model: &AnyModel,
+        model: &dyn Model,
         mut metrics: Map<String, Value>,
+        facts: &[&str],
         output: &Output,
     ) -> Result<()> {
+        let known = facts.iter().filter_map(|&name| Some((name, model.facts().get(name)?)));
+        metrics.extend(known.map(|(name, value)| (name.to_owned(), value.clone())));
         if let (Some(model), Some(valid)) = (model.as_language_model(), &self.valid) {
             metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
         }
@@ -316,7 +344,7 @@ impl Training<'_> {
             path: path.display().to_string(),
             seconds: self.started.elapsed().as_secs_f64(),
             tokens: self.n_tokens,
-            vocab: self.corpus.lexicon.vocab.len(),
+            vocab: self.n_words,
             metrics,
         };
         result.show(output)

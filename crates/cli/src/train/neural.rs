@@ -1,13 +1,12 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_input;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
-use latens::lds::HiddenState;
-use latens::model::{Device, Fit, Params, Progress, check_range};
+use latens::lds::{HiddenState, Lds};
+use latens::model::{Device, Model, Params, check_range};
 use latens::neural::{self, FirstWeights, NeuralInputs, NeuralParams};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
@@ -65,22 +64,20 @@ macro_rules! network_args {
         impl $name {
             /// What all networks have of parameters.
             fn common_params(&self, seed: u64) -> NeuralParams {
-                NeuralParams {
-                    dim: self.dim,
-                    tying: self.tying.into(),
-                    memory: self.memory.into(),
-                    dropout: self.dropout,
-                    init_range: self.init_range,
-                    epochs: self.epochs,
-                    batch_size: self.batch_size,
-                    optimizer: self.optimizer.into(),
-                    schedule: self.schedule.into(),
-                    learning_rate: self.learning_rate,
-                    weight_decay: self.weight_decay,
-                    clip: self.clip,
-                    seed,
-                    ..$defaults
-                }
+                $defaults
+                    .dim(self.dim)
+                    .tying(self.tying.into())
+                    .memory(self.memory.into())
+                    .dropout(self.dropout)
+                    .init_range(self.init_range)
+                    .epochs(self.epochs)
+                    .batch_size(self.batch_size)
+                    .optimizer(self.optimizer.into())
+                    .schedule(self.schedule.into())
+                    .learning_rate(self.learning_rate)
+                    .weight_decay(self.weight_decay)
+                    .clip(self.clip)
+                    .seed(seed)
             }
         }
     };
@@ -191,13 +188,13 @@ enum InitState {
 
 pub(crate) fn run_ff(args: &FfArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
-    let params = NeuralParams { order: args.order, n_layers: args.n_layers, ..params };
+    let params = params.order(args.order).n_layers(args.n_layers);
     train(&args.training, params, args.device, None, output)
 }
 
 pub(crate) fn run_rnn(args: &RnnArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
-    let params = NeuralParams { squash: args.squash.into(), bptt: args.bptt, ..params };
+    let params = params.squash(args.squash.into()).bptt(args.bptt);
     check_range("init_scale", args.init_scale, f64::MIN_POSITIVE..)?;
     check_range("init_max_norm", args.init_max_norm, 0.0..)?;
     let init = args.init.as_deref().map(|path| Init {
@@ -211,7 +208,7 @@ pub(crate) fn run_rnn(args: &RnnArgs, common: &Common, output: &Output) -> Resul
 
 pub(crate) fn run_lstm(args: &LstmArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
-    let params = NeuralParams { n_layers: args.n_layers, bptt: args.bptt, ..params };
+    let params = params.n_layers(args.n_layers).bptt(args.bptt);
     train(&args.training, params, args.device, None, output)
 }
 
@@ -230,47 +227,36 @@ fn train(
     init: Option<Init<'_>>,
     output: &Output,
 ) -> Result<()> {
-    let params = params.validate()?;
+    params.check()?;
     let source = init.as_ref().map(open_init).transpose()?;
-    let init = init.as_ref().zip(source.as_ref()).map(|(init, source)| first_weights(init, source));
+    let init =
+        init.as_ref().zip(source.as_ref()).map(|(init, source)| first_weights(init, &**source));
     let init = init.transpose()?;
     let mut training = args.begin(output)?;
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
     let mut inputs = NeuralInputs::default();
     inputs.init = init.as_ref();
-    let mut builder = (*params).clone().with(inputs).device(device).watch(watch);
-    if let Some(valid) = &training.valid {
-        builder = builder.valid(valid);
-    }
-    if let Some(checkpoint) = &training.checkpoint {
-        builder = builder.checkpoint(checkpoint);
-    }
-    let fitted = builder.fit(&training.corpus);
-    let model = training.watcher.finish(fitted)?;
+    let (learning_rate, clip) = (params.learning_rate, params.clip);
+    let model = training.fit(params, inputs, device, HeldOut::WhileTraining)?;
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
-    for name in
-        ["epochs", "best_epoch", "train_perplexity", "valid_perplexity", "seconds_per_epoch"]
-    {
-        metrics.extend(model.facts().get(name).map(|value| (name.into(), value.clone())));
-    }
     if let Some(epoch) = model.facts().get("diverged_in_epoch") {
         output.note(&format!(
-            "warning: the loss was lost in epoch {epoch}, so the best model before it is kept\n\n\
-             hint: lower `--learning-rate` ({}) or `--clip` ({})",
-            params.learning_rate, params.clip
+            "warning: the loss diverged in epoch {epoch}; keeping the best model before it\n\n\
+             hint: lower `--learning-rate` ({learning_rate}) or `--clip` ({clip})"
         ));
     }
-    training.finish(&AnyModel::Neural(Box::new(model)), metrics, output)
+    let facts =
+        ["epochs", "best_epoch", "train_perplexity", "valid_perplexity", "seconds_per_epoch"];
+    training.finish(&model, metrics, &facts, output)
 }
 
-fn open_init(init: &Init<'_>) -> Result<AnyModel> {
+fn open_init(init: &Init<'_>) -> Result<Box<dyn Model>> {
     check_input(init.path)?;
     Ok(latens::open(init.path)?)
 }
 
-fn first_weights<'a>(init: &Init<'_>, source: &'a AnyModel) -> Result<FirstWeights<'a>> {
-    let AnyModel::Lds(lds) = source else {
+fn first_weights<'a>(init: &Init<'_>, source: &'a dyn Model) -> Result<FirstWeights<'a>> {
+    let Some(lds) = source.downcast_ref::<Lds>() else {
         return Err(hinted(
             format!(
                 "`{}` is {}: no network begins as one",

@@ -1,10 +1,9 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
-use latens::AnyModel;
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
 
@@ -31,22 +30,16 @@ pub(crate) struct NgramArgs {
 }
 
 pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<()> {
-    let params = NgramParams {
-        order: args.order,
-        min_counts: args.min_counts.clone(),
-        cache_weight: args.cache_weight,
-        cache_size: args.cache_size,
-    };
-    let params = params.validate()?;
+    let params = Ngram::params()
+        .order(args.order)
+        .min_counts(args.min_counts.clone())
+        .cache_weight(args.cache_weight)
+        .cache_size(args.cache_size);
+    params.check()?;
     let mut training = args.training.begin(output)?;
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Ngram::resume(&params, &training.corpus, checkpoint, watch),
-        None => Ngram::fit(&params, &training.corpus, watch),
-    };
-    let mut model = training.watcher.finish(fitted)?;
+    let mut model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
     model.add_fact("seed", common.seed);
     let mut metrics = Map::new();
     metrics.insert("ngrams".into(), json!(model.n_ngrams()));
-    training.finish(&AnyModel::Ngram(model), metrics, output)
+    training.finish(&model, metrics, &[], output)
 }

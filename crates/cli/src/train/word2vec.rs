@@ -1,13 +1,12 @@
-use super::TrainingArgs;
+use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
-use latens::model::{Params, Progress};
+use latens::model::{Device, Params};
 use latens::word2vec::{Algorithm, Word2vec, Word2vecParams};
-use serde_json::{Map, json};
+use serde_json::Map;
 
 /// Word vectors by word2vec: CBOW or skip-gram with negative sampling
 ///
@@ -53,7 +52,8 @@ enum AlgorithmArg {
 }
 
 pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Result<()> {
-    let params = args.params(common.seed).validate()?;
+    let params = args.params(common.seed);
+    params.check()?;
     if args.training.valid.is_some() {
         return Err(hinted(
             "vectors give no probabilities, so they cannot be measured on another text",
@@ -61,34 +61,24 @@ pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Resu
         ));
     }
     let mut training = args.training.begin(output)?;
-    let watch = &mut |progress: &Progress<'_>| training.watcher.watch(progress);
-    let fitted = match &training.checkpoint {
-        Some(checkpoint) => Word2vec::resume(&params, &training.corpus, checkpoint, watch),
-        None => Word2vec::fit(&params, &training.corpus, watch),
-    };
-    let model = training.watcher.finish(fitted)?;
-    let mut metrics = Map::new();
-    for name in ["loss", "tokens_per_second"] {
-        metrics.insert(name.into(), json!(model.facts()[name]));
-    }
-    training.finish(&AnyModel::Word2vec(model), metrics, output)
+    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    training.finish(&model, Map::new(), &["loss", "tokens_per_second"], output)
 }
 
 impl Word2vecArgs {
     fn params(&self, seed: u64) -> Word2vecParams {
-        Word2vecParams {
-            algorithm: match self.algorithm {
+        Word2vec::params()
+            .algorithm(match self.algorithm {
                 AlgorithmArg::Cbow => Algorithm::Cbow,
                 AlgorithmArg::SkipGram => Algorithm::SkipGram,
-            },
-            dim: self.dim,
-            window: self.window,
-            n_negatives: self.n_negatives,
-            noise_power: self.noise_power,
-            subsample: self.subsample,
-            epochs: self.epochs,
-            learning_rate: self.learning_rate,
-            seed,
-        }
+            })
+            .dim(self.dim)
+            .window(self.window)
+            .n_negatives(self.n_negatives)
+            .noise_power(self.noise_power)
+            .subsample(self.subsample)
+            .epochs(self.epochs)
+            .learning_rate(self.learning_rate)
+            .seed(seed)
     }
 }

@@ -18,7 +18,7 @@ use latens::corpus::{Format, Inputs, Preprocessing, TaggedSentences, VocabLimits
 use latens::fhmm::FhmmParams;
 use latens::hmm::{Constraint, HmmParams, Parameterization};
 use latens::store::write_atomically;
-use latens::tasks::tagging::{TaggerParams, compare};
+use latens::tasks::tagging::{FeatureTagger, compare};
 use latens::word2vec::Word2vecParams;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -176,8 +176,7 @@ fn table(
         let encoder = runner.encoder(representation)?;
         note(&format!("{name}: fitting the tagger"));
         let Transfer { ref source, column, pos_column, .. } = *transfer;
-        let params =
-            TaggerParams { pos_column, n_iterations: size.n_iterations, ..TaggerParams::default() };
+        let params = FeatureTagger::params().pos_column(pos_column).n_iterations(size.n_iterations);
         let encoders = encoder.as_deref().map(|path| (path, representation.features()));
         let tagger = learn(source, column, params, encoders)?;
         for Figure { column, paper, ours } in measure(transfer, &tagger, i)? {

@@ -15,7 +15,7 @@ use latens::brown::{Brown, BrownParams};
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
 use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
 use latens::model::{Device, Params, unwatched};
-use latens::tasks::tagging::{TaggerParams, evaluate};
+use latens::tasks::tagging::{FeatureTagger, evaluate};
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -99,7 +99,7 @@ fn conditional_random_fields(
         ("words + HMM states", Representation::Hmm(params(WordVectors::Words, quick), "state")),
     ];
     let n_iterations = if quick { 30 } else { 100 };
-    let taggers = [("CRF", TaggerParams { n_iterations, ..TaggerParams::default() })];
+    let taggers = [("CRF", FeatureTagger::params().n_iterations(n_iterations))];
     runner.rows(&representations, std::slice::from_ref(&treebank.task), &taggers, note)
 }
 

@@ -4,7 +4,7 @@ use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Vocab, WordId};
-use latens::lds::{Lds, LdsParams, Training, TransitionPair};
+use latens::lds::{Lds, LdsParams, SingularPair, Training};
 use latens::model::{Params, Progress};
 use latens::tasks::plot::{Anchor, Svg};
 use std::ops::ControlFlow;
@@ -45,9 +45,9 @@ pub(crate) fn draw(
     };
     let training = Training::of(&params, &ptb.train, None, &mut watch)?;
     let model = Lds::fit(&params, training, &mut watch)?;
-    let pairs = model.transition_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
+    let pairs = model.singular_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
     let vocab = &model.lexicon().vocab;
-    let row = |(i, pair): (usize, &TransitionPair)| Row {
+    let row = |(i, pair): (usize, &SingularPair)| Row {
         row: format!("{} → {}", words(&pair.from, vocab, " "), words(&pair.to, vocab, " ")),
         column: format!("pair {}", i + 1),
         paper: None,
@@ -61,7 +61,7 @@ fn words(side: &[(WordId, f64)], vocab: &Vocab, between: &str) -> String {
 }
 
 /// Each pair as two columns of words, with bars for their projections, and an arrow.
-fn picture(pairs: &[TransitionPair], vocab: &Vocab) -> String {
+fn picture(pairs: &[SingularPair], vocab: &Vocab) -> String {
     const LINE: f64 = 15.0;
     const PAIR: f64 = (N_WORDS as f64 + 1.5) * LINE;
     let n_rows = pairs.len().div_ceil(2);

@@ -5,7 +5,7 @@ use crate::experiment::{Experiment, Row};
 use crate::tagging::representation::Representation;
 use crate::tagging::runner::learn;
 use anyhow::Result;
-use latens::tasks::tagging::{Scheme, TaggerParams, correct_tokens, evaluate};
+use latens::tasks::tagging::{FeatureTagger, Scheme, TaggerParams, correct_tokens, evaluate};
 use std::path::Path;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -54,5 +54,5 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
 
 fn params(quick: bool) -> TaggerParams {
     let n_iterations = if quick { 30 } else { 100 };
-    TaggerParams { n_iterations, spans: Scheme::Bioes, scale: 0.15, ..TaggerParams::default() }
+    FeatureTagger::params().n_iterations(n_iterations).spans(Scheme::Bioes).scale(0.15)
 }

@@ -126,15 +126,13 @@ impl Column {
 impl Tagger {
     fn params(self, quick: bool) -> TaggerParams {
         let n_iterations = if quick { 30 } else { 80 };
-        let usual = TaggerParams { n_iterations, window: 0, ..TaggerParams::default() };
+        let usual = FeatureTagger::params().n_iterations(n_iterations).window(0);
         match self {
             // Words that almost always have the same tag.
-            Tagger::Local(window) => TaggerParams {
-                kind: Kind::Local,
-                window,
-                direct_words: ["and", "the", "of", "to", "a", "in"].map(str::to_owned).to_vec(),
-                ..usual
-            },
+            Tagger::Local(window) => {
+                let words = ["and", "the", "of", "to", "a", "in"].map(str::to_owned);
+                usual.kind(Kind::Local).window(window).direct_words(words.to_vec())
+            }
             Tagger::Lexical => usual,
         }
     }

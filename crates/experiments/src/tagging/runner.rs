@@ -8,8 +8,8 @@ use crate::experiment::Row;
 use anyhow::{Context, Result};
 use latens::corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits};
 use latens::fhmm::frequent_sentences;
-use latens::model::{Params, fingerprint, unwatched};
-use latens::tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams, evaluate};
+use latens::model::{Fit, fingerprint};
+use latens::tasks::tagging::{FeatureTagger, TaggerInputs, TaggerParams, evaluate};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ impl Runner<'_> {
             format!("the folder of `--data` must contain the folder `{}`", task.folder)
         })?;
         let encoders = encoder.map(|path| (path, representation.features()));
-        let params = TaggerParams { pos_column: task.pos_column, ..params.clone() };
+        let params = params.clone().pos_column(task.pos_column);
         learn(&text, task.column, params, encoders)
     }
 
@@ -116,9 +116,9 @@ pub(crate) fn learn<'a>(
     params: TaggerParams,
     encoders: impl IntoIterator<Item = (&'a Path, Option<&'a str>)>,
 ) -> Result<FeatureTagger> {
-    let encoders =
-        encoders.into_iter().map(|(path, features)| latens::open_encoder(path, features));
-    let encoders = encoders.collect::<Result<Vec<_>, _>>()?;
-    let training = TaggedTraining { text, column, preprocessing: Preprocessing::default() };
-    Ok(FeatureTagger::fit(&params.validate()?, &training, encoders, &mut unwatched)?)
+    let mut inputs = TaggerInputs::default().column(column);
+    for (path, features) in encoders {
+        inputs = inputs.encoder(latens::open_encoder(path, features)?);
+    }
+    Ok(params.with(inputs).fit(text)?)
 }

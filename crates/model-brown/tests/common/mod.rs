@@ -1,15 +1,15 @@
-//! The mutual information of a clustering, from the text itself.
+//! The mutual information of a clustering, computed from the text.
 
 use latens_corpus::{Corpus, WordId};
 use std::collections::BTreeMap;
 
-/// Words without ends of sentences, as one stream.
+/// The words of a corpus as one stream, without ends of sentences.
 pub(crate) fn stream(corpus: &Corpus) -> Vec<WordId> {
     corpus.sentences.tokens().iter().copied().filter(|&word| word != WordId::EOS).collect()
 }
 
-/// Mutual information in bits of neighbouring clusters, over words that have a cluster; frequencies are
-/// of all tokens.
+/// The mutual information of adjacent clusters in bits, over words that have a cluster; probabilities are relative to
+/// all tokens.
 pub(crate) fn information(words: &[WordId], clusters: &[Vec<WordId>]) -> f64 {
     let of = |word: WordId| clusters.iter().position(|cluster| cluster.contains(&word));
     let total = words.len() as f64;

@@ -1,7 +1,7 @@
 //! Posterior of the chain of one layer, given a field at each token.
 //!
 //! q(S) ∝ π(s_1) Π A(s_{t−1}, s_t) Π exp f_t(s_t). Layers have few states, so rows are padded to the length of SIMD
-//! vectors. For more than about 100 states, `latens_math::chain` is faster.
+//! vectors. For more than about 100 states, `latens_math::chain` is the better choice.
 
 use latens_math::Real;
 

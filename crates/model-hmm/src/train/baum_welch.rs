@@ -9,15 +9,16 @@ use crate::train::device::cuda_estimator;
 use crate::train::task::Task;
 use latens_corpus::Vocab;
 use latens_model::{
-    Checkpoint, CheckpointError, Device, FitError, MakeCheckpoint, Progress, Watch,
+    Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
+    TrainingState, Watch,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use std::time::Instant;
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
-/// The progress of training, without the probabilities.
+/// The progress of training as checkpoints store it, without the probabilities.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
+struct Stored {
     iteration: usize,
     best_iteration: Option<usize>,
     best_perplexity: Option<f64>,
@@ -39,102 +40,122 @@ pub(crate) fn fit(
     watch: &mut Watch,
 ) -> Result<Fitted, FitError> {
     let mut tables = initial(task.params, task.space, vocab, task.n_tags);
-    let mut best: Option<Tables<f32>> = None;
-    let mut state = State {
-        iteration: 0,
-        best_iteration: None,
-        best_perplexity: None,
-        train_perplexity: None,
-        seconds: 0.0,
-    };
+    let (mut epochs, mut best) = (Epochs::default(), None);
     if let Some(checkpoint) = checkpoint {
-        (state, best) = restore(task, checkpoint, &mut tables)?;
+        (epochs, best) = restore(task, checkpoint, &mut tables)?;
     }
-    match task.device {
+    let state = TrainingState { epochs, schedule: () };
+    let (tables, facts) = match task.device {
         Device::Cpu => {
             let estimator = CpuEstimator::new(task.space, task.n_tags, tables);
-            estimate(task, estimator, state, best, watch)
+            Trainer::new(EmLearner::new(task, estimator), state, best).run(watch)?
         }
-        Device::Cuda => estimate(task, cuda_estimator(task, &tables)?, state, best, watch),
+        Device::Cuda => {
+            let estimator = cuda_estimator(task, &tables)?;
+            Trainer::new(EmLearner::new(task, estimator), state, best).run(watch)?
+        }
+    };
+    Ok(Fitted { tables, facts })
+}
+
+/// A model under training by expectation maximization. An epoch is an iteration: a step collects the expected counts
+/// of a batch, and the end of the epoch maximizes.
+struct EmLearner<'t, E> {
+    task: &'t Task<'t>,
+    estimator: E,
+    batches: Vec<Batch<'t>>,
+}
+
+impl<'t, E: Estimator> EmLearner<'t, E> {
+    fn new(task: &'t Task<'t>, estimator: E) -> Self {
+        let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_VALUES);
+        EmLearner { task, estimator, batches }
     }
 }
 
-fn estimate<E: Estimator>(
-    task: &Task<'_>,
-    mut estimator: E,
-    mut state: State,
-    mut best: Option<Tables<f32>>,
-    watch: &mut Watch,
-) -> Result<Fitted, FitError> {
-    let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_VALUES);
-    while state.iteration < task.params.epochs {
-        let started = Instant::now();
-        for (at, batch) in batches.iter().enumerate() {
-            estimator.expect(batch)?;
-            let done = (state.iteration * batches.len() + at) as u64;
-            progress(task, done, &batches, &[], None).report(watch)?;
-        }
-        let log_prob = estimator.log_prob()?;
-        if !log_prob.is_finite() {
-            // Keeps the best earlier model on the validation set.
-            if best.is_some() {
-                break;
-            }
-            let (needs, has) = ("sentences with a probability above 0", "one without");
-            return Err(FitError::not_enough_data(needs, has));
-        }
-        estimator.maximize(task.params.prior)?;
-        state.seconds = started.elapsed().as_secs_f64();
-        let train = (-log_prob / task.train.sentences.n_tokens().max(1) as f64).exp();
-        state.iteration += 1;
-        let mut metrics = vec![("train_perplexity", train)];
-        if let Some(valid) = &task.valid {
-            let log_prob = estimator.score(&valid.scored_batches())?;
-            let perplexity = (-log_prob / valid.sentences.n_tokens().max(1) as f64).exp();
-            // With an impossible sentence every model has infinite perplexity, which ranks none.
-            let is_better = state.best_perplexity.is_none_or(|best| perplexity < best);
-            if is_better && perplexity.is_finite() {
-                state.best_perplexity = Some(perplexity);
-                state.best_iteration = Some(state.iteration);
-                best = Some(estimator.tables()?);
-            }
-            metrics.push(("valid_perplexity", perplexity));
-        }
-        // The facts describe the iteration whose model is kept.
-        if state.best_iteration.is_none_or(|best| best == state.iteration) {
-            state.train_perplexity = Some(train);
-        }
-        metrics.push(("seconds_per_epoch", state.seconds));
-        let save = || Ok(checkpoint_of(task, &state, &estimator.tables()?, best.as_ref()));
-        let done = (state.iteration * batches.len()) as u64;
-        progress(task, done, &batches, &metrics, Some(&save)).report(watch)?;
+impl<E: Estimator> Learner for EmLearner<'_, E> {
+    /// The place of a batch.
+    type Batch = usize;
+    type Schedule = ();
+    type Weights = Tables<f32>;
+
+    const RESUMES_WITHIN_EPOCHS: bool = false;
+
+    fn n_epochs(&self) -> usize {
+        self.task.params.epochs
     }
-    let mut facts = Map::new();
-    facts.insert("epochs".into(), json!(state.iteration));
-    facts.insert("train_perplexity".into(), json!(state.train_perplexity));
-    facts.insert("valid_perplexity".into(), json!(state.best_perplexity));
-    facts.insert("best_epoch".into(), json!(state.best_iteration));
-    facts.insert("seconds_per_epoch".into(), json!(state.seconds));
-    facts.retain(|_, value| !value.is_null());
-    let tables = best.map_or_else(|| estimator.tables(), Ok)?;
-    Ok(Fitted { tables, facts })
+
+    fn begin_epoch(&mut self, _: &Epochs) -> Result<usize, FitError> {
+        Ok(self.batches.len())
+    }
+
+    fn prepare(&mut self, _: &Epochs, batch_idx: usize) -> usize {
+        batch_idx
+    }
+
+    fn learning_rate(&self, _: &TrainingState<()>, _: usize) -> Option<f64> {
+        None
+    }
+
+    fn begin_step(&mut self, &batch_idx: &usize, _: Option<f64>) -> Result<(), FitError> {
+        self.estimator.expect(&self.batches[batch_idx])
+    }
+
+    /// A device sums the likelihoods of all batches; [`Learner::end_epoch`] returns them.
+    fn end_step(&mut self, &batch_idx: &usize) -> Result<(f64, usize), FitError> {
+        Ok((0.0, self.batches[batch_idx].n_tokens()))
+    }
+
+    fn end_epoch(&mut self) -> Result<Option<f64>, FitError> {
+        let log_prob = self.estimator.log_prob()?;
+        if log_prob.is_finite() {
+            self.estimator.maximize(self.task.params.prior)?;
+        }
+        Ok(Some(log_prob))
+    }
+
+    fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
+        let Some(valid) = &self.task.valid else { return Ok(None) };
+        let log_prob = self.estimator.score(&valid.scored_batches())?;
+        Ok(Some(-log_prob / valid.sentences.n_tokens().max(1) as f64))
+    }
+
+    fn judge(
+        &mut self,
+        (): &mut (),
+        _: &EpochResult<'_, Tables<f32>>,
+    ) -> Result<Outcome, FitError> {
+        Ok(Outcome::Continue)
+    }
+
+    fn weights(&self) -> Result<Tables<f32>, FitError> {
+        self.estimator.tables()
+    }
+
+    fn checkpoint(
+        &self,
+        state: &TrainingState<()>,
+        best: Option<&Arc<Tables<f32>>>,
+    ) -> Result<Checkpoint, FitError> {
+        let epochs = &state.epochs;
+        let stored = Stored {
+            iteration: epochs.epoch,
+            best_iteration: epochs.best_epoch,
+            best_perplexity: epochs.best_perplexity(),
+            train_perplexity: epochs.train_perplexity(),
+            seconds: epochs.seconds_per_epoch().unwrap_or(0.0),
+        };
+        Ok(checkpoint_of(self.task, &stored, &self.estimator.tables()?, best.map(|best| &**best)))
+    }
+
+    fn divergence(&self, _: usize) -> FitError {
+        FitError::not_enough_data("sentences with a probability above 0", "one without")
+    }
 }
 
 /// Batches of sentences of similar length, with about `n_values` values: one per token and state.
 fn batches<'a>(data: &Data<'a>, k: usize, n_values: usize) -> Vec<Batch<'a>> {
     data.sequences().in_batches(n_values / k.max(256))
-}
-
-fn progress<'a>(
-    task: &Task<'_>,
-    done: u64,
-    batches: &[Batch<'_>],
-    metrics: &'a [(&'static str, f64)],
-    checkpoint: Option<&'a MakeCheckpoint<'a>>,
-) -> Progress<'a> {
-    let total = Some((task.params.epochs * batches.len()) as u64);
-    let iteration = Some(done / batches.len().max(1) as u64);
-    Progress { phase: "learn", done, total, unit: "batches", metrics, iteration, checkpoint }
 }
 
 const ARRAYS: [&str; 4] = ["start", "transition", "emission", "tags"];
@@ -145,7 +166,7 @@ fn arrays(tables: &Tables<f32>) -> [&Vec<f32>; 4] {
 
 fn checkpoint_of(
     task: &Task<'_>,
-    state: &State,
+    state: &Stored,
     tables: &Tables<f32>,
     best: Option<&Tables<f32>>,
 ) -> Checkpoint {
@@ -162,9 +183,9 @@ fn restore(
     task: &Task<'_>,
     checkpoint: &Checkpoint,
     tables: &mut Tables<f32>,
-) -> Result<(State, Option<Tables<f32>>), CheckpointError> {
+) -> Result<(Epochs, Option<Tables<f32>>), CheckpointError> {
     checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
-    let state: State = checkpoint.state()?;
+    let state: Stored = checkpoint.state()?;
     let read = |prefix: &str| -> Result<Tables<f32>, CheckpointError> {
         let mut read = Vec::new();
         for (name, like) in ARRAYS.iter().zip(arrays(tables)) {
@@ -182,5 +203,9 @@ fn restore(
     let best = state.best_iteration.map(|_| read("best.")).transpose()?;
     let current = read("")?;
     *tables = current;
-    Ok((state, best))
+    let mut epochs = Epochs::after(state.iteration, Some(state.seconds), state.train_perplexity);
+    if let (Some(epoch), Some(perplexity)) = (state.best_iteration, state.best_perplexity) {
+        epochs.set_best(epoch, perplexity);
+    }
+    Ok((epochs, best))
 }

@@ -1,63 +1,24 @@
-//! Filters and likelihoods of text, against dense and time-varying ones.
+//! The steady-state filter and likelihood, compared with the time-varying and the dense filter.
 
-use super::golden::{dense, fixed};
-use super::invariants::{first_model, to_mat};
+use super::fixtures::{
+    dense_covariance, fixed_model, initial_model, keep_going, states, text_gain, to_mat, vector,
+};
 use super::toy::{golden, golden_tokens, markov_text, moments, sharp_markov_text};
-use crate::asos::expectations;
-use crate::covariances::Covariances;
-use crate::dense::{cholesky, identity, product};
-use crate::filter::{filter, rows, smooth};
-use crate::learner::to_rows;
-use crate::likelihood::{Run, TextGain};
-use crate::lu::inverse;
-use crate::moments::Moments;
-use crate::panel::Panel;
-use crate::solvers::lyapunov;
-use crate::steady::{Dynamics, Steady, Update};
+use crate::learn::e_step::{Expectations, WordTerms, expectations};
+use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::moments::covariances::Covariances;
+use crate::learn::moments::text_moments::Moments;
+use crate::learn::subspace::{Sketch, decompose};
+use crate::linalg::dense::{cholesky, identity, product, to_row_major};
+use crate::linalg::lu::inverse;
+use crate::linalg::panel::Panel;
+use crate::linalg::solvers::lyapunov;
+use crate::system::canonical::Canonical;
+use crate::system::steady_state::{Dynamics, MeasurementUpdate, SteadyState};
 use latens_corpus::WordId;
 use latens_math::linalg::{Mat, Scale};
 
-/// u_i = c_i / √μ_i.
-pub(super) fn vector(c: &Panel<f64>, mu: &[f64], word: usize) -> Mat<f64> {
-    Mat::from_fn(c.n_cols(), 1, |i, _| c.row(word)[i] / mu[word].sqrt())
-}
-
-pub(super) fn text_gain(
-    model: &Dynamics,
-    steady: &Steady,
-    c: &Panel<f64>,
-    mu: &[f64],
-    text: &[usize],
-) -> f64 {
-    let words: Vec<WordId> = text.iter().map(|&word| WordId::from(word)).collect();
-    let mut runs = Vec::new();
-    Run::cut(0..words.len(), &mut runs);
-    TextGain::new(model, steady, c, mu).of(&words, &runs)
-}
-
-/// Filtered states, then smoothed ones, with steady gains.
-pub(super) fn states(
-    model: &Dynamics,
-    steady: &Steady,
-    c: &Panel<f64>,
-    mu: &[f64],
-    text: &[usize],
-) -> [Vec<f64>; 2] {
-    let inputs: Vec<Vec<f64>> = (0..mu.len())
-        .map(|word| {
-            let input = product([steady.b.as_ref(), vector(c, mu, word).as_ref()]);
-            (0..model.dim()).map(|i| input[(i, 0)]).collect()
-        })
-        .collect();
-    let h = rows::<f64>(&steady.h);
-    let steps = text.iter().map(|&word| (&h[..], &inputs[word][..]));
-    let filtered = filter(steps, &vec![0.0; model.dim()]);
-    let mut smoothed = filtered.clone();
-    smooth(&rows(&steady.j), &rows(&steady.p), model.dim(), &mut smoothed);
-    [filtered, smoothed]
-}
-
-/// The exact filter of a sequence that starts with the stationary covariance: gain, the last state, and the
+/// The time-varying filter of a sequence that starts with the stationary covariance: the gain, the last state and the
 /// first gain matrix.
 fn exact(
     model: &Dynamics,
@@ -70,7 +31,7 @@ fn exact(
     let mut predicted = Mat::zeros(model.dim(), 1);
     let (mut gain, mut first, mut state) = (0.0, None, Mat::zeros(model.dim(), 1));
     for &word in text {
-        let update = Update::new(model, &factor, &covariance).unwrap();
+        let update = MeasurementUpdate::new(model, &factor, &covariance).unwrap();
         let u = vector(c, mu, word);
         let innovation = &u - product([model.g.as_ref(), predicted.as_ref()]);
         let quadratic =
@@ -89,10 +50,10 @@ fn exact(
 }
 
 #[test]
-fn golden_states_and_gains_of_text() {
+fn states_and_gains_of_text_agree_with_golden_numbers() {
     let moments = golden();
-    let (model, c) = fixed(&moments);
-    let (steady, mu, text) = (Steady::of(&model).unwrap(), moments.mu(), golden_tokens());
+    let (model, c) = fixed_model(&moments);
+    let (steady, mu, text) = (SteadyState::of(&model).unwrap(), moments.mu(), golden_tokens());
     let near = |a: &[f64], b: [f64; 2]| {
         assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9), "{a:?}, not {b:?}");
     };
@@ -111,12 +72,12 @@ fn golden_states_and_gains_of_text() {
     near(&[last[(0, 0)], last[(1, 0)]], [-1.069206155957, 0.955933035043]);
     assert!((gain - 0.355554391606).abs() < 1e-9);
     assert!((text_gain(&model, &steady, &c, mu, &text[..6]) - 0.473999224613).abs() < 1e-9);
-    // The constants that turn a gain into a density: ln pdet Ψ_0 = Σ ln μ + ln V.
+    // The constant that turns a gain into a density: ln pdet Ψ_0 = Σ ln μ + ln V.
     let constant: f64 = mu.iter().map(|mu| mu.ln()).sum::<f64>() + 8f64.ln();
     assert!((constant + 14.879911910827).abs() < 1e-9);
 }
 
-/// The gain of a text by matrices of words by words.
+/// The gain of a text and the last predicted state, by dense matrices of words by words.
 fn dense_gain(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> (f64, Mat<f64>) {
     let (n, c) = (mu.len(), to_mat(c));
     let mut covariance = lyapunov(&model.a, &model.q).unwrap();
@@ -131,7 +92,7 @@ fn dense_gain(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> (
         let e = &w - product([c.as_ref(), predicted.as_ref()]);
         let square = product([e.transpose(), inverse_s.as_ref(), e.as_ref()])[(0, 0)];
         let own = product([w.transpose(), w.as_ref()])[(0, 0)];
-        let log_det = crate::dense::log_det(&cholesky(&s, "S").unwrap());
+        let log_det = crate::linalg::dense::log_det(&cholesky(&s, "S").unwrap());
         gain -= 0.5 * (log_det + square - own);
         let k = product([covariance.as_ref(), c.transpose(), inverse_s.as_ref()]);
         let state = &predicted + product([k.as_ref(), e.as_ref()]);
@@ -143,12 +104,12 @@ fn dense_gain(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> (
 }
 
 #[test]
-fn the_exact_filter_is_the_dense_one_and_tends_to_the_steady_one() {
+fn the_time_varying_filter_agrees_with_the_dense_one_and_converges_to_the_steady_state() {
     let text = markov_text(3000, 15, 3);
     let moments = moments::<f64>(&text, 15, 7, 1.0);
-    let model = first_model(&moments, 3);
+    let model = initial_model(&moments, 3);
     let (dynamics, mu) = (model.dynamics(), moments.mu());
-    let steady = Steady::of(&dynamics).unwrap();
+    let steady = SteadyState::of(&dynamics).unwrap();
     let part = &text[100..160];
     let (gain, state, _) = exact(&dynamics, &model.c, mu, part);
     let (expected, predicted) = dense_gain(&dynamics, &model.c, mu, part);
@@ -157,17 +118,17 @@ fn the_exact_filter_is_the_dense_one_and_tends_to_the_steady_one() {
     let [filtered, _] = states(&dynamics, &steady, &model.c, mu, part);
     for i in 0..3 {
         assert!((own[(i, 0)] - predicted[(i, 0)]).abs() < 1e-10);
-        assert!((filtered[59 * 3 + i] - state[(i, 0)]).abs() < 1e-6, "the start is forgotten");
+        assert!((filtered[59 * 3 + i] - state[(i, 0)]).abs() < 1e-6, "not converged");
     }
 }
 
 #[test]
-fn long_texts_in_runs_score_as_in_one_piece() {
+fn scoring_in_runs_agrees_with_a_single_run() {
     let text = markov_text(5000, 30, 4);
     let moments = moments::<f64>(&text, 30, 7, 1.0);
-    let model = first_model(&moments, 4);
+    let model = initial_model(&moments, 4);
     let dynamics = model.dynamics();
-    let steady = Steady::of(&dynamics).unwrap();
+    let steady = SteadyState::of(&dynamics).unwrap();
     let words: Vec<WordId> = text.iter().map(|&word| WordId::from(word)).collect();
     let scorer = TextGain::new(&dynamics, &steady, &model.c, moments.mu());
     let whole = scorer.of(&words, &[Run::whole(words.len())]);
@@ -175,31 +136,26 @@ fn long_texts_in_runs_score_as_in_one_piece() {
     assert!((whole - in_runs).abs() < 1e-8 * whole.abs(), "{whole} {in_runs}");
 }
 
-fn at_horizon(
-    moments: &Moments<f64>,
-    model: &crate::canonical::Canonical<f64>,
-    horizon: usize,
-) -> crate::asos::Expectations<f64> {
+fn at_horizon(moments: &Moments<f64>, model: &Canonical<f64>, horizon: usize) -> Expectations<f64> {
     let dynamics = model.dynamics();
-    let steady = Steady::of(&dynamics).unwrap();
-    expectations(moments, &dynamics, &steady, &model.c, horizon, false).unwrap()
+    let steady = SteadyState::of(&dynamics).unwrap();
+    expectations(moments, &dynamics, &steady, &model.c, horizon, WordTerms::Skip).unwrap()
 }
 
 #[test]
-fn expectations_from_counts_are_those_over_the_text() {
-    // Without pseudo-counts the covariances are exactly those of the text, edges aside. Bounds are those of the
-    // design note, for a text that forgets as fast as the one there.
+fn expectations_from_counts_agree_with_averages_over_the_text() {
+    // Without pseudo-counts the covariances are exactly those of the text, except for its ends.
     let (n, n_types) = (60_000, 50);
     let text = sharp_markov_text(n, n_types, [1.0, 2.0], 11);
     let moments = moments::<f64>(&text, n_types, 8, 0.0);
-    let model = first_model(&moments, 5);
+    let model = initial_model(&moments, 5);
     let (dynamics, mu) = (model.dynamics(), moments.mu());
-    let steady = Steady::of(&dynamics).unwrap();
+    let steady = SteadyState::of(&dynamics).unwrap();
     let gain = text_gain(&dynamics, &steady, &model.c, mu, &text) / n as f64;
-    assert!(gain > 0.05, "there is something to predict: {gain}");
+    assert!(gain > 0.05, "the text must be predictable: {gain}");
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, &text);
     let smoothed = Panel::from_rows(n, 5, &smoothed);
-    let moment = crate::sums::cross(smoothed.view(), smoothed.view());
+    let moment = crate::linalg::sums::cross(smoothed.view(), smoothed.view());
     let moment = Scale(1.0 / n as f64) * &moment;
     let bounds =
         [(1, 1e-3, 2e-3), (2, 2e-4, 2e-3), (3, 2e-4, 2e-3), (5, 2e-5, 2e-4), (8, 6e-6, 1e-5)];
@@ -208,21 +164,21 @@ fn expectations_from_counts_are_those_over_the_text() {
         let difference = (found.gain - gain).abs();
         assert!(difference < gain_bound, "gain at {horizon}: {difference:e}");
         let moved = &found.moments.smoothed - &moment;
-        let moved = to_rows(&moved).into_iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        let moved =
+            to_row_major::<f64>(&moved).into_iter().fold(0.0, |max: f64, x| max.max(x.abs()));
         assert!(moved < moment_bound, "moment at {horizon}: {moved:e}");
     }
 }
 
 #[test]
-fn what_follows_a_word_is_raised_and_what_precedes_it_is_not() {
+fn a_word_raises_the_words_that_follow_it_not_those_that_precede_it() {
     let moments = golden();
-    let psi = dense(&moments, 1);
-    assert!(psi[(1, 0)] > 0.0 && psi[(0, 1)] < 0.0, "dog follows the, not the other way round");
-    let sketch = crate::subspace::Sketch { n_extra: 20, n_powers: 2, seed: 1 };
-    let found =
-        crate::subspace::decompose(&moments, 2, 2, sketch, &mut super::invariants::go_on).unwrap();
+    let psi = dense_covariance(&moments, 1);
+    assert!(psi[(1, 0)] > 0.0 && psi[(0, 1)] < 0.0, "`dog` follows `the`, not the reverse");
+    let sketch = Sketch { n_oversamples: 20, n_power_iterations: 2, seed: 1 };
+    let found = decompose(&moments, 2, 2, sketch, &mut keep_going).unwrap();
     let model = found.identify(moments.null_vector()).unwrap().model;
-    let steady = Steady::of(&model.dynamics()).unwrap();
+    let steady = SteadyState::of(&model.dynamics()).unwrap();
     let u = vector(&model.c, moments.mu(), 1);
     let p = product([model.a.as_ref(), steady.b.as_ref(), u.as_ref()]);
     let seen = product([to_mat(&model.c).as_ref(), p.as_ref()]);

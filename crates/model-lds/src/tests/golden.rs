@@ -1,24 +1,16 @@
-//! The golden numbers of the design note, which a dense prototype in another language gave.
+//! Golden numbers from an independent dense implementation in another language.
 
-use super::filters::text_gain;
+use super::fixtures::{dense_covariance, fixed_model, keep_going, text_gain};
 use super::toy::{golden, golden_tokens};
-use crate::asos::expectations;
-use crate::canonical::Canonical;
-use crate::covariances::{Covariances, Side};
-use crate::dense::{NumericError, eigenvalues, identity, product, singular};
-use crate::moments::Moments;
-use crate::panel::Panel;
-use crate::steady::{Dynamics, Steady};
-use crate::subspace::{Sketch, decompose};
-use crate::sums::cross;
+use crate::learn::e_step::{WordTerms, expectations};
+use crate::learn::m_step::m_step;
+use crate::learn::moments::covariances::Covariances;
+use crate::learn::subspace::{Sketch, decompose};
+use crate::linalg::dense::{eigenvalues, identity, product, singular};
+use crate::linalg::sums::cross;
+use crate::system::canonical::Canonical;
+use crate::system::steady_state::{Dynamics, SteadyState};
 use latens_math::linalg::{Mat, Scale};
-
-pub(super) fn dense(moments: &Moments<f64>, lag: usize) -> Mat<f64> {
-    let n = moments.n_types();
-    let eye: Vec<f64> = (0..n * n).map(|i| f64::from(u8::from(i % (n + 1) == 0))).collect();
-    let product = moments.product(lag, Side::Later, &Panel::from_rows(n, n, &eye));
-    Mat::from_fn(n, n, |i, j| product.row(i)[j])
-}
 
 fn assert_close(found: &Mat<f64>, expected: &[f64], tolerance: f64, what: &str) {
     let (n, m) = (found.nrows(), found.ncols());
@@ -37,7 +29,7 @@ fn assert_close(found: &Mat<f64>, expected: &[f64], tolerance: f64, what: &str) 
 }
 
 #[test]
-fn covariances_of_the_golden_text() {
+fn covariances_agree_with_golden_numbers() {
     let moments = golden();
     let expected = [
         (1.310552641182, -0.812500000000, 0.827465913801),
@@ -49,13 +41,13 @@ fn covariances_of_the_golden_text() {
         (0.959750361382, -0.215277777778, 0.599110854626),
     ];
     for (i, (norm, trace, largest)) in expected.into_iter().enumerate() {
-        let psi = dense(&moments, i + 1);
-        assert!((crate::dense::frobenius(&psi) - norm).abs() < 1e-11);
-        assert!((crate::dense::trace(&psi) - trace).abs() < 1e-11);
+        let psi = dense_covariance(&moments, i + 1);
+        assert!((crate::linalg::dense::frobenius(&psi) - norm).abs() < 1e-11);
+        assert!((crate::linalg::dense::trace(&psi) - trace).abs() < 1e-11);
         assert!((singular(&psi, "psi").unwrap().values[0] - largest).abs() < 1e-11);
     }
-    // Row = later word: "dog" after "the", not before it.
-    let psi = dense(&moments, 1);
+    // Rows are later words: `dog` after `the`, not before it.
+    let psi = dense_covariance(&moments, 1);
     assert!((psi[(1, 0)] - 0.405058850695).abs() < 1e-11);
     assert!((psi[(0, 1)] + 0.122261857821).abs() < 1e-11);
     let row = |word: usize| -> Vec<f64> {
@@ -87,30 +79,10 @@ fn covariances_of_the_golden_text() {
     }
 }
 
-/// Golden example B: fixed parameters, not in the canonical gauge.
-pub(super) fn fixed(moments: &Moments<f64>) -> (Dynamics, Panel<f64>) {
-    let raw: Vec<f64> =
-        (0..16).map(|at| 0.3 * f64::sin((1 + at / 2 + 3 * (at % 2)) as f64)).collect();
-    let mut c = Panel::from_rows(8, 2, &raw);
-    let v = moments.null_vector();
-    for j in 0..2 {
-        let along: f64 = (0..8).map(|i| v[i] * raw[2 * i + j]).sum();
-        (0..8).for_each(|i| c.row_mut(i)[j] -= v[i] * along);
-    }
-    let square = |values: [f64; 4]| Mat::from_fn(2, 2, |i, j| values[2 * i + j]);
-    let model = Dynamics {
-        a: square([0.6, 0.2, -0.3, 0.5]),
-        e: square([1.5, 0.2, 0.2, 1.2]),
-        q: identity(2),
-        g: cross(c.view(), c.view()),
-    };
-    (model, c)
-}
-
 #[test]
-fn the_steady_state_at_fixed_parameters() {
+fn the_steady_state_of_the_fixed_model_agrees_with_golden_numbers() {
     let moments = golden();
-    let (model, c) = fixed(&moments);
+    let (model, c) = fixed_model(&moments);
     for (row, expected) in [
         (0, [0.190168081126, -0.168880931262]),
         (1, [0.221943361475, -0.240189990401]),
@@ -118,10 +90,10 @@ fn the_steady_state_at_fixed_parameters() {
     ] {
         assert!(c.row(row).iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-9));
     }
-    let steady = Steady::of(&model).unwrap();
-    let factor = crate::dense::cholesky(&model.g, "G").unwrap();
-    let r = crate::steady::precision(&factor, &model.e).unwrap();
-    let pi = crate::solvers::lyapunov(&model.a, &model.q).unwrap();
+    let steady = SteadyState::of(&model).unwrap();
+    let factor = crate::linalg::dense::cholesky(&model.g, "G").unwrap();
+    let r = crate::system::steady_state::precision(&factor, &model.e).unwrap();
+    let pi = crate::linalg::solvers::lyapunov(&model.a, &model.q).unwrap();
     let check = |found: &Mat<f64>, expected: [f64; 4], what| {
         assert_close(found, &expected, 1e-9, what);
     };
@@ -141,11 +113,12 @@ fn the_steady_state_at_fixed_parameters() {
 }
 
 #[test]
-fn expectations_at_fixed_parameters() {
+fn expectations_under_the_fixed_model_agree_with_golden_numbers() {
     let moments = golden();
-    let (model, c) = fixed(&moments);
-    let steady = Steady::of(&model).unwrap();
-    let at = |horizon| expectations(&moments, &model, &steady, &c, horizon, true).unwrap();
+    let (model, c) = fixed_model(&moments);
+    let steady = SteadyState::of(&model).unwrap();
+    let at =
+        |horizon| expectations(&moments, &model, &steady, &c, horizon, WordTerms::Compute).unwrap();
     let s = |a: f64, b: f64, c: f64| [a, b, b, c];
     for (horizon, gain, x) in [
         (1, -0.233997191577, s(0.743329206129, -0.451789102226, 0.364340115737)),
@@ -176,19 +149,19 @@ fn expectations_at_fixed_parameters() {
 }
 
 #[test]
-fn the_m_step_before_its_gauge_is_changed() {
+fn the_m_step_before_the_change_of_gauge_agrees_with_golden_numbers() {
     let moments = golden();
-    let (model, c) = fixed(&moments);
-    let steady = Steady::of(&model).unwrap();
-    let found = expectations(&moments, &model, &steady, &c, 3, true).unwrap();
-    let divide = |x: &Mat<f64>| crate::lu::solve_right(x, &found.state, "Exx").unwrap();
+    let (model, c) = fixed_model(&moments);
+    let steady = SteadyState::of(&model).unwrap();
+    let found = expectations(&moments, &model, &steady, &c, 3, WordTerms::Compute).unwrap();
+    let divide = |x: &Mat<f64>| crate::linalg::lu::solve_right(x, &found.state, "Exx").unwrap();
     let a = divide(&found.next_state);
     let expected = [0.236801381623, 0.418484571038, -0.013024536667, 0.230005177147];
     assert_close(&a, &expected, 1e-9, "A");
     close_pair(pair(&a), (0.233403279385, 0.073749715532), 1e-9);
     let q = &found.state - product([a.as_ref(), found.next_state.transpose()]);
     let expected = [0.809981768696, -0.003830886523, -0.003830886523, 1.134382985159];
-    assert_close(&crate::dense::symmetric(&q), &expected, 1e-9, "Q");
+    assert_close(&crate::linalg::dense::symmetric(&q), &expected, 1e-9, "Q");
     let words = Mat::from_fn(8, 2, |i, j| found.words.row(i)[j]);
     let old = Mat::from_fn(8, 2, |i, j| c.row(i)[j]);
     let y = words + product([old.as_ref(), found.words_from_c.as_ref()]);
@@ -196,7 +169,7 @@ fn the_m_step_before_its_gauge_is_changed() {
     assert!((new[(1, 0)] - 0.225258064754).abs() < 1e-9);
     assert!((new[(1, 1)] + 0.266472771561).abs() < 1e-9);
     let low_rank = product([new.as_ref(), found.state.as_ref(), new.transpose()]);
-    let largest = crate::dense::eigen(&low_rank, "C E C^T").unwrap().greatest();
+    let largest = crate::linalg::dense::eigen(&low_rank, "C E C^T").unwrap().greatest();
     assert!((largest - 0.865139729625).abs() < 1e-9);
     let diagonal = [
         0.740570786533,
@@ -214,20 +187,20 @@ fn the_m_step_before_its_gauge_is_changed() {
 }
 
 #[test]
-fn the_papers_own_gauge_starts_lower() {
+fn the_gauge_of_the_paper_gives_a_lower_initial_gain() {
     let moments = golden();
-    let sketch = Sketch { n_extra: 20, n_powers: 2, seed: 1 };
-    let found = decompose(&moments, 2, 2, sketch, &mut || Ok::<(), NumericError>(())).unwrap();
+    let sketch = Sketch { n_oversamples: 20, n_power_iterations: 2, seed: 1 };
+    let found = decompose(&moments, 2, 2, sketch, &mut keep_going).unwrap();
     let a = found.transition().unwrap();
-    let c = found.emission(&a).unwrap();
-    let g = crate::dense::symmetric(&cross(c.view(), c.view()));
-    let pi = crate::solvers::lyapunov(&a, &identity(2)).unwrap();
+    let c = found.observation(&a).unwrap();
+    let g = crate::linalg::dense::symmetric(&cross(c.view(), c.view()));
+    let pi = crate::linalg::solvers::lyapunov(&a, &identity(2)).unwrap();
     let largest = eigenvalues(&product([g.as_ref(), pi.as_ref()]), "G Pi").unwrap();
     let largest = largest.into_iter().map(|(re, _)| re).fold(0.0, f64::max);
     assert!((largest - 3.845561775615).abs() < 1e-9);
     let model = Dynamics { a, q: identity(2), e: Scale(0.98 / largest) * &pi, g };
-    let steady = Steady::of(&model).unwrap();
-    let gain = expectations(&moments, &model, &steady, &c, 3, false).unwrap().gain;
+    let steady = SteadyState::of(&model).unwrap();
+    let gain = expectations(&moments, &model, &steady, &c, 3, WordTerms::Skip).unwrap().gain;
     assert!((gain - 0.492866026184).abs() < 1e-9, "{gain}");
     assert!((steady.log_det - 0.021284927139).abs() < 1e-9);
 }
@@ -244,11 +217,11 @@ fn close_pair((re, im): (f64, f64), (expected_re, expected_im): (f64, f64), tole
 }
 
 #[test]
-fn the_first_model() {
+fn the_initial_model_agrees_with_golden_numbers() {
     let moments = golden();
-    let sketch = Sketch { n_extra: 20, n_powers: 2, seed: 1 };
-    let go_on = &mut || Ok::<(), NumericError>(());
-    let all = decompose(&moments, 2, 6, sketch, go_on).unwrap();
+    let sketch = Sketch { n_oversamples: 20, n_power_iterations: 2, seed: 1 };
+    let keep_going = &mut keep_going;
+    let all = decompose(&moments, 2, 6, sketch, keep_going).unwrap();
     let hankel = [
         1.499935498730,
         1.400625438356,
@@ -260,7 +233,7 @@ fn the_first_model() {
     for (found, expected) in all.values.iter().zip(hankel) {
         assert!((found - expected).abs() < 1e-9, "{found}");
     }
-    let first = decompose(&moments, 2, 2, sketch, go_on).unwrap();
+    let first = decompose(&moments, 2, 2, sketch, keep_going).unwrap();
     close_pair(pair(&first.transition().unwrap()), (-0.358231992125, 0.798882430040), 1e-9);
     let v = moments.null_vector();
     let identified = first.identify(v).unwrap();
@@ -273,8 +246,8 @@ fn the_first_model() {
         [0.917196361104, 0.854579366033],
         1e-9,
     );
-    let steady = Steady::of(&model.dynamics()).unwrap();
-    let eigen = crate::dense::eigen(&steady.predicted, "Sigma_1").unwrap().values;
+    let steady = SteadyState::of(&model.dynamics()).unwrap();
+    let eigen = crate::linalg::dense::eigen(&steady.predicted, "Sigma_1").unwrap().values;
     assert!((eigen[0] - 0.165198653182).abs() < 1e-9 && (eigen[1] - 0.472372606399).abs() < 1e-9);
     close_pair(pair(&steady.h), (-0.135905195191, 0.378924936454), 1e-9);
     assert!((steady.log_det + 1.596926741941).abs() < 1e-9);
@@ -295,22 +268,22 @@ fn the_first_model() {
 }
 
 #[test]
-fn fifty_steps_of_em() {
+fn fifty_iterations_of_em_agree_with_golden_numbers() {
     let moments = golden();
-    let sketch = Sketch { n_extra: 20, n_powers: 2, seed: 1 };
-    let first = decompose(&moments, 2, 2, sketch, &mut || Ok::<(), NumericError>(())).unwrap();
+    let sketch = Sketch { n_oversamples: 20, n_power_iterations: 2, seed: 1 };
+    let first = decompose(&moments, 2, 2, sketch, &mut keep_going).unwrap();
     let v = moments.null_vector();
     let mut model = first.identify(v).unwrap().model;
     let mut gains = Vec::new();
     for step in 0..=50 {
         let (dynamics, c) = (model.dynamics(), &model.c);
-        let steady = Steady::of(&dynamics).unwrap();
+        let steady = SteadyState::of(&dynamics).unwrap();
         if step == 10 {
             check_tenth_step(&model, &steady, moments.mu());
         }
-        let found = expectations(&moments, &dynamics, &steady, c, 3, true).unwrap();
+        let found = expectations(&moments, &dynamics, &steady, c, 3, WordTerms::Compute).unwrap();
         gains.push(found.gain);
-        model = model.m_step(found, v).unwrap();
+        model = m_step(&model, found, v).unwrap();
     }
     let expected = [
         (0, 0.787555732305, 1e-9),
@@ -326,7 +299,7 @@ fn fifty_steps_of_em() {
     }
 }
 
-fn check_tenth_step(model: &Canonical<f64>, steady: &Steady, mu: &[f64]) {
+fn check_tenth_step(model: &Canonical<f64>, steady: &SteadyState, mu: &[f64]) {
     close_pair(pair(&model.a), (-0.305340763767, 0.824231870232), 1e-8);
     assert_singular(
         model,
@@ -342,7 +315,7 @@ fn check_tenth_step(model: &Canonical<f64>, steady: &Steady, mu: &[f64]) {
 
 fn assert_singular(model: &Canonical<f64>, a: [f64; 2], c: [f64; 2], tolerance: f64) {
     let found = singular(&model.a, "A").unwrap().values;
-    let squares = crate::dense::eigen(&model.g, "G").unwrap().values;
+    let squares = crate::linalg::dense::eigen(&model.g, "G").unwrap().values;
     let of_c = [squares[1].sqrt(), squares[0].sqrt()];
     for (found, expected) in found.iter().chain(&of_c).zip(a.iter().chain(&c)) {
         assert!((found - expected).abs() < tolerance, "{found}, not {expected}");

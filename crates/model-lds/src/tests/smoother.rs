@@ -1,18 +1,17 @@
-//! The exact smoother, of which the covariances change from token to token: against the joint distribution of all
-//! states, and as what the steady one and the expectations from counts tend to.
+//! The time-varying smoother, compared with the joint distribution of all states, and as the limit of the
+//! steady-state smoother and of the expectations from counts.
 
-use super::filters::{states, vector};
-use super::invariants::{first_model, to_mat};
+use super::fixtures::{initial_model, states, to_mat, vector};
 use super::toy::{markov_text, moments, sharp_markov_text};
-use crate::asos::expectations;
-use crate::dense::{cholesky, frobenius, identity, product, symmetric};
-use crate::lu::inverse;
-use crate::panel::Panel;
-use crate::solvers::{lyapunov, smoother_gain};
-use crate::steady::{Dynamics, Steady, Update};
+use crate::learn::e_step::{WordTerms, expectations};
+use crate::linalg::dense::{cholesky, frobenius, identity, product, symmetric};
+use crate::linalg::lu::inverse;
+use crate::linalg::panel::Panel;
+use crate::linalg::solvers::{lyapunov, smoother_gain};
+use crate::system::steady_state::{Dynamics, MeasurementUpdate, SteadyState};
 use latens_math::linalg::{Mat, Scale};
 
-/// The mean of each state given all words, its covariance, and its covariance with the state before.
+/// Posterior means and covariances of all states given all words.
 struct Smoothed {
     means: Vec<Mat<f64>>,
     covariances: Vec<Mat<f64>>,
@@ -20,7 +19,7 @@ struct Smoothed {
     with_before: Vec<Mat<f64>>,
 }
 
-/// Rauch, Tung and Striebel's smoother after the filter of a sequence that starts with the stationary covariance.
+/// The Rauch–Tung–Striebel smoother of a sequence that starts with the stationary covariance.
 fn exact_smoother(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> Smoothed {
     let a = &model.a;
     let factor = cholesky(&model.g, "G").unwrap();
@@ -28,7 +27,7 @@ fn exact_smoother(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) 
     let (mut predictions, mut prediction) = (Vec::new(), Mat::zeros(model.dim(), 1));
     let mut predicted = lyapunov(a, &model.q).unwrap();
     for &word in text {
-        let update = Update::new(model, &factor, &predicted).unwrap();
+        let update = MeasurementUpdate::new(model, &factor, &predicted).unwrap();
         let innovation = vector(c, mu, word) - product([model.g.as_ref(), prediction.as_ref()]);
         let state = &prediction + product([update.b.as_ref(), innovation.as_ref()]);
         let next =
@@ -53,8 +52,10 @@ fn exact_smoother(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) 
     Smoothed { means, covariances, with_before }
 }
 
-/// Mean and covariance of all states at once, given all words: Λ = Π⁻¹ + blocks of Cᵀ D⁻¹ C, with the covariance Π
-/// of all states, of which the blocks are A^{s−t} Π, and the words' noise D as a matrix of words by words.
+/// Posterior mean and covariance of the joint vector of all states given all words.
+///
+/// The precision is Λ = Π⁻¹ + blocks of Cᵀ D⁻¹ C, where Π is the prior covariance of all states, with blocks A^{s−t} Π,
+/// and D the noise covariance of words as a dense matrix.
 fn joint(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> [Mat<f64>; 2] {
     let (n, dim, c) = (text.len(), model.dim(), to_mat(c));
     let stationary = lyapunov(&model.a, &model.q).unwrap();
@@ -88,10 +89,10 @@ fn joint(model: &Dynamics, c: &Panel<f64>, mu: &[f64], text: &[usize]) -> [Mat<f
 }
 
 #[test]
-fn the_exact_smoother_is_the_joint_distribution_of_all_states() {
+fn the_time_varying_smoother_agrees_with_the_joint_distribution_of_all_states() {
     let text = markov_text(3000, 15, 3);
     let moments = moments::<f64>(&text, 15, 7, 1.0);
-    let model = first_model(&moments, 3);
+    let model = initial_model(&moments, 3);
     let (dynamics, mu) = (model.dynamics(), moments.mu());
     for part in [&text[100..101], &text[200..207]] {
         let found = exact_smoother(&dynamics, &model.c, mu, part);
@@ -109,12 +110,12 @@ fn the_exact_smoother_is_the_joint_distribution_of_all_states() {
 }
 
 #[test]
-fn far_from_the_ends_the_exact_smoother_is_the_steady_one() {
+fn far_from_the_ends_the_time_varying_smoother_agrees_with_the_steady_state() {
     let text = markov_text(3000, 15, 3);
     let moments = moments::<f64>(&text, 15, 7, 1.0);
-    let model = first_model(&moments, 3);
+    let model = initial_model(&moments, 3);
     let (dynamics, mu, part) = (model.dynamics(), moments.mu(), &text[100..300]);
-    let steady = Steady::of(&dynamics).unwrap();
+    let steady = SteadyState::of(&dynamics).unwrap();
     let found = exact_smoother(&dynamics, &model.c, mu, part);
     let [_, smoothed] = states(&dynamics, &steady, &model.c, mu, part);
     for t in [80, 100, 120] {
@@ -125,13 +126,13 @@ fn far_from_the_ends_the_exact_smoother_is_the_steady_one() {
 }
 
 #[test]
-fn expectations_from_counts_tend_to_those_of_the_exact_smoother() {
+fn expectations_from_counts_converge_to_those_of_the_time_varying_smoother() {
     let (n, n_types, dim) = (20_000, 30, 4);
     let text = sharp_markov_text(n, n_types, [1.0, 2.0], 12);
     let moments = moments::<f64>(&text, n_types, 8, 0.0);
-    let model = first_model(&moments, dim);
+    let model = initial_model(&moments, dim);
     let dynamics = model.dynamics();
-    let steady = Steady::of(&dynamics).unwrap();
+    let steady = SteadyState::of(&dynamics).unwrap();
     let exact = exact_smoother(&dynamics, &model.c, moments.mu(), &text);
     let (mut state, mut next) = (Mat::zeros(dim, dim), Mat::zeros(dim, dim));
     for (mean, covariance) in exact.means.iter().zip(&exact.covariances) {
@@ -141,11 +142,13 @@ fn expectations_from_counts_tend_to_those_of_the_exact_smoother() {
         next += product([pair[1].as_ref(), pair[0].transpose()]) + covariance;
     }
     let (state, next) = (Scale(1.0 / n as f64) * &state, Scale(1.0 / (n - 1) as f64) * &next);
-    // Bounds are the errors of the design note's table or, for the ends of the text, a little more.
+    // The bounds are the errors of an independent dense implementation, with some room for the ends of the text.
     let bounds =
         [(1, 1e-3, 4e-3), (2, 5e-4, 1.2e-3), (3, 2e-4, 4e-4), (5, 2e-5, 6e-5), (8, 1e-5, 6e-5)];
     for (horizon, state_bound, next_bound) in bounds {
-        let found = expectations(&moments, &dynamics, &steady, &model.c, horizon, true).unwrap();
+        let found =
+            expectations(&moments, &dynamics, &steady, &model.c, horizon, WordTerms::Compute)
+                .unwrap();
         let error =
             |found: &Mat<f64>, exact: &Mat<f64>| frobenius(&(found - exact)) / frobenius(exact);
         let (of_state, of_next) = (error(&found.state, &state), error(&found.next_state, &next));

@@ -1,10 +1,10 @@
-//! Small texts as covariances, without a vocabulary.
+//! Small texts, their counts and their covariances.
 
-use crate::moments::Moments;
+use crate::learn::moments::text_moments::Moments;
 use latens_math::{Csr, Real, Rng, sample_index};
 use std::collections::BTreeMap;
 
-/// The text of the golden numbers: types are numbered as they come.
+/// The text of the golden numbers. Types are numbered by first occurrence.
 pub(super) const GOLDEN_TEXT: &str = "the dog saw the cat . the cat saw the dog . a dog ran . the cat ran . a man saw the dog . \
      the man ran . a cat saw a man . the dog ran .";
 
@@ -21,7 +21,7 @@ pub(super) fn unigrams(text: &[usize], n_types: usize) -> Vec<u64> {
     counts
 }
 
-/// N_k of a text: rows are later words.
+/// N_k of a text; rows are later words.
 pub(super) fn lag_counts<T: Real>(text: &[usize], n_types: usize, lag: usize) -> Csr<T> {
     let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
     for (&later, &earlier) in text.iter().skip(lag).zip(text) {
@@ -52,12 +52,12 @@ pub(super) fn golden() -> Moments<f64> {
     moments(&golden_tokens(), 8, 7, 1.0)
 }
 
-/// A text of a hidden Markov chain of eight states, each of which prefers some of the types.
+/// A text sampled from a hidden Markov model with eight states, each of which prefers some types.
 pub(super) fn markov_text(n_tokens: usize, n_types: usize, seed: u64) -> Vec<usize> {
     sharp_markov_text(n_tokens, n_types, [3.0, 3.0], seed)
 }
 
-/// The same, with preferences of states for states and for types that are the stronger the larger these are.
+/// The same, where larger values of `of_states` and `of_types` make transitions and emissions more peaked.
 pub(super) fn sharp_markov_text(
     n_tokens: usize,
     n_types: usize,
@@ -75,7 +75,7 @@ pub(super) fn sharp_markov_text(
         state = sample_index(&transitions[state], &mut rng);
         sample_index(&emissions[state], &mut rng)
     };
-    // Every type comes once, so that all have a probability without pseudo-counts.
+    // Every type occurs at least once, so that all have a positive probability without pseudo-counts.
     (0..n_tokens).map(|t| if t < n_types { t } else { token() }).collect()
 }
 

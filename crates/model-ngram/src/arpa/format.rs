@@ -3,7 +3,7 @@
 use std::io;
 use thiserror::Error;
 
-/// The begin of a sentence.
+/// The start of a sentence.
 pub(super) const BEGIN: &str = "<s>";
 /// The end of a sentence.
 pub(super) const END: &str = "</s>";

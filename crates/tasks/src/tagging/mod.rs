@@ -5,20 +5,17 @@
 //! sentence jointly, by a linear-chain conditional random field (Lafferty, McCallum and Pereira 2001), or one by one.
 //!
 //! ```
-//! use latens_corpus::{Inputs, Preprocessing, TaggedSentences};
-//! use latens_model::{Params, Tagger, unwatched};
-//! use latens_tasks::tagging::{FeatureTagger, TaggedTraining, TaggerParams};
+//! use latens_corpus::TaggedSentences;
+//! use latens_model::Fit;
+//! use latens_tasks::tagging::{FeatureTagger, tag_words};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! let path = folder.path().join("dogs.conll");
-//! std::fs::write(&path, "the D\ndog N\nbarks V\n\na D\ncat N\nsleeps V\n\nthe D\ncat N\nwalks V\n")?;
-//! let text = TaggedSentences::read(&Inputs::new([path]))?;
-//! let training = TaggedTraining { text: &text, column: 1, preprocessing: Preprocessing::default() };
-//! let params = TaggerParams::default().validate()?;
-//! let tagger = FeatureTagger::fit(&params, &training, vec![], &mut unwatched)?;
-//! let names: Vec<&str> =
-//!     tagger.tag(&["a", "dog", "walks"])?.iter().map(|&tag| &*tagger.tags()[tag as usize]).collect();
-//! assert_eq!(names, ["D", "N", "V"]);
+//! let text = TaggedSentences::from_rows([
+//!     [("the", "D"), ("dog", "N"), ("barks", "V")],
+//!     [("a", "D"), ("cat", "N"), ("sleeps", "V")],
+//!     [("the", "D"), ("cat", "N"), ("walks", "V")],
+//! ])?;
+//! let tagger = FeatureTagger::params().n_iterations(50).fit(&text)?;
+//! assert_eq!(tag_words(&tagger, &["a", "dog", "walks"])?, ["D", "N", "V"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -35,11 +32,14 @@ mod tests;
 
 pub use evaluation::compare::{Comparison, compare};
 pub use evaluation::scores::{SpanScores, TagScores, evaluate};
-pub use evaluation::tagged::{EvaluateError, correct_tokens, tag_all};
-pub use features::encoder::{Encoder, WordEncoder};
+pub use evaluation::tagged::{EvaluateError, correct_tokens, tag_all, tag_words};
+pub use features::encoder::Encoder;
+pub use features::model_encoder::{EncoderError, ModelEncoder};
 pub use features::template::attributes;
+pub use features::word_encoder::WordEncoder;
 pub use fitted::file::OpenEncoder;
 pub use fitted::tagger::FeatureTagger;
-pub use learn::fit::{TaggedTraining, TaggerError};
+pub use learn::data::{TaggedTraining, TaggerInputs};
+pub use learn::error::TaggerError;
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};

@@ -76,6 +76,25 @@ pub enum Pairs {
     All,
 }
 
+latens_model::setters!(TaggerParams {
+    kind: Kind,
+    optimizer: Optimizer,
+    lexical: bool,
+    spans: Scheme,
+    pairs: Pairs,
+    min_count: u64,
+    l2: f64,
+    l1: f64,
+    n_iterations: usize,
+    epochs: usize,
+    window: usize,
+    scale: f64,
+    n_hidden: usize,
+    direct_words: Vec<String>,
+    seed: u64;
+    optional pos_column: usize
+});
+
 impl Default for TaggerParams {
     fn default() -> TaggerParams {
         TaggerParams {

@@ -3,12 +3,11 @@
 use super::{ModelResult, WORD2VEC_FILE};
 use anyhow::Result;
 use latens::corpus::{
-    Documents, Field, Format, Inputs, Lexicon, Preprocessing, Tokenize, VocabLimits, WordId,
+    DocumentCorpus, Documents, Field, Format, Inputs, Lexicon, Preprocessing, Tokenize,
+    VocabLimits, WordId,
 };
-use latens::lda::{
-    Glda, GldaData, GldaParams, InferenceParams, Inferred, Lda, LdaParams, Ranking, Topics,
-};
-use latens::model::{Params, unwatched};
+use latens::lda::{Glda, GldaInputs, InferenceParams, Inferred, Lda, Ranking, Topics};
+use latens::model::{Fit, Params};
 use latens::word2vec::Word2vec;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,24 +19,23 @@ pub(super) const GLDA_FILE: &str = "demo.glda";
 
 const N_TOPICS: usize = 10;
 
-fn documents(folder: &Path) -> Result<(Lexicon, Documents)> {
+fn documents(folder: &Path) -> Result<DocumentCorpus> {
     let format = Some(Format::Docs(vec![Field::Label, Field::Split, Field::Text]));
     let inputs = Inputs { format, ..Inputs::new([folder.join("documents.tsv")]) };
     let preprocessing =
         Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
     let limits = VocabLimits { min_count: 3, max_vocab: 0 };
-    Ok(Documents::read(&inputs, &preprocessing, &limits)?)
+    Ok(DocumentCorpus::read(&inputs, &preprocessing, &limits)?)
 }
 
 pub(super) fn words(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
-    let (lexicon, documents) = documents(folder)?;
-    let params = LdaParams { n_topics: N_TOPICS, seed, ..LdaParams::default() }.validate()?;
-    let model = Lda::fit(&params, &lexicon, &documents, &mut unwatched)?;
-    model.save(&folder.join(LDA_FILE))?;
-    let found = model.infer(&documents, &InferenceParams::default().validate()?);
-    let purity = purity(&documents, &found);
-    let topics = table(&lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
+    let corpus = documents(folder)?;
+    let model = Lda::params().n_topics(N_TOPICS).seed(seed).fit(&corpus)?;
+    model.save(folder.join(LDA_FILE))?;
+    let found = model.infer_documents(&corpus.documents, &InferenceParams::default().validate()?);
+    let purity = purity(&corpus.documents, &found);
+    let topics = table(&corpus.lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
     let text = format!(
         "lda: finds what documents are about\n  \
          of {N_TOPICS} topics, these words are in no other:\n{topics}  \
@@ -50,23 +48,22 @@ pub(super) fn words(folder: &Path, seed: u64) -> Result<ModelResult> {
 
 pub(super) fn vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
-    let (lexicon, documents) = documents(folder)?;
-    let word2vec = Word2vec::open(&folder.join(WORD2VEC_FILE))?;
-    let (vectors, _) = word2vec.vectors().for_words(&word2vec.lexicon().vocab, &lexicon.vocab);
-    let params = GldaParams {
-        n_topics: N_TOPICS,
-        n_iterations: 30,
-        likelihood_weight: 0.1,
-        seed,
-        ..GldaParams::default()
-    };
-    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
-    let model = Glda::fit(&params.validate()?, data, &mut unwatched)?;
-    model.save(&folder.join(GLDA_FILE))?;
+    let corpus = documents(folder)?;
+    let word2vec = Word2vec::open(folder.join(WORD2VEC_FILE))?;
+    let (vectors, _) =
+        word2vec.vectors().for_words(&word2vec.lexicon().vocab, &corpus.lexicon.vocab);
+    let model = Glda::params()
+        .n_topics(N_TOPICS)
+        .n_iterations(30)
+        .likelihood_weight(0.1)
+        .seed(seed)
+        .with(GldaInputs::default().vectors(&vectors))
+        .fit(&corpus)?;
+    model.save(folder.join(GLDA_FILE))?;
     let params = InferenceParams::default().validate()?;
-    let found = model.infer(&documents, None, Topics::Fixed, &params);
-    let purity = purity(&documents, &found);
-    let topics = table(&lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
+    let found = model.infer_documents(&corpus.documents, None, Topics::Fixed, &params);
+    let purity = purity(&corpus.documents, &found);
+    let topics = table(&corpus.lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
     let text = format!(
         "glda: the same with topics over the vectors of words, so that new words have topics, too\n\
          {topics}  the strongest topic tells the subject of {:.0} %\n",

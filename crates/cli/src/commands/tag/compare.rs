@@ -5,8 +5,8 @@ use crate::output::{Output, thousands};
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::AnyModel;
 use latens::corpus::TaggedSentences;
+use latens::model::Model;
 use latens::tasks::tagging::{Comparison, compare};
 use serde_json::json;
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ pub(crate) struct CompareArgs {
 
 impl CompareArgs {
     /// The column that is named, or the one that both taggers learned.
-    fn column(&self, [first, second]: [&AnyModel; 2]) -> Result<usize> {
+    fn column(&self, [first, second]: [&dyn Model; 2]) -> Result<usize> {
         let Some(learned) = remembered_column(first) else {
             return column(self.column, second, &self.second);
         };
@@ -58,8 +58,8 @@ impl CompareArgs {
 pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
     let inputs = watched(tagged_inputs(&args.reading, std::slice::from_ref(&args.text))?, output);
     let (first, second) = (latens::open(&args.first)?, latens::open(&args.second)?);
-    let column = args.column([&first, &second])?;
-    let taggers = [tagger(&first, &args.first)?, tagger(&second, &args.second)?];
+    let column = args.column([&*first, &*second])?;
+    let taggers = [tagger(&*first, &args.first)?, tagger(&*second, &args.second)?];
     let text = TaggedSentences::read(&inputs)?;
     let found = compare([&*taggers[0], &*taggers[1]], &text, column)
         .context("cannot compare the taggers")?;

@@ -11,8 +11,8 @@ use crate::reading::watched;
 use crate::train::TAG_COLUMN;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use latens::AnyModel;
 use latens::corpus::{Format, Inputs, TaggedSentences};
+use latens::model::Model;
 use latens::model::Tagger;
 use latens::store::write_atomically;
 use latens::tasks::tagging::{TagScores, evaluate, tag_all};
@@ -107,7 +107,7 @@ fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
 }
 
 /// The column of the tags, counted from 0: the one that is named, or that of the training text.
-fn column(named: Option<u16>, model: &AnyModel, path: &Path) -> Result<usize> {
+fn column(named: Option<u16>, model: &dyn Model, path: &Path) -> Result<usize> {
     let Some(column) = named.map(u64::from).or_else(|| remembered_column(model)) else {
         let message = format!("`{}` does not say which column its tags are in", path.display());
         return Err(hinted(message, "name it with `--column`"));
@@ -116,15 +116,15 @@ fn column(named: Option<u16>, model: &AnyModel, path: &Path) -> Result<usize> {
 }
 
 /// The column, counted from 1, of the training text that had the tags.
-fn remembered_column(model: &AnyModel) -> Option<u64> {
+fn remembered_column(model: &dyn Model) -> Option<u64> {
     model.facts().get(TAG_COLUMN).and_then(Value::as_u64).filter(|&column| column > 0)
 }
 
 fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
     let inputs = watched(tagged_inputs(&args.text.reading, &args.text.files)?, output);
-    let model = latens::open(&args.tagger)?;
-    let tagger = tagger(&model, &args.tagger)?;
-    let column = column(args.column, &model, &args.tagger)?;
+    let model = &*latens::open(&args.tagger)?;
+    let tagger = tagger(model, &args.tagger)?;
+    let column = column(args.column, model, &args.tagger)?;
     let text = TaggedSentences::read(&inputs)?;
     let scores = evaluate(&*tagger, &text, column)
         .with_context(|| format!("cannot measure `{}`", args.tagger.display()))?;
@@ -143,8 +143,8 @@ fn tag(args: &RunArgs, output: &Output) -> Result<()> {
         check_output(path, args.text.files.iter().chain([&args.tagger]))?;
     }
     let inputs = watched(args.text.inputs()?, output);
-    let model = latens::open(&args.tagger)?;
-    let tagger = tagger(&model, &args.tagger)?;
+    let model = &*latens::open(&args.tagger)?;
+    let tagger = tagger(model, &args.tagger)?;
     let text = TaggedSentences::read_any(&inputs, model.lexicon().preprocessing.tokenize)?;
     let tags = tag_all(&*tagger, &text)
         .with_context(|| format!("cannot tag with `{}`", args.tagger.display()))?;
@@ -165,7 +165,7 @@ fn tag(args: &RunArgs, output: &Output) -> Result<()> {
 }
 
 /// The model as a tagger, or an error that says which models are.
-fn tagger<'a>(model: &'a AnyModel, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
+fn tagger<'a>(model: &'a dyn Model, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
     model.as_tagger().ok_or_else(|| {
         hinted(
             format!("`{}` is {} that knows no tags", path.display(), model.description()),

@@ -10,7 +10,6 @@ use crate::train::{
 };
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
 use latens::corpus::{Preprocessing, TaggedSentences};
 use latens::model::{Params, Progress};
 use latens::tasks::tagging::{
@@ -187,14 +186,13 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         metrics.extend(measure(&tagger, dev, args.column())?);
     }
     let vocab = tagger.lexicon().vocab.len();
-    let model = AnyModel::Tagger(Box::new(tagger));
-    model.save(&args.output)?;
+    tagger.save(&args.output)?;
     watcher.log_result(&metrics)?;
     if watcher.has_saved() || checkpoint.is_some() {
         let _ = fs::remove_file(&checkpoint_path);
     }
     TrainResult {
-        model: model.kind(),
+        model: FeatureTagger::KIND,
         path: args.output.display().to_string(),
         seconds: started.elapsed().as_secs_f64(),
         tokens: text.n_tokens(),

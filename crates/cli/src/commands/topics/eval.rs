@@ -54,8 +54,8 @@ struct TopicResult {
 
 pub(super) fn run(args: &EvalArgs, output: &Output) -> Result<()> {
     let inputs = watched(args.reading.inputs(&args.reference)?, output);
-    let model = latens::open(&args.model)?;
-    let topics = args.words.topics(&model, &args.model)?;
+    let model = &*latens::open(&args.model)?;
+    let topics = args.words.topics(model, &args.model)?;
     let all: Vec<String> = topics.iter().flat_map(|topic| topic.words.iter().cloned()).collect();
     let lexicon = Cooccurrences::lexicon(&all, model.lexicon().preprocessing);
     let counts = count(args, &inputs, &lexicon)?;

@@ -1,5 +1,5 @@
 use crate::args::{Common, TextArgs};
-use crate::commands::topic_model;
+use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
 use crate::paths::check_output;
@@ -7,9 +7,10 @@ use crate::reading::watched;
 use crate::word_vectors::VectorFormatArgs;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use latens::AnyModel;
 use latens::corpus::Documents;
+use latens::lda::{Glda, Lda};
 use latens::lda::{InferenceParams, Inferred, MoreVectors, Topics};
+use latens::model::Model;
 use latens::model::Params;
 use latens::store::write_atomically;
 use serde_json::{Value, json};
@@ -62,11 +63,11 @@ pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<
         check_output(path, inputs)?;
     }
     ensure!(args.batch > 0, "`--batch` must be at least 1, got 0");
-    let model = latens::open(&args.model)?;
-    topic_model(&model, &args.model)?;
+    let model = &*latens::open(&args.model)?;
+    topic_model(model, &args.model)?;
     let inputs = watched(args.text.inputs()?, output);
     let documents = Documents::read_with(&inputs, model.lexicon())?;
-    let found = infer(args, common.seed, &model, &documents)?;
+    let found = infer(args, common.seed, model, &documents)?;
     let n_skipped: usize = found.iter().map(|document| document.n_skipped).sum();
     if n_skipped > 0 {
         let (n, all) = (thousands(n_skipped), thousands(documents.n_tokens()));
@@ -87,20 +88,20 @@ pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<
 fn infer(
     args: &InferArgs,
     seed: u64,
-    model: &AnyModel,
+    model: &dyn Model,
     documents: &Documents,
 ) -> Result<Vec<Inferred>> {
     let params = InferenceParams { n_sweeps: args.n_sweeps, seed }.validate()?;
-    let model = match model {
-        AnyModel::Glda(model) => model,
-        AnyModel::Lda(model) => {
-            if args.topics != MovingArg::Fixed || args.vectors.is_some() {
-                let message = "topics of words know no vectors, and stay as they are";
-                return Err(hinted(message, "run it without `--vectors` and `--topics`"));
-            }
-            return Ok(model.infer(documents, &params));
+    if let Some(lda) = model.downcast_ref::<Lda>() {
+        if args.topics != MovingArg::Fixed || args.vectors.is_some() {
+            let message =
+                "`--vectors` and `--topics` need a Gaussian LDA model; this is a multinomial one";
+            return Err(hinted(message, "leave them out"));
         }
-        other => bail!("it is {}", other.description()),
+        return Ok(lda.infer_documents(documents, &params));
+    }
+    let Some(model) = model.downcast_ref::<Glda>() else {
+        bail!("it is {}", model.description());
     };
     let more = match &args.vectors {
         Some(path) => Some((path, args.format.read(path)?)),
@@ -121,7 +122,7 @@ fn infer(
         MovingArg::Online => Topics::Online(args.batch),
         MovingArg::Cumulative => Topics::Cumulative(args.batch),
     };
-    Ok(model.infer(documents, more, topics, &params))
+    Ok(model.infer_documents(documents, more, topics, &params))
 }
 
 fn write_lines(documents: &Documents, found: &[Inferred], out: &mut dyn Write) -> io::Result<()> {

@@ -1,5 +1,5 @@
 use super::TopWordArgs;
-use crate::commands::topic_model;
+use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_output;
@@ -32,8 +32,8 @@ pub(crate) struct MapArgs {
 
 pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
     check_output(&args.output, [&args.model])?;
-    let model = latens::open(&args.model)?;
-    let n_topics = topic_model(&model, &args.model)?.n_topics();
+    let model = &*latens::open(&args.model)?;
+    let n_topics = topic_model(model, &args.model)?.n_topics();
     let Some(vectors) = model.word_vectors() else {
         let what = model.description();
         return Err(hinted(
@@ -46,7 +46,7 @@ pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
     let mut words = Vec::new();
     for &topic in &topics {
         ensure!(topic < n_topics, "there is no topic {topic}: they are 0 to {}", n_topics - 1);
-        for word in args.words.of_topic(&model, topic) {
+        for word in args.words.of_topic(model, topic) {
             let Some(vector) = vectors.get(word) else { continue };
             words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });
         }

@@ -4,14 +4,15 @@ mod eval;
 mod infer;
 mod map;
 
-use super::topic_model;
 use crate::args::Common;
+use crate::commands::roles::topic_model;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use latens::AnyModel;
 use latens::corpus::WordId;
 use latens::lda::Ranking;
+use latens::lda::{Glda, Lda};
+use latens::model::Model;
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -80,8 +81,8 @@ pub(crate) fn run(args: &TopicsArgs, common: &Common, output: &Output) -> Result
 }
 
 fn show(args: &ShowArgs, output: &Output) -> Result<()> {
-    let model = latens::open(&args.model)?;
-    let topics = args.words.topics(&model, &args.model)?;
+    let model = &*latens::open(&args.model)?;
+    let topics = args.words.topics(model, &args.model)?;
     output.result(&json!({ "topics": topics }), |out| {
         topics.iter().try_for_each(|t| writeln!(out, "{:3}  {}", t.topic, t.words.join(" ")))
     })
@@ -89,7 +90,7 @@ fn show(args: &ShowArgs, output: &Output) -> Result<()> {
 
 impl TopWordArgs {
     /// The best words of each topic.
-    fn topics(&self, model: &AnyModel, path: &Path) -> Result<Vec<Topic>> {
+    fn topics(&self, model: &dyn Model, path: &Path) -> Result<Vec<Topic>> {
         let n_topics = topic_model(model, path)?.n_topics();
         let vocab = &model.lexicon().vocab;
         let topic = |topic: usize| {
@@ -100,17 +101,18 @@ impl TopWordArgs {
         Ok((0..n_topics).map(topic).collect())
     }
 
-    fn of_topic(&self, model: &AnyModel, topic: usize) -> Vec<WordId> {
+    fn of_topic(&self, model: &dyn Model, topic: usize) -> Vec<WordId> {
         let by = self.by.map(|by| match by {
             RankingArg::Density => Ranking::Density,
             RankingArg::Count => Ranking::Count,
             RankingArg::Distinctive => Ranking::Distinctive,
         });
         let n = self.n_words;
-        let words = match (model, by) {
-            (AnyModel::Glda(model), Some(by)) => model.ranked_words(topic, n, by),
-            (AnyModel::Lda(model), Some(by)) => model.ranked_words(topic, n, by),
-            (model, _) => model.as_topic_model().map(|m| m.top_words(topic, n)).unwrap_or_default(),
+        let (lda, glda) = (model.downcast_ref::<Lda>(), model.downcast_ref::<Glda>());
+        let words = match (by, lda, glda) {
+            (Some(by), Some(lda), _) => lda.ranked_words(topic, n, by),
+            (Some(by), _, Some(glda)) => glda.ranked_words(topic, n, by),
+            _ => model.as_topic_model().map(|m| m.top_words(topic, n)).unwrap_or_default(),
         };
         words.into_iter().map(|(word, _)| word).collect()
     }

@@ -18,6 +18,12 @@ pub enum EvaluateError {
     Tag(#[from] TagError),
 }
 
+/// Returns the name of the tag of each word of a sentence.
+pub fn tag_words<'t>(tagger: &'t dyn Tagger, words: &[&str]) -> Result<Vec<&'t str>, TagError> {
+    let names = tagger.tags();
+    Ok(tagger.tag(words)?.into_iter().map(|tag| names[tag as usize].as_str()).collect())
+}
+
 /// Tags a text and returns the names of the tags of each sentence.
 pub fn tag_all<'t>(
     tagger: &'t dyn Tagger,

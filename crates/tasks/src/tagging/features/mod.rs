@@ -2,6 +2,8 @@
 
 pub(crate) mod template;
 pub(crate) mod lexical;
+pub(crate) mod word_encoder;
+pub(crate) mod model_encoder;
 pub(crate) mod encoder;
 pub(crate) mod rows;
 pub(crate) mod examples;

@@ -1,7 +1,8 @@
 //! The rows of an encoder for the tokens of a text.
 
-use super::encoder::{Encoder, EncoderInfo, WordEncoder, standardize};
+use super::encoder::{Encoder, EncoderInfo, standardize};
 use super::lists::{Lists, SparseMatrix};
+use super::word_encoder::WordEncoder;
 use foldhash::fast::FixedState;
 use latens_corpus::TaggedSentences;
 use latens_model::FeatureRows;

@@ -128,7 +128,7 @@ impl<'a> Template<'a> {
         text: &mut String,
         mut attribute: impl FnMut(&str),
     ) {
-        let mut say = |arguments: std::fmt::Arguments<'_>| {
+        let mut emit = |arguments: std::fmt::Arguments<'_>| {
             text.clear();
             text.write_fmt(arguments).expect("writing to a string cannot fail");
             attribute(text);
@@ -137,37 +137,37 @@ impl<'a> Template<'a> {
         let short = |offset| self.short(at, offset);
         let pos = |offset| self.pos(at, offset);
         match group {
-            0 => self.forms[at].attributes(&mut say),
+            0 => self.forms[at].attributes(&mut emit),
             1..=4 => {
                 let offset = OFFSETS[group];
-                say(format_args!("l{offset}={}", lower(offset)));
-                say(format_args!("c{offset}={}", short(offset)));
+                emit(format_args!("l{offset}={}", lower(offset)));
+                emit(format_args!("c{offset}={}", short(offset)));
                 if group == 2 || group == 3 {
-                    say(format_args!("n{offset}={}", last(lower(offset), 3)));
+                    emit(format_args!("n{offset}={}", last(lower(offset), 3)));
                 }
             }
-            5 => say(format_args!("l-1,0={} {}", lower(-1), lower(0))),
-            6 => say(format_args!("l0,1={} {}", lower(0), lower(1))),
-            7 => say(format_args!("c-1,0,1={} {} {}", short(-1), short(0), short(1))),
+            5 => emit(format_args!("l-1,0={} {}", lower(-1), lower(0))),
+            6 => emit(format_args!("l0,1={} {}", lower(0), lower(1))),
+            7 => emit(format_args!("c-1,0,1={} {} {}", short(-1), short(0), short(1))),
             8 => {
-                say(format_args!("p-2={}", pos(-2)));
-                say(format_args!("p-2,-1={} {}", pos(-2), pos(-1)));
-                say(format_args!("p-2,-1,0={} {} {}", pos(-2), pos(-1), pos(0)));
+                emit(format_args!("p-2={}", pos(-2)));
+                emit(format_args!("p-2,-1={} {}", pos(-2), pos(-1)));
+                emit(format_args!("p-2,-1,0={} {} {}", pos(-2), pos(-1), pos(0)));
             }
             9 => {
-                say(format_args!("p-1={}", pos(-1)));
-                say(format_args!("p0={}", pos(0)));
-                say(format_args!("p1={}", pos(1)));
-                say(format_args!("p-1,0={} {}", pos(-1), pos(0)));
-                say(format_args!("p0,1={} {}", pos(0), pos(1)));
-                say(format_args!("p-1,0,1={} {} {}", pos(-1), pos(0), pos(1)));
+                emit(format_args!("p-1={}", pos(-1)));
+                emit(format_args!("p0={}", pos(0)));
+                emit(format_args!("p1={}", pos(1)));
+                emit(format_args!("p-1,0={} {}", pos(-1), pos(0)));
+                emit(format_args!("p0,1={} {}", pos(0), pos(1)));
+                emit(format_args!("p-1,0,1={} {} {}", pos(-1), pos(0), pos(1)));
             }
             10 => {
-                say(format_args!("p2={}", pos(2)));
-                say(format_args!("p1,2={} {}", pos(1), pos(2)));
-                say(format_args!("p0,1,2={} {} {}", pos(0), pos(1), pos(2)));
+                emit(format_args!("p2={}", pos(2)));
+                emit(format_args!("p1,2={} {}", pos(1), pos(2)));
+                emit(format_args!("p0,1,2={} {} {}", pos(0), pos(1), pos(2)));
             }
-            _ => say(format_args!("l0,p0={} {}", lower(0), pos(0))),
+            _ => emit(format_args!("l0,p0={} {}", lower(0), pos(0))),
         }
     }
 
@@ -208,20 +208,20 @@ impl<'a> Forms<'a> {
         Forms { word, lower, shape, short }
     }
 
-    fn attributes(&self, say: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    fn attributes(&self, emit: &mut impl FnMut(std::fmt::Arguments<'_>)) {
         let Forms { word, lower, shape, short } = self;
-        say(format_args!("1"));
-        say(format_args!("w0={word}"));
-        say(format_args!("l0={lower}"));
-        say(format_args!("h0={shape}"));
-        say(format_args!("c0={short}"));
+        emit(format_args!("1"));
+        emit(format_args!("w0={word}"));
+        emit(format_args!("l0={lower}"));
+        emit(format_args!("h0={shape}"));
+        emit(format_args!("c0={short}"));
         if shape.contains('9') {
             let zeros = lower.chars().map(|c| if c.is_numeric() { '0' } else { c });
-            say(format_args!("z0={}", zeros.collect::<String>()));
+            emit(format_args!("z0={}", zeros.collect::<String>()));
         }
         for n in 1..=lower.chars().take(4).count() {
-            say(format_args!("b{n}={}", first(lower, n)));
-            say(format_args!("e{n}={}", last(lower, n)));
+            emit(format_args!("b{n}={}", first(lower, n)));
+            emit(format_args!("e{n}={}", last(lower, n)));
         }
         let has = |letter: char| short.contains(letter);
         let is_first_capital = short.starts_with('X');
@@ -234,7 +234,7 @@ impl<'a> Forms<'a> {
             (!has('X') && !has('x'), "no letter"),
         ] {
             if holds {
-                say(format_args!("{name}"));
+                emit(format_args!("{name}"));
             }
         }
     }

@@ -3,15 +3,16 @@
 use super::direct::Direct;
 use super::tag_names::TagNames;
 use super::tagger::{FeatureTagger, FittedEncoder};
-use crate::tagging::features::encoder::{Encoder, EncoderInfo, WordEncoder};
+use crate::tagging::features::encoder::{Encoder, EncoderInfo};
+use crate::tagging::features::word_encoder::WordEncoder;
 use crate::tagging::params::TaggerParams;
 use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
-use latens_model::file::{FileError, ModelFile, ModelWriter};
-use latens_store::FlatArray;
-use latens_store::StringTable;
+use latens_corpus::Lexicon;
+use latens_model::{FileError, Model, ModelFile, ModelWriter, Tagger};
+use latens_store::{FlatArray, StringTable};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -21,43 +22,44 @@ pub type OpenEncoder<'o> = dyn Fn(&ModelFile, &str) -> Result<Box<dyn WordEncode
 /// Key of the [`EncoderInfo`]s among the training facts.
 const ENCODERS: &str = "encoders";
 
-/// Strings in the form of a file.
-struct Strings {
-    letters: Vec<u8>,
-    ends: Vec<u64>,
+/// Adds the arrays `name.letters` and `name.ends` of a table of strings.
+fn write_strings<'a>(name: &str, table: &StringTable, writer: ModelWriter<'a>) -> ModelWriter<'a> {
+    let letters = table.letters().as_bytes().to_vec();
+    let ends: Vec<u64> = table.ends().collect();
+    writer.owned_array(&format!("{name}.letters"), &[letters.len()], letters).owned_array(
+        &format!("{name}.ends"),
+        &[ends.len()],
+        ends,
+    )
 }
 
-impl Strings {
-    fn of(table: &StringTable) -> Strings {
-        Strings { letters: table.letters().as_bytes().to_vec(), ends: table.ends().collect() }
-    }
-
-    fn write<'a>(&'a self, name: &str, writer: ModelWriter<'a>) -> ModelWriter<'a> {
-        writer.array(&format!("{name}.letters"), &[self.letters.len()], &self.letters).array(
-            &format!("{name}.ends"),
-            &[self.ends.len()],
-            &self.ends,
-        )
-    }
-
-    fn read(file: &ModelFile, name: &str) -> Result<StringTable, FileError> {
-        let letters = file.vector(&format!("{name}.letters"))?;
-        let ends = file.vector(&format!("{name}.ends"))?;
-        StringTable::from_arrays(&letters, &ends)
-            .ok_or_else(|| file.invalid(format!("the arrays of `{name}` are inconsistent")))
-    }
+fn read_strings(file: &ModelFile, name: &str) -> Result<StringTable, FileError> {
+    let letters = file.vector(&format!("{name}.letters"))?;
+    let ends = file.vector(&format!("{name}.ends"))?;
+    StringTable::from_arrays(&letters, &ends)
+        .ok_or_else(|| file.invalid(format!("the arrays of `{name}` are inconsistent")))
 }
 
-impl FeatureTagger {
-    /// Saves the tagger to a file.
-    pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let (tags, attributes) = (self.tags.internal.iter().collect(), &self.weights.attributes);
-        let (tags, attributes) = (Strings::of(&tags), Strings::of(attributes));
-        let direct = Strings::of(&self.direct.words);
-        let files: Vec<Vec<u64>> =
-            self.encoders.iter().map(|encoder| words(&encoder.encoder.file)).collect();
+impl Model for FeatureTagger {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a tagger"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
         let infos: Vec<&EncoderInfo> = self.encoders.iter().map(|encoder| &encoder.info).collect();
-        let Weights { offsets, tags: weight_tags, values, transitions, network, .. } =
+        let Weights { attributes, offsets, tags: weight_tags, values, transitions, network } =
             &self.weights;
         let n_tags = self.tags.internal.len();
         let mut writer = ModelWriter::new(Self::KIND, &self.params)
@@ -70,24 +72,38 @@ impl FeatureTagger {
             .array("transitions", &[n_tags, n_tags], transitions)
             .array("network", &[network.len()], network)
             .array("direct.tags", &[self.direct.tags.len()], &self.direct.tags);
-        for (name, strings) in [("tags", &tags), ("attributes", &attributes), ("direct", &direct)] {
-            writer = strings.write(name, writer);
+        let tags: StringTable = self.tags.internal.iter().collect();
+        for (name, table) in
+            [("tags", &tags), ("attributes", attributes), ("direct", &self.direct.words)]
+        {
+            writer = write_strings(name, table, writer);
         }
-        for (i, (encoder, file)) in self.encoders.iter().zip(&files).enumerate() {
-            let n = encoder.weights.len();
+        for (i, encoder) in self.encoders.iter().enumerate() {
+            let (file, n_weights) = (words(&encoder.encoder.file), encoder.weights.len());
             writer = writer
-                .array(&format!("encoder.{i}.file"), &[file.len()], file)
+                .owned_array(&format!("encoder.{i}.file"), &[file.len()], file)
                 .array(&format!("encoder.{i}.means"), &[encoder.means.len()], &encoder.means)
-                .array(&format!("encoder.{i}.weights"), &[n], &encoder.weights);
+                .array(&format!("encoder.{i}.weights"), &[n_weights], &encoder.weights);
         }
-        writer.save(path)
+        writer
+    }
+
+    fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
+        Some(Box::new(self))
+    }
+}
+
+impl FeatureTagger {
+    /// Saves the tagger to a file.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.writer().save(path)
     }
 
     /// Reads the tagger in an open file. `open` opens the encoders in it.
     pub fn from_file(file: &ModelFile, open: &OpenEncoder<'_>) -> Result<FeatureTagger, FileError> {
         file.expect_kind(Self::KIND)?;
         let params = file.parameters::<TaggerParams>()?;
-        let tags: Vec<String> = Strings::read(file, "tags")?.iter().map(str::to_owned).collect();
+        let tags: Vec<String> = read_strings(file, "tags")?.iter().map(str::to_owned).collect();
         let n_tags = tags.len();
         if n_tags == 0 || n_tags > usize::from(u16::MAX) {
             return Err(
@@ -98,7 +114,7 @@ impl FeatureTagger {
         let width = if params.has_network() { params.n_hidden } else { n_tags };
         let weights = read_weights(file, &params, n_tags)?;
         let direct = Direct {
-            words: Strings::read(file, "direct")?,
+            words: read_strings(file, "direct")?,
             tags: file.vector("direct.tags")?.to_vec(),
         };
         let known = |tags: &[u16]| tags.iter().all(|&tag| usize::from(tag) < n_tags);
@@ -126,7 +142,7 @@ fn read_weights(
     params: &TaggerParams,
     n_tags: usize,
 ) -> Result<Weights, FileError> {
-    let attributes = Strings::read(file, "attributes")?;
+    let attributes = read_strings(file, "attributes")?;
     let offsets = file.array::<u64>("attributes.offsets", &[attributes.len() + 1])?.to_vec();
     let n_values = offsets[offsets.len() - 1] as usize;
     if !offsets.is_sorted() || offsets[0] != 0 {

@@ -12,7 +12,7 @@ use crate::tagging::weights::fitted::Weights;
 use latens_corpus::{Lexicon, WordId};
 use latens_math::chain::{log_smooth, max_sum};
 use latens_math::softmax;
-use latens_model::{FeatureRows, TagError, Tagger, Valid};
+use latens_model::{FeatureRows, Matrix, TagError, Tagger, Valid};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::OnceLock;
@@ -55,8 +55,13 @@ impl FeatureTagger {
     /// Name of this kind of model in files.
     pub const KIND: &str = "tagger";
 
-    /// Parameters of training.
-    pub fn params(&self) -> &Valid<TaggerParams> {
+    /// Default parameters, to be changed by setters.
+    pub fn params() -> TaggerParams {
+        TaggerParams::default()
+    }
+
+    /// Parameters with which the tagger was fitted.
+    pub fn fitted_with(&self) -> &Valid<TaggerParams> {
         &self.params
     }
 
@@ -87,31 +92,28 @@ impl FeatureTagger {
         self.encoders.iter().map(|encoder| (&*encoder.info.name, encoder.info.known))
     }
 
-    /// Posterior probability of each of [`FeatureTagger::internal_tags`] for each word.
-    pub fn marginals(
-        &self,
-        words: &[&str],
-        pos: Option<&[&str]>,
-    ) -> Result<Vec<Vec<f32>>, TagError> {
+    /// Posterior probabilities: one row per word, one column per tag of [`FeatureTagger::internal_tags`].
+    pub fn marginals(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
+        let n_tags = self.tags.internal.len();
         if words.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Matrix::zeros(0, n_tags));
         }
         let mut scores = self.scores(words, pos)?;
-        let n_tags = self.tags.internal.len();
         if self.params.kind == Kind::Local {
             scores.chunks_exact_mut(n_tags).for_each(|row| _ = softmax(row));
-            return Ok(scores.chunks_exact(n_tags).map(<[f32]>::to_vec).collect());
+            return Ok(Matrix::from_vec(words.len(), n_tags, scores));
         }
         let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
         let rows = scores.chunks_exact(n_tags).map(wide).collect();
         let transitions = wide(&self.weights.transitions);
         let chain = LogSentence { scores: rows, transitions: &transitions };
-        let mut marginals = vec![Vec::new(); words.len()];
+        // The marginals replace the scores.
         let narrow = |step: usize, nodes: &[f64]| {
-            marginals[step] = nodes.iter().map(|&p| p as f32).collect();
+            let row = &mut scores[step * n_tags..][..n_tags];
+            row.iter_mut().zip(nodes).for_each(|(to, &p)| *to = p as f32);
         };
         log_smooth(&chain, narrow, |_, _| ());
-        Ok(marginals)
+        Ok(Matrix::from_vec(words.len(), n_tags, scores))
     }
 
     /// Tags that the model predicts. Tags of spans are in the scheme of its parameters, and [`Tagger::tags`] in IOB2.

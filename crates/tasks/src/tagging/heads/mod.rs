@@ -1,4 +1,4 @@
-//! Heads: what turns the scores of tokens into probabilities of tags.
+//! Heads: they map the scores of tokens to probabilities of tags.
 
 pub(crate) mod chain;
 pub(crate) mod local;

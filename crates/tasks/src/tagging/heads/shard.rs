@@ -1,4 +1,4 @@
-//! What a head computes for one shard of the training text.
+//! Loss and gradient of a shard of the training text.
 
 use latens_math::chain::Smoothed;
 

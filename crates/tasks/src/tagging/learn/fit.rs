@@ -1,5 +1,7 @@
 //! Fits a tagger to a tagged text.
 
+use super::data::{TaggedTraining, TaggerInputs};
+use super::error::{MAX_TAGS, TaggerError};
 use super::optimize::{Task, learn};
 use crate::tagging::features::encoder::{Encoder, EncoderInfo};
 use crate::tagging::features::examples::Examples;
@@ -12,61 +14,35 @@ use crate::tagging::params::TaggerParams;
 use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
 use crate::tagging::weights::layout::Layout;
-use latens_corpus::{
-    EOS, Lexicon, MissingColumn, Preprocessing, TaggedSentences, Vocab, VocabLimits,
-};
-use latens_model::{Checkpoint, FitError, ParamError, Progress, Valid, Watch, check_that};
+use latens_corpus::{EOS, Lexicon, TaggedSentences, Vocab, VocabLimits};
+use latens_model::{Checkpoint, Fit, FitError, Progress, Session, Valid, Watch, check_that};
 use latens_store::StringTable;
 use serde_json::{Map, json};
 use std::sync::OnceLock;
 use std::time::Instant;
-use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Why a tagger could not be fitted.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum TaggerError {
-    /// The text lacks a column.
-    #[error(transparent)]
-    Column(#[from] MissingColumn),
-    /// A column has too many distinct values to be a column of tags.
-    #[error(
-        "column {column} has {n_tags} distinct tags, at most {MAX_TAGS} are allowed: is it the right column?"
-    )]
-    TooManyTags {
-        /// The column, counted from 1.
-        column: usize,
-        /// Number of distinct tags.
-        n_tags: usize,
-    },
-    /// There are neither lexical features nor encoders.
-    #[error("a tagger without lexical features needs an encoder")]
-    NoFeatures,
-    /// Training failed.
-    #[error(transparent)]
-    Fit(#[from] FitError),
-}
+impl Fit for TaggerParams {
+    type Model = FeatureTagger;
+    type Data = TaggedSentences;
+    type Inputs<'a> = TaggerInputs;
+    type Error = TaggerError;
 
-/// Maximum number of tags. The number of transitions grows with its square.
-const MAX_TAGS: usize = 1000;
-
-impl From<ParamError> for TaggerError {
-    fn from(error: ParamError) -> TaggerError {
-        TaggerError::Fit(error.into())
+    fn fit_with(
+        params: &Valid<TaggerParams>,
+        text: &TaggedSentences,
+        inputs: TaggerInputs,
+        session: Session<'_>,
+    ) -> Result<FeatureTagger, TaggerError> {
+        session.refuse_valid()?;
+        session.refuse_cuda()?;
+        let TaggerInputs { column, preprocessing, encoders } = inputs;
+        let training = TaggedTraining { text, column, preprocessing };
+        fit(params, &training, encoders, session.checkpoint, session.watch)
     }
 }
 
-/// Training data of a tagger.
-pub struct TaggedTraining<'a> {
-    /// Tagged text.
-    pub text: &'a TaggedSentences,
-    /// Column of the tags, counted from 0.
-    pub column: usize,
-    /// Preprocessing that splits plain text into words like those of the tagged text.
-    pub preprocessing: Preprocessing,
-}
-
+// Removed once the front ends use the builder.
 impl FeatureTagger {
     /// Fits a tagger. The encoders become part of it.
     pub fn fit(

@@ -1,5 +1,7 @@
 //! Training of a tagger.
 
+pub(crate) mod data;
+pub(crate) mod error;
 pub(crate) mod fit;
 pub(crate) mod optimize;
 pub(crate) mod objective;

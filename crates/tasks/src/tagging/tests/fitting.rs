@@ -3,7 +3,7 @@
 use super::fixtures::{TEXT, assert_same, encoders, fit, kinds, read, training};
 use crate::tagging::evaluation::scores::evaluate;
 use crate::tagging::fitted::tagger::FeatureTagger;
-use crate::tagging::learn::fit::TaggerError;
+use crate::tagging::learn::error::TaggerError;
 use crate::tagging::params::{Kind, Pairs, TaggerParams};
 use crate::tagging::spans::Scheme;
 use latens_corpus::embedded::{self, Split};

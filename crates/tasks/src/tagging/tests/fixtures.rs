@@ -1,11 +1,12 @@
 //! Texts, encoders and parameters for the tests of taggers.
 
-use crate::tagging::features::encoder::{Encoder, WordEncoder};
+use crate::tagging::features::encoder::Encoder;
 use crate::tagging::features::examples::Examples;
 use crate::tagging::features::lexical::Lexical;
 use crate::tagging::features::rows::read_rows;
+use crate::tagging::features::word_encoder::WordEncoder;
 use crate::tagging::fitted::tagger::FeatureTagger;
-use crate::tagging::learn::fit::TaggedTraining;
+use crate::tagging::learn::data::TaggedTraining;
 use crate::tagging::params::{Kind, Optimizer, Pairs, TaggerParams};
 use crate::tagging::spans::Scheme;
 use latens_corpus::{Inputs, Preprocessing, TaggedSentences};

@@ -6,3 +6,4 @@ mod prediction;
 mod fitting;
 mod files;
 mod rows;
+mod encoders;

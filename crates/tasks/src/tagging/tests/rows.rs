@@ -1,8 +1,9 @@
 //! Rows of encoders.
 
 use super::fixtures::{TEXT, encoders, read};
-use crate::tagging::features::encoder::{Encoder, WordEncoder};
+use crate::tagging::features::encoder::Encoder;
 use crate::tagging::features::rows::{RowValues, read_rows};
+use crate::tagging::features::word_encoder::WordEncoder;
 use latens_model::FeatureRows;
 
 /// Gives every word all columns, in an order that depends on the word.

@@ -1,0 +1,8 @@
+//! Uses of a fitted model.
+
+pub(crate) mod filter;
+pub(crate) mod encoder;
+pub(crate) mod prediction;
+pub(crate) mod singular_pairs;
+pub(crate) mod rnn_weights;
+pub(crate) mod roles;

@@ -1,0 +1,4 @@
+//! The linear dynamical system itself: its matrices in the canonical gauge, and its steady state.
+
+pub(crate) mod steady_state;
+pub(crate) mod canonical;

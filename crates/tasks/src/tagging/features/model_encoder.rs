@@ -1,0 +1,96 @@
+//! Any model with token features, as an encoder of words.
+
+use super::word_encoder::WordEncoder;
+use latens_corpus::WordId;
+use latens_model::{FeatureRows, Model};
+use thiserror::Error;
+
+/// Why a model cannot be used as an encoder.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EncoderError {
+    /// The model has no token features.
+    #[error("`{name}` is {description}, which has no token features")]
+    NoFeatures {
+        /// Name of the model.
+        name: String,
+        /// Description of the model.
+        description: &'static str,
+    },
+    /// The model does not have the requested features.
+    #[error("`{name}` is {description}, which has no features `{wanted}`, only {}", quoted(kinds))]
+    UnknownFeatures {
+        /// Name of the model.
+        name: String,
+        /// Description of the model.
+        description: &'static str,
+        /// The requested features.
+        wanted: String,
+        /// The features of the model.
+        kinds: Vec<&'static str>,
+    },
+}
+
+fn quoted(kinds: &[&str]) -> String {
+    kinds.iter().map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A model as an encoder of words, with one of its kinds of features.
+#[derive(Debug)]
+pub struct ModelEncoder {
+    model: Box<dyn Model>,
+    kind: &'static str,
+}
+
+impl ModelEncoder {
+    /// An encoder with the given kind of features or the default one of the model. `name` is used in errors.
+    pub fn new(
+        name: &str,
+        model: Box<dyn Model>,
+        features: Option<&str>,
+    ) -> Result<ModelEncoder, EncoderError> {
+        let (kinds, description) = (model.feature_kinds(), model.description());
+        let Some(&first) = kinds.first() else {
+            return Err(EncoderError::NoFeatures { name: name.to_owned(), description });
+        };
+        let wanted = features.unwrap_or(first);
+        match kinds.iter().find(|&&kind| kind == wanted) {
+            Some(&kind) => Ok(ModelEncoder { model, kind }),
+            None => {
+                let (name, wanted) = (name.to_owned(), wanted.to_owned());
+                Err(EncoderError::UnknownFeatures { name, description, wanted, kinds })
+            }
+        }
+    }
+
+    /// Kind of features.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn id(&self, word: &str) -> WordId {
+        self.model.word_id(&self.model.lexicon().preprocessing.normalize(word))
+    }
+}
+
+impl WordEncoder for ModelEncoder {
+    fn n_features(&self) -> usize {
+        self.model.encoder(self.kind).expect("the kind was checked").n_features()
+    }
+
+    fn encode(&self, words: &[&str], out: &mut FeatureRows) {
+        let mut ids: Vec<WordId> = words.iter().map(|word| self.id(word)).collect();
+        // The end of the sentence is context of the last words.
+        ids.push(WordId::EOS);
+        let mut rows = FeatureRows::new();
+        self.model.encoder(self.kind).expect("the kind was checked").encode(&ids, &mut rows);
+        for (columns, values) in rows.iter().take(words.len()) {
+            out.push_sparse(columns.iter().copied().zip(values.iter().copied()));
+        }
+    }
+
+    fn knows(&self, word: &str) -> bool {
+        let lexicon = self.model.lexicon();
+        lexicon.vocab.id(&lexicon.preprocessing.normalize(word)) != WordId::UNK
+    }
+}

@@ -1,0 +1,70 @@
+//! Training data of a tagger.
+
+use crate::tagging::features::encoder::Encoder;
+use latens_corpus::{Preprocessing, TaggedSentences};
+
+/// Training data of a tagger.
+pub struct TaggedTraining<'a> {
+    /// Tagged text.
+    pub text: &'a TaggedSentences,
+    /// Column of the tags, counted from 0.
+    pub column: usize,
+    /// Preprocessing that splits plain text into words like those of the tagged text.
+    pub preprocessing: Preprocessing,
+}
+
+/// Inputs of a tagger besides the tagged text.
+///
+/// ```
+/// use latens_corpus::{Inputs, TaggedSentences};
+/// use latens_model::{Fit, Tagger};
+/// use latens_tasks::tagging::{FeatureTagger, TaggerInputs};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("dogs.conll");
+/// # std::fs::write(&path, "the D O\ndog N B-ANIMAL\nbarks V O\n")?;
+/// let text = TaggedSentences::read(&Inputs::new([path]))?;
+/// let spans = FeatureTagger::params().pos_column(1).with(TaggerInputs::default().column(2)).fit(&text)?;
+/// assert_eq!(spans.tags(), ["O", "B-ANIMAL", "I-ANIMAL"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TaggerInputs {
+    /// Column of the tags, counted from 0. The default is 1, the column after the words.
+    pub column: usize,
+    /// Preprocessing that splits plain text into words like those of the tagged text.
+    pub preprocessing: Preprocessing,
+    /// Encoders, which become part of the tagger.
+    pub encoders: Vec<Encoder>,
+}
+
+impl Default for TaggerInputs {
+    fn default() -> TaggerInputs {
+        let preprocessing = Preprocessing::default();
+        TaggerInputs { column: 1, preprocessing, encoders: Vec::new() }
+    }
+}
+
+impl TaggerInputs {
+    /// Sets the column of the tags, counted from 0.
+    #[must_use]
+    pub fn column(mut self, column: usize) -> Self {
+        self.column = column;
+        self
+    }
+
+    /// Sets the preprocessing of plain text.
+    #[must_use]
+    pub fn preprocessing(mut self, preprocessing: Preprocessing) -> Self {
+        self.preprocessing = preprocessing;
+        self
+    }
+
+    /// Adds an encoder.
+    #[must_use]
+    pub fn encoder(mut self, encoder: Encoder) -> Self {
+        self.encoders.push(encoder);
+        self
+    }
+}
