@@ -2,7 +2,7 @@
 
 use crate::file::{
     ArrayEntry, ByteRows, CheckpointHeader, Content, Element, ElementType, FileError, Header,
-    ModelFile, to_json, write_sealed,
+    ModelFile, Whole, to_json, write_sealed,
 };
 use crate::params::Valid;
 use latens_corpus::{Sentences, Vocab};
