@@ -16,6 +16,8 @@ pub struct InferenceParams {
     pub seed: u64,
 }
 
+latens_model::setters!(InferenceParams { n_sweeps: usize, seed: u64 });
+
 impl Default for InferenceParams {
     fn default() -> Self {
         InferenceParams { n_sweeps: 40, seed: 1 }
