@@ -14,8 +14,7 @@ use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Sentences, Vocab};
 use latens_model::{
-    Checkpoint, Device, Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that,
-    data_fingerprint,
+    Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that, data_fingerprint,
 };
 use latens_model_brown::Brown;
 use std::time::Instant;
@@ -144,53 +143,4 @@ fn probabilities(task: &Task<'_>, weights: Vec<f32>) -> (Option<Vec<f32>>, Table
     let mut neural = Neural::new(task.params, task.space, &task.spellings, task.n_tags);
     neural.forward_to_factors(&weights, task.space, &kept, None, &mut tables);
     (Some(weights), tables)
-}
-
-// Removed once the front ends use the builder.
-/// The training data of a model.
-#[derive(Clone, Copy, Debug)]
-pub struct Training<'a> {
-    /// The training text.
-    pub corpus: &'a Corpus,
-    /// The validation set, which selects the best epoch.
-    pub valid: Option<&'a Sentences>,
-    /// The clusters of words, for [`Constraint::Brown`](crate::Constraint::Brown).
-    pub clusters: Option<&'a WordClusters>,
-    /// The tags, for a model of words and tags.
-    pub tags: Option<&'a TaggedText>,
-    /// The device to train on.
-    pub device: Device,
-}
-
-// Removed once the front ends use the builder.
-impl Hmm {
-    /// Fits a model to sentences, which are independent unless the parameters say otherwise.
-    pub fn fit(
-        params: &Valid<HmmParams>,
-        training: &Training<'_>,
-        watch: &mut Watch,
-    ) -> Result<Hmm, FitError> {
-        fit_from(params, training, None, watch)
-    }
-
-    /// Resumes from a checkpoint of [`Hmm::fit`] with the same parameters and data.
-    pub fn resume(
-        params: &Valid<HmmParams>,
-        training: &Training<'_>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Hmm, FitError> {
-        fit_from(params, training, Some(checkpoint), watch)
-    }
-}
-
-fn fit_from(
-    params: &Valid<HmmParams>,
-    training: &Training<'_>,
-    checkpoint: Option<&Checkpoint>,
-    watch: &mut Watch,
-) -> Result<Hmm, FitError> {
-    let Training { corpus, valid, clusters, tags, device } = *training;
-    let session = Session { valid, device, checkpoint, watch };
-    HmmParams::fit_with(params, corpus, HmmInputs { clusters, tags }, session)
 }

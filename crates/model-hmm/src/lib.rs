@@ -43,7 +43,7 @@ mod roles;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{HmmInputs, Training};
+pub use fit::HmmInputs;
 pub use fitted::encoder::{Features, HmmEncoder};
 pub use fitted::sample::StateSample;
 pub use fitted::tagger::HmmTagger;

@@ -82,6 +82,7 @@ pub enum Schedule {
 /// Parameters of a hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HmmParams {
     /// Number of hidden states.
     pub n_states: usize,

@@ -39,7 +39,7 @@ pub use features::template::attributes;
 pub use features::word_encoder::WordEncoder;
 pub use fitted::file::OpenEncoder;
 pub use fitted::tagger::FeatureTagger;
-pub use learn::data::{TaggedTraining, TaggerInputs};
+pub use learn::data::TaggerInputs;
 pub use learn::error::TaggerError;
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};

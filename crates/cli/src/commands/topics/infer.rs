@@ -91,7 +91,7 @@ fn infer(
     model: &dyn Model,
     documents: &Documents,
 ) -> Result<Vec<Inferred>> {
-    let params = InferenceParams { n_sweeps: args.n_sweeps, seed }.validate()?;
+    let params = InferenceParams::default().n_sweeps(args.n_sweeps).seed(seed).validate()?;
     if let Some(lda) = model.downcast_ref::<Lda>() {
         if args.topics != MovingArg::Fixed || args.vectors.is_some() {
             let message =
