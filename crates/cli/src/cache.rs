@@ -56,24 +56,27 @@ pub(crate) fn read_documents(
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
             Some(lexicon) => {
-                let documents = Documents::read_with(inputs, &lexicon)?;
-                (lexicon, documents)
+                DocumentCorpus { documents: Documents::read_with(inputs, &lexicon)?, lexicon }
             }
-            None => Documents::read(inputs, &words.preprocessing(), &words.limits())?,
+            None => DocumentCorpus::read(inputs, &words.preprocessing(), &words.limits())?,
         });
     };
     let path = make_folder(folder)?.join(cache_name(inputs, words, vocab, "documents")?);
     if path.exists()
-        && let Ok(documents) = Documents::open(&path)
+        && let Ok((lexicon, documents)) = Documents::open(&path)
     {
-        return Ok(documents);
+        return Ok(DocumentCorpus { lexicon, documents });
     }
     Ok(match lexicon {
         Some(lexicon) => {
-            let documents = Documents::encode_with(&path, inputs, &lexicon)?;
-            (lexicon, documents)
+            DocumentCorpus { documents: Documents::encode_with(&path, inputs, &lexicon)?, lexicon }
         }
-        None => Documents::encode_to(&path, inputs, &words.preprocessing(), &words.limits())?,
+        None => {
+            let (preprocessing, limits) = (words.preprocessing(), words.limits());
+            let (lexicon, documents) =
+                Documents::encode_to(&path, inputs, &preprocessing, &limits)?;
+            DocumentCorpus { lexicon, documents }
+        }
     })
 }
 

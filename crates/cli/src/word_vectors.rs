@@ -86,7 +86,7 @@ impl VectorFormatArgs {
         let words = self.vectors_words.as_deref();
         let model = vectors::read(&mut file, format, words, &Preprocessing::default());
         let model = model.with_context(reading)?;
-        let vectors = model.word_vectors().expect("vectors were read").into_owned();
+        let vectors = model.vectors().clone();
         Ok((model.lexicon().clone(), vectors))
     }
 }

@@ -472,6 +472,6 @@ fn a_device_that_is_not_there_is_told() {
     let small = "text --n-states 4 --n-clusters 2 --dim 4 --device cuda";
     train_hmm(&folder, small).assert_refused("cannot use the device `cuda`");
     let letters = format!("{small} --word-vectors chars");
-    train_hmm(&folder, &letters).assert_refused("words read off letters");
+    train_hmm(&folder, &letters).assert_refused("character-based word vectors");
     folder.run("train hmm text --device gpu -o hmm").assert_refused("a device is `cpu` or `cuda`");
 }

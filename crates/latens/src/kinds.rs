@@ -1,6 +1,5 @@
 //! The one list of all models.
 
-use crate::encoder::part_encoder;
 use latens_model::file::{FileError, ModelFile};
 use latens_model::{Model, Vectors};
 use latens_model_brown::Brown;
@@ -11,7 +10,7 @@ use latens_model_lds::Lds;
 use latens_model_neural::Neural;
 use latens_model_ngram::Ngram;
 use latens_model_word2vec::Word2vec;
-use latens_tasks::tagging::FeatureTagger;
+use latens_tasks::tagging::{FeatureTagger, ModelEncoder, WordEncoder};
 
 /// Reads a model from an open file of its kind.
 pub type ReadModel = fn(&ModelFile) -> Result<Box<dyn Model>, FileError>;
@@ -28,11 +27,7 @@ pub const KINDS: &[(&str, ReadModel)] = &[
     ("lstm", |file| boxed(Neural::from_file(file))),
     (Ngram::KIND, |file| boxed(Ngram::from_file(file))),
     ("rnn", |file| boxed(Neural::from_file(file))),
-    (FeatureTagger::KIND, |file| {
-        let open =
-            |part: &ModelFile, features: &str| part_encoder(open_file(part)?, part, features);
-        boxed(FeatureTagger::from_file(file, &open))
-    }),
+    (FeatureTagger::KIND, |file| boxed(FeatureTagger::from_file(file, &part_encoder))),
     (Vectors::KIND, |file| boxed(Vectors::from_file(file))),
     (Word2vec::KIND, |file| boxed(Word2vec::from_file(file))),
 ];
@@ -50,4 +45,11 @@ pub(crate) fn open_file(file: &ModelFile) -> Result<Box<dyn Model>, FileError> {
             Err(file.invalid(format!("this version does not know models of kind `{kind}`")))
         }
     }
+}
+
+/// The encoder that is stored as part of a tagger's file.
+fn part_encoder(file: &ModelFile, features: &str) -> Result<Box<dyn WordEncoder>, FileError> {
+    let encoder = ModelEncoder::new("its encoder", open_file(file)?, Some(features))
+        .map_err(|error| file.invalid(error))?;
+    Ok(Box::new(encoder))
 }

@@ -36,12 +36,10 @@
 //! [`Fit`](model::Fit) describes what else a fit can have: held-out text, a progress callback, a checkpoint, a
 //! device. The modules below re-export the crates that this one is made of.
 
-mod encoder;
 mod kinds;
 mod open;
 pub mod prelude;
 
-pub use encoder::{EncoderError, encoder};
 pub use kinds::{KINDS, ReadModel};
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;
@@ -57,4 +55,4 @@ pub use latens_model_ngram as ngram;
 pub use latens_model_word2vec as word2vec;
 pub use latens_store as store;
 pub use latens_tasks as tasks;
-pub use open::{open, open_encoder};
+pub use open::{OpenEncoderError, open, open_encoder};

@@ -1,12 +1,12 @@
 //! Opening model files.
 
-use crate::encoder::{EncoderError, named_encoder};
 use crate::kinds::open_file;
 use latens_model::Model;
 use latens_model::file::{FileError, ModelFile};
-use latens_store::{FlatArray, map_file};
-use latens_tasks::tagging::Encoder;
+use latens_store::{FlatArray, StorageError, map_file};
+use latens_tasks::tagging::{Encoder, EncoderError};
 use std::path::Path;
+use thiserror::Error;
 
 /// Opens a model file of any kind.
 ///
@@ -22,16 +22,33 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Model>, FileError> {
     open_file(&ModelFile::open(path)?)
 }
 
-/// Opens a model as an encoder of one of its [`Model::feature_kinds`], or of the first one.
+/// Why a file cannot be opened as an encoder.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenEncoderError {
+    /// The model file cannot be opened.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The model does not have the requested features.
+    #[error(transparent)]
+    Encoder(#[from] EncoderError),
+}
+
+/// Opens a model as an encoder with one of its [`Model::feature_kinds`], or with the default one.
+///
+/// [`Encoder::from_model`] does the same for a model in memory.
 pub fn open_encoder(
     path: impl AsRef<Path>,
     features: Option<&str>,
-) -> Result<Encoder, EncoderError> {
+) -> Result<Encoder, OpenEncoderError> {
     let path = path.as_ref();
     let model = open(path)?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let map = map_file(path)?;
     let n_bytes = map.len();
     let file = FlatArray::mapped(map, 0..n_bytes).expect("bytes need no alignment");
-    named_encoder(name, model, features, |_| file)
+    Ok(Encoder::from_model_and_file(name, model, features, file)?)
 }

@@ -1,6 +1,5 @@
 //! Everything that programs usually need: `use latens::prelude::*;`.
 
-pub use crate::encoder::encoder;
 pub use crate::open::{open, open_encoder};
 pub use latens_corpus::{
     Corpus, DocumentCorpus, Documents, Lexicon, Sentences, TaggedSentences, Vocab, WordId,
@@ -18,4 +17,4 @@ pub use latens_model_neural::{Neural, NeuralInputs};
 pub use latens_model_ngram::Ngram;
 pub use latens_model_word2vec::Word2vec;
 pub use latens_tasks::perplexity;
-pub use latens_tasks::tagging::FeatureTagger;
+pub use latens_tasks::tagging::{Encoder, FeatureTagger, TaggerInputs};

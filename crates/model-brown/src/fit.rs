@@ -55,25 +55,3 @@ fn fit_from(
     facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
     Ok(Brown::new(params.clone(), corpus.lexicon.clone(), clusters, facts))
 }
-
-// Removed once the front ends use the builder.
-impl Brown {
-    /// Clusters the words of a text.
-    pub fn fit(
-        params: &Valid<BrownParams>,
-        corpus: &Corpus,
-        watch: &mut Watch,
-    ) -> Result<Brown, FitError> {
-        fit_from(None, params, corpus, watch)
-    }
-
-    /// Resumes training from a checkpoint. Parameters and text must be the same, except for `n_iterations`.
-    pub fn resume(
-        params: &Valid<BrownParams>,
-        corpus: &Corpus,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Brown, FitError> {
-        fit_from(Some(checkpoint), params, corpus, watch)
-    }
-}

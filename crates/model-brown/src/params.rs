@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 /// Parameters of a Brown clustering.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BrownParams {
     /// Number of clusters.
     pub n_clusters: usize,

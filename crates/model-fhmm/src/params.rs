@@ -76,6 +76,7 @@ pub enum Unknown {
 /// Hyperparameters of a factorial hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FhmmParams {
     /// Number of layers.
     pub n_layers: usize,

@@ -1,18 +1,18 @@
-//! One step along the gradient of a mini-batch, and one pass of Baum–Welch, on made-up text of Zipfian words.
+//! One gradient step on a mini-batch, and one iteration of Baum–Welch, on synthetic text with Zipfian words.
 //!
-//! Trainers tell after every step; what is timed lies between two such reports, so that neither the first
-//! weights nor the finished model count.
+//! The time is measured between progress reports, which come after every step, so that initialization and the final
+//! model do not count.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_corpus::{Corpus, WordId};
-use latens_model::{Device, Params, WordClusters};
-use latens_model_hmm::{Constraint, Hmm, HmmParams, Learning, Parameterization, Training};
+use latens_model::{Fit, WordClusters};
+use latens_model_hmm::{Constraint, Hmm, HmmInputs, HmmParams, Learning, Parameterization};
 use latens_testkit::zipfian_corpus;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Sizes of text and model; `paper` is the Penn Treebank and a model of 16,384 states, half of which take
-/// part in a step. Where every pair of states is a number of its own, a quarter of them must do.
+/// Sizes of text and model. `paper` is the size of the Penn Treebank and a model with 16,384 states, of which state
+/// dropout keeps half; the scalar parameterization has at most 4,096 states.
 const SIZES: [Size; 3] = [
     Size { name: "tiny", n_words: 1_000, n_sentences: 500, n_states: 64, n_clusters: 8, dim: 16 },
     Size {
@@ -46,26 +46,23 @@ fn benches(criterion: &mut Criterion) {
     for size in &SIZES {
         let corpus = zipfian_corpus(size.n_words, size.n_sentences, 1);
         let clusters = clusters(&corpus, size.n_clusters);
-        let params = HmmParams {
-            n_states: size.n_states,
-            n_clusters: size.n_clusters,
-            dim: size.dim,
-            state_dropout: 0.5,
-            epochs: 1_000_000,
-            batch_tokens: 1024,
-            ..HmmParams::default()
-        };
+        let params = Hmm::params()
+            .n_states(size.n_states)
+            .n_clusters(size.n_clusters)
+            .dim(size.dim)
+            .state_dropout(0.5)
+            .epochs(1_000_000)
+            .batch_tokens(1024);
         let mut group = criterion.benchmark_group(size.name);
         group.sample_size(10);
 
         group.throughput(Throughput::Elements(params.batch_tokens as u64));
-        let scalar = HmmParams {
-            parameterization: Parameterization::Scalar,
-            learning: Learning::Gradient,
-            n_states: size.n_states.min(4096),
-            ..params.clone()
-        };
-        let uniform = HmmParams { constraint: Constraint::Uniform, ..params.clone() };
+        let scalar = params
+            .clone()
+            .parameterization(Parameterization::Scalar)
+            .learning(Learning::Gradient)
+            .n_states(size.n_states.min(4096));
+        let uniform = params.clone().constraint(Constraint::Uniform);
         for (name, params) in
             [("neural step", &params), ("uniform step", &uniform), ("scalar step", &scalar)]
         {
@@ -75,7 +72,7 @@ fn benches(criterion: &mut Criterion) {
         }
 
         group.throughput(Throughput::Elements(corpus.sentences.n_tokens() as u64));
-        let em = HmmParams { learning: Learning::Em, state_dropout: 0.0, ..scalar.clone() };
+        let em = scalar.learning(Learning::Em).state_dropout(0.0);
         group.bench_function("Baum–Welch pass", |bench| {
             bench.iter_custom(|n| time(&em, &corpus, &clusters, n, |has_metrics| has_metrics));
         });
@@ -83,16 +80,16 @@ fn benches(criterion: &mut Criterion) {
     }
 }
 
-/// Words in clusters of the same size; the end of a sentence is in none.
+/// Clusters of equal size, without `<eos>`.
 fn clusters(corpus: &Corpus, n_clusters: usize) -> WordClusters {
     let n_words = corpus.lexicon.vocab.len();
     let cluster = |word: usize| (word > WordId::EOS.index()).then_some((word % n_clusters) as u32);
     let paths = (0..n_clusters).map(|cluster| format!("{cluster:016b}")).collect();
-    WordClusters::new((0..n_words).map(cluster).collect(), paths).expect("they are clusters")
+    WordClusters::new((0..n_words).map(cluster).collect(), paths).expect("valid clusters")
 }
 
-/// How long `n` steps take, after a first one; `is_step` tells which reports are of steps, by whether something
-/// was measured.
+/// The time of `n` steps after the first one. `is_step` selects the reports that end a step, given whether they have
+/// metrics.
 fn time(
     params: &HmmParams,
     corpus: &Corpus,
@@ -100,11 +97,9 @@ fn time(
     n: u64,
     is_step: impl Fn(bool) -> bool,
 ) -> Duration {
-    let params = params.clone().validate().expect("they are right");
-    let training =
-        Training { corpus, valid: None, clusters: Some(clusters), tags: None, device: Device::Cpu };
     let (mut n_steps, mut started, mut taken) = (0, Instant::now(), Duration::ZERO);
-    let fitted = Hmm::fit(&params, &training, &mut |progress| {
+    let builder = params.clone().with(HmmInputs::default().clusters(clusters));
+    let builder = builder.watch(|progress| {
         if !is_step(!progress.metrics.is_empty()) {
             return ControlFlow::Continue(());
         }
@@ -115,7 +110,7 @@ fn time(
         taken = started.elapsed();
         if n_steps > n { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(fitted.is_err(), "it was stopped");
+    assert!(builder.fit(corpus).is_err(), "the watcher stops the training");
     taken
 }
 

@@ -1,275 +1,146 @@
-//! The training loop: mini-batches, state dropout, schedules, the best model on held-out text.
+//! Fits a model to a corpus.
 
-use crate::batches::Data;
-use crate::device::cuda_learner;
-use crate::learner::{Choices, CpuLearner, Learner, LearnerState};
-use crate::neural::Neural;
-use crate::parameters::Parameters;
-use crate::params::{HmmParams, Parameterization, Schedule};
-use crate::scalar::Scalar;
-use crate::support::Support;
-use crate::tables::{Batch, Kept};
-use latens_math::Rng;
+use crate::model::Hmm;
+use crate::params::{Constraint, HmmParams, Memory, Parameterization};
+use crate::space::clusters::text_to_cluster;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
+use crate::tables::probability_tables::Tables;
+use crate::train::batches::Data;
+use crate::train::device::check_device;
+use crate::train::tagged_text::TaggedText;
+use crate::train::task::Task;
+use crate::train::{baum_welch, gradient};
+use crate::weights::neural::Neural;
+use latens_corpus::{Corpus, Sentences, Vocab};
 use latens_model::{
-    Checkpoint, CheckpointError, Device, Epochs, FitError, MakeCheckpoint, Progress, Valid, Watch,
+    Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that, data_fingerprint,
 };
-use latens_nn::{Dropout, Plateau};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::sync::Arc;
+use latens_model_brown::Brown;
 use std::time::Instant;
 
-/// What came out of training.
-pub(crate) struct Fitted {
-    /// The best weights on held-out text, or the last ones without it.
-    pub(crate) weights: Vec<f32>,
-    pub(crate) facts: Map<String, Value>,
+/// Inputs of a hidden Markov model besides the corpus.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct HmmInputs<'a> {
+    /// The clusters of words for [`Constraint::Brown`]; learned from the corpus if they are not given.
+    pub clusters: Option<&'a WordClusters>,
+    /// The tags of the corpus, for a model of words and tags.
+    pub tags: Option<&'a TaggedText>,
 }
 
-/// All that does not change while a model is trained.
-pub(crate) struct Task<'a> {
-    pub(crate) params: &'a Valid<HmmParams>,
-    pub(crate) support: &'a Support,
-    pub(crate) spellings: Vec<&'a str>,
-    pub(crate) n_tags: usize,
-    pub(crate) train: Data<'a>,
-    pub(crate) valid: Option<Data<'a>>,
-    pub(crate) fingerprint: u64,
-    pub(crate) device: Device,
-    pub(crate) kind: &'static str,
-}
+impl<'a> HmmInputs<'a> {
+    /// Divides the states among these clusters of words.
+    #[must_use]
+    pub fn clusters(mut self, clusters: &'a WordClusters) -> Self {
+        self.clusters = Some(clusters);
+        self
+    }
 
-/// How far training has come, apart from weights.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
-    #[serde(flatten)]
-    epochs: Epochs,
-    plateau: Plateau,
-}
-
-/// Kinds of random choices.
-const WEIGHTS: u8 = 1;
-const ORDER: u8 = 2;
-const STATES: u8 = 3;
-const UNITS: u8 = 4;
-
-pub(crate) fn parameters(task: &Task<'_>) -> Box<dyn Parameters<f32>> {
-    match task.params.parameterization {
-        Parameterization::Scalar => Box::new(Scalar::new(task.support, task.n_tags)),
-        Parameterization::Neural | Parameterization::Factored => {
-            Box::new(Neural::new(task.params, task.support, &task.spellings, task.n_tags))
-        }
+    /// Learns to emit these tags besides the words.
+    #[must_use]
+    pub fn tags(mut self, tags: &'a TaggedText) -> Self {
+        self.tags = Some(tags);
+        self
     }
 }
 
-/// Trains by gradient, from the beginning or from a checkpoint.
-pub(crate) fn fit(
-    task: &Task<'_>,
-    checkpoint: Option<&Checkpoint>,
+impl Fit for HmmParams {
+    type Model = Hmm;
+    type Data = Corpus;
+    type Inputs<'a> = HmmInputs<'a>;
+    type Error = FitError;
+
+    fn fit_with(
+        params: &Valid<HmmParams>,
+        corpus: &Corpus,
+        inputs: HmmInputs<'_>,
+        session: Session<'_>,
+    ) -> Result<Hmm, FitError> {
+        let Session { valid, device, checkpoint, watch } = session;
+        let started = Instant::now();
+        let Corpus { lexicon, sentences } = corpus;
+        if sentences.is_empty() {
+            return Err(FitError::not_enough_data("at least 1 sentence", 0));
+        }
+        if valid.is_some_and(|valid| valid.n_tokens() == 0) {
+            return Err(FitError::not_enough_data("at least 1 sentence of validation text", 0));
+        }
+        let learned = match (params.constraint, inputs.clusters) {
+            (Constraint::Brown, None) => Some(learn_clusters(params, corpus, watch)?),
+            _ => None,
+        };
+        let vocab = recounted(&lexicon.vocab, sentences);
+        let space = StateSpace::from_params(params, &vocab, inputs.clusters.or(learned.as_ref()))?;
+        let tags = inputs.tags;
+        if let Some(tags) = tags {
+            tags.check(sentences)?;
+            let resets = params.memory == Memory::Reset;
+            check_that(resets, "memory", "`reset` for a model with tags", "carry")?;
+        }
+        let run_tokens = (params.memory == Memory::Carry).then_some(params.run_tokens);
+        let task = Task {
+            params,
+            space: &space,
+            spellings: space.words().iter().map(|&word| lexicon.vocab.word(word)).collect(),
+            n_tags: tags.map_or(0, |tags| tags.names.len()),
+            train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]), run_tokens },
+            valid: valid.map(|sentences| Data { sentences, tags: None, run_tokens }),
+            fingerprint: data_fingerprint(&lexicon.vocab, sentences)
+                ^ tags.map_or(0, TaggedText::fingerprint)
+                ^ space.fingerprint()
+                ^ valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid)).rotate_left(1),
+            device,
+            kind: Hmm::KIND,
+        };
+        check_device(&task)?;
+        let (weights, tables, mut facts) = if params.by_em() {
+            let fitted = baum_welch::fit(&task, &vocab, checkpoint, watch)?;
+            (None, fitted.tables, fitted.facts)
+        } else {
+            let (weights, facts) = gradient::fit(&task, checkpoint, watch)?;
+            let (weights, tables) = probabilities(&task, weights);
+            (weights, tables, facts)
+        };
+        facts.insert("tokens".into(), sentences.n_tokens().into());
+        facts.insert("sentences".into(), sentences.len().into());
+        facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
+        let tags = tags.map(|tags| tags.table(tables.tags.clone()));
+        drop(task);
+        let (params, lexicon) = (params.clone(), lexicon.clone());
+        Ok(Hmm::new(params, lexicon, facts, space, weights, tables, tags))
+    }
+}
+
+/// Learns Brown clusters of the words of a corpus.
+fn learn_clusters(
+    params: &HmmParams,
+    corpus: &Corpus,
     watch: &mut Watch,
-) -> Result<Fitted, FitError> {
-    let parameters = parameters(task);
-    let n_weights = parameters.layout().len();
-    let (state, learned, best) = match checkpoint {
-        Some(checkpoint) => restore(task, checkpoint, n_weights)?,
-        None => {
-            let mut weights = vec![0.0; n_weights];
-            parameters.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
-            (State::new(task.params), LearnerState::new(weights), None)
-        }
-    };
-    let best = best.map(Arc::new);
-    match task.device {
-        Device::Cpu => {
-            let learner = CpuLearner::new(task.params, task.support, parameters, learned);
-            Trainer { task, learner, state, best }.run(watch)
-        }
-        Device::Cuda => {
-            let learner = cuda_learner(task, &learned)?;
-            Trainer { task, learner, state, best }.run(watch)
-        }
-    }
+) -> Result<WordClusters, FitError> {
+    let text = text_to_cluster(params, corpus);
+    // A checkpoint of the clustering is not one of this model.
+    let watch = |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
+    let brown = Brown::params().n_clusters(params.n_clusters).watch(watch).fit(&text)?;
+    Ok(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab))
 }
 
-struct Trainer<'t, L> {
-    task: &'t Task<'t>,
-    learner: L,
-    state: State,
-    /// The best weights so far on held-out text.
-    best: Option<Arc<Vec<f32>>>,
+/// The vocabulary with the counts of this text, which may differ from the text that the vocabulary was built from.
+fn recounted(vocab: &Vocab, sentences: &Sentences) -> Vocab {
+    let mut counts = vec![0; vocab.len()];
+    sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
+    Vocab::from_parts(vocab.words(), counts).expect("the words of a vocabulary are distinct")
 }
 
-impl<'t, L: Learner> Trainer<'t, L> {
-    fn run(mut self, watch: &mut Watch) -> Result<Fitted, FitError> {
-        while self.state.epochs.goes_on(self.task.params.epochs) {
-            self.epoch(watch)?;
-        }
-        self.check_last()?;
-        self.finish()
+/// Computes probabilities from weights. Keeps the weights of networks, because the factors of their transitions are
+/// smaller than the probabilities.
+fn probabilities(task: &Task<'_>, weights: Vec<f32>) -> (Option<Vec<f32>>, Tables<f32>) {
+    let (mut tables, kept) = (Tables::default(), KeptStates::all(task.space));
+    if task.params.parameterization == Parameterization::Scalar {
+        task.mapping().forward(&weights, task.space, &kept, None, &mut tables);
+        return (None, tables);
     }
-
-    fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
-        let params = self.task.params;
-        let (epoch, first) = (self.state.epochs.epoch, self.state.epochs.batch);
-        let mut order = Rng::at(params.seed, ORDER, (epoch, 0));
-        let train = &self.task.train;
-        let sequences = train.drawn_sequences(&mut order);
-        let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());
-        let batches = sequences.shuffled(batch_tokens, &mut order);
-        let mut started = Instant::now();
-        let mut next = batches.get(first).map(|idxs| self.prepare(sequences.batch(idxs), first));
-        for at in first..batches.len() {
-            let (batch, plan, choices) = next.take().expect("one was made ready for each batch");
-            let rate = self.learning_rate(batches.len());
-            self.learner.begin_step(&batch, &plan, &choices, rate)?;
-            // While a device works, the next batch is made ready.
-            next = batches.get(at + 1).map(|idxs| self.prepare(sequences.batch(idxs), at + 1));
-            let log_prob = self.learner.end_step()?;
-            if !log_prob.is_finite() {
-                self.state.epochs.diverged_in_epoch = Some(epoch + 1);
-                return Ok(());
-            }
-            self.state.epochs.step(log_prob, batch.n_tokens(), started.elapsed());
-            started = Instant::now();
-            if at + 1 < batches.len() {
-                self.report(batches.len(), &[], watch)?;
-            }
-        }
-        self.end_epoch(batches.len(), watch)
-    }
-
-    /// A mini-batch of this epoch with what is drawn for it.
-    fn prepare(&self, batch: Batch<'t>, at: usize) -> (Batch<'t>, L::Plan, Choices) {
-        let (params, epoch) = (self.task.params, self.state.epochs.epoch);
-        let mut states = Rng::at(params.seed, STATES, (epoch, at));
-        let kept = Kept::draw(self.task.support, params.state_dropout, &mut states);
-        let seed = (Rng::at(params.seed, UNITS, (epoch, at)).uniform() * 2f64.powi(53)) as u64;
-        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
-        let plan = self.learner.plan(&batch, &kept);
-        (batch, plan, Choices { kept, dropout })
-    }
-
-    fn learning_rate(&self, n_batches: usize) -> f64 {
-        let params = self.task.params;
-        let n_steps = (n_batches * params.epochs) as u64;
-        match params.schedule {
-            Schedule::Constant => params.learning_rate,
-            Schedule::Cosine => {
-                let rate = params.learning_rate;
-                let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
-                cosine.rate(self.state.epochs.n_steps)
-            }
-            Schedule::Plateau => self.state.plateau.rate(),
-        }
-    }
-
-    /// Measures the model, keeps it if it is the best so far, and begins the next epoch.
-    fn end_epoch(&mut self, n_batches: usize, watch: &mut Watch) -> Result<(), FitError> {
-        let train = self.state.epochs.loss().exp();
-        let (mut metrics, mut measured) = (vec![("train_perplexity", train)], train);
-        if let Some(valid) = &self.task.valid {
-            let log_prob = self.learner.log_prob(&valid.scored_batches())?;
-            let perplexity = (-log_prob / valid.sentences.n_tokens() as f64).exp();
-            metrics.push(("valid_perplexity", perplexity));
-            // An impossible sentence makes every model infinitely bad: that tells nothing.
-            if perplexity != f64::INFINITY {
-                measured = perplexity;
-                if self.state.epochs.observe(perplexity) {
-                    self.best = Some(Arc::new(self.learner.weights()?));
-                }
-            }
-        }
-        self.state.plateau.observe(measured);
-        let epochs = &mut self.state.epochs;
-        if !train.is_finite() || measured.is_nan() {
-            epochs.diverged_in_epoch = Some(epochs.epoch + 1);
-        }
-        metrics.push(("seconds_per_epoch", epochs.seconds));
-        epochs.end();
-        self.report(n_batches, &metrics, watch)
-    }
-
-    fn report(
-        &self,
-        n_batches: usize,
-        metrics: &[(&'static str, f64)],
-        watch: &mut Watch,
-    ) -> Result<(), FitError> {
-        let progress = self.state.epochs.progress(self.task.params.epochs, n_batches);
-        let checkpoint = || self.checkpoint();
-        // Nothing goes on from weights that are lost.
-        let is_lost = self.state.epochs.diverged_in_epoch.is_some();
-        let checkpoint: Option<&MakeCheckpoint<'_>> =
-            if is_lost { None } else { Some(&checkpoint) };
-        Progress { metrics, checkpoint, ..progress }.report(watch)
-    }
-
-    fn checkpoint(&self) -> Result<Checkpoint, FitError> {
-        let LearnerState { weights, mean, square, .. } = self.learner.state()?;
-        let n = [weights.len()];
-        let mut checkpoint =
-            Checkpoint::new(self.task.kind, self.task.params, self.task.fingerprint, &self.state)
-                .with_shared_array("weights", &n, weights.into())
-                .with_shared_array("mean", &n, mean.into())
-                .with_shared_array("square", &n, square.into());
-        if let Some(best) = &self.best {
-            checkpoint = checkpoint.with_shared_array("best", &n, Arc::clone(best));
-        }
-        Ok(checkpoint)
-    }
-
-    /// Where no held-out text has shown that a model is sound, the last one must still make the text that it
-    /// was learned from.
-    fn check_last(&mut self) -> Result<(), FitError> {
-        let epochs = &mut self.state.epochs;
-        if self.best.is_some() || epochs.diverged_in_epoch.is_some() || epochs.epoch == 0 {
-            return Ok(());
-        }
-        let mut batches = self.task.train.scored_batches();
-        batches.truncate(1);
-        if !self.learner.log_prob(&batches)?.is_finite() {
-            epochs.diverged_in_epoch = Some(epochs.epoch);
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Fitted, FitError> {
-        let epochs = self.state.epochs;
-        let best = self.best.map(Arc::unwrap_or_clone);
-        let weights = epochs.best_or_last(best, || self.learner.weights())?;
-        Ok(Fitted { weights, facts: epochs.facts() })
-    }
-}
-
-impl State {
-    fn new(params: &HmmParams) -> State {
-        /// The factor by which the learning rate falls after an epoch without gain.
-        const FACTOR: f64 = 4.0;
-        let plateau = Plateau::new(params.learning_rate, FACTOR, 1);
-        State { epochs: Epochs::default(), plateau }
-    }
-}
-
-fn restore(
-    task: &Task<'_>,
-    checkpoint: &Checkpoint,
-    n_weights: usize,
-) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
-    checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
-    let state: State = checkpoint.state()?;
-    let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
-    let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
-    let best = state.epochs.best_epoch.map(|_| array("best")).transpose()?;
-    let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
-    let best_is_finite = best.as_deref().is_none_or(is_finite);
-    let moments_can_be = is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
-    if state.epochs.epoch > task.params.epochs
-        || !is_finite(&weights)
-        || !best_is_finite
-        || !moments_can_be
-    {
-        return Err(CheckpointError::Invalid { problem: "its weights or epochs cannot be" });
-    }
-    let n_steps = state.epochs.n_steps;
-    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
+    let mut neural = Neural::new(task.params, task.space, &task.spellings, task.n_tags);
+    neural.forward_to_factors(&weights, task.space, &kept, None, &mut tables);
+    (Some(weights), tables)
 }

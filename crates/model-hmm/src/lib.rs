@@ -1,72 +1,56 @@
-//! Hidden Markov models of text, from a few states to very many.
+//! Hidden Markov models of text, from a few states to many thousands.
 //!
-//! A sentence is made by a walk through hidden states, each of which emits a word. Clusters of words share
-//! the states, so that a word can come from few of them: then the exact probability of a sentence costs
-//! k² multiplications a word, with k states a cluster, however many states there are in all (Chiu and Rush
-//! 2020). The probabilities are numbers of their own, learned by expectation maximisation or by gradient, or
-//! networks of state vectors, learned by gradient; the recursion never knows which.
+//! A hidden Markov model generates a sentence by a walk through hidden states, each of which emits a word. Word
+//! clusters divide the states among them, so that only k states can emit a word. The exact probability of a
+//! sentence then takes k² multiplications per word, regardless of the total number of states (Chiu and Rush 2020).
+//! The probabilities are either scalar parameters, trained by expectation maximization or by gradient, or outputs of
+//! neural networks over state embeddings, trained by gradient.
 //!
 //! ```
-//! use latens_model::{Device, LanguageModel, Params, unwatched};
-//! use latens_model_hmm::{Constraint, Hmm, HmmParams, Training};
+//! use latens_model::{Fit, LanguageModel};
+//! use latens_model_hmm::{Constraint, Hmm};
 //!
 //! let corpus = latens_testkit::two_class_corpus(/* n_sentences */ 50, /* seed */ 1);
-//! let params = HmmParams {
-//!     n_states: 4, constraint: Constraint::None, dim: 8, epochs: 3, ..HmmParams::default()
-//! };
-//! let training = Training { corpus: &corpus, valid: None, clusters: None, tags: None, device: Device::Cpu };
-//! let hmm = Hmm::fit(&params.validate()?, &training, &mut unwatched)?;
+//! let hmm = Hmm::params().n_states(4).constraint(Constraint::None).dim(8).epochs(3).fit(&corpus)?;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.hmm");
 //! hmm.save(&path)?;
 //! let hmm = Hmm::open(&path)?;
 //! assert!(hmm.log_prob(corpus.sentences.get(0)) < 0.0);
+//!
+//! // Rows are tokens, columns are states.
+//! let posterior = hmm.posterior("a0 b0 a1")?;
+//! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 4));
+//! println!("{:?}", hmm.top_words(/* state */ 0, /* n */ 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod params;
-mod support;
-mod lists;
+mod space;
 mod tables;
-mod expectations;
+mod weights;
 mod recursion;
-mod unlikely;
-mod parameters;
-mod transition;
-mod emission;
-mod listed_emission;
-mod states;
-mod letters;
-mod words;
-mod neural;
-mod scalar;
-mod batches;
-mod learner;
+mod steps;
 #[cfg(feature = "cuda")]
 mod cuda;
-mod device;
-mod fit;
-mod counts;
-mod em;
-mod transitions;
-mod tagged_text;
-mod tags;
+mod train;
 mod model;
-mod inference;
-mod unknown_words;
-mod tagger;
-mod scorer;
-mod encoder;
+mod fit;
+mod fitted;
 mod file;
+mod roles;
 #[cfg(test)]
 mod tests;
 
-pub use encoder::{Features, HmmEncoder};
-pub use model::{Hmm, Training};
+pub use fit::HmmInputs;
+pub use fitted::encoder::{Features, HmmEncoder};
+pub use fitted::sample::StateSample;
+pub use fitted::tagger::HmmTagger;
+pub use fitted::text::ImpossibleText;
+pub use model::Hmm;
 pub use params::{
     Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
 };
-pub use tagged_text::{TaggedText, TagsError};
-pub use tagger::HmmTagger;
-pub use unknown_words::text_to_cluster;
+pub use space::clusters::text_to_cluster;
+pub use train::tagged_text::{TaggedText, TagsError};

@@ -1,132 +1,158 @@
+//! The parameters of a hidden Markov model.
+
 use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 
-/// Which states may emit a word.
+/// The constraint on the states that may emit a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Constraint {
-    /// The states of the word's cluster.
+    /// The states of the word's Brown cluster.
     Brown,
-    /// Some states that are drawn for the word, as many as a cluster would have.
+    /// A random subset of the states per word, as large as a cluster.
     Uniform,
-    /// All of them.
+    /// All states.
     None,
 }
 
-/// What the probabilities are made of.
+/// How probabilities are parameterized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Parameterization {
-    /// Every probability is a number of its own.
+    /// One parameter per probability.
     Scalar,
-    /// Networks of state embeddings.
+    /// Neural networks over state embeddings.
     Neural,
-    /// Networks of state embeddings that are made of a cluster's and a state's own part.
+    /// Neural networks over state embeddings that are composed of a cluster embedding and a state embedding.
     Factored,
 }
 
-/// How numbers of their own are learned; networks are always learned by gradient.
+/// The learning algorithm of scalar parameters; networks are always trained by gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Learning {
-    /// Expectation maximisation in closed form (Baum–Welch).
+    /// Expectation maximization in closed form (Baum–Welch).
     Em,
-    /// Steps along the gradient of mini-batches (AdamW).
+    /// Gradient descent on mini-batches (AdamW).
     Gradient,
 }
 
-/// Whether a state has one embedding for all its uses.
+/// Whether the uses of a state share an embedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tying {
-    /// One for start, transitions from and to it, and emissions.
+    /// One embedding for starts, for transitions from and to the state, and for emissions.
     Shared,
-    /// One for each of them.
+    /// One embedding for each of these uses.
     Separate,
 }
 
-/// What a word's vector is made of.
+/// How word vectors are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WordVectors {
-    /// It is a row of numbers of its own.
+    /// One embedding per word.
     Words,
-    /// A convolutional network reads it off the letters.
+    /// A convolutional network over the characters of the word.
     Chars,
 }
 
-/// What the end of a sentence does to what was read before.
+/// Whether the state distribution is carried over sentence ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// Nothing: text is one long sequence, in which the end of a sentence is a word like any other.
+    /// Text is one long sequence, in which the end of a sentence is a word like any other.
     Carry,
-    /// All is forgotten: every sentence begins like the first one.
+    /// Sentences are independent.
     Reset,
 }
 
-/// How the learning rate falls.
+/// The learning rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// It does not.
+    /// Constant.
     Constant,
-    /// Along half a cosine to zero, over all epochs.
+    /// Half a cosine to zero over all epochs.
     Cosine,
-    /// By a factor of four after each epoch that did not improve the model on held-out text.
+    /// Divided by four after each epoch that does not improve the model on the validation set.
     Plateau,
 }
 
 /// Parameters of a hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HmmParams {
-    /// How many hidden states there are.
+    /// Number of hidden states.
     pub n_states: usize,
-    /// How many clusters of words share the states, an equal number each.
+    /// Number of word clusters, which divide the states equally.
     pub n_clusters: usize,
-    /// Which states may emit a word.
+    /// Constraint on the states that may emit a word.
     pub constraint: Constraint,
-    /// What the probabilities are made of.
+    /// Parameterization of the probabilities.
     pub parameterization: Parameterization,
-    /// How scalar probabilities are learned.
+    /// Learning algorithm of scalar parameters.
     pub learning: Learning,
-    /// How many numbers an embedding has.
+    /// Dimension of the embeddings.
     pub dim: usize,
-    /// The standard deviation of the first embeddings. With 1, as in the authors' program, the first
-    /// transitions are almost certain (logits of deviation √dim), and models of few states never get
-    /// away from them.
+    /// Standard deviation of the initial embeddings. With 1, as in the authors' implementation, the initial
+    /// transitions are almost deterministic (logits have a standard deviation of √dim), and models with few states
+    /// never recover.
     pub init_deviation: f64,
-    /// Whether a state has one embedding for all its uses.
+    /// Whether the uses of a state share an embedding.
     pub tying: Tying,
-    /// What a word's vector is made of.
+    /// Source of the word vectors.
     pub word_vectors: WordVectors,
-    /// What the end of a sentence does to what was read before.
+    /// Whether the state distribution is carried over sentence ends.
     pub memory: Memory,
-    /// About how many tokens of running text are learned from as one sequence, where the end of a sentence
-    /// changes nothing.
+    /// Approximate number of tokens per training sequence of running text, for [`Memory::Carry`].
     pub run_tokens: usize,
-    /// The share of states that is left out of each mini-batch.
+    /// State dropout rate: fraction of states left out of each mini-batch.
     pub state_dropout: f64,
-    /// The share of hidden units of the networks that is left out of each mini-batch.
+    /// Dropout rate of the hidden units of the networks.
     pub dropout: f64,
-    /// How often the text is gone through.
+    /// Number of passes over the training text.
     pub epochs: usize,
-    /// About how many tokens there are in a mini-batch; 0 for a 400th of the text, but from 256 to 2,048.
+    /// Approximate number of tokens per mini-batch; 0 chooses 1/400 of the text, between 256 and 2,048.
     pub batch_tokens: usize,
-    /// How far the first steps go.
+    /// Initial learning rate.
     pub learning_rate: f64,
-    /// How the learning rate falls.
+    /// Learning rate schedule.
     pub schedule: Schedule,
-    /// How strongly weights are pulled to zero.
+    /// Weight decay.
     pub weight_decay: f64,
-    /// The largest norm of a gradient; longer ones are cut to it.
+    /// Largest norm of the gradient; larger gradients are clipped.
     pub clip: f64,
-    /// What Baum–Welch adds to the expected count of everything that is allowed.
+    /// Pseudocount that Baum–Welch adds to the expected count of every allowed event.
     pub prior: f64,
-    /// Where all random choices come from.
+    /// Random seed.
     pub seed: u64,
 }
+
+latens_model::setters!(HmmParams {
+    n_states: usize,
+    n_clusters: usize,
+    constraint: Constraint,
+    parameterization: Parameterization,
+    learning: Learning,
+    dim: usize,
+    init_deviation: f64,
+    tying: Tying,
+    word_vectors: WordVectors,
+    memory: Memory,
+    run_tokens: usize,
+    state_dropout: f64,
+    dropout: f64,
+    epochs: usize,
+    batch_tokens: usize,
+    learning_rate: f64,
+    schedule: Schedule,
+    weight_decay: f64,
+    clip: f64,
+    prior: f64,
+    seed: u64,
+});
 
 impl Default for HmmParams {
     fn default() -> Self {
@@ -158,7 +184,7 @@ impl Default for HmmParams {
 
 impl Params for HmmParams {
     fn check(&self) -> Result<(), ParamError> {
-        // 2^17 states fill 64 GiB with transitions, where every one is a number.
+        // The scalar transitions of 2^17 states take 64 GiB.
         check_range("n_states", self.n_states, 1..=1 << 17)?;
         check_range("n_clusters", self.n_clusters, 1..=1 << 15)?;
         check_range("dim", self.dim, 2..=1 << 14)?;
@@ -188,32 +214,32 @@ impl Params for HmmParams {
         check_that(
             !(is_scalar && chars),
             "word_vectors",
-            "`words` for scalar probabilities, which have no networks",
+            "`words` for the scalar parameterization",
             "chars",
         )?;
         check_that(
             !(self.by_em() && self.state_dropout > 0.0),
             "state_dropout",
-            "0 for Baum–Welch, which has no mini-batches (`learning` = gradient has)",
+            "0 for Baum–Welch (state dropout needs `learning` = gradient)",
             self.state_dropout,
         )
     }
 }
 
 impl HmmParams {
-    /// Whether states belong to clusters of words.
+    /// Whether only some of the states may emit each word.
     pub fn has_clusters(&self) -> bool {
         self.constraint != Constraint::None
     }
 
-    /// How many states may emit a word.
+    /// Number of states that may emit each word.
     pub fn states_per_word(&self) -> usize {
         if self.has_clusters() { self.n_states / self.n_clusters } else { self.n_states }
     }
 
-    /// How many tokens there are in a mini-batch of a text.
+    /// Approximate number of tokens per mini-batch, for a text of `n_tokens` tokens.
     pub(crate) fn batch_tokens_of(&self, n_tokens: usize) -> usize {
-        /// Enough steps an epoch for small texts, and few enough for large ones.
+        /// Steps per epoch: a compromise between small and large texts.
         const N_STEPS: usize = 400;
         match self.batch_tokens {
             0 => (n_tokens / N_STEPS).clamp(256, 2048),
@@ -221,7 +247,7 @@ impl HmmParams {
         }
     }
 
-    /// Whether the model is learned in closed form.
+    /// Whether the model is trained by Baum–Welch.
     pub fn by_em(&self) -> bool {
         self.parameterization == Parameterization::Scalar && self.learning == Learning::Em
     }

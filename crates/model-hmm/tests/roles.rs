@@ -1,12 +1,14 @@
-//! The exams that every model takes, and what this one promises beyond them.
+//! The checks that every model passes, and the properties of this one.
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, VocabLimits, WordId};
 use latens_model::{
-    Checkpoint, Device, FeatureRows, FitError, LanguageModel, Params, TokenEncoder, Valid, Watch,
-    WordClusters, unwatched,
+    Checkpoint, FeatureRows, Fit, FitBuilder, FitError, LanguageModel, Model, TokenEncoder, Watch,
+    WordClusters,
 };
+use latens_model_brown::Brown;
 use latens_model_hmm::{
-    Constraint, Features, Hmm, HmmParams, Learning, Memory, Parameterization, Training,
+    Constraint, Features, Hmm, HmmInputs, HmmParams, ImpossibleText, Learning, Memory,
+    Parameterization,
 };
 use latens_testkit::{
     check_file_round_trip, check_language_model, check_resume, check_token_encoder,
@@ -14,7 +16,7 @@ use latens_testkit::{
 };
 use std::ops::ControlFlow;
 
-/// A small text, more text to measure on, and clusters of its words.
+/// A small text, a validation set and clusters of the words.
 struct Toy {
     corpus: Corpus,
     valid: Sentences,
@@ -24,13 +26,13 @@ struct Toy {
 const N_CLUSTERS: usize = 3;
 
 impl Toy {
-    /// Words that were seen once are unknown words.
+    /// A text in which words with a count of 1 are unknown words.
     fn new() -> Toy {
         let Corpus { lexicon, sentences } = zipfian_corpus(40, 30, 3);
         let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
         let seen = lexicon.vocab.words().zip(lexicon.vocab.counts().iter().copied());
         let vocab = Vocab::from_counts(seen, &limits);
-        assert!(vocab.count(WordId::UNK) > 0, "the text has unknown words");
+        assert!(vocab.count(WordId::UNK) > 0, "the text must have unknown words");
         let id = |&word: &WordId| vocab.id(lexicon.vocab.word(word));
         let words = |sentence: &[WordId]| -> Vec<WordId> {
             sentence[..sentence.len() - 1].iter().map(id).collect()
@@ -41,7 +43,7 @@ impl Toy {
 
     fn of(corpus: Corpus) -> Toy {
         let vocab = &corpus.lexicon.vocab;
-        // As in lists of clusters, the end of a sentence is in none.
+        // `<eos>` has no cluster, as in word clusters that are read from files.
         let cluster = |word: usize| {
             let counts = vocab.count(WordId::from(word)) > 0 && word != WordId::EOS.index();
             counts.then_some((word % N_CLUSTERS) as u32)
@@ -52,71 +54,68 @@ impl Toy {
         Toy { corpus, valid, clusters }
     }
 
-    fn training(&self, params: &HmmParams) -> Training<'_> {
-        let with_clusters = params.constraint == Constraint::Brown;
-        Training {
-            corpus: &self.corpus,
-            valid: Some(&self.valid),
-            clusters: with_clusters.then_some(&self.clusters),
-            tags: None,
-            device: Device::Cpu,
+    fn inputs(&self, params: &HmmParams) -> HmmInputs<'_> {
+        match params.constraint {
+            Constraint::Brown => HmmInputs::default().clusters(&self.clusters),
+            _ => HmmInputs::default(),
         }
     }
 
-    fn fit_watched(&self, params: &Valid<HmmParams>, watch: &mut Watch) -> Result<Hmm, FitError> {
-        Hmm::fit(params, &self.training(params), watch)
+    fn builder(&self, params: &HmmParams) -> FitBuilder<'_, '_, HmmParams> {
+        params.clone().with(self.inputs(params)).valid(&self.valid)
+    }
+
+    fn fit_watched(&self, params: &HmmParams, watch: &mut Watch) -> Result<Hmm, FitError> {
+        self.builder(params).watch(|progress| watch(progress)).fit(&self.corpus)
     }
 
     fn fit(&self, params: &HmmParams) -> Hmm {
-        self.fit_watched(&params.clone().validate().unwrap(), &mut unwatched).unwrap()
+        self.builder(params).fit(&self.corpus).unwrap()
     }
 
     fn resume(
         &self,
-        params: &Valid<HmmParams>,
+        params: &HmmParams,
         checkpoint: &Checkpoint,
         watch: &mut Watch,
     ) -> Result<Hmm, FitError> {
-        Hmm::resume(params, &self.training(params), checkpoint, watch)
+        let builder = params.clone().with(self.inputs(params)).valid(&self.valid);
+        builder.checkpoint(checkpoint).watch(|progress| watch(progress)).fit(&self.corpus)
     }
 }
 
 /// One model of each kind.
 fn kinds() -> Vec<HmmParams> {
     use {Constraint as C, Parameterization as P};
-    let params = |constraint, parameterization| HmmParams {
-        n_states: 12,
-        n_clusters: N_CLUSTERS,
-        constraint,
-        parameterization,
-        dim: 6,
-        epochs: 3,
-        batch_tokens: 60,
-        learning_rate: 0.05,
-        ..HmmParams::default()
+    let params = |constraint, parameterization| {
+        Hmm::params()
+            .n_states(12)
+            .n_clusters(N_CLUSTERS)
+            .constraint(constraint)
+            .parameterization(parameterization)
+            .dim(6)
+            .epochs(3)
+            .batch_tokens(60)
+            .learning_rate(0.05)
     };
     vec![
-        HmmParams { dropout: 0.2, ..params(C::Brown, P::Neural) },
-        HmmParams { state_dropout: 0.5, ..params(C::Brown, P::Factored) },
+        params(C::Brown, P::Neural).dropout(0.2),
+        params(C::Brown, P::Factored).state_dropout(0.5),
         params(C::None, P::Neural),
-        HmmParams { state_dropout: 0.5, ..params(C::Uniform, P::Neural) },
+        params(C::Uniform, P::Neural).state_dropout(0.5),
         params(C::Brown, P::Scalar),
-        HmmParams { prior: 0.0, ..params(C::Uniform, P::Scalar) },
-        // Clusters are for words that have some: their number says nothing here.
-        HmmParams { prior: 0.0, n_states: 7, n_clusters: 32, ..params(C::None, P::Scalar) },
-        HmmParams {
-            learning: Learning::Gradient,
-            state_dropout: 0.25,
-            ..params(C::Brown, P::Scalar)
-        },
-        HmmParams { memory: Memory::Carry, run_tokens: 30, ..params(C::Brown, P::Neural) },
-        HmmParams { memory: Memory::Carry, ..params(C::Uniform, P::Scalar) },
+        params(C::Uniform, P::Scalar).prior(0.0),
+        // The number of clusters has no effect without a constraint.
+        params(C::None, P::Scalar).prior(0.0).n_states(7).n_clusters(32),
+        params(C::Brown, P::Scalar).learning(Learning::Gradient).state_dropout(0.25),
+        params(C::Brown, P::Neural).memory(Memory::Carry).run_tokens(30),
+        params(C::Uniform, P::Scalar).memory(Memory::Carry),
     ]
 }
 
-/// Whether two models are the same to the last bit, as far as anyone can tell.
+/// Checks that two models give bit-identical results.
 fn assert_same(a: &Hmm, b: &Hmm) {
-    assert_eq!(a.params(), b.params());
+    assert_eq!(a.fitted_with(), b.fitted_with());
     assert_eq!(a.n_weights(), b.n_weights());
     for name in ["train_perplexity", "valid_perplexity", "best_epoch", "epochs", "tokens"] {
         assert_eq!(a.facts().get(name), b.facts().get(name), "{name}");
@@ -127,8 +126,8 @@ fn assert_same(a: &Hmm, b: &Hmm) {
     for sentence in pairs.chain([words.map(WordId).collect(), vec![WordId::UNK]]) {
         let sentence = &sentence[..];
         assert_eq!(a.log_prob(sentence).to_bits(), b.log_prob(sentence).to_bits());
-        assert_eq!(a.posterior(sentence), b.posterior(sentence));
-        assert_eq!(a.best_states(sentence), b.best_states(sentence));
+        assert_eq!(a.posterior_of(sentence), b.posterior_of(sentence));
+        assert_eq!(a.viterbi_of(sentence), b.viterbi_of(sentence));
     }
 }
 
@@ -141,7 +140,7 @@ fn it_is_a_language_model() {
 }
 
 #[test]
-fn it_is_an_encoder_of_each_kind_of_features() {
+fn it_is_a_token_encoder_for_every_kind_of_features() {
     let toy = Toy::new();
     for params in kinds() {
         let hmm = toy.fit(&params);
@@ -185,18 +184,18 @@ fn features_of_clusters_are_sums_over_their_states() {
 }
 
 #[test]
-fn its_file_gives_it_back_and_damage_is_noticed() {
+fn saving_and_opening_preserves_the_model_and_damage_is_detected() {
     let toy = Toy::new();
     for params in kinds() {
-        check_file_round_trip(&toy.fit(&params), Hmm::save, Hmm::open, assert_same);
+        let hmm = toy.fit(&params);
+        check_file_round_trip(&hmm, |m, path| m.save(path), |path| Hmm::open(path), assert_same);
     }
 }
 
 #[test]
-fn an_interrupted_training_learns_the_same_model() {
+fn resumed_training_gives_the_same_model() {
     let toy = Toy::new();
     for params in kinds() {
-        let params = params.validate().unwrap();
         check_resume(
             |watch| toy.fit_watched(&params, watch),
             |checkpoint, watch| toy.resume(&params, checkpoint, watch),
@@ -206,7 +205,7 @@ fn an_interrupted_training_learns_the_same_model() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let toy = Toy::new();
     let fit = |n_threads: usize, params: &HmmParams| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
@@ -215,18 +214,18 @@ fn threads_change_nothing() {
     for params in kinds() {
         assert_same(&fit(1, &params), &fit(3, &params));
     }
-    // Large enough that products of matrices are worth dividing.
-    let large = HmmParams { n_states: 384, dim: 96, epochs: 1, ..kinds()[0].clone() };
-    let scalar = HmmParams { n_states: 384, epochs: 2, ..kinds()[4].clone() };
-    for params in [&large, &HmmParams { constraint: Constraint::None, ..large.clone() }, &scalar] {
+    // Large enough for multithreaded matrix products.
+    let large = kinds()[0].clone().n_states(384).dim(96).epochs(1);
+    let scalar = kinds()[4].clone().n_states(384).epochs(2);
+    for params in [&large, &large.clone().constraint(Constraint::None), &scalar] {
         assert_same(&fit(1, params), &fit(3, params));
     }
 }
 
 #[test]
-fn running_text_is_learned_as_one_long_sentence() {
+fn running_text_is_one_long_sequence() {
     let toy = Toy::new();
-    // The ends of sentences become words inside of one.
+    // One sentence, in which the ends of sentences are ordinary words.
     let joined = |sentences: &Sentences| {
         let words = &sentences.tokens()[..sentences.n_tokens() - 1];
         Sentences::from_words([words])
@@ -240,13 +239,13 @@ fn running_text_is_learned_as_one_long_sentence() {
     let scalar = |params: &HmmParams| params.by_em() && params.memory == Memory::Reset;
     for apart in kinds().into_iter().filter(scalar) {
         let n = toy.corpus.sentences.n_tokens();
-        let carried = HmmParams { memory: Memory::Carry, run_tokens: n, ..apart.clone() };
+        let carried = apart.clone().memory(Memory::Carry).run_tokens(n);
         let (expected, hmm, apart) = (one.fit(&apart), toy.fit(&carried), toy.fit(&apart));
         for name in ["train_perplexity", "valid_perplexity"] {
             assert_eq!(hmm.facts().get(name), expected.facts().get(name), "{name}");
             assert_ne!(hmm.facts().get(name), apart.facts().get(name), "{name}");
         }
-        // What is read before matters after the end of a sentence, too.
+        // Context from before the end of a sentence matters.
         let (mut scorer, text) = (hmm.scorer(), toy.valid.tokens());
         let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
         let fresh: f64 = toy.valid.iter().map(|sentence| hmm.log_prob(sentence)).sum();
@@ -255,29 +254,26 @@ fn running_text_is_learned_as_one_long_sentence() {
 }
 
 #[test]
-fn models_of_short_lists_of_states_keep_all_promises() {
+fn models_with_short_state_lists_pass_all_checks() {
     use Learning::{Em, Gradient};
-    // More words than are worked on together.
+    // More words than one task of a kernel processes.
     let toy = Toy::of(zipfian_corpus(900, 400, 1));
     for (parameterization, learning, state_dropout) in [
         (Parameterization::Neural, Em, 0.5),
         (Parameterization::Scalar, Em, 0.0),
         (Parameterization::Scalar, Gradient, 0.5),
     ] {
-        // Two states of sixteen for each word.
-        let params = HmmParams {
-            n_states: 16,
-            n_clusters: 8,
-            constraint: Constraint::Uniform,
-            parameterization,
-            learning,
-            state_dropout,
-            dim: 6,
-            epochs: 3,
-            batch_tokens: 60,
-            ..HmmParams::default()
-        };
-        let params = params.validate().unwrap();
+        // Two of sixteen states per word.
+        let params = Hmm::params()
+            .n_states(16)
+            .n_clusters(8)
+            .constraint(Constraint::Uniform)
+            .parameterization(parameterization)
+            .learning(learning)
+            .state_dropout(state_dropout)
+            .dim(6)
+            .epochs(3)
+            .batch_tokens(60);
         let fit = |n_threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             pool.install(|| toy.fit(&params))
@@ -285,7 +281,7 @@ fn models_of_short_lists_of_states_keep_all_promises() {
         let hmm = fit(1);
         assert_same(&hmm, &fit(3));
         check_language_model(&hmm, &toy.corpus.sentences);
-        check_file_round_trip(&hmm, Hmm::save, Hmm::open, assert_same);
+        check_file_round_trip(&hmm, |m, path| m.save(path), |path| Hmm::open(path), assert_same);
         check_resume(
             |watch| toy.fit_watched(&params, watch),
             |checkpoint, watch| toy.resume(&params, checkpoint, watch),
@@ -298,17 +294,15 @@ fn models_of_short_lists_of_states_keep_all_promises() {
 fn baum_welch_without_a_prior_never_lowers_the_likelihood() {
     let toy = Toy::new();
     for constraint in [Constraint::Brown, Constraint::Uniform, Constraint::None] {
-        let params = HmmParams {
-            n_states: 9,
-            n_clusters: N_CLUSTERS,
-            constraint,
-            parameterization: Parameterization::Scalar,
-            epochs: 30,
-            prior: 0.0,
-            ..HmmParams::default()
-        };
+        let params = Hmm::params()
+            .n_states(9)
+            .n_clusters(N_CLUSTERS)
+            .constraint(constraint)
+            .parameterization(Parameterization::Scalar)
+            .epochs(30)
+            .prior(0.0);
         let mut perplexities = Vec::new();
-        toy.fit_watched(&params.validate().unwrap(), &mut |progress| {
+        toy.fit_watched(&params, &mut |progress| {
             let train = progress.metrics.iter().find(|(name, _)| *name == "train_perplexity");
             perplexities.extend(train.map(|&(_, value)| value));
             ControlFlow::Continue(())
@@ -325,29 +319,30 @@ fn baum_welch_without_a_prior_never_lowers_the_likelihood() {
 }
 
 #[test]
-fn all_ways_learn_the_classes_of_a_grammar() {
+fn all_kinds_learn_the_classes_of_a_grammar() {
     let toy = Toy::of(two_class_corpus(200, 1));
     for params in kinds() {
-        let untrained = toy.fit(&HmmParams { epochs: 0, ..params.clone() });
-        let trained = toy.fit(&HmmParams { epochs: 15, batch_tokens: 200, ..params });
+        let untrained = toy.fit(&params.clone().epochs(0));
+        let trained = toy.fit(&params.epochs(15).batch_tokens(200));
         let log_prob = |hmm: &Hmm| toy.valid.iter().map(|s| hmm.log_prob(s)).sum::<f64>();
         let gain = (log_prob(&trained) - log_prob(&untrained)) / toy.valid.n_tokens() as f64;
-        assert!(gain > 0.3, "{gain} of {:?}", trained.params());
+        assert!(gain > 0.3, "{gain} of {:?}", trained.fitted_with());
     }
 }
 
 #[test]
-fn unknown_words_are_words_where_the_text_has_some() {
+fn unknown_words_are_possible_if_the_training_text_has_some() {
     let toy = Toy::new();
     let hmm = toy.fit(&kinds()[0]);
     let sentence = [toy.corpus.lexicon.ids("w0 never-seen w1"), vec![WordId::EOS]].concat();
     assert_eq!(sentence[1], WordId::UNK);
     assert!(hmm.can_emit(WordId::UNK) && hmm.log_prob(&sentence).is_finite());
-    assert_eq!(hmm.best_states(&sentence).unwrap().len(), 4);
+    assert_eq!(hmm.viterbi_of(&sentence).unwrap().len(), 4);
+    assert_eq!(hmm.viterbi("w0 never-seen w1").unwrap(), hmm.viterbi_of(&sentence).unwrap()[..3]);
 }
 
 #[test]
-fn unknown_words_are_impossible_where_the_text_has_none() {
+fn unknown_words_are_impossible_if_the_training_text_has_none() {
     let toy = Toy::of(two_class_corpus(50, 1));
     assert_eq!(toy.corpus.lexicon.vocab.count(WordId::UNK), 0);
     for params in kinds() {
@@ -356,7 +351,9 @@ fn unknown_words_are_impossible_where_the_text_has_none() {
         let sentence = [WordId(2), WordId::UNK, WordId::EOS];
         assert!(!hmm.can_emit(WordId::UNK));
         assert_eq!(hmm.log_prob(&sentence), f64::NEG_INFINITY);
-        assert_eq!(hmm.posterior(&sentence), None);
+        assert_eq!(hmm.posterior_of(&sentence), None);
+        let word = "never-seen".to_owned();
+        assert_eq!(hmm.posterior("a0 never-seen"), Err(ImpossibleText::Word { word }));
         let mut rows = FeatureRows::new();
         hmm.encode(&sentence, &mut rows);
         assert!(rows.len() == 3 && rows.columns().is_empty());
@@ -364,50 +361,120 @@ fn unknown_words_are_impossible_where_the_text_has_none() {
 }
 
 #[test]
-fn held_out_text_that_is_impossible_decides_nothing() {
+fn an_impossible_validation_set_selects_no_epoch() {
     let mut toy = Toy::of(two_class_corpus(50, 1));
     toy.valid = Sentences::from_words([[WordId(2)], [WordId::UNK]]);
     for params in [&kinds()[0], &kinds()[4]] {
         let hmm = toy.fit(params);
         assert!(!hmm.facts().contains_key("valid_perplexity"));
-        let training = Training { valid: None, ..toy.training(params) };
-        let last = Hmm::fit(&params.clone().validate().unwrap(), &training, &mut unwatched);
+        let last = params.clone().with(toy.inputs(params)).fit(&toy.corpus);
         assert_same(&hmm, &last.unwrap());
     }
 }
 
 #[test]
-fn what_cannot_be_fitted_is_refused() {
+fn invalid_inputs_are_rejected() {
     let toy = Toy::new();
-    let refusal = |params: &HmmParams, training: &Training<'_>| {
-        let params = params.clone().validate().unwrap();
-        Hmm::fit(&params, training, &mut unwatched).map(drop).unwrap_err().to_string()
+    let refusal = |params: &HmmParams, clusters: Option<&WordClusters>| {
+        let inputs = HmmInputs::default();
+        let inputs = clusters.map_or(inputs, |clusters| inputs.clusters(clusters));
+        params.clone().with(inputs).fit(&toy.corpus).map(drop).unwrap_err().to_string()
     };
     let params = &kinds()[0];
-    let training = toy.training(params);
-    let none = refusal(params, &Training { clusters: None, ..training });
-    assert!(none.contains("needs clusters of words"), "{none}");
-    let more = refusal(&HmmParams { n_clusters: 4, ..params.clone() }, &training);
+    let more = refusal(&params.clone().n_clusters(4), Some(&toy.clusters));
     assert!(more.contains("`n_clusters` must be 3"), "{more}");
 
     let words = toy.clusters.of_word().to_vec();
     let paths = toy.clusters.paths().to_vec();
     let lacking = words.iter().map(|cluster| cluster.filter(|&cluster| cluster != 1));
     let lacking = WordClusters::new(lacking.collect(), paths.clone()).unwrap();
-    let lacking = refusal(params, &Training { clusters: Some(&lacking), ..training });
+    let lacking = refusal(params, Some(&lacking));
     assert!(lacking.contains("needs a cluster for every word"), "{lacking}");
-    // States of a cluster without words would swallow probability. One of two such gets the end of sentences.
+    // The states of an empty cluster would lose probability mass. `<eos>` fills one of the two empty clusters.
     let without = words.iter().map(|cluster| cluster.map(|_| 0));
     let without = WordClusters::new(without.collect(), paths).unwrap();
-    let without = refusal(params, &Training { clusters: Some(&without), ..training });
+    let without = refusal(params, Some(&without));
     assert!(without.contains("needs words in every cluster"), "{without}");
-    // So would states that are drawn for no word.
-    let sparse = HmmParams { n_states: 4096, n_clusters: 2048, ..kinds()[3].clone() };
-    let sparse = refusal(&sparse, &toy.training(&sparse));
+    // So would states that are in no state list.
+    let sparse = refusal(&kinds()[3].clone().n_states(4096).n_clusters(2048), None);
     assert!(sparse.contains("`n_states` must be"), "{sparse}");
 
-    let empty =
-        Corpus { sentences: toy.corpus.sentences.slice(0..0), lexicon: toy.corpus.lexicon.clone() };
-    let empty = refusal(params, &Training { corpus: &empty, ..training });
-    assert!(empty.contains("at least 1 sentence"), "{empty}");
+    let sentences = toy.corpus.sentences.slice(0..0);
+    let empty = Corpus { sentences, lexicon: toy.corpus.lexicon.clone() };
+    let empty = params.clone().with(toy.inputs(params)).fit(&empty).map(drop).unwrap_err();
+    assert!(empty.to_string().contains("at least 1 sentence"), "{empty}");
+}
+
+#[test]
+fn it_offers_its_roles_as_a_model() {
+    let toy = Toy::new();
+    let hmm = toy.fit(&kinds()[4]);
+    let model: &dyn Model = &hmm;
+    assert_eq!((model.kind(), model.description()), ("hmm", "a hidden Markov model"));
+    assert_eq!(model.feature_kinds(), ["state", "cluster", "posterior", "cluster-posterior"]);
+    let sentence = toy.corpus.sentences.get(0);
+    let log_prob = model.as_language_model().unwrap().log_prob(sentence);
+    assert_eq!(log_prob.to_bits(), hmm.log_prob(sentence).to_bits());
+    let encode = |encoder: &dyn TokenEncoder| {
+        let mut rows = FeatureRows::new();
+        encoder.encode(sentence, &mut rows);
+        rows
+    };
+    for (kind, features) in Features::ALL {
+        assert_eq!(encode(&*model.encoder(kind).unwrap()), encode(&hmm.encoder(features)));
+    }
+    assert_eq!(encode(model.as_token_encoder().unwrap()), encode(&hmm.encoder(Features::State)));
+    assert!(model.encoder("other").is_none() && model.as_tagger().is_none());
+}
+
+#[test]
+fn the_probabilities_of_every_kind_of_model_are_distributions() {
+    let toy = Toy::new();
+    let is_one = |values: &[f32]| {
+        let sum: f64 = values.iter().map(|&p| f64::from(p)).sum();
+        (sum - 1.0).abs() < 1e-5
+    };
+    for params in kinds() {
+        let hmm = toy.fit(&params);
+        assert_eq!((hmm.n_states(), hmm.start().len()), (params.n_states, params.n_states));
+        assert!(is_one(hmm.start()));
+        for state in 0..hmm.n_states() {
+            assert!(is_one(&hmm.transition(state)) && is_one(&hmm.emission(state)), "{params:?}");
+            let (words, emission) = (hmm.top_word_ids(state, 1000), hmm.emission(state));
+            assert!(words.is_sorted_by(|a, b| a.1 >= b.1));
+            assert!(words.iter().all(|&(word, p)| emission[word.index()] == p && p > 0.0));
+            assert_eq!(words.len(), emission.iter().filter(|&&p| p > 0.0).count());
+            let strings = words.iter().map(|&(word, p)| (hmm.lexicon().vocab.word(word), p));
+            assert_eq!(hmm.top_words(state, 2), strings.take(2).collect::<Vec<_>>());
+        }
+        assert!((hmm.stationary().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn texts_and_sentences_of_ids_have_the_same_states() {
+    let toy = Toy::new();
+    for params in kinds() {
+        let hmm = toy.fit(&params);
+        let text = "w0 w2 w1 w0";
+        let sentence = [hmm.lexicon().ids(text), vec![WordId::EOS]].concat();
+        let (posterior, full) =
+            (hmm.posterior(text).unwrap(), hmm.posterior_of(&sentence).unwrap());
+        assert_eq!((posterior.n_rows(), posterior.n_columns()), (4, hmm.n_states()));
+        assert!(posterior.rows().eq(full.rows().take(4)));
+        for (row, state) in posterior.rows().zip(hmm.states(text).unwrap()) {
+            assert!(row.iter().all(|&p| p <= row[state as usize]));
+        }
+        assert_eq!(hmm.viterbi(text).unwrap(), hmm.viterbi_of(&sentence).unwrap()[..4]);
+        assert_eq!(hmm.posterior("").unwrap().n_rows(), 0);
+    }
+}
+
+#[test]
+fn clusters_that_are_not_given_are_brown_clusters_of_the_corpus() {
+    let corpus = two_class_corpus(60, 1);
+    let params = Hmm::params().n_states(8).n_clusters(2).dim(4).epochs(1);
+    let brown = Brown::params().n_clusters(2).fit(&corpus).unwrap();
+    let given = params.clone().with(HmmInputs::default().clusters(brown.clusters())).fit(&corpus);
+    assert_same(&params.fit(&corpus).unwrap(), &given.unwrap());
 }

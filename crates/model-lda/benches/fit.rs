@@ -1,11 +1,13 @@
-//! Learning topics, tokens a second of every sampler, on made-up documents with themes.
+//! Throughput of every sampler on generated documents.
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use latens_corpus::{Documents, Format, Inputs, Lexicon, Preprocessing, VocabLimits};
+use latens_corpus::{
+    DocumentCorpus, Documents, Format, Inputs, Lexicon, Preprocessing, VocabLimits,
+};
 use latens_math::Rng;
-use latens_model::{Params, WordVectors, unwatched};
-use latens_model_lda::{Glda, GldaData, GldaParams, Lda, LdaParams, LdaSampler, Sampler};
+use latens_model::{Fit, WordVectors};
+use latens_model_lda::{GldaInputs, GldaParams, LdaParams, LdaSampler, Sampler};
 use std::fmt::Write;
 
 /// How many words a theme has, and how long documents are.
@@ -18,22 +20,22 @@ const N_ITERATIONS: usize = 10;
 
 fn benches(criterion: &mut Criterion) {
     for (name, n_documents, n_topics) in [("tiny", 1_000, 50), ("small", 5_000, 1_000)] {
-        let (lexicon, documents) = themes(n_documents, n_topics);
+        let corpus = themes(n_documents, n_topics);
         let mut group = criterion.benchmark_group(format!("lda, {name}"));
-        begin(&mut group, &documents, N_ITERATIONS);
+        begin(&mut group, &corpus.documents, N_ITERATIONS);
         for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
             let n_iterations = N_ITERATIONS;
-            let params = LdaParams { n_topics, n_iterations, sampler, ..LdaParams::default() };
-            let params = params.validate().expect("they are right");
-            let fit = || Lda::fit(&params, &lexicon, &documents, &mut unwatched).expect("it fits");
+            let params =
+                LdaParams::default().n_topics(n_topics).n_iterations(n_iterations).sampler(sampler);
+            let fit = || params.clone().fit(&corpus).expect("the model can be fitted");
             group.bench_function(format!("{sampler:?}"), |bench| bench.iter(fit));
         }
     }
-    let (lexicon, documents) = themes(100, 10);
-    let vectors = vectors(&lexicon);
-    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let corpus = themes(100, 10);
+    let vectors = vectors(&corpus.lexicon);
+    let inputs = GldaInputs::default().vectors(&vectors);
     let mut group = criterion.benchmark_group("glda, tiny");
-    begin(&mut group, &documents, 2);
+    begin(&mut group, &corpus.documents, 2);
     for sampler in [
         Sampler::Naive,
         Sampler::Cholesky,
@@ -42,9 +44,8 @@ fn benches(criterion: &mut Criterion) {
         Sampler::Mh,
         Sampler::Parallel,
     ] {
-        let params = GldaParams { n_topics: 10, n_iterations: 2, sampler, ..GldaParams::default() };
-        let params = params.validate().expect("they are right");
-        let fit = || Glda::fit(&params, data, &mut unwatched).expect("it fits");
+        let params = GldaParams::default().n_topics(10).n_iterations(2).sampler(sampler);
+        let fit = || params.clone().with(inputs).fit(&corpus).expect("the model can be fitted");
         group.bench_function(format!("{sampler:?}"), |bench| bench.iter(fit));
     }
 }
@@ -55,7 +56,7 @@ fn begin(group: &mut BenchmarkGroup<'_, WallTime>, documents: &Documents, n_iter
 }
 
 /// Documents of three themes each, whose words follow Zipf's law.
-fn themes(n_documents: usize, n_themes: usize) -> (Lexicon, Documents) {
+fn themes(n_documents: usize, n_themes: usize) -> DocumentCorpus {
     let (mut rng, mut text) = (Rng::new(1), String::new());
     for _ in 0..n_documents {
         let own: [usize; 3] = std::array::from_fn(|_| (rng.uniform() * n_themes as f64) as usize);
@@ -70,7 +71,7 @@ fn themes(n_documents: usize, n_themes: usize) -> (Lexicon, Documents) {
     let path = folder.path().join("text");
     std::fs::write(&path, text).expect("room for the text");
     let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
-    Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
+    DocumentCorpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
         .expect("the text can be read")
 }
 

@@ -4,10 +4,10 @@
 //! `cargo run --release -p latens-model-lda --example topics_scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS] [SAMPLER]`
 #![allow(clippy::print_stdout)]
 
-use latens_corpus::{Documents, Format, Inputs, Preprocessing, Vocab, VocabLimits};
+use latens_corpus::{DocumentCorpus, Format, Inputs, Preprocessing, Vocab, VocabLimits};
 use latens_math::Rng;
-use latens_model::{Params, WordVectors};
-use latens_model_lda::{Glda, GldaData, GldaParams, Sampler};
+use latens_model::{Fit, WordVectors};
+use latens_model_lda::{GldaInputs, GldaParams, Sampler};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -33,19 +33,21 @@ fn main() {
     std::fs::write(&path, text(n_tokens, n_words)).expect("room for the text");
     let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
-    let (lexicon, documents) =
-        Documents::read(&inputs, &preprocessing, &limits).expect("the text can be read");
-    let vectors = vectors(&lexicon.vocab, dim, n_topics);
-    println!("{} tokens, {} words, {dim} numbers", documents.n_tokens(), lexicon.vocab.len());
-    let params = GldaParams { n_topics, n_iterations, sampler, ..GldaParams::default() };
-    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let corpus =
+        DocumentCorpus::read(&inputs, &preprocessing, &limits).expect("the text can be read");
+    let vectors = vectors(&corpus.lexicon.vocab, dim, n_topics);
+    let (n_tokens, n_words) = (corpus.documents.n_tokens(), corpus.lexicon.vocab.len());
+    println!("{n_tokens} tokens, {n_words} words, {dim} dimensions");
+    let params =
+        GldaParams::default().n_topics(n_topics).n_iterations(n_iterations).sampler(sampler);
     let started = Instant::now();
-    let watch = &mut |progress: &latens_model::Progress<'_>| {
+    let watch = |progress: &latens_model::Progress<'_>| {
         let seconds = started.elapsed().as_secs_f64();
         println!("{seconds:.1} s: iteration {}, {:?}", progress.done, progress.metrics);
         ControlFlow::Continue(())
     };
-    let model = Glda::fit(&params.validate().expect("good parameters"), data, watch);
+    let inputs = GldaInputs::default().vectors(&vectors);
+    let model = params.with(inputs).watch(watch).fit(&corpus);
     let model = model.expect("it can be fitted");
     println!("sampler {}", model.facts()["sampler"]);
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {

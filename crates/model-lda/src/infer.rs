@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 /// How mixtures of new documents are found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InferenceParams {
     /// How often every token is sampled; mixtures are means over the later half.
     pub n_sweeps: usize,
     /// Where random choices begin.
     pub seed: u64,
 }
+
+latens_model::setters!(InferenceParams { n_sweeps: usize, seed: u64 });
 
 impl Default for InferenceParams {
     fn default() -> Self {

@@ -1,31 +1,50 @@
 //! The exams that every model must pass, and what topic models promise.
 
 use latens_corpus::{
-    Documents, Inputs, Lexicon, Preprocessing, Sentences, Tokenize, VocabLimits, WordId, embedded,
+    DocumentCorpus, Documents, Inputs, Lexicon, Preprocessing, Sentences, Tokenize, VocabLimits,
+    WordId, embedded,
 };
 use latens_corpus::{Field, Format};
 use latens_math::Rng;
-use latens_model::{FitError, Params, Progress, TopicModel, Valid, WordVectors, unwatched};
+use latens_model::{
+    Checkpoint, Fit, FitBuilder, FitError, Params, Progress, TopicModel, Valid, Watch, WordVectors,
+    unwatched,
+};
 use latens_model_lda::{
-    Covariance, Glda, GldaData, GldaParams, InferenceParams, Lda, LdaParams, LdaSampler,
+    Covariance, Glda, GldaInputs, GldaParams, InferenceParams, Lda, LdaParams, LdaSampler,
     MoreVectors, Ranking, Sampler, Start, Topics,
 };
 use latens_testkit::{check_file_round_trip, check_resume, check_topic_model};
 use std::ops::ControlFlow;
 
 struct Text {
-    lexicon: Lexicon,
-    documents: Documents,
+    corpus: DocumentCorpus,
     vectors: WordVectors,
 }
 
 impl Text {
-    fn data(&self) -> GldaData<'_> {
-        GldaData { lexicon: &self.lexicon, documents: &self.documents, vectors: &self.vectors }
+    /// Gaussian LDA over the vectors of this text.
+    fn glda<'a>(&'a self, params: &GldaParams) -> FitBuilder<'a, 'a, GldaParams> {
+        params.clone().with(GldaInputs::default().vectors(&self.vectors))
+    }
+
+    fn fit_glda(&self, params: &GldaParams, watch: &mut Watch) -> Result<Glda, FitError> {
+        self.glda(params).watch(|progress| watch(progress)).fit(&self.corpus)
+    }
+
+    fn resume_glda(
+        &self,
+        params: &GldaParams,
+        checkpoint: &Checkpoint,
+        watch: &mut Watch,
+    ) -> Result<Glda, FitError> {
+        let inputs = GldaInputs::default().vectors(&self.vectors);
+        let builder = params.clone().with(inputs).checkpoint(checkpoint);
+        builder.watch(|progress| watch(progress)).fit(&self.corpus)
     }
 
     fn sentences(&self) -> Sentences {
-        Sentences::from_words(self.documents.iter().take(30).map(|d| d.words.to_vec()))
+        Sentences::from_words(self.corpus.documents.iter().take(30).map(|d| d.words.to_vec()))
     }
 }
 
@@ -43,9 +62,9 @@ fn text() -> Text {
     let preprocessing =
         Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
     let limits = VocabLimits { min_count: 3, max_vocab: 0 };
-    let (lexicon, documents) = Documents::read(&inputs, &preprocessing, &limits).unwrap();
-    let vectors = random_vectors(lexicon.vocab.len(), 6);
-    Text { lexicon, documents, vectors }
+    let corpus = DocumentCorpus::read(&inputs, &preprocessing, &limits).unwrap();
+    let vectors = random_vectors(corpus.lexicon.vocab.len(), 6);
+    Text { corpus, vectors }
 }
 
 fn random_vectors(n_words: usize, dim: usize) -> WordVectors {
@@ -57,11 +76,11 @@ fn random_vectors(n_words: usize, dim: usize) -> WordVectors {
 }
 
 fn params(sampler: Sampler) -> GldaParams {
-    GldaParams { n_topics: 7, n_iterations: 4, sampler, ..GldaParams::default() }
+    GldaParams::default().n_topics(7).n_iterations(4).sampler(sampler)
 }
 
 fn fit(params: GldaParams, text: &Text) -> Glda {
-    Glda::fit(&params.validate().unwrap(), text.data(), &mut unwatched).unwrap()
+    text.glda(&params).fit(&text.corpus).unwrap()
 }
 
 fn assert_same(a: &Glda, b: &Glda) {
@@ -78,9 +97,14 @@ fn assert_same(a: &Glda, b: &Glda) {
 fn gaussian_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
     let text = text();
     for covariance in [Covariance::Full, Covariance::Diagonal, Covariance::Spherical] {
-        let model = fit(GldaParams { covariance, ..params(Sampler::Parallel) }, &text);
+        let model = fit(params(Sampler::Parallel).covariance(covariance), &text);
         check_topic_model(&model, &text.sentences());
-        check_file_round_trip(&model, Glda::save, Glda::open, assert_same);
+        check_file_round_trip(
+            &model,
+            |model, path| model.save(path),
+            |path| Glda::open(path),
+            assert_same,
+        );
         for by in [Ranking::Density, Ranking::Count, Ranking::Distinctive] {
             let words = model.ranked_words(1, 9, by);
             assert_eq!(words.len(), 9);
@@ -93,28 +117,31 @@ fn gaussian_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
 fn multinomial_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
     let text = text();
     for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
-        let params = LdaParams { n_topics: 7, n_iterations: 5, sampler, ..LdaParams::default() };
-        check_lda(&text, &params.validate().unwrap());
+        let params = LdaParams::default().n_topics(7).n_iterations(5).sampler(sampler);
+        check_lda(&text, &params);
     }
 }
 
-fn check_lda(text: &Text, params: &Valid<LdaParams>) {
-    let model = Lda::fit(params, &text.lexicon, &text.documents, &mut unwatched).unwrap();
+fn check_lda(text: &Text, params: &LdaParams) {
+    let model = params.clone().fit(&text.corpus).unwrap();
     check_topic_model(&model, &text.sentences());
     let same = |a: &Lda, b: &Lda| {
         assert_eq!(a.topic_sizes(), b.topic_sizes());
         (0..7).for_each(|k| assert_eq!(a.top_words(k, 20), b.top_words(k, 20)));
         assert_eq!(a.facts()["log_likelihood"], b.facts()["log_likelihood"]);
     };
-    check_file_round_trip(&model, Lda::save, Lda::open, same);
+    check_file_round_trip(&model, |model, path| model.save(path), |path| Lda::open(path), same);
     for topic in 0..7 {
-        let words = (0..text.lexicon.vocab.len()).map(WordId::from);
+        let words = (0..text.corpus.lexicon.vocab.len()).map(WordId::from);
         let sum: f64 = words.map(|word| model.prob(topic, word)).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     }
     check_resume(
-        |watch| Lda::fit(params, &text.lexicon, &text.documents, watch),
-        |checkpoint, watch| Lda::resume(params, &text.lexicon, &text.documents, checkpoint, watch),
+        |watch| params.clone().watch(|progress| watch(progress)).fit(&text.corpus),
+        |checkpoint, watch| {
+            let builder = params.clone().builder().checkpoint(checkpoint);
+            builder.watch(|progress| watch(progress)).fit(&text.corpus)
+        },
         same,
     );
 }
@@ -123,35 +150,30 @@ fn check_lda(text: &Text, params: &Valid<LdaParams>) {
 #[test]
 fn a_run_goes_on_with_another_sampler() {
     let text = text();
-    let params = |sampler| {
-        let params = LdaParams { n_topics: 3, n_iterations: 4, sampler, ..LdaParams::default() };
-        params.validate().unwrap()
-    };
+    let params = |sampler| LdaParams::default().n_topics(3).n_iterations(4).sampler(sampler);
     let mut begun = None;
-    let mut stop = |progress: &Progress<'_>| match progress.checkpoint {
+    let stop = |progress: &Progress<'_>| match progress.checkpoint {
         Some(checkpoint) => {
             begun = Some(checkpoint().unwrap());
             ControlFlow::Break(())
         }
         None => ControlFlow::Continue(()),
     };
-    let (lexicon, documents) = (&text.lexicon, &text.documents);
-    let stopped = Lda::fit(&params(LdaSampler::Dense), lexicon, documents, &mut stop);
+    let stopped = params(LdaSampler::Dense).watch(stop).fit(&text.corpus);
     assert!(matches!(stopped, Err(FitError::Interrupted)));
-    let sparse = params(LdaSampler::Sparse);
-    let resumed = Lda::resume(&sparse, lexicon, documents, &begun.unwrap(), &mut unwatched);
-    assert_eq!(resumed.unwrap().params().sampler, LdaSampler::Sparse);
+    let begun = begun.unwrap();
+    let resumed = params(LdaSampler::Sparse).builder().checkpoint(&begun).fit(&text.corpus);
+    assert_eq!(resumed.unwrap().fitted_with().sampler, LdaSampler::Sparse);
 }
 
 /// Two themes of four words each.
 fn two_themes() -> (Lexicon, Lda) {
     let lines = "oak elm ash fir oak elm\nred tan blue gray red tan\n".repeat(20);
     let (_folder, inputs) = inputs(&lines, Format::Lines);
-    let (lexicon, documents) =
-        Documents::read(&inputs, &Preprocessing::default(), &VocabLimits::default()).unwrap();
-    let params = LdaParams { n_topics: 2, alpha: Some(0.1), ..LdaParams::default() };
-    let model = Lda::fit(&params.validate().unwrap(), &lexicon, &documents, &mut unwatched);
-    (lexicon, model.unwrap())
+    let limits = VocabLimits::default();
+    let corpus = DocumentCorpus::read(&inputs, &Preprocessing::default(), &limits).unwrap();
+    let model = Lda::params().n_topics(2).alpha(0.1).fit(&corpus);
+    (corpus.lexicon, model.unwrap())
 }
 
 #[test]
@@ -171,11 +193,13 @@ fn what_a_new_word_means_is_learned_from_the_documents_of_its_batch() {
 fn documents_of_known_words_are_the_same_with_new_words_allowed() {
     let (lexicon, model) = two_themes();
     let documents = read("oak elm red\nred gray oak tan\n\n", &lexicon);
-    let (plain, online) =
-        (model.infer(&documents, &inference()), model.infer_online(&documents, 1, &inference()));
+    let (plain, online) = (
+        model.infer_documents(&documents, &inference()),
+        model.infer_online(&documents, 1, &inference()),
+    );
     assert_eq!(plain, online);
     let new = read("xyzzy oak\n", &lexicon);
-    assert_eq!(model.infer(&new, &inference())[0].n_skipped, 1);
+    assert_eq!(model.infer_documents(&new, &inference())[0].n_skipped, 1);
     assert_eq!(model.infer_online(&new, 1, &inference())[0].n_skipped, 0);
 }
 
@@ -183,11 +207,10 @@ fn documents_of_known_words_are_the_same_with_new_words_allowed() {
 fn an_interrupted_run_goes_on_as_if_nothing_had_been() {
     let text = text();
     for sampler in [Sampler::Parallel, Sampler::Mh, Sampler::Alias, Sampler::Exact] {
-        let params = GldaParams { optimize_alpha: true, ..params(sampler) };
-        let params = params.validate().unwrap();
+        let params = params(sampler).optimize_alpha(true);
         check_resume(
-            |watch| Glda::fit(&params, text.data(), watch),
-            |checkpoint, watch| Glda::resume(&params, text.data(), checkpoint, watch),
+            |watch| text.fit_glda(&params, watch),
+            |checkpoint, watch| text.resume_glda(&params, checkpoint, watch),
             assert_same,
         );
     }
@@ -197,9 +220,8 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_been() {
 #[test]
 fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
     let text = text();
-    let params = GldaParams { optimize_alpha: true, n_iterations: 41, ..params(Sampler::Parallel) };
-    let params = params.validate().unwrap();
-    let whole = Glda::fit(&params, text.data(), &mut unwatched).unwrap();
+    let params = params(Sampler::Parallel).optimize_alpha(true).n_iterations(41);
+    let whole = text.glda(&params).fit(&text.corpus).unwrap();
     let alpha = whole.alpha();
     assert!(alpha.iter().any(|&a| (a - alpha[0]).abs() > 1e-6), "{alpha:?}");
     let mut kept = None;
@@ -210,8 +232,8 @@ fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
         kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
     };
-    assert!(matches!(Glda::fit(&params, text.data(), stop), Err(FitError::Interrupted)));
-    let resumed = Glda::resume(&params, text.data(), &kept.unwrap(), &mut unwatched).unwrap();
+    assert!(matches!(text.fit_glda(&params, stop), Err(FitError::Interrupted)));
+    let resumed = text.resume_glda(&params, &kept.unwrap(), &mut unwatched).unwrap();
     assert_same(&resumed, &whole);
 }
 
@@ -223,18 +245,17 @@ fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_ar
         kept = progress.checkpoint.map(|checkpoint| checkpoint().unwrap());
         ControlFlow::Break(())
     };
-    let valid = |params: GldaParams| params.validate().unwrap();
-    let first = valid(params(Sampler::Parallel));
-    assert!(matches!(Glda::fit(&first, text.data(), stop), Err(FitError::Interrupted)));
+    let first = params(Sampler::Parallel);
+    assert!(matches!(text.fit_glda(&first, stop), Err(FitError::Interrupted)));
     let kept = kept.unwrap();
-    let longer = valid(GldaParams { n_iterations: 6, ..params(Sampler::Parallel) });
-    let resumed = Glda::resume(&longer, text.data(), &kept, &mut unwatched).unwrap();
-    assert_same(&resumed, &fit(longer.into_inner(), &text));
-    let other = valid(GldaParams { seed: 2, ..params(Sampler::Parallel) });
-    let refused = Glda::resume(&other, text.data(), &kept, &mut unwatched);
+    let longer = params(Sampler::Parallel).n_iterations(6);
+    let resumed = text.resume_glda(&longer, &kept, &mut unwatched).unwrap();
+    assert_same(&resumed, &fit(longer, &text));
+    let other = params(Sampler::Parallel).seed(2);
+    let refused = text.resume_glda(&other, &kept, &mut unwatched);
     assert!(matches!(refused, Err(FitError::Checkpoint(_))));
-    text.vectors = random_vectors(text.lexicon.vocab.len(), 5);
-    let refused = Glda::resume(&first, text.data(), &kept, &mut unwatched);
+    text.vectors = random_vectors(text.corpus.lexicon.vocab.len(), 5);
+    let refused = text.resume_glda(&first, &kept, &mut unwatched);
     assert!(matches!(refused, Err(FitError::Checkpoint(_))));
 }
 
@@ -242,18 +263,13 @@ fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_ar
 fn the_likelihood_rises_from_a_random_start() {
     let text = text();
     for sampler in [Sampler::Auto, Sampler::Mh, Sampler::Parallel] {
-        let params = GldaParams {
-            start: Start::Random,
-            n_iterations: 10,
-            psi_scale: 0.2,
-            ..params(sampler)
-        };
+        let params = params(sampler).start(Start::Random).n_iterations(10).psi_scale(0.2);
         let mut logs = Vec::new();
         let watch = &mut |progress: &Progress<'_>| {
             logs.push(progress.metrics[0].1);
             ControlFlow::Continue(())
         };
-        Glda::fit(&params.validate().unwrap(), text.data(), watch).unwrap();
+        text.fit_glda(&params, watch).unwrap();
         assert!(logs[9] > logs[0] + 100.0, "{sampler:?}: {logs:?}");
     }
 }
@@ -271,11 +287,12 @@ fn read(text: &str, lexicon: &Lexicon) -> Documents {
 fn a_document_does_not_depend_on_its_batch_and_unknown_words_are_counted() {
     let text = text();
     let model = fit(params(Sampler::Parallel), &text);
-    let all = read("the ship and the sail\n\nxyzzy plugh\nthe garden xyzzy\n", &text.lexicon);
-    let alone = read("the garden xyzzy\n", &text.lexicon);
-    let found = model.infer(&all, None, Topics::Fixed, &inference());
+    let all =
+        read("the ship and the sail\n\nxyzzy plugh\nthe garden xyzzy\n", &text.corpus.lexicon);
+    let alone = read("the garden xyzzy\n", &text.corpus.lexicon);
+    let found = model.infer_documents(&all, None, Topics::Fixed, &inference());
     assert_eq!(found.len(), 4);
-    assert_eq!(found[3], model.infer(&alone, None, Topics::Fixed, &inference())[0]);
+    assert_eq!(found[3], model.infer_documents(&alone, None, Topics::Fixed, &inference())[0]);
     assert_eq!([1, 2, 3].map(|i| found[i].n_skipped), [0, 2, 1]);
     assert_eq!(found[3].topics.len(), 3);
     assert_eq!(found[3].topics[2], None);
@@ -289,7 +306,7 @@ fn a_document_does_not_depend_on_its_batch_and_unknown_words_are_counted() {
 fn a_new_word_is_like_a_known_one_with_the_same_vector() {
     let text = text();
     let model = fit(params(Sampler::Parallel), &text);
-    let vocab = &text.lexicon.vocab;
+    let vocab = &text.corpus.lexicon.vocab;
     let known = (2..vocab.len()).map(WordId::from).find(|&w| text.vectors.get(w).is_some());
     let known = known.unwrap();
     let words = ["<unk>", "<eos>", "xyzzy"];
@@ -298,21 +315,20 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
     values.extend_from_slice(text.vectors.get(known).unwrap());
     let vectors = WordVectors::new(6, values).unwrap();
     let more = MoreVectors { vocab: &more_vocab, vectors: &vectors };
-    let new = read("xyzzy xyzzy xyzzy xyzzy\n", &text.lexicon);
+    let new = read("xyzzy xyzzy xyzzy xyzzy\n", &text.corpus.lexicon);
     // `XYZZY` has a vector in small letters only.
-    let preprocessing = Preprocessing { lowercase: false, ..text.lexicon.preprocessing };
-    let as_it_is = Lexicon { preprocessing, ..text.lexicon.clone() };
+    let preprocessing = Preprocessing { lowercase: false, ..text.corpus.lexicon.preprocessing };
+    let as_it_is = Lexicon { preprocessing, ..text.corpus.lexicon.clone() };
     let large = read("XYZZY xyzzy XYZZY XYZZY\n", &as_it_is);
-    let params =
-        InferenceParams { n_sweeps: 4000, ..InferenceParams::default() }.validate().unwrap();
+    let params = InferenceParams::default().n_sweeps(4000).validate().unwrap();
     let word = vocab.word(known);
-    let old = read(&format!("{word} {word} {word} {word}\n"), &text.lexicon);
+    let old = read(&format!("{word} {word} {word} {word}\n"), &text.corpus.lexicon);
     for topics in [Topics::Fixed, Topics::Online(1), Topics::Cumulative(3)] {
-        let a = model.infer(&new, Some(more), topics, &params).remove(0);
-        let b = model.infer(&old, None, topics, &params).remove(0);
+        let a = model.infer_documents(&new, Some(more), topics, &params).remove(0);
+        let b = model.infer_documents(&old, None, topics, &params).remove(0);
         assert_eq!(a.n_skipped, 0);
         // New words are one to the random stream, and these have one vector, so that draws are the same.
-        assert_eq!(model.infer(&large, Some(more), topics, &params).remove(0), a);
+        assert_eq!(model.infer_documents(&large, Some(more), topics, &params).remove(0), a);
         // Other random numbers, but the same posterior.
         for (a, b) in a.mixture.iter().zip(&b.mixture) {
             assert!((a - b).abs() < 0.08, "{topics:?}: {a} {b}");
@@ -325,13 +341,16 @@ fn topics_that_moved_with_a_batch_go_back() {
     let text = text();
     let model = fit(params(Sampler::Parallel), &text);
     let lines = "the ship and the sail\nthe garden of the court\nthe moon and the stars\n";
-    let documents = read(lines, &text.lexicon);
-    let one_by_one = model.infer(&documents, None, Topics::Online(1), &inference());
+    let documents = read(lines, &text.corpus.lexicon);
+    let one_by_one = model.infer_documents(&documents, None, Topics::Online(1), &inference());
     for (i, line) in lines.lines().enumerate() {
-        let alone = read(line, &text.lexicon);
-        assert_eq!(model.infer(&alone, None, Topics::Online(1), &inference())[0], one_by_one[i]);
+        let alone = read(line, &text.corpus.lexicon);
+        assert_eq!(
+            model.infer_documents(&alone, None, Topics::Online(1), &inference())[0],
+            one_by_one[i]
+        );
     }
-    let together = model.infer(&documents, None, Topics::Online(100), &inference());
+    let together = model.infer_documents(&documents, None, Topics::Online(100), &inference());
     for found in together.iter().chain(&one_by_one) {
         assert!((found.mixture.iter().sum::<f32>() - 1.0).abs() < 1e-5);
     }
@@ -341,14 +360,13 @@ fn topics_that_moved_with_a_batch_go_back() {
 fn what_cannot_be_learned_from_is_told_of() {
     let mut text = text();
     let message = |params: GldaParams, text: &Text| {
-        let params = params.validate().unwrap();
-        Glda::fit(&params, text.data(), &mut unwatched).unwrap_err().to_string()
+        text.glda(&params).fit(&text.corpus).unwrap_err().to_string()
     };
-    let nu = message(GldaParams { nu: Some(5.0), ..params(Sampler::Auto) }, &text);
+    let nu = message(params(Sampler::Auto).nu(5.0), &text);
     assert!(nu.contains("`nu` must be above the number of dimensions less one, 5, got 5"), "{nu}");
-    let many = message(GldaParams { n_topics: 60_000, ..params(Sampler::Auto) }, &text);
+    let many = message(params(Sampler::Auto).n_topics(60_000), &text);
     assert!(many.contains("`n_topics` must be at most the number of tokens"), "{many}");
-    text.vectors = WordVectors::new(6, vec![0.0; 6 * text.lexicon.vocab.len()]).unwrap();
+    text.vectors = WordVectors::new(6, vec![0.0; 6 * text.corpus.lexicon.vocab.len()]).unwrap();
     let none = message(params(Sampler::Auto), &text);
     assert!(none.contains("a word that has a vector, has none"), "{none}");
 }
@@ -357,18 +375,42 @@ fn what_cannot_be_learned_from_is_told_of() {
 fn parameters_out_of_range_are_named() {
     let default = GldaParams::default;
     let bad = [
-        ("n_topics", GldaParams { n_topics: 0, ..default() }),
-        ("n_iterations", GldaParams { n_iterations: 0, ..default() }),
-        ("alpha", GldaParams { alpha: Some(0.0), ..default() }),
-        ("kappa", GldaParams { kappa: f64::NAN, ..default() }),
-        ("nu", GldaParams { nu: Some(-1.0), ..default() }),
-        ("psi_scale", GldaParams { psi_scale: 0.0, ..default() }),
-        ("likelihood_weight", GldaParams { likelihood_weight: 1.5, ..default() }),
-        ("n_shards", GldaParams { n_shards: 1, ..default() }),
+        ("n_topics", default().n_topics(0)),
+        ("n_iterations", default().n_iterations(0)),
+        ("alpha", default().alpha(0.0)),
+        ("kappa", default().kappa(f64::NAN)),
+        ("nu", default().nu(-1.0)),
+        ("psi_scale", default().psi_scale(0.0)),
+        ("likelihood_weight", default().likelihood_weight(1.5)),
+        ("n_shards", default().n_shards(1)),
     ];
     for (name, params) in bad {
         assert_eq!(params.check().unwrap_err().name, name);
     }
     default().check().unwrap();
-    assert_eq!(LdaParams { beta: 0.0, ..LdaParams::default() }.check().unwrap_err().name, "beta");
+    assert_eq!(LdaParams::default().beta(0.0).check().unwrap_err().name, "beta");
+}
+
+#[test]
+fn the_mixtures_of_texts_are_those_of_their_words() {
+    let text = text();
+    let (lda, glda) = (
+        Lda::params().n_topics(4).n_iterations(3).fit(&text.corpus).unwrap(),
+        fit(params(Sampler::Parallel), &text),
+    );
+    let texts = ["the ship and the sail", "", "xyzzy"];
+    for (found, model) in
+        [(lda.infer(texts), &lda as &dyn TopicModel), (glda.infer(texts), &glda as &dyn TopicModel)]
+    {
+        assert_eq!((found.n_rows(), found.n_columns()), (3, model.n_topics()));
+        for (row, text_of_row) in found.rows().zip(texts) {
+            assert_eq!(row, model.mixture(&text.corpus.lexicon.ids(text_of_row)));
+            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+        }
+    }
+    let words = lda.topic_words(1, 5);
+    let expected = lda.top_words(1, 5);
+    assert!(words.iter().zip(&expected).all(|(&(word, score), &(id, other))| {
+        word == text.corpus.lexicon.vocab.word(id) && score == other
+    }));
 }

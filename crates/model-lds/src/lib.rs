@@ -35,7 +35,7 @@ mod linalg;
 #[cfg(test)]
 mod tests;
 
-pub use fit::{LdsInputs, Training};
+pub use fit::LdsInputs;
 pub use fitted::encoder::{Features, LdsEncoder};
 pub use fitted::rnn_weights::{HiddenState, RnnWeights};
 pub use fitted::singular_pairs::SingularPair;

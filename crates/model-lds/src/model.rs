@@ -37,7 +37,7 @@ pub struct Lds {
     pub(crate) step_matrices: StepMatrices,
 }
 
-/// What a fitted model consists of; everything else follows from it.
+/// The parts of a fitted model, from which everything else follows.
 pub(crate) struct LdsParts {
     pub(crate) params: Valid<LdsParams>,
     pub(crate) lexicon: Lexicon,

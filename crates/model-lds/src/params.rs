@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Parameters of a linear dynamical system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LdsParams {
     /// Dimension of the state.
     pub dim: usize,

@@ -109,7 +109,7 @@ fn peak_memory(case: &Case<'_>) -> (usize, usize, Lds) {
     let mut n_checkpoints = 0;
     let watch = |progress: &Progress<'_>| {
         if let (Some(make), true) = (progress.checkpoint, valid.is_some()) {
-            make().unwrap().save(&folder.path().join("checkpoint")).unwrap();
+            make().unwrap().save(folder.path().join("checkpoint")).unwrap();
             n_checkpoints += 1;
         }
         ControlFlow::Continue(())

@@ -74,6 +74,7 @@ pub enum Schedule {
 /// [`NeuralParams::rnn`], [`NeuralParams::lstm`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NeuralParams {
     /// What the network is.
     pub architecture: Architecture,

@@ -6,7 +6,7 @@ use crate::params::NgramParams;
 use crate::partial_counts::PartialCounts;
 use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Checkpoint, Fit, FitError, Progress, Session, Valid, Watch};
+use latens_model::{Fit, FitError, Progress, Session, Valid, Watch};
 use serde_json::{Map, json};
 use std::time::Instant;
 
@@ -32,29 +32,6 @@ impl Fit for NgramParams {
             None => PartialCounts::empty(),
         };
         fit_in_shards(params, corpus, counted, SHARD_TOKENS, session.watch)
-    }
-}
-
-// Removed once the front ends use the builder.
-impl Ngram {
-    /// Fits a model to a text; see [`Fit::fit`].
-    pub fn fit(
-        params: &Valid<NgramParams>,
-        corpus: &Corpus,
-        watch: &mut Watch,
-    ) -> Result<Ngram, FitError> {
-        fit_in_shards(params, corpus, PartialCounts::empty(), SHARD_TOKENS, watch)
-    }
-
-    /// Resumes from a checkpoint of [`Ngram::fit`] with the same parameters and text.
-    pub fn resume(
-        params: &Valid<NgramParams>,
-        corpus: &Corpus,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Ngram, FitError> {
-        let counted = PartialCounts::from_checkpoint(params, corpus, checkpoint)?;
-        fit_in_shards(params, corpus, counted, SHARD_TOKENS, watch)
     }
 }
 

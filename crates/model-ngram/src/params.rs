@@ -9,6 +9,7 @@ pub const MAX_ORDER: usize = 6;
 /// Hyperparameters of an n-gram language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NgramParams {
     /// Number of words per n-gram, including the predicted one: 1 to 6.
     pub order: usize,

@@ -37,28 +37,6 @@ impl Fit for Word2vecParams {
     }
 }
 
-// Removed once the front ends use the builder.
-impl Word2vec {
-    /// Learns word vectors from a text; see [`Fit::fit`].
-    pub fn fit(
-        params: &Valid<Word2vecParams>,
-        corpus: &Corpus,
-        watch: &mut Watch,
-    ) -> Result<Word2vec, FitError> {
-        fit_from(None, params, corpus, watch)
-    }
-
-    /// Resumes training from a checkpoint of [`Word2vec::fit`] with the same parameters and text.
-    pub fn resume(
-        params: &Valid<Word2vecParams>,
-        corpus: &Corpus,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Word2vec, FitError> {
-        fit_from(Some(checkpoint), params, corpus, watch)
-    }
-}
-
 fn fit_from(
     checkpoint: Option<&Checkpoint>,
     params: &Valid<Word2vecParams>,

@@ -7,6 +7,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// Hyperparameters of word2vec. The defaults are those of the original program and of gensim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Word2vecParams {
     /// Training objective.
     pub algorithm: Algorithm,

@@ -3,7 +3,7 @@
 use crate::record::Record;
 use anyhow::{Result, bail, ensure};
 
-/// A text of a record by which rows or columns are told apart.
+/// A text of a record that distinguishes rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Field {
     Model,

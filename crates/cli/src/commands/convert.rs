@@ -1,13 +1,15 @@
 //! Models in and out of foreign formats.
 
+use super::foreign_format::ForeignFormat;
 use super::vectors;
 use crate::args::PreprocessingArgs;
 use crate::output::Output;
 use crate::paths::{check_output, refuse_same_output};
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::brown::Brown;
 use latens::corpus::open_input;
+use latens::model::Model;
 use latens::model::WordClusters;
 use latens::ngram::Ngram;
 use latens::store::write_atomically;

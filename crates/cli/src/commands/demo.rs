@@ -325,7 +325,7 @@ fn neighbours(model: &Lds, word: &str, n: usize) -> String {
 fn example_states(model: &Hmm, corpus: &Corpus) -> String {
     let mut counts: BTreeMap<u32, BTreeMap<WordId, u32>> = BTreeMap::new();
     for sentence in corpus.sentences.iter() {
-        let states = model.best_states(sentence).unwrap_or_default();
+        let states = model.viterbi_of(sentence).unwrap_or_default();
         for (&word, state) in sentence.iter().zip(states).filter(|(word, _)| **word > WordId::EOS) {
             *counts.entry(state).or_default().entry(word).or_default() += 1;
         }

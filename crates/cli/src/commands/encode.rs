@@ -7,6 +7,8 @@ use crate::{args::TextArgs, output::print_json};
 use anyhow::Result;
 use clap::Args;
 use latens::corpus::{Corpus, VocabLimits, WordId};
+use latens::hmm::Hmm;
+use latens::model::Model;
 use latens::model::compat::npy;
 use latens::model::{FeatureRows, FitError, Progress, TokenEncoder};
 use latens::store::write_atomically;

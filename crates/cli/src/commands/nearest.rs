@@ -3,6 +3,7 @@ use crate::output::Output;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latens::corpus::{WordId, open_input};
+use latens::model::Model;
 use latens::model::WordVectors;
 use latens::tasks::analogies::{analogies, read_questions};
 use serde::Serialize;

@@ -6,6 +6,8 @@ use crate::reading::watched;
 use anyhow::{Error, Result};
 use clap::Args;
 use latens::corpus::{Sentences, WordId};
+use latens::hmm::Hmm;
+use latens::model::Model;
 use latens::tasks::{Impossible, first_impossible, perplexity};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

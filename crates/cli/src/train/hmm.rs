@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
 use latens::hmm::{self, Hmm, HmmInputs, HmmParams, TaggedText};
-use latens::model::{Device, Model, Params, WordClusters};
+use latens::model::{Device, Params, WordClusters};
 use serde_json::{Map, json};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

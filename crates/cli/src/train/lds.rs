@@ -11,6 +11,7 @@ use latens::lds::{Lds, LdsInputs, LdsParams};
 use latens::model::{Device, Params};
 use latens::store::is_container;
 use serde_json::Map;
+use std::borrow::Cow;
 
 /// A linear dynamical system: representations of words in their context
 ///
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &LdsArgs, common: &Common, output: &Output) -> Result<()
         None => args.training.begin(output)?,
     };
     let mut inputs = LdsInputs::default();
-    inputs.counts = counts.as_ref();
+    inputs.counts = counts.map(Cow::Owned);
     let model = training.fit(params, inputs, Device::Cpu, HeldOut::WhileTraining)?;
     model.warnings().iter().for_each(|warning| output.note(&format!("warning: {warning}")));
     let facts = ["gain", "valid_gain", "best_iteration", "pseudo_counts"];

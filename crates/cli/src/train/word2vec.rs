@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::model::{Device, Params};
 use latens::word2vec::{Algorithm, Word2vec, Word2vecParams};
-use serde_json::{Map, json};
+use serde_json::Map;
 
 /// Word vectors by word2vec: CBOW or skip-gram with negative sampling
 ///

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use latens::corpus::{
-    Documents, Field, Format, Inputs, Lexicon, Preprocessing, VocabLimits, open_input,
+    DocumentCorpus, Documents, Field, Format, Inputs, Lexicon, Preprocessing, VocabLimits,
+    open_input,
 };
 use latens::model::WordVectors;
 use latens::model::compat::{TextFormat, read_text};
@@ -96,9 +97,11 @@ fn read(path: &Path) -> Result<String> {
 }
 
 /// Encodes documents with a vocabulary of their words that are not rare.
-pub(crate) fn encode(documents: &[Document]) -> Result<(Lexicon, Documents)> {
+pub(crate) fn encode(documents: &[Document]) -> Result<DocumentCorpus> {
     let limits = VocabLimits { min_count: MIN_COUNT, max_vocab: 0 };
-    in_file(documents, |inputs| Ok(Documents::read(inputs, &Preprocessing::default(), &limits)?))
+    in_file(documents, |inputs| {
+        Ok(DocumentCorpus::read(inputs, &Preprocessing::default(), &limits)?)
+    })
 }
 
 /// Encodes documents with the vocabulary of a model.

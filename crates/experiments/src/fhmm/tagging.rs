@@ -63,22 +63,18 @@ impl Size {
     /// Representation of each row.
     fn representations(&self) -> [Representation; 8] {
         let fhmm = |n_layers, features| {
-            let params = FhmmParams {
-                n_layers,
-                n_states: 10,
-                epochs: self.epochs,
-                batch_sentences: self.batch_sentences,
-                ..FhmmParams::default()
-            };
+            let params = FhmmParams::default()
+                .n_layers(n_layers)
+                .n_states(10)
+                .epochs(self.epochs)
+                .batch_sentences(self.batch_sentences);
             Representation::Fhmm(params, features)
         };
-        let hmm = HmmParams {
-            n_states: 80,
-            constraint: Constraint::None,
-            parameterization: Parameterization::Scalar,
-            epochs: 5 * self.epochs,
-            ..HmmParams::default()
-        };
+        let hmm = HmmParams::default()
+            .n_states(80)
+            .constraint(Constraint::None)
+            .parameterization(Parameterization::Scalar)
+            .epochs(5 * self.epochs);
         let (n_clusters, dim) = (self.n_clusters, 50);
         [
             Representation::Words,
@@ -87,8 +83,8 @@ impl Size {
             fhmm(5, "viterbi"),
             fhmm(5, "posterior"),
             Representation::Hmm(hmm, "state"),
-            Representation::Brown(BrownParams { n_clusters, ..BrownParams::default() }),
-            Representation::Word2vec(Word2vecParams { dim, ..Word2vecParams::default() }),
+            Representation::Brown(BrownParams::default().n_clusters(n_clusters)),
+            Representation::Word2vec(Word2vecParams::default().dim(dim)),
         ]
     }
 }

@@ -3,8 +3,9 @@
 use crate::corpora::topics::{encode, nips, vectors};
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
-use latens::lda::{Glda, GldaData, GldaParams, Sampler};
-use latens::model::{FitError, Params, Progress};
+use latens::corpus::DocumentCorpus;
+use latens::lda::{Glda, GldaInputs, Sampler};
+use latens::model::{Fit, FitError, Progress};
 use latens::tasks::plot::{Anchor, Svg};
 use rayon::ThreadPoolBuilder;
 use std::ops::ControlFlow;
@@ -65,14 +66,14 @@ fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Cu
     let (step, seconds) = if quick { (145, 5.0) } else { (29, 30.0) };
     let documents: Vec<_> = nips(data)?.into_iter().step_by(step).collect();
     let (own, vectors) = vectors(data, DIM)?;
-    let (lexicon, documents) = encode(&documents)?;
-    let (vectors, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
+    let corpus = encode(&documents)?;
+    let (vectors, coverage) = vectors.for_words(&own.vocab, &corpus.lexicon.vocab);
     note(&format!(
         "{} tokens, {:.1} % of them with a vector",
-        documents.n_tokens(),
+        corpus.documents.n_tokens(),
         100.0 * coverage.share()
     ));
-    let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &vectors };
+    let data = (&corpus, GldaInputs::default().vectors(&vectors));
     let mut curves = Vec::new();
     for (name, sampler, threads) in SAMPLERS {
         let work = || curve(name, sampler, threads, data, seconds);
@@ -91,14 +92,13 @@ fn curve(
     name: &'static str,
     sampler: Sampler,
     threads: Threads,
-    data: GldaData<'_>,
+    (corpus, inputs): (&DocumentCorpus, GldaInputs<'_>),
     seconds: f64,
 ) -> Result<Curve> {
-    let params =
-        GldaParams { n_topics: N_TOPICS, n_iterations: 1000, sampler, ..GldaParams::default() };
+    let params = Glda::params().n_topics(N_TOPICS).n_iterations(1000).sampler(sampler);
     let (mut points, mut speeds) = (Vec::new(), Vec::new());
     let started = Instant::now();
-    let watch = &mut |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         let metric = |wanted| progress.metrics.iter().find(|(name, _)| *name == wanted);
         let value = |wanted| metric(wanted).map_or(f64::NAN, |&(_, value)| value);
         points.push((started.elapsed().as_secs_f64(), value("log_likelihood_per_token")));
@@ -106,7 +106,7 @@ fn curve(
         let is_over = points.len() >= 2 && started.elapsed().as_secs_f64() > seconds;
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    match Glda::fit(&params.validate()?, data, watch) {
+    match params.with(inputs).watch(watch).fit(corpus) {
         Ok(_) | Err(FitError::Interrupted) => {}
         Err(error) => return Err(error.into()),
     }

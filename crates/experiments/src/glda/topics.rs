@@ -3,9 +3,9 @@
 use crate::corpora::topics::{Document, encode, encode_with, newsgroups, vectors};
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
-use latens::corpus::{Documents, Lexicon, Sentences, WordId};
-use latens::lda::{Covariance, Glda, GldaData, GldaParams, Lda, LdaParams, Preset, Ranking};
-use latens::model::{Params, TopicModel, WordVectors, unwatched};
+use latens::corpus::{Lexicon, Sentences, WordId};
+use latens::lda::{Covariance, Glda, GldaInputs, Lda, Preset, Ranking};
+use latens::model::{Fit, TopicModel, WordVectors};
 use latens::tasks::topics::{Cooccurrences, diversity};
 use std::path::Path;
 
@@ -26,7 +26,8 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     if quick {
         documents = documents.into_iter().step_by(5).collect();
     }
-    let (lexicon, encoded) = encode(&documents)?;
+    let corpus = encode(&documents)?;
+    let lexicon = &corpus.lexicon;
     let mut rows = Vec::new();
     // The likelihood converges after 30 iterations.
     let iterations = if quick { 20 } else { 50 };
@@ -34,11 +35,10 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         let (own, vectors) = vectors(data, dim)?;
         let (vectors, _) = vectors.for_words(&own.vocab, &lexicon.vocab);
         let unit = unit_length(&vectors)?;
-        let default =
-            GldaParams { n_topics: N_TOPICS, n_iterations: iterations, ..GldaParams::default() };
-        let das = GldaParams { prior: Preset::Das2015, ..default.clone() };
-        let damped = GldaParams { likelihood_weight: 0.1, ..default.clone() };
-        let round = GldaParams { covariance: Covariance::Spherical, ..default.clone() };
+        let default = Glda::params().n_topics(N_TOPICS).n_iterations(iterations);
+        let das = default.clone().prior(Preset::Das2015);
+        let damped = default.clone().likelihood_weight(0.1);
+        let round = default.clone().covariance(Covariance::Spherical);
         for (name, params, vectors) in [
             ("full", default, &vectors),
             ("full, prior of the authors", das, &vectors),
@@ -47,30 +47,23 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         ] {
             let name = format!("G-LDA {dim}-d, {name}");
             note(&format!("fitting {name}"));
-            let data = GldaData { lexicon: &lexicon, documents: &encoded, vectors };
-            let model = Glda::fit(&params.validate()?, data, &mut unwatched)?;
+            let model = params.with(GldaInputs::default().vectors(vectors)).fit(&corpus)?;
             for (by, words) in [(Ranking::Density, "density"), (Ranking::Count, "count")] {
-                let topics = topics(N_TOPICS, &lexicon, |k| model.ranked_words(k, N_WORDS, by));
+                let topics = topics(N_TOPICS, lexicon, |k| model.ranked_words(k, N_WORDS, by));
                 let paper = (words == "density").then_some(PAPER_GAUSSIAN);
-                let measured = measure(&topics, &lexicon, &documents)?;
+                let measured = measure(&topics, lexicon, &documents)?;
                 rows.extend(measured.rows(&format!("{name}, by {words}"), paper, note));
                 measured.show_best(&topics, note);
             }
         }
     }
     note("fitting LDA");
-    let params =
-        LdaParams { n_topics: N_TOPICS, n_iterations: 4 * iterations, ..LdaParams::default() };
-    let model = fit_lda(params, &lexicon, &encoded)?;
-    let topics = topics(N_TOPICS, &lexicon, |k| model.top_words(k, N_WORDS));
-    let measured = measure(&topics, &lexicon, &documents)?;
+    let model = Lda::params().n_topics(N_TOPICS).n_iterations(4 * iterations).fit(&corpus)?;
+    let topics = topics(N_TOPICS, lexicon, |k| model.top_words(k, N_WORDS));
+    let measured = measure(&topics, lexicon, &documents)?;
     rows.extend(measured.rows("LDA", Some(PAPER_LDA), note));
     measured.show_best(&topics, note);
     Ok(rows)
-}
-
-pub(crate) fn fit_lda(params: LdaParams, lexicon: &Lexicon, documents: &Documents) -> Result<Lda> {
-    Ok(Lda::fit(&params.validate()?, lexicon, documents, &mut unwatched)?)
 }
 
 /// The vectors, scaled to unit length.

@@ -1,12 +1,12 @@
 //! Ablations of very large HMMs (Chiu & Rush 2020, Tables 3 and 4, Figure 3).
 
-use super::kept_models::{Earlier, KeptModels};
+use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
-use latens::brown::{Brown, BrownParams};
-use latens::hmm::{Constraint, HmmParams, Learning, Parameterization, Training};
-use latens::model::{Device, Params, WordClusters, unwatched};
+use latens::brown::Brown;
+use latens::hmm::{Constraint, HmmParams, Learning, Parameterization};
+use latens::model::{Fit, WordClusters};
 use latens::tasks::perplexity;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -109,19 +109,18 @@ impl Model {
 
     fn params(&self, Sizes { n_states, n_clusters }: Sizes, quick: bool) -> HmmParams {
         let is_scalar = self.parameterization == Parameterization::Scalar;
-        HmmParams {
-            n_states,
-            n_clusters,
-            constraint: self.constraint,
-            parameterization: self.parameterization,
-            learning: Learning::Gradient,
-            state_dropout: self.state_dropout,
-            // A scalar parameter gets few gradients, whereas a network gets one from every token.
-            learning_rate: if is_scalar { 0.1 } else { HmmParams::default().learning_rate },
-            dim: if quick { 64 } else { 256 },
-            epochs: if quick { 4 } else { 35 },
-            ..HmmParams::default()
-        }
+        // A scalar parameter gets few gradients, whereas a network gets one from every token.
+        let learning_rate = if is_scalar { 0.1 } else { HmmParams::default().learning_rate };
+        HmmParams::default()
+            .n_states(n_states)
+            .n_clusters(n_clusters)
+            .constraint(self.constraint)
+            .parameterization(self.parameterization)
+            .learning(Learning::Gradient)
+            .state_dropout(self.state_dropout)
+            .learning_rate(learning_rate)
+            .dim(if quick { 64 } else { 256 })
+            .epochs(if quick { 4 } else { 35 })
     }
 }
 
@@ -190,8 +189,7 @@ fn cluster<'a>(
     Ok(match known.entry(n_clusters) {
         Entry::Occupied(found) => found.into_mut(),
         Entry::Vacant(entry) => {
-            let params = BrownParams { n_clusters, ..BrownParams::default() }.validate()?;
-            let brown = Brown::fit(&params, &ptb.train, &mut unwatched)?;
+            let brown = Brown::params().n_clusters(n_clusters).fit(&ptb.train)?;
             entry.insert(brown.clusters().clone())
         }
     })
@@ -204,13 +202,7 @@ fn fit(
     kept: &KeptModels,
     note: &mut dyn FnMut(&str),
 ) -> Result<Figures> {
-    let training = Training {
-        corpus: &ptb.train,
-        valid: Some(&ptb.valid),
-        clusters,
-        tags: None,
-        device: Device::Cpu,
-    };
+    let training = Training { corpus: &ptb.train, valid: &ptb.valid, clusters };
     let measured = kept.figures((params, &training), ["train", "valid"], note, |hmm, _| {
         // Perplexity of the mini-batches of the best epoch.
         let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());
@@ -223,6 +215,7 @@ fn fit(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latens::model::Params;
 
     #[test]
     fn all_parameters_are_valid_in_full_and_quick_runs() {

@@ -6,7 +6,7 @@ use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::model::{Device, Fit, LanguageModel, Params, unwatched};
+use latens::model::{Device, Fit, LanguageModel};
 use latens::neural::{NeuralParams, usable_device};
 use latens::ngram::{Ngram, NgramParams};
 use latens::tasks::perplexity;
@@ -37,7 +37,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     for (&cache_weight, &cache_size) in
         weights.iter().flat_map(|w| sizes.iter().map(move |s| (w, s)))
     {
-        let params = NgramParams { cache_weight, cache_size, ..NgramParams::default() };
+        let params = NgramParams::default().cache_weight(cache_weight).cache_size(cache_size);
         let with_cache = model.with_cache(cache_weight, cache_size)?;
         let valid = perplexity(&with_cache, &ptb.valid).perplexity();
         if valid < best.0 {
@@ -155,7 +155,7 @@ fn neural_rows(
 }
 
 fn fit(train: &Corpus, params: NgramParams) -> Result<Ngram> {
-    Ok(Ngram::fit(&params.validate()?, train, &mut unwatched)?)
+    Ok(params.fit(train)?)
 }
 
 fn rows(name: &str, model: &dyn LanguageModel, ptb: &PennTreebank, paper: Option<f64>) -> Vec<Row> {

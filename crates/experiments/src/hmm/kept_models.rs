@@ -5,10 +5,11 @@
 
 use crate::cache::cache_folder;
 use anyhow::{Context, Result};
-use latens::hmm::{Hmm, HmmParams, Training};
+use latens::corpus::{Corpus, Sentences};
+use latens::hmm::{Hmm, HmmInputs, HmmParams};
 use latens::model::{
-    Checkpoint, CheckpointPace, Device, FitError, Params, Progress, Valid, data_fingerprint,
-    fingerprint,
+    Checkpoint, CheckpointPace, Device, Fit, FitError, Params, Progress, WordClusters,
+    data_fingerprint, fingerprint,
 };
 use latens::store::write_atomically;
 use std::cell::RefCell;
@@ -26,6 +27,14 @@ pub(crate) enum Earlier {
     Reuse,
     /// Ignore and overwrite them.
     Ignore,
+}
+
+/// What a model is fitted to.
+#[derive(Clone, Copy)]
+pub(crate) struct Training<'a> {
+    pub(crate) corpus: &'a Corpus,
+    pub(crate) valid: &'a Sentences,
+    pub(crate) clusters: Option<&'a WordClusters>,
 }
 
 /// The folder of kept models.
@@ -72,8 +81,8 @@ impl KeptModels {
 
     /// Path of a model.
     fn path(&self, params: &HmmParams, training: &Training<'_>) -> Result<PathBuf> {
-        let params = params.clone().validate()?;
-        Ok(self.folder.join(format!("{:016x}.hmm", hash(&params, training)?)))
+        params.check()?;
+        Ok(self.folder.join(format!("{:016x}.hmm", hash(params, training)?)))
     }
 
     /// Opens a kept model, or fits it, on a CUDA device if possible.
@@ -84,7 +93,6 @@ impl KeptModels {
         note: &mut dyn FnMut(&str),
     ) -> Result<Hmm> {
         let path = self.path(params, training)?;
-        let params = params.clone().validate()?;
         let checkpoint = path.with_extension("hmm.checkpoint");
         if self.earlier == Earlier::Reuse
             && let Ok(hmm) = Hmm::open(&path)
@@ -98,15 +106,15 @@ impl KeptModels {
             Earlier::Reuse => Checkpoint::open(&checkpoint).ok(),
             Earlier::Ignore => None,
         };
-        let on_device = Training { device: self.device, ..*training };
-        let hmm = match fit(&params, &on_device, begun.as_ref(), &checkpoint, note) {
+        let mut fit_on = |device| fit(params, training, device, begun.as_ref(), &checkpoint, note);
+        let hmm = match fit_on(self.device) {
             // The device is unavailable or does not support this model.
             Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
                 let cause = cause.to_string();
                 if self.why_cpu.replace(cause.clone()) != cause {
                     note(&format!("  training on the CPU: {cause}"));
                 }
-                fit(&params, training, begun.as_ref(), &checkpoint, note)?
+                fit(params, training, Device::Cpu, begun.as_ref(), &checkpoint, note)?
             }
             fitted => fitted?,
         };
@@ -125,25 +133,26 @@ fn read_figures<const N: usize>(path: &Path, names: [&str; N]) -> Option<[f64; N
 }
 
 /// Hash of parameters and training data.
-fn hash(params: &Valid<HmmParams>, training: &Training<'_>) -> Result<u64> {
+fn hash(params: &HmmParams, training: &Training<'_>) -> Result<u64> {
     let vocab = &training.corpus.lexicon.vocab;
     let clusters = training.clusters.map(|clusters| format!("{clusters:?}")).unwrap_or_default();
-    let words = serde_json::to_string(&**params)? + &clusters;
-    let texts = [Some(&training.corpus.sentences), training.valid];
-    let texts = texts.into_iter().flatten().map(|text| data_fingerprint(vocab, text));
+    let words = serde_json::to_string(params)? + &clusters;
+    let texts = [&training.corpus.sentences, training.valid];
+    let texts = texts.into_iter().map(|text| data_fingerprint(vocab, text));
     let numbers = texts.flat_map(|hash| [hash as u32, (hash >> 32) as u32]);
     Ok(fingerprint(numbers.chain(words.bytes().map(u32::from))))
 }
 
 fn fit(
-    params: &Valid<HmmParams>,
+    params: &HmmParams,
     training: &Training<'_>,
+    device: Device,
     begun: Option<&Checkpoint>,
     path: &Path,
     note: &mut dyn FnMut(&str),
 ) -> Result<Hmm, FitError> {
     let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
-    let mut watch = |progress: &Progress<'_>| {
+    let watch = |progress: &Progress<'_>| {
         if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
             let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
             let metrics = metrics.collect::<Vec<_>>().join(", ");
@@ -160,10 +169,13 @@ fn fit(
             }
         }
     };
-    let fitted = match begun {
-        Some(checkpoint) => Hmm::resume(params, training, checkpoint, &mut watch),
-        None => Hmm::fit(params, training, &mut watch),
-    };
+    let mut inputs = HmmInputs::default();
+    inputs.clusters = training.clusters;
+    let mut builder = params.clone().with(inputs).valid(training.valid).device(device).watch(watch);
+    if let Some(checkpoint) = begun {
+        builder = builder.checkpoint(checkpoint);
+    }
+    let fitted = builder.fit(training.corpus);
     match unsaved {
         Some(error) => Err(error),
         None => fitted,
@@ -173,7 +185,7 @@ fn fit(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits};
+    use latens::corpus::{Inputs, Preprocessing, VocabLimits};
 
     fn corpus(folder: &Path) -> Corpus {
         let path = folder.join("text");
@@ -183,24 +195,16 @@ mod tests {
     }
 
     fn params() -> HmmParams {
-        HmmParams {
-            n_states: 4,
-            n_clusters: 1,
-            constraint: latens::hmm::Constraint::None,
-            dim: 4,
-            epochs: 4,
-            ..HmmParams::default()
-        }
+        Hmm::params()
+            .n_states(4)
+            .n_clusters(1)
+            .constraint(latens::hmm::Constraint::None)
+            .dim(4)
+            .epochs(4)
     }
 
     fn training(corpus: &Corpus) -> Training<'_> {
-        Training {
-            corpus,
-            valid: Some(&corpus.sentences),
-            clusters: None,
-            tags: None,
-            device: Device::Cpu,
-        }
+        Training { corpus, valid: &corpus.sentences, clusters: None }
     }
 
     fn kept_in(folder: PathBuf, earlier: Earlier) -> KeptModels {
@@ -256,17 +260,17 @@ mod tests {
         // Interrupt the run after the second epoch.
         let interrupted = kept("interrupted", Earlier::Reuse);
         fs::create_dir_all(&interrupted.folder).unwrap();
-        let valid = params.clone().validate().unwrap();
-        let name = format!("{:016x}.hmm.checkpoint", hash(&valid, &training).unwrap());
+        let name = format!("{:016x}.hmm.checkpoint", hash(&params, &training).unwrap());
         let checkpoint = interrupted.folder.join(name);
-        let mut watch = |progress: &Progress<'_>| {
+        let watch = |progress: &Progress<'_>| {
             if progress.iteration != Some(2) || progress.metrics.is_empty() {
                 return ControlFlow::Continue(());
             }
             progress.checkpoint.unwrap()().unwrap().save(&checkpoint).unwrap();
             ControlFlow::Break(())
         };
-        assert!(Hmm::fit(&valid, &training, &mut watch).is_err());
+        let stopped = params.clone().valid(training.valid).watch(watch).fit(&corpus);
+        assert!(stopped.is_err());
         let (resumed, notes) = hmm(interrupted);
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert_eq!(resumed, whole);

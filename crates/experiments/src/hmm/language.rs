@@ -1,13 +1,13 @@
 //! Perplexity of very large HMMs (Chiu & Rush 2020, Table 1), and of larger ones.
 
-use super::kept_models::{Earlier, KeptModels};
+use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::{Context, Result};
-use latens::brown::{Algorithm, Brown, BrownParams};
+use latens::brown::{Algorithm, Brown};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
-use latens::hmm::{HmmParams, Memory, Training};
-use latens::model::{Device, Params, unwatched};
+use latens::hmm::{HmmParams, Memory};
+use latens::model::Fit;
 use latens::tasks::perplexity;
 use std::path::Path;
 
@@ -45,16 +45,14 @@ pub(crate) fn ptb(
     let ptb = PennTreebank::read(data)?;
     let text =
         Text { train: &ptb.train, parts: [("PTB valid", &ptb.valid), ("PTB test", &ptb.test)] };
-    let params =
-        HmmParams { learning_rate: 0.004, batch_tokens: 600, ..params((32768, 128), 0.5, 35) };
-    let larger = HmmParams {
-        n_states: 65536,
-        state_dropout: 0.625,
-        weight_decay: 0.01,
-        memory: Memory::Carry,
-        epochs: 36,
-        ..params.clone()
-    };
+    let params = params((32768, 128), 0.5, 35).learning_rate(0.004).batch_tokens(600);
+    let larger = params
+        .clone()
+        .n_states(65536)
+        .state_dropout(0.625)
+        .weight_decay(0.01)
+        .memory(Memory::Carry)
+        .epochs(36);
     let models = [
         Model { params, clusters: Algorithm::Brown, papers: [Some(125.0), Some(115.8)] },
         Model { params: larger, clusters: Algorithm::Exchange, papers: [None; 2] },
@@ -73,31 +71,30 @@ pub(crate) fn wikitext_2(
         .context("the folder of `--data` must contain the folder `wikitext-2`")?;
     let (valid, test) = (train.lexicon.read(&file("valid"))?, train.lexicon.read(&file("test"))?);
     let parts = [("WikiText-2 valid", &valid), ("WikiText-2 test", &test)];
-    let params = HmmParams {
-        learning_rate: 0.004,
-        weight_decay: 0.003,
-        batch_tokens: 1200,
-        ..params((32768, 128), 0.5, 28)
-    };
+    let params =
+        params((32768, 128), 0.5, 28).learning_rate(0.004).weight_decay(0.003).batch_tokens(1200);
     let papers = [Some(167.0), None];
     let models = [Model { params, clusters: Algorithm::Exchange, papers }];
     rows(&Text { train: &train, parts }, &models, quick, earlier, note)
 }
 
 fn params((n_states, n_clusters): (usize, usize), state_dropout: f64, epochs: usize) -> HmmParams {
-    HmmParams { n_states, n_clusters, state_dropout, epochs, ..HmmParams::default() }
+    HmmParams::default()
+        .n_states(n_states)
+        .n_clusters(n_clusters)
+        .state_dropout(state_dropout)
+        .epochs(epochs)
 }
 
 /// Parameters of a quick run, small enough for the CPU.
 fn quick_params(params: &HmmParams) -> HmmParams {
-    HmmParams {
-        n_states: params.n_states / 128,
-        n_clusters: 32,
-        dim: 64,
-        epochs: 3,
-        batch_tokens: 2048,
-        ..params.clone()
-    }
+    params
+        .clone()
+        .n_states(params.n_states / 128)
+        .n_clusters(32)
+        .dim(64)
+        .epochs(3)
+        .batch_tokens(2048)
 }
 
 fn rows(
@@ -119,19 +116,10 @@ fn rows(
             row.push_str(", running text");
         }
         note(&row);
-        let brown = BrownParams {
-            n_clusters: params.n_clusters,
-            algorithm: *clusters,
-            ..BrownParams::default()
-        };
-        let brown = Brown::fit(&brown.validate()?, text.train, &mut unwatched)?;
-        let training = Training {
-            corpus: text.train,
-            valid: Some(text.parts[0].1),
-            clusters: Some(brown.clusters()),
-            tags: None,
-            device: Device::Cpu,
-        };
+        let brown =
+            Brown::params().n_clusters(params.n_clusters).algorithm(*clusters).fit(text.train)?;
+        let (valid, clusters) = (text.parts[0].1, Some(brown.clusters()));
+        let training = Training { corpus: text.train, valid, clusters };
         let names = text.parts.map(|(column, _)| column);
         let figures = kept.figures((&params, &training), names, note, |hmm, note| {
             text.parts.map(|(column, part)| {

@@ -11,10 +11,10 @@ use crate::tagging::representation::Representation;
 use crate::tagging::runner::Runner;
 use crate::tagging::task::Task;
 use anyhow::{Context, Result};
-use latens::brown::{Brown, BrownParams};
+use latens::brown::BrownParams;
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmParams, TaggedText, Training, WordVectors, text_to_cluster};
-use latens::model::{Device, Params, unwatched};
+use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors};
+use latens::model::Fit;
 use latens::tasks::tagging::{FeatureTagger, evaluate};
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn conditional_random_fields(
         keep_sentences: None,
         cache: cache_folder(),
     };
-    let brown = BrownParams { n_clusters: if quick { 64 } else { 256 }, ..BrownParams::default() };
+    let brown = BrownParams::default().n_clusters(if quick { 64 } else { 256 });
     let representations = [
         ("words", Representation::Words),
         ("words + Brown", Representation::Brown(brown)),
@@ -105,16 +105,14 @@ fn conditional_random_fields(
 
 fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
     let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
-    HmmParams {
-        n_states,
-        n_clusters: 16,
-        dim: 64,
-        epochs,
-        word_vectors,
-        batch_tokens: 1000,
-        learning_rate: 0.01,
-        ..HmmParams::default()
-    }
+    HmmParams::default()
+        .n_states(n_states)
+        .n_clusters(16)
+        .dim(64)
+        .epochs(epochs)
+        .word_vectors(word_vectors)
+        .batch_tokens(1000)
+        .learning_rate(0.01)
 }
 
 impl Treebank {
@@ -131,19 +129,7 @@ impl Treebank {
         let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
         let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
 
-        let text = text_to_cluster(params, &corpus);
-        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
-        let brown = Brown::fit(&brown.validate()?, &text, &mut unwatched)?;
-        let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
-
-        let training = Training {
-            corpus: &corpus,
-            valid: Some(&valid),
-            clusters: Some(&clusters),
-            tags: Some(&tags),
-            device: Device::Cpu,
-        };
-        Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
+        Ok(params.clone().with(HmmInputs::default().tags(&tags)).valid(&valid).fit(&corpus)?)
     }
 
     fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {

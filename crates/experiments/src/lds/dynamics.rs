@@ -4,8 +4,8 @@ use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Vocab, WordId};
-use latens::lds::{Lds, LdsParams, SingularPair, Training};
-use latens::model::{Params, Progress};
+use latens::lds::{Lds, SingularPair};
+use latens::model::{Fit, Progress};
 use latens::tasks::plot::{Anchor, Svg};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,16 +35,14 @@ pub(crate) fn draw(
 ) -> Result<(Vec<Row>, String)> {
     let ptb = PennTreebank::read(data)?;
     let (dim, n_iterations) = if quick { (50, 3) } else { (200, 10) };
-    let params = LdsParams { dim, n_iterations, pseudo_counts: Some(20.0), ..LdsParams::default() };
-    let params = params.validate()?;
-    let mut watch = |progress: &Progress<'_>| {
+    let params = Lds::params().dim(dim).n_iterations(n_iterations).pseudo_counts(20.0);
+    let watch = |progress: &Progress<'_>| {
         if let Some((_, gain)) = progress.metrics.first() {
             note(&format!("iteration {}: gain {gain:.3}", progress.done));
         }
         ControlFlow::Continue(())
     };
-    let training = Training::of(&params, &ptb.train, None, &mut watch)?;
-    let model = Lds::fit(&params, training, &mut watch)?;
+    let model = params.watch(watch).fit(&ptb.train)?;
     let pairs = model.singular_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
     let vocab = &model.lexicon().vocab;
     let row = |(i, pair): (usize, &SingularPair)| Row {

@@ -56,18 +56,14 @@ pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
 pub(crate) fn word2vec(quick: bool) -> Representation {
     let algorithm = word2vec::Algorithm::SkipGram;
     let (dim, epochs) = if quick { (50, 3) } else { (200, 5) };
-    Representation::Word2vec(Word2vecParams {
-        algorithm,
-        dim,
-        epochs,
-        window: 3,
-        ..Word2vecParams::default()
-    })
+    Representation::Word2vec(
+        Word2vecParams::default().algorithm(algorithm).dim(dim).epochs(epochs).window(3),
+    )
 }
 
 /// A linear dynamical system from subspace identification alone.
 pub(crate) fn ssid(features: &'static str, quick: bool) -> Representation {
-    Representation::Lds(LdsParams { n_iterations: 0, ..lds_params(quick) }, features)
+    Representation::Lds(lds_params(quick).n_iterations(0), features)
 }
 
 /// A linear dynamical system after EM.
@@ -77,15 +73,13 @@ pub(crate) fn em(features: &'static str, quick: bool) -> Representation {
 
 fn lds_params(quick: bool) -> LdsParams {
     let (dim, n_iterations, pseudo_counts) = if quick { (50, 3, 20.0) } else { (200, 10, 300.0) };
-    LdsParams { dim, n_iterations, pseudo_counts: Some(pseudo_counts), ..LdsParams::default() }
+    LdsParams::default().dim(dim).n_iterations(n_iterations).pseudo_counts(pseudo_counts)
 }
 
 pub(crate) fn brown(quick: bool) -> Representation {
-    Representation::Brown(BrownParams {
-        n_clusters: if quick { 64 } else { 500 },
-        algorithm: brown::Algorithm::Exchange,
-        n_iterations: 5,
-    })
+    let n_clusters = if quick { 64 } else { 500 };
+    let params = BrownParams::default().n_clusters(n_clusters).n_iterations(5);
+    Representation::Brown(params.algorithm(brown::Algorithm::Exchange))
 }
 
 /// p-value of McNemar's exact test.

@@ -8,8 +8,8 @@ use crate::corpora::penn_treebank::PennTreebank;
 use crate::experiment::{Experiment, Row};
 use anyhow::{Context, Result};
 use latens::corpus::Corpus;
-use latens::lds::{self, HiddenState, Lds, LdsParams, RnnWeights};
-use latens::model::{Fit, FitBuilder, FitError, Params, Progress, unwatched};
+use latens::lds::{HiddenState, Lds, RnnWeights};
+use latens::model::{Fit, FitBuilder, FitError, Progress};
 use latens::neural::{FirstWeights, Neural, NeuralInputs, NeuralParams, usable_device};
 use latens::tasks::perplexity;
 use latens::tasks::plot::{Anchor, Svg};
@@ -110,11 +110,7 @@ pub(crate) fn draw(
 }
 
 fn fit_lds(train: &Corpus, size: &Size) -> Result<Lds> {
-    let params =
-        LdsParams { dim: size.dim, n_iterations: size.n_iterations, ..LdsParams::default() };
-    let params = params.validate()?;
-    let training = lds::Training::of(&params, train, None, &mut unwatched)?;
-    Ok(Lds::fit(&params, training, &mut unwatched)?)
+    Ok(Lds::params().dim(size.dim).n_iterations(size.n_iterations).fit(train)?)
 }
 
 fn initial_weights(lds: &Lds) -> FirstWeights<'_> {

@@ -4,9 +4,9 @@ use anyhow::Result;
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::Corpus;
 use latens::fhmm::{Fhmm, FhmmParams};
-use latens::hmm::{Constraint, Hmm, HmmParams, Training, text_to_cluster};
+use latens::hmm::{Hmm, HmmParams};
 use latens::lds::{Lds, LdsParams};
-use latens::model::{Device, Params, unwatched};
+use latens::model::Fit;
 use latens::word2vec::{Word2vec, Word2vecParams};
 use std::path::Path;
 
@@ -43,17 +43,11 @@ impl Representation {
     pub(crate) fn fit_and_save(&self, corpus: &Corpus, path: &Path) -> Result<()> {
         match self {
             Representation::Words => {}
-            Representation::Brown(params) => fit_brown(params, corpus)?.save(path)?,
-            Representation::Hmm(params, _) => fit_hmm(params, corpus)?.save(path)?,
-            Representation::Fhmm(params, _) => {
-                let params = params.clone().validate()?;
-                Fhmm::fit(&params, corpus, None, &mut unwatched)?.save(path)?;
-            }
-            Representation::Word2vec(params) => {
-                let params = params.clone().validate()?;
-                Word2vec::fit(&params, corpus, &mut unwatched)?.save(path)?;
-            }
-            Representation::Lds(params, _) => fit_lds(params, corpus)?.save(path)?,
+            Representation::Brown(params) => params.clone().fit(corpus)?.save(path)?,
+            Representation::Hmm(params, _) => params.clone().fit(corpus)?.save(path)?,
+            Representation::Fhmm(params, _) => params.clone().fit(corpus)?.save(path)?,
+            Representation::Word2vec(params) => params.clone().fit(corpus)?.save(path)?,
+            Representation::Lds(params, _) => params.clone().fit(corpus)?.save(path)?,
         }
         Ok(())
     }
@@ -67,32 +61,4 @@ impl Representation {
             Representation::Words | Representation::Brown(_) | Representation::Word2vec(_) => None,
         }
     }
-}
-
-fn fit_lds(params: &LdsParams, corpus: &Corpus) -> Result<Lds> {
-    let params = params.clone().validate()?;
-    let training = latens::lds::Training::of(&params, corpus, None, &mut unwatched)?;
-    Ok(Lds::fit(&params, training, &mut unwatched)?)
-}
-
-fn fit_brown(params: &BrownParams, corpus: &Corpus) -> Result<Brown> {
-    Ok(Brown::fit(&params.clone().validate()?, corpus, &mut unwatched)?)
-}
-
-fn fit_hmm(params: &HmmParams, corpus: &Corpus) -> Result<Hmm> {
-    let mut clusters = None;
-    if params.constraint == Constraint::Brown {
-        let text = text_to_cluster(params, corpus);
-        let brown = BrownParams { n_clusters: params.n_clusters, ..BrownParams::default() };
-        let brown = fit_brown(&brown, &text)?;
-        clusters = Some(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab));
-    }
-    let training = Training {
-        corpus,
-        valid: None,
-        clusters: clusters.as_ref(),
-        tags: None,
-        device: Device::Cpu,
-    };
-    Ok(Hmm::fit(&params.clone().validate()?, &training, &mut unwatched)?)
 }

@@ -7,7 +7,7 @@
 //! T · MI = Σ_cd F(n(c,d)) − Σ_c (l(c) + r(c)) ln f(c)
 //! ```
 //!
-//! Let R(d) and L(d) be the number of times that a word w stands right before and right after words of class d other
+//! Let R(d) and L(d) be the number of times that a word w occurs right before and right after words of class d other
 //! than w itself, S the number of times that it follows itself, and N(w) = Σ_d (R(d) + L(d)) + 2 S. Primes denote
 //! counts of the classes without w. In class b, up to terms that are the same in every class, w adds to T · MI
 //!
@@ -92,7 +92,7 @@ impl<'a> Classes<'a> {
         best
     }
 
-    /// Moves a word to a class if that is still a gain, and tells whether it moved. A word without a class always
+    /// Moves a word to a class if that is still a gain, and returns whether it moved. A word without a class always
     /// moves.
     pub(crate) fn move_to(&mut self, word: u32, class: u32, context: &mut WordContext) -> bool {
         let own = self.class_of[word as usize];

@@ -1,6 +1,6 @@
 //! The losses of all mergers, updated incrementally.
 //!
-//! Let n(s, t) be the number of times that cluster s stands right before cluster t, f(s) the number of occurrences of
+//! Let n(s, t) be the number of times that cluster s occurs right before cluster t, f(s) the number of occurrences of
 //! s, and T the number of tokens. The mutual information of adjacent clusters is, up to terms that do not change in a
 //! merger,
 //!

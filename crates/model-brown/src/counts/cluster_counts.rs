@@ -6,7 +6,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Frequencies and bigram counts of clusters.
 pub(crate) struct ClusterCounts {
     pub(crate) n_clusters: usize,
-    /// n(s, t), the number of times s stands right before t, row-major.
+    /// n(s, t), the number of times that s occurs right before t, row-major.
     pub(crate) right: Vec<u64>,
     /// The transpose of `right`.
     pub(crate) left: Vec<u64>,

@@ -35,30 +35,6 @@ impl Fit for FhmmParams {
     }
 }
 
-// Removed once the front ends use the builder.
-impl Fhmm {
-    /// Fits a model to sentences; see [`Fit::fit`].
-    pub fn fit(
-        params: &Valid<FhmmParams>,
-        corpus: &Corpus,
-        valid: Option<&Sentences>,
-        watch: &mut Watch,
-    ) -> Result<Fhmm, FitError> {
-        fit_from(None, params, corpus, valid, watch)
-    }
-
-    /// Resumes training from a checkpoint of [`Fhmm::fit`] with the same parameters and text.
-    pub fn resume(
-        params: &Valid<FhmmParams>,
-        corpus: &Corpus,
-        valid: Option<&Sentences>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<Fhmm, FitError> {
-        fit_from(Some(checkpoint), params, corpus, valid, watch)
-    }
-}
-
 fn fit_from(
     checkpoint: Option<&Checkpoint>,
     params: &Valid<FhmmParams>,

@@ -1,40 +1,41 @@
 //! Probabilities and expected counts on the device.
 
-use super::plan::Plan;
-use super::planned::Planned;
-use latens_cuda::{Array, CudaError, Device, Precision, f16};
+use crate::cuda::context::{LogitFormat, Sizes};
+use crate::cuda::plan::batch_plan::BatchPlan;
+use crate::cuda::plan::device_plan::DevicePlan;
+use latens_cuda::{Array, CudaError, Device, Listed, Precision, StateTokens, f16};
 use std::ops::Range;
 
-/// Probabilities, expected counts, and what the recursion writes.
-pub(super) struct Tables {
-    pub(super) start: Array<f32>,
-    pub(super) logits: Array<f32>,
-    pub(super) log_sums: Array<f32>,
-    pub(super) emission: Array<f32>,
-    pub(super) blocks: Array<f32>,
-    /// Logits in half precision, later their derivatives in bf16.
-    pub(super) half_logits: Array<f16>,
-    /// The factors of transitions in half precision; later the first in bf16.
-    pub(super) half_from: Array<f16>,
-    pub(super) half_to: Array<f16>,
-    pub(super) local: Array<f32>,
-    pub(super) alpha: Array<f32>,
-    pub(super) weighted: Array<f32>,
-    pub(super) nodes: Array<f32>,
-    pub(super) log_probs: Array<f64>,
-    pub(super) start_counts: Array<f32>,
-    pub(super) left: Array<f32>,
-    pub(super) visits: Array<f32>,
-    pub(super) emitted: Array<f32>,
-    /// What is predicted forward and backward, and the tokens before others, where tokens come in steps.
-    pub(super) predicted: [Array<f32>; 2],
-    pub(super) before: Array<f32>,
-    /// The first probabilities of the states of each list, and later sums over its tokens.
-    pub(super) listed_start: Array<f32>,
+/// Probabilities, expected counts, and the buffers of the recursion.
+pub(crate) struct Tables {
+    pub(crate) start: Array<f32>,
+    pub(crate) logits: Array<f32>,
+    pub(crate) log_sums: Array<f32>,
+    pub(crate) emission: Array<f32>,
+    pub(crate) blocks: Array<f32>,
+    /// Transition logits in half precision, later their derivatives in bf16.
+    pub(crate) half_logits: Array<f16>,
+    /// The factors of the transitions in half precision; `half_from` later in bf16.
+    pub(crate) half_from: Array<f16>,
+    pub(crate) half_to: Array<f16>,
+    pub(crate) local: Array<f32>,
+    pub(crate) alpha: Array<f32>,
+    pub(crate) weighted: Array<f32>,
+    pub(crate) nodes: Array<f32>,
+    pub(crate) log_probs: Array<f64>,
+    pub(crate) start_counts: Array<f32>,
+    pub(crate) departures: Array<f32>,
+    pub(crate) visits: Array<f32>,
+    pub(crate) emitted: Array<f32>,
+    /// For a model with a single cluster: the forward and backward predictions of a step, and α of the tokens before.
+    pub(crate) predicted: [Array<f32>; 2],
+    pub(crate) before: Array<f32>,
+    /// The start probabilities of the states of each list, later sums over the tokens of its word.
+    pub(crate) listed_start: Array<f32>,
 }
 
 impl Tables {
-    pub(super) fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
+    pub(crate) fn new(device: &Device, n: usize) -> Result<Tables, CudaError> {
         Ok(Tables {
             start: device.zeros(n)?,
             logits: device.zeros(1)?,
@@ -50,7 +51,7 @@ impl Tables {
             nodes: device.zeros(1)?,
             log_probs: device.zeros(1)?,
             start_counts: device.zeros(n)?,
-            left: device.zeros(n)?,
+            departures: device.zeros(n)?,
             visits: device.zeros(n)?,
             emitted: device.zeros(1)?,
             predicted: [device.zeros(1)?, device.zeros(1)?],
@@ -59,41 +60,44 @@ impl Tables {
         })
     }
 
-    pub(super) fn make_room_to_score(
+    /// Reserves memory to score a batch.
+    pub(crate) fn reserve_to_score(
         &mut self,
         device: &Device,
-        plan: &Plan,
+        plan: &BatchPlan,
         k: usize,
     ) -> Result<(), CudaError> {
         let k = plan.states_of_token(k);
         let n_values = (plan.n_tokens() * k).next_power_of_two();
         device.reserve(&mut self.local, n_values)?;
         device.reserve(&mut self.alpha, n_values)?;
-        let n_block_numbers = plan.n_blocks() * k * k;
-        // Of clusters there are only so many pairs; of words always new ones.
+        let n_block_values = plan.n_blocks() * k * k;
+        // The number of pairs of clusters is bounded; pairs of words are different in every batch.
         let is_listed = plan.listed.is_some();
-        let room = if is_listed { n_block_numbers.next_power_of_two() } else { n_block_numbers };
+        let room = if is_listed { n_block_values.next_power_of_two() } else { n_block_values };
         device.reserve(&mut self.blocks, room)?;
         device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
     }
 
-    pub(super) fn make_room(
+    /// Reserves memory for a training step.
+    pub(crate) fn reserve(
         &mut self,
         device: &Device,
-        plan: &Plan,
+        plan: &BatchPlan,
         k: usize,
     ) -> Result<(), CudaError> {
-        self.make_room_to_score(device, plan, k)?;
+        self.reserve_to_score(device, plan, k)?;
         let n_values = (plan.n_tokens() * plan.states_of_token(k)).next_power_of_two();
         device.reserve(&mut self.weighted, n_values)?;
         device.reserve(&mut self.nodes, n_values)?;
         device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
     }
 
-    pub(super) fn forward(
+    /// The forward pass of the recursion.
+    pub(crate) fn forward(
         &mut self,
         device: &Device,
-        planned: &Planned<'_>,
+        planned: &DevicePlan<'_>,
         k: usize,
         precision: Precision,
     ) -> Result<(), CudaError> {
@@ -115,17 +119,17 @@ impl Tables {
         }
     }
 
-    /// Some of the blocks of a plan, of logits whose first row is that of state `first_row`.
-    pub(super) fn gather(
+    /// Computes some blocks of a plan from logits that start at the row of state `first_row`.
+    pub(crate) fn gather(
         &mut self,
         device: &Device,
-        planned: &Planned<'_>,
+        planned: &DevicePlan<'_>,
         which: Range<usize>,
         first_row: usize,
-        (k, n, is_half): (usize, usize, bool),
+        (Sizes { k, n }, format): (Sizes, LogitFormat),
     ) -> Result<(), CudaError> {
         let (out, blocks) = ((&mut self.blocks, which.start), planned.blocks(which));
-        if is_half {
+        if format == LogitFormat::Half {
             let logits = (&self.half_logits, first_row);
             device.gather_blocks_half(out, logits, &self.log_sums, &blocks, (k, n))
         } else {
@@ -134,32 +138,33 @@ impl Tables {
         }
     }
 
-    /// ln Σ exp of the rows of logits of some states.
-    pub(super) fn sum_logits(
+    /// Computes the log normalizers of some rows of logits.
+    pub(crate) fn sum_logits(
         &mut self,
         device: &Device,
         rows: Range<usize>,
         n: usize,
-        is_half: bool,
+        format: LogitFormat,
     ) -> Result<(), CudaError> {
         let (out, sizes) = ((&mut self.log_sums, rows.start), (rows.len(), n));
-        if is_half {
+        if format == LogitFormat::Half {
             device.row_log_sums_half(out, &self.half_logits, sizes)
         } else {
             device.row_log_sums(out, &self.logits, sizes)
         }
     }
 
-    /// Logits of all states ─▶ the blocks of a plan. Logits of half precision become minus the probabilities.
-    pub(super) fn transitions(
+    /// Computes the blocks of a plan from the logits of all states. Replaces logits in half precision by minus the
+    /// probabilities.
+    pub(crate) fn transitions(
         &mut self,
         device: &Device,
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-        is_half: bool,
+        planned: &DevicePlan<'_>,
+        sizes @ Sizes { k, n }: Sizes,
+        format: LogitFormat,
     ) -> Result<(), CudaError> {
         let n_blocks = planned.plan.n_blocks();
-        if is_half {
+        if format == LogitFormat::Half {
             let block_of = (planned.ints, planned.plan.block_of.clone());
             let blocks = (&mut self.blocks, n_blocks);
             return device.minus_probabilities_half(
@@ -169,39 +174,40 @@ impl Tables {
                 (k, n),
             );
         }
-        self.sum_logits(device, 0..n, n, is_half)?;
+        self.sum_logits(device, 0..n, n, format)?;
         if let Some(listed) = planned.listed() {
             return self.gather_listed(device, planned, &listed, 0..n, n);
         }
-        self.gather(device, planned, 0..n_blocks, 0, (k, n, is_half))
+        self.gather(device, planned, 0..n_blocks, 0, (sizes, format))
     }
 
-    /// What `expect` left in blocks ─▶ derivatives by the logits of transitions, in the place of these.
-    pub(super) fn transition_gradient(
+    /// Replaces the transition logits by their derivatives, from the ratios that `expect` has written into the blocks.
+    pub(crate) fn transition_gradient(
         &mut self,
         device: &Device,
-        planned: &Planned<'_>,
-        sizes: (usize, usize),
+        planned: &DevicePlan<'_>,
+        Sizes { k, n }: Sizes,
     ) -> Result<(), CudaError> {
         if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
-            let (logits, of) = ((&mut self.logits, &self.log_sums), (&self.left, &self.blocks));
+            let (logits, of) =
+                ((&mut self.logits, &self.log_sums), (&self.departures, &self.blocks));
             let (factors, sequences) = ((&self.alpha, &self.weighted), planned.sequences());
             return device
                 .listed_transition_gradient(logits, of, factors, &sequences, &listed, &tokens);
         }
         let block_of = (planned.ints, planned.plan.block_of.clone());
         let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
-        device.transition_gradient(logits, &self.left, ratios, sizes)
+        device.transition_gradient(logits, &self.departures, ratios, (k, n))
     }
 
-    /// Probabilities ─▶ expected counts; transitions divided by their probabilities take the place of those. Where
-    /// there are minus the probabilities of transitions, N/left is added to them instead.
-    pub(super) fn expect(
+    /// Computes the expected counts. Replaces the blocks by expected transitions divided by their probabilities; if the
+    /// logits have been replaced by minus the probabilities, adds N/departures to them instead.
+    pub(crate) fn expect(
         &mut self,
         (device, side): (&Device, &Device),
-        planned: &Planned<'_>,
-        (k, n): (usize, usize),
-        (is_half, precision): (bool, Precision),
+        planned: &DevicePlan<'_>,
+        Sizes { k, n }: Sizes,
+        (format, precision): (LogitFormat, Precision),
     ) -> Result<(), CudaError> {
         if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
             return self.expect_listed(device, planned, (&listed, &tokens), n);
@@ -226,7 +232,7 @@ impl Tables {
         }
         for (out, groups) in [
             (&mut self.start_counts, planned.starts()),
-            (&mut self.left, planned.left()),
+            (&mut self.departures, planned.departures()),
             (&mut self.visits, planned.visits()),
         ] {
             device.clear(out)?;
@@ -238,11 +244,60 @@ impl Tables {
             let (out, previous) = (&mut self.blocks, planned.previous());
             return device.ratios_in_steps(out, factors, previous, steps, &mut self.before);
         }
-        if is_half {
+        if format == LogitFormat::Half {
             let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
-            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, &self.left));
+            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, &self.departures));
             return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
         }
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
+    }
+
+    /// Gathers b and π of the states of each token.
+    pub(crate) fn place_listed(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        listed: &Listed<'_>,
+        n: usize,
+    ) -> Result<(), CudaError> {
+        device.reserve(&mut self.listed_start, listed.states.len().next_power_of_two())?;
+        device.gather_listed(&mut self.listed_start, &self.start, listed)?;
+        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)
+    }
+
+    /// Computes the blocks of a plan for transitions from the states `rows`, whose logits and log normalizers are given.
+    pub(crate) fn gather_listed(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        listed: &Listed<'_>,
+        rows: Range<usize>,
+        n: usize,
+    ) -> Result<(), CudaError> {
+        let blocks = planned.blocks(0..planned.plan.n_blocks());
+        let (logits, sums) = ((&self.logits, rows), &self.log_sums);
+        device.gather_listed_blocks(&mut self.blocks, logits, sums, &blocks, listed, n)
+    }
+
+    /// Computes the expected counts of a model with state lists. Leaves the blocks unchanged: the derivatives of
+    /// transitions are computed token by token.
+    pub(crate) fn expect_listed(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        (listed, tokens): (&Listed<'_>, &StateTokens<'_>),
+        n: usize,
+    ) -> Result<(), CudaError> {
+        self.place_listed(device, planned, listed, n)?;
+        let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
+        let probabilities = (&self.local, &self.listed_start, &self.blocks);
+        let (sequences, k) = (planned.sequences(), listed.k);
+        device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
+        let out = (&mut self.visits, &mut self.start_counts, &mut self.departures);
+        device.sum_listed(out, &self.nodes, tokens, k)?;
+        // Reuses the buffer of the start probabilities for the sums over the tokens of each word.
+        device.sum_groups(&mut self.listed_start, &self.nodes, &planned.visits(), k)?;
+        device.clear(&mut self.emitted)?;
+        device.scatter_listed(&mut self.emitted, &self.listed_start, listed, n)
     }
 }

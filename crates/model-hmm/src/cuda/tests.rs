@@ -1,15 +1,20 @@
-//! The device against the processor. Without a device there is nothing to compare, and the tests pass.
+//! The device against the CPU. Without a device the tests are skipped.
 
-use super::*;
-use crate::em::{CpuEstimator, Estimator};
-use crate::learner::CpuLearner;
-use crate::neural::Neural;
-use crate::parameters::Parameters;
-use crate::params::{Constraint, Tying};
-use crate::scalar::Scalar;
-use crate::support::Lists;
-use crate::tables::Tables;
+use crate::cuda::baum_welch::CudaEstimator;
+use crate::cuda::device_model::CudaLearner;
+use crate::params::{Constraint, HmmParams, Parameterization, Tying};
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_lists::StateLists;
+use crate::space::state_space::StateSpace;
+use crate::steps::estimator::{CpuEstimator, Estimator};
+use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
+use crate::tables::probability_tables::Tables;
+use crate::weights::mapping::TableMapping;
+use crate::weights::neural::Neural;
+use crate::weights::scalar::Scalar;
 use latens_corpus::{Vocab, WordId};
+use latens_cuda::{CudaError, Precision};
 use latens_math::Rng;
 
 /// Sentences of random words.
@@ -18,7 +23,7 @@ fn sentences(n_words: usize, n: usize, rng: &mut Rng) -> Vec<Vec<WordId>> {
     (0..n).map(|_| (0..1 + below(12)).map(|_| WordId::from(below(n_words))).collect()).collect()
 }
 
-/// How much gradients may differ, relative to their length.
+/// The tolerance of gradients, relative to their norm.
 fn tolerance(precision: Precision) -> f64 {
     match precision {
         Precision::Full => 1e-4,
@@ -33,21 +38,21 @@ fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     }
 }
 
-/// Words in turn in clusters, or with states that are drawn for each.
-fn support(params: &HmmParams, n_words: usize) -> Support {
+/// A state space whose words take turns in the clusters, or have random state lists.
+fn space(params: &HmmParams, n_words: usize) -> StateSpace {
     let n_clusters = if params.constraint == Constraint::Brown { params.n_clusters } else { 1 };
     let clusters = (0..n_words).map(|word| (word % n_clusters) as u32).collect();
-    let mut support = Support::new(params.n_states / n_clusters, n_clusters, clusters);
+    let mut space = StateSpace::new(params.n_states / n_clusters, n_clusters, clusters);
     if params.constraint == Constraint::Uniform {
-        support.lists = Some(Lists::draw(params, n_words));
+        space.lists = Some(StateLists::draw(params, n_words));
     }
-    support
+    space
 }
 
-fn parameters(params: &HmmParams, support: &Support) -> Box<dyn Parameters<f32>> {
+fn mapping(params: &HmmParams, space: &StateSpace) -> Box<dyn TableMapping<f32>> {
     match params.parameterization {
-        Parameterization::Scalar => Box::new(Scalar::new(support, 0)),
-        _ => Box::new(Neural::new(params, support, &vec!["word"; support.n_slots()], 0)),
+        Parameterization::Scalar => Box::new(Scalar::new(space, 0)),
+        _ => Box::new(Neural::new(params, space, &vec!["word"; space.n_slots()], 0)),
     }
 }
 
@@ -60,15 +65,15 @@ fn skip(error: &CudaError) {
     });
 }
 
-/// A learner on the device; none if there is no device.
+/// A learner on the device; `None` without a device.
 fn cuda<'a>(
     params: &'a HmmParams,
-    support: &'a Support,
+    space: &'a StateSpace,
     state: &LearnerState,
     precision: Precision,
 ) -> Option<CudaLearner<'a>> {
-    let parameters = parameters(params, support);
-    match CudaLearner::new(params, support, parameters.layout(), state, precision) {
+    let mapping = mapping(params, space);
+    match CudaLearner::new(params, space, mapping.layout(), state, precision) {
         Ok(learner) => Some(learner),
         Err(error) if error.is_unavailable() => {
             skip(&error);
@@ -78,34 +83,34 @@ fn cuda<'a>(
     }
 }
 
-fn first_state(params: &HmmParams, support: &Support, rng: &mut Rng) -> LearnerState {
-    let parameters = parameters(params, support);
-    let mut weights = vec![0.0; parameters.layout().len()];
-    parameters.init(&mut weights, rng);
+fn first_state(params: &HmmParams, space: &StateSpace, rng: &mut Rng) -> LearnerState {
+    let mapping = mapping(params, space);
+    let mut weights = vec![0.0; mapping.layout().len()];
+    mapping.init(&mut weights, rng);
     LearnerState::new(weights)
 }
 
 fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    let support = support(params, n_words);
-    let state = first_state(params, &support, &mut rng);
-    let Some(mut cuda) = cuda(params, &support, &state, precision) else { return };
+    let space = space(params, n_words);
+    let state = first_state(params, &space, &mut rng);
+    let Some(mut cuda) = cuda(params, &space, &state, precision) else { return };
     let first = state.weights.clone();
-    let mut cpu = CpuLearner::new(params, &support, parameters(params, &support), state);
+    let mut cpu = CpuLearner::new(params, &space, mapping(params, &space), state);
 
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
-    let kept = Kept::draw(&support, params.state_dropout, &mut rng);
-    // Adam makes much of small derivatives, whose signs are a matter of rounding: how weights moved is compared where
-    // derivatives were larger than that.
+    let kept = KeptStates::draw(&space, params.state_dropout, &mut rng);
+    // Adam normalizes small derivatives, whose signs depend on rounding. Compares how weights moved only where derivatives
+    // exceed the rounding errors.
     let mut is_clear = vec![true; first.len()];
     for i in 0..3 {
-        // Derivatives of 8 significant bits move weights a little elsewhere, so a step is also compared with one of the
-        // processor from the same weights.
+        // Derivatives with 8 significant bits let the weights drift, so every step is also compared with a CPU step from
+        // the same weights.
         let state = cuda.state().unwrap();
-        let mut same = CpuLearner::new(params, &support, parameters(params, &support), state);
+        let mut same = CpuLearner::new(params, &space, mapping(params, &space), state);
         let (a, b) = (step(&mut same, &batch, &kept), step(&mut cuda, &batch, &kept));
-        // Later gradients are smaller beside what they are sums of.
+        // Later gradients are smaller relative to their terms.
         let share = if i > 0 && precision == Precision::Fast { 3.0 } else { 1.0 };
         assert!(
             (a - b).abs() < 0.1 * share * tolerance(precision) * a.abs(),
@@ -123,7 +128,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
             assert!((a - b).abs() < 0.1 * tolerance(precision) * a.abs(), "ln p: {a} and {b}");
             assert_near(&gradient, cpu.gradient(), tolerance(precision));
         }
-        // Scoring has all states take part, and leaves nothing behind for the next step.
+        // Scoring uses all states and must not affect the next step.
         cuda.log_prob(std::slice::from_ref(&batch)).unwrap();
     }
     let (a, b) =
@@ -144,7 +149,7 @@ fn root_mean_square(values: &[f32]) -> f64 {
     (sum / values.len() as f64).sqrt()
 }
 
-fn step<L: Learner>(learner: &mut L, batch: &Batch<'_>, kept: &Kept) -> f64 {
+fn step<L: DeviceLearner>(learner: &mut L, batch: &Batch<'_>, kept: &KeptStates) -> f64 {
     let choices = Choices { kept: kept.clone(), dropout: None };
     let plan = learner.plan(batch, kept);
     learner.begin_step(batch, &plan, &choices, 0.01).unwrap();
@@ -156,11 +161,11 @@ fn assert_near(a: &[f32], b: &[f32], tolerance: f64) {
         |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     let difference = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
     let length = norm(&mut b.iter().copied());
-    assert!(difference <= tolerance * length, "they differ by {difference} of {length}");
+    assert!(difference <= tolerance * length, "the difference is {difference}, the norm {length}");
 }
 
 #[test]
-fn steps_are_those_of_the_processor() {
+fn training_steps_agree_with_the_cpu() {
     let base = HmmParams { clip: 5.0, ..HmmParams::default() };
     for (n_states, n_clusters, state_dropout, n_words, seed, dim) in [
         (24, 3, 0.0, 11, 1, 16),
@@ -176,7 +181,7 @@ fn steps_are_those_of_the_processor() {
 }
 
 #[test]
-fn all_kinds_of_state_vectors_learn_alike() {
+fn all_kinds_of_state_vectors_agree_with_the_cpu() {
     for (parameterization, tying, constraint) in [
         (Parameterization::Neural, Tying::Separate, Constraint::Brown),
         (Parameterization::Factored, Tying::Shared, Constraint::Brown),
@@ -197,14 +202,14 @@ fn all_kinds_of_state_vectors_learn_alike() {
 }
 
 #[test]
-fn all_constraints_and_parameterizations_learn_alike() {
+fn all_constraints_and_parameterizations_agree_with_the_cpu() {
     for (parameterization, constraint, state_dropout, n_states, n_clusters) in [
         (Parameterization::Neural, Constraint::Uniform, 0.0, 64, 2),
         (Parameterization::Factored, Constraint::Uniform, 0.25, 64, 2),
         (Parameterization::Scalar, Constraint::Brown, 0.5, 48, 3),
         (Parameterization::Scalar, Constraint::None, 0.0, 33, 3),
         (Parameterization::Scalar, Constraint::Uniform, 0.25, 60, 2),
-        // Short lists are gone through.
+        // Sparse state lists.
         (Parameterization::Neural, Constraint::Uniform, 0.0, 64, 8),
         (Parameterization::Factored, Constraint::Uniform, 0.5, 64, 8),
         (Parameterization::Neural, Constraint::Uniform, 0.5, 64, 16),
@@ -224,21 +229,21 @@ fn all_constraints_and_parameterizations_learn_alike() {
 }
 
 #[test]
-fn learning_repeats_and_goes_on_from_a_checkpoint() {
+fn training_is_deterministic_and_resumes_from_a_checkpoint() {
     let params = HmmParams { n_states: 256, n_clusters: 4, dim: 32, ..HmmParams::default() };
-    repeats(&params);
-    // Over short lists.
+    check_determinism(&params);
+    // Sparse state lists.
     let (n_clusters, constraint) = (32, Constraint::Uniform);
-    repeats(&HmmParams { n_clusters, constraint, ..params });
+    check_determinism(&HmmParams { n_clusters, constraint, ..params });
 }
 
-fn repeats(params: &HmmParams) {
-    let (support, mut rng) = (support(params, 90), Rng::new(8));
-    let first = first_state(params, &support, &mut rng);
+fn check_determinism(params: &HmmParams) {
+    let (space, mut rng) = (space(params, 90), Rng::new(8));
+    let first = first_state(params, &space, &mut rng);
     let sentences = sentences(90, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
-    let kept = Kept::all(&support);
-    let open = |state: &LearnerState| cuda(params, &support, state, Precision::Fast);
+    let kept = KeptStates::all(&space);
+    let open = |state: &LearnerState| cuda(params, &space, state, Precision::Fast);
     let (Some(mut whole), Some(mut begun)) = (open(&first), open(&first)) else { return };
     for _ in 0..4 {
         step(&mut whole, &batch, &kept);
@@ -248,12 +253,12 @@ fn repeats(params: &HmmParams) {
     }
     let middle = begun.state().unwrap();
     let mut resumed = open(&middle).unwrap();
-    let mut on_cpu = CpuLearner::new(params, &support, parameters(params, &support), middle);
+    let mut on_cpu = CpuLearner::new(params, &space, mapping(params, &space), middle);
     for _ in 0..2 {
         let (a, b) = (step(&mut resumed, &batch, &kept), step(&mut on_cpu, &batch, &kept));
-        assert!((a - b).abs() < 1e-2 * a.abs(), "the processor goes on: {a} and {b}");
+        assert!((a - b).abs() < 1e-2 * a.abs(), "ln p on the CPU and on the device: {a} and {b}");
     }
-    assert_eq!(whole.state().unwrap(), resumed.state().unwrap(), "bit for bit");
+    assert_eq!(whole.state().unwrap(), resumed.state().unwrap(), "bit-identical states");
 }
 
 /// Two iterations of Baum–Welch, in two batches each.
@@ -269,7 +274,7 @@ fn estimate<E: Estimator>(mut estimator: E, batches: &[Batch<'_>]) -> (Vec<f64>,
 }
 
 #[test]
-fn estimates_are_those_of_the_processor() {
+fn baum_welch_agrees_with_the_cpu() {
     use Constraint::{Brown, Uniform};
     for (n_states, n_clusters, n_words, constraint, precision) in [
         (12, 3, 20, Brown, Precision::Full),
@@ -279,29 +284,29 @@ fn estimates_are_those_of_the_processor() {
         (256, 2, 100, Brown, Precision::Full),
         (256, 1, 90, Brown, Precision::Fast),
         (40, 4, 60, Uniform, Precision::Full),
-        // The processor goes over short lists.
+        // The CPU uses sparse state lists.
         (64, 16, 100, Uniform, Precision::Full),
     ] {
         let seed = n_states as u64 + n_clusters as u64;
         let mut rng = Rng::new(seed);
         let params = HmmParams { n_states, n_clusters, constraint, seed, ..HmmParams::default() };
-        let support = support(&params, n_words);
+        let space = space(&params, n_words);
         let special = ["<unk>".to_owned(), "<eos>".to_owned()].into_iter();
         let words: Vec<String> =
             special.chain((2..n_words).map(|word| format!("w{word}"))).collect();
         let vocab = Vocab::from_parts(words, vec![1; n_words]).unwrap();
-        let tables = crate::counts::initial(&params, &support, &vocab, 0);
+        let tables = crate::steps::counts::initial(&params, &space, &vocab, 0);
         let sentences = sentences(n_words, 30, &mut rng);
         let batches = [&sentences[..20], &sentences[20..]].map(|part| Batch {
             sentences: part.iter().map(|sentence| &sentence[..]).collect(),
             tags: vec![],
         });
-        let cuda = match CudaEstimator::new(&support, &tables, precision) {
+        let cuda = match CudaEstimator::new(&space, &tables, precision) {
             Ok(estimator) => estimate(estimator, &batches),
             Err(error) if error.is_unavailable() => return skip(&error),
             Err(error) => panic!("{error}"),
         };
-        let cpu = estimate(CpuEstimator::new(&support, 0, tables), &batches);
+        let cpu = estimate(CpuEstimator::new(&space, 0, tables), &batches);
         for (a, b) in cpu.0.iter().zip(&cuda.0) {
             assert!(
                 (a - b).abs() < tolerance(precision) * a.abs(),

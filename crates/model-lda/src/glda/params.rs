@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 /// Parameters of Gaussian LDA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GldaParams {
     /// How many topics there are.
     pub n_topics: usize,

@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// Parameters of latent Dirichlet allocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LdaParams {
     /// How many topics there are.
     pub n_topics: usize,

@@ -112,7 +112,7 @@ impl<T: Real> Accumulator<T> {
         matmul_lower(self.block.as_mut(), accum, x.transpose(), x);
     }
 
-    /// Moves a full block to double precision, and tells whether the next rows replace the block or are added to it.
+    /// Moves a full block to double precision, and returns whether the next rows replace the block or are added to it.
     fn make_room(&mut self, n_rows: usize) -> Accum {
         if self.n_rows > 0 && self.n_rows + n_rows > SUMMED_ROWS {
             let (n, m) = (self.block.nrows(), self.block.ncols());

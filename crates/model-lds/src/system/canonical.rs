@@ -129,7 +129,7 @@ fn clip(
     name: &'static str,
 ) -> Result<(Option<Mat<f64>>, usize), NumericError> {
     let limit = 1.0 - margin;
-    // A Cholesky factorization tells whether anything must be clipped, and is much cheaper than eigenvalues.
+    // A Cholesky factorization shows whether anything must be clipped, and is much cheaper than eigenvalues.
     let room = Scale(limit) * identity(gram.nrows()) - gram;
     if cholesky(&symmetric(&room), name).is_ok() {
         return Ok((None, 0));

@@ -131,6 +131,35 @@ impl Epochs {
         }
     }
 
+    /// The state after some completed epochs, as another kind of checkpoint stored it.
+    pub fn after(
+        epoch: usize,
+        seconds_per_epoch: Option<f64>,
+        train_perplexity: Option<f64>,
+    ) -> Epochs {
+        Epochs { epoch, seconds_per_epoch, train_perplexity, ..Epochs::default() }
+    }
+
+    /// Restores the best epoch, counted from 1, and its perplexity on the validation text.
+    pub fn set_best(&mut self, epoch: usize, perplexity: f64) {
+        (self.best_epoch, self.best_perplexity) = (Some(epoch), Some(perplexity));
+    }
+
+    /// The lowest perplexity on the validation text so far.
+    pub fn best_perplexity(&self) -> Option<f64> {
+        self.best_perplexity
+    }
+
+    /// The training perplexity of the epoch whose weights are kept.
+    pub fn train_perplexity(&self) -> Option<f64> {
+        self.train_perplexity
+    }
+
+    /// The duration of the last completed epoch in seconds.
+    pub fn seconds_per_epoch(&self) -> Option<f64> {
+        self.seconds_per_epoch
+    }
+
     /// What a model file tells of its training.
     pub fn facts(&self) -> Map<String, Value> {
         let facts = [

@@ -5,14 +5,15 @@
 //! sentence jointly, by a linear-chain conditional random field (Lafferty, McCallum and Pereira 2001), or one by one.
 //!
 //! ```
-//! use latens_corpus::{Inputs, TaggedSentences};
+//! use latens_corpus::TaggedSentences;
 //! use latens_model::Fit;
 //! use latens_tasks::tagging::{FeatureTagger, tag_words};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! let path = folder.path().join("dogs.conll");
-//! std::fs::write(&path, "the D\ndog N\nbarks V\n\na D\ncat N\nsleeps V\n\nthe D\ncat N\nwalks V\n")?;
-//! let text = TaggedSentences::read(&Inputs::new([path]))?;
+//! let text = TaggedSentences::from_rows([
+//!     [("the", "D"), ("dog", "N"), ("barks", "V")],
+//!     [("a", "D"), ("cat", "N"), ("sleeps", "V")],
+//!     [("the", "D"), ("cat", "N"), ("walks", "V")],
+//! ])?;
 //! let tagger = FeatureTagger::params().n_iterations(50).fit(&text)?;
 //! assert_eq!(tag_words(&tagger, &["a", "dog", "walks"])?, ["D", "N", "V"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -38,7 +39,7 @@ pub use features::template::attributes;
 pub use features::word_encoder::WordEncoder;
 pub use fitted::file::OpenEncoder;
 pub use fitted::tagger::FeatureTagger;
-pub use learn::data::{TaggedTraining, TaggerInputs};
+pub use learn::data::TaggerInputs;
 pub use learn::error::TaggerError;
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};

@@ -8,6 +8,7 @@ use std::ops::Bound;
 /// Parameters of a [`FeatureTagger`](crate::tagging::FeatureTagger).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TaggerParams {
     /// Whether tags are predicted jointly or one by one.
     pub kind: Kind,

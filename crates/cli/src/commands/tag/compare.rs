@@ -6,6 +6,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::TaggedSentences;
+use latens::model::Model;
 use latens::tasks::tagging::{Comparison, compare};
 use serde_json::json;
 use std::io::{self, Write};

@@ -12,6 +12,7 @@ use crate::train::TAG_COLUMN;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latens::corpus::{Format, Inputs, TaggedSentences};
+use latens::model::Model;
 use latens::model::Tagger;
 use latens::store::write_atomically;
 use latens::tasks::tagging::{TagScores, evaluate, tag_all};

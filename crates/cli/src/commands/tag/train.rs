@@ -11,9 +11,9 @@ use crate::train::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use latens::corpus::{Preprocessing, TaggedSentences};
-use latens::model::{Params, Progress};
+use latens::model::{Fit, Params};
 use latens::tasks::tagging::{
-    self, Encoder, FeatureTagger, TaggedTraining, TaggerError, TaggerParams, evaluate,
+    self, Encoder, FeatureTagger, TaggerError, TaggerInputs, TaggerParams, evaluate,
 };
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -131,7 +131,8 @@ choice!(PairsArg for Pairs {
 pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Result<()> {
     let started = Instant::now();
     args.check_direct_words()?;
-    let params = args.params(common.seed).validate()?;
+    let params = args.params(common.seed);
+    params.check()?;
     args.check_files()?;
     let encoders = args.open_encoders()?;
     let checkpoint_path = checkpoint_path(&args.output);
@@ -147,7 +148,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         let dev =
             TaggedSentences::read(&tagged_inputs(&args.text.reading, std::slice::from_ref(dev))?)?;
         dev.check_column(args.column())?;
-        params.pos_column.map_or(Ok(()), |column| dev.check_column(column))?;
+        args.params(common.seed).pos_column.map_or(Ok(()), |column| dev.check_column(column))?;
         Ok(dev)
     });
     let dev = dev.transpose()?;
@@ -161,12 +162,13 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
     let mut watcher = Watcher::new(output, log, Some(checkpoint_path.clone()), args.resume);
     let preprocessing =
         Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
-    let training = TaggedTraining { text: &text, column: args.column(), preprocessing };
-    let watch = &mut |progress: &Progress<'_>| watcher.watch(progress);
-    let fitted = match &checkpoint {
-        Some(checkpoint) => FeatureTagger::resume(&params, &training, encoders, checkpoint, watch),
-        None => FeatureTagger::fit(&params, &training, encoders, watch),
-    };
+    let mut inputs = TaggerInputs::default().column(args.column()).preprocessing(preprocessing);
+    inputs.encoders = encoders;
+    let mut builder = params.with(inputs).watch(|progress| watcher.watch(progress));
+    if let Some(checkpoint) = &checkpoint {
+        builder = builder.checkpoint(checkpoint);
+    }
+    let fitted = builder.fit(&text);
     let mut tagger = match fitted {
         Ok(tagger) => watcher.finish(Ok(tagger))?,
         Err(TaggerError::Fit(error)) => return watcher.finish(Err(error)),
@@ -268,24 +270,23 @@ impl TagTrainArgs {
     }
 
     fn params(&self, seed: u64) -> TaggerParams {
-        TaggerParams {
-            kind: self.kind.into(),
-            optimizer: self.optimizer.into(),
-            lexical: !self.no_lexical,
-            pos_column: self.pos_column.map(|column| usize::from(column) - 1),
-            spans: self.spans.into(),
-            pairs: self.pairs.into(),
-            min_count: self.min_count,
-            l2: self.l2,
-            l1: self.l1,
-            n_iterations: self.n_iterations,
-            epochs: self.epochs,
-            window: self.window,
-            scale: self.scale,
-            n_hidden: self.n_hidden,
-            direct_words: self.direct_words.clone(),
-            seed,
-        }
+        FeatureTagger::params()
+            .kind(self.kind.into())
+            .optimizer(self.optimizer.into())
+            .lexical(!self.no_lexical)
+            .pos_column(self.pos_column.map(|column| usize::from(column) - 1))
+            .spans(self.spans.into())
+            .pairs(self.pairs.into())
+            .min_count(self.min_count)
+            .l2(self.l2)
+            .l1(self.l1)
+            .n_iterations(self.n_iterations)
+            .epochs(self.epochs)
+            .window(self.window)
+            .scale(self.scale)
+            .n_hidden(self.n_hidden)
+            .direct_words(self.direct_words.clone())
+            .seed(seed)
     }
 }
 

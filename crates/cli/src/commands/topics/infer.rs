@@ -8,7 +8,9 @@ use crate::word_vectors::VectorFormatArgs;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::Documents;
+use latens::lda::{Glda, Lda};
 use latens::lda::{InferenceParams, Inferred, MoreVectors, Topics};
+use latens::model::Model;
 use latens::model::Params;
 use latens::store::write_atomically;
 use serde_json::{Value, json};
@@ -89,7 +91,7 @@ fn infer(
     model: &dyn Model,
     documents: &Documents,
 ) -> Result<Vec<Inferred>> {
-    let params = InferenceParams { n_sweeps: args.n_sweeps, seed }.validate()?;
+    let params = InferenceParams::default().n_sweeps(args.n_sweeps).seed(seed).validate()?;
     if let Some(lda) = model.downcast_ref::<Lda>() {
         if args.topics != MovingArg::Fixed || args.vectors.is_some() {
             let message =

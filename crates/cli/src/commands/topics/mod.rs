@@ -11,6 +11,8 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use latens::corpus::WordId;
 use latens::lda::Ranking;
+use latens::lda::{Glda, Lda};
+use latens::model::Model;
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};

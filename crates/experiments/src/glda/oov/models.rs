@@ -1,13 +1,10 @@
 //! Gaussian LDA and LDA fitted to the same corpus, and their inference.
 
 use crate::corpora::topics::{Document, encode, encode_with, vectors};
-use crate::glda::topics::fit_lda;
 use anyhow::Result;
 use latens::corpus::Lexicon;
-use latens::lda::{
-    Glda, GldaData, GldaParams, InferenceParams, Inferred, Lda, LdaParams, MoreVectors, Topics,
-};
-use latens::model::{Params, WordVectors, unwatched};
+use latens::lda::{Glda, GldaInputs, InferenceParams, Inferred, Lda, MoreVectors, Topics};
+use latens::model::{Fit, Params, WordVectors};
 use std::path::Path;
 
 const N_TOPICS: usize = 50;
@@ -58,22 +55,22 @@ impl Models {
         note: &mut dyn FnMut(&str),
     ) -> Result<Models> {
         let (own, vectors) = vectors(data, DIM)?;
-        let (lexicon, documents) = encode(train)?;
-        let (for_words, coverage) = vectors.for_words(&own.vocab, &lexicon.vocab);
+        let corpus = encode(train)?;
+        let (for_words, coverage) = vectors.for_words(&own.vocab, &corpus.lexicon.vocab);
         note(&format!(
             "{} documents, {} tokens, {:.1} % of them with a vector",
-            documents.len(),
-            documents.n_tokens(),
+            corpus.documents.len(),
+            corpus.documents.n_tokens(),
             100.0 * coverage.share()
         ));
         let n_iterations = if quick { 20 } else { 50 };
-        let params = GldaParams { n_topics: N_TOPICS, n_iterations, ..GldaParams::default() };
-        let data = GldaData { lexicon: &lexicon, documents: &documents, vectors: &for_words };
-        let gaussian = Glda::fit(&params.validate()?, data, &mut unwatched)?;
-        let n_iterations = 4 * n_iterations;
-        let params = LdaParams { n_topics: N_TOPICS, n_iterations, ..LdaParams::default() };
-        let lda = fit_lda(params, &lexicon, &documents)?;
-        Ok(Models { own, vectors, lexicon, gaussian, lda })
+        let gaussian = Glda::params()
+            .n_topics(N_TOPICS)
+            .n_iterations(n_iterations)
+            .with(GldaInputs::default().vectors(&for_words))
+            .fit(&corpus)?;
+        let lda = Lda::params().n_topics(N_TOPICS).n_iterations(4 * n_iterations).fit(&corpus)?;
+        Ok(Models { own, vectors, lexicon: corpus.lexicon, gaussian, lda })
     }
 
     /// Infers the topic proportions of documents.
@@ -87,12 +84,12 @@ impl Models {
         let more = MoreVectors { vocab: &self.own.vocab, vectors: &self.vectors };
         Ok(match inference {
             Inference::Gaussian(topics) => {
-                self.gaussian.infer(&documents, Some(more), topics, &params)
+                self.gaussian.infer_documents(&documents, Some(more), topics, &params)
             }
             Inference::InfiniteVocabulary(batch) => {
                 self.lda.infer_online(&documents, batch, &params)
             }
-            Inference::Lda => self.lda.infer(&documents, &params),
+            Inference::Lda => self.lda.infer_documents(&documents, &params),
         })
     }
 

@@ -84,7 +84,7 @@ impl<T: Real> Moments<T> {
         let parts = parts(mu.len(), |row| {
             let n_pairs = |csr: &Csr<T>| csr.offsets()[row + 1] - csr.offsets()[row];
             let pairs = lags.iter().map(|lag| n_pairs(&lag.later) + n_pairs(&lag.earlier));
-            // The constant stands for a row's products with small matrices.
+            // The constant accounts for a row's products with small matrices.
             pairs.sum::<u64>() + 80 * lags.len() as u64
         });
         let v: Vec<T> = mu.iter().map(|mu| T::of(mu.sqrt())).collect();

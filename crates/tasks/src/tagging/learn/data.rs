@@ -4,13 +4,13 @@ use crate::tagging::features::encoder::Encoder;
 use latens_corpus::{Preprocessing, TaggedSentences};
 
 /// Training data of a tagger.
-pub struct TaggedTraining<'a> {
+pub(crate) struct TaggedTraining<'a> {
     /// Tagged text.
-    pub text: &'a TaggedSentences,
+    pub(crate) text: &'a TaggedSentences,
     /// Column of the tags, counted from 0.
-    pub column: usize,
+    pub(crate) column: usize,
     /// Preprocessing that splits plain text into words like those of the tagged text.
-    pub preprocessing: Preprocessing,
+    pub(crate) preprocessing: Preprocessing,
 }
 
 /// Inputs of a tagger besides the tagged text.

@@ -42,30 +42,6 @@ impl Fit for TaggerParams {
     }
 }
 
-// Removed once the front ends use the builder.
-impl FeatureTagger {
-    /// Fits a tagger. The encoders become part of it.
-    pub fn fit(
-        params: &Valid<TaggerParams>,
-        training: &TaggedTraining<'_>,
-        encoders: Vec<Encoder>,
-        watch: &mut Watch,
-    ) -> Result<FeatureTagger, TaggerError> {
-        fit(params, training, encoders, None, watch)
-    }
-
-    /// Resumes training from a checkpoint with the same parameters, text and encoders.
-    pub fn resume(
-        params: &Valid<TaggerParams>,
-        training: &TaggedTraining<'_>,
-        encoders: Vec<Encoder>,
-        checkpoint: &Checkpoint,
-        watch: &mut Watch,
-    ) -> Result<FeatureTagger, TaggerError> {
-        fit(params, training, encoders, Some(checkpoint), watch)
-    }
-}
-
 fn fit(
     params: &Valid<TaggerParams>,
     training: &TaggedTraining<'_>,

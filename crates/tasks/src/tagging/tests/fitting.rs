@@ -1,13 +1,12 @@
 //! Training of taggers.
 
-use super::fixtures::{TEXT, assert_same, encoders, fit, kinds, read, training};
+use super::fixtures::{TEXT, assert_same, encoders, fit, inputs, kinds, read};
 use crate::tagging::evaluation::scores::evaluate;
-use crate::tagging::fitted::tagger::FeatureTagger;
 use crate::tagging::learn::error::TaggerError;
 use crate::tagging::params::{Kind, Pairs, TaggerParams};
 use crate::tagging::spans::Scheme;
 use latens_corpus::embedded::{self, Split};
-use latens_model::{FitError, Params, TagError, Tagger, unwatched};
+use latens_model::{Fit, FitError, Params, TagError, Tagger};
 use latens_testkit::check_resume;
 
 #[test]
@@ -28,19 +27,19 @@ fn every_kind_of_tagger_learns_its_training_text() {
 fn resumed_training_gives_the_same_tagger() {
     let text = read(TEXT);
     for params in kinds() {
-        let params = TaggerParams { n_iterations: 7, epochs: 4, ..params }.validate().unwrap();
+        let params = TaggerParams { n_iterations: 7, epochs: 4, ..params };
         let fit_error = |error: TaggerError| match error {
             TaggerError::Fit(error) => error,
             error => panic!("{error}"),
         };
         check_resume(
             |watch| {
-                FeatureTagger::fit(&params, &training(&text, 2), encoders(), watch)
-                    .map_err(fit_error)
+                let builder = params.clone().with(inputs(2, encoders()));
+                builder.watch(|progress| watch(progress)).fit(&text).map_err(fit_error)
             },
             |checkpoint, watch| {
-                FeatureTagger::resume(&params, &training(&text, 2), encoders(), checkpoint, watch)
-                    .map_err(fit_error)
+                let builder = params.clone().with(inputs(2, encoders())).checkpoint(checkpoint);
+                builder.watch(|progress| watch(progress)).fit(&text).map_err(fit_error)
             },
             assert_same,
         );
@@ -63,23 +62,20 @@ fn the_number_of_threads_does_not_change_the_tagger() {
 #[test]
 fn invalid_parameters_and_texts_are_errors() {
     let text = read(TEXT);
-    let params = TaggerParams::default().validate().unwrap();
-    let fit = |params, column| {
-        FeatureTagger::fit(params, &training(&text, column), vec![], &mut unwatched)
-    };
+    let params = TaggerParams::default();
+    let fit =
+        |params: &TaggerParams, column| params.clone().with(inputs(column, vec![])).fit(&text);
     assert!(fit(&params, 3).unwrap_err().to_string().contains("no column 4"));
-    let pos = TaggerParams { pos_column: Some(5), ..TaggerParams::default() }.validate().unwrap();
+    let pos = TaggerParams { pos_column: Some(5), ..TaggerParams::default() };
     assert!(fit(&pos, 2).unwrap_err().to_string().contains("no column 6"));
-    let nothing = TaggerParams { lexical: false, ..TaggerParams::default() }.validate().unwrap();
+    let nothing = TaggerParams { lexical: false, ..TaggerParams::default() };
     assert!(matches!(fit(&nothing, 2).unwrap_err(), TaggerError::NoFeatures));
     let many: String = (0..3000).map(|i| format!("a {i}\n")).collect();
     let many = read(&many);
-    let error =
-        FeatureTagger::fit(&params, &training(&many, 1), vec![], &mut unwatched).unwrap_err();
+    let error = params.clone().with(inputs(1, vec![])).fit(&many).unwrap_err();
     assert!(error.to_string().contains("column 2 has 3000 distinct tags"), "{error}");
-    let stopped = FeatureTagger::fit(&params, &training(&text, 2), vec![], &mut |_| {
-        std::ops::ControlFlow::Break(())
-    });
+    let builder = params.clone().with(inputs(2, vec![]));
+    let stopped = builder.watch(|_| std::ops::ControlFlow::Break(())).fit(&text);
     assert!(matches!(stopped, Err(TaggerError::Fit(FitError::Interrupted))));
 
     let direct = TaggerParams { direct_words: vec!["the".into()], ..TaggerParams::default() };
@@ -135,8 +131,7 @@ fn the_optimum_agrees_with_crfsuite() {
     let text = read(include_str!("../../../../corpus/embedded/music.conll"));
     for (pairs, expected) in [(Pairs::All, 296.674_922), (Pairs::Observed, 343.007_203)] {
         let params = TaggerParams { pairs, l2: 1.0, n_iterations: 1000, ..TaggerParams::default() };
-        let params = params.validate().unwrap();
-        let tagger = FeatureTagger::fit(&params, &training(&text, 1), vec![], &mut unwatched);
+        let tagger = params.with(inputs(1, vec![])).fit(&text);
         let loss = tagger.unwrap().facts()["loss"].as_f64().unwrap();
         assert!((loss - expected).abs() < 1e-6 * expected, "{loss} {expected}");
     }

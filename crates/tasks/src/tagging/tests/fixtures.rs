@@ -6,12 +6,12 @@ use crate::tagging::features::lexical::Lexical;
 use crate::tagging::features::rows::read_rows;
 use crate::tagging::features::word_encoder::WordEncoder;
 use crate::tagging::fitted::tagger::FeatureTagger;
-use crate::tagging::learn::data::TaggedTraining;
+use crate::tagging::learn::data::TaggerInputs;
 use crate::tagging::params::{Kind, Optimizer, Pairs, TaggerParams};
 use crate::tagging::spans::Scheme;
-use latens_corpus::{Inputs, Preprocessing, TaggedSentences};
+use latens_corpus::{Inputs, TaggedSentences};
 use latens_model::file::{ModelFile, ModelWriter};
-use latens_model::{FeatureRows, FileError, ParamError, Params, Tagger, unwatched};
+use latens_model::{FeatureRows, FileError, Fit, ParamError, Params, Tagger};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -25,8 +25,8 @@ pub(crate) fn read(text: &str) -> TaggedSentences {
     TaggedSentences::read(&Inputs::new([path])).unwrap()
 }
 
-pub(crate) fn training(text: &TaggedSentences, column: usize) -> TaggedTraining<'_> {
-    TaggedTraining { text, column, preprocessing: Preprocessing::default() }
+pub(crate) fn inputs(column: usize, encoders: Vec<Encoder>) -> TaggerInputs {
+    TaggerInputs { encoders, ..TaggerInputs::default().column(column) }
 }
 
 pub(crate) fn fit(
@@ -34,8 +34,7 @@ pub(crate) fn fit(
     text: &TaggedSentences,
     encoders: Vec<Encoder>,
 ) -> FeatureTagger {
-    let params = params.clone().validate().unwrap();
-    FeatureTagger::fit(&params, &training(text, 2), encoders, &mut unwatched).unwrap()
+    params.clone().with(inputs(2, encoders)).fit(text).unwrap()
 }
 
 /// Features of letters, of either sign. Words that start with `s` have no features.

@@ -1,0 +1,120 @@
+//! One small model of every kind, saved and opened through the table of kinds.
+
+use latens::KINDS;
+use latens::model::file::ModelWriter;
+use latens::neural::Neural;
+use latens::prelude::*;
+use std::collections::BTreeSet;
+
+fn corpus() -> Corpus {
+    let lines = ["the cat sees a dog", "a dog sees the cat", "the dog sleeps", "a cat sleeps"];
+    Corpus::from_lines(lines.repeat(12)).unwrap()
+}
+
+fn documents() -> DocumentCorpus {
+    Documents::from_texts(["cat dog cat", "sun moon", "dog dog cat", "moon sun star"]).unwrap()
+}
+
+fn vectors(lexicon: &Lexicon) -> WordVectors {
+    let values: Vec<f32> = (0..2 * lexicon.vocab.len()).map(|i| (i as f32).sin()).collect();
+    WordVectors::new(2, values).unwrap()
+}
+
+/// A model of each kind. A new kind adds a line.
+fn models() -> Vec<Box<dyn Model>> {
+    let (corpus, documents) = (corpus(), documents());
+    let tagged =
+        TaggedSentences::from_rows([[("the", "D"), ("cat", "N")], [("a", "D"), ("dog", "N")]]);
+    let of_documents = vectors(&documents.lexicon);
+    let brown = || Brown::params().n_clusters(2).fit(&corpus).unwrap();
+    let encoder = Encoder::from_model(brown(), None).unwrap();
+    let network = |params: latens::neural::NeuralParams| {
+        params.dim(4).epochs(1).batch_size(8).bptt(4).fit(&corpus).unwrap()
+    };
+    vec![
+        Box::new(brown()),
+        Box::new(network(Neural::ff())),
+        Box::new(Fhmm::params().n_layers(2).n_states(2).epochs(1).fit(&corpus).unwrap()),
+        Box::new(
+            Glda::params()
+                .n_topics(2)
+                .n_iterations(2)
+                .with(GldaInputs::default().vectors(&of_documents))
+                .fit(&documents)
+                .unwrap(),
+        ),
+        Box::new(Hmm::params().n_states(4).n_clusters(2).dim(4).epochs(1).fit(&corpus).unwrap()),
+        Box::new(Lda::params().n_topics(2).n_iterations(2).fit(&documents).unwrap()),
+        Box::new(Lds::params().dim(2).lags(3).ssid_lags(2).n_iterations(1).fit(&corpus).unwrap()),
+        Box::new(network(Neural::lstm())),
+        Box::new(Ngram::params().order(2).fit(&corpus).unwrap()),
+        Box::new(network(Neural::rnn())),
+        Box::new(
+            FeatureTagger::params()
+                .n_iterations(3)
+                .with(TaggerInputs::default().encoder(encoder))
+                .fit(&tagged.unwrap())
+                .unwrap(),
+        ),
+        Box::new(Vectors::new(corpus.lexicon.clone(), vectors(&corpus.lexicon))),
+        Box::new(Word2vec::params().dim(4).epochs(1).fit(&corpus).unwrap()),
+    ]
+}
+
+#[test]
+fn every_kind_is_opened_as_what_it_is_and_saved_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let mut kinds = BTreeSet::new();
+    for model in models() {
+        model.save(&first).unwrap();
+        let opened = latens::open(&first).unwrap();
+        assert_eq!(opened.kind(), model.kind());
+        assert_eq!(opened.description(), model.description());
+        assert_eq!(opened.facts(), model.facts());
+        assert_eq!(opened.feature_kinds(), model.feature_kinds());
+        assert_eq!(opened.to_bytes(), std::fs::read(&first).unwrap(), "{}", model.kind());
+        opened.save(&second).unwrap();
+        assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+        kinds.insert(model.kind());
+    }
+    let expected: BTreeSet<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, expected, "one model of each kind");
+}
+
+#[test]
+fn every_model_plays_the_roles_it_claims() {
+    for model in models() {
+        for kind in model.feature_kinds() {
+            assert!(model.encoder(kind).unwrap().n_features() > 0, "{}: {kind}", model.kind());
+        }
+        assert_eq!(model.as_token_encoder().is_some(), !model.feature_kinds().is_empty());
+        assert!(model.encoder("no such features").is_none(), "{}", model.kind());
+        let word_vectors = model.word_vectors();
+        assert!(word_vectors.is_none_or(|v| v.n_words() == model.lexicon().vocab.len()));
+        let n_roles = usize::from(model.as_language_model().is_some())
+            + usize::from(model.as_token_encoder().is_some())
+            + usize::from(model.as_topic_model().is_some())
+            + usize::from(model.as_tagger().is_some());
+        assert!(n_roles > 0, "{}", model.kind());
+    }
+}
+
+#[test]
+fn a_model_of_any_kind_is_downcast_to_its_own_type_only() {
+    let model: Box<dyn Model> = Box::new(Ngram::params().order(2).fit(&corpus()).unwrap());
+    assert!(model.downcast_ref::<Hmm>().is_none());
+    assert_eq!(model.downcast_ref::<Ngram>().unwrap().kind(), "ngram");
+    let model = model.downcast::<Hmm>().unwrap_err();
+    assert_eq!(model.downcast::<Ngram>().unwrap().kind(), "ngram");
+}
+
+#[test]
+fn an_unknown_kind_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let params = Ngram::params().validate().unwrap();
+    ModelWriter::new("oracle", &params).save(&path).unwrap();
+    let message = latens::open(&path).unwrap_err().to_string();
+    assert!(message.contains("does not know models of kind `oracle`"), "{message}");
+}

@@ -1,0 +1,143 @@
+//! Training steps on a CUDA device: the steps of `crate::steps::learner::CpuLearner`, with all weights, probabilities and
+//! expected counts on the device.
+//!
+//! A step writes the logits of all pairs of kept states once, those of networks in half precision if the number of states
+//! per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks that the batch
+//! uses, and replaces the logits by minus the probabilities. Adding the expected transitions then gives the derivatives up
+//! to one factor per row.
+//!
+//! The device clamps transitions to at least 10⁻³⁰ and emissions to at least 10⁻³³. No sentence is impossible or underflows
+//! here; the CPU switches to log space instead.
+
+use crate::cuda::context::{Sizes, StepContext, Weights};
+use crate::cuda::device_model::{CudaLearner, Source};
+use crate::cuda::plan::batch_plan::BatchPlan;
+use crate::cuda::plan::device_plan::DevicePlan;
+use crate::cuda::weights::state_vectors::KeptOnDevice;
+use crate::params::HmmParams;
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::steps::learner::{Choices, DeviceLearner, LearnerState};
+use latens_cuda::{AdamWStep, CudaError};
+use latens_model::FitError;
+use latens_nn::{AdamWParams, Dropout};
+
+impl CudaLearner<'_> {
+    /// Starts a step.
+    fn try_step(
+        &mut self,
+        plan: &BatchPlan,
+        kept: &KeptStates,
+        seed: u64,
+        learning_rate: f64,
+    ) -> Result<(), CudaError> {
+        let (k, n) = (kept.k, kept.states.len());
+        let (sizes, format) = (Sizes { k, n }, self.logit_format(k));
+        // Copies to the device come first, because a copy waits for the work before it.
+        let mut ints = self.ints.take().expect("every step puts it back");
+        let planned = DevicePlan::new(&self.device, plan, &mut ints)?;
+        self.forward(kept, Some(seed))?;
+        self.logits(0..n, sizes)?;
+        self.tables.reserve(&self.device, plan, k)?;
+        self.tables.transitions(&self.device, &planned, sizes, format)?;
+        self.device.after(&self.side)?;
+        // The recursion leaves most of the device idle. The side stream has waited for the last step in `forward`, and
+        // `backward` waits for it before it adds to the gradient.
+        self.side.clear(&mut self.learned.gradient)?;
+        let devices = (&self.device, &self.side);
+        self.tables.expect(devices, &planned, sizes, (format, self.precision))?;
+        self.backward(&planned, kept)?;
+        self.ints = Some(ints);
+
+        self.update(plan, learning_rate)
+    }
+
+    /// Updates the weights by AdamW with a clipped gradient.
+    fn update(&mut self, plan: &BatchPlan, learning_rate: f64) -> Result<(), CudaError> {
+        let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
+        let per_token = 1.0 / plan.n_tokens().max(1) as f64;
+        let log_probs = (&self.tables.log_probs, plan.n_sentences());
+        device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
+        let step = step_of(self.params, self.n_steps + 1, learning_rate);
+        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
+    }
+
+    /// Computes the gradient from the expected counts, that of starts and emissions on the side stream.
+    fn backward(&mut self, planned: &DevicePlan<'_>, kept: &KeptStates) -> Result<(), CudaError> {
+        let (k, n, format) = (kept.k, kept.states.len(), self.logit_format(kept.k));
+        let CudaLearner { device, side, emissions, precision, tables, learned, .. } = self;
+        side.after(device)?;
+        side.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
+        let counts = (&tables.emitted, (planned.ints, planned.plan.count_of.clone()));
+        emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
+        let context = StepContext { device, side, emissions, precision: *precision };
+        let states = KeptOnDevice { states: &self.kept, n, k };
+        match &mut self.source {
+            Source::Networks(networks) => {
+                networks.backward(&context, learned, planned, states, format, tables)
+            }
+            Source::Logits(logits) => logits.backward(&context, learned, planned, states, tables),
+        }
+    }
+}
+
+impl DeviceLearner for CudaLearner<'_> {
+    type Plan = BatchPlan;
+
+    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> BatchPlan {
+        BatchPlan::to_learn(self.space, batch, Some(kept))
+    }
+
+    fn begin_step(
+        &mut self,
+        _: &Batch<'_>,
+        plan: &BatchPlan,
+        choices: &Choices,
+        learning_rate: f64,
+    ) -> Result<(), FitError> {
+        let seed = choices.dropout.map_or(0, Dropout::seed);
+        self.try_step(plan, &choices.kept, seed, learning_rate)
+            .map_err(FitError::step("train on the device"))
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        let log_prob =
+            self.result.log_prob(&self.device).map_err(FitError::step("train on the device"))?;
+        if log_prob.is_finite() {
+            self.n_steps += 1;
+        }
+        Ok(log_prob)
+    }
+
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
+        self.try_log_prob(batches).map_err(FitError::step("score on the device"))
+    }
+
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        self.device.download(&self.learned.weights).map_err(FitError::step("read the device"))
+    }
+
+    fn state(&self) -> Result<LearnerState, FitError> {
+        let download =
+            |array| self.device.download(array).map_err(FitError::step("read the device"));
+        Ok(LearnerState {
+            weights: download(&self.learned.weights)?,
+            mean: download(&self.mean)?,
+            square: download(&self.square)?,
+            n_steps: self.n_steps,
+        })
+    }
+}
+
+/// The constants of step t of AdamW.
+fn step_of(params: &HmmParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
+    let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
+    let step = adamw.step(n_steps, learning_rate);
+    AdamWStep {
+        betas: step.betas,
+        epsilon: step.epsilon,
+        kept: step.kept,
+        rate: step.rate,
+        root_scale: step.root_scale,
+    }
+}

@@ -1,0 +1,12 @@
+//! Training on a CUDA device.
+
+pub(crate) mod context;
+pub(crate) mod plan;
+pub(crate) mod tables;
+pub(crate) mod weights;
+pub(crate) mod device_model;
+pub(crate) mod score;
+pub(crate) mod learner;
+pub(crate) mod baum_welch;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! A fitted model in use: its probabilities, posteriors, scores, features and tags.
+
+pub(crate) mod inspect;
+pub(crate) mod sample;
+pub(crate) mod posterior;
+pub(crate) mod text;
+pub(crate) mod scorer;
+pub(crate) mod encoder;
+pub(crate) mod unknown_words;
+pub(crate) mod tagger;

@@ -1,0 +1,174 @@
+//! Log-likelihoods and expected counts of a batch.
+
+use crate::recursion::batch::Batch;
+use crate::recursion::products::{Member, add, by_groups};
+use crate::recursion::workspace::Workspace;
+use crate::space::state_set::StateSet;
+use crate::space::state_space::StateSpace;
+use crate::tables::expected_counts::{Block, ExpectedCounts};
+use crate::tables::probability_tables::Tables;
+use latens_math::chain::log_forward;
+use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::{Real, log_sum_exp};
+use latens_nn::multiply;
+use rayon::prelude::*;
+
+/// Computes log-likelihoods and expected counts, in buffers that batches share.
+#[derive(Default)]
+pub(crate) struct ForwardBackward<T> {
+    workspace: Workspace<T>,
+}
+
+impl<T: Real> ForwardBackward<T> {
+    /// Returns ln p of every sentence of a batch.
+    pub(crate) fn log_probs(
+        &mut self,
+        space: &StateSpace,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+    ) -> Vec<f64> {
+        let workspace = &mut self.workspace;
+        workspace.place(space, tables, batch);
+        let mut log_probs = workspace.forward(tables);
+        log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
+            if log_prob.is_nan() {
+                let alphas = log_forward(&workspace.log_chain(tables, sentence));
+                *log_prob = log_sum_exp(&alphas[alphas.len() - 1]);
+            }
+        });
+        log_probs
+    }
+
+    /// Overwrites `out` with the expected counts of a batch, and returns ln p of every sentence. An impossible
+    /// sentence has ln p = −∞ and contributes no counts.
+    pub(crate) fn expected_counts(
+        &mut self,
+        space: &StateSpace,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+        out: &mut ExpectedCounts<T>,
+    ) -> Vec<f64> {
+        let workspace = &mut self.workspace;
+        workspace.place(space, tables, batch);
+        let mut log_probs = workspace.forward(tables);
+        workspace.backward(tables, &mut log_probs);
+        let underflowed: Vec<usize> =
+            (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
+        workspace.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
+        self.collect_pairs(tables, &underflowed, out);
+        self.collect_nodes(tables, batch, &log_probs, out);
+        log_probs
+    }
+
+    /// Computes Σ_t α_t/κ_t ⊗ v_{t+1} for every used block, without the sentences that underflowed.
+    fn collect_pairs(
+        &mut self,
+        tables: &Tables<T>,
+        underflowed: &[usize],
+        out: &mut ExpectedCounts<T>,
+    ) {
+        let k = tables.k;
+        let Workspace { sentence_starts, groups, value_starts, alpha, weighted, .. } =
+            &mut self.workspace;
+        let sentences = 0..sentence_starts.len() - 1;
+        let sentences = sentences.filter(|s| underflowed.binary_search(s).is_err());
+        let tokens = sentences.flat_map(|s| {
+            (sentence_starts[s]..sentence_starts[s + 1].max(1) - 1).map(move |at| (at, s))
+        });
+        if let Some(lists) = &tables.lists {
+            out.ratios.clear();
+            let (tokens, sizes) = (tokens.map(|(at, _)| at), tables.n_states());
+            return out.listed.fill(
+                lists,
+                sizes,
+                (groups, value_starts),
+                (alpha, weighted),
+                tokens,
+            );
+        }
+        let pairs = tokens.map(|(at, s)| (groups[at], groups[at + 1], at, s));
+        let mut pairs: Vec<Member> = pairs.collect();
+        let par = if tables.is_dense() { Par::rayon(0) } else { Par::Seq };
+        let pairs: Vec<_> = by_groups(&mut pairs).collect();
+        let blocks = pairs.into_par_iter().map(|(from, to, members)| {
+            let stack = |values: &[T], next: usize| -> Vec<T> {
+                let rows = members
+                    .iter()
+                    .map(|&(_, _, at, _)| &values[(at + next) * k..(at + next + 1) * k]);
+                rows.flatten().copied().collect()
+            };
+            let (alpha, weighted) = (stack(alpha, 0), stack(weighted, 1));
+            let mut values = vec![T::zero(); k * k];
+            let alpha = MatRef::from_row_major_slice(&alpha, members.len(), k);
+            let weighted = MatRef::from_row_major_slice(&weighted, members.len(), k);
+            let sums = MatMut::from_row_major_slice_mut(&mut values, k, k);
+            multiply(sums, Accum::Replace, alpha.transpose(), weighted, par);
+            Block { from: from as u32, to: to as u32, values }
+        });
+        out.ratios = blocks.collect();
+    }
+
+    /// Sums γ up to expected starts, departures, emissions and tags.
+    fn collect_nodes(
+        &self,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+        log_probs: &[f64],
+        out: &mut ExpectedCounts<T>,
+    ) {
+        let n_states = tables.n_states();
+        for (sums, n) in [
+            (&mut out.start, n_states),
+            (&mut out.departures, n_states),
+            (&mut out.tags, tables.tags.len()),
+        ] {
+            sums.clear();
+            sums.resize(n, T::zero());
+        }
+        let workspace = &self.workspace;
+        let node = |at: usize| &workspace.nodes[workspace.values(at)];
+        let add_node = |sums: &mut [T], at: usize| {
+            add_to_states(sums, tables.states(workspace.groups[at] as usize), node(at));
+        };
+        let mut by_slot: Vec<(u32, u32)> = Vec::with_capacity(workspace.slots.len());
+        for (sentence, &log_prob) in log_probs.iter().enumerate() {
+            let (begin, end) = (workspace.tokens(sentence).start, workspace.tokens(sentence).end);
+            if log_prob == f64::NEG_INFINITY || begin == end {
+                continue;
+            }
+            by_slot.extend((begin..end).map(|at| (workspace.slots[at], at as u32)));
+            add_node(&mut out.start, begin);
+            (begin..end - 1).for_each(|at| add_node(&mut out.departures, at));
+            let tags = batch.tags.get(sentence).copied().unwrap_or_default();
+            for (i, &tag) in tags.iter().enumerate() {
+                add_node(&mut out.tags[tag as usize * n_states..][..n_states], begin + i);
+            }
+        }
+        by_slot.sort_unstable();
+        out.slots.clear();
+        out.emission.clear();
+        for (slot, at) in by_slot {
+            let node = node(at as usize);
+            if out.slots.last() == Some(&slot) {
+                let last = out.emission.len() - node.len();
+                add(&mut out.emission[last..], node);
+            } else {
+                out.slots.push(slot);
+                out.emission.extend_from_slice(node);
+            }
+        }
+    }
+}
+
+/// Adds the values of some states to the sums of all states.
+fn add_to_states<T: Real>(sums: &mut [T], states: StateSet<'_>, values: &[T]) {
+    match states {
+        StateSet::Cluster(cluster) => {
+            add(&mut sums[cluster * values.len()..][..values.len()], values)
+        }
+        StateSet::List(list) => {
+            let values = list.iter().zip(values);
+            values.for_each(|(&state, &value)| sums[state as usize] += value);
+        }
+    }
+}

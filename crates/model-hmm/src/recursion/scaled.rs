@@ -1,0 +1,185 @@
+//! The scaled forward and backward passes, over parts of a batch in parallel.
+
+use crate::recursion::products::{
+    Pair, backward_product, by_groups, forward_product, largest, product, scaled_product,
+    smallest_share,
+};
+use crate::recursion::workspace::Workspace;
+use crate::tables::probability_tables::Tables;
+use latens_math::Real;
+use latens_math::linalg::Par;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Number of parts that a batch is split into. It is fixed, so that the result does not depend on the number of
+/// threads.
+const N_PARTS: usize = 4;
+
+impl<T: Real> Workspace<T> {
+    /// Splits the batch into parts of whole sentences. A dense model has a single part: all its sentences share one
+    /// matrix product, which is itself multithreaded.
+    fn parts(&self, tables: &Tables<T>) -> (Vec<Range<usize>>, Par) {
+        let n_sentences = self.n_sentences();
+        if tables.is_dense() {
+            return (std::iter::once(0..n_sentences).collect(), Par::rayon(0));
+        }
+        let n_parts = N_PARTS.min(n_sentences).max(1);
+        let cut = |part: usize| part * n_sentences / n_parts;
+        ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), Par::Seq)
+    }
+
+    /// Fills in α and returns ln p of every sentence, NaN if the recursion underflowed.
+    pub(crate) fn forward(&mut self, tables: &Tables<T>) -> Vec<f64> {
+        let (parts, par) = self.parts(tables);
+        let mut alpha = std::mem::take(&mut self.alpha);
+        let pieces = self.split(&mut alpha, &parts);
+        let log_probs = parts
+            .par_iter()
+            .zip(pieces)
+            .map(|(part, alpha)| self.forward_part(tables, part.clone(), alpha, par));
+        let log_probs = log_probs.collect::<Vec<_>>().concat();
+        self.alpha = alpha;
+        log_probs
+    }
+
+    fn forward_part(
+        &self,
+        tables: &Tables<T>,
+        sentences: Range<usize>,
+        alpha: &mut [T],
+        par: Par,
+    ) -> Vec<f64> {
+        let first = self.value_starts[self.sentence_starts[sentences.start]];
+        let range = |at: usize| self.value_starts[at] - first..self.value_starts[at + 1] - first;
+        let smallest_share = smallest_share(tables);
+        let mut log_probs = vec![0.0f64; sentences.len()];
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
+        for step in 0..longest {
+            let active = sentences
+                .clone()
+                .zip(&log_probs)
+                .filter(|(s, log_prob)| self.len(*s) > step && !log_prob.is_nan());
+            let members = active.map(|(s, _)| {
+                let at = self.sentence_starts[s] + step;
+                (if step == 0 { 0 } else { self.groups[at - 1] }, self.groups[at], at, s)
+            });
+            for (from, to, members) in by_groups(&mut members.collect::<Vec<_>>()) {
+                let k = tables.states(to).len(tables.k);
+                if step > 0 {
+                    left.clear();
+                    for &(_, _, at, _) in members {
+                        left.extend_from_slice(&alpha[range(at - 1)]);
+                    }
+                    right.resize(members.len() * k, T::zero());
+                    forward_product(Pair { tables, from, to }, &left, &mut right, par);
+                }
+                for (i, &(_, _, at, s)) in members.iter().enumerate() {
+                    let (local, alpha) = (self.local_of(at), &mut alpha[range(at)]);
+                    let scale = match step {
+                        0 => product(&tables.pick(&tables.start, tables.states(to)), local, alpha),
+                        _ => product(&right[i * k..(i + 1) * k], local, alpha),
+                    };
+                    // Relative to the word's most likely state, so that the rounding of the incoming
+                    // probabilities decides, and not the rarity of the word.
+                    let enough = |scale: &f64| *scale >= smallest_share * largest(local).wide();
+                    let scale = scale.filter(enough);
+                    log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
+                }
+            }
+        }
+        log_probs
+    }
+
+    /// Fills in γ and v = b ∘ β, and divides α by κ. Sets ln p of a sentence to NaN if the recursion underflowed.
+    pub(crate) fn backward(&mut self, tables: &Tables<T>, log_probs: &mut [f64]) {
+        let (parts, par) = self.parts(tables);
+        let (mut alpha, mut weighted) =
+            (std::mem::take(&mut self.alpha), std::mem::take(&mut self.weighted));
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let split = |values| self.split(values, &parts);
+        let pieces = split(&mut alpha).into_iter().zip(split(&mut weighted)).zip(split(&mut nodes));
+        let mut log_probs_of_parts = Vec::new();
+        let mut rest = log_probs;
+        for part in &parts {
+            let (head, tail) = rest.split_at_mut(part.len());
+            log_probs_of_parts.push(head);
+            rest = tail;
+        }
+        let work: Vec<_> = parts.iter().cloned().zip(pieces).zip(log_probs_of_parts).collect();
+        work.into_par_iter().for_each(|((part, ((alpha, weighted), nodes)), log_probs)| {
+            self.backward_part(tables, part, Piece { alpha, weighted, nodes }, log_probs, par);
+        });
+        (self.alpha, self.weighted, self.nodes) = (alpha, weighted, nodes);
+    }
+
+    fn backward_part(
+        &self,
+        tables: &Tables<T>,
+        sentences: Range<usize>,
+        piece: Piece<'_, T>,
+        log_probs: &mut [f64],
+        par: Par,
+    ) {
+        let first = self.value_starts[self.sentence_starts[sentences.start]];
+        let range = |at: usize| self.value_starts[at] - first..self.value_starts[at + 1] - first;
+        let smallest_share = smallest_share(tables);
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let ones = vec![T::one(); tables.k];
+        let longest = sentences.clone().map(|s| self.len(s)).max().unwrap_or(0);
+        for step in (0..longest).rev() {
+            for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
+                let at = self.sentence_starts[s] + step;
+                piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
+                scaled_product(self.local_of(at), &ones, &mut piece.weighted[range(at)]);
+            }
+            let active = sentences
+                .clone()
+                .zip(&*log_probs)
+                .filter(|(s, log_prob)| self.len(*s) > step + 1 && !log_prob.is_nan());
+            let members = active.map(|(s, _)| {
+                let at = self.sentence_starts[s] + step;
+                (self.groups[at], self.groups[at + 1], at, s)
+            });
+            for (from, to, members) in by_groups(&mut members.collect::<Vec<_>>()) {
+                left.clear();
+                for &(_, _, at, _) in members {
+                    left.extend_from_slice(&piece.weighted[range(at + 1)]);
+                }
+                let k = tables.states(from).len(tables.k);
+                right.resize(members.len() * k, T::zero());
+                backward_product(Pair { tables, from, to }, &left, &mut right, par);
+                for (i, &(_, _, at, s)) in members.iter().enumerate() {
+                    let beta = &right[i * k..(i + 1) * k];
+                    let (alpha, nodes) = (&mut piece.alpha[range(at)], &mut piece.nodes[range(at)]);
+                    let total = product(alpha, beta, nodes);
+                    let Some(total) = total.filter(|&total| total >= smallest_share) else {
+                        log_probs[s - sentences.start] = f64::NAN;
+                        continue;
+                    };
+                    let scale = T::of(1.0 / total);
+                    alpha.iter_mut().for_each(|alpha| *alpha *= scale);
+                    scaled_product(beta, self.local_of(at), &mut piece.weighted[range(at)]);
+                }
+            }
+        }
+    }
+
+    /// Splits the values of all tokens by parts.
+    fn split<'v>(&self, values: &'v mut [T], parts: &[Range<usize>]) -> Vec<&'v mut [T]> {
+        let mut rest = values;
+        let pieces = parts.iter().map(|part| {
+            let place = |sentence: usize| self.value_starts[self.sentence_starts[sentence]];
+            let n = place(part.end) - place(part.start);
+            rest.split_off_mut(..n).expect("parts cover all tokens")
+        });
+        pieces.collect()
+    }
+}
+
+/// The slices of the buffers that belong to a part.
+struct Piece<'a, T> {
+    alpha: &'a mut [T],
+    weighted: &'a mut [T],
+    nodes: &'a mut [T],
+}

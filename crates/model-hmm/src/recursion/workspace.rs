@@ -1,0 +1,103 @@
+//! The buffers of the recursion, and where a batch lies in them.
+
+use crate::recursion::batch::Batch;
+use crate::space::state_space::StateSpace;
+use crate::tables::probability_tables::Tables;
+use latens_math::Real;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The buffers of the recursion. They are reused from batch to batch.
+#[derive(Default)]
+pub(crate) struct Workspace<T> {
+    /// The first token of each sentence, and the end of the last one.
+    pub(crate) sentence_starts: Vec<usize>,
+    /// The cluster of each token, or its slot if the model has state lists: tokens of a group share their states.
+    pub(crate) groups: Vec<u32>,
+    /// The slot of each token, `u32::MAX` for words that no state emits.
+    pub(crate) slots: Vec<u32>,
+    /// The start of the values of each token, one per state, and the end of the last ones.
+    pub(crate) value_starts: Vec<usize>,
+    /// b ∘ g of each token.
+    pub(crate) local: Vec<T>,
+    /// α of each token, later α/κ.
+    pub(crate) alpha: Vec<T>,
+    /// v = b ∘ β of each token.
+    pub(crate) weighted: Vec<T>,
+    /// γ of each token.
+    pub(crate) nodes: Vec<T>,
+}
+
+impl<T: Real> Workspace<T> {
+    /// Lays out a batch and fills in the emission probabilities of its tokens.
+    pub(crate) fn place(&mut self, space: &StateSpace, tables: &Tables<T>, batch: &Batch<'_>) {
+        let has_lists = tables.lists.is_some();
+        let mut n_values = 0;
+        for values in [&mut self.sentence_starts, &mut self.value_starts] {
+            values.clear();
+            values.push(0);
+        }
+        self.groups.clear();
+        self.slots.clear();
+        for sentence in &batch.sentences {
+            for &word in *sentence {
+                let slot = space.slot(word);
+                // A word that no state emits gets the states of group 0 with probability 0.
+                let group = if has_lists { slot } else { space.cluster(word) }.unwrap_or(0);
+                n_values += tables.states(group).len(tables.k);
+                self.groups.push(group as u32);
+                self.slots.push(slot.map_or(u32::MAX, |slot| slot as u32));
+                self.value_starts.push(n_values);
+            }
+            self.sentence_starts.push(self.groups.len());
+        }
+        for values in [&mut self.local, &mut self.alpha, &mut self.weighted, &mut self.nodes] {
+            values.clear();
+            values.resize(n_values, T::zero());
+        }
+        let tokens = self.value_starts.windows(2).zip(&self.slots);
+        let mut rest = &mut self.local[..];
+        let rows = tokens.map(|(ends, &slot)| {
+            let local = rest.split_off_mut(..ends[1] - ends[0]).expect("values of every token");
+            (local, slot)
+        });
+        let rows: Vec<_> = rows.filter(|(_, slot)| *slot != u32::MAX).collect();
+        rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| {
+            local.copy_from_slice(tables.emission_of(slot as usize));
+        });
+        for (sentence, tags) in batch.tags.iter().enumerate() {
+            for (i, &tag) in tags.iter().enumerate() {
+                let at = self.sentence_starts[sentence] + i;
+                let all = &tables.tags[tag as usize * tables.n_states()..][..tables.n_states()];
+                let of_states = tables.pick(all, tables.states(self.groups[at] as usize));
+                let local = self.local[self.value_starts[at]..self.value_starts[at + 1]].iter_mut();
+                local.zip(&*of_states).for_each(|(local, &tag)| *local *= tag);
+            }
+        }
+    }
+
+    /// The number of sentences.
+    pub(crate) fn n_sentences(&self) -> usize {
+        self.sentence_starts.len() - 1
+    }
+
+    /// The number of tokens of a sentence.
+    pub(crate) fn len(&self, sentence: usize) -> usize {
+        self.tokens(sentence).len()
+    }
+
+    /// The tokens of a sentence.
+    pub(crate) fn tokens(&self, sentence: usize) -> Range<usize> {
+        self.sentence_starts[sentence]..self.sentence_starts[sentence + 1]
+    }
+
+    /// The range of the values of a token.
+    pub(crate) fn values(&self, token: usize) -> Range<usize> {
+        self.value_starts[token]..self.value_starts[token + 1]
+    }
+
+    /// b ∘ g of a token.
+    pub(crate) fn local_of(&self, token: usize) -> &[T] {
+        &self.local[self.values(token)]
+    }
+}

@@ -1,0 +1,50 @@
+//! The roles that the model plays.
+
+use crate::fitted::encoder::Features;
+use crate::model::Hmm;
+use latens_corpus::Lexicon;
+use latens_model::{LanguageModel, Model, ModelWriter, Tagger, TokenEncoder};
+use serde_json::{Map, Value};
+
+impl Model for Hmm {
+    fn kind(&self) -> &'static str {
+        Hmm::KIND
+    }
+
+    fn description(&self) -> &'static str {
+        "a hidden Markov model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        self.file_writer()
+    }
+
+    fn as_language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+
+    fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
+        Some(self)
+    }
+
+    fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
+        Some(Box::new(self.tagger()?))
+    }
+
+    fn feature_kinds(&self) -> Vec<&'static str> {
+        Features::ALL.map(|(kind, _)| kind).to_vec()
+    }
+
+    fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
+        let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
+        Some(Box::new(self.encoder(features)))
+    }
+}

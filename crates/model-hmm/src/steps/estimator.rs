@@ -1,0 +1,105 @@
+//! The expectation and maximization steps of Baum–Welch, on some device.
+
+use crate::recursion::batch::Batch;
+use crate::recursion::forward_backward::ForwardBackward;
+use crate::space::kept_lists::KeptLists;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
+use crate::steps::counts::Counts;
+use crate::tables::expected_counts::ExpectedCounts;
+use crate::tables::probability_tables::Tables;
+use latens_model::FitError;
+
+/// A model under estimation on some device.
+pub(crate) trait Estimator {
+    /// Approximate number of values per batch, one per token and state of its word.
+    const BATCH_VALUES: usize;
+
+    /// The number of states that a token is processed with.
+    fn states_per_token(&self) -> usize;
+
+    /// Adds the expected counts of a batch under the current model.
+    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError>;
+
+    /// Σ ln p of the batches added since the last call of [`Estimator::maximize`].
+    fn log_prob(&mut self) -> Result<f64, FitError>;
+
+    /// Replaces the model by the one that maximizes the expected counts, and clears them.
+    fn maximize(&mut self, prior: f64) -> Result<(), FitError>;
+
+    /// Σ ln p of held-out sentences.
+    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
+
+    /// The model, with dense rows of emissions.
+    fn tables(&self) -> Result<Tables<f32>, FitError>;
+}
+
+/// The estimator on the CPU.
+pub(crate) struct CpuEstimator<'a> {
+    space: &'a StateSpace,
+    n_tags: usize,
+    tables: Tables<f32>,
+    counts: Counts,
+    forward_backward: ForwardBackward<f32>,
+    expected: ExpectedCounts<f32>,
+    log_prob: f64,
+}
+
+impl<'a> CpuEstimator<'a> {
+    /// Starts from a model with dense rows of emissions.
+    pub(crate) fn new(space: &'a StateSpace, n_tags: usize, mut tables: Tables<f32>) -> Self {
+        tables.lists = KeptLists::short(space, &KeptStates::all(space));
+        if let Some(lists) = &tables.lists {
+            tables.emission = lists.gather(&tables.emission, space.k);
+        }
+        CpuEstimator {
+            space,
+            n_tags,
+            counts: Counts::new(space, tables.emission.len(), n_tags),
+            tables,
+            forward_backward: ForwardBackward::default(),
+            expected: ExpectedCounts::default(),
+            log_prob: 0.0,
+        }
+    }
+}
+
+impl Estimator for CpuEstimator<'_> {
+    /// A batch fits in the cache.
+    const BATCH_VALUES: usize = 1 << 21;
+
+    fn states_per_token(&self) -> usize {
+        let lists = self.tables.lists.as_ref();
+        lists.map_or(self.space.k, |lists| lists.n_values() / lists.n_slots().max(1))
+    }
+
+    fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
+        let CpuEstimator { space, tables, counts, forward_backward, expected, log_prob, .. } = self;
+        *log_prob +=
+            forward_backward.expected_counts(space, tables, batch, expected).iter().sum::<f64>();
+        counts.add(tables, expected);
+        Ok(())
+    }
+
+    fn log_prob(&mut self) -> Result<f64, FitError> {
+        Ok(self.log_prob)
+    }
+
+    fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
+        self.counts.maximize(self.space, prior, &mut self.tables);
+        self.counts = Counts::new(self.space, self.tables.emission.len(), self.n_tags);
+        self.log_prob = 0.0;
+        Ok(())
+    }
+
+    fn score(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
+        let CpuEstimator { space, tables, forward_backward, .. } = self;
+        Ok(batches.iter().flat_map(|batch| forward_backward.log_probs(space, tables, batch)).sum())
+    }
+
+    fn tables(&self) -> Result<Tables<f32>, FitError> {
+        let mut tables = self.tables.clone();
+        tables.expand_lists();
+        Ok(tables)
+    }
+}

@@ -1,0 +1,176 @@
+//! The training steps of a gradient-based learner, on some device.
+
+use crate::params::HmmParams;
+use crate::recursion::batch::Batch;
+use crate::recursion::forward_backward::ForwardBackward;
+use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
+use crate::tables::expected_counts::ExpectedCounts;
+use crate::tables::probability_tables::Tables;
+use crate::tables::unknown_words::reserve_unknown_share;
+use crate::weights::mapping::TableMapping;
+use latens_model::FitError;
+use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
+
+/// A model under training on some device. It holds the weights and the state of the optimizer and does whole steps, so
+/// that probabilities and expected counts never leave the device.
+pub(crate) trait DeviceLearner {
+    /// What the device prepares for a mini-batch before its step.
+    type Plan;
+
+    /// Prepares a mini-batch, given the states that it keeps.
+    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> Self::Plan;
+
+    /// Starts a step of gradient ascent: weights → probabilities → expected counts → gradient → weights.
+    fn begin_step(
+        &mut self,
+        batch: &Batch<'_>,
+        plan: &Self::Plan,
+        choices: &Choices,
+        learning_rate: f64,
+    ) -> Result<(), FitError>;
+
+    /// Waits for the end of the step. Returns Σ ln p of the batch before the step. If it or the gradient is not finite,
+    /// returns NaN and leaves the weights unchanged.
+    fn end_step(&mut self) -> Result<f64, FitError>;
+
+    /// Σ ln p of sentences with all states and without tags.
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError>;
+
+    /// The current weights.
+    fn weights(&self) -> Result<Vec<f32>, FitError>;
+
+    /// The weights and the state of the optimizer, for a checkpoint.
+    fn state(&self) -> Result<LearnerState, FitError>;
+}
+
+/// The random choices of a mini-batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    /// The states that state dropout keeps.
+    pub(crate) kept: KeptStates,
+    /// The dropout of hidden units.
+    pub(crate) dropout: Option<Dropout>,
+}
+
+/// Weights and the state of the optimizer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LearnerState {
+    pub(crate) weights: Vec<f32>,
+    pub(crate) mean: Vec<f32>,
+    pub(crate) square: Vec<f32>,
+    pub(crate) n_steps: u64,
+}
+
+impl LearnerState {
+    /// Initial weights with a fresh optimizer.
+    pub(crate) fn new(weights: Vec<f32>) -> LearnerState {
+        let zeros = vec![0.0; weights.len()];
+        LearnerState { weights, mean: zeros.clone(), square: zeros, n_steps: 0 }
+    }
+}
+
+/// The learner on the CPU.
+pub(crate) struct CpuLearner<'a> {
+    space: &'a StateSpace,
+    clip: f64,
+    mapping: Box<dyn TableMapping<f32>>,
+    weights: Vec<f32>,
+    optimizer: AdamW<f32>,
+    gradient: Vec<f32>,
+    tables: Tables<f32>,
+    forward_backward: ForwardBackward<f32>,
+    expected: ExpectedCounts<f32>,
+    /// Σ ln p of the last step.
+    log_prob: f64,
+}
+
+impl<'a> CpuLearner<'a> {
+    pub(crate) fn new(
+        params: &HmmParams,
+        space: &'a StateSpace,
+        mapping: Box<dyn TableMapping<f32>>,
+        state: LearnerState,
+    ) -> CpuLearner<'a> {
+        let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
+        let LearnerState { weights, mean, square, n_steps } = state;
+        CpuLearner {
+            space,
+            clip: params.clip,
+            mapping,
+            gradient: vec![0.0; weights.len()],
+            weights,
+            optimizer: AdamW::from_parts(adamw, mean, square, n_steps),
+            tables: Tables::default(),
+            forward_backward: ForwardBackward::default(),
+            expected: ExpectedCounts::default(),
+            log_prob: f64::NAN,
+        }
+    }
+}
+
+#[cfg(all(test, feature = "cuda"))]
+impl CpuLearner<'_> {
+    /// The gradient of Σ ln p of the last step.
+    pub(crate) fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+}
+
+impl DeviceLearner for CpuLearner<'_> {
+    type Plan = ();
+
+    fn plan(&self, _: &Batch<'_>, _: &KeptStates) {}
+
+    fn begin_step(
+        &mut self,
+        batch: &Batch<'_>,
+        _: &(),
+        choices: &Choices,
+        learning_rate: f64,
+    ) -> Result<(), FitError> {
+        let Choices { kept, dropout } = choices;
+        let CpuLearner { space, mapping, weights, tables, expected, gradient, .. } = self;
+        mapping.forward(weights, space, kept, *dropout, tables);
+        let log_probs = self.forward_backward.expected_counts(space, tables, batch, expected);
+        gradient.fill(0.0);
+        mapping.backward(weights, space, kept, tables, expected, gradient);
+        // The loss is the mean of −ln p per token.
+        let per_token = 1.0 / batch.n_tokens().max(1) as f64;
+        let norm = norm(gradient) * per_token;
+        let log_prob: f64 = log_probs.iter().sum();
+        if !log_prob.is_finite() || !norm.is_finite() {
+            self.log_prob = f64::NAN;
+            return Ok(());
+        }
+        let scale = -per_token * clip_factor(norm, self.clip);
+        self.optimizer.update(weights, gradient, learning_rate, scale);
+        self.log_prob = log_prob;
+        Ok(())
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        Ok(self.log_prob)
+    }
+
+    fn log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, FitError> {
+        let CpuLearner { space, mapping, weights, tables, forward_backward, .. } = self;
+        mapping.forward_to_score(weights, space, tables);
+        reserve_unknown_share(space, tables);
+        Ok(batches.iter().flat_map(|batch| forward_backward.log_probs(space, tables, batch)).sum())
+    }
+
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        Ok(self.weights.clone())
+    }
+
+    fn state(&self) -> Result<LearnerState, FitError> {
+        let (mean, square) = self.optimizer.moments();
+        Ok(LearnerState {
+            weights: self.weights.clone(),
+            mean: mean.to_vec(),
+            square: square.to_vec(),
+            n_steps: self.optimizer.n_steps(),
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! Tables of probabilities and of expected counts, for a whole model or for the states of a mini-batch.
+
+pub(crate) mod probability_tables;
+pub(crate) mod factors;
+pub(crate) mod block_cache;
+pub(crate) mod tag_table;
+pub(crate) mod listed_ratios;
+pub(crate) mod expected_counts;
+pub(crate) mod flush;
+pub(crate) mod transition;
+pub(crate) mod emission;
+pub(crate) mod unknown_words;

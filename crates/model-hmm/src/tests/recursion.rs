@@ -1,0 +1,166 @@
+//! The recursion against the sum over all paths.
+
+use super::toy::{
+    CLUSTERS, assert_close, batch, check_factors_score_like_a_table, emission,
+    expected_transitions, for_each_path, params, random_tables, sentences, space_of, tags,
+};
+use crate::params::{Constraint, Parameterization, Tying};
+use crate::recursion::forward_backward::ForwardBackward;
+use crate::space::clusters::NO_CLUSTER;
+use crate::space::state_space::StateSpace;
+use crate::tables::expected_counts::ExpectedCounts;
+use crate::tables::probability_tables::Tables;
+use latens_corpus::WordId;
+
+#[test]
+fn expected_counts_agree_with_the_sum_over_all_paths() {
+    for (k, n_clusters, n_tags) in [(2, 3, 0), (2, 3, 3), (1, 3, 0), (5, 1, 0), (4, 1, 3)] {
+        let clusters =
+            CLUSTERS.iter().map(|&c| if c == NO_CLUSTER { c } else { c % n_clusters as u32 });
+        let space = StateSpace::new(k, n_clusters, clusters.collect());
+        let tables = random_tables::<f64>(&space, n_tags, k as u64);
+        let (sentences, n) = (sentences(), space.n_states());
+        let tags = if n_tags > 0 { tags(&sentences) } else { vec![] };
+        let mut expected = ExpectedCounts::default();
+        let log_probs = ForwardBackward::default().expected_counts(
+            &space,
+            &tables,
+            &batch(&sentences, &tags),
+            &mut expected,
+        );
+
+        let (mut start, mut departures, mut pairs) = (vec![0.0; n], vec![0.0; n], vec![0.0; n * n]);
+        let (mut words, mut tagged) = (vec![0.0; space.n_slots() * k], vec![0.0; n_tags * n]);
+        for (s, sentence) in sentences.iter().enumerate() {
+            let tags = tags.get(s).map_or(&[][..], |tags| &tags[..]);
+            let mut total = 0.0;
+            for_each_path(&space, &tables, sentence, tags, |_, p| total += p);
+            assert!((log_probs[s] - total.ln()).abs() < 1e-10);
+            for_each_path(&space, &tables, sentence, tags, |path, p| {
+                let share = p / total;
+                for (t, &state) in path.iter().enumerate().filter(|_| p > 0.0) {
+                    words[space.slot(sentence[t]).unwrap() * k + state % k] += share;
+                    if t == 0 {
+                        start[state] += share;
+                    } else {
+                        pairs[path[t - 1] * n + state] += share;
+                        departures[path[t - 1]] += share;
+                    }
+                    tags.get(t).iter().for_each(|&&tag| tagged[tag as usize * n + state] += share);
+                }
+            });
+        }
+        assert_close(&expected.start, &start);
+        assert_close(&expected.departures, &departures);
+        assert_close(&expected_transitions(&tables, &expected), &pairs);
+        assert_close(&expected.tags, &tagged);
+        let mut emitted = vec![0.0; words.len()];
+        for (&slot, counts) in expected.slots.iter().zip(expected.emission.chunks_exact(k)) {
+            emitted[slot as usize * k..(slot as usize + 1) * k].copy_from_slice(counts);
+        }
+        assert_close(&emitted, &words);
+        let alone =
+            ForwardBackward::default().log_probs(&space, &tables, &batch(&sentences, &tags));
+        assert_close(&alone, &log_probs);
+    }
+}
+
+#[test]
+fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
+    let space = StateSpace::new(3, 3, CLUSTERS.to_vec());
+    let tables = random_tables::<f64>(&space, 0, 5);
+    let dense = StateSpace::new(
+        9,
+        1,
+        CLUSTERS.iter().map(|&c| if c == NO_CLUSTER { c } else { 0 }).collect(),
+    );
+    let rows = dense.words().iter().flat_map(|&word| {
+        (0..9).map(|state| emission(&space, &tables, word, state)).collect::<Vec<_>>()
+    });
+    let dense_tables = Tables { k: 9, emission: rows.collect(), ..tables.clone() };
+    let (sentences, mut a, mut b) =
+        (sentences(), ExpectedCounts::default(), ExpectedCounts::default());
+    let batch = batch(&sentences, &[]);
+    let log_probs = ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut a);
+    let dense_log_probs =
+        ForwardBackward::default().expected_counts(&dense, &dense_tables, &batch, &mut b);
+    assert_close(&log_probs, &dense_log_probs);
+    assert_close(&a.start, &b.start);
+    assert_close(&a.departures, &b.departures);
+    assert_close(&expected_transitions(&tables, &a), &expected_transitions(&dense_tables, &b));
+}
+
+#[test]
+fn sentences_that_underflow_have_the_same_expected_counts() {
+    let space = StateSpace::new(2, 3, CLUSTERS.to_vec());
+    let tables = random_tables::<f64>(&space, 0, 6);
+    let mut underflowing = tables.clone();
+    // All paths of a sentence enter the states of a cluster equally often, so a common factor of all transitions into
+    // them does not change the posterior.
+    for row in underflowing.transition.chunks_exact_mut(6) {
+        row[2..4].iter_mut().for_each(|a| *a *= 1e-40);
+    }
+    let (sentences, mut scaled, mut in_log_space) =
+        (sentences(), ExpectedCounts::default(), ExpectedCounts::default());
+    let batch = batch(&sentences, &[]);
+    ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut scaled);
+    let log_probs = ForwardBackward::default().expected_counts(
+        &space,
+        &underflowing,
+        &batch,
+        &mut in_log_space,
+    );
+    assert!(log_probs.iter().all(|log_prob| log_prob.is_finite()));
+    assert!(!in_log_space.counts.is_empty());
+    assert_close(&scaled.start, &in_log_space.start);
+    assert_close(&scaled.emission, &in_log_space.emission);
+    assert_close(
+        &expected_transitions(&tables, &scaled),
+        &expected_transitions(&underflowing, &in_log_space),
+    );
+}
+
+#[test]
+fn an_impossible_sentence_has_no_expected_counts() {
+    let space = StateSpace::new(2, 3, CLUSTERS.to_vec());
+    let tables = random_tables::<f32>(&space, 0, 7);
+    let sentences = [vec![WordId(2), WordId(3), WordId(1)]];
+    let mut expected = ExpectedCounts::default();
+    let batch = batch(&sentences, &[]);
+    let log_probs =
+        ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut expected);
+    assert_eq!(log_probs, [f64::NEG_INFINITY]);
+    assert!(expected.slots.is_empty());
+    assert!(expected.start.iter().chain(&expected.departures).all(|&count| count == 0.0));
+    assert!(expected.ratios.is_empty() && expected.counts.is_empty());
+}
+
+#[test]
+fn a_sentence_without_a_path_is_impossible_in_wide_models() {
+    // More states than SIMD lanes; no transition leads from cluster 1 to cluster 0.
+    let space = StateSpace::new(40, 2, vec![0, 1, 0, 1]);
+    let mut tables = random_tables::<f32>(&space, 0, 8);
+    for row in tables.transition.chunks_exact_mut(80).skip(40) {
+        row[..40].fill(0.0);
+    }
+    let sentences = [vec![WordId(0), WordId(1)], vec![WordId(0), WordId(1), WordId(2)]];
+    let log_probs = ForwardBackward::default().log_probs(&space, &tables, &batch(&sentences, &[]));
+    assert!(log_probs[0].is_finite());
+    assert_eq!(log_probs[1], f64::NEG_INFINITY);
+    let mut expected = ExpectedCounts::default();
+    let again = ForwardBackward::default().expected_counts(
+        &space,
+        &tables,
+        &batch(&sentences, &[]),
+        &mut expected,
+    );
+    assert_eq!(again[1], f64::NEG_INFINITY);
+    assert_eq!(expected.slots.len(), 2);
+}
+
+#[test]
+fn factors_score_like_a_table_of_transitions() {
+    let params = params(Parameterization::Neural, Constraint::Brown, Tying::Shared);
+    let factors = check_factors_score_like_a_table(&params, &space_of(&params));
+    assert!(factors.lists.is_none());
+}

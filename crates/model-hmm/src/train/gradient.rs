@@ -1,0 +1,213 @@
+//! Training by gradient: mini-batches, state dropout, learning rate schedules, the best epoch on validation text.
+
+use crate::params::{HmmParams, Schedule};
+use crate::recursion::batch::Batch;
+use crate::space::kept_states::KeptStates;
+use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
+use crate::train::batches::Sequences;
+use crate::train::device::cuda_learner;
+use crate::train::task::Task;
+use latens_math::Rng;
+use latens_model::{
+    Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
+    TrainingState, Watch,
+};
+use latens_nn::{Dropout, Plateau};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The state of the learning rate schedules.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Schedules {
+    plateau: Plateau,
+}
+
+type State = TrainingState<Schedules>;
+
+/// The random streams of training.
+const WEIGHTS: u8 = 1;
+const ORDER: u8 = 2;
+const STATES: u8 = 3;
+const UNITS: u8 = 4;
+
+/// Trains by gradient, from scratch or from a checkpoint. Returns the best weights on the validation set, or the last
+/// ones without it, and facts about the training.
+pub(crate) fn fit(
+    task: &Task<'_>,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<(Vec<f32>, Map<String, Value>), FitError> {
+    let mapping = task.mapping();
+    let n_weights = mapping.layout().len();
+    let (state, learned, best) = match checkpoint {
+        Some(checkpoint) => restore(task, checkpoint, n_weights)?,
+        None => {
+            let mut weights = vec![0.0; n_weights];
+            mapping.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
+            (initial_state(task.params), LearnerState::new(weights), None)
+        }
+    };
+    match task.device {
+        Device::Cpu => {
+            let device = CpuLearner::new(task.params, task.space, mapping, learned);
+            Trainer::new(GradientLearner::new(task, device), state, best).run(watch)
+        }
+        Device::Cuda => {
+            let device = cuda_learner(task, &learned)?;
+            Trainer::new(GradientLearner::new(task, device), state, best).run(watch)
+        }
+    }
+}
+
+/// A model under training by gradient on the device `D`.
+struct GradientLearner<'t, D> {
+    task: &'t Task<'t>,
+    device: D,
+    sequences: Sequences<'t>,
+    /// The sequences of each mini-batch of this epoch.
+    batches: Vec<Vec<u32>>,
+}
+
+impl<'t, D: DeviceLearner> GradientLearner<'t, D> {
+    fn new(task: &'t Task<'t>, device: D) -> Self {
+        GradientLearner { task, device, sequences: task.train.sequences(), batches: Vec::new() }
+    }
+}
+
+impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
+    type Batch = (Batch<'t>, D::Plan, Choices);
+    type Schedule = Schedules;
+    type Weights = Vec<f32>;
+
+    fn n_epochs(&self) -> usize {
+        self.task.params.epochs
+    }
+
+    fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError> {
+        let (params, train) = (self.task.params, &self.task.train);
+        let mut order = Rng::at(params.seed, ORDER, (epochs.epoch, 0));
+        self.sequences = train.drawn_sequences(&mut order);
+        let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());
+        self.batches = self.sequences.shuffled(batch_tokens, &mut order);
+        Ok(self.batches.len())
+    }
+
+    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
+        let (params, place) = (self.task.params, (epochs.epoch, batch_idx));
+        let mut states = Rng::at(params.seed, STATES, place);
+        let kept = KeptStates::draw(self.task.space, params.state_dropout, &mut states);
+        let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
+        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+        let batch = self.sequences.batch(&self.batches[batch_idx]);
+        let plan = self.device.plan(&batch, &kept);
+        (batch, plan, Choices { kept, dropout })
+    }
+
+    fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
+        let params = self.task.params;
+        Some(match params.schedule {
+            Schedule::Constant => params.learning_rate,
+            Schedule::Cosine => {
+                let (rate, n_steps) = (params.learning_rate, (n_batches * params.epochs) as u64);
+                let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
+                cosine.rate(state.epochs.n_steps)
+            }
+            Schedule::Plateau => state.schedule.plateau.rate(),
+        })
+    }
+
+    fn begin_step(
+        &mut self,
+        (batch, plan, choices): &Self::Batch,
+        learning_rate: Option<f64>,
+    ) -> Result<(), FitError> {
+        let learning_rate = learning_rate.expect("every schedule has a learning rate");
+        self.device.begin_step(batch, plan, choices, learning_rate)
+    }
+
+    fn end_step(&mut self, (batch, ..): &Self::Batch) -> Result<(f64, usize), FitError> {
+        Ok((self.device.end_step()?, batch.n_tokens()))
+    }
+
+    fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
+        let Some(valid) = &self.task.valid else { return Ok(None) };
+        let log_prob = self.device.log_prob(&valid.scored_batches())?;
+        Ok(Some(-log_prob / valid.sentences.n_tokens() as f64))
+    }
+
+    fn judge(
+        &mut self,
+        schedule: &mut Schedules,
+        result: &EpochResult<'_, Vec<f32>>,
+    ) -> Result<Outcome, FitError> {
+        // With an impossible sentence every model has infinite perplexity, which ranks none.
+        let valid = result.valid_loss.filter(|&loss| loss != f64::INFINITY);
+        let perplexity = valid.unwrap_or(result.train_loss).exp();
+        schedule.plateau.observe(perplexity);
+        Ok(if perplexity.is_nan() { Outcome::Diverged } else { Outcome::Continue })
+    }
+
+    fn weights(&self) -> Result<Vec<f32>, FitError> {
+        self.device.weights()
+    }
+
+    /// The training text must have a finite likelihood.
+    fn check_last(&mut self) -> Result<bool, FitError> {
+        let mut batches = self.task.train.scored_batches();
+        batches.truncate(1);
+        Ok(self.device.log_prob(&batches)?.is_finite())
+    }
+
+    fn checkpoint(
+        &self,
+        state: &State,
+        best: Option<&Arc<Vec<f32>>>,
+    ) -> Result<Checkpoint, FitError> {
+        let LearnerState { weights, mean, square, .. } = self.device.state()?;
+        let n = [weights.len()];
+        let mut checkpoint =
+            Checkpoint::new(self.task.kind, self.task.params, self.task.fingerprint, state)
+                .with_shared_array("weights", &n, weights.into())
+                .with_shared_array("mean", &n, mean.into())
+                .with_shared_array("square", &n, square.into());
+        if let Some(best) = best {
+            checkpoint = checkpoint.with_shared_array("best", &n, Arc::clone(best));
+        }
+        Ok(checkpoint)
+    }
+}
+
+fn initial_state(params: &HmmParams) -> State {
+    /// The learning rate is divided by this after an epoch without improvement.
+    const FACTOR: f64 = 4.0;
+    let plateau = Plateau::new(params.learning_rate, FACTOR, 1);
+    State { epochs: Epochs::default(), schedule: Schedules { plateau } }
+}
+
+fn restore(
+    task: &Task<'_>,
+    checkpoint: &Checkpoint,
+    n_weights: usize,
+) -> Result<(State, LearnerState, Option<Vec<f32>>), CheckpointError> {
+    checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
+    let state: State = checkpoint.state()?;
+    let array = |name: &str| checkpoint.array::<f32>(name, &[n_weights]);
+    let (weights, mean, square) = (array("weights")?, array("mean")?, array("square")?);
+    let best = state.epochs.best_epoch.map(|_| array("best")).transpose()?;
+    let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
+    let best_is_finite = best.as_deref().is_none_or(is_finite);
+    let moments_are_valid =
+        is_finite(&mean) && is_finite(&square) && square.iter().all(|&v| v >= 0.0);
+    if state.epochs.epoch > task.params.epochs
+        || !is_finite(&weights)
+        || !best_is_finite
+        || !moments_are_valid
+    {
+        return Err(CheckpointError::Invalid {
+            problem: "invalid weights, optimizer state or epoch",
+        });
+    }
+    let n_steps = state.epochs.n_steps;
+    Ok((state, LearnerState { weights, mean, square, n_steps }, best))
+}
