@@ -2,6 +2,9 @@
 //!
 //! A factor is stored column after column, with whatever above the diagonal: nobody reads it. All loops run down
 //! columns, which are contiguous.
+//!
+//! `faer` is not used here: it rounds differently (fused multiply-add, blocked sums), which would change the topics that
+//! a seed gives.
 
 /// Replaces the lower triangle of a matrix by its factor L, so that A = L Lᵀ; `false` if there is none.
 #[inline(always)]

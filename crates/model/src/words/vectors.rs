@@ -1,6 +1,7 @@
 //! Words as points in space, in which models meet: one makes them, another uses them.
 
 use latens_corpus::{Vocab, WordId};
+use latens_math::dot_wide;
 use latens_store::FlatArray;
 use thiserror::Error;
 
@@ -115,7 +116,7 @@ impl WordVectors {
         assert_eq!(query.len(), self.dim, "a vector of the same space");
         let length = norm(query);
         let cosine = |(word, vector): (WordId, &[f32])| {
-            (word, (dot(query, vector) / (length * norm(vector))) as f32)
+            (word, (dot_wide(query, vector) / (length * norm(vector))) as f32)
         };
         let special = [WordId::UNK, WordId::EOS];
         let others =
@@ -156,19 +157,8 @@ impl Coverage {
     }
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    // Several sums side by side, so that the compiler makes vectors of them.
-    let mut sums = [0.0; 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += f64::from(a) * f64::from(b);
-        }
-    }
-    sums.iter().sum()
-}
-
 fn norm(vector: &[f32]) -> f64 {
-    dot(vector, vector).sqrt()
+    dot_wide(vector, vector).sqrt()
 }
 
 #[cfg(test)]
