@@ -9,7 +9,7 @@
 //! | [`lbfgs`] | L-BFGS and OWL-QN |
 //! | [`hogwild`] | matrices that threads update without locks |
 //!
-//! Every function gives the same result for any number of threads.
+//! Except in [`hogwild`], results do not depend on the number of threads.
 //!
 //! ```
 //! use latens_math::{Rng, log_sum_exp, sample_log_index, softmax};
