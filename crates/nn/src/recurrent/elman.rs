@@ -1,9 +1,8 @@
-//! The simple recurrent network.
+//! The simple recurrent layer (Elman 1990).
 
-use crate::recurrent::{Squash, Streams, for_each_pair, rows_of, rows_of_mut};
-use crate::{Buffer, Layout, WeightId, fill_uniform};
-use latens_math::linalg::multiply;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use super::streams::{Squash, Streams, for_each_pair, rows_of, rows_of_mut};
+use crate::tensors::{Buffer, Layout, WeightId, fill_uniform};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::{Real, Rng};
 
 /// h_t = f(x_t + A h_{t−1}) for each stream (Elman 1990).
@@ -13,30 +12,30 @@ pub struct Elman {
     squash: Squash,
 }
 
-/// What the forward pass leaves for the backward pass.
+/// Intermediate results that the forward pass keeps for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct ElmanScratch<T> {
-    /// h_{t−1}, or zero where a stream is fresh.
+    /// h_{t−1}, or zero where a stream is reset.
     previous: Buffer<T>,
     hidden: Buffer<T>,
-    /// ∂L/∂h_t that comes from later steps.
+    /// ∂L/∂h_t from later steps.
     later: Vec<T>,
 }
 
 impl<T: Real> ElmanScratch<T> {
-    /// h_t of all rows, of the last forward pass.
+    /// h_t of all rows of the last forward pass.
     pub fn hidden(&self) -> MatRef<'_, T> {
         self.hidden.view()
     }
 }
 
 impl Elman {
-    /// A layer of `dim` units; A is named `name`.
+    /// Adds a layer of `dim` units. A is named `name`.
     pub fn new(layout: &mut Layout, name: &str, dim: usize, squash: Squash) -> Elman {
         Elman { recurrent: layout.add(name, &[dim, dim]), squash }
     }
 
-    /// How many units there are.
+    /// Number of units.
     pub fn dim(&self) -> usize {
         self.recurrent.n_cols()
     }
@@ -46,17 +45,17 @@ impl Elman {
         self.recurrent
     }
 
-    /// Draws A evenly from ±1/√`dim`.
+    /// Draws A uniformly from ±1/√`dim`.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let bound = 1.0 / (self.dim() as f64).sqrt();
         fill_uniform(self.recurrent.of_mut(weights), bound, rng);
     }
 
-    /// All steps of all streams. `state` has h of each stream before the first step, and after the last one on
+    /// Runs all steps of all streams. `state` holds h of each stream before the first step, and after the last step on
     /// return.
     ///
     /// # Panics
-    /// If rows or states are not one for each stream.
+    /// If the rows do not form whole steps, or `state` does not have one row per stream.
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
@@ -67,7 +66,7 @@ impl Elman {
         par: Par,
     ) {
         let (dim, n_steps) = (self.dim(), streams.n_steps(x.nrows()));
-        assert_eq!(state.len(), streams.n * dim, "a state for each stream");
+        assert_eq!(state.len(), streams.n * dim, "there must be one state per stream");
         let ElmanScratch { previous, hidden, .. } = scratch;
         previous.resize(x.nrows(), dim);
         hidden.resize(x.nrows(), dim);
@@ -91,16 +90,16 @@ impl Elman {
         }
     }
 
-    /// Adds ∂L/∂A to `gradient` and writes ∂L/∂x, given `d_out` = ∂L/∂h of what is above.
+    /// Adds ∂L/∂A to `gradient` and writes ∂L/∂x, given `d_out` = ∂L/∂h from the layers above.
     ///
     /// With δ_t = ∂L/∂a_t of a_t = x_t + A h_{t−1}, from the last step to the first:
     ///
-    /// δ_t = (∂L/∂h_t + Aᵀ δ_{t+1}) f′, where the second term is missing if step t + 1 is fresh
+    /// δ_t = (∂L/∂h_t + Aᵀ δ_{t+1}) f′, where the second term is zero if the stream is reset at step t + 1
     ///
     /// ∂L/∂A = Σ_t δ_t h_{t−1}ᵀ, ∂L/∂x_t = δ_t
     ///
-    /// What is before the first step is taken for a constant.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its output, and gradients")]
+    /// The state before the first step is treated as a constant (truncated backpropagation).
+    #[expect(clippy::too_many_arguments, reason = "a layer with its output and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -114,7 +113,7 @@ impl Elman {
         let (dim, n_steps) = (self.dim(), streams.n_steps(d_out.nrows()));
         let ElmanScratch { previous, hidden, later } = scratch;
         let mut d_x = d_x;
-        let d_all = d_x.as_mut().try_as_row_major_mut().expect("rows one after the other");
+        let d_all = d_x.as_mut().try_as_row_major_mut().expect("`d_x` must be row-major");
         let mut d_all = d_all.as_dyn_stride_mut();
         later.clear();
         later.resize(streams.n * dim, T::zero());
@@ -133,7 +132,7 @@ impl Elman {
     }
 }
 
-/// δ ← (δ + later) f′(h).
+/// Computes δ ← (δ + later) f′(h).
 fn add_and_scale<T: Real>(
     delta: MatMut<'_, T>,
     later: MatRef<'_, T>,
@@ -160,7 +159,7 @@ fn add_and_scale<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         n_streams: usize,
@@ -176,7 +175,7 @@ mod tests {
         }
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             [self.dim * self.dim, self.n_rows() * self.dim, self.n_rows() * self.dim]
         }
@@ -201,27 +200,27 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for squash in [Squash::Tanh, Squash::Sigmoid] {
             for (n_streams, n_steps, dim) in [(1, 1, 1), (3, 4, 5), (2, 6, 1), (1, 5, 4)] {
                 let n_rows = n_streams * n_steps;
                 let fresh: Vec<bool> = (0..n_rows).map(|row| row % 5 == 3).collect();
                 for fresh in [vec![], fresh] {
-                    examine(&Case { n_streams, n_steps, dim, squash, fresh });
+                    check_layer(&Case { n_streams, n_steps, dim, squash, fresh });
                 }
             }
         }
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let case =
             Case { n_streams: 20, n_steps: 9, dim: 300, squash: Squash::Tanh, fresh: vec![] };
-        examine_threads(&case);
+        check_threads(&case);
     }
 
     #[test]
-    fn two_steps_are_the_definition() {
+    fn two_steps_agree_with_the_definition() {
         let case =
             Case { n_streams: 1, n_steps: 2, dim: 1, squash: Squash::Sigmoid, fresh: vec![] };
         let out = case.run(&[0.5f64], &[0.1, -0.3], &[0.0; 2], Par::Seq).out;

@@ -1,14 +1,17 @@
 //! The residual layer of the neural HMM (Chiu and Rush 2020, eq. 3).
 
-use crate::relu::{bias_relu, relu_backward};
-use crate::{Buffer, Dropout, LayerNorm, LayerNormCache, Layout, Linear};
+use super::dropout::Dropout;
+use super::layer_norm::{LayerNorm, LayerNormCache};
+use super::linear::Linear;
+use super::relu::{bias_relu, relu_backward};
+use crate::tensors::{Buffer, Layout};
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// f(x) = LayerNorm(h + d) with d = ReLU(W₁ x + b₁) and h = ReLU(W₂ d + b₂).
 ///
-/// While training, dropout may follow each ReLU.
+/// During training, dropout may follow each ReLU.
 #[derive(Clone, Copy, Debug)]
 pub struct Residual {
     inner: Linear,
@@ -16,7 +19,7 @@ pub struct Residual {
     norm: LayerNorm,
 }
 
-/// What the forward pass of a [`Residual`] leaves for the backward pass, and room for the latter.
+/// Intermediate results of [`Residual::forward`] and buffers of the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct ResidualScratch<T> {
     /// d.
@@ -24,16 +27,15 @@ pub struct ResidualScratch<T> {
     /// h.
     outer: Buffer<T>,
     norm: LayerNormCache<T>,
-    /// The scale of dropout, 1 without it.
+    /// Scale of dropout, or 1 without it.
     scale: T,
     d_sum: Buffer<T>,
     d_outer: Buffer<T>,
 }
 
 impl Residual {
-    /// A layer from `n_in` to `dim` numbers; its weights are named `name.inner.weight`,
-    /// `name.inner.bias`, `name.outer.weight`, `name.outer.bias`, `name.norm.gain` and
-    /// `name.norm.offset`.
+    /// Adds a layer from `n_in` to `dim` values. Its weights are named `name.inner.weight`, `name.inner.bias`,
+    /// `name.outer.weight`, `name.outer.bias`, `name.norm.gain` and `name.norm.offset`.
     pub fn new(layout: &mut Layout, name: &str, n_in: usize, dim: usize) -> Residual {
         Residual {
             inner: Linear::new(layout, &format!("{name}.inner"), n_in, dim),
@@ -42,19 +44,19 @@ impl Residual {
         }
     }
 
-    /// The length of an output.
+    /// Length of an output.
     pub fn dim(&self) -> usize {
         self.inner.n_out()
     }
 
-    /// Draws the weights of the linear layers as [`Linear::init`] does.
+    /// Initializes the linear layers as [`Linear::init`] and the normalization as [`LayerNorm::init`].
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         self.inner.init(weights, rng);
         self.outer.init(weights, rng);
         self.norm.init(weights);
     }
 
-    /// Writes f(x) of each row of `x`.
+    /// Computes f(x) for each row of `x`.
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
@@ -76,21 +78,21 @@ impl Residual {
         self.norm.forward(weights, out, norm, par);
     }
 
-    /// Adds the gradients of all weights to the flat `gradient` and, if wanted, adds ∂L/∂x to `d_x`,
-    /// given `d_out` = ∂L/∂f and the `x` and `scratch` of the forward pass.
+    /// Adds the gradients of all weights to the flat `gradient` and ∂L/∂x to `d_x` if given, with `d_out` = ∂L/∂f and the
+    /// `x` and `scratch` of the forward pass.
     ///
-    /// With s = h + d, z₁ = W₁ x + b₁, z₂ = W₂ d + b₂, and κ the scale of dropout, backwards:
+    /// With s = h + d, z₁ = W₁ x + b₁, z₂ = W₂ d + b₂, and κ the scale of dropout, in reverse order:
     ///
     /// ∂s by [`LayerNorm::backward`]
     ///
     /// ∂z₂ = κ ⟦h > 0⟧ ∂s
     ///
-    /// ∂d = ∂s + W₂ᵀ ∂z₂, by the sum and by the product
+    /// ∂d = ∂s + W₂ᵀ ∂z₂, through the sum and through the product
     ///
     /// ∂z₁ = κ ⟦d > 0⟧ ∂d
     ///
     /// and ∂W₁, ∂b₁, ∂W₂, ∂b₂ and ∂x = W₁ᵀ ∂z₁ by [`Linear::backward`].
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
+    #[expect(clippy::too_many_arguments, reason = "a layer with its input, output and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -115,7 +117,7 @@ impl Residual {
     }
 }
 
-/// D(ReLU(W x + b)).
+/// Computes D(ReLU(W x + b)).
 fn linear_relu<T: Real>(
     layer: &Linear,
     weights: &[T],
@@ -126,7 +128,7 @@ fn linear_relu<T: Real>(
 ) {
     let mut out = out;
     layer.multiply(weights, x, out.as_mut(), par);
-    let bias = layer.bias().expect("a residual layer has biases");
+    let bias = layer.bias().expect("residual layers have biases");
     bias_relu(out, bias.of(weights), dropout, par);
 }
 
@@ -153,7 +155,7 @@ fn add_into<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         n_rows: usize,
@@ -162,7 +164,7 @@ mod tests {
         dropout: Option<Dropout>,
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             let mut layout = Layout::new();
             Residual::new(&mut layout, "residual", self.n_in, self.dim);
@@ -188,22 +190,22 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for (n_rows, n_in, dim) in [(1, 2, 3), (6, 4, 8), (20, 9, 5), (0, 2, 2)] {
-            examine(&Case { n_rows, n_in, dim, dropout: None });
-            examine(&Case { n_rows, n_in, dim, dropout: Some(Dropout::new(0.3, 1)) });
+            check_layer(&Case { n_rows, n_in, dim, dropout: None });
+            check_layer(&Case { n_rows, n_in, dim, dropout: Some(Dropout::new(0.3, 1)) });
         }
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         for dropout in [None, Some(Dropout::new(0.5, 2))] {
-            examine_threads(&Case { n_rows: 500, n_in: 100, dim: 130, dropout });
+            check_threads(&Case { n_rows: 500, n_in: 100, dim: 130, dropout });
         }
     }
 
     #[test]
-    fn the_output_is_its_definition() {
+    fn the_output_agrees_with_the_definition() {
         let case = Case { n_rows: 1, n_in: 2, dim: 2, dropout: None };
         // W₁, b₁, W₂, b₂, gain, offset: d = (3, 0), h = (0, 4), s = (3, 4).
         let weights = [

@@ -1,44 +1,44 @@
-//! Convolution over sequences of symbols, such as the letters of words.
+//! Convolution over sequences of symbols, such as the characters of words.
 //!
-//! There are many words, but few letters. So what every filter answers to every letter e_s in every place of a
-//! window, P_k = E W_kᵀ, is computed once, and the answer to a window is a sum of such rows: w additions where
-//! [`Conv::forward`] has w · dim products.
+//! There are many words but few characters. The products of every filter with every character vector e_s at every
+//! position of a window, P_k = E W_kᵀ, are therefore computed once. The output for a window is a sum of such rows, which
+//! takes w additions where [`Conv::forward`] takes w · dim multiplications.
 
-use crate::char_cnn::Spellings;
-use crate::column_sums::add_column_sums;
-use crate::{Buffer, Conv, WeightId};
+use super::conv::Conv;
+use super::spellings::Spellings;
+use crate::tensors::add_column_sums;
+use crate::tensors::{Buffer, WeightId};
 use latens_math::Real;
-use latens_math::linalg::multiply;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use std::ops::Range;
 
-/// How many filters one task derives the gradient of.
+/// Number of filters per task of the backward pass.
 const FILTERS: usize = 8;
 
-/// What the forward pass leaves for the backward pass, and room for both.
+/// Intermediate results of the forward pass and buffers of both passes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolScratch<T> {
-    /// P: a row of filters for each place and symbol.
+    /// P, one row of filters per position and symbol.
     table: Buffer<T>,
-    /// The window with the maximum, for each word and filter.
+    /// Window of the maximum for each word and filter.
     best: Vec<u32>,
     /// y.
     out: Buffer<T>,
     /// ∂L/∂(b + max a).
     d_max: Buffer<T>,
-    /// ∂L/∂P, transposed: a row of places and symbols for each filter.
+    /// Transposed ∂L/∂P, one row of positions and symbols per filter.
     d_table: Buffer<T>,
 }
 
-/// The places k of window t over n symbols that hold one: place k holds symbol t + k − (width − 1).
+/// Returns the positions k of window t that hold one of n symbols: position k holds symbol t + k − (width − 1).
 #[inline(always)]
 fn places(n: usize, t: usize, width: usize) -> Range<usize> {
     (width - 1).saturating_sub(t)..width.min(n + width - 1 - t)
 }
 
 impl Conv {
-    /// What [`Conv::forward`] makes of the vectors of symbols, rows of the table `vectors`.
+    /// Computes [`Conv::forward`] for the vectors of symbols, which are rows of the table `vectors`.
     pub(crate) fn forward_symbols<T: Real>(
         &self,
         weights: &[T],
@@ -77,12 +77,12 @@ impl Conv {
         );
     }
 
-    /// Adds the gradients of filters, biases and the vectors of symbols to the flat `gradient`, given
-    /// `d_out` = ∂L/∂y and the `words` and `scratch` of the forward pass.
+    /// Adds the gradients of filters, biases and symbol vectors to the flat `gradient`, given `d_out` = ∂L/∂y and the
+    /// `words` and `scratch` of the forward pass.
     ///
-    /// With δ as in [`Conv::backward`], ∂P_k[s, f] = Σ δ_f over the words whose best window for f has s in place k;
+    /// With δ as in [`Conv::backward`], ∂P_k[s, f] = Σ δ_f over the words whose best window for f has s at position k;
     /// then ∂W_k = ∂P_kᵀ E and ∂E = Σ_k ∂P_k W_k.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
+    #[expect(clippy::too_many_arguments, reason = "a layer with its input, output and gradients")]
     pub(crate) fn backward_symbols<T: Real>(
         &self,
         weights: &[T],
@@ -131,18 +131,18 @@ impl Conv {
         }
     }
 
-    /// The length of a vector.
+    /// Length of a vector.
     fn dim(&self) -> usize {
         self.filters.n_cols() / self.width
     }
 
-    /// W_k: what the filters do with the vector in place k of a window.
+    /// Returns W_k, the weights of the filters at position k of a window.
     fn place<'a, T>(&self, filters: MatRef<'a, T>, k: usize) -> MatRef<'a, T> {
         filters.subcols(k * self.dim(), self.dim())
     }
 }
 
-/// What every filter answers to every symbol in every place of a window.
+/// Outputs of every filter for every symbol at every position of a window.
 struct Answers<'a, T> {
     table: MatRef<'a, T>,
     n_symbols: usize,
@@ -150,7 +150,7 @@ struct Answers<'a, T> {
 }
 
 impl<T: Real> Answers<'_, T> {
-    /// The largest answer of each filter to a window over the symbols, and to which one; zero if there are no
+    /// Computes the largest output of each filter over all windows and the window that attains it; zero if there are no
     /// symbols. `sums` is scratch.
     #[inline(always)]
     fn maximum(&self, symbols: &[u32], sums: &mut [T], maxima: &mut [T], best: &mut [u32]) {

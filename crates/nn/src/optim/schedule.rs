@@ -1,33 +1,33 @@
-//! Learning rates that change while training.
+//! Learning-rate schedules.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// A learning rate that depends on the number of steps alone.
+/// A learning rate that depends only on the step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// Always the same.
+    /// A constant learning rate.
     Constant {
-        /// The learning rate.
+        /// Learning rate.
         rate: f64,
     },
-    /// From zero up to `rate` along a line, then down to zero along half a wave of the cosine.
+    /// Linear warmup to `rate`, then cosine decay to zero.
     Cosine {
-        /// The highest learning rate.
+        /// Peak learning rate.
         rate: f64,
-        /// The number of steps until zero, those of the rise among them.
+        /// Number of steps until zero, including the warmup.
         n_steps: u64,
-        /// The number of steps of the rise.
+        /// Number of warmup steps.
         n_warmup: u64,
     },
 }
 
 impl Schedule {
-    /// The learning rate of step `step`, counted from 0.
+    /// Returns the learning rate of step `step`, counted from 0.
     ///
-    /// The rise is η (step + 1)/`n_warmup`, so that no step is lost; with t the share of the other
-    /// steps that has passed, what follows is η (1 + cos πt)/2.
+    /// The warmup is η (step + 1)/`n_warmup`, so that the first step is not zero. Afterwards the rate is
+    /// η (1 + cos πt)/2, where t is the fraction of the remaining steps that has passed.
     pub fn rate(self, step: u64) -> f64 {
         match self {
             Schedule::Constant { rate } => rate,
@@ -43,7 +43,7 @@ impl Schedule {
     }
 }
 
-/// A learning rate that falls when the held-out loss stops falling.
+/// A learning rate that falls when the validation loss stops improving.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
     rate: f64,
@@ -54,23 +54,24 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// Divides by `factor` whenever `patience` observations in a row were no better than the best.
+    /// Creates a schedule that divides the rate by `factor` after `patience` consecutive losses without improvement.
     ///
     /// # Panics
-    /// If `factor` is not above 1, or `patience` is 0.
+    /// If `factor` is not greater than 1, or `patience` is 0.
     pub fn new(rate: f64, factor: f64, patience: u32) -> Plateau {
-        assert!(factor > 1.0 && patience > 0, "a learning rate that never falls, or always");
+        assert!(
+            factor > 1.0 && patience > 0,
+            "`factor` must be greater than 1 and `patience` positive"
+        );
         Plateau { rate, factor, patience, best: None, n_worse: 0 }
     }
 
-    /// The learning rate now.
+    /// Current learning rate.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Takes note of a held-out loss, and returns the learning rate from here on.
-    ///
-    /// A loss that is not a number is no improvement.
+    /// Records a validation loss and returns the new learning rate. A NaN loss is not an improvement.
     pub fn observe(&mut self, loss: f64) -> f64 {
         let improved = self.best.is_none_or(|best| loss < best) && !loss.is_nan();
         if improved {
@@ -86,8 +87,8 @@ impl Plateau {
     }
 }
 
-/// The learning rate of the toolkit RNNLM (Mikolov et al. 2010): constant until the held-out loss
-/// stops falling, then halved every epoch, until that does not help any more.
+/// The schedule of the RNNLM toolkit (Mikolov et al. 2010): constant until the validation loss stops improving, then
+/// halved every epoch until that no longer helps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Halving {
     rate: f64,
@@ -96,28 +97,28 @@ pub struct Halving {
     halving: bool,
 }
 
-/// What to do after an epoch.
+/// Whether to train another epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Train another epoch.
     GoOn,
-    /// Training has ended.
+    /// Stop training.
     Stop,
 }
 
 impl Halving {
-    /// A loss has improved if the one before was more than `min_improvement` times as large; RNNLM
-    /// has 1.003.
+    /// Creates a schedule. A loss has improved if the previous one was at least `min_improvement` times as large; RNNLM
+    /// uses 1.003.
     pub fn new(rate: f64, min_improvement: f64) -> Halving {
         Halving { rate, min_improvement, last: None, halving: false }
     }
 
-    /// The learning rate now.
+    /// Current learning rate.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Takes note of the held-out loss after an epoch.
+    /// Records the validation loss after an epoch.
     pub fn observe(&mut self, loss: f64) -> Verdict {
         let improved = self.last.is_none_or(|last| last >= loss * self.min_improvement);
         self.last = Some(loss);
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cosine_rises_falls_and_ends_at_zero() {
+    fn the_cosine_schedule_warms_up_and_decays_to_zero() {
         let schedule = Schedule::Cosine { rate: 2.0, n_steps: 14, n_warmup: 4 };
         let rates: Vec<f64> = (0..16).map(|step| schedule.rate(step)).collect();
         assert_eq!(rates[..5], [0.5, 1.0, 1.5, 2.0, 2.0]);
@@ -149,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plateau_lowers_the_rate_after_its_patience() {
+    fn the_plateau_schedule_lowers_the_rate_after_its_patience() {
         let mut plateau = Plateau::new(1.0, 4.0, 2);
         let rates = [5.0, 4.0, 4.0, f64::NAN, 4.0, 3.9, 3.9, 4.0].map(|loss| plateau.observe(loss));
         assert_eq!(rates, [1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.0625]);
     }
 
     #[test]
-    fn halving_goes_on_until_it_does_not_help() {
+    fn halving_stops_when_it_no_longer_helps() {
         let mut halving = Halving::new(0.1, 1.003);
         let verdicts = [6.0, 5.5, 5.49, 5.3, 5.2, 5.199].map(|loss| halving.observe(loss));
         assert_eq!(verdicts[..5], [Verdict::GoOn; 5]);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_stored_and_read_again() {
+    fn schedules_round_trip_through_json() {
         let mut plateau = Plateau::new(1.0, 4.0, 2);
         let mut halving = Halving::new(0.1, 1.003);
         for _ in 0..2 {

@@ -1,18 +1,17 @@
-//! Layer normalisation (Ba, Kiros and Hinton 2016).
+//! Layer normalization (Ba, Kiros and Hinton 2016).
 
-use crate::column_sums::add_column_sums;
-use crate::{Buffer, Layout, WeightId};
+use crate::tensors::{Buffer, Layout, WeightId, add_column_sums};
 use latens_math::linalg::{MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, dot, sum_of};
 
-/// Added to the variance, so that a constant row is not divided by zero; PyTorch's value.
+/// Added to the variance to avoid a division by zero for constant rows; the value of PyTorch.
 const EPSILON: f64 = 1e-5;
 
 /// Number of independent partial sums.
 const LANES: usize = 64;
 
-/// Each row minus its mean, divided by its standard deviation, then scaled and moved in each column:
+/// Normalizes each row to mean 0 and variance 1, then scales and shifts each column:
 /// y = g ∘ n + o with n_j = (x_j − μ) r, r = 1/√(σ² + ε), σ² = Σ_j (x_j − μ)²/J.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
@@ -20,11 +19,11 @@ pub struct LayerNorm {
     offset: WeightId,
 }
 
-/// What the forward pass leaves for the backward pass.
+/// Intermediate results that the forward pass keeps for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct LayerNormCache<T> {
-    /// n, one row for each example.
-    normalised: Buffer<T>,
+    /// n, one row per example.
+    normalized: Buffer<T>,
     /// r of each example.
     inverse_deviation: Vec<T>,
     /// ∂y ∘ n, whose column sums are the gradient of g.
@@ -32,19 +31,19 @@ pub struct LayerNormCache<T> {
 }
 
 impl LayerNorm {
-    /// A layer for rows of length `dim`; its weights are named `name.gain` and `name.offset`.
+    /// Adds a layer for rows of length `dim`. Its weights are named `name.gain` and `name.offset`.
     pub fn new(layout: &mut Layout, name: &str, dim: usize) -> LayerNorm {
         let gain = layout.add(&format!("{name}.gain"), &[dim]);
         LayerNorm { gain, offset: layout.add(&format!("{name}.offset"), &[dim]) }
     }
 
-    /// Gains of 1, offsets of 0.
+    /// Sets gains to 1 and offsets to 0.
     pub fn init<T: Real>(&self, weights: &mut [T]) {
         self.gain.of_mut(weights).fill(T::one());
         self.offset.of_mut(weights).fill(T::zero());
     }
 
-    /// Overwrites each row x by y.
+    /// Replaces each row x by y.
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
@@ -52,21 +51,21 @@ impl LayerNorm {
         cache: &mut LayerNormCache<T>,
         par: Par,
     ) {
-        cache.normalised.resize(values.nrows(), values.ncols());
+        cache.normalized.resize(values.nrows(), values.ncols());
         cache.inverse_deviation.resize(values.nrows(), T::zero());
         let (gain, offset) = (self.gain.of(weights), self.offset.of(weights));
         let size = rows_per_chunk(gain.len());
-        let rows = (values, cache.normalised.view_mut(), &mut cache.inverse_deviation[..]);
+        let rows = (values, cache.normalized.view_mut(), &mut cache.inverse_deviation[..]);
         for_each_chunk(
             rows,
             size,
             par,
             #[inline(always)]
-            |(mut values, mut normalised, inverse_deviation): (_, _, &mut [T])| {
+            |(mut values, mut normalized, inverse_deviation): (_, _, &mut [T])| {
                 for (row_idx, r) in inverse_deviation.iter_mut().enumerate() {
-                    let (y, n) = (row_mut(&mut values, row_idx), row_mut(&mut normalised, row_idx));
-                    *r = normalise(y, n);
-                    scale_and_move(n, gain, offset, y);
+                    let (y, n) = (row_mut(&mut values, row_idx), row_mut(&mut normalized, row_idx));
+                    *r = normalize(y, n);
+                    scale_and_shift(n, gain, offset, y);
                 }
             },
         );
@@ -74,7 +73,7 @@ impl LayerNorm {
 
     /// Adds ∂L/∂g and ∂L/∂o to the flat `gradient` and writes ∂L/∂x to `d_x`, given `d_out` = ∂L/∂y.
     ///
-    /// With J numbers a row and ∂ short for ∂L/∂, summing over examples i:
+    /// With J values per row, ∂ short for ∂L/∂, and sums over examples i:
     ///
     /// ∂g_j = Σ_i ∂y_ij n_ij, ∂o_j = Σ_i ∂y_ij, ∂n_j = ∂y_j g_j
     ///
@@ -90,22 +89,22 @@ impl LayerNorm {
         d_x: MatMut<'_, T>,
         par: Par,
     ) {
-        let LayerNormCache { normalised, inverse_deviation, product } = cache;
-        product.resize(normalised.n_rows(), normalised.n_cols());
+        let LayerNormCache { normalized, inverse_deviation, product } = cache;
+        product.resize(normalized.n_rows(), normalized.n_cols());
         let gain = self.gain.of(weights);
-        let rows = (d_x, product.view_mut(), d_out, normalised.view(), &inverse_deviation[..]);
+        let rows = (d_x, product.view_mut(), d_out, normalized.view(), &inverse_deviation[..]);
         for_each_chunk(
             rows,
             rows_per_chunk(gain.len()),
             par,
             #[inline(always)]
-            |(mut d_x, mut product, d_out, normalised, inverse_deviation): (_, _, _, _, &[T])| {
+            |(mut d_x, mut product, d_out, normalized, inverse_deviation): (_, _, _, _, &[T])| {
                 for (row_idx, &r) in inverse_deviation.iter().enumerate() {
-                    let (d_y, n) = (row(d_out, row_idx), row(normalised, row_idx));
+                    let (d_y, n) = (row(d_out, row_idx), row(normalized, row_idx));
                     multiply_into(d_y, n, row_mut(&mut product, row_idx));
                     let d_x = row_mut(&mut d_x, row_idx);
                     multiply_into(d_y, gain, d_x);
-                    denormalise(d_x, n, r);
+                    denormalize(d_x, n, r);
                 }
             },
         );
@@ -114,9 +113,9 @@ impl LayerNorm {
     }
 }
 
-/// Writes n of x, and returns r.
+/// Writes n and returns r.
 #[inline(always)]
-fn normalise<T: Real>(x: &[T], n: &mut [T]) -> T {
+fn normalize<T: Real>(x: &[T], n: &mut [T]) -> T {
     let len = T::of(x.len() as f64);
     let mean = sum(x) / len;
     let squares = sum_of::<LANES, T>(
@@ -131,15 +130,15 @@ fn normalise<T: Real>(x: &[T], n: &mut [T]) -> T {
 }
 
 #[inline(always)]
-fn scale_and_move<T: Real>(n: &[T], gain: &[T], offset: &[T], y: &mut [T]) {
+fn scale_and_shift<T: Real>(n: &[T], gain: &[T], offset: &[T], y: &mut [T]) {
     for (((y, &n), &gain), &offset) in y.iter_mut().zip(n).zip(gain).zip(offset) {
         *y = n * gain + offset;
     }
 }
 
-/// Overwrites ∂n by ∂x.
+/// Replaces ∂n by ∂x.
 #[inline(always)]
-fn denormalise<T: Real>(d: &mut [T], n: &[T], r: T) {
+fn denormalize<T: Real>(d: &mut [T], n: &[T], r: T) {
     let len = T::of(d.len() as f64);
     let (mean, slope) = (sum(d) / len, dot::<LANES, T>(d, n) / len);
     d.iter_mut().zip(n).for_each(|(d, &n)| *d = r * (*d - mean - n * slope));
@@ -164,14 +163,14 @@ fn sum<T: Real>(a: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         n_rows: usize,
         dim: usize,
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             [2 * self.dim, self.n_rows * self.dim, self.n_rows * self.dim]
         }
@@ -192,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for (n_rows, dim) in [(1, 2), (3, 7), (5, 40), (0, 3), (2, 1)] {
-            examine(&Case { n_rows, dim });
+            check_layer(&Case { n_rows, dim });
         }
-        examine_threads(&Case { n_rows: 600, dim: 70 });
+        check_threads(&Case { n_rows: 600, dim: 70 });
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Random weights to start from.
+//! Random initial weights.
 
 use latens_math::{Real, Rng};
 
-/// Fills with numbers drawn evenly from [−bound, bound).
+/// Fills a slice with draws from the uniform distribution on [−bound, bound).
 pub fn fill_uniform<T: Real>(weights: &mut [T], bound: f64, rng: &mut Rng) {
     weights.iter_mut().for_each(|weight| *weight = T::of(bound * (2.0 * rng.uniform() - 1.0)));
 }
 
-/// Fills with numbers drawn from the normal distribution of mean 0 and the given deviation.
+/// Fills a slice with draws from the normal distribution with mean 0 and the given standard deviation.
 pub fn fill_normal<T: Real>(weights: &mut [T], deviation: f64, rng: &mut Rng) {
     for pair in weights.chunks_mut(2) {
         let draws = rng.normal_pair(deviation);
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn normal_numbers_have_the_moments_of_the_distribution() {
+    fn normal_draws_have_the_moments_of_the_distribution() {
         let mut numbers = vec![0.0f64; 100_001];
         fill_normal(&mut numbers, 2.0, &mut Rng::new(1));
         let moment = |n| numbers.iter().map(|x| (x / 2.0).powi(n)).sum::<f64>() / 100_001.0;
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_numbers_keep_within_their_bound() {
+    fn uniform_draws_stay_within_the_bound() {
         let mut numbers = vec![0.0f32; 1000];
         fill_uniform(&mut numbers, 0.5, &mut Rng::new(1));
         let max = numbers.iter().fold(0.0f32, |max, x| max.max(x.abs()));

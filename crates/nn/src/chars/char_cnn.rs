@@ -1,7 +1,10 @@
-//! Vectors of words made from their characters (Kim et al. 2016; Ma and Hovy 2016).
+//! Word vectors from characters (Kim et al. 2016; Ma and Hovy 2016).
 
-use crate::symbols::SymbolScratch;
-use crate::{Activation, Buffer, Conv, Embedding, Layout, Linear};
+use super::conv::Conv;
+use super::spellings::Spellings;
+use super::symbols::SymbolScratch;
+use crate::layers::{Activation, Embedding, Linear};
+use crate::tensors::{Buffer, Layout, fill_uniform};
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, Rng};
 use serde::{Deserialize, Serialize};
@@ -10,18 +13,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CharCnnParams {
-    /// The length of the vector of a character.
+    /// Length of a character vector.
     pub char_dim: usize,
-    /// The width of windows and the number of filters, for each kind of window.
+    /// Window width and number of filters of each convolution.
     pub filters: Vec<(usize, usize)>,
-    /// What follows the maximum over time.
+    /// Activation after the maximum over time.
     pub activation: Activation,
-    /// The length of the vector of a word.
+    /// Length of the vector of a word.
     pub dim: usize,
 }
 
 impl Default for CharCnnParams {
-    /// The filters of Ma and Hovy (2016), and word vectors of 256 numbers.
+    /// The filters of Ma and Hovy (2016) and word vectors of length 256.
     fn default() -> CharCnnParams {
         CharCnnParams {
             char_dim: 30,
@@ -40,41 +43,18 @@ pub struct CharCnn {
     output: Linear,
 }
 
-/// The spellings of words, one after the other: the characters of word i are those from `offsets[i]`
-/// up to `offsets[i + 1]`.
-#[derive(Clone, Copy, Debug)]
-pub struct Spellings<'a> {
-    /// The characters of all words, as rows of the table of characters.
-    pub chars: &'a [u32],
-    /// Where each word begins, and where the last one ends.
-    pub offsets: &'a [usize],
-}
-
-impl<'a> Spellings<'a> {
-    /// The number of words.
-    pub(crate) fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-
-    /// The characters of word `idx`.
-    #[inline(always)]
-    pub(crate) fn word(&self, idx: usize) -> &'a [u32] {
-        &self.chars[self.offsets[idx]..self.offsets[idx + 1]]
-    }
-}
-
-/// What the forward pass of a [`CharCnn`] leaves for the backward pass, and room for both.
+/// Intermediate results of [`CharCnn::forward`] and buffers of both passes.
 #[derive(Clone, Debug, Default)]
 pub struct CharCnnScratch<T> {
-    /// The answers of all filters, one row for each word.
+    /// Outputs of all filters, one row per word.
     features: Buffer<T>,
     convs: Vec<SymbolScratch<T>>,
     d_features: Buffer<T>,
 }
 
 impl CharCnn {
-    /// A network for `n_chars` different characters; its weights are named `name.chars`,
-    /// `name.conv0.filters`, `name.conv0.bias` and so on, `name.output.weight` and `name.output.bias`.
+    /// Adds a network for `n_chars` different characters. Its weights are named `name.chars`, `name.conv0.filters`,
+    /// `name.conv0.bias` and so on, `name.output.weight` and `name.output.bias`.
     pub fn new(layout: &mut Layout, name: &str, n_chars: usize, params: &CharCnnParams) -> CharCnn {
         let (char_dim, activation) = (params.char_dim, params.activation);
         let chars = Embedding::new(layout, &format!("{name}.chars"), n_chars, char_dim);
@@ -87,16 +67,16 @@ impl CharCnn {
         CharCnn { chars, convs, output }
     }
 
-    /// The length of the vector of a word.
+    /// Length of the vector of a word.
     pub fn dim(&self) -> usize {
         self.output.n_out()
     }
 
-    /// Draws the vectors of characters evenly from ±√(3/`char_dim`), as Ma and Hovy do, and the other
-    /// weights as [`Conv::init`] and [`Linear::init`] do.
+    /// Draws the character vectors uniformly from ±√(3/`char_dim`), as Ma and Hovy do, and the other weights as
+    /// [`Conv::init`] and [`Linear::init`] do.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let bound = (3.0 / self.chars.dim() as f64).sqrt();
-        crate::fill_uniform(self.chars.table().of_mut(weights), bound, rng);
+        fill_uniform(self.chars.table().of_mut(weights), bound, rng);
         self.convs.iter().for_each(|conv| conv.init(weights, rng));
         self.output.init(weights, rng);
     }
@@ -122,11 +102,10 @@ impl CharCnn {
         self.output.forward(weights, features.view(), out, par);
     }
 
-    /// Adds the gradients of all weights to the flat `gradient`, given `d_out` = ∂L/∂`out` and the
-    /// `words` and `scratch` of the forward pass.
+    /// Adds the gradients of all weights to the flat `gradient`, given `d_out` = ∂L/∂`out` and the `words` and `scratch`
+    /// of the forward pass.
     ///
-    /// Each step back is that of its layer; the vector of a character gets the sum over all filters
-    /// and places.
+    /// Each layer contributes its own backward pass; a character vector gets the sum over all filters and positions.
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -152,7 +131,7 @@ impl CharCnn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         chars: Vec<u32>,
@@ -162,7 +141,7 @@ mod tests {
 
     const N_CHARS: usize = 5;
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             let mut layout = Layout::new();
             let cnn = CharCnn::new(&mut layout, "words", N_CHARS, &self.params);
@@ -187,24 +166,24 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for activation in [Activation::Tanh, Activation::Relu] {
             let (chars, offsets) = (vec![0, 3, 1, 1, 4, 2, 0], vec![0, 3, 3, 4, 7]);
-            examine(&Case { chars, offsets, params: params(activation) });
+            check_layer(&Case { chars, offsets, params: params(activation) });
         }
-        examine(&Case { chars: vec![], offsets: vec![0], params: params(Activation::Tanh) });
+        check_layer(&Case { chars: vec![], offsets: vec![0], params: params(Activation::Tanh) });
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let offsets: Vec<usize> = (0..2000).map(|i| i * 5 + i % 4).collect();
         let chars = (0..*offsets.last().unwrap() as u32).map(|i| i * i % 5).collect();
-        examine_threads(&Case { chars, offsets, params: params(Activation::Tanh) });
+        check_threads(&Case { chars, offsets, params: params(Activation::Tanh) });
     }
 
     #[test]
-    fn symbols_are_filtered_as_sequences_of_their_vectors() {
-        use crate::{ConvScratch, Sequences};
+    fn convolving_symbols_agrees_with_convolving_their_vectors() {
+        use crate::chars::{ConvScratch, Sequences};
         let (chars, offsets) = ([0, 3, 1, 1, 4, 2, 0], [0, 3, 3, 4, 7]);
         let words = Spellings { chars: &chars, offsets: &offsets };
         let mut layout = Layout::new();

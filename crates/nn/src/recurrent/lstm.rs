@@ -1,57 +1,56 @@
 //! Long short-term memory.
 
-use crate::recurrent::{Streams, rows_of, rows_of_mut, sigmoid, tanh};
-use crate::{Buffer, Layout, Linear, WeightId, fill_uniform};
-use latens_math::linalg::multiply;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use super::streams::{Streams, rows_of, rows_of_mut, sigmoid, tanh};
+use crate::layers::Linear;
+use crate::tensors::{Buffer, Layout, WeightId, fill_uniform};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
-/// A layer of long short-term memory with forget gates (Hochreiter and Schmidhuber 1997; Gers et al. 2000):
+/// An LSTM layer with forget gates (Hochreiter and Schmidhuber 1997; Gers et al. 2000):
 ///
 /// i, f, o = σ(·), g = tanh(·) of the four parts of W x_t + U h_{t−1} + b, in the order i, f, g, o
 ///
 /// c_t = f ∘ c_{t−1} + i ∘ g, h_t = o ∘ tanh c_t
 ///
-/// as `torch.nn.LSTM` has it, whose two biases add up to b.
+/// This is `torch.nn.LSTM`, whose two biases add up to b.
 #[derive(Clone, Copy, Debug)]
 pub struct Lstm {
     input: Linear,
     recurrent: WeightId,
 }
 
-/// What the forward pass leaves for the backward pass.
+/// Intermediate results that the forward pass keeps for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct LstmScratch<T> {
-    /// i, f, g, o of each row; then the derivatives by what they are functions of.
+    /// i, f, g, o of each row; after the backward pass, the derivatives with respect to their arguments.
     gates: Buffer<T>,
-    /// h_{t−1} and c_{t−1}, or zero where a stream is fresh.
+    /// h_{t−1} and c_{t−1}, or zero where a stream is reset.
     previous: Buffer<T>,
     previous_cell: Buffer<T>,
     hidden: Buffer<T>,
     /// c_t, then tanh c_t.
     cell: Buffer<T>,
-    /// ∂L/∂h_t and ∂L/∂c_t that come from later steps.
+    /// ∂L/∂h_t and ∂L/∂c_t from later steps.
     later: Vec<T>,
     later_cell: Vec<T>,
 }
 
 impl<T: Real> LstmScratch<T> {
-    /// h_t of all rows, of the last forward pass.
+    /// h_t of all rows of the last forward pass.
     pub fn hidden(&self) -> MatRef<'_, T> {
         self.hidden.view()
     }
 }
 
 impl Lstm {
-    /// A layer of `dim` units; its weights are named `name.input.weight`, `name.input.bias` and
-    /// `name.recurrent`.
+    /// Adds a layer of `dim` units. Its weights are named `name.input.weight`, `name.input.bias` and `name.recurrent`.
     pub fn new(layout: &mut Layout, name: &str, n_in: usize, dim: usize) -> Lstm {
         let input = Linear::new(layout, &format!("{name}.input"), n_in, 4 * dim);
         Lstm { input, recurrent: layout.add(&format!("{name}.recurrent"), &[4 * dim, dim]) }
     }
 
-    /// How many units there are.
+    /// Number of units.
     pub fn dim(&self) -> usize {
         self.recurrent.n_cols()
     }
@@ -66,23 +65,23 @@ impl Lstm {
         self.recurrent
     }
 
-    /// Draws all weights evenly from ±1/√`dim`, and makes the biases of forget gates 1, so that first nothing is
-    /// forgotten (Jozefowicz et al. 2015); the other biases are 0.
+    /// Draws all weights uniformly from ±1/√`dim`. The biases of the forget gates are 1, so that the layer initially
+    /// remembers (Jozefowicz et al. 2015); the other biases are 0.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let dim = self.dim();
         let bound = 1.0 / (dim as f64).sqrt();
         fill_uniform(self.input.weight().of_mut(weights), bound, rng);
         fill_uniform(self.recurrent.of_mut(weights), bound, rng);
-        let bias = self.input.bias().expect("it has one").of_mut(weights);
+        let bias = self.input.bias().expect("the input layer has a bias").of_mut(weights);
         bias.fill(T::zero());
         bias[dim..2 * dim].fill(T::one());
     }
 
-    /// All steps of all streams. `state` has h of each stream, then c of each, before the first step, and after the
-    /// last one on return.
+    /// Runs all steps of all streams. `state` holds h of each stream, then c of each stream, before the first step, and
+    /// after the last step on return.
     ///
     /// # Panics
-    /// If rows or states are not one for each stream.
+    /// If the rows do not form whole steps, or `state` does not have two rows per stream.
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
@@ -94,7 +93,7 @@ impl Lstm {
     ) {
         let (dim, n_rows) = (self.dim(), x.nrows());
         let n_steps = streams.n_steps(n_rows);
-        assert_eq!(state.len(), 2 * streams.n * dim, "two states for each stream");
+        assert_eq!(state.len(), 2 * streams.n * dim, "there must be two states per stream");
         scratch.gates.resize(n_rows, 4 * dim);
         let LstmScratch { gates, previous, previous_cell, hidden, cell, .. } = scratch;
         for buffer in [&mut *previous, previous_cell, hidden, cell] {
@@ -121,16 +120,17 @@ impl Lstm {
         }
     }
 
-    /// Adds ∂L/∂W, ∂L/∂U and ∂L/∂b to `gradient` and writes ∂L/∂x, given the `x` of the forward pass and `d_out` =
-    /// ∂L/∂h of what is above. From the last step to the first, with what comes from step t + 1 unless that is
-    /// fresh:
+    /// Adds ∂L/∂W, ∂L/∂U and ∂L/∂b to `gradient` and writes ∂L/∂x, given the `x` of the forward pass and `d_out` = ∂L/∂h
+    /// from the layers above.
+    ///
+    /// From the last step to the first, where the terms of step t + 1 are zero if the stream is reset there:
     ///
     /// ∂h_t = `d_out`_t + Uᵀ δ_{t+1}, ∂c_t = ∂h_t ∘ o ∘ (1 − tanh² c_t) + f_{t+1} ∘ ∂c_{t+1}
     ///
     /// δ_t = (∂c ∘ g ∘ i(1 − i), ∂c ∘ c_{t−1} ∘ f(1 − f), ∂c ∘ i ∘ (1 − g²), ∂h ∘ tanh c_t ∘ o(1 − o))
     ///
-    /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; W and b are those of a linear layer whose output has the derivatives δ.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
+    /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; the gradients of W and b are those of a linear layer with output gradient δ.
+    #[expect(clippy::too_many_arguments, reason = "a layer with its input, output and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -174,10 +174,10 @@ impl Lstm {
 type Cells<'a, T> = (MatRef<'a, T>, MatMut<'a, T>);
 /// tanh c_t and h_t.
 type Outputs<'a, T> = (MatMut<'a, T>, MatMut<'a, T>);
-/// Two matrices of a step that are read.
+/// Two input matrices of a step.
 type Pair<'a, T> = (MatRef<'a, T>, MatRef<'a, T>);
 
-/// Gates, cell and output of one step.
+/// Computes gates, cell and output of one step.
 fn open_gates<T: Real>(
     gates: MatMut<'_, T>,
     cells: Cells<'_, T>,
@@ -230,8 +230,9 @@ fn open_row<T: Real>(
     }
 }
 
-/// Overwrites the gates of a step by the derivatives by what they are functions of, and ∂c_t by f ∘ ∂c_t.
-/// `d_hidden` are the two terms of ∂h_t, `cells` c_{t−1} and tanh c_t.
+/// Replaces the gates of a step by the derivatives with respect to their arguments, and ∂c_t by f ∘ ∂c_t.
+///
+/// `d_hidden` holds the two terms of ∂h_t, `cells` holds c_{t−1} and tanh c_t.
 fn close_gates<T: Real>(
     gates: MatMut<'_, T>,
     d_cell: MatMut<'_, T>,
@@ -288,7 +289,7 @@ fn close_row<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         n_streams: usize,
@@ -308,7 +309,7 @@ mod tests {
         }
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             let mut layout = Layout::new();
             self.layer(&mut layout);
@@ -343,24 +344,24 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for (n_streams, n_steps, n_in, dim) in
             [(1, 1, 1, 1), (3, 4, 2, 3), (2, 6, 5, 1), (1, 5, 3, 4)]
         {
             let fresh: Vec<bool> = (0..n_streams * n_steps).map(|row| row % 5 == 3).collect();
             for fresh in [vec![], fresh] {
-                examine(&Case { n_streams, n_steps, n_in, dim, fresh });
+                check_layer(&Case { n_streams, n_steps, n_in, dim, fresh });
             }
         }
     }
 
     #[test]
-    fn threads_change_nothing() {
-        examine_threads(&Case { n_streams: 20, n_steps: 5, n_in: 256, dim: 256, fresh: vec![] });
+    fn the_result_does_not_depend_on_the_number_of_threads() {
+        check_threads(&Case { n_streams: 20, n_steps: 5, n_in: 256, dim: 256, fresh: vec![] });
     }
 
     #[test]
-    fn two_steps_are_the_definition() {
+    fn two_steps_agree_with_the_definition() {
         let case = Case { n_streams: 1, n_steps: 2, n_in: 1, dim: 1, fresh: vec![true, false] };
         let (w, b, u) = ([0.5, -0.4, 0.3, 0.9], [0.1, 0.2, -0.3, 0.05], [0.7, 0.6, -0.2, 0.4]);
         let out = case.run(&[w, b, u].concat(), &[1.5, -0.7], &[0.0; 2], Par::Seq).out;
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn first_weights_remember() {
+    fn initial_forget_biases_are_one() {
         let mut layout = Layout::new();
         let layer = Lstm::new(&mut layout, "lstm", 3, 4);
         let mut weights = vec![9f32; layout.len()];

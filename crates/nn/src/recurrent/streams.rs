@@ -1,36 +1,39 @@
-//! What layers that read step by step have in common.
+//! Parallel streams of steps, and functions that recurrent layers share.
 
 use latens_math::Real;
 use latens_math::linalg::{MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, rows_per_chunk};
 use std::ops::Range;
 
-/// Sequences that are read side by side, in step: rows come step after step, in each step one for each stream.
+/// Sequences that are processed in parallel. Rows are ordered by step, with one row per stream in each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams<'a> {
-    /// How many sequences there are.
+    /// Number of streams.
     pub n: usize,
-    /// For each row, whether its stream forgets all that was before it; empty if none ever does.
+    /// For each row, whether its stream is reset before it; empty if no stream is ever reset.
     pub fresh: &'a [bool],
 }
 
 impl Streams<'_> {
-    /// How many steps so many rows are.
+    /// Number of steps in `n_rows` rows.
     ///
     /// # Panics
-    /// If that is no whole number, or not all rows say whether they are fresh.
+    /// If the rows do not form whole steps, or `fresh` is neither empty nor one flag per row.
     pub(crate) fn n_steps(&self, n_rows: usize) -> usize {
-        assert!(n_rows.is_multiple_of(self.n.max(1)), "a row a stream in every step");
-        assert!(self.fresh.is_empty() || self.fresh.len() == n_rows, "all rows or none are marked");
+        assert!(n_rows.is_multiple_of(self.n.max(1)), "every step must have one row per stream");
+        assert!(
+            self.fresh.is_empty() || self.fresh.len() == n_rows,
+            "`fresh` must be empty or have one flag per row"
+        );
         n_rows / self.n.max(1)
     }
 
-    /// The numbers of a step in rows of `dim`.
+    /// Range of the values of a step in rows of length `dim`.
     pub(crate) fn place(&self, step: usize, dim: usize) -> Range<usize> {
         step * self.n * dim..(step + 1) * self.n * dim
     }
 
-    /// Sets the rows of `values` to zero whose streams are fresh in this step.
+    /// Sets the rows of `values` to zero whose streams are reset in this step.
     pub(crate) fn forget<T: Real>(&self, step: usize, values: &mut [T], dim: usize) {
         let Some(fresh) = self.fresh.get(step * self.n..(step + 1) * self.n) else { return };
         for (row, _) in values.chunks_exact_mut(dim).zip(fresh).filter(|(_, fresh)| **fresh) {
@@ -39,7 +42,7 @@ impl Streams<'_> {
     }
 }
 
-/// A function of each number whose values lie between two bounds.
+/// A bounded activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Squash {
@@ -58,7 +61,7 @@ impl Squash {
         }
     }
 
-    /// The slope where the value is y.
+    /// Returns the derivative where the value is y.
     #[inline(always)]
     pub(crate) fn slope<T: Real>(self, y: T) -> T {
         match self {
@@ -80,7 +83,7 @@ pub(crate) fn sigmoid<T: Real>(a: T) -> T {
     T::one() / ((-a).exp_of() + T::one())
 }
 
-/// Numbers as rows of `dim`.
+/// Borrows values as a matrix with rows of length `dim`.
 pub(crate) fn rows_of<T>(values: &[T], dim: usize) -> MatRef<'_, T> {
     MatRef::from_row_major_slice(values, values.len() / dim, dim)
 }
@@ -90,7 +93,7 @@ pub(crate) fn rows_of_mut<T>(values: &mut [T], dim: usize) -> MatMut<'_, T> {
     MatMut::from_row_major_slice_mut(values, n_rows, dim)
 }
 
-/// Calls `f` with all numbers of a and of b, in pieces.
+/// Calls `f` with corresponding values of a and b on the threads of `par`.
 pub(crate) fn for_each_pair<T: Real>(a: &mut [T], b: &[T], par: Par, f: impl Fn(&mut T, T) + Sync) {
     for_each_chunk(
         (a, b),
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn squashing_is_that_of_the_standard_library() {
+    fn activations_agree_with_the_standard_library() {
         for i in -400..=400 {
             let a = f64::from(i) / 20.0;
             assert!((tanh(a) - a.tanh()).abs() < 1e-14);
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_streams_forget() {
+    fn fresh_streams_are_reset() {
         let streams = Streams { n: 2, fresh: &[false, true, true, false] };
         assert_eq!((streams.n_steps(4), streams.place(1, 3)), (2, 6..12));
         let mut values = [1.0, 2.0, 3.0, 4.0];

@@ -1,14 +1,13 @@
-//! y = W x + b.
+//! The linear layer y = W x + b.
 
-use crate::column_sums::add_column_sums;
-use crate::init::fill_uniform;
-use crate::{Layout, WeightId};
-use latens_math::linalg::multiply;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use crate::tensors::add_column_sums;
+use crate::tensors::fill_uniform;
+use crate::tensors::{Layout, WeightId};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::rows::{for_each_chunk, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
-/// A linear layer: y = W x + b for each row x, with or without b.
+/// A linear layer y = W x + b for each row x, with or without b.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
     weight: WeightId,
@@ -16,23 +15,23 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// A layer with a bias; its weights are named `name.weight` (`n_out` × `n_in`) and `name.bias`.
+    /// Adds a layer with a bias. Its weights are named `name.weight` (`n_out` × `n_in`) and `name.bias`.
     pub fn new(layout: &mut Layout, name: &str, n_in: usize, n_out: usize) -> Linear {
         let without = Linear::without_bias(layout, name, n_in, n_out);
         Linear { bias: Some(layout.add(&format!("{name}.bias"), &[n_out])), ..without }
     }
 
-    /// A layer without a bias.
+    /// Adds a layer without a bias.
     pub fn without_bias(layout: &mut Layout, name: &str, n_in: usize, n_out: usize) -> Linear {
         Linear { weight: layout.add(&format!("{name}.weight"), &[n_out, n_in]), bias: None }
     }
 
-    /// The length of an input.
+    /// Length of an input.
     pub fn n_in(&self) -> usize {
         self.weight.n_cols()
     }
 
-    /// The length of an output.
+    /// Length of an output.
     pub fn n_out(&self) -> usize {
         self.weight.n_rows()
     }
@@ -47,7 +46,7 @@ impl Linear {
         self.bias
     }
 
-    /// Draws the weights evenly from ±1/√`n_in`, as PyTorch does.
+    /// Draws the weights uniformly from ±1/√`n_in`, as PyTorch does.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let bound = 1.0 / (self.n_in() as f64).sqrt();
         for weight in [Some(self.weight), self.bias].into_iter().flatten() {
@@ -55,7 +54,7 @@ impl Linear {
         }
     }
 
-    /// Y = X Wᵀ + 1 bᵀ: one row of `out` for each row of `x`.
+    /// Computes Y = X Wᵀ + 1 bᵀ, with one row of `out` per row of `x`.
     pub fn forward<T: Real>(&self, weights: &[T], x: MatRef<'_, T>, out: MatMut<'_, T>, par: Par) {
         let mut out = out;
         self.multiply(weights, x, out.as_mut(), par);
@@ -64,7 +63,7 @@ impl Linear {
         }
     }
 
-    /// X Wᵀ, the forward pass without the bias.
+    /// Computes X Wᵀ, the forward pass without the bias.
     pub(crate) fn multiply<T: Real>(
         &self,
         weights: &[T],
@@ -75,8 +74,8 @@ impl Linear {
         multiply(out, Accum::Replace, x, self.weight.mat(weights).transpose(), par);
     }
 
-    /// Adds ∂L/∂W and ∂L/∂b to the flat `gradient`, and writes or adds ∂L/∂X to `d_x`, given
-    /// `d_out` = ∂L/∂Y and the `x` of the forward pass.
+    /// Adds ∂L/∂W and ∂L/∂b to the flat `gradient` and writes or adds ∂L/∂X to `d_x`, given `d_out` = ∂L/∂Y and the `x`
+    /// of the forward pass.
     ///
     /// With y_io = Σ_j x_ij w_oj + b_o for example i:
     ///
@@ -125,7 +124,7 @@ fn add_to_rows<T: Real>(bias: &[T], rows: MatMut<'_, T>, par: Par) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         n_rows: usize,
@@ -141,7 +140,7 @@ mod tests {
         }
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             let mut layout = Layout::new();
             self.layer(&mut layout);
@@ -165,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for (n_rows, n_in, n_out) in [(1, 1, 1), (5, 3, 4), (7, 1, 9), (9, 6, 1), (0, 2, 3)] {
             for bias in [true, false] {
-                examine(&Case { n_rows, n_in, n_out, bias });
+                check_layer(&Case { n_rows, n_in, n_out, bias });
             }
         }
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         for (n_rows, n_in, n_out) in [(2048, 256, 256), (700, 100, 1), (3, 1000, 700)] {
-            examine_threads(&Case { n_rows, n_in, n_out, bias: true });
+            check_threads(&Case { n_rows, n_in, n_out, bias: true });
         }
     }
 

@@ -1,37 +1,37 @@
-//! A vector for each of many things.
+//! Tables of vectors.
 
-use crate::init::fill_normal;
-use crate::{Layout, WeightId};
+use crate::tensors::fill_normal;
+use crate::tensors::{Layout, WeightId};
 use latens_math::linalg::{MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
-/// How many columns of a table one task adds to.
+/// Number of columns per task of a scatter.
 const COLUMNS: usize = 32;
 
-/// A table of n vectors of `dim` numbers, looked up by index.
+/// A table of n vectors of length `dim`, looked up by index.
 #[derive(Clone, Copy, Debug)]
 pub struct Embedding {
     table: WeightId,
 }
 
 impl Embedding {
-    /// A table named `name`.
+    /// Adds a table named `name`.
     pub fn new(layout: &mut Layout, name: &str, n: usize, dim: usize) -> Embedding {
         Embedding { table: layout.add(name, &[n, dim]) }
     }
 
-    /// The table.
+    /// Weights of the table.
     pub fn table(&self) -> WeightId {
         self.table
     }
 
-    /// The length of a vector.
+    /// Length of a vector.
     pub fn dim(&self) -> usize {
         self.table.n_cols()
     }
 
-    /// Draws every number from the standard normal distribution.
+    /// Draws all values from the standard normal distribution.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         fill_normal(self.table.of_mut(weights), 1.0, rng);
     }
@@ -53,12 +53,12 @@ impl Embedding {
     }
 }
 
-/// out_i = table_{idxs(i)}: copies rows.
+/// Copies rows of a table: out_i = table_{idxs(i)}.
 ///
 /// # Panics
-/// If there is no such row, or `out` has not one row for each index.
+/// If an index is out of range, or `out` does not have one row per index.
 pub fn gather_rows<T: Real>(table: MatRef<'_, T>, idxs: &[u32], out: MatMut<'_, T>, par: Par) {
-    assert_eq!(out.nrows(), idxs.len(), "one row for each index");
+    assert_eq!(out.nrows(), idxs.len(), "there must be one row per index");
     let size = rows_per_chunk(table.ncols());
     for_each_chunk((out, idxs), size, par, |(mut out, idxs)| {
         for (i, &idx) in idxs.iter().enumerate() {
@@ -67,20 +67,19 @@ pub fn gather_rows<T: Real>(table: MatRef<'_, T>, idxs: &[u32], out: MatMut<'_, 
     });
 }
 
-/// table_{idxs(i)} += rows_i for all i, the derivative of [`gather_rows`]; an index may come again.
+/// Computes table_{idxs(i)} += rows_i for all i, the derivative of [`gather_rows`]. Indices may repeat.
 ///
-/// Threads share out columns, and each adds rows in their order, so that the sums do not depend on
-/// the number of threads.
+/// Threads work on different columns and add the rows in order, so the sums do not depend on the number of threads.
 ///
 /// # Panics
-/// If there is no such row in the table, or not one row for each index.
+/// If an index is out of range, or there is not one row per index.
 pub fn scatter_add_rows<T: Real>(
     rows: MatRef<'_, T>,
     idxs: &[u32],
     table: MatMut<'_, T>,
     par: Par,
 ) {
-    assert_eq!(rows.nrows(), idxs.len(), "one row for each index");
+    assert_eq!(rows.nrows(), idxs.len(), "there must be one row per index");
     for_each_chunk(
         (table.transpose_mut(), rows.transpose()),
         COLUMNS,
@@ -99,7 +98,7 @@ pub fn scatter_add_rows<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         idxs: Vec<u32>,
@@ -107,7 +106,7 @@ mod tests {
         dim: usize,
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             [self.n * self.dim, 0, self.idxs.len() * self.dim]
         }
@@ -124,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
-        examine(&Case { idxs: vec![2, 0, 2, 4], n: 5, dim: 3 });
-        examine(&Case { idxs: vec![], n: 5, dim: 3 });
+    fn gradients_agree_with_finite_differences() {
+        check_layer(&Case { idxs: vec![2, 0, 2, 4], n: 5, dim: 3 });
+        check_layer(&Case { idxs: vec![], n: 5, dim: 3 });
         let idxs = (0..1000).map(|i| i * i % 77).collect();
-        examine_threads(&Case { idxs, n: 77, dim: 100 });
+        check_threads(&Case { idxs, n: 77, dim: 100 });
     }
 
     #[test]

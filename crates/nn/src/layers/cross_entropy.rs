@@ -1,27 +1,28 @@
-//! The loss of choosing one of many.
+//! The cross-entropy loss.
 
 use latens_math::linalg::{MatMut, Par};
 use latens_math::rows::{row_mut, rows_per_chunk, sum_chunks};
 use latens_math::{Real, softmax};
 
-/// Returns L = −Σ_i ln p_i(targets(i)), and overwrites row i of `logits` by `scale` times ∂L/∂x_i,
-/// where p_i = softmax(x_i) of that row.
+/// Returns L = −Σ_i ln p_i(targets(i)) and replaces row i of `logits` by `scale` times ∂L/∂x_i, where
+/// p_i = softmax(x_i).
 ///
 /// With ln p(k) = x_k − ln Σ_j exp x_j: ∂(−ln p(k))/∂x_j = p(j) − ⟦j = k⟧.
 ///
-/// `scale` is 1/n for the gradient of the mean over n examples; the loss is not scaled.
+/// Set `scale` to 1/n for the gradient of the mean over n examples. The loss is not scaled.
 ///
 /// # Panics
-/// If there is not one target for each row, or one is not a column.
+/// If there is not one target per row, or a target is not a column.
 pub fn cross_entropy<T: Real>(logits: MatMut<'_, T>, targets: &[u32], scale: f64, par: Par) -> f64 {
     biased_cross_entropy(logits, &[], targets, scale, par)
 }
 
-/// The same for logits that lack a bias, the same in every row: a pass less over a large matrix than with a layer that
-/// adds it. An empty bias adds nothing.
+/// Adds a bias to every row of `logits`, then does the same as [`cross_entropy`].
+///
+/// This saves one pass over a large matrix compared with adding the bias in a layer. An empty bias adds nothing.
 ///
 /// # Panics
-/// If there is not one target for each row, or one is not a column.
+/// If there is not one target per row, or a target is not a column.
 pub fn biased_cross_entropy<T: Real>(
     logits: MatMut<'_, T>,
     bias: &[T],
@@ -29,8 +30,8 @@ pub fn biased_cross_entropy<T: Real>(
     scale: f64,
     par: Par,
 ) -> f64 {
-    assert_eq!(logits.nrows(), targets.len(), "one target for each row");
-    assert!(bias.is_empty() || bias.len() == logits.ncols(), "a bias for each column");
+    assert_eq!(logits.nrows(), targets.len(), "there must be one target per row");
+    assert!(bias.is_empty() || bias.len() == logits.ncols(), "there must be one bias per column");
     let size = rows_per_chunk(logits.ncols());
     sum_chunks(
         (logits, targets),
@@ -61,8 +62,8 @@ fn row_cross_entropy<T: Real>(row: &mut [T], target: usize, scale: T) -> f64 {
 mod tests {
     use super::*;
     use crate::check::assert_gradient;
-    use crate::exam::{buffer, in_pools};
-    use crate::fill_uniform;
+    use crate::tensors::fill_uniform;
+    use crate::testing::{buffer, in_pools};
     use latens_math::Rng;
 
     fn draw(n: usize) -> Vec<f64> {
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for (targets, n_classes) in
             [(vec![0], 1), (vec![2, 0, 2], 3), (vec![40, 7], 50), (vec![], 3)]
         {
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_logits_cost_the_logarithm_of_their_number() {
+    fn the_loss_of_equal_logits_is_the_logarithm_of_their_number() {
         let mut logits = buffer(&[2.5f32; 20], 2, 10);
         let loss = cross_entropy(logits.view_mut(), &[3, 4], 1.0, Par::Seq);
         assert!((loss - 2.0 * 10f64.ln()).abs() < 1e-5);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let targets: Vec<u32> = (0..500).map(|i| i % 100).collect();
         let logits: Vec<f32> = draw(50_000).iter().map(|&x| x as f32).collect();
         in_pools(|par| {

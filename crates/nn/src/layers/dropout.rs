@@ -1,17 +1,16 @@
-//! Dropout (Srivastava et al. 2014): numbers set to zero at random, while training.
+//! Dropout (Srivastava et al. 2014).
 
 use latens_math::linalg::{MatMut, Par};
 use latens_math::rows::{for_each_chunk, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
-/// How many random numbers are drawn at a time.
+/// Number of random numbers drawn at once.
 const DRAWS: usize = 64;
 
-/// Sets each number to zero with probability `rate` and divides the others by 1 − `rate`, so that
-/// the mean stays.
+/// Sets each value to zero with probability `rate` and divides the others by 1 − `rate`, which preserves the mean.
 ///
-/// The seed alone decides which, for a matrix of given width: [`Dropout::apply`] with the same seed
-/// is its own backward pass. Give each step of training a seed of its own.
+/// For a matrix of given width, the seed determines the mask, so [`Dropout::apply`] with the same seed is its own
+/// backward pass. Use a different seed for each training step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     rate: f64,
@@ -19,32 +18,32 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Dropout of one use.
+    /// Creates dropout with a mask determined by `seed`.
     ///
     /// # Panics
     /// If `rate` is not in [0, 1).
     pub fn new(rate: f64, seed: u64) -> Dropout {
-        assert!((0.0..1.0).contains(&rate), "a rate of dropout of {rate}");
+        assert!((0.0..1.0).contains(&rate), "the dropout rate must be in [0, 1), got {rate}");
         Dropout { rate, seed }
     }
 
-    /// What decides which numbers are dropped.
+    /// Seed of the mask.
     pub fn seed(self) -> u64 {
         self.seed
     }
 
-    /// Dropout with the same rate for one of several places in a network.
+    /// Returns dropout with the same rate and another mask, for one of several places in a network.
     pub fn part(self, index: u64) -> Dropout {
         let seed = (Rng::stream(self.seed, index).uniform() * 2f64.powi(53)) as u64;
         Dropout { seed, ..self }
     }
 
-    /// What the numbers that are kept are multiplied by.
+    /// Factor of the values that are kept, 1/(1 − `rate`).
     pub fn scale<T: Real>(self) -> T {
         T::of(1.0 / (1.0 - self.rate))
     }
 
-    /// Drops numbers of a matrix.
+    /// Applies the mask to a matrix.
     pub fn apply<T: Real>(self, matrix: MatMut<'_, T>, par: Par) {
         let (n_rows, size) = (matrix.nrows(), rows_per_chunk(matrix.ncols()));
         for_each_chunk((matrix, 0..n_rows), size, par, |(mut chunk, row_idxs)| {
@@ -54,12 +53,12 @@ impl Dropout {
         });
     }
 
-    /// Drops numbers of one row, from a random stream of its own.
+    /// Applies the mask to one row, which has its own random stream.
     #[inline(always)]
     pub(crate) fn apply_to_row<T: Real>(self, row_idx: usize, row: &mut [T]) {
         let scale: T = self.scale();
         let mut rng = Rng::stream(self.seed, row_idx as u64);
-        // First numbers are drawn, then compared: a branch on each draw could not be predicted.
+        // Draw first and compare afterwards: a branch per draw would be unpredictable.
         let mut draws = [0.0; DRAWS];
         for values in row.chunks_mut(DRAWS) {
             draws.iter_mut().take(values.len()).for_each(|draw| *draw = rng.uniform());
@@ -73,10 +72,10 @@ impl Dropout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Buffer;
+    use crate::tensors::Buffer;
 
     #[test]
-    fn the_share_of_zeros_is_the_rate_and_the_mean_stays() {
+    fn the_fraction_of_zeros_is_the_rate() {
         let mut matrix = Buffer::<f64>::new();
         matrix.resize(300, 100);
         matrix.values_mut().fill(1.0);
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_differ_and_a_seed_keeps_its_mask() {
+    fn the_seed_determines_the_mask() {
         let masked = |dropout: Dropout| {
             let mut matrix = Buffer::<f32>::new();
             matrix.resize(40, 20);

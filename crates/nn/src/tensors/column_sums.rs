@@ -4,7 +4,7 @@ use latens_math::Real;
 use latens_math::linalg::{MatRef, Par};
 use latens_math::rows::{for_each_chunk, row};
 
-/// Number of columns summed side by side: as many as there are registers for.
+/// Number of columns summed at once: as many as fit into the vector registers.
 const COLUMNS: usize = 256;
 
 /// Number of rows summed before the sum is added to the total. The rounding error of a sum grows with the number of
@@ -13,9 +13,12 @@ const ROWS: usize = 64;
 
 /// Adds the sum of each column to `totals`.
 ///
-/// Threads share out columns, each of which is summed in the order of rows.
+/// Threads work on different columns, and each column is summed in the order of the rows.
+///
+/// # Panics
+/// If `totals` does not have one value per column.
 pub fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Par) {
-    assert_eq!(matrix.ncols(), totals.len(), "one total a column");
+    assert_eq!(matrix.ncols(), totals.len(), "`totals` must have one value per column");
     for_each_chunk(
         (totals, matrix.transpose()),
         COLUMNS,
@@ -38,7 +41,7 @@ pub fn add_column_sums<T: Real>(matrix: MatRef<'_, T>, totals: &mut [T], par: Pa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Buffer;
+    use crate::tensors::Buffer;
 
     #[test]
     fn column_sums_are_added_to_the_totals() {

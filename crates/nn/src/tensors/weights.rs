@@ -1,12 +1,12 @@
 //! All weights of a model in one flat vector.
 //!
-//! The optimiser, the norm of the gradient, checkpoints and devices see one vector; layers see the
-//! matrices in it. The gradient has the same layout.
+//! Optimizers, the gradient norm, checkpoints and devices see one vector; layers see the matrices in it. The gradient
+//! has the same layout.
 
 use latens_math::linalg::{MatMut, MatRef};
 use std::ops::Range;
 
-/// Where each weight matrix lies in the flat vector.
+/// Names, shapes and ranges of the weights in the flat vector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     entries: Vec<Entry>,
@@ -20,7 +20,7 @@ struct Entry {
     range: Range<usize>,
 }
 
-/// One weight matrix (or vector) of a [`Layout`]: its place and its shape.
+/// Range and shape of one weight matrix or vector of a [`Layout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightId {
     offset: usize,
@@ -29,17 +29,17 @@ pub struct WeightId {
 }
 
 impl Layout {
-    /// A layout without weights.
+    /// Creates a layout without weights.
     pub fn new() -> Layout {
         Layout::default()
     }
 
-    /// Makes room for weights at the end of the vector.
+    /// Appends weights to the end of the vector.
     ///
-    /// As a matrix, weights of shape a × b × c … have a rows; those of one dimension are one row.
+    /// As a matrix, weights of shape a × b × c … have a rows; weights of one dimension have one row.
     ///
     /// # Panics
-    /// If the name is taken, since it is what finds the weights in a model file.
+    /// If the name is already used: names identify weights in a model file.
     pub fn add(&mut self, name: &str, shape: &[usize]) -> WeightId {
         assert!(self.entries.iter().all(|entry| entry.name != name), "two weights named `{name}`");
         let (n_rows, n_cols) = match shape {
@@ -53,64 +53,64 @@ impl Layout {
         weight
     }
 
-    /// The number of weights: the length of the vector.
+    /// Number of weights, which is the length of the flat vector.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no weights.
+    /// Returns whether there are no weights.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The name, shape and place of all weights, in the order of the vector.
+    /// Iterates over the name, shape and range of all weights in the order of the vector.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &[usize], Range<usize>)> {
         self.entries.iter().map(|entry| (&*entry.name, &*entry.shape, entry.range.clone()))
     }
 }
 
 impl WeightId {
-    /// The number of rows; 1 for a vector.
+    /// Number of rows; 1 for a vector.
     pub fn n_rows(self) -> usize {
         self.n_rows
     }
 
-    /// The number of columns.
+    /// Number of columns.
     pub fn n_cols(self) -> usize {
         self.n_cols
     }
 
-    /// The number of weights.
+    /// Number of weights.
     pub fn len(self) -> usize {
         self.n_rows * self.n_cols
     }
 
-    /// Whether there are no weights in it.
+    /// Returns whether there are no weights.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Its place in the flat vector.
+    /// Range in the flat vector.
     pub fn range(self) -> Range<usize> {
         self.offset..self.offset + self.len()
     }
 
-    /// The weights, row after row.
+    /// Borrows the weights in row-major order.
     pub fn of<T>(self, flat: &[T]) -> &[T] {
         &flat[self.range()]
     }
 
-    /// The weights, row after row, to be written.
+    /// Mutably borrows the weights in row-major order.
     pub fn of_mut<T>(self, flat: &mut [T]) -> &mut [T] {
         &mut flat[self.range()]
     }
 
-    /// The weights as a matrix.
+    /// Borrows the weights as a matrix.
     pub fn mat<T>(self, flat: &[T]) -> MatRef<'_, T> {
         MatRef::from_row_major_slice(self.of(flat), self.n_rows, self.n_cols)
     }
 
-    /// The weights as a matrix, to be written.
+    /// Mutably borrows the weights as a matrix.
     pub fn mat_mut<T>(self, flat: &mut [T]) -> MatMut<'_, T> {
         let (n_rows, n_cols) = (self.n_rows, self.n_cols);
         MatMut::from_row_major_slice_mut(self.of_mut(flat), n_rows, n_cols)
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_lie_one_after_the_other() {
+    fn weights_are_contiguous() {
         let mut layout = Layout::new();
         let a = layout.add("a", &[2, 3]);
         let b = layout.add("b", &[4]);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "two weights named `a`")]
-    fn a_name_is_given_once() {
+    fn duplicate_names_panic() {
         let mut layout = Layout::new();
         layout.add("a", &[1]);
         layout.add("a", &[1]);

@@ -1,18 +1,18 @@
-//! The length of a gradient, and its limit.
+//! The norm of a gradient, and gradient clipping.
 
 use latens_math::Real;
 use latens_math::linalg::Par;
 use latens_math::rows::sum_chunks;
 
-/// How many squares are summed by one task.
+/// Number of values per task.
 const CHUNK: usize = 1 << 15;
 
-/// How many partial sums run side by side, as the compiler may not reorder additions.
+/// Number of independent partial sums, which the compiler vectorizes.
 const LANES: usize = 16;
 
-/// √(Σ_i g_i²), summed in double precision; not a number if one of them is none.
+/// Computes √(Σ_i g_i²) in double precision; NaN propagates.
 ///
-/// The sum is made of fixed parts, so that it does not depend on the number of threads.
+/// The result does not depend on the number of threads.
 pub fn norm<T: Real>(gradient: &[T]) -> f64 {
     sum_chunks(
         gradient,
@@ -35,8 +35,8 @@ fn square_sum<T: Real>(numbers: &[T]) -> f64 {
     sums.iter().sum()
 }
 
-/// What to multiply a gradient of this norm by, so that it is at most `max_norm` long
-/// (Pascanu, Mikolov and Bengio 2013).
+/// Returns the factor that reduces a gradient of the given norm to at most `max_norm` (Pascanu, Mikolov and Bengio
+/// 2013).
 pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
     if norm > max_norm { max_norm / norm } else { 1.0 }
 }
@@ -44,10 +44,10 @@ pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::in_pools;
+    use crate::testing::in_pools;
 
     #[test]
-    fn the_norm_is_its_definition() {
+    fn the_norm_agrees_with_the_definition() {
         assert_eq!(norm(&[3.0f32, 4.0]), 5.0);
         assert_eq!(norm::<f64>(&[]), 0.0);
         let long = vec![0.5f32; 1_000_000];
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let numbers: Vec<f32> = (0..200_000).map(|i| (i as f32).sin()).collect();
         in_pools(|_| norm(&numbers));
     }

@@ -1,53 +1,54 @@
-//! Packed sequences of vectors, and the windows that slide over them.
+//! Packed sequences of vectors and the windows that slide over them.
 
-use crate::Buffer;
+use crate::tensors::Buffer;
 use latens_math::Real;
 use latens_math::linalg::Par;
 use latens_math::rows::{Rows, for_each_chunk, row_mut, rows_per_chunk};
 use std::ops::Range;
 
-/// Sequences of vectors, one after the other: sequence i has the vectors from `offsets[i]` up to
-/// `offsets[i + 1]`.
+/// Packed sequences of vectors.
+///
+/// Sequence i consists of the vectors from `offsets[i]` up to `offsets[i + 1]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequences<'a, T> {
-    /// The numbers of all vectors.
+    /// Values of all vectors.
     pub values: &'a [T],
-    /// The length of a vector.
+    /// Length of a vector.
     pub dim: usize,
-    /// Where each sequence begins, and where the last one ends.
+    /// Start of each sequence, followed by the end of the last one.
     pub offsets: &'a [usize],
 }
 
 impl<T> Sequences<'_, T> {
-    /// The number of sequences.
+    /// Number of sequences.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there are no sequences.
+    /// Returns whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The vectors of sequence `idx`.
+    /// Range of the vectors of sequence `idx`.
     pub fn range(&self, idx: usize) -> Range<usize> {
         self.offsets[idx]..self.offsets[idx + 1]
     }
 }
 
-/// A window of `width` places that holds some vectors of a sequence, and zeros before or after them.
+/// A window of `width` positions that holds vectors of a sequence, padded with zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The numbers that it holds, among those of all vectors.
+    /// Range of its values in the packed values.
     pub(crate) values: Range<usize>,
-    /// Where in the window the first of them lies.
+    /// Offset of the first of them in the window.
     pub(crate) start: usize,
 }
 
 impl Window {
-    /// Window t = 0, 1, …, n + width − 2 of the n vectors of a sequence, each of `dim` numbers.
+    /// Returns window t = 0, 1, …, n + width − 2 of a sequence of n vectors of length `dim`.
     ///
-    /// It ends with vector t, counted from 0: place k holds vector t + k − (width − 1).
+    /// It ends with vector t, counted from 0: position k holds vector t + k − (width − 1).
     #[inline]
     pub(crate) fn new(vectors: Range<usize>, t: usize, width: usize, dim: usize) -> Window {
         let last = width - 1;
@@ -56,19 +57,19 @@ impl Window {
         Window { values: first * dim..end * dim, start: last.saturating_sub(t) * dim }
     }
 
-    /// Where in the window its numbers lie.
+    /// Range of its values in the window.
     #[inline]
     pub(crate) fn places(&self) -> Range<usize> {
         self.start..self.start + self.values.len()
     }
 }
 
-/// The number of windows of so many sequences with so many vectors.
+/// Number of windows of `n_sequences` sequences with `n_vectors` vectors in total.
 pub(crate) fn n_windows(n_vectors: usize, n_sequences: usize, width: usize) -> usize {
     n_vectors + n_sequences * (width - 1)
 }
 
-/// Cuts sequences into blocks of at most `max_windows` windows, or of one sequence with more.
+/// Splits sequences into blocks of at most `max_windows` windows; a longer sequence is a block of its own.
 pub(crate) fn blocks(
     offsets: &[usize],
     width: usize,
@@ -88,7 +89,7 @@ pub(crate) fn blocks(
     })
 }
 
-/// Writes the windows of some of the sequences to the rows of `columns`, vectors side by side.
+/// Writes the windows of a range of sequences to the rows of `columns`.
 pub(crate) fn lay_out<T: Real>(
     x: Sequences<'_, T>,
     sequences: Range<usize>,
@@ -115,12 +116,12 @@ pub(crate) fn lay_out<T: Real>(
     });
 }
 
-/// Packed sequences whose vectors are written, to be cut between sequences.
+/// Mutable packed sequences, which can be split between sequences.
 pub(crate) struct SequencesMut<'a, T> {
-    /// The numbers of these sequences alone.
+    /// Values of these sequences only.
     pub(crate) values: &'a mut [T],
     pub(crate) dim: usize,
-    /// Where they begin among all vectors, from `offsets[0]` on.
+    /// Their offsets among all vectors, starting with `offsets[0]`.
     pub(crate) offsets: &'a [usize],
 }
 
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_window_that_holds_a_vector_is_laid_out() {
+    fn every_window_that_overlaps_a_sequence_is_laid_out() {
         let x = Sequences { values: &[1.0, 2.0, 3.0], dim: 1, offsets: &[0, 2, 2, 3] };
         let (mut windows, mut columns) = (vec![], Buffer::new());
         lay_out(x, 0..3, 3, &mut windows, &mut columns, Par::Seq);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_cover_all_sequences_and_keep_their_size() {
+    fn blocks_cover_all_sequences_and_respect_the_maximum_size() {
         let offsets = [0, 3, 3, 10, 30, 31];
         let found: Vec<_> = blocks(&offsets, 2, 9).collect();
         assert_eq!(found, [0..2, 2..3, 3..4, 4..5]);

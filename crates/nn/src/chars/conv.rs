@@ -1,27 +1,27 @@
-//! Convolution over sequences and the maximum over time, as in models of words by their characters
-//! (Kim et al. 2016; Ma and Hovy 2016).
+//! Convolution over sequences followed by the maximum over time, as in character models of words (Kim et al. 2016; Ma
+//! and Hovy 2016).
 
-use crate::column_sums::add_column_sums;
-use crate::init::fill_uniform;
-use crate::windows::{Sequences, SequencesMut, Window, blocks, lay_out, n_windows};
-use crate::{Activation, Buffer, Layout, WeightId};
-use latens_math::linalg::multiply;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
+use super::windows::{Sequences, SequencesMut, Window, blocks, lay_out, n_windows};
+use crate::layers::Activation;
+use crate::tensors::add_column_sums;
+use crate::tensors::fill_uniform;
+use crate::tensors::{Buffer, Layout, WeightId};
+use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 use std::ops::Range;
 
-/// About so many windows are laid out and multiplied at a time.
+/// Approximate number of windows per matrix product.
 const BLOCK: usize = 8192;
 
-/// How many filters one task derives the gradient of.
+/// Number of filters per task of the backward pass.
 const FILTERS: usize = 8;
 
 /// Filters that slide over sequences of vectors.
 ///
-/// With x_t the vectors of a sequence of length n, zero for t < 1 and t > n, and w the width, filter f
-/// answers y_f = g(b_f + max_t a_ft), a_ft = Σ_k W_fk · x_{t+k−w}, k = 1 … w, t = 1 … n + w − 1: every
-/// window that holds a part of the sequence counts. Without any window the maximum is 0.
+/// Let x_t be the vectors of a sequence of length n, zero for t < 1 and t > n, and w the width. The output of filter f
+/// is y_f = g(b_f + max_t a_ft) with a_ft = Σ_k W_fk · x_{t+k−w}, k = 1 … w, t = 1 … n + w − 1. Every window that
+/// overlaps the sequence counts; without any window the maximum is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     pub(crate) filters: WeightId,
@@ -30,24 +30,24 @@ pub struct Conv {
     pub(crate) activation: Activation,
 }
 
-/// What the forward pass of a [`Conv`] leaves for the backward pass, and room for both.
+/// Intermediate results of [`Conv::forward`] and buffers of both passes.
 #[derive(Clone, Debug, Default)]
 pub struct ConvScratch<T> {
-    /// The window with the maximum, for each sequence and filter.
+    /// Window of the maximum for each sequence and filter.
     best: Vec<u32>,
     /// y.
     out: Buffer<T>,
     windows: Vec<Window>,
-    /// The windows of a block, one row each.
+    /// Windows of a block, one per row.
     columns: Buffer<T>,
-    /// a, one row for each window of a block.
+    /// a, one row per window of a block.
     answers: Buffer<T>,
     /// ∂L/∂(b + max a).
     d_max: Buffer<T>,
 }
 
 impl Conv {
-    /// Filters over windows of `width` vectors of `dim` numbers; the weights are named `name.filters`
+    /// Adds filters over windows of `width` vectors of length `dim`. The weights are named `name.filters`
     /// (`n_filters` × `width` × `dim`) and `name.bias`.
     ///
     /// # Panics
@@ -60,25 +60,25 @@ impl Conv {
         n_filters: usize,
         activation: Activation,
     ) -> Conv {
-        assert!(width > 0, "a window without width");
+        assert!(width > 0, "the window width must be positive");
         let filters = layout.add(&format!("{name}.filters"), &[n_filters, width, dim]);
         let bias = layout.add(&format!("{name}.bias"), &[n_filters]);
         Conv { filters, bias, width, activation }
     }
 
-    /// The number of filters: the length of an output.
+    /// Number of filters, which is the length of an output.
     pub fn n_filters(&self) -> usize {
         self.filters.n_rows()
     }
 
-    /// Draws all weights evenly from ±1/√(`width` · `dim`), as PyTorch does.
+    /// Draws all weights uniformly from ±1/√(`width` · `dim`), as PyTorch does.
     pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         let bound = 1.0 / (self.filters.n_cols() as f64).sqrt();
         fill_uniform(self.filters.of_mut(weights), bound, rng);
         fill_uniform(self.bias.of_mut(weights), bound, rng);
     }
 
-    /// Writes y of each sequence to a row of `out`.
+    /// Writes the output y of each sequence to a row of `out`.
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
@@ -103,12 +103,12 @@ impl Conv {
                 MatMut::from_row_major_slice_mut(best, block.len(), n_filters),
                 block,
             );
-            self.maximise(weights, x.offsets, answers.view(), rows, par);
+            self.maximize(weights, x.offsets, answers.view(), rows, par);
         }
     }
 
-    /// The maximum over the windows of each sequence of a block, and the activation.
-    fn maximise<T: Real>(
+    /// Computes the maximum over the windows of each sequence of a block, and the activation.
+    fn maximize<T: Real>(
         &self,
         weights: &[T],
         offsets: &[usize],
@@ -137,16 +137,15 @@ impl Conv {
         );
     }
 
-    /// Adds ∂L/∂W and ∂L/∂b to the flat `gradient` and, if wanted, adds ∂L/∂x to `d_x`, given
-    /// `d_out` = ∂L/∂y and the `x` and `scratch` of the forward pass.
+    /// Adds ∂L/∂W and ∂L/∂b to the flat `gradient` and ∂L/∂x to `d_x` if given, with `d_out` = ∂L/∂y and the `x` and
+    /// `scratch` of the forward pass.
     ///
-    /// Only the best window t* of a filter in a sequence has a part in y. With
-    /// δ_f = ∂L/∂y_f g′, where g′ = 1 − y_f² for the hyperbolic tangent and ⟦y_f > 0⟧ for ReLU:
+    /// Only the best window t* of a filter in a sequence contributes to y. With δ_f = ∂L/∂y_f g′, where g′ = 1 − y_f² for the hyperbolic tangent and ⟦y_f > 0⟧ for ReLU:
     ///
     /// ∂b_f = Σ δ_f, ∂W_fk = Σ δ_f x_{t*+k−w}, summed over sequences
     ///
-    /// ∂x_s = Σ δ_f W_fk, summed over filters f and places k with t* + k − w = s.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
+    /// ∂x_s = Σ δ_f W_fk, summed over filters f and positions k with t* + k − w = s.
+    #[expect(clippy::too_many_arguments, reason = "a layer with its input, output and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
@@ -161,31 +160,31 @@ impl Conv {
         d_max.resize(x.len(), self.n_filters());
         self.activation.backward(out.view(), d_out, d_max.view_mut(), par);
         add_column_sums(d_max.view(), self.bias.of_mut(gradient), par);
-        let found = Found { best, d_max: d_max.view(), width: self.width, dim: x.dim };
-        found.add_to_filters(x, self.filters.mat_mut(gradient), par);
+        let maxima = Maxima { best, d_max: d_max.view(), width: self.width, dim: x.dim };
+        maxima.add_to_filters(x, self.filters.mat_mut(gradient), par);
         if let Some(d_x) = d_x {
             let d_x = SequencesMut { values: d_x, dim: x.dim, offsets: x.offsets };
-            found.add_to_input(d_x, self.filters.mat(weights), par);
+            maxima.add_to_input(d_x, self.filters.mat(weights), par);
         }
     }
 }
 
-/// The windows with the maxima, and the gradient that comes back to them.
-struct Found<'a, T> {
+/// The windows of the maxima, and their gradient.
+struct Maxima<'a, T> {
     best: &'a [u32],
     d_max: MatRef<'a, T>,
     width: usize,
     dim: usize,
 }
 
-impl<T: Real> Found<'_, T> {
+impl<T: Real> Maxima<'_, T> {
     #[inline(always)]
     fn window(&self, vectors: Range<usize>, idx: usize, filter_idx: usize) -> Window {
         let t = self.best[idx * self.d_max.ncols() + filter_idx];
         Window::new(vectors, t as usize, self.width, self.dim)
     }
 
-    /// ∂W, where threads share out filters.
+    /// Adds ∂W; threads work on different filters.
     fn add_to_filters(&self, x: Sequences<'_, T>, d_filters: MatMut<'_, T>, par: Par) {
         let n_filters = d_filters.nrows();
         for_each_chunk(
@@ -209,7 +208,7 @@ impl<T: Real> Found<'_, T> {
         );
     }
 
-    /// ∂x, where threads share out sequences.
+    /// Adds ∂x; threads work on different sequences.
     fn add_to_input(&self, d_x: SequencesMut<'_, T>, filters: MatRef<'_, T>, par: Par) {
         let n_sequences = self.d_max.nrows();
         if n_sequences == 0 {
@@ -236,7 +235,7 @@ impl<T: Real> Found<'_, T> {
     }
 }
 
-/// The maximum of each column, and in which row it was found first; zero if there are no rows.
+/// Computes the maximum of each column and the first row that attains it; zero if there are no rows.
 #[inline(always)]
 fn maximum<T: Real>(answers: MatRef<'_, T>, maxima: &mut [T], best: &mut [u32]) {
     best.fill(0);
@@ -259,7 +258,7 @@ fn add_scaled<T: Real>(totals: &mut [T], factor: T, values: &[T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exam::{Exercise, Outcome, buffer, examine, examine_threads};
+    use crate::testing::{LayerCase, Outcome, buffer, check_layer, check_threads};
 
     struct Case {
         offsets: Vec<usize>,
@@ -275,7 +274,7 @@ mod tests {
         }
     }
 
-    impl Exercise for Case {
+    impl LayerCase for Case {
         fn sizes(&self) -> [usize; 3] {
             let mut layout = Layout::new();
             self.layer(&mut layout);
@@ -299,25 +298,25 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences() {
+    fn gradients_agree_with_finite_differences() {
         for activation in [Activation::Tanh, Activation::Relu] {
             for (dim, width, n_filters) in [(1, 1, 1), (3, 3, 5), (2, 4, 9), (4, 1, 2)] {
                 for offsets in [vec![0, 3, 4, 4, 9], vec![0, 1], vec![0, 0], vec![0]] {
-                    examine(&Case { offsets, dim, width, n_filters, activation });
+                    check_layer(&Case { offsets, dim, width, n_filters, activation });
                 }
             }
         }
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let offsets = (0..3000).map(|i| i * 4 + i % 3).collect();
         let activation = Activation::Tanh;
-        examine_threads(&Case { offsets, dim: 10, width: 3, n_filters: 20, activation });
+        check_threads(&Case { offsets, dim: 10, width: 3, n_filters: 20, activation });
     }
 
     #[test]
-    fn the_output_is_its_definition() {
+    fn the_output_agrees_with_the_definition() {
         // One filter (1, 10) over x = 1, −2, 3: windows (0, 1), (1, −2), (−2, 3), (3, 0).
         let case = Case {
             offsets: vec![0, 3],

@@ -4,10 +4,10 @@ use latens_math::Real;
 use latens_math::linalg::Par;
 use latens_math::rows::for_each_chunk;
 
-/// How many weights one task updates.
+/// Number of weights per task.
 const CHUNK: usize = 1 << 15;
 
-/// Steps against the gradient, with momentum (Polyak 1964) if so wanted.
+/// Gradient descent, optionally with momentum (Polyak 1964).
 ///
 /// u ← μ u + g, w ← w − η u; without momentum w ← w − η g, and no state is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,36 +17,40 @@ pub struct Sgd<T> {
 }
 
 impl<T: Real> Sgd<T> {
-    /// Plain descent.
+    /// Creates an optimizer without momentum.
     pub fn new() -> Sgd<T> {
         Sgd { momentum: 0.0, velocity: vec![] }
     }
 
-    /// Descent with momentum μ for so many weights.
+    /// Creates an optimizer of `n_weights` weights with momentum μ.
     pub fn with_momentum(momentum: f64, n_weights: usize) -> Sgd<T> {
         Sgd { momentum, velocity: vec![T::zero(); n_weights] }
     }
 
-    /// Descent that goes on from a stored [velocity](Sgd::velocity).
+    /// Restores an optimizer from its [velocity](Sgd::velocity).
     pub fn from_parts(momentum: f64, velocity: Vec<T>) -> Sgd<T> {
         Sgd { momentum, velocity }
     }
 
-    /// u, which goes into a checkpoint; empty without momentum.
+    /// u, as stored in a checkpoint; empty without momentum.
     pub fn velocity(&self) -> &[T] {
         &self.velocity
     }
 
-    /// One step with `scale` times the gradient ([`clip_factor`](crate::clip_factor)).
+    /// Makes one step with `scale` times the gradient ([`clip_factor`](crate::clip_factor)).
     ///
     /// # Panics
-    /// If there are not as many derivatives as weights, or other weights than at the beginning.
+    /// If the number of weights differs from that of the derivatives or of the optimizer.
     pub fn update(&mut self, weights: &mut [T], gradient: &[T], learning_rate: f64, scale: f64) {
-        assert_eq!(weights.len(), gradient.len(), "one derivative for each weight");
+        assert_eq!(weights.len(), gradient.len(), "there must be one derivative per weight");
         if self.velocity.is_empty() {
             return descend(weights, gradient, learning_rate * scale);
         }
-        assert_eq!(weights.len(), self.velocity.len(), "the optimiser is one of other weights");
+        assert_eq!(
+            weights.len(),
+            self.velocity.len(),
+            "the optimizer has a different number of weights"
+        );
         let (momentum, scale) = (T::of(self.momentum), T::of(scale));
         for_each_chunk(
             (&mut self.velocity[..], gradient),
@@ -70,7 +74,7 @@ impl<T: Real> Default for Sgd<T> {
     }
 }
 
-/// w ← w − rate · d.
+/// Computes w ← w − rate · d.
 fn descend<T: Real>(weights: &mut [T], direction: &[T], rate: f64) {
     let rate = T::of(rate);
     for_each_chunk(
@@ -96,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn momentum_adds_up() {
+    fn momentum_accumulates() {
         let mut weights = [0.0];
         let mut sgd = Sgd::with_momentum(0.5, 1);
         for expected in [-1.0, -2.5, -4.25] {

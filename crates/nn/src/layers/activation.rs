@@ -1,12 +1,12 @@
-//! What stands between two layers.
+//! Activation functions.
 
-use crate::relu::relu_backward;
+use super::relu::relu_backward;
 use latens_math::Real;
 use latens_math::linalg::{MatMut, MatRef, Par};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use serde::{Deserialize, Serialize};
 
-/// A function g of each number.
+/// An activation function g, applied to each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -17,7 +17,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Overwrites a by g(a + b).
+    /// Replaces a by g(a + b).
     ///
     /// tanh a = 1 − 2/(e^{2a} + 1).
     #[inline(always)]
