@@ -162,7 +162,9 @@ impl<'a> CudaLearner<'a> {
                 for (i, memory) in memory.chunks_exact_mut(2).enumerate() {
                     let (below, layer) = layers.split_at_mut(i);
                     let below = below.last().map_or(&*x, |below| &below.out);
-                    let [state, cell] = memory else { unreachable!("an LSTM layer has two states") };
+                    let [state, cell] = memory else {
+                        unreachable!("an LSTM layer has two states")
+                    };
                     layer[0].forward(worker, weights, below, &rows, state, cell, part(i + 1))?;
                 }
             }
@@ -395,7 +397,8 @@ impl DeviceLearner for CudaLearner<'_> {
 
     fn state(&self) -> Result<LearnerState, FitError> {
         let download = |array: &Array<f32>, n: usize| {
-            let numbers = self.device.download(array).map_err(FitError::step("read from the device"));
+            let numbers =
+                self.device.download(array).map_err(FitError::step("read from the device"));
             numbers.map(|numbers| numbers[..n].to_vec())
         };
         let n_moments = crate::learner::n_moments(self.params, self.network.layout.len());

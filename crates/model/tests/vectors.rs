@@ -142,10 +142,7 @@ fn malformed_binary_files_are_rejected_with_the_vector_number() {
     assert_refused(binary(&good[..good.len() - 1]), "expected 2 vectors, found 1");
     assert_refused(binary([&good[..], b"c"].concat()), "expected 2 vectors, found more");
     assert_refused(binary(""), "the first line must have the number of words");
-    assert_refused(
-        binary(of("9999999999 65536\n", &[])),
-        "expected 9999999999 vectors, found 0",
-    );
+    assert_refused(binary(of("9999999999 65536\n", &[])), "expected 9999999999 vectors, found 0");
     assert_refused(
         binary(of("1 1\n", &[(&[b'x'; 70_000], &[1.])])),
         "vector 1: the word is too long",

@@ -1,10 +1,11 @@
 use super::model::Lda;
 use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
+use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::dirichlet::{improve_alpha, log_mixtures};
 use crate::documents::TypedDocuments;
-use latens_corpus::{DocumentCorpus, Documents, Lexicon, WordId};
+use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::{Rng, ln_gamma};
 use latens_model::{
     Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, check_that, fingerprint,
@@ -48,11 +49,6 @@ impl latens_model::Fit for LdaParams {
         }
         fit.run(session.watch)
     }
-}
-
-/// The type of a word: all words of the vocabulary but `<unk>` and `<eos>` are types.
-pub(super) fn type_of(word: WordId, n_words: usize) -> Option<u32> {
-    (word > WordId::EOS && word.index() < n_words).then_some(word.0)
 }
 
 /// ln p(w, z), with mixtures and topics integrated out.

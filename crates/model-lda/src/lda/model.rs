@@ -1,5 +1,5 @@
-use super::fit::type_of;
 use super::params::LdaParams;
+use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::draw::{padded, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, infer_fixed};

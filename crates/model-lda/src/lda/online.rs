@@ -5,9 +5,9 @@
 //! documents is learned from them. Known words keep their probabilities. That is the idea alone; their truncation of
 //! vocabularies and their variational inference are not here.
 
-use super::fit::type_of;
 use super::model::Lda;
 use super::spelling::Spelling;
+use super::types::type_of;
 use crate::draw::{Mixture, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, MeanMixture};
 use latens_corpus::{Documents, WordId};

@@ -116,9 +116,7 @@ impl Header {
             }
         };
         if value(&text, "fortran_order")? != "False" {
-            return Err(wrong(
-                "it is column-major; convert it with `numpy.ascontiguousarray`",
-            ));
+            return Err(wrong("it is column-major; convert it with `numpy.ascontiguousarray`"));
         }
         let shape = value(&text, "shape")?;
         let numbers = shape.trim_matches(['(', ')']).split(',').map(|number| number.trim().parse());

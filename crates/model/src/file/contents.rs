@@ -93,7 +93,10 @@ fn check_length(expected: usize, found: usize, path: &Path) -> Result<(), FileEr
         return Err(FileError::Truncated { path, expected, found });
     }
     if found > expected {
-        return Err(FileError::Corrupt { path, problem: "it has extra bytes after its last array" });
+        return Err(FileError::Corrupt {
+            path,
+            problem: "it has extra bytes after its last array",
+        });
     }
     Ok(())
 }

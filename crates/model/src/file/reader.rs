@@ -45,7 +45,9 @@ impl ModelFile {
         // The embedded arrays are aligned only if the embedded file is.
         let is_aligned = begin.is_multiple_of(align_of::<u64>());
         if n_bytes > array.len() || !is_aligned {
-            return Err(self.invalid(format!("the array `{name}` is too short or misaligned for a model")));
+            return Err(
+                self.invalid(format!("the array `{name}` is too short or misaligned for a model"))
+            );
         }
         let bytes = &self.map[begin..begin + n_bytes];
         let mut contents = Contents::read(bytes, &self.path)?;
@@ -106,7 +108,9 @@ impl ModelFile {
 
     /// The limits on the vocabulary.
     pub fn vocab_limits(&self) -> Result<VocabLimits, FileError> {
-        self.header().vocab_limits.ok_or_else(|| self.invalid("the header has no vocabulary limits"))
+        self.header()
+            .vocab_limits
+            .ok_or_else(|| self.invalid("the header has no vocabulary limits"))
     }
 
     /// Reads the vocabulary.

@@ -40,7 +40,11 @@ impl Vectors {
     /// # Panics
     /// If the number of vectors differs from the vocabulary size.
     pub fn new(lexicon: Lexicon, vectors: WordVectors) -> Vectors {
-        assert_eq!(lexicon.vocab.len(), vectors.n_words(), "the number of vectors must equal the vocabulary size");
+        assert_eq!(
+            lexicon.vocab.len(),
+            vectors.n_words(),
+            "the number of vectors must equal the vocabulary size"
+        );
         Vectors { lexicon, vectors, facts: Map::new() }
     }
 

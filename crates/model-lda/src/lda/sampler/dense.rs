@@ -3,7 +3,7 @@
 //! The weights of all topics are one pass over two rows of single-precision numbers, in vectors: for few topics there
 //! is nothing faster.
 
-use super::LdaState;
+use super::state::LdaState;
 use crate::documents::TypedDocuments;
 use crate::draw::{BLOCK, padded_alpha};
 use latens_math::Rng;

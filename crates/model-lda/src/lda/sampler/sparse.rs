@@ -10,7 +10,7 @@
 //! is (n_wk + β) (n_dk + α_k) / (N_k + V β), and with g = ᾱ / mean(N_k + V β) the two differ only for topics that the
 //! document does not have: nearly all proposals are accepted.
 
-use super::LdaState;
+use super::state::LdaState;
 use crate::documents::TypedDocuments;
 use latens_math::Rng;
 
