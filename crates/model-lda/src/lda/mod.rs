@@ -1,4 +1,4 @@
-//! LDA whose topics are distributions over words.
+//! LDA with topics as distributions over words.
 
 mod params;
 mod types;

@@ -1,4 +1,4 @@
-//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), all without the token itself.
+//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), with all counts excluding the token.
 
 mod state;
 mod dense;
@@ -10,7 +10,7 @@ use super::params::LdaSampler;
 use crate::documents::TypedDocuments;
 use sparse::Occurrences;
 
-/// A way to sample, with what it keeps between sweeps: nothing that the documents do not say.
+/// A sampler with its precomputed index of the documents.
 pub(crate) enum Sampling {
     Dense,
     Sparse(Occurrences),
@@ -22,7 +22,7 @@ impl Sampling {
         match sampler {
             LdaSampler::Sparse => Sampling::Sparse(Occurrences::new(documents, n_rows)),
             LdaSampler::Dense => Sampling::Dense,
-            LdaSampler::Auto => unreachable!("a sampler was chosen before"),
+            LdaSampler::Auto => unreachable!("the caller has chosen a sampler"),
         }
     }
 
@@ -33,7 +33,7 @@ impl Sampling {
         }
     }
 
-    /// Samples every token once; tells how many changed.
+    /// Samples every token once. Returns the number of tokens that changed their topic.
     pub(crate) fn sweep(
         &self,
         state: &mut LdaState,

@@ -4,13 +4,13 @@ use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use crate::draw::padded;
 
-/// What is sampled, in the form in which it is read fastest.
+/// The topics of all tokens and their counts, in the layout that sampling needs.
 pub(crate) struct LdaState {
     pub(crate) topics: Vec<u16>,
     pub(crate) alpha: Vec<f64>,
     pub(super) n_types: usize,
     pub(super) stride: usize,
-    /// n_wk, padded: whole numbers, which `f32` has up to 2²⁴.
+    /// n_wk, padded. `f32` represents integers up to 2²⁴ exactly.
     pub(super) rows: Vec<f32>,
     /// N_k.
     pub(super) totals: Vec<u32>,
@@ -32,12 +32,12 @@ impl LdaState {
         LdaState { topics, alpha, n_types, stride, rows, totals }
     }
 
-    /// How many types share the probability of a topic, if not all rows are types.
+    /// Sets the number of types V in V β, if not all rows are types.
     pub(crate) fn set_n_types(&mut self, n_types: usize) {
         self.n_types = n_types;
     }
 
-    /// How often each type is in each topic.
+    /// Counts of each type in each topic.
     pub(crate) fn counts(&self) -> TypeCounts {
         let n_topics = self.alpha.len();
         let rows = self.rows.chunks_exact(self.stride);
