@@ -8,8 +8,10 @@
 
 use super::super::problem::{Problem, State};
 use super::super::table::Table;
+use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
-use super::{Collapsed, Sweep, document_rng};
+use super::statistics::Sweep;
+use super::streams::document_rng;
 use latens_math::{AliasTable, Rng, sample_index};
 
 /// How many proposals a token has, as in the authors' program.

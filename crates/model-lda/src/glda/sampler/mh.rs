@@ -5,8 +5,10 @@
 
 use super::super::problem::{Problem, State};
 use super::super::table::Table;
+use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
-use super::{Collapsed, Sweep, document_rng};
+use super::statistics::Sweep;
+use super::streams::document_rng;
 use crate::draw::{Mixture, padded_alpha};
 use latens_math::Rng;
 

@@ -3,7 +3,8 @@
 use super::super::prior::{Prior, Scale};
 use super::super::problem::{Problem, State};
 use super::super::topic::Topic;
-use super::{Sweep, document_rng};
+use super::statistics::Sweep;
+use super::streams::document_rng;
 use latens_math::sample_log_index;
 
 pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64) -> Sweep {
