@@ -447,7 +447,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
     assert!(inspected.contains("of a model of kind ngram"), "{inspected}");
     // Other parameters are refused, with what differs.
     let other = folder.run("train ngram text -o model --resume --order 4");
-    other.assert_refused("cannot go on from the checkpoint");
+    other.assert_refused("cannot resume from the checkpoint");
     assert!(other.stderr.contains("`order`"), "{}", other.stderr);
     // A run that neither wrote it nor went on from it leaves it alone.
     let small = folder.write("small", "a b\n");
@@ -473,5 +473,7 @@ fn a_device_that_is_not_there_is_told() {
     train_hmm(&folder, small).assert_refused("cannot use the device `cuda`");
     let letters = format!("{small} --word-vectors chars");
     train_hmm(&folder, &letters).assert_refused("character-based word vectors");
-    folder.run("train hmm text --device gpu -o hmm").assert_refused("a device is `cpu` or `cuda`");
+    folder
+        .run("train hmm text --device gpu -o hmm")
+        .assert_refused("the device must be `cpu` or `cuda`");
 }

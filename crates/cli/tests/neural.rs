@@ -67,7 +67,7 @@ fn a_recurrent_network_begins_as_a_linear_dynamical_system() {
     fs::remove_file(folder.path().join("model")).unwrap();
 
     train(&folder, &format!("rnn train.txt {words} --dim 11 --init lds"))
-        .assert_refused("`dim` must be 10, as in the model to begin with, got 11");
+        .assert_refused("`dim` must be 10, the dimension of the initial model, got 11");
     train(&folder, "rnn train.txt --min-count 3 --dim 10 --init lds")
         .assert_refused("`init` must be a model with the same vocabulary");
     train(&folder, &format!("{rnn} --init lds --tying shared"))

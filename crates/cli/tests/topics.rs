@@ -154,7 +154,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
     let train = |args: &str| folder.run(&format!("train glda docs.tsv {READ} -o m.glda {args}"));
     for (args, message) in [
         ("--vectors nan.txt", "not finite"),
-        ("--vectors twice.txt", "comes twice"),
+        ("--vectors twice.txt", "duplicate word"),
         ("--vectors short.txt", "numbers expected"),
         ("--vectors absent.txt", "cannot read"),
         ("--vectors other.txt", "a word that has a vector"),

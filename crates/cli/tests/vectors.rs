@@ -122,7 +122,7 @@ fn bad_vectors_are_refused() {
     folder.write("twice", "the 1 2\ncat 3 4\nthe 5 6\n");
     folder.write("empty", "");
     let ran = import(&folder, "good --from word2vec");
-    ran.assert_refused("the first line must be two numbers");
+    ran.assert_refused("the first line must have the number of words");
     assert!(ran.stderr.contains("hint: `--from glove`"), "{}", ran.stderr);
     let ran = import(&folder, "header --from glove");
     ran.assert_refused("line 2: 1 numbers expected after the word, found 2");
@@ -130,11 +130,11 @@ fn bad_vectors_are_refused() {
     import(&folder, "nan --from glove").assert_refused("line 2: number 2 of the word `cat` is NaN");
     import(&folder, "wrong --from glove").assert_refused("line 3: 2 numbers expected");
     import(&folder, "twice --from glove")
-        .assert_refused("line 3: the word `the` comes twice, first in line 1");
-    import(&folder, "empty --from glove").assert_refused("there are no vectors");
+        .assert_refused("line 3: duplicate word `the`, first in line 1");
+    import(&folder, "empty --from glove").assert_refused("the file has no vectors");
     import(&folder, "missing --from glove").assert_refused("cannot read `missing`");
     import(&folder, "good --from npy").assert_refused("has no words, only numbers");
-    import(&folder, "good --from npy --words good").assert_refused("it is no `.npy` file");
+    import(&folder, "good --from npy --words good").assert_refused("it is not a `.npy` file");
     import(&folder, "good --from glove --words good")
         .assert_refused("`--words` is for the format `npy` alone");
 }
@@ -147,7 +147,7 @@ fn what_has_no_vectors_is_told_so() {
     folder.run("export m.ngram --to glove -o v").assert_refused("which has no word vectors");
     folder
         .run("export m.word2vec --to arpa -o v")
-        .assert_refused("which this format has no place for");
+        .assert_refused("which this format cannot represent");
     folder.run("export m.word2vec --to npy -o v").assert_refused("has no words, only numbers");
     for words in ["v", "./v", "new/../v"] {
         fs::create_dir_all(folder.path().join("new")).unwrap();
@@ -172,7 +172,7 @@ fn trainings_that_cannot_succeed_are_refused() {
     train("text --dim 0").assert_refused("`dim` must be at least 1");
     train("text --window 0").assert_refused("`window` must be at least 1");
     train("text --learning-rate 0").assert_refused("`learning_rate` must be above 0");
-    train("text --learning-rate 1e38 --subsample 0").assert_refused("no longer a number");
+    train("text --learning-rate 1e38 --subsample 0").assert_refused("the loss diverged");
     train("text --valid text").assert_refused("vectors give no probabilities");
     train("text --resume").assert_refused("no checkpoint `model.checkpoint`");
     assert_eq!(folder.names(), ["same", "text", "words"]);

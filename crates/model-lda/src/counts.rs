@@ -1,8 +1,8 @@
-//! How often each type is in each topic: all that topics are made of.
+//! Counts of types in topics, the sufficient statistics of topics.
 
 use crate::documents::TypedDocuments;
 
-/// n_wk as a matrix with a row a type. Whole numbers, so that the order of changes does not matter.
+/// The counts n_wk as a matrix with one row per type. Integers, so that results do not depend on the order of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TypeCounts {
     n_topics: usize,
@@ -22,12 +22,12 @@ impl TypeCounts {
         TypeCounts { n_topics, values: vec![0; n_types * n_topics] }
     }
 
-    /// Counts in the order of types.
+    /// Creates counts from a row-major matrix with one row per type.
     pub(crate) fn from_values(n_topics: usize, values: Vec<u32>) -> TypeCounts {
         TypeCounts { n_topics, values }
     }
 
-    /// The counts of all tokens.
+    /// Counts all tokens.
     pub(crate) fn of(
         documents: &TypedDocuments,
         topics: &[u16],
@@ -45,7 +45,7 @@ impl TypeCounts {
         self.values.len() / self.n_topics
     }
 
-    /// How often a type is in each topic.
+    /// Counts of a type in each topic.
     pub(crate) fn row(&self, token_type: u32) -> &[u32] {
         &self.values[token_type as usize * self.n_topics..][..self.n_topics]
     }
@@ -54,7 +54,7 @@ impl TypeCounts {
         self.values.chunks_exact(self.n_topics)
     }
 
-    /// Makes room for more types, none of which was seen.
+    /// Adds types with zero counts.
     pub(crate) fn grow(&mut self, n_types: usize) {
         self.values.resize(n_types * self.n_topics, 0);
     }
@@ -72,7 +72,7 @@ impl TypeCounts {
         self.add(change.token_type, change.to);
     }
 
-    /// The types of each topic, with how often they are in it, in the order of types.
+    /// The types of each topic with their counts, in the order of types.
     pub(crate) fn members(&self) -> Vec<Vec<(u32, u32)>> {
         let mut members = vec![Vec::new(); self.n_topics];
         for (token_type, row) in self.rows().enumerate() {
@@ -83,7 +83,7 @@ impl TypeCounts {
         members
     }
 
-    /// How many tokens each topic has.
+    /// Number of tokens in each topic.
     pub(crate) fn totals(&self) -> Vec<u64> {
         let mut totals = vec![0; self.n_topics];
         for row in self.rows() {

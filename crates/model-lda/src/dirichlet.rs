@@ -1,14 +1,14 @@
-//! Mixtures of topics, integrated out: what documents say of α.
+//! The Dirichlet-multinomial distribution of token topics, and estimation of α.
 
 use crate::documents::TypedDocuments;
 use latens_math::{digamma, ln_gamma};
 use rayon::prelude::*;
 
-/// Documents are taken together by so many, whose sums are added in order: the same for any number of threads.
+/// Number of documents per partial sum. Partial sums are added in a fixed order, so that results do not depend on the
+/// number of threads.
 const DOCUMENTS: usize = if cfg!(test) { 16 } else { 512 };
 
-/// How often each topic is in each document, handed to `visit` with the document's length, and the sum of what it
-/// says.
+/// Sums `visit(counts, length)` over all documents, where `counts` are the topic counts of the document.
 fn sum_over_documents(
     documents: &TypedDocuments,
     topics: &[u16],
@@ -46,10 +46,10 @@ pub(crate) fn log_mixtures(documents: &TypedDocuments, topics: &[u16], alpha: &[
     })
 }
 
-/// One step towards the α under which the mixtures are most likely (Minka 2000, equation 55):
+/// One fixed-point step of the maximum-likelihood estimate of α (Minka 2000, equation 55):
 /// α_k ← α_k Σ_d [ψ(n_dk + α_k) − ψ(α_k)] / Σ_d [ψ(N_d + A) − ψ(A)].
 pub(crate) fn improve_alpha(documents: &TypedDocuments, topics: &[u16], alpha: &mut [f64]) {
-    /// A topic that no document has keeps a small chance to come back.
+    /// Minimum α, which keeps empty topics possible.
     const SMALLEST: f64 = 1e-6;
     let total: f64 = alpha.iter().sum();
     let lengths = (0..documents.len()).map(|d| documents.range(d).len() as f64);
@@ -84,13 +84,13 @@ mod tests {
         let mut rng = Rng::new(1);
         let lengths: Vec<usize> = (0..60).map(|_| (rng.uniform() * 30.0) as usize).collect();
         let documents = TypedDocuments::new(lengths.iter().map(|&n| vec![0; n]));
-        // Topic 0 in most places, topic 2 nowhere.
+        // Topic 0 is the most frequent, topic 2 is unused.
         let topics = documents.types.iter().map(|_| u16::from(rng.uniform() < 0.3)).collect();
         (documents, topics)
     }
 
     #[test]
-    fn it_is_the_product_of_the_urn() {
+    fn the_log_probability_equals_the_product_of_the_polya_urn() {
         let (documents, topics) = documents();
         let alpha = [0.5, 0.2, 1.5];
         let mut expected = 0.0;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_makes_the_mixtures_more_likely() {
+    fn every_step_increases_the_likelihood() {
         let (documents, topics) = documents();
         let mut alpha = vec![0.3; 3];
         let mut last = log_mixtures(&documents, &topics, &alpha);

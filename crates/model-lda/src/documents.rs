@@ -1,19 +1,19 @@
-//! Documents as the samplers see them.
+//! Documents as sequences of types.
 
 use latens_corpus::{Documents, WordId};
 
-/// The documents of a corpus as numbers of types. A type is a word that topics can have; tokens of other words are
-/// left out.
+/// The documents of a corpus as sequences of types. A type is a word that topics can contain; tokens of other words
+/// are omitted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypedDocuments {
-    /// The type of each token, document after document.
+    /// The type of each token of all documents, concatenated.
     pub(crate) types: Vec<u32>,
-    /// Where each document begins, and where the last one ends.
+    /// Start of each document in `types`, followed by the end of the last.
     pub(crate) offsets: Vec<usize>,
 }
 
 impl TypedDocuments {
-    /// Documents from lists of types.
+    /// Creates documents from lists of types.
     pub(crate) fn new<D: AsRef<[u32]>>(documents: impl IntoIterator<Item = D>) -> TypedDocuments {
         let mut all = TypedDocuments { types: Vec::new(), offsets: vec![0] };
         for document in documents {
@@ -23,7 +23,7 @@ impl TypedDocuments {
         all
     }
 
-    /// The documents of a corpus, where `type_of` says which type a word is, if it is one.
+    /// Converts the documents of a corpus; `type_of` maps words to types.
     pub(crate) fn of(
         documents: &Documents,
         type_of: impl Fn(WordId) -> Option<u32>,
@@ -44,19 +44,19 @@ impl TypedDocuments {
         self.types.len()
     }
 
-    /// Where the tokens of a document are.
+    /// The token range of a document.
     pub(crate) fn range(&self, document: usize) -> std::ops::Range<usize> {
         self.offsets[document]..self.offsets[document + 1]
     }
 
-    /// How often each type is there.
+    /// Number of tokens of each type.
     pub(crate) fn type_counts(&self, n_types: usize) -> Vec<u32> {
         let mut counts = vec![0; n_types];
         self.types.iter().for_each(|&t| counts[t as usize] += 1);
         counts
     }
 
-    /// Numbers that two collections share if, and in practice only if, they are the same.
+    /// Numbers to hash for a fingerprint of the documents.
     pub(crate) fn fingerprint_numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.types.iter().copied().chain(self.offsets.iter().map(|&offset| offset as u32))
     }

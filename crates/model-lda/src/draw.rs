@@ -1,20 +1,19 @@
-//! Draws from weights that are products of two rows: the hot loop of every fast sampler here.
+//! Sampling with weights that are products of two rows: the inner loop of the fast samplers.
 
 use latens_math::Rng;
 
-/// Rows are padded with zeros to a multiple of this, and summed in blocks of it: one vector register of the widest
-/// kind. The order of additions is fixed, so that every machine draws the same.
+/// Block size of sums; rows are padded with zeros to a multiple of it. One vector register of the widest kind. The order
+/// of additions is fixed, so that results agree on all machines.
 pub(crate) const BLOCK: usize = 16;
 
-/// How long a row of `n` numbers is with its padding.
+/// Padded length of a row of `n` numbers.
 pub(crate) fn padded(n: usize) -> usize {
     n.next_multiple_of(BLOCK)
 }
 
-/// Draws k with probability proportional to aₖ bₖ. `sums` is scratch with a place a block.
+/// Draws k with probability proportional to aₖ bₖ. `sums` is scratch space with one entry per block.
 ///
-/// Rows are padded, neither has negative numbers, and some product is positive; if all are zero by underflow, the
-/// answer is the first k.
+/// Rows are padded and non-negative, and at least one product is positive. If all products underflow to zero, returns 0.
 #[inline(always)]
 pub(crate) fn draw_product(a: &[f32], b: &[f32], sums: &mut [f32], uniform: f64) -> usize {
     let mut total = 0.0;
@@ -36,7 +35,7 @@ pub(crate) fn draw_product(a: &[f32], b: &[f32], sums: &mut [f32], uniform: f64)
         }
         rest -= weight;
     }
-    // Sums round, so the last thing that can be drawn may be just behind.
+    // Because of rounding, the target may exceed the sum of this block.
     last_positive(a, b, begin + BLOCK)
 }
 
@@ -62,7 +61,7 @@ fn block_sum(a: &[f32], b: &[f32]) -> f32 {
     p[0]
 }
 
-/// The topics of one document: how many tokens each has, and the same plus α as the numbers to draw with.
+/// The topic counts of one document, and the counts plus α as sampling weights.
 pub(crate) struct Mixture<'a> {
     alpha: &'a [f32],
     counts: Vec<u32>,
@@ -79,7 +78,7 @@ impl<'a> Mixture<'a> {
         Mixture { alpha, counts, weights: alpha.to_vec(), sums }
     }
 
-    /// Begins another document.
+    /// Starts a new document.
     #[inline(always)]
     pub(crate) fn reset(&mut self, topics: &[u16]) {
         self.counts.fill(0);
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_drawn_as_often_as_their_products_say() {
+    fn topics_are_drawn_in_proportion_to_their_products() {
         let n_topics = 37;
         let mut rng = Rng::new(1);
         let mut a: Vec<f32> = (0..n_topics).map(|_| rng.uniform() as f32).collect();
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_uniform_number_draws_something_that_can_be() {
+    fn the_largest_uniform_number_draws_a_positive_weight() {
         let (mut a, b) = (vec![0.0f32; 32], vec![1.0f32; 32]);
         a[5] = 1e-30;
         let mut sums = [0.0; 2];

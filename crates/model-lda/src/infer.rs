@@ -1,4 +1,4 @@
-//! Mixtures of documents under topics that stay as they are. Both models do it in the same way.
+//! Inference of topic mixtures with fixed topics, shared by both models.
 
 use crate::draw::Mixture;
 use crate::sharing::sample_document;
@@ -6,14 +6,14 @@ use latens_math::Rng;
 use latens_model::{ParamError, Params, check_range, fingerprint};
 use serde::{Deserialize, Serialize};
 
-/// How mixtures of new documents are found.
+/// Parameters of topic inference for new documents.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct InferenceParams {
-    /// How often every token is sampled; mixtures are means over the later half.
+    /// Number of sweeps over all tokens. Mixtures are averaged over the second half.
     pub n_sweeps: usize,
-    /// Where random choices begin.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -31,18 +31,18 @@ impl Params for InferenceParams {
     }
 }
 
-/// What was found of a document.
+/// The inferred topics of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inferred {
-    /// θ: one entry a topic, which sum to one.
+    /// Topic proportions θ: one entry per topic. They sum to one.
     pub mixture: Vec<f32>,
-    /// The last sampled topic of each token; none for words that the model knows nothing of.
+    /// Last sampled topic of each token, or `None` for unknown words.
     pub topics: Vec<Option<u16>>,
-    /// How many tokens have no topic. If all, the mixture is that of an empty document.
+    /// Number of tokens without a topic. If no token has one, the mixture is that of an empty document.
     pub n_skipped: usize,
 }
 
-/// The tokens of a document that take part, and where they are in it.
+/// The known tokens of a document and their positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) types: Vec<u32>,
@@ -59,8 +59,8 @@ impl Known {
         known
     }
 
-    /// The random stream of this document: the same wherever it comes in a batch, and whatever else is there. Types
-    /// from `n_trained` on are numbered as they come, so they are all taken for one.
+    /// The random stream of this document. It does not depend on the rest of the batch. Types from `n_trained` on are
+    /// numbered by order of appearance, so they are treated as one type.
     pub(crate) fn rng(&self, seed: u64, n_trained: usize) -> Rng {
         let types = self.types.iter().map(|&t| t.min(n_trained as u32));
         Rng::stream(seed, fingerprint(types))
@@ -85,7 +85,7 @@ impl MeanMixture {
         MeanMixture { sums: vec![0.0; n_topics], n: 0.0 }
     }
 
-    /// Adds the (n_dk + α_k) / (N_d + A) of a moment.
+    /// Adds (n_dk + α_k) / (N_d + A) of the current sample.
     pub(crate) fn add(&mut self, topics: &[u16], alpha: &[f64]) {
         let total = topics.len() as f64 + alpha.iter().sum::<f64>();
         self.sums.iter_mut().zip(alpha).for_each(|(sum, a)| *sum += a / total);
@@ -98,7 +98,7 @@ impl MeanMixture {
     }
 }
 
-/// Samples the tokens of one document, whose types have these rows of likelihoods. `padded` is `alpha`, padded.
+/// Samples the tokens of one document with the likelihood rows of its types. `padded` is the padded `alpha`.
 pub(crate) fn infer_fixed<'t>(
     document: &Known,
     row: &impl Fn(u32) -> &'t [f32],
@@ -126,7 +126,7 @@ pub(crate) fn infer_fixed<'t>(
     document.finish(mean.mean(), &topics)
 }
 
-/// The topic of each token given those before it.
+/// Draws the initial topic of each token given the preceding ones.
 pub(crate) fn first_topics<'t>(
     document: &Known,
     row: &impl Fn(u32) -> &'t [f32],

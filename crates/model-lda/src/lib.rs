@@ -1,14 +1,16 @@
-//! Topic models: documents are mixtures of topics, and topics say which words go together.
+//! Topic models, in which each document is a mixture of topics.
 //!
-//! - [`Lda`] (Blei et al. 2003): a topic is a distribution over words. It knows the words that it was trained with.
-//! - [`Glda`] (Das et al. 2015): a topic is a Gaussian over word vectors. A word that never was in the training text
-//!   has a topic if it has a vector.
+//! - [`Lda`] (Blei et al. 2003): a topic is a distribution over the words of the training vocabulary.
+//! - [`Glda`] (Das et al. 2015): a topic is a Gaussian over word vectors. Words outside the training text can be
+//!   assigned topics if they have vectors.
 //!
-//! Both are learned by sampling the topic of every token again and again. What makes it fast: equal words have equal
-//! vectors, so that densities come from a table of words and topics (`glda/table.rs`); a token's topic is left out in
-//! closed form (`glda/topic.rs`); and given explicit Gaussians documents are independent of each other
-//! (`glda/sampler/parallel.rs`). For topics of words, what costs time is how many topics a document has, not how many
-//! there are (`lda/sampler/sparse.rs`).
+//! Both are fitted by Gibbs sampling of token topics. Optimizations:
+//!
+//! - Gaussian densities are computed once per word and topic (`glda/table.rs`).
+//! - A token is removed from its topic in closed form (`glda/topic.rs`).
+//! - Given explicit Gaussians, documents are independent and sampled in parallel (`glda/sampler/parallel.rs`).
+//! - The cost per token of sparse LDA depends on the number of topics per document, not on the total number
+//!   (`lda/sampler/sparse.rs`).
 //!
 //! ```
 //! use latens_corpus::Documents;
@@ -18,7 +20,7 @@
 //! let texts = ["cat dog dog cat", "sun moon star", "cat cat dog", "moon star sun sun"];
 //! let corpus = Documents::from_texts(texts)?;
 //!
-//! // Vectors on a line: pets on the left, the sky on the right.
+//! // One-dimensional vectors: pets are negative, the sky is positive.
 //! let place = |word: &str| match word {
 //!     "cat" => -1.1,
 //!     "dog" => -0.9,

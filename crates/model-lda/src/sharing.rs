@@ -1,4 +1,4 @@
-//! Documents shared out to threads, where nothing that one changes concerns another.
+//! Parallel sampling of conditionally independent documents.
 
 use crate::counts::Change;
 use crate::documents::TypedDocuments;
@@ -6,11 +6,11 @@ use crate::draw::Mixture;
 use latens_math::Rng;
 use rayon::prelude::*;
 
-/// How many tokens are handed to a thread at once, at least; few in tests, so that small texts are shared, too.
+/// Minimum number of tokens per work item; small in tests, so that small corpora are split, too.
 const TOKENS: usize = if cfg!(test) { 256 } else { 8192 };
 
 /// Samples every token of every document once, with probability proportional to (n_dk + α_k) row_k for the row of
-/// its type, and tells what changed. `alpha` and rows are padded.
+/// its type. Returns the changes. `alpha` and rows are padded.
 pub(crate) fn sample_documents<'t>(
     documents: &TypedDocuments,
     topics: &mut [u16],
@@ -65,7 +65,7 @@ pub(crate) fn sample_document<'t>(
     }
 }
 
-/// Runs of documents with the topics of their tokens.
+/// Splits documents into consecutive runs with the topics of their tokens.
 fn parts<'a>(
     documents: &TypedDocuments,
     topics: &'a mut [u16],

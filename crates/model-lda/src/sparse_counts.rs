@@ -1,4 +1,4 @@
-//! Counts of words in topics, as files have them: without zeros.
+//! Sparse counts of words in topics, as stored in model files.
 
 use crate::counts::TypeCounts;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
@@ -7,7 +7,7 @@ const ENDS: &str = "counts.ends";
 const TOPICS: &str = "counts.topics";
 const VALUES: &str = "counts.values";
 
-/// The topics of each row with a count, and the counts.
+/// The nonzero counts of each row, with their topics.
 pub(crate) struct SparseCounts {
     ends: Vec<u64>,
     topics: Vec<u16>,
@@ -34,7 +34,7 @@ impl SparseCounts {
             .owned_array(VALUES, &[self.values.len()], self.values)
     }
 
-    /// The counts of `n_types` types in an open file.
+    /// Reads the counts of `n_types` types from an open file.
     pub(crate) fn read(
         file: &ModelFile,
         n_types: usize,
@@ -46,7 +46,7 @@ impl SparseCounts {
         let is_whole = ends.last().copied().unwrap_or(0) == topics.len() as u64;
         let in_range = topics.iter().all(|&topic| usize::from(topic) < n_topics);
         if !ascend || !is_whole || !in_range || topics.len() != values.len() {
-            return Err(file.invalid("its counts of words in topics contradict each other"));
+            return Err(file.invalid("its topic counts are inconsistent"));
         }
         let mut rows = vec![0; n_types * n_topics];
         let mut begin = 0;

@@ -1,8 +1,8 @@
-//! Words in the order of some score.
+//! Ranking of words by a score.
 
 use latens_corpus::WordId;
 
-/// The `n` words of the highest scores, best first; words of equal scores in the order of their ids.
+/// The `n` words with the highest scores, in descending order. Ties are in the order of word ids.
 pub(crate) fn best(scores: impl Iterator<Item = (WordId, f32)>, n: usize) -> Vec<(WordId, f32)> {
     let mut words: Vec<(WordId, f32)> = scores.filter(|(_, score)| !score.is_nan()).collect();
     let by_score = |a: &(WordId, f32), b: &(WordId, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
@@ -14,15 +14,15 @@ pub(crate) fn best(scores: impl Iterator<Item = (WordId, f32)>, n: usize) -> Vec
     words
 }
 
-/// By what the words of a topic are ordered.
+/// Score by which the words of a topic are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ranking {
-    /// The density of the topic at the word's vector, for words that were seen often enough; of LDA, the probability
-    /// of the word.
+    /// Gaussian LDA: the density of the topic at the word's vector, for words that are frequent enough. LDA: the
+    /// probability of the word in the topic.
     Density,
-    /// How often the word is in the topic.
+    /// Number of the word's tokens in the topic.
     #[default]
     Count,
-    /// The same, times the share of all the word's tokens that this is: words that are in no other topic.
+    /// The count times the fraction of the word's tokens that are in the topic. Favors words specific to the topic.
     Distinctive,
 }

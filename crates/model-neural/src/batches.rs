@@ -1,19 +1,19 @@
-//! Text in mini-batches.
+//! Mini-batches of text.
 
 use crate::params::{Architecture, Memory, NeuralParams};
 use latens_corpus::WordId;
 use latens_math::Rng;
 use latens_nn::Streams;
 
-/// Words to foretell, with the words before them.
+/// Target words with their input words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Batch {
     pub(crate) n_streams: usize,
-    /// For each row the words that are read, the last one first: one, or the context of a feed-forward network.
+    /// Input words of each row, most recent first: one word, or the context of a feed-forward network.
     pub(crate) inputs: Vec<u32>,
-    /// For each row the word that comes next.
+    /// Target word of each row.
     pub(crate) targets: Vec<u32>,
-    /// For each row whether all before it is forgotten; empty if that never happens.
+    /// Whether the state is reset before each row; empty if it never is.
     pub(crate) fresh: Vec<bool>,
 }
 
@@ -27,7 +27,7 @@ impl Batch {
     }
 }
 
-/// How a text is cut into mini-batches.
+/// Divides a text into mini-batches.
 pub(crate) struct Reader<'a> {
     tokens: &'a [WordId],
     n_context: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// To learn from. There are never more streams than tokens.
+    /// A reader for training. The number of streams is at most the number of tokens.
     pub(crate) fn new(params: &NeuralParams, tokens: &'a [WordId]) -> Reader<'a> {
         let n_streams = params.batch_size.min(tokens.len()).max(1);
         let is_recurrent = params.architecture != Architecture::Ff;
@@ -52,9 +52,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// To score: one stream, so that every word is foretold from all words before it.
+    /// A reader for scoring, with a single stream, so that every word is predicted from all preceding words.
     pub(crate) fn to_score(params: &NeuralParams, tokens: &'a [WordId]) -> Reader<'a> {
-        /// How many words are foretold together.
+        /// Number of words per batch.
         const ROWS: usize = 256;
         let reader = Reader::new(params, tokens);
         if reader.is_recurrent {
@@ -68,17 +68,17 @@ impl<'a> Reader<'a> {
         self.n_streams
     }
 
-    /// How many tokens a whole mini-batch has.
+    /// Number of tokens in a full mini-batch.
     pub(crate) fn full_size(&self) -> usize {
         (self.n_streams * self.n_steps).min(self.tokens.len()).max(1)
     }
 
-    /// The tokens of a stream, rounded down: the first ones have one more if they do not come out even.
+    /// Minimum number of tokens per stream. The first streams have one more if tokens do not divide evenly.
     fn stream_len(&self) -> usize {
         self.tokens.len() / self.n_streams
     }
 
-    /// How many mini-batches there are.
+    /// Number of mini-batches.
     pub(crate) fn len(&self) -> usize {
         if !self.is_recurrent {
             return self.tokens.len().div_ceil(self.n_streams);
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.stream_len().div_ceil(self.n_steps) + usize::from(odd)
     }
 
-    /// The order in which a feed-forward network learns words; recurrent ones have no choice.
+    /// A random order of the words for a feed-forward network; empty for recurrent networks.
     pub(crate) fn order(&self, rng: &mut Rng) -> Vec<u32> {
         if self.is_recurrent {
             return vec![];
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         order
     }
 
-    /// The mini-batch at a place; words come in an `order`, or as they stand in the text if that is empty.
+    /// The mini-batch with index `at`. Words are in the given `order`, or in text order if it is empty.
     pub(crate) fn batch(&self, at: usize, order: &[u32]) -> Batch {
         let mut batch = Batch::default();
         if self.is_recurrent {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
     fn recurrent_batch(&self, at: usize, batch: &mut Batch) {
         let (len, rest) = (self.stream_len(), self.tokens.len() % self.n_streams);
         let begin = (at * self.n_steps).min(len);
-        // The last one has what some streams have more than others.
+        // The last batch has the extra tokens of the longer streams.
         let (end, n) = if begin < len {
             ((begin + self.n_steps).min(len), self.n_streams)
         } else {
@@ -132,11 +132,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds the token at `place` as one to foretell.
+    /// Adds the token at `place` as a target.
     fn push(&self, place: usize, batch: &mut Batch) {
         let mut has_begun = false;
         for back in 1..=self.n_context {
-            // Before the text, and before a sentence that knows of none before it, there are ends of sentences.
+            // The context before the text, and before a sentence after a reset, is filled with `<eos>`.
             let word = match place.checked_sub(back) {
                 Some(place) if !has_begun => self.tokens[place],
                 _ => WordId::EOS,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_is_foretold_once_after_the_one_before_it() {
+    fn every_token_is_a_target_once_with_its_predecessor_as_input() {
         let tokens = tokens();
         for architecture in [Architecture::Rnn, Architecture::Ff] {
             for (batch_size, bptt) in [(1, 3), (3, 2), (4, 100), (20, 1), (11, 5)] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_go_on_in_the_next_batch() {
+    fn streams_continue_in_the_next_batch() {
         let tokens = tokens();
         let params = NeuralParams { batch_size: 3, bptt: 2, ..NeuralParams::rnn() };
         let reader = Reader::new(&params, &tokens);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_can_begin_afresh() {
+    fn reset_marks_the_beginning_of_each_sentence() {
         let tokens = tokens();
         let reset = |architecture| {
             let memory = Memory::Reset;

@@ -1,7 +1,7 @@
-//! The learner on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, derivatives and what
-//! streams remember on the device.
+//! Training on a CUDA device: the same steps as `crate::learner::CpuLearner`, with all weights, gradients and recurrent
+//! states on the device.
 //!
-//! Dropout draws other numbers than on the processor, so the two learn the same only without it.
+//! Dropout masks differ from those of the CPU, so results agree only without dropout.
 
 mod layers;
 #[cfg(test)]
@@ -30,9 +30,9 @@ pub(crate) struct CudaLearner<'a> {
     square: Array<f32>,
     n_steps: u64,
     layers: Layers,
-    /// What streams remember: one array for each layer, or two.
+    /// Recurrent states: one array per layer, or two for an LSTM.
     memory: Vec<Array<f32>>,
-    /// The vectors of words, after dropout.
+    /// Input embeddings after dropout.
     x: Array<f32>,
     logits: Array<f32>,
     log_probs: Array<f64>,
@@ -40,7 +40,7 @@ pub(crate) struct CudaLearner<'a> {
     d_in: Array<f32>,
     scratch: Scratch,
     result: StepResult,
-    /// Numbers of the last batch; lent out while they are used.
+    /// Integers of the last batch, taken out while in use.
     ints: Option<Array<u32>>,
 }
 
@@ -50,7 +50,7 @@ enum Layers {
     Lstm(Vec<Lstm>),
 }
 
-/// Where the numbers of a batch lie in one array.
+/// Positions of a batch's integers in one array.
 struct Plan {
     n_streams: usize,
     n_rows: usize,
@@ -112,7 +112,7 @@ impl<'a> CudaLearner<'a> {
         Ok(learner)
     }
 
-    /// What streams remember, on the device.
+    /// Uploads the recurrent states to the device.
     fn memories(&self, memory: &[f32]) -> Result<Vec<Array<f32>>, CudaError> {
         let n = self.network.state_len() / self.network.dim;
         if n == 0 {
@@ -121,7 +121,7 @@ impl<'a> CudaLearner<'a> {
         memory.chunks_exact(memory.len() / n).map(|part| self.device.upload(part)).collect()
     }
 
-    /// Reads a batch, and writes ln p of its words; if it `learns`, logits become derivatives of these.
+    /// Computes the forward pass and ln p of the targets. If it `learns`, replaces the logits by their derivatives.
     fn forward(
         &mut self,
         plan: &Plan,
@@ -134,7 +134,7 @@ impl<'a> CudaLearner<'a> {
         let (rows, part) = (plan.rows(ints), |i: usize| part(dropout, i));
         let CudaLearner { device, learned: Weights { weights, .. }, layers, x, .. } = self;
         let worker = Worker { device, precision: self.precision };
-        // The layer of a simple recurrent network adds to the vectors of words, in their place.
+        // The simple recurrent layer works in place on the embeddings.
         let vectors = match layers {
             Layers::Rnn(layer) => &mut layer.hidden,
             Layers::Ff(_) | Layers::Lstm(_) => &mut *x,
@@ -162,15 +162,17 @@ impl<'a> CudaLearner<'a> {
                 for (i, memory) in memory.chunks_exact_mut(2).enumerate() {
                     let (below, layer) = layers.split_at_mut(i);
                     let below = below.last().map_or(&*x, |below| &below.out);
-                    let [state, cell] = memory else { unreachable!("two for each layer") };
+                    let [state, cell] = memory else {
+                        unreachable!("an LSTM layer has two states")
+                    };
                     layer[0].forward(worker, weights, below, &rows, state, cell, part(i + 1))?;
                 }
             }
         }
-        self.foretell(plan, ints, learns)
+        self.predict(plan, ints, learns)
     }
 
-    fn foretell(&mut self, plan: &Plan, ints: &Array<u32>, learns: bool) -> Result<(), CudaError> {
+    fn predict(&mut self, plan: &Plan, ints: &Array<u32>, learns: bool) -> Result<(), CudaError> {
         let (n, dim, n_words) = (plan.n_rows, self.network.dim, self.network.n_words());
         let CudaLearner { device, learned: Weights { weights, .. }, logits, log_probs, .. } = self;
         let worker = Worker { device, precision: self.precision };
@@ -183,7 +185,7 @@ impl<'a> CudaLearner<'a> {
         device.next_words(logits, log_probs, bias, (ints, plan.targets.clone()), n, learns)
     }
 
-    /// Derivatives by logits ─▶ the gradient of Σ ln p.
+    /// Backpropagates from the logits to the gradient of Σ ln p.
     fn backward(
         &mut self,
         plan: &Plan,
@@ -275,7 +277,7 @@ impl<'a> CudaLearner<'a> {
         Ok(log_prob)
     }
 
-    /// Writes the numbers of a batch to the device.
+    /// Uploads the integers of a batch to the device.
     fn plan(&mut self, batch: &Batch) -> Result<(Plan, Array<u32>), CudaError> {
         let mut ints = self.ints.take().map_or_else(|| self.device.zeros(1), Ok)?;
         let (plan, numbers) = Plan::new(batch);
@@ -301,18 +303,18 @@ impl<'a> CudaLearner<'a> {
 }
 
 impl Layers {
-    /// What the last layer gives on.
+    /// Output of the last layer.
     fn out(&self) -> &Array<f32> {
         match self {
-            Layers::Ff(layers) => &layers.last().expect("there is at least one").out,
+            Layers::Ff(layers) => &layers.last().expect("there is at least one layer").out,
             Layers::Rnn(layer) => &layer.out,
-            Layers::Lstm(layers) => &layers.last().expect("there is at least one").out,
+            Layers::Lstm(layers) => &layers.last().expect("there is at least one layer").out,
         }
     }
 }
 
 impl Plan {
-    /// The plan of a batch, and its numbers. Rows that read the same word are grouped, so that their derivatives are
+    /// The plan of a batch and its integers. Rows with the same input word are grouped, so that their derivatives are
     /// always added in the same order.
     fn new(batch: &Batch) -> (Plan, Vec<u32>) {
         let mut numbers = Vec::new();
@@ -356,12 +358,12 @@ impl Plan {
     }
 }
 
-/// Dropout of one of several places in a network.
+/// Dropout settings of the i-th place in a network.
 fn part((rate, seed): (f32, u64), i: usize) -> (f32, u64) {
     (rate, seed.wrapping_add((i as u64) << 32))
 }
 
-/// The constants of step t.
+/// The constants of one AdamW step.
 fn adamw_step(params: &NeuralParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
     let step = adamw(params).step(n_steps, learning_rate);
     AdamWStep {
@@ -375,7 +377,7 @@ fn adamw_step(params: &NeuralParams, n_steps: u64, learning_rate: f64) -> AdamWS
 
 impl DeviceLearner for CudaLearner<'_> {
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
-        self.try_step(batch, choices).map_err(FitError::step("learn on the device"))
+        self.try_step(batch, choices).map_err(FitError::step("train on the device"))
     }
 
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
@@ -394,7 +396,8 @@ impl DeviceLearner for CudaLearner<'_> {
 
     fn state(&self) -> Result<LearnerState, FitError> {
         let download = |array: &Array<f32>, n: usize| {
-            let numbers = self.device.download(array).map_err(FitError::step("read the device"));
+            let numbers =
+                self.device.download(array).map_err(FitError::step("read from the device"));
             numbers.map(|numbers| numbers[..n].to_vec())
         };
         let n_moments = crate::learner::n_moments(self.params, self.network.layout.len());

@@ -5,7 +5,7 @@ use latens_model::{FileError, Model, ModelFile};
 use std::path::Path;
 
 impl Neural {
-    /// The kinds of files that these models are.
+    /// The kinds of these models in model files.
     pub const KINDS: [&str; 3] = ["ff", "rnn", "lstm"];
 
     /// Writes the model to a file.
@@ -18,14 +18,14 @@ impl Neural {
         Neural::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Neural, FileError> {
         let kinds = [Architecture::Ff, Architecture::Rnn, Architecture::Lstm];
         let kind = kinds.into_iter().map(Architecture::kind).find(|kind| *kind == file.kind());
         file.expect_kind(kind.unwrap_or(Architecture::Lstm.kind()))?;
         let (params, lexicon) = (file.parameters::<NeuralParams>()?, file.lexicon()?);
         if params.architecture.kind() != file.kind() {
-            return Err(file.invalid("its parameters are those of another kind"));
+            return Err(file.invalid("its parameters belong to another kind of model"));
         }
         let network = Network::new(&params, lexicon.vocab.len());
         let mut weights = vec![0.0; network.layout.len()];

@@ -1,4 +1,4 @@
-//! A recurrent network that begins as a filter of another model.
+//! Initializes a recurrent network from a linear filter.
 
 use crate::network::{Body, Network};
 use crate::params::{Architecture, NeuralParams, Tying};
@@ -6,55 +6,58 @@ use latens_corpus::Vocab;
 use latens_model::{ParamError, check_that, fingerprint};
 use latens_nn::{Squash, clip_factor, norm};
 
-/// First weights of a simple recurrent network: those of a linear filter x_t = R x_{t−1} + b_w, whose output O x_t plus
-/// the bias are the logits of the next word. Matrices are row after row.
+/// Initial weights of a simple recurrent network, from a linear filter x_t = R x_{t−1} + b_w.
+///
+/// O x_t plus the bias are the logits of the next word. Matrices are row-major.
 #[derive(Clone, Debug)]
 pub struct FirstWeights<'a> {
-    /// The words of the model that they come from.
+    /// Vocabulary of the filter.
     pub vocab: &'a Vocab,
-    /// How many numbers x has.
+    /// Dimension of x.
     pub dim: usize,
-    /// R.
+    /// The matrix R.
     pub recurrent: Vec<f32>,
-    /// b_w: a row a word.
+    /// The vectors b_w: one row per word.
     pub input: Vec<f32>,
-    /// O: a row a word.
+    /// The matrix O: one row per word.
     pub output: Vec<f32>,
-    /// The bias of each word.
+    /// Output bias of each word.
     pub bias: Vec<f32>,
-    /// The hidden vector is this times x: small ones stay where the network's functions are almost linear.
+    /// Ratio of the hidden vector to x. Small values keep the activations in their almost linear range.
     pub scale: f64,
-    /// Longer rows of O are cut to this norm: a softmax makes far too much of them, where a linear read-out does not.
+    /// Maximum norm of the rows of O. Unlike a linear readout, a softmax overweights longer rows.
     pub max_output_norm: f64,
 }
 
 impl FirstWeights<'_> {
-    /// Whether a network with these parameters and words can begin like this.
+    /// Checks that the filter matches the parameters and vocabulary of a network.
     pub(crate) fn check(&self, params: &NeuralParams, vocab: &Vocab) -> Result<(), ParamError> {
         let is_rnn = params.architecture == Architecture::Rnn;
-        check_that(is_rnn, "init", "left out, but for `rnn`", params.architecture.kind())?;
+        check_that(is_rnn, "init", "unset except for `rnn`", params.architecture.kind())?;
         for (name, value) in [("init_scale", self.scale), ("init_max_norm", self.max_output_norm)] {
             check_that(value > 0.0 && !value.is_nan(), name, "above 0", value)?;
         }
-        check_that(self.scale.is_finite(), "init_scale", "a number", self.scale)?;
-        let must = format!("{}, as in the model to begin with", self.dim);
+        check_that(self.scale.is_finite(), "init_scale", "a finite number", self.scale)?;
+        let must = format!("{}, the dimension of the initial model", self.dim);
         check_that(params.dim == self.dim, "dim", must, params.dim)?;
         let is_separate = params.tying == Tying::Separate;
-        check_that(is_separate, "tying", "`separate` with a model to begin with", "shared")?;
+        check_that(is_separate, "tying", "`separate` with an initial model", "shared")?;
         let different = vocab.words().zip(self.vocab.words()).find(|(a, b)| a != b);
         let got = match different {
-            Some((a, b)) => format!("one with `{b}` in the place of `{a}`"),
+            Some((a, b)) => format!("one with `{b}` instead of `{a}`"),
             None => format!("one of {} words instead of {}", self.vocab.len(), vocab.len()),
         };
         let same = different.is_none() && vocab.len() == self.vocab.len();
         check_that(same, "init", "a model with the same vocabulary (see `--vocab`)", got)
     }
 
-    /// Writes them. With the hyperbolic tangent, which is the identity near zero, the hidden vector h is s x, so that
-    /// A = R, inputs are s b_w, and outputs O/s. The logistic function is ½ + a/4 near zero: then h = ½ + s x/4, which
-    /// makes A = 4 R with inputs s b_w − 2 R 1, and outputs 4 O/s with 2 O 1/s taken off the bias.
+    /// Writes the initial weights.
+    ///
+    /// The hyperbolic tangent is the identity near zero, so that h = s x, A = R, inputs are s b_w, and outputs O/s. The
+    /// logistic function is ½ + a/4 near zero: then h = ½ + s x/4, A = 4 R, inputs are s b_w − 2 R 1, outputs 4 O/s, and
+    /// 2 O 1/s is subtracted from the bias.
     pub(crate) fn write(&self, network: &Network, squash: Squash, weights: &mut [f32]) {
-        let Body::Rnn(layer) = &network.body else { unreachable!("it was checked") };
+        let Body::Rnn(layer) = &network.body else { unreachable!("the architecture was checked") };
         let (dim, scale) = (self.dim, self.scale as f32);
         let (slope, middle) = match squash {
             Squash::Tanh => (1.0, 0.0),
@@ -83,7 +86,7 @@ impl FirstWeights<'_> {
         bias.zip(shifts).for_each(|((w, b), shift)| *w = b - shift);
     }
 
-    /// What a row of O is multiplied by.
+    /// The factor that limits the norm of a row of O.
     fn shortened(&self, row: &[f32]) -> f32 {
         clip_factor(norm(row), self.max_output_norm) as f32
     }

@@ -1,4 +1,4 @@
-//! Training: epochs of mini-batches, judged on the validation text.
+//! Training in epochs of mini-batches, evaluated on the validation text.
 
 use crate::batches::{Batch, Reader};
 use crate::first_weights::FirstWeights;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Everything that stays the same during a training.
+/// The fixed inputs of a training run.
 pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<NeuralParams>,
     pub(crate) network: &'a Network,
@@ -34,19 +34,19 @@ struct Schedules {
     n_updates: u64,
     plateau: Plateau,
     halving: Halving,
-    /// Whether the schedule expects no further gain.
+    /// Whether the schedule expects no further improvement.
     is_over: bool,
 }
 
 type State = TrainingState<Schedules>;
 
-/// Streams of random numbers.
+/// Random streams: initial weights, order of words, dropout.
 const WEIGHTS: u8 = 1;
 const ORDER: u8 = 2;
 const UNITS: u8 = 3;
 
-/// Trains from the start or from a checkpoint. Returns the best weights on the validation text, or the last ones
-/// without it.
+/// Trains from scratch or from a checkpoint. Returns the best weights on the validation text, or the last weights
+/// without one.
 pub(crate) fn fit(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
@@ -100,7 +100,7 @@ fn cuda_learner<'a>(task: &Task<'a>, _: &LearnerState) -> Result<CpuLearner<'a>,
     Err(FitError::Device { device: task.device, problem })
 }
 
-/// A network under training on the device `D`.
+/// A network in training on the device `D`.
 struct NeuralLearner<'t, D> {
     task: &'t Task<'t>,
     reader: Reader<'t>,
@@ -167,7 +167,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         let choices = Choices {
             dropout: *dropout,
             learning_rate: learning_rate.expect("every schedule has a learning rate"),
-            // Smaller mini-batches make smaller steps.
+            // Dividing by the full batch size gives smaller batches proportionally smaller steps.
             scale: 1.0 / self.reader.full_size() as f64,
         };
         self.log_prob = self.device.step(batch, &choices)?;
@@ -198,7 +198,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
     ) -> Result<Outcome, FitError> {
         let loss = result.valid_loss.unwrap_or(result.train_loss);
         let halves = self.task.params.schedule == Schedule::Halving;
-        // An epoch that made the model worse is taken back.
+        // Revert an epoch that made the model worse.
         let is_worse = result.valid_loss.is_some() && !result.is_best;
         if let (Some(best), true) =
             (result.best, halves && is_worse && !self.is_useless(result.train_loss))
@@ -282,7 +282,7 @@ fn restore(
         arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
     if !is_sound || state.epochs.epoch > task.params.epochs {
         return Err(CheckpointError::Invalid {
-            problem: "weights that are not finite, or more epochs than `epochs`",
+            problem: "weights are not finite, or more epochs are completed than `epochs`",
         });
     }
     Ok((state, learned, best))
@@ -293,10 +293,10 @@ mod tests {
     use super::*;
     use latens_model::{Params, unwatched};
 
-    /// Learns nothing; what it says of a token after some steps is told beforehand.
+    /// A mock learner with prescribed log-probabilities per token.
     struct Told {
         n_steps: usize,
-        /// From this step on it says the second, before it the first.
+        /// First step with the second log-probability.
         turn: usize,
         log_probs: (f64, f64),
         n_weights: usize,
@@ -322,7 +322,7 @@ mod tests {
             Ok(())
         }
 
-        /// Weights that tell after how many steps they were asked for.
+        /// Weights that encode the number of steps so far.
         fn state(&self) -> Result<LearnerState, FitError> {
             let weights = vec![self.n_steps as f32; self.n_weights];
             Ok(LearnerState { weights, mean: vec![], square: vec![], n_steps: 0, memory: vec![] })
@@ -361,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn the_best_weights_are_kept_when_the_loss_is_lost() {
-        // Nothing is lost: the first epoch is the best on held-out text, the last one is kept without it.
+    fn the_best_weights_are_kept_when_the_loss_diverges() {
+        // Without divergence, the first epoch is the best on the validation text; the last is kept without one.
         assert_eq!(train(100, (-1.0, 0.0), true).unwrap()[0], 5.0);
         assert_eq!(train(100, (-1.0, 0.0), false).unwrap()[0], 15.0);
-        // No number, or far worse than the ln 4 of a model that knows nothing.
+        // NaN, or far worse than the ln 4 of the uniform distribution.
         for lost in [f64::NAN, f64::NEG_INFINITY, -100.0] {
             assert_eq!(train(8, (-1.0, lost), true).unwrap()[0], 5.0);
             let error = train(8, (-1.0, lost), false).unwrap_err();

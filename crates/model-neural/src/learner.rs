@@ -1,4 +1,4 @@
-//! A model under training on some device. The trainer knows only this.
+//! The device-specific part of training, and its CPU implementation.
 
 use crate::batches::{Batch, Reader};
 use crate::network::{Network, Scratch};
@@ -8,37 +8,37 @@ use latens_math::linalg::Par;
 use latens_model::FitError;
 use latens_nn::{AdamW, AdamWParams, Dropout, Sgd, clip_factor, norm};
 
-/// What a device does for the trainer: it holds the weights, the state of the optimiser and what streams remember,
-/// and does whole steps.
+/// A network on a device. Holds the weights, the optimizer state and the recurrent states of the streams, and performs
+/// optimization steps.
 pub(crate) trait DeviceLearner {
-    /// A step down the gradient of a mini-batch, of which `scale` is the share of one token. Returns Σ ln p of the
-    /// batch before the step; NaN if that or the gradient is lost, and then the weights are as they were.
+    /// Takes an optimization step on a mini-batch. Returns Σ ln p of the batch before the step. If the loss or the
+    /// gradient is not finite, returns NaN and leaves the weights unchanged.
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError>;
 
     /// Σ ln p of running text.
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError>;
 
-    /// Lets all streams forget what they read.
+    /// Resets the recurrent states of all streams.
     fn forget(&mut self) -> Result<(), FitError>;
 
-    /// Other weights, for the same optimiser.
+    /// Replaces the weights but keeps the optimizer state.
     fn set_weights(&mut self, weights: &[f32]) -> Result<(), FitError>;
 
-    /// All that a checkpoint needs.
+    /// The state to store in a checkpoint.
     fn state(&self) -> Result<LearnerState, FitError>;
 }
 
-/// What is chosen for a mini-batch.
+/// Settings of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choices {
-    /// Which numbers are left out.
+    /// The dropout mask.
     pub(crate) dropout: Option<Dropout>,
     pub(crate) learning_rate: f64,
-    /// What the derivatives of a token's ln p are multiplied by.
+    /// Factor of the derivatives of each token's ln p.
     pub(crate) scale: f64,
 }
 
-/// Weights, the state of the optimiser (two empty vectors for plain descent), and what streams remember.
+/// Weights, optimizer state (empty moments for SGD), and recurrent states.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearnerState {
     pub(crate) weights: Vec<f32>,
@@ -49,7 +49,7 @@ pub(crate) struct LearnerState {
 }
 
 impl LearnerState {
-    /// An optimiser that has seen nothing.
+    /// The initial state with these weights.
     pub(crate) fn new(params: &NeuralParams, weights: Vec<f32>, n_memory: usize) -> LearnerState {
         let n = n_moments(params, weights.len());
         let memory = vec![0.0; n_memory];
@@ -57,12 +57,12 @@ impl LearnerState {
     }
 }
 
-/// How many numbers of each kind the optimiser keeps.
+/// Length of each moment vector of the optimizer.
 pub(crate) fn n_moments(params: &NeuralParams, n_weights: usize) -> usize {
     if params.optimizer == Optimizer::AdamW { n_weights } else { 0 }
 }
 
-/// The constants of AdamW.
+/// The hyperparameters of AdamW.
 pub(crate) fn adamw(params: &NeuralParams) -> AdamWParams {
     AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() }
 }
@@ -155,7 +155,7 @@ impl DeviceLearner for CpuLearner<'_> {
     }
 }
 
-/// Σ ln p of running text from a fresh start.
+/// Σ ln p of running text with an empty history.
 pub(crate) fn text_log_prob(
     params: &NeuralParams,
     network: &Network,

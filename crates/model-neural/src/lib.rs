@@ -1,10 +1,9 @@
-//! Neural language models: feed-forward n-grams, simple recurrent networks, long short-term memory.
+//! Neural language models: feed-forward n-grams, simple recurrent networks and LSTMs.
 //!
-//! A word is a vector, layers make one vector of those of the words before, and the next word is chosen by a softmax over
-//! the vocabulary. A feed-forward network sees the last words only; recurrent networks carry a state from word to word,
-//! over the ends of sentences if so wanted. They learn by gradient from mini-batches of streams: the text is read at
-//! several places at once, a few words further in each step, and derivatives go back to the beginning of the step
-//! (truncated backpropagation through time).
+//! Each word has an embedding. Hidden layers map the embeddings of the preceding words to a hidden vector, and a softmax
+//! over the vocabulary predicts the next word. A feed-forward network has a fixed context of words. Recurrent networks
+//! carry a state from word to word, optionally across sentence boundaries. They are trained on mini-batches of parallel
+//! streams of text by truncated backpropagation through time.
 //!
 //! ```
 //! use latens_model::{Fit, LanguageModel};

@@ -19,16 +19,16 @@ pub struct Neural {
     pub(crate) weights: Vec<f32>,
 }
 
-/// Inputs of a neural language model besides the corpus.
+/// Additional inputs of a neural language model.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct NeuralInputs<'a> {
-    /// Initial weights from another model, instead of random ones.
+    /// Initial weights from another model; random if unset.
     pub init: Option<&'a FirstWeights<'a>>,
 }
 
 impl<'a> NeuralInputs<'a> {
-    /// Starts from the weights of another model.
+    /// Sets initial weights from another model.
     #[must_use]
     pub fn init(mut self, init: &'a FirstWeights<'a>) -> Self {
         self.init = Some(init);
@@ -57,17 +57,17 @@ impl Neural {
         &self.params
     }
 
-    /// How it reads text.
+    /// The preprocessing and the vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// Facts about its training, which are saved with it.
+    /// Facts about the training run, saved with the model.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// How many numbers were learned.
+    /// Number of weights.
     pub fn n_weights(&self) -> usize {
         self.weights.len()
     }
@@ -108,7 +108,7 @@ impl Model for Neural {
     }
 }
 
-/// A graphics card if this program can use one, else the processor.
+/// Returns [`Device::Cuda`] if a GPU is usable, else [`Device::Cpu`].
 pub fn usable_device() -> Device {
     #[cfg(feature = "cuda")]
     if latens_cuda::Device::open().is_ok() {

@@ -1,4 +1,4 @@
-//! The networks: words ─▶ vectors ─▶ layers ─▶ logits of the next word.
+//! The networks: words ─▶ embeddings ─▶ hidden layers ─▶ logits of the next word.
 
 use crate::batches::Batch;
 use crate::params::{Architecture, NeuralParams, Tying};
@@ -10,13 +10,13 @@ use latens_nn::{
 };
 use rayon::prelude::*;
 
-/// Where all weights are, and what is computed with them.
+/// The layout of the weights and the computations with them.
 ///
-/// With D dropout while learning, U the vectors of words as they are foretold, and e_w that of a word as it is read:
+/// With D dropout (in training only), U the output embeddings, and e_w the input embedding of word w:
 ///
-/// * feed-forward: x = D(e of the last words, one after the other), h¹ = D(ReLU(W¹ x + b¹)), h² = …
+/// * feed-forward: x = D(concatenated e_w of the context), h¹ = D(ReLU(W¹ x + b¹)), h² = …
 /// * simple recurrent: h_t = f(D(e_w) + A h_{t−1})
-/// * long short-term memory: layers as [`Lstm`] has them, of D(e_w), and D of the layer below
+/// * LSTM: layers as in [`Lstm`], with input D(e_w), or D of the layer below
 ///
 /// logits = U D(h) + b
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Network {
     pub(crate) layout: Layout,
     pub(crate) input: Embedding,
     pub(crate) body: Body,
-    /// U, which is the table of `input` if words have one vector for both uses.
+    /// U; the table of `input` if embeddings are shared.
     pub(crate) output: WeightId,
     pub(crate) bias: WeightId,
     pub(crate) dim: usize,
@@ -39,20 +39,20 @@ pub(crate) enum Body {
     Lstm(Vec<Lstm>),
 }
 
-/// Memory of the passes, used again and again.
+/// Reusable buffers of the forward and backward passes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch<T> {
-    /// The vectors of words, after dropout.
+    /// Input embeddings after dropout.
     x: Buffer<T>,
     elman: ElmanScratch<T>,
     lstm: Vec<LstmScratch<T>>,
-    /// What each layer gives on, after dropout.
+    /// Output of each layer after dropout.
     outs: Vec<Buffer<T>>,
     logits: Buffer<T>,
-    /// Derivatives by what a layer gives on, and by what it takes.
+    /// Derivatives with respect to the output and input of a layer.
     d_out: Buffer<T>,
     d_in: Buffer<T>,
-    /// Derivatives by what a ReLU is a function of.
+    /// Derivatives with respect to the input of a ReLU.
     d_z: Buffer<T>,
 }
 
@@ -91,7 +91,7 @@ impl Network {
         self.bias.len()
     }
 
-    /// Words evenly from ± the range, layers as they say themselves, biases of words 0.
+    /// Initializes embeddings uniformly in ± `init_range`, layers with their own initializers, and output biases with 0.
     pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         fill_uniform(self.input.table().of_mut(weights), self.init_range, rng);
         match &self.body {
@@ -105,7 +105,7 @@ impl Network {
         self.bias.of_mut(weights).fill(T::zero());
     }
 
-    /// How many numbers a stream remembers.
+    /// Size of the recurrent state of one stream.
     pub(crate) fn state_len(&self) -> usize {
         match &self.body {
             Body::Ff(_) => 0,
@@ -114,9 +114,8 @@ impl Network {
         }
     }
 
-    /// Reads the inputs of a batch: `scratch` then has what the last layer gives on. `state` has what the streams
-    /// remember, layer after layer, and is brought up to date. A batch of fewer streams than there are states is one
-    /// of the first streams.
+    /// Computes the forward pass up to the last hidden layer, whose output is left in `scratch`. Updates the recurrent
+    /// `state` of the streams, stored layer by layer. A batch with fewer streams than states belongs to the first streams.
     pub(crate) fn read<T: Real>(
         &self,
         weights: &[T],
@@ -145,7 +144,7 @@ impl Network {
                     let (below, out) = (below.last().unwrap_or(x), &mut out[0]);
                     let weight = layer.weight().mat(weights).transpose();
                     multiply(out.view_mut(), Accum::Replace, below.view(), weight, par);
-                    let bias = layer.bias().expect("it has one").of(weights);
+                    let bias = layer.bias().expect("feed-forward layers have a bias").of(weights);
                     bias_relu(out.view_mut(), bias, part(i + 1), par);
                 }
             }
@@ -178,8 +177,8 @@ impl Network {
         }
     }
 
-    /// Logits of the words that come next, for each row, without their bias.
-    fn foretell<'s, T: Real>(
+    /// Computes the logits of the next word for each row, without the bias.
+    fn predict<'s, T: Real>(
         &self,
         weights: &[T],
         scratch: &'s mut Scratch<T>,
@@ -193,18 +192,18 @@ impl Network {
         logits
     }
 
-    /// Logits after what a scorer has read, for the one row of its batch.
+    /// Computes the logits for a scorer, whose batch has a single row.
     pub(crate) fn logits<'s, T: Real>(
         &self,
         weights: &[T],
         scratch: &'s mut Scratch<T>,
     ) -> &'s mut [T] {
-        let logits = self.foretell(weights, scratch, Par::Seq).values_mut();
+        let logits = self.predict(weights, scratch, Par::Seq).values_mut();
         logits.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
         logits
     }
 
-    /// −Σ ln p of the words of a batch.
+    /// Computes −Σ ln p of the targets of a batch.
     pub(crate) fn loss<T: Real>(
         &self,
         weights: &[T],
@@ -214,13 +213,13 @@ impl Network {
         par: Par,
     ) -> f64 {
         self.read(weights, batch, state, None, scratch, par);
-        let logits = self.foretell(weights, scratch, par);
+        let logits = self.predict(weights, scratch, par);
         let bias = self.bias.of(weights);
         biased_cross_entropy(logits.view_mut(), bias, &batch.targets, 1.0, par)
     }
 
-    /// The same while learning, and writes `scale` times its derivatives to `gradient`.
-    #[expect(clippy::too_many_arguments, reason = "a network, what it reads, and gradients")]
+    /// Like [`Network::loss`] with dropout, and writes `scale` times the derivatives to `gradient`.
+    #[expect(clippy::too_many_arguments, reason = "weights, inputs, gradients and buffers")]
     pub(crate) fn learn<T: Real>(
         &self,
         weights: &[T],
@@ -233,7 +232,7 @@ impl Network {
         par: Par,
     ) -> f64 {
         self.read(weights, batch, state, dropout, scratch, par);
-        let logits = self.foretell(weights, scratch, par);
+        let logits = self.predict(weights, scratch, par);
         let bias = self.bias.of(weights);
         let loss = biased_cross_entropy(logits.view_mut(), bias, &batch.targets, scale, par);
         self.backward(weights, batch, dropout, gradient, scratch, par);
@@ -259,7 +258,7 @@ impl Network {
             d_in.resize(n_rows, below.n_cols());
             match &self.body {
                 Body::Ff(layers) => {
-                    // ReLU knows which numbers were dropped: they are zero.
+                    // Dropped units need no mask here: their outputs are zero, like those of inactive ReLUs.
                     d_z.resize(n_rows, dim);
                     relu_backward(outs[i].view(), d_out.view(), kept, d_z.view_mut(), par);
                     let d_below = Some((d_in.view_mut(), Accum::Replace));
@@ -285,7 +284,7 @@ impl Network {
         self.input.backward(&batch.inputs, d_out.view(), gradient, par);
     }
 
-    /// From the derivatives by logits to those by U, b, and what the last layer gives on.
+    /// Backpropagates from the logits to U, b, and the output of the last layer.
     fn backward_of_output<T: Real>(
         &self,
         weights: &[T],
@@ -298,7 +297,7 @@ impl Network {
         d_out.resize(out.n_rows(), self.dim);
         let u = self.output.mat(weights);
         multiply(d_out.view_mut(), Accum::Replace, logits.view(), u, par);
-        // All derivatives but these are added up, and these come first.
+        // All derivatives except those of U are accumulated, so they start from zero.
         let output = self.output.range();
         clear(&mut gradient[..output.start]);
         clear(&mut gradient[output.end..]);
@@ -308,12 +307,12 @@ impl Network {
     }
 }
 
-/// Sets numbers to zero, of which there may be millions.
+/// Fills a large slice with zeros in parallel.
 fn clear<T: Real>(numbers: &mut [T]) {
     numbers.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::zero()));
 }
 
-/// Calls `f` with the first `n` numbers of both halves of the states of a layer.
+/// Calls `f` with the first `n` values of both halves of a layer's state.
 fn with_first<T: Real>(state: &mut [T], n: usize, f: impl FnOnce(&mut [T])) {
     let half = state.len() / 2;
     if n == half {
@@ -352,7 +351,7 @@ mod tests {
     use latens_nn::Squash;
     use latens_nn::check::assert_gradient;
 
-    /// All kinds of networks, small.
+    /// Small networks of all kinds.
     fn kinds() -> Vec<NeuralParams> {
         let small = |params| NeuralParams { dim: 4, batch_size: 3, bptt: 3, ..params };
         let (ff, rnn, lstm) =
@@ -371,7 +370,7 @@ mod tests {
         [2, 3, 1, 4, 1, 5, 2, 4, 1, 3, 1].map(WordId).to_vec()
     }
 
-    /// Weights far enough from zero that all functions are curved.
+    /// Weights far enough from zero that all activations are nonlinear.
     fn weights(network: &Network) -> Vec<f64> {
         let mut weights = vec![0.0; network.layout.len()];
         fill_uniform(&mut weights, 0.7, &mut Rng::new(5));
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_finite_differences_also_with_dropout() {
+    fn gradients_agree_with_finite_differences_also_with_dropout() {
         let text = text();
         for params in kinds() {
             let network = Network::new(&params, 6);
@@ -398,7 +397,7 @@ mod tests {
                     0.5 * network
                         .learn(weights, &batch, state, dropout, scale, gradient, scratch, par)
                 };
-                // What was there before is written over.
+                // Old values must be overwritten.
                 let mut gradient = vec![7.0; weights.len()];
                 learn(&weights, &mut gradient);
                 let mut ignored = vec![0.0; weights.len()];
@@ -409,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_pieces_is_the_text_in_one() {
+    fn the_loss_does_not_depend_on_the_batch_boundaries() {
         let text = text();
         for params in kinds().iter().filter(|params| params.architecture != Architecture::Ff) {
             let network = Network::new(params, 6);
@@ -431,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_vectors_are_fewer_weights() {
+    fn the_number_of_weights_matches_the_literature() {
         // Table 1 of Chiu and Rush: 2.8 and 3.6 million weights for 10,000 words.
         let ff = Network::new(&NeuralParams::ff(), 10_000).layout.len();
         let lstm = Network::new(&NeuralParams::lstm(), 10_000).layout.len();

@@ -2,11 +2,11 @@ use latens_model::{ParamError, Params, check_range, check_that};
 use latens_nn::Squash;
 use serde::{Deserialize, Serialize};
 
-/// What the network is.
+/// The network architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
-    /// A feed-forward network of the last words (Bengio et al. 2003).
+    /// A feed-forward n-gram network (Bengio et al. 2003).
     Ff,
     /// A simple recurrent network (Elman 1990; Mikolov et al. 2010).
     Rnn,
@@ -15,7 +15,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// What the command line and the model file call it.
+    /// The name on the command line and in model files.
     pub fn kind(self) -> &'static str {
         match self {
             Architecture::Ff => "ff",
@@ -25,27 +25,27 @@ impl Architecture {
     }
 }
 
-/// Whether a word has one vector for both of its uses.
+/// Whether input and output embeddings are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tying {
-    /// One, whether it is read or foretold (Press and Wolf 2017; Inan et al. 2017).
+    /// One embedding matrix for input and output (Press and Wolf 2017; Inan et al. 2017).
     Shared,
-    /// One for each.
+    /// Separate input and output embeddings.
     Separate,
 }
 
-/// What the end of a sentence does to what was read before.
+/// How the end of a sentence affects the hidden state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// Nothing: text is one long sequence, in which the end of a sentence is a word like any other.
+    /// Keep the state: text is one sequence, in which the end of a sentence is a regular token.
     Carry,
-    /// All is forgotten: every sentence begins like the first one.
+    /// Reset the state at the end of each sentence.
     Reset,
 }
 
-/// How weights follow the gradient.
+/// The optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimizer {
@@ -55,62 +55,64 @@ pub enum Optimizer {
     AdamW,
 }
 
-/// How the learning rate falls.
+/// The learning-rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// It does not.
+    /// A constant learning rate.
     Constant,
-    /// Along half a cosine to zero, over all epochs.
+    /// Cosine decay to zero over all epochs.
     Cosine,
-    /// By a factor of four after each epoch that did not improve the model on held-out text.
+    /// Division by four after each epoch without improvement on the validation text.
     Plateau,
-    /// By half every epoch, from the first one on that improved the model on held-out text by less than 0.3%; the
-    /// second such epoch is the last (Mikolov et al. 2010). An epoch that made it worse is taken back.
+    /// Halving after every epoch, starting with the first that improves the model on the validation text by less than
+    /// 0.3%. Training stops after the second such epoch (Mikolov et al. 2010). An epoch that makes the model worse is
+    /// reverted.
     Halving,
 }
 
-/// Parameters of a neural language model. There are defaults for each architecture: [`NeuralParams::ff`],
-/// [`NeuralParams::rnn`], [`NeuralParams::lstm`].
+/// Parameters of a neural language model.
+///
+/// Each architecture has its own defaults: [`NeuralParams::ff`], [`NeuralParams::rnn`], [`NeuralParams::lstm`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NeuralParams {
-    /// What the network is.
+    /// Network architecture.
     pub architecture: Architecture,
-    /// A feed-forward network reads this many words less one; for others it says nothing.
+    /// Order n of a feed-forward n-gram network, which reads n − 1 words. Ignored by other architectures.
     pub order: usize,
-    /// How many numbers a word's vector has, and how many units a layer.
+    /// Dimension of the embeddings and hidden layers.
     pub dim: usize,
-    /// How many layers there are between the words that are read and the one that is foretold.
+    /// Number of hidden layers.
     pub n_layers: usize,
-    /// What the units of a simple recurrent network compute; for others it says nothing.
+    /// Activation function of a simple recurrent network. Ignored by other architectures.
     pub squash: Squash,
-    /// Whether a word has one vector for both of its uses.
+    /// Whether input and output embeddings are shared.
     pub tying: Tying,
-    /// What the end of a sentence does.
+    /// Whether the hidden state is kept or reset at the end of a sentence.
     pub memory: Memory,
-    /// The share of numbers that is left out after the vectors of words and after each layer, while learning.
+    /// Dropout rate after the embeddings and after each hidden layer.
     pub dropout: f64,
-    /// First vectors of words are drawn evenly between minus this and this.
+    /// Initial embeddings are uniform in [−`init_range`, `init_range`].
     pub init_range: f64,
-    /// How often the text is gone through at most.
+    /// Maximum number of passes over the training text.
     pub epochs: usize,
-    /// A recurrent network reads the text at so many places at once; a feed-forward network so many words.
+    /// Number of parallel streams of a recurrent network; number of words per mini-batch of a feed-forward network.
     pub batch_size: usize,
-    /// After so many words a recurrent network learns: it does not look further back for causes.
+    /// Number of time steps of truncated backpropagation through time.
     pub bptt: usize,
-    /// How weights follow the gradient.
+    /// Optimizer.
     pub optimizer: Optimizer,
-    /// How the learning rate falls.
+    /// Learning-rate schedule.
     pub schedule: Schedule,
-    /// How far the first steps go.
+    /// Initial learning rate.
     pub learning_rate: f64,
-    /// How strongly weights are pulled to zero (AdamW).
+    /// Decoupled weight decay (AdamW only).
     pub weight_decay: f64,
-    /// The largest norm of a gradient; longer ones are cut to it.
+    /// Maximum norm of the gradient; larger gradients are scaled down to it.
     pub clip: f64,
-    /// Where all random choices come from.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -136,7 +138,7 @@ latens_model::setters!(NeuralParams {
 });
 
 impl NeuralParams {
-    /// A feed-forward 4-gram model with two layers.
+    /// Defaults for a feed-forward 4-gram model with two hidden layers.
     pub fn ff() -> NeuralParams {
         NeuralParams {
             architecture: Architecture::Ff,
@@ -160,7 +162,7 @@ impl NeuralParams {
         }
     }
 
-    /// A simple recurrent network of 300 units.
+    /// Defaults for a simple recurrent network with 300 units.
     pub fn rnn() -> NeuralParams {
         NeuralParams {
             architecture: Architecture::Rnn,
@@ -171,7 +173,7 @@ impl NeuralParams {
             epochs: 30,
             batch_size: 20,
             bptt: 20,
-            // Plain descent is bound to tiny steps by the frequent words as soon as hidden units saturate.
+            // With plain SGD, frequent words force tiny steps as soon as hidden units saturate.
             optimizer: Optimizer::AdamW,
             schedule: Schedule::Halving,
             learning_rate: 5e-4,
@@ -181,7 +183,7 @@ impl NeuralParams {
         }
     }
 
-    /// Two layers of long short-term memory.
+    /// Defaults for an LSTM with two layers.
     pub fn lstm() -> NeuralParams {
         NeuralParams {
             architecture: Architecture::Lstm,
@@ -200,7 +202,7 @@ impl NeuralParams {
         }
     }
 
-    /// How many words are read to foretell the next one.
+    /// Number of input words per prediction.
     pub(crate) fn n_context(&self) -> usize {
         if self.architecture == Architecture::Ff { self.order - 1 } else { 1 }
     }
@@ -237,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_sound() {
+    fn the_defaults_are_valid() {
         for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
             assert_eq!(params.check(), Ok(()), "{params:?}");
         }
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn incompatible_parameters_are_rejected() {
         let two = NeuralParams { n_layers: 2, ..NeuralParams::rnn() }.check().unwrap_err();
         assert_eq!(two.to_string(), "`n_layers` must be 1 for a simple recurrent network, got 2");
         let decay = NeuralParams { weight_decay: 0.1, ..NeuralParams::lstm() }.check().unwrap_err();

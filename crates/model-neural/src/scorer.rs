@@ -1,4 +1,4 @@
-//! Reading word by word.
+//! Scoring word by word.
 
 use crate::batches::Batch;
 use crate::learner::text_log_prob;
@@ -23,7 +23,7 @@ impl LanguageModel for Neural {
             scratch: Scratch::default(),
             log_probs: Vec::new(),
         };
-        scorer.go_on();
+        scorer.advance();
         Box::new(scorer)
     }
 
@@ -38,20 +38,20 @@ impl LanguageModel for Neural {
     }
 }
 
-/// What a network remembers, and what it foretells.
+/// The state and predictions of a network.
 struct NeuralScorer<'a> {
     model: &'a Neural,
-    /// The words that come in next: the one read last, or for a feed-forward network the last ones, the last first.
+    /// The next input words, most recent first: one word, or the context of a feed-forward network.
     context: Vec<u32>,
     memory: Vec<f32>,
     scratch: Scratch<f32>,
-    /// ln p of every word that may come next; empty until someone asks.
+    /// ln p of every possible next word; empty until requested.
     log_probs: Vec<f64>,
 }
 
 impl NeuralScorer<'_> {
     /// Feeds the context to the network.
-    fn go_on(&mut self) {
+    fn advance(&mut self) {
         let Neural { params, network, weights, .. } = self.model;
         let is_fresh = params.memory == Memory::Reset && self.context[0] == WordId::EOS.0;
         let is_recurrent = params.architecture != Architecture::Ff;
@@ -66,7 +66,7 @@ impl NeuralScorer<'_> {
         self.log_probs.clear();
     }
 
-    fn foretell(&mut self) -> &[f64] {
+    fn predict(&mut self) -> &[f64] {
         if self.log_probs.is_empty() {
             let Neural { network, weights, .. } = self.model;
             let logits = network.logits(weights, &mut self.scratch);
@@ -81,18 +81,18 @@ impl NeuralScorer<'_> {
 impl Scorer for NeuralScorer<'_> {
     fn read(&mut self, word: WordId) -> f64 {
         assert!(word.index() < self.model.n_words(), "{word:?} is not in the vocabulary");
-        let log_prob = self.foretell()[word.index()];
+        let log_prob = self.predict()[word.index()];
         self.context.rotate_right(1);
         self.context[0] = word.0;
         if self.model.forgets_sentences() && word == WordId::EOS {
             self.context.fill(WordId::EOS.0);
         }
-        self.go_on();
+        self.advance();
         log_prob
     }
 
     fn next_log_probs(&mut self, out: &mut [f64]) {
-        assert_eq!(out.len(), self.model.n_words(), "one entry a word");
-        out.copy_from_slice(self.foretell());
+        assert_eq!(out.len(), self.model.n_words(), "`out` must have one entry per word");
+        out.copy_from_slice(self.predict());
     }
 }

@@ -1,4 +1,4 @@
-//! What every model promises, and what these ones do besides.
+//! The contracts of all models, and the specifics of neural language models.
 
 use latens_corpus::{Corpus, Sentences, WordId};
 use latens_model::{Checkpoint, Fit, FitBuilder, FitError, LanguageModel, Model, Watch};
@@ -55,7 +55,7 @@ impl Toy {
     }
 }
 
-/// One model of each kind.
+/// Parameters of one model per kind.
 fn kinds() -> Vec<NeuralParams> {
     let small = |params: NeuralParams| params.dim(6).epochs(3).batch_size(7).bptt(4).dropout(0.2);
     let (ff, rnn, lstm) =
@@ -75,7 +75,7 @@ fn kinds() -> Vec<NeuralParams> {
     ]
 }
 
-/// Whether two models are the same to the last bit, as far as anyone can tell.
+/// Asserts that two models are bitwise equal as far as observable.
 fn assert_same(a: &Neural, b: &Neural) {
     assert_eq!(
         (a.kind(), a.fitted_with(), a.n_weights()),
@@ -89,7 +89,7 @@ fn assert_same(a: &Neural, b: &Neural) {
 }
 
 #[test]
-fn it_is_a_language_model() {
+fn all_kinds_satisfy_the_language_model_contract() {
     let toy = Toy::new();
     for params in kinds() {
         check_language_model(&toy.fit(&params), &toy.corpus.sentences);
@@ -97,7 +97,7 @@ fn it_is_a_language_model() {
 }
 
 #[test]
-fn its_file_gives_it_back_and_damage_is_noticed() {
+fn model_files_round_trip_and_damage_is_detected() {
     let toy = Toy::new();
     for params in kinds() {
         let model = toy.fit(&params);
@@ -111,7 +111,7 @@ fn its_file_gives_it_back_and_damage_is_noticed() {
 }
 
 #[test]
-fn an_interrupted_training_learns_the_same_model() {
+fn resumed_training_gives_the_same_model() {
     let toy = Toy::new();
     for params in kinds() {
         check_resume(
@@ -123,14 +123,14 @@ fn an_interrupted_training_learns_the_same_model() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let toy = Toy::new();
     let fit = |n_threads: usize, params: &NeuralParams| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         pool.install(|| toy.fit(params))
     };
     for params in kinds() {
-        // Large enough that products of matrices are worth dividing.
+        // Large enough for parallel matrix products.
         let params = params.dim(150).epochs(1);
         assert_same(&fit(1, &params), &fit(3, &params));
     }
@@ -151,7 +151,7 @@ fn all_kinds_learn_the_classes_of_a_grammar() {
 }
 
 #[test]
-fn halving_goes_on_as_long_as_it_helps() {
+fn halving_continues_as_long_as_it_helps() {
     let toy = Toy::new();
     let params = kinds()[2].clone().epochs(100);
     let mut rates = Vec::new();
@@ -167,7 +167,7 @@ fn halving_goes_on_as_long_as_it_helps() {
 }
 
 #[test]
-fn a_loss_that_diverges_ends_the_training() {
+fn divergence_ends_the_training() {
     let toy = Toy::new();
     let wild = |params: &NeuralParams, learning_rate| {
         let params = params.clone().learning_rate(learning_rate).clip(1e30).dropout(0.0);
@@ -183,7 +183,7 @@ fn a_loss_that_diverges_ends_the_training() {
 }
 
 #[test]
-fn one_sentence_is_enough_and_none_is_not() {
+fn one_sentence_suffices_and_an_empty_corpus_is_rejected() {
     let corpus = two_class_corpus(5, 1);
     for params in kinds() {
         let one = Corpus { sentences: corpus.sentences.slice(0..1), ..corpus.clone() };
@@ -195,7 +195,7 @@ fn one_sentence_is_enough_and_none_is_not() {
     }
 }
 
-/// A linear filter of two numbers for the words of a corpus.
+/// A two-dimensional linear filter for the vocabulary of a corpus.
 fn filter(corpus: &Corpus, scale: f64) -> FirstWeights<'_> {
     let n = corpus.lexicon.vocab.len();
     let numbers = |len: usize, seed: u32| -> Vec<f32> {
@@ -213,7 +213,7 @@ fn filter(corpus: &Corpus, scale: f64) -> FirstWeights<'_> {
     }
 }
 
-/// ln p of the first words of a text under the filter itself.
+/// ln p of the first words of a text under the linear filter.
 fn filtered_log_probs(filter: &FirstWeights<'_>, text: &[WordId]) -> Vec<f64> {
     let number = |values: &[f32], i: usize| f64::from(values[i]);
     let (mut x, mut before) = ([0.0; 2], WordId::EOS);
@@ -239,16 +239,16 @@ fn filtered_log_probs(filter: &FirstWeights<'_>, text: &[WordId]) -> Vec<f64> {
 }
 
 #[test]
-fn a_network_begins_as_the_filter_it_is_given() {
+fn an_initialized_network_agrees_with_its_filter() {
     let toy = Toy::new();
     let text = &toy.corpus.sentences.tokens()[..60];
     for squash in [Squash::Tanh, Squash::Sigmoid] {
-        // Small hidden vectors keep to where the functions are straight.
+        // Small hidden vectors stay in the linear range of the activations.
         let filter = filter(&toy.corpus, 0.01);
         let params = NeuralParams::rnn().dim(2).epochs(0).squash(squash);
         let model = toy.fit_from(&params, &filter).unwrap();
         let mut scorer = model.scorer();
-        // A state of zero is no state of zero to a logistic function, whose middle is ½: that must fade first.
+        // The logistic function is centered at ½, so the effect of the zero initial state must decay first.
         let n_to_fade = if squash == Squash::Sigmoid { 40 } else { 0 };
         let expected = filtered_log_probs(&filter, text).into_iter();
         for (i, (expected, &word)) in expected.zip(text).enumerate() {
@@ -260,7 +260,7 @@ fn a_network_begins_as_the_filter_it_is_given() {
 }
 
 #[test]
-fn long_outputs_of_a_filter_are_cut() {
+fn long_output_rows_of_a_filter_are_scaled_down() {
     let toy = Toy::new();
     let begun = |max_output_norm, shrink: f32| {
         let mut filter = FirstWeights { max_output_norm, ..filter(&toy.corpus, 0.5) };
@@ -268,7 +268,7 @@ fn long_outputs_of_a_filter_are_cut() {
         let params = NeuralParams::rnn().dim(2).epochs(0);
         toy.fit_from(&params, &filter).unwrap()
     };
-    // All rows have the norm 1, or 0.2.
+    // All rows have norm 1 or 0.2.
     let text = toy.valid.tokens();
     let (whole, cut, short) = (begun(1.1, 1.0), begun(0.2, 1.0), begun(1.1, 0.2));
     assert!((cut.text_log_prob(text) - short.text_log_prob(text)).abs() < 1e-3);
@@ -276,7 +276,7 @@ fn long_outputs_of_a_filter_are_cut() {
 }
 
 #[test]
-fn a_filter_that_does_not_fit_is_refused() {
+fn an_incompatible_filter_is_rejected() {
     let toy = Toy::new();
     let refusal = |params: NeuralParams, init: &FirstWeights<'_>| {
         toy.fit_from(&params, init).map(drop).unwrap_err().to_string()
@@ -286,7 +286,7 @@ fn a_filter_that_does_not_fit_is_refused() {
     let other = refusal(rnn().dim(3), &fitting);
     assert!(other.contains("`dim` must be 2"), "{other}");
     let lstm = refusal(NeuralParams::lstm(), &fitting);
-    assert!(lstm.contains("`init` must be left out"), "{lstm}");
+    assert!(lstm.contains("`init` must be unset except for `rnn`"), "{lstm}");
     let tied = refusal(rnn().tying(Tying::Shared), &fitting);
     assert!(tied.contains("`tying` must be `separate`"), "{tied}");
     let other = zipfian_corpus(30, 60, 2);
@@ -295,7 +295,7 @@ fn a_filter_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_scorer_knows_what_it_has_read() {
+fn scores_depend_on_the_history() {
     let toy = Toy::new();
     let words = |model: &Neural, text: &[u32]| {
         let mut scorer = model.scorer();

@@ -1,7 +1,6 @@
-//! Rows of features, as encoders make them and tasks use them.
+//! Sparse feature rows, produced by encoders and consumed by tasks.
 
-/// Sparse rows, appended one token at a time: the columns and values of all rows in two flat
-/// arrays, and where each row begins.
+/// Sparse feature rows in compressed sparse row (CSR) layout, with one row per token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureRows {
     offsets: Vec<usize>,
@@ -16,12 +15,12 @@ impl Default for FeatureRows {
 }
 
 impl FeatureRows {
-    /// No rows yet.
+    /// Creates an empty collection of rows.
     pub fn new() -> Self {
         FeatureRows::default()
     }
 
-    /// Appends a row that has the given columns and zero elsewhere.
+    /// Appends a row with the given column–value pairs and zeros elsewhere.
     pub fn push_sparse(&mut self, entries: impl IntoIterator<Item = (u32, f32)>) {
         for (column, value) in entries {
             self.columns.push(column);
@@ -41,46 +40,46 @@ impl FeatureRows {
         self.offsets.push(self.columns.len());
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The columns of a row and their values, in the order in which they were given.
+    /// The columns and values of a row, in insertion order.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If `row_idx` is out of range.
     pub fn row(&self, row_idx: usize) -> (&[u32], &[f32]) {
         let range = self.offsets[row_idx]..self.offsets[row_idx + 1];
         (&self.columns[range.clone()], &self.values[range])
     }
 
-    /// All rows in order.
+    /// Iterates over all rows.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u32], &[f32])> {
         (0..self.len()).map(|i| self.row(i))
     }
 
-    /// Where each row begins among [`FeatureRows::columns`], and where the last one ends.
+    /// Start of each row in [`FeatureRows::columns`], followed by the end of the last row.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// The columns of all rows, one row after the other.
+    /// Column indices of all rows, concatenated.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// The values of all rows, one row after the other.
+    /// Values of all rows, concatenated.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// Forgets all rows and keeps the memory for new ones.
+    /// Removes all rows but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.offsets.truncate(1);
         self.columns.clear();
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back_as_they_were_appended() {
+    fn rows_are_returned_as_appended() {
         let mut rows = FeatureRows::new();
         rows.push_sparse([(7, 1.0), (2, -0.5)]);
         rows.push_sparse([]);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn cleared_rows_are_like_new_ones() {
+    fn cleared_rows_equal_new_rows() {
         let mut rows = FeatureRows::new();
         rows.push_dense(&[1.0]);
         rows.clear();

@@ -1,7 +1,7 @@
-//! What every model shares: the roles it can play, parameters that are checked, progress that can
-//! be watched and interrupted, and the file it is saved to.
+//! Traits and types shared by all models: roles, validated parameters, training progress and
+//! checkpoints, and the model file.
 //!
-//! A model defines its parameters, learns something from data, and saves itself as named arrays:
+//! A model defines its parameters, is estimated from data, and is saved as named arrays:
 //!
 //! ```
 //! use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
@@ -10,7 +10,7 @@
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct UnigramParams {
-//!     /// What is added to every count.
+//!     /// Pseudocount added to every word count.
 //!     smoothing: f64,
 //! }
 //!
@@ -26,7 +26,7 @@
 //!     }
 //! }
 //!
-//! // Learn.
+//! // Estimate.
 //! let params = UnigramParams { smoothing: 1.0 }.validate()?;
 //! let limits = VocabLimits::default();
 //! let vocab = Vocab::from_counts([("the", 3), ("whale", 1), ("<eos>", 2)], &limits);
@@ -44,7 +44,7 @@
 //!     .array("probs", &[lexicon.vocab.len()], &probs)
 //!     .save(&path)?;
 //!
-//! // Open: every byte is verified, and the array is used where it lies in the file.
+//! // Open: the checksums are verified, and the array is memory-mapped.
 //! let file = ModelFile::open(&path)?;
 //! file.expect_kind("unigram")?;
 //! let params = file.parameters::<UnigramParams>()?;
@@ -55,7 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A model is fitted from its parameters, which implement [`Fit`]: `X::params().n_things(3).fit(&data)`.
+//! Parameters implement [`Fit`], which fits the model: `Hmm::params().n_states(64).fit(&corpus)`.
 
 mod params;
 mod roles;

@@ -1,4 +1,4 @@
-//! Any fitted model.
+//! The interface of all fitted models.
 
 use crate::file::{FileError, ModelWriter};
 use crate::roles::{LanguageModel, Tagger, TokenEncoder, TopicModel};
@@ -10,27 +10,28 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::path::Path;
 
-/// A fitted model of any kind: what it is, how it reads text, how it is saved, and which roles it can play.
+/// A fitted model of any kind.
 ///
-/// A model implements the first five methods and overrides those of its roles; everything else has a default.
-/// `latens::open` returns a `Box<dyn Model>`, and [`downcast_ref`](#method.downcast_ref) gets back the concrete type.
+/// Implementations provide the first five methods and override the `as_…` methods of their roles; all other methods
+/// have defaults. `latens::open` returns a `Box<dyn Model>`; [`downcast_ref`](#method.downcast_ref) recovers the
+/// concrete type.
 pub trait Model: Any + Debug + Send + Sync {
-    /// The kind, as the command line and the model file name it: `ngram`, `hmm`.
+    /// The kind of model, as used on the command line and in model files: `ngram`, `hmm`.
     fn kind(&self) -> &'static str;
 
-    /// A noun phrase for messages: "an n-gram language model".
+    /// A noun phrase for use in messages: "an n-gram language model".
     fn description(&self) -> &'static str;
 
     /// The preprocessing and the vocabulary.
     fn lexicon(&self) -> &Lexicon;
 
-    /// Facts about the training, which are saved with the model.
+    /// Facts about the training run, saved with the model.
     fn facts(&self) -> &Map<String, Value>;
 
-    /// The contents of the model file. Arrays are borrowed from the model.
+    /// Returns the contents of the model file. Arrays are borrowed from the model.
     fn writer(&self) -> ModelWriter<'_>;
 
-    /// Writes the model to a file, completely or not at all.
+    /// Writes the model to a file atomically.
     fn save(&self, path: &Path) -> Result<(), FileError> {
         self.writer().save(path)
     }
@@ -40,7 +41,7 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
-    /// The model as an encoder of tokens with its default features, if it is one.
+    /// The model as a token encoder with its default features, if it is one.
     fn as_token_encoder(&self) -> Option<&dyn TokenEncoder> {
         None
     }
@@ -50,41 +51,41 @@ pub trait Model: Any + Debug + Send + Sync {
         None
     }
 
-    /// The model as a tagger, if it has learned tags.
+    /// The model as a tagger, if it was trained with tags.
     fn as_tagger(&self) -> Option<Box<dyn Tagger + '_>> {
         None
     }
 
-    /// The vectors of all words, in the order of their ids, if the model has any.
+    /// The word vectors in the order of the word ids, if the model has any.
     fn word_vectors(&self) -> Option<Cow<'_, WordVectors>> {
         None
     }
 
-    /// The kinds of token features that the model offers, the default first; empty if it is not an encoder.
+    /// The kinds of token features that the model offers, the default first. Empty if the model is not an encoder.
     fn feature_kinds(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// An encoder of one of [`Model::feature_kinds`]; `None` for any other name.
+    /// Returns an encoder for one of [`Model::feature_kinds`], or `None` for any other name.
     fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
         let _ = kind;
         None
     }
 
-    /// The id of a preprocessed word as the encoders of this model understand it. Some models
-    /// distinguish words that are not in their vocabulary.
+    /// The id of a preprocessed word for this model's encoders. Some models distinguish
+    /// out-of-vocabulary words by spelling.
     fn word_id(&self, word: &str) -> WordId {
         self.lexicon().vocab.id(word)
     }
 }
 
 impl dyn Model {
-    /// The model as a value of type `T`, if that is what it is.
+    /// Returns the model as a `T`, or `None` if it has another type.
     pub fn downcast_ref<T: Model>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 
-    /// The model as a value of type `T`; the model itself if it is something else.
+    /// Converts the box into a `Box<T>`, or returns it unchanged if the model has another type.
     pub fn downcast<T: Model>(self: Box<Self>) -> Result<Box<T>, Box<dyn Model>> {
         if (&*self as &dyn Any).is::<T>() {
             let model: Box<dyn Any> = self;
@@ -93,7 +94,7 @@ impl dyn Model {
         Err(self)
     }
 
-    /// The bytes of the model file.
+    /// Serializes the model into the bytes of a model file.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.writer().to_bytes()
     }

@@ -1,11 +1,11 @@
-//! Parameters that are checked once, before anything is learned from them.
+//! Parameters and their validation.
 
 use serde::Serialize;
 use std::fmt::Display;
 use std::ops::{Bound, Deref, RangeBounds};
 use thiserror::Error;
 
-/// What a user chooses before a model is fitted: plain numbers and choices, never data.
+/// Hyperparameters of a model: numbers and options that are chosen before fitting.
 ///
 /// ```
 /// use latens_model::{ParamError, Params, check_range, check_that};
@@ -35,23 +35,23 @@ use thiserror::Error;
 /// assert_eq!(error.to_string(), "`n_states` must be a multiple of `n_blocks` = 32, got 1000");
 /// ```
 pub trait Params: Sized + Default {
-    /// Says what is wrong with the first parameter that is wrong.
+    /// Returns an error for the first invalid parameter.
     fn check(&self) -> Result<(), ParamError>;
 
-    /// The parameters as `fit` wants them.
+    /// Validates the parameters, as `fit` requires.
     fn validate(self) -> Result<Valid<Self>, ParamError> {
         self.check()?;
         Ok(Valid(self))
     }
 }
 
-/// Parameters that passed [`Params::check`]: the only kind `fit` accepts. Dereferences to `P`.
+/// Parameters that passed [`Params::check`]. Dereferences to `P`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Valid<P>(P);
 
 impl<P> Valid<P> {
-    /// The parameters, to be changed and checked again.
+    /// Returns the parameters, for example to change and validate them again.
     pub fn into_inner(self) -> P {
         self.0
     }
@@ -65,19 +65,19 @@ impl<P> Deref for Valid<P> {
     }
 }
 
-/// A parameter has a value that it cannot have.
+/// A parameter has an invalid value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{name}` must be {must}, got {got}")]
 pub struct ParamError {
-    /// The parameter, as it is called in Rust, Python and on the command line.
+    /// Name of the parameter in Rust, Python and on the command line.
     pub name: &'static str,
-    /// What it must be: `at least 1`.
+    /// The requirement: `at least 1`.
     pub must: String,
-    /// What it is.
+    /// The invalid value.
     pub got: String,
 }
 
-/// Whether the parameter `name` is a finite number in `range`.
+/// Checks that the parameter `name` is a finite number in `range`.
 pub fn check_range<T: Number>(
     name: &'static str,
     value: T,
@@ -89,7 +89,7 @@ pub fn check_range<T: Number>(
     if range.contains(&value) { Ok(()) } else { check_that(false, name, in_words(&range), value) }
 }
 
-/// Whether the parameter `name` meets a condition; `must` continues "`name` must be …".
+/// Checks a condition on the parameter `name`; `must` completes the message "`name` must be …".
 pub fn check_that(
     holds: bool,
     name: &'static str,
@@ -119,9 +119,9 @@ fn in_words<T: Number>(range: &impl RangeBounds<T>) -> String {
     }
 }
 
-/// A number that [`check_range`] can check.
+/// A numeric type that [`check_range`] accepts.
 pub trait Number: Copy + PartialOrd + Display {
-    /// Whether it is neither infinite nor NaN.
+    /// Whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_inside_their_range_pass() {
+    fn numbers_within_the_range_are_accepted() {
         assert!(check_range("order", 3, 1..=10).is_ok());
         assert!(check_range("dim", 1, 1..).is_ok());
         assert!(check_range("rate", 0.0, 0.0..1.0).is_ok());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_what_was_wanted_and_what_was_given() {
+    fn the_message_states_the_requirement_and_the_value() {
         let above_zero = (Bound::Excluded(0.0), Bound::Unbounded);
         let cases = [
             (check_range("order", 0, 1..), "`order` must be at least 1, got 0"),

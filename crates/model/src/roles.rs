@@ -1,18 +1,18 @@
-//! What a fitted model can be used for. A model has one or more of four roles.
+//! Roles: what a fitted model can be used for. A model has one or more of four roles.
 
 use crate::features::FeatureRows;
 use latens_corpus::WordId;
 use thiserror::Error;
 
-/// Features of each token, in the context of its sentence.
+/// Computes features of each token in the context of its sentence.
 pub trait TokenEncoder: Send + Sync {
-    /// How many columns there are; every column of a row is below this.
+    /// Number of feature columns. Every column index is below this.
     fn n_features(&self) -> usize;
 
-    /// Appends one sparse row per token; a dense encoder fills every column.
+    /// Appends one row per token. Dense encoders fill every column.
     ///
-    /// A [`WordId::EOS`] in `sentence` is a token like any other: whether the end of the sentence
-    /// gets a row is the caller's choice. An empty sentence appends nothing.
+    /// A [`WordId::EOS`] in `sentence` is encoded like any other token; callers choose whether to
+    /// include it. An empty sentence appends no rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows);
 }
 
@@ -26,96 +26,99 @@ impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
     }
 }
 
-/// Probabilities of running text. Natural logarithms; sentences end with [`WordId::EOS`].
+/// Assigns probabilities to running text.
+///
+/// All logarithms are natural. Sentences end with [`WordId::EOS`].
 pub trait LanguageModel: Send + Sync {
-    /// How many words share the probability: ids below this, [`WordId::UNK`] and [`WordId::EOS`]
-    /// among them.
+    /// Number of words in the predictive distribution, including [`WordId::UNK`] and
+    /// [`WordId::EOS`]. Every word id is below this.
     fn n_words(&self) -> usize;
 
-    /// A scorer that has read nothing yet.
+    /// Returns a scorer with an empty history.
     fn scorer(&self) -> Box<dyn Scorer + '_>;
 
-    /// Whether a scorer that has read the end of a sentence is like a new one, so that sentences
-    /// can be scored apart, by many threads.
+    /// Whether the end of a sentence resets the scorer, so that sentences can be scored
+    /// independently and in parallel.
     fn forgets_sentences(&self) -> bool {
         false
     }
 
-    /// ln p of one sentence from a fresh start; override where a whole sentence is cheaper.
+    /// ln p of one sentence with an empty history. Override if scoring a whole sentence at once is
+    /// cheaper.
     fn log_prob(&self, sentence: &[WordId]) -> f64 {
         self.text_log_prob(sentence)
     }
 
-    /// ln p of running text, sentence after sentence, from a fresh start; override where many words are
-    /// cheaper together. It is the sum of what one scorer returns, up to rounding.
+    /// ln p of running text with an empty history. Equals the sum of one scorer's results up to
+    /// rounding. Override if scoring many words at once is cheaper.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
         let mut scorer = self.scorer();
         text.iter().map(|&word| scorer.read(word)).sum()
     }
 }
 
-/// A reader of running text that knows how likely each next word is.
+/// Scores running text word by word.
 ///
-/// What the end of a sentence does to the history is the model's own affair: an n-gram model
-/// forgets it, a recurrent net carries it over. To start afresh, take a new scorer.
+/// The model decides how the end of a sentence affects the history: an n-gram model resets it, a
+/// recurrent network keeps it. Use a new scorer for an empty history.
 ///
-/// A word of probability zero scores −∞, and the scorer goes on from a valid state: what follows is
-/// no NaN.
+/// A word of probability zero scores −∞ and leaves the scorer in a valid state, so that later
+/// scores are not NaN.
 pub trait Scorer {
-    /// Returns ln p(word | all words read so far), then reads `word`.
+    /// Returns ln p(word | history), then appends `word` to the history.
     ///
     /// # Panics
     /// If `word` is not below [`LanguageModel::n_words`].
     fn read(&mut self, word: WordId) -> f64;
 
-    /// Writes ln p(w | all words read so far) to `out[w]` for every word w, and reads none of them:
-    /// what sampling needs, and the proof that the probabilities sum to one.
+    /// Writes ln p(w | history) to `out[w]` for every word w, without changing the history.
     ///
-    /// It takes `&mut self` for scratch memory only.
+    /// Takes `&mut self` for scratch memory only.
     ///
     /// # Panics
-    /// If `out` has not [`LanguageModel::n_words`] entries.
+    /// If the length of `out` is not [`LanguageModel::n_words`].
     fn next_log_probs(&mut self, out: &mut [f64]);
 }
 
-/// Mixtures of topics for whole documents.
+/// Infers topic mixtures of documents.
 pub trait TopicModel: Send + Sync {
-    /// How many topics there are.
+    /// Number of topics.
     fn n_topics(&self) -> usize;
 
-    /// θ_d: one entry a topic, non-negative, sums to one, also for an empty document.
+    /// The topic proportions θ_d of a document: one non-negative entry per topic. They sum to one,
+    /// also for an empty document.
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
-    /// The `n` words that `topic` makes most likely, best first, with how likely it makes them;
-    /// fewer if the vocabulary has fewer.
+    /// The `n` most probable words of a topic with their probabilities, in descending order. Fewer
+    /// if the vocabulary is smaller.
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is not below [`TopicModel::n_topics`].
     fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)>;
 }
 
-/// Tags of the words of sentences, such as their parts of speech.
+/// Assigns a tag, such as a part of speech, to each word of a sentence.
 ///
-/// Words come as they were written: every tagger does to them what was done to its training text.
+/// Taggers take raw words and apply the preprocessing of their training text.
 pub trait Tagger: Send + Sync {
-    /// The names of the tags.
+    /// Names of the tags.
     fn tags(&self) -> &[String];
 
-    /// The tag of each word of a sentence, as a place in [`Tagger::tags`].
+    /// The tag of each word of a sentence, as an index into [`Tagger::tags`].
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
 
-    /// The column of parts of speech, counted from 0, that the tagger reads besides words, if it does.
+    /// Zero-based column of the part-of-speech input, if the tagger uses one.
     fn pos_column(&self) -> Option<usize> {
         None
     }
 
-    /// Like [`Tagger::tag`], with what the sentence has in that column.
+    /// Like [`Tagger::tag`], with the sentence's values of that column.
     fn tag_with_pos(&self, words: &[&str], pos: &[&str]) -> Result<Vec<u32>, TagError> {
         let _ = pos;
         self.tag(words)
     }
 
-    /// How often the word was seen in training.
+    /// Frequency of the word in the training text.
     fn n_seen(&self, word: &str) -> u64;
 }
 
@@ -141,20 +144,20 @@ impl<T: Tagger + ?Sized> Tagger for &T {
     }
 }
 
-/// Why a sentence could not be tagged.
+/// A sentence cannot be tagged.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TagError {
-    /// A word is new, and the tagger learned nothing of new words.
+    /// A word is out of vocabulary, and the training text had no unknown words.
     #[error("the word `{word}` was not in the training text, and neither was any unknown word")]
     UnknownWord {
-        /// The word, as it was written.
+        /// The word before preprocessing.
         word: String,
     },
-    /// The tagger reads parts of speech, and the text has none.
+    /// The tagger needs parts of speech, and the text has none.
     #[error("the tagger reads parts of speech in column {column}, and the text has no such column")]
     NoPartsOfSpeech {
-        /// The column, counted from 1.
+        /// One-based column.
         column: usize,
     },
 }
@@ -163,7 +166,7 @@ pub enum TagError {
 mod tests {
     use super::*;
 
-    /// Every word is as likely as any other.
+    /// A uniform distribution over words.
     struct Uniform(usize);
 
     impl LanguageModel for Uniform {

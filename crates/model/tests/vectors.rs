@@ -1,4 +1,4 @@
-//! Word vectors through the formats of other programs, and what is wrong with bad ones.
+//! Word vectors in the formats of other programs, and the errors for malformed files.
 
 use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits, WordId};
 use latens_model::compat::{
@@ -35,7 +35,7 @@ fn assert_refused(read: Read, message: &str) {
     assert!(error.contains(message), "{message:?} is not in {error:?}");
 }
 
-/// Three words with vectors, one of them with the special one's name, and one without.
+/// Three words with vectors, including a special word, and one word without.
 fn toy() -> (Vocab, WordVectors) {
     let values = vec![0.1, -2.5e-8, 0., 0., f32::MIN_POSITIVE, 1e30, 0., 0., 1.0 / 3.0, f32::MAX];
     let vocab = Vocab::from_parts([UNK, EOS, "the", "none", "été"], vec![0; 5]).unwrap();
@@ -54,7 +54,7 @@ fn assert_toy((lexicon, vectors): (Lexicon, WordVectors)) {
 }
 
 #[test]
-fn what_is_written_is_read_back_to_the_last_bit() {
+fn all_formats_round_trip_bit_for_bit() {
     let (vocab, vectors) = toy();
     for format in [TextFormat::Word2vec, TextFormat::Glove] {
         let mut out = Vec::new();
@@ -72,7 +72,7 @@ fn what_is_written_is_read_back_to_the_last_bit() {
 
 #[test]
 fn files_of_other_programs_are_read() {
-    // fastText ends its lines with a blank, Windows with another letter, gensim writes binary without line breaks.
+    // fastText ends lines with a space, Windows uses CRLF, and gensim writes binary files without line breaks.
     for (lexicon, vectors) in [
         word2vec("2 3\nthe 1 2 3 \ncat -1 0.5 1e-3 \n").unwrap(),
         word2vec("2 3\r\nthe 1 2 3\r\ncat -1 .5 0.001\r\n\r\n").unwrap(),
@@ -87,7 +87,7 @@ fn files_of_other_programs_are_read() {
         assert_eq!(vectors.get(cat), Some(&[-1., 0.5, 1e-3][..]));
         assert_eq!(vectors.n_words(), 4);
     }
-    // GloVe has words with blanks.
+    // GloVe has words with spaces.
     let (lexicon, vectors) = glove("the 1 2\n. . . 3 4\nat name@domain.com 5 6\n").unwrap();
     assert_eq!(vectors.get(lexicon.vocab.id(". . .")), Some(&[3., 4.][..]));
     assert_eq!(vectors.get(lexicon.vocab.id("at name@domain.com")), Some(&[5., 6.][..]));
@@ -98,38 +98,38 @@ fn bytes(values: &[f32]) -> Vec<u8> {
 }
 
 #[test]
-fn bad_text_is_refused_with_its_line() {
-    assert_refused(glove(""), "there are no vectors");
-    assert_refused(glove("\n\n"), "there are no vectors");
+fn malformed_text_is_rejected_with_its_line_number() {
+    assert_refused(glove(""), "the file has no vectors");
+    assert_refused(glove("\n\n"), "the file has no vectors");
     assert_refused(
         glove("a 1 2\nb 1 nan\n"),
-        "line 2: number 2 of the word `b` is NaN, not finite",
+        "line 2: value 2 of the word `b` is NaN, must be finite",
     );
-    assert_refused(glove("a 1 -inf\n"), "line 1: number 2 of the word `a` is -inf");
-    assert_refused(glove("a 1 1e39\n"), "line 1: number 2 of the word `a` is inf");
+    assert_refused(glove("a 1 -inf\n"), "line 1: value 2 of the word `a` is -inf");
+    assert_refused(glove("a 1 1e39\n"), "line 1: value 2 of the word `a` is inf");
     assert_refused(glove("a 1 2\nb 1\n"), "line 2: 2 numbers expected after the word, found 1");
     assert_refused(glove("a 1 2\nb 1 2 3\n"), "line 2: 2 numbers expected after the word, found 3");
     assert_refused(glove("a 1 2\n1 2\n"), "line 2: 2 numbers expected after the word, found 1");
-    assert_refused(glove("a 1 2\nb 1 x\n"), "line 2: `x` is no number");
-    assert_refused(glove("a 1\nb 1\na 2\n"), "line 3: the word `a` comes twice, first in line 1");
-    assert_refused(glove("<unk> 1\n<unk> 2\n"), "line 2: the word `<unk>` comes twice");
+    assert_refused(glove("a 1 2\nb 1 x\n"), "line 2: `x` is not a number");
+    assert_refused(glove("a 1\nb 1\na 2\n"), "line 3: duplicate word `a`, first in line 1");
+    assert_refused(glove("<unk> 1\n<unk> 2\n"), "line 2: duplicate word `<unk>`");
     assert_refused(glove(b"a 1\n\xff 1\n"), "line 2: the word `\u{fffd}` is not UTF-8");
-    assert_refused(glove("word\n"), "line 1: a word and its numbers expected");
-    assert_refused(word2vec(""), "there are no vectors");
+    assert_refused(glove("word\n"), "line 1: expected a word and its values");
+    assert_refused(word2vec(""), "the file has no vectors");
     assert_refused(
         word2vec("the 1 2 3\n"),
-        "the first line must be two numbers, of words and of columns, but is `the 1 2 3`",
+        "the first line must have the number of words and the dimension, got `the 1 2 3`",
     );
-    assert_refused(word2vec("2 0\n"), "the first line must be two numbers");
-    assert_refused(word2vec("2 2\na 1 2\n"), "2 vectors expected, but there are 1");
-    assert_refused(word2vec("1 2\na 1 2\nb 1 2\n"), "1 vectors expected, but there are more");
-    assert_refused(word2vec("0 2\n"), "there are no vectors");
+    assert_refused(word2vec("2 0\n"), "the first line must have the number of words");
+    assert_refused(word2vec("2 2\na 1 2\n"), "expected 2 vectors, found 1");
+    assert_refused(word2vec("1 2\na 1 2\nb 1 2\n"), "expected 1 vectors, found more");
+    assert_refused(word2vec("0 2\n"), "the file has no vectors");
     assert_refused(word2vec("1 3\na 1 2\n"), "line 2: 3 numbers expected after the word, found 2");
     assert_refused(word2vec("99999999999999 65536\na 1\n"), "65536 numbers expected");
 }
 
 #[test]
-fn bad_bytes_are_refused_with_their_vector() {
+fn malformed_binary_files_are_rejected_with_the_vector_number() {
     let of = |header: &str, entries: &[(&[u8], &[f32])]| {
         let entry = |&(word, values): &(&[u8], &[f32])| [word, b" ", &bytes(values)].concat();
         [header.as_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
@@ -139,32 +139,29 @@ fn bad_bytes_are_refused_with_their_vector() {
     for length in 0..good.len() {
         binary(&good[..length]).unwrap_err();
     }
-    assert_refused(binary(&good[..good.len() - 1]), "2 vectors expected, but there are 1");
-    assert_refused(binary([&good[..], b"c"].concat()), "2 vectors expected, but there are more");
-    assert_refused(binary(""), "the first line must be two numbers");
-    assert_refused(
-        binary(of("9999999999 65536\n", &[])),
-        "9999999999 vectors expected, but there are 0",
-    );
+    assert_refused(binary(&good[..good.len() - 1]), "expected 2 vectors, found 1");
+    assert_refused(binary([&good[..], b"c"].concat()), "expected 2 vectors, found more");
+    assert_refused(binary(""), "the first line must have the number of words");
+    assert_refused(binary(of("9999999999 65536\n", &[])), "expected 9999999999 vectors, found 0");
     assert_refused(
         binary(of("1 1\n", &[(&[b'x'; 70_000], &[1.])])),
-        "vector 1: there is no end of the word",
+        "vector 1: the word is too long",
     );
     assert_refused(
         binary(of("1 1\n", &[(b"a", &[f32::NAN])])),
-        "vector 1: number 1 of the word `a` is NaN",
+        "vector 1: value 1 of the word `a` is NaN",
     );
     assert_refused(
         binary(of("2 1\n", &[(b"a", &[1.]), (b"a", &[1.])])),
-        "vector 2: the word `a` comes twice, first in vector 1",
+        "vector 2: duplicate word `a`, first in vector 1",
     );
     assert_refused(binary(of("1 1\n", &[(b"\xff", &[1.])])), "vector 1: the word");
-    assert_refused(binary(of("1 1\n", &[(b"", &[1.])])), "vector 1: there is no word");
+    assert_refused(binary(of("1 1\n", &[(b"", &[1.])])), "vector 1: the word is missing");
 }
 
 #[test]
-fn a_matrix_that_numpy_wrote_is_read() {
-    // numpy.save of numpy.array([[1.5, -2.0]]), which has 64-bit numbers.
+fn a_numpy_matrix_is_read() {
+    // numpy.save of numpy.array([[1.5, -2.0]]), which has 64-bit floats.
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }";
     let numbers: Vec<u8> = [1.5f64, -2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     let file = |header: &str| {
@@ -172,33 +169,33 @@ fn a_matrix_that_numpy_wrote_is_read() {
     };
     let (lexicon, vectors) = matrix(file(header), "a b\n").unwrap();
     assert_eq!(vectors.get(lexicon.vocab.id("a b")), Some(&[1.5, -2.0][..]));
-    assert_refused(matrix(file(header), ""), "1 vectors expected, but there are 0 words");
-    assert_refused(matrix(file(header), "a\nb\n"), "1 vectors expected, but there are more words");
+    assert_refused(matrix(file(header), ""), "expected 1 vectors, found 0 words");
+    assert_refused(matrix(file(header), "a\nb\n"), "expected 1 vectors, found more words");
     assert_refused(
         matrix(file(&header.replace("(1,", "(2,")), "a\nb\n"),
-        "2 vectors expected, but there are 1",
+        "expected 2 vectors, found 1",
     );
     assert_refused(
         matrix([&file(header)[..], b"x"].concat(), "a\n"),
-        "1 vectors expected, but there are more",
+        "expected 1 vectors, found more",
     );
-    assert_refused(matrix(file(&header.replace("False", "True")), "a\n"), "stored by columns");
-    assert_refused(matrix(file(&header.replace("<f8", "<i8")), "a\n"), "numbers are '<i8'");
+    assert_refused(matrix(file(&header.replace("False", "True")), "a\n"), "column-major");
+    assert_refused(matrix(file(&header.replace("<f8", "<i8")), "a\n"), "the element type is '<i8'");
     assert_refused(matrix(file(&header.replace("(1, 2)", "(2,)")), "a\nb\n"), "its shape is (2,)");
     assert_refused(
         matrix(file(&header.replace("shape", "form")), "a\n"),
-        "its header says no `shape`",
+        "its header has no `shape`",
     );
-    assert_refused(matrix("the 1 2 3\n", "a\n"), "it is no `.npy` file");
-    assert_refused(matrix("", "a\n"), "it is no `.npy` file");
+    assert_refused(matrix("the 1 2 3\n", "a\n"), "it is not a `.npy` file");
+    assert_refused(matrix("", "a\n"), "it is not a `.npy` file");
 }
 
 #[test]
-fn the_header_of_a_matrix_is_what_numpy_writes() {
+fn the_matrix_header_equals_that_of_numpy() {
     let mut bytes = Vec::new();
     npy::write_header(&mut bytes, 3, 12).unwrap();
     npy::write_values(&mut bytes, &[1.5]).unwrap();
-    // The beginning of what `numpy.save` makes of a 3 × 12 array of `float32`.
+    // The first bytes that `numpy.save` writes for a 3 × 12 array of `float32`.
     let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 12), }";
     let expected = format!("{header:117}\n");
     assert_eq!(bytes[..10], *b"\x93NUMPY\x01\x00\x76\x00");
@@ -207,7 +204,7 @@ fn the_header_of_a_matrix_is_what_numpy_writes() {
 }
 
 #[test]
-fn words_that_a_format_cannot_hold_are_refused() {
+fn words_that_a_format_cannot_represent_are_rejected() {
     let vocab = Vocab::from_parts([UNK, EOS, "a b"], vec![0; 3]).unwrap();
     let vectors = WordVectors::new(1, vec![0., 0., 1.]).unwrap();
     let out = &mut Vec::new();
@@ -216,13 +213,13 @@ fn words_that_a_format_cannot_hold_are_refused() {
         write_binary(&vocab, &vectors, out),
     ];
     for error in refused.map(Result::unwrap_err) {
-        assert!(error.to_string().contains("\"a b\" has a blank"), "{error}");
+        assert!(error.to_string().contains("\"a b\" contains whitespace"), "{error}");
     }
     write_text(&vocab, &vectors, TextFormat::Glove, out).unwrap();
 }
 
 #[test]
-fn vectors_are_a_model_that_encodes_and_is_saved() {
+fn vectors_encode_tokens_and_round_trip_as_a_model() {
     let (vocab, vectors) = toy();
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
     let mut model = Vectors::new(Lexicon { preprocessing, limits, vocab }, vectors);

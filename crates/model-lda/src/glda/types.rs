@@ -1,6 +1,6 @@
 //! Which words of a vocabulary are types: those that have a vector.
 
-use super::vectors::TypeVectors;
+use super::gaussian::vectors::TypeVectors;
 use latens_corpus::WordId;
 use latens_model::WordVectors;
 

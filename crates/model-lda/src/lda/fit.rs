@@ -1,10 +1,11 @@
 use super::model::Lda;
 use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
+use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::dirichlet::{improve_alpha, log_mixtures};
 use crate::documents::TypedDocuments;
-use latens_corpus::{DocumentCorpus, Documents, Lexicon, WordId};
+use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::{Rng, ln_gamma};
 use latens_model::{
     Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, check_that, fingerprint,
@@ -13,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::time::{Duration, Instant};
 
-/// How often α is improved, and by how many steps.
+/// Number of iterations between updates of α, and number of fixed-point steps per update.
 const ALPHA_EVERY: u64 = 20;
 const ALPHA_STEPS: usize = 10;
-/// Counts are kept as `f32`.
+/// Upper limit on the count of a word: counts are stored as `f32`.
 const MAX_COUNT: u64 = 1 << 24;
 
-/// Tokens are sampled one after the other by one thread, so the same seed gives the same topics. A checkpoint is
-/// offered after each iteration.
+/// One thread samples tokens sequentially, so results depend only on the seed. A checkpoint is available after each
+/// iteration.
 impl latens_model::Fit for LdaParams {
     type Model = Lda;
     type Data = DocumentCorpus;
@@ -50,12 +51,7 @@ impl latens_model::Fit for LdaParams {
     }
 }
 
-/// The type of a word: all words of the vocabulary but `<unk>` and `<eos>` are types.
-pub(super) fn type_of(word: WordId, n_words: usize) -> Option<u32> {
-    (word > WordId::EOS && word.index() < n_words).then_some(word.0)
-}
-
-/// ln p(w, z), with mixtures and topics integrated out.
+/// ln p(w, z) with mixtures and topics integrated out.
 pub(super) fn log_likelihood(
     documents: &TypedDocuments,
     topics: &[u16],
@@ -73,7 +69,7 @@ pub(super) fn log_likelihood(
     of_totals.sum::<f64>() + of_cells.sum::<f64>() + log_mixtures(documents, topics, alpha)
 }
 
-/// How far the work is.
+/// Progress of the training run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Done {
     iteration: u64,
@@ -93,9 +89,9 @@ struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Continues from a checkpoint, perhaps with more iterations.
+    /// Resumes from a checkpoint, possibly with more iterations.
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), FitError> {
-        // Samplers may take turns: all keep the posterior.
+        // The sampler may change: all have the same stationary distribution.
         let may_differ = &["n_iterations", "sampler"];
         checkpoint.check_fits(Lda::KIND, self.params, self.fingerprint(), may_differ)?;
         self.done = checkpoint.state()?;
@@ -135,7 +131,7 @@ impl<'a> Fit<'a> {
         let timed = (Duration::ZERO, 0);
         let sampler = params.chosen_sampler(n_tokens as f64 / documents.len() as f64);
         let is_few = u32::try_from(n_tokens).is_ok() || sampler == LdaSampler::Dense;
-        let must = format!("`dense` for so much text, {n_tokens} tokens");
+        let must = format!("`dense` for {n_tokens} tokens");
         check_that(is_few, "sampler", must, "sparse")?;
         let sampling = Sampling::new(sampler, &documents, n_words);
         Ok(Fit { params, lexicon, all, documents, state, sampling, done, started, timed })
@@ -146,7 +142,7 @@ impl<'a> Fit<'a> {
         self.state.set_n_types(self.n_types());
     }
 
-    /// Words that can be in a topic.
+    /// Number of words that topics can contain.
     fn n_types(&self) -> usize {
         self.lexicon.vocab.len() - 2
     }

@@ -1,6 +1,7 @@
-//! LDA whose topics are distributions over words.
+//! LDA with topics as distributions over words.
 
 mod params;
+mod types;
 mod sampler;
 mod fit;
 mod model;

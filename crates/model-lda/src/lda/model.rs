@@ -1,5 +1,5 @@
-use super::fit::type_of;
 use super::params::LdaParams;
+use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::draw::{padded, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, infer_fixed};
@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Topics that are distributions over words.
+/// Latent Dirichlet allocation: topics are distributions over words.
 pub struct Lda {
     params: Valid<LdaParams>,
     lexicon: Lexicon,
@@ -22,7 +22,7 @@ pub struct Lda {
     totals: Vec<u64>,
     alpha: Vec<f64>,
     facts: Map<String, Value>,
-    /// The probability of each word in each topic, padded, once it is needed.
+    /// Probability of each word in each topic, padded; computed on first use.
     table: OnceLock<Vec<f32>>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Lda {
 }
 
 impl Lda {
-    /// What the file calls this model.
+    /// The kind of this model in model files.
     pub const KIND: &str = "lda";
 
     pub(super) fn new(
@@ -47,7 +47,7 @@ impl Lda {
         Lda { params, lexicon, counts, totals, alpha, facts, table: OnceLock::new() }
     }
 
-    /// Default parameters, to be changed by setters.
+    /// The default parameters.
     pub fn params() -> LdaParams {
         LdaParams::default()
     }
@@ -57,30 +57,30 @@ impl Lda {
         &self.params
     }
 
-    /// How it reads text.
+    /// The preprocessing and the vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// α of each topic: how evenly documents mix topics.
+    /// Dirichlet parameter α of each topic.
     pub fn alpha(&self) -> &[f64] {
         &self.alpha
     }
 
-    /// How many tokens each topic had at the end of training.
+    /// Number of tokens in each topic at the end of training.
     pub fn topic_sizes(&self) -> Vec<u64> {
         self.totals.clone()
     }
 
-    /// Facts about its training, which are saved with it.
+    /// Facts about the training run, saved with the model.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// φ: the probability of a word in a topic.
+    /// Probability φ of a word in a topic.
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn prob(&self, topic: usize, word: WordId) -> f64 {
         let n_words = self.lexicon.vocab.len();
         let Some(t) = type_of(word, n_words) else { return 0.0 };
@@ -105,8 +105,8 @@ impl Lda {
         table
     }
 
-    /// The mixtures of documents, which were read with the lexicon of this model
-    /// ([`Documents::read_with`]). Words that it does not know are left out.
+    /// Infers the topic mixtures of documents, which must be read with the lexicon of this model
+    /// ([`Documents::read_with`]). Unknown words are ignored.
     pub fn infer_documents(
         &self,
         documents: &Documents,
@@ -123,7 +123,7 @@ impl Lda {
         infer_fixed(&known, &|t| self.row(t), &self.alpha, &padded, params, n_words)
     }
 
-    /// The topic mixtures of texts: one row per text, one column per topic. Unknown words are left out.
+    /// Infers the topic mixtures of texts: one row per text, one column per topic. Unknown words are ignored.
     pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
         let documents: Vec<Vec<WordId>> =
             texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
@@ -132,21 +132,25 @@ impl Lda {
         Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
     }
 
-    /// The `n` best words of a topic with their scores, best first.
+    /// The `n` most probable words of a topic with their probabilities, in descending order.
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
         let words = TopicModel::top_words(self, topic, n).into_iter();
         words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
     }
 
-    /// The `n` best words of a topic, best first, with their scores: probabilities, counts, or counts times shares.
+    /// The `n` words of a topic with the highest scores, in descending order; see [`Ranking`].
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn ranked_words(&self, topic: usize, n: usize, by: Ranking) -> Vec<(WordId, f32)> {
-        assert!(topic < self.params.n_topics, "topic {topic} of {}", self.params.n_topics);
+        assert!(
+            topic < self.params.n_topics,
+            "topic {topic} is out of range: there are {} topics",
+            self.params.n_topics
+        );
         let words = (2..self.lexicon.vocab.len()).map(WordId::from);
         let count = |word: WordId| self.counts.row(word.0)[topic] as f32;
         let total = |word: WordId| self.counts.row(word.0).iter().sum::<u32>().max(1) as f32;
@@ -155,7 +159,7 @@ impl Lda {
             Ranking::Count => count(word),
             Ranking::Distinctive => count(word) * count(word) / total(word),
         };
-        // A word that is not in a topic is none of its words, but has a probability.
+        // Words without tokens in the topic are ranked by probability only.
         let is_in = |&word: &WordId| by == Ranking::Density || count(word) > 0.0;
         best(words.filter(is_in).map(|word| (word, score(word))), n)
     }
@@ -170,13 +174,13 @@ impl Lda {
         Lda::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Lda, FileError> {
         file.expect_kind(Self::KIND)?;
         let (params, lexicon) = (file.parameters::<LdaParams>()?, file.lexicon()?);
         let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
         if alpha.iter().any(|&a| a <= 0.0) {
-            return Err(file.invalid("its `alpha` is not positive"));
+            return Err(file.invalid("`alpha` must be positive"));
         }
         let counts = SparseCounts::read(file, lexicon.vocab.len(), params.n_topics)?;
         Ok(Lda::new(params, lexicon, counts, alpha, file.header().training.clone()))
@@ -221,7 +225,7 @@ impl TopicModel for Lda {
         self.infer_words(document, &InferenceParams::default()).mixture
     }
 
-    /// By probability.
+    /// The words with the highest probability.
     fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
         self.ranked_words(topic, n, Ranking::Density)
     }

@@ -1,13 +1,12 @@
-//! New documents with words that the training text has not.
+//! Inference for documents with out-of-vocabulary words.
 //!
-//! A topic is taken for a draw from a Dirichlet process over all strings of letters, as in Zhai and Boyd-Graber (2013):
-//! a new word begins with V β times the probability of its spelling in every topic, and what it is in a batch of
-//! documents is learned from them. Known words keep their probabilities. That is the idea alone; their truncation of
-//! vocabularies and their variational inference are not here.
+//! As in Zhai and Boyd-Graber (2013), a topic is a draw from a Dirichlet process over all strings: the prior weight of a
+//! new word is V β times the probability of its spelling, and its topics are learned from a batch of documents. Known
+//! words keep their probabilities. Unlike the paper, this does not truncate vocabularies or use variational inference.
 
-use super::fit::type_of;
 use super::model::Lda;
 use super::spelling::Spelling;
+use super::types::type_of;
 use crate::draw::{Mixture, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, MeanMixture};
 use latens_corpus::{Documents, WordId};
@@ -16,22 +15,22 @@ use latens_model::Valid;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Less would be lost in single precision.
+/// Minimum prior weight, to avoid underflow in single precision.
 const SMALLEST_PRIOR: f64 = 1e-30;
 
 impl Lda {
-    /// The mixtures of documents, which were read with the lexicon of this model ([`Documents::read_with`]). Words
-    /// that are not known take part: which topics they have is learned within each batch of so many documents.
+    /// Infers the topic mixtures of documents, which must be read with the lexicon of this model
+    /// ([`Documents::read_with`]). The topics of unknown words are learned within each batch of `batch` documents.
     ///
     /// # Panics
-    /// If a batch has no documents.
+    /// If `batch` is 0.
     pub fn infer_online(
         &self,
         documents: &Documents,
         batch: usize,
         params: &Valid<InferenceParams>,
     ) -> Vec<Inferred> {
-        assert!(batch > 0, "a batch has documents");
+        assert!(batch > 0, "`batch` must be at least 1");
         let (vocab, mut priors) = (&self.lexicon().vocab, HashMap::new());
         let spelling = Spelling::new((2..vocab.len()).map(|w| vocab.word(WordId::from(w))));
         let mass = (vocab.len() - 2) as f64 * self.fitted_with().beta;
@@ -51,16 +50,16 @@ impl Lda {
     }
 }
 
-/// What is known of new words from some documents.
+/// The topics of new words in a batch of documents.
 struct Batch<'a> {
     model: &'a Lda,
     priors: &'a HashMap<u32, f32>,
-    /// How often each new word is in each topic, padded.
+    /// Counts of each new word in each topic, padded.
     counts: HashMap<u32, Vec<f32>>,
-    /// N_k + V β, with the tokens of new words; padded.
+    /// N_k + V β including the tokens of new words, padded.
     totals: Vec<f32>,
     mixture: Mixture<'a>,
-    /// Scratch.
+    /// Scratch space.
     row: Vec<f32>,
 }
 
@@ -76,7 +75,7 @@ impl<'a> Batch<'a> {
 
     fn infer(mut self, batch: &[Known], params: &InferenceParams) -> Vec<Inferred> {
         let (alpha, n_trained) = (self.model.alpha(), self.model.lexicon().vocab.len());
-        // Documents that are alike must not move alike.
+        // Identical documents in a batch need different random streams.
         let seeds = (0..).map(|i| params.seed.wrapping_add(i));
         let mut rngs: Vec<Rng> =
             batch.iter().zip(seeds).map(|(d, seed)| d.rng(seed, n_trained)).collect();
@@ -96,7 +95,7 @@ impl<'a> Batch<'a> {
         parts.map(|((document, mean), topics)| document.finish(mean.mean(), topics)).collect()
     }
 
-    /// The topic of each token given those before it.
+    /// Draws the initial topic of each token given the preceding ones.
     fn begin(&mut self, document: &Known, rng: &mut Rng) -> Vec<u16> {
         self.mixture.reset(&[]);
         let draw = |&token_type: &u32| {
@@ -132,7 +131,7 @@ impl<'a> Batch<'a> {
         self.mixture.draw(&self.row, rng)
     }
 
-    /// Takes a token into a topic, or out of it, if its word is new.
+    /// Adds a token to a topic or removes it, if its word is new.
     fn count(&mut self, token_type: u32, topic: usize, change: f32) {
         if self.priors.contains_key(&token_type) {
             let n = self.totals.len();

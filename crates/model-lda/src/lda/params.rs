@@ -7,19 +7,19 @@ use std::ops::Bound::{Excluded, Unbounded};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LdaParams {
-    /// How many topics there are.
+    /// Number of topics.
     pub n_topics: usize,
-    /// How often every token is sampled.
+    /// Number of sweeps over all tokens.
     pub n_iterations: usize,
-    /// How tokens are sampled.
+    /// Sampling algorithm.
     pub sampler: LdaSampler,
-    /// How evenly documents mix topics, for each topic; 1 / `n_topics` if it is not said.
+    /// Dirichlet parameter of each topic in a document. Default: 1 / `n_topics`.
     pub alpha: Option<f64>,
-    /// Whether `alpha` is only where an own number for each topic begins, fitted every 20 iterations.
+    /// Learn one `alpha` per topic (asymmetric prior), updated every 20 iterations.
     pub optimize_alpha: bool,
-    /// How evenly topics mix words, for each word.
+    /// Dirichlet parameter of each word in a topic.
     pub beta: f64,
-    /// Where random choices begin.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -33,17 +33,17 @@ latens_model::setters!(LdaParams {
     optional alpha: f64,
 });
 
-/// How tokens are sampled. Both leave the posterior as it is, and differ in speed.
+/// The sampling algorithm. Both samplers have the same stationary distribution and differ only in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LdaSampler {
-    /// `dense` for few topics, or long documents, else `sparse`.
+    /// `dense` for few topics or long documents, otherwise `sparse`.
     #[default]
     Auto,
-    /// From the weights of all topics.
+    /// Computes the weights of all topics.
     Dense,
-    /// With proposals from the topics of the document and from other tokens of the word: what matters is how many
-    /// topics a document has, not how many there are.
+    /// Draws proposals from the topics of the document and from other tokens of the word. The cost depends on the number
+    /// of topics per document, not on the total number.
     Sparse,
 }
 
@@ -66,9 +66,9 @@ impl LdaParams {
         self.alpha.unwrap_or(1.0 / self.n_topics as f64)
     }
 
-    /// The sampler for documents of this mean length.
+    /// The sampler to use for documents of this mean length.
     pub(crate) fn chosen_sampler(&self, mean_length: f64) -> LdaSampler {
-        // Where both are as fast: at about 120 topics for newsgroups, 400 for whole papers (docs/results/topics.md).
+        // Break-even is at about 120 topics for newsgroup posts and 400 for full papers (docs/results/topics.md).
         let many = 100.0 + mean_length / 4.0;
         match self.sampler {
             LdaSampler::Auto if (self.n_topics as f64) < many => LdaSampler::Dense,

@@ -1,20 +1,20 @@
-//! How probable a string of letters is as a word: a base measure for words that are not known.
+//! A character bigram model of words, the base measure for out-of-vocabulary words.
 
 use std::collections::HashMap;
 
-/// Where words begin and end. No word has it.
+/// Marks the beginning and end of words. No word contains it.
 const EDGE: char = '\0';
 
-/// Letter by letter given the one before, with one added to every count.
+/// A character bigram model with add-one smoothing.
 pub(super) struct Spelling {
     pairs: HashMap<(char, char), u32>,
     firsts: HashMap<char, u32>,
-    /// Letters that were seen, the end of a word, and one for all others.
+    /// Number of symbols: seen characters, the end of a word, and one for all other characters.
     n_letters: f64,
 }
 
 impl Spelling {
-    /// As these words are spelled.
+    /// Estimates the model from words.
     pub(super) fn new<'a>(words: impl Iterator<Item = &'a str>) -> Spelling {
         let (mut pairs, mut firsts) = (HashMap::new(), HashMap::new());
         for word in words {
@@ -23,7 +23,7 @@ impl Spelling {
                 *firsts.entry(pair.0).or_default() += 1;
             }
         }
-        // Every letter comes before another or before the end.
+        // Every character precedes another one or the end.
         let n_letters = firsts.len().max(1) as f64 + 1.0;
         Spelling { pairs, firsts, n_letters }
     }
@@ -47,23 +47,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_follow_as_they_did_and_any_other_has_a_chance() {
+    fn probabilities_are_smoothed_bigram_frequencies() {
         let spelling = Spelling::new(["ab", "aab"].into_iter());
-        // Letters a, b, the end, and others: four. After the edge: a twice. After a: b twice, a once.
+        // Four symbols: a, b, the end, and others. After the edge: a twice. After a: b twice, a once.
         // After b: the end twice.
         let expected = 3.0 / 6.0 * (3.0 / 7.0) * (3.0 / 6.0);
         assert!((spelling.prob("ab") - expected).abs() < 1e-12);
-        // A letter that never was: once after the edge, and then anything.
+        // An unseen character has probability 1/6 after the edge, and every symbol 1/4 after it.
         let expected = 1.0 / 6.0 * (1.0 / 4.0);
         assert!((spelling.prob("x") - expected).abs() < 1e-12);
     }
 
     #[test]
-    fn all_strings_share_one() {
+    fn the_probabilities_of_all_strings_sum_to_one() {
         let spelling = Spelling::new(["ab", "aab"].into_iter());
         let mut strings = vec![String::new()];
         let mut sum = 0.0;
-        // `x` stands for all other letters.
+        // `x` stands for all other characters.
         for _ in 0..9 {
             sum += strings.iter().map(|s| spelling.prob(s)).sum::<f64>();
             strings =

@@ -26,7 +26,7 @@ fn log_joint(topics: &[u16]) -> f64 {
 }
 
 #[test]
-fn the_likelihood_is_the_product_of_two_urns() {
+fn the_likelihood_equals_the_product_of_two_polya_urns() {
     let (documents, topics) = (documents(), topics(142));
     let mut expected = 0.0;
     let (mut of_topic, mut totals) = ([[0.0; N_TYPES]; 3], [0.0; 3]);
@@ -44,7 +44,7 @@ fn the_likelihood_is_the_product_of_two_urns() {
     assert!((log_joint(&topics) - expected).abs() < 1e-12);
 }
 
-/// χ² of the states after one sweep from the posterior, which is the sum over all states.
+/// χ² of the states after one sweep from exact posterior samples, obtained by enumerating all states.
 fn sweep_from_the_posterior(sampler: LdaSampler) -> f64 {
     let documents = documents();
     let sampling = Sampling::new(sampler, &documents, N_TYPES);
@@ -68,7 +68,7 @@ fn sweep_from_the_posterior(sampler: LdaSampler) -> f64 {
 }
 
 #[test]
-fn a_sweep_leaves_the_posterior_as_it_is() {
+fn a_sweep_leaves_the_posterior_invariant() {
     let freedom = (N_STATES - 1) as f64;
     for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
         let sum = sweep_from_the_posterior(sampler);
@@ -76,9 +76,9 @@ fn a_sweep_leaves_the_posterior_as_it_is() {
     }
 }
 
-/// Themes of ten words each, two a document: both samplers must find likelihoods that are about the same.
+/// Themes of ten words each, two per document: both samplers must reach about the same likelihood.
 #[test]
-fn samplers_learn_alike() {
+fn both_samplers_reach_the_same_likelihood() {
     let mut rng = Rng::new(3);
     let draw = |n: usize, rng: &mut Rng| (rng.uniform() * n as f64) as u32;
     let documents = TypedDocuments::new((0..200).map(|_| {
@@ -98,13 +98,13 @@ fn samplers_learn_alike() {
         log_likelihood(&documents, &state.topics, &alpha, &counts, 200, 0.01)
             / documents.n_tokens() as f64
     });
-    // The truth: one of ten words of one of two themes is −3.0 nats, and themes have to be learned.
+    // The true model has −3.0 nats per token: one of ten words of one of two themes.
     assert!(learned.iter().all(|&nats| nats > -3.5), "{learned:?}");
     assert!((learned[0] - learned[1]).abs() < 0.1, "{learned:?}");
 }
 
 #[test]
-fn many_topics_of_short_documents_are_for_the_sparse_sampler() {
+fn auto_uses_the_sparse_sampler_for_many_topics_and_short_documents() {
     let chosen = |n_topics, sampler, length| {
         LdaParams { n_topics, sampler, ..LdaParams::default() }.chosen_sampler(length)
     };

@@ -1,23 +1,23 @@
-//! Layers on the device; see `latens_nn` for what they compute.
+//! Layers on the device; see `latens_nn` for their definitions.
 
 use Transposed::{No, Yes};
 use latens_cuda::{Array, Columns, CudaError, Device, Fresh, Precision, Squash, Transposed};
 use latens_nn::{self as nn, Linear};
 use std::ops::Range;
 
-/// Weights and their derivatives.
+/// Weights and their gradient.
 #[derive(Debug)]
 pub(super) struct Weights {
     pub(super) weights: Array<f32>,
     pub(super) gradient: Array<f32>,
 }
 
-/// Which rows there are: as many streams in each of some steps.
+/// The rows of a batch: a number of streams in each of several time steps.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<'a> {
     pub(super) n_streams: usize,
     pub(super) n_steps: usize,
-    /// An array with marks of fresh rows, and where they begin, if there are some.
+    /// The array with reset flags and their offset, if there are any.
     pub(super) ints: &'a Array<u32>,
     pub(super) fresh: Option<usize>,
 }
@@ -27,19 +27,19 @@ impl Rows<'_> {
         self.n_streams * self.n_steps
     }
 
-    /// The numbers of a step in rows of `dim`.
+    /// The range of a time step in rows of length `dim`.
     fn place(&self, step: usize, dim: usize) -> Range<usize> {
         step * self.n_streams * dim..(step + 1) * self.n_streams * dim
     }
 
-    /// The streams that are fresh in a step. After the last one none is.
+    /// The reset flags of a time step; none after the last step.
     fn fresh(&self, step: usize) -> Fresh<'_> {
         let first = self.fresh.filter(|_| step < self.n_steps);
         Fresh { marks: self.ints, first: first.map(|first| first + step * self.n_streams) }
     }
 }
 
-/// What works on the rows: the device, and how exactly it multiplies.
+/// The device and the precision of its matrix products.
 #[derive(Clone, Copy)]
 pub(super) struct Worker<'a> {
     pub(super) device: &'a Device,
@@ -60,7 +60,7 @@ impl Worker<'_> {
     }
 }
 
-/// What the backward passes of all layers share.
+/// Buffers shared by the backward passes of all layers.
 #[derive(Debug)]
 pub(super) struct Scratch {
     later: Array<f32>,
@@ -90,7 +90,7 @@ impl Relu {
     pub(super) fn new(device: &Device, layer: &Linear) -> Result<Relu, CudaError> {
         Ok(Relu {
             weight: layer.weight().range(),
-            bias: layer.bias().expect("it has one").range(),
+            bias: layer.bias().expect("the layer has a bias").range(),
             n_in: layer.n_in(),
             dim: layer.n_out(),
             out: device.zeros(1)?,
@@ -113,7 +113,7 @@ impl Relu {
         worker.device.bias_relu(&mut self.out, (weights, self.bias.clone()), n, dropout)
     }
 
-    /// Adds the derivatives of weights and writes those of `x`, given those of `out`.
+    /// Adds the derivatives of the weights and writes those of `x`, given those of `out`.
     #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub(super) fn backward(
         &mut self,
@@ -147,7 +147,7 @@ pub(super) struct Elman {
     recurrent: Range<usize>,
     squash: Squash,
     dim: usize,
-    /// h before each step, and after the last one.
+    /// h before each time step and after the last.
     previous: Array<f32>,
     /// x, then h.
     pub(super) hidden: Array<f32>,
@@ -173,7 +173,7 @@ impl Elman {
         })
     }
 
-    /// `hidden` has x; `state` what streams remember.
+    /// On entry, `hidden` contains x. `state` contains the recurrent states.
     pub(super) fn forward(
         &mut self,
         worker: Worker<'_>,
@@ -241,7 +241,7 @@ pub(super) struct Lstm {
     n_in: usize,
     dim: usize,
     gates: Array<f32>,
-    /// h and c before each step, and after the last one.
+    /// h and c before each time step and after the last.
     previous: Array<f32>,
     cells: Array<f32>,
     hidden: Array<f32>,
@@ -254,7 +254,7 @@ impl Lstm {
         let one = || device.zeros(1);
         Ok(Lstm {
             input: layer.input().weight().range(),
-            bias: layer.input().bias().expect("it has one").range(),
+            bias: layer.input().bias().expect("the layer has a bias").range(),
             recurrent: layer.recurrent().range(),
             n_in: layer.input().n_in(),
             dim: layer.dim(),
@@ -267,8 +267,8 @@ impl Lstm {
         })
     }
 
-    /// `state` has h, `cell` c of each stream.
-    #[expect(clippy::too_many_arguments, reason = "a layer, its input, and what it remembers")]
+    /// `state` contains h and `cell` contains c of each stream.
+    #[expect(clippy::too_many_arguments, reason = "a layer, its input and its state")]
     pub(super) fn forward(
         &mut self,
         worker: Worker<'_>,
@@ -312,7 +312,7 @@ impl Lstm {
         device.dropout(out, hidden, rows.n() * dim, dropout)
     }
 
-    /// Adds the derivatives of weights and writes those of x, given those of h.
+    /// Adds the derivatives of the weights and writes those of x, given those of h.
     #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub(super) fn backward(
         &mut self,
@@ -354,7 +354,7 @@ impl Lstm {
     }
 }
 
-/// Writes what streams remember to the first step of what steps remember.
+/// Copies the recurrent states to the first time step.
 fn remember(
     device: &Device,
     state: &Array<f32>,
@@ -366,7 +366,7 @@ fn remember(
     device.keep_rows((previous, place.clone()), (state, place), rows.fresh(0), (n, dim))
 }
 
-/// Writes what is left after the last step to what streams remember.
+/// Copies the states after the last time step back to the recurrent states.
 fn keep(
     device: &Device,
     previous: &Array<f32>,

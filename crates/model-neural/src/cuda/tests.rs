@@ -1,4 +1,4 @@
-//! The device against the processor. Without a device there is nothing to compare, and the tests pass.
+//! Compares the CUDA device with the CPU. Without a device, the tests are skipped.
 
 use super::*;
 use crate::learner::CpuLearner;
@@ -6,7 +6,7 @@ use crate::params::{Memory, Tying};
 use latens_math::Rng;
 use latens_nn::Squash;
 
-/// Says once on stderr, past the test harness, that tests on a device are skipped.
+/// Reports once on stderr, bypassing the test harness, that the tests are skipped.
 fn skip(error: &CudaError) {
     use std::io::Write;
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -19,7 +19,7 @@ fn text(n_words: usize, n: usize, rng: &mut Rng) -> Vec<WordId> {
     (0..n).map(|_| WordId::from((rng.uniform() * n_words as f64) as usize)).collect()
 }
 
-/// How much gradients may differ, relative to their length.
+/// Tolerance of gradients, relative to their norm.
 fn tolerance(precision: Precision) -> f64 {
     match precision {
         Precision::Full => 1e-4,
@@ -78,7 +78,7 @@ fn assert_near(a: &[f32], b: &[f32], tolerance: f64, what: &str) {
 }
 
 #[test]
-fn steps_are_those_of_the_processor() {
+fn steps_agree_with_the_cpu() {
     let small = |params| NeuralParams { dim: 24, batch_size: 6, bptt: 7, dropout: 0.0, ..params };
     let (ff, rnn, lstm) =
         (small(NeuralParams::ff()), small(NeuralParams::rnn()), small(NeuralParams::lstm()));
@@ -100,7 +100,7 @@ fn steps_are_those_of_the_processor() {
 }
 
 #[test]
-fn dropout_leaves_out_its_share() {
+fn dropout_drops_the_expected_fraction() {
     let device = match Device::open() {
         Ok(device) => device,
         Err(error) if error.is_unavailable() => return skip(&error),
@@ -120,7 +120,7 @@ fn dropout_leaves_out_its_share() {
 }
 
 #[test]
-fn rows_of_a_word_are_one_group() {
+fn rows_of_the_same_word_form_one_group() {
     let batch = Batch {
         n_streams: 2,
         inputs: vec![5, 3, 5, 5],

@@ -5,12 +5,12 @@ use crate::words::WordVectors;
 use latens_corpus::{Lexicon, Preprocessing, Vocab};
 use std::io::{self, BufRead, Read, Write};
 
-/// No header and no word is longer.
+/// Maximum length of a header or word, in bytes.
 const MAX_WORD: u64 = 1 << 16;
 
-/// Reads the binary format of word2vec: the number of words and of columns as text, then for each word its letters,
-/// a blank, and the numbers, 32 bits each, the least significant byte first. A line break before a word is
-/// skipped: some programs write one after each vector.
+/// Reads the binary format of word2vec: the number of words and the dimension as text, then for each word its UTF-8
+/// text, a space, and its values as little-endian 32-bit floats. Line breaks before a word are skipped, because some
+/// programs write one after each vector.
 pub fn read_binary(
     input: &mut dyn BufRead,
     preprocessing: &Preprocessing,
@@ -24,14 +24,14 @@ pub fn read_binary(
         read_until(input, b' ', &mut word)?;
         if word.pop() != Some(b' ') {
             let is_end = word.len() as u64 + 1 < MAX_WORD;
-            let problem = "there is no end of the word";
+            let problem = "the word is too long";
             return Err(if is_end { found() } else { entries.error(number, problem) });
         }
         read_numbers(input, &mut bytes, found)?;
         let begin = word.iter().take_while(|&&byte| byte == b'\n' || byte == b'\r').count();
         let place = entries.word(number, &word[begin..])?;
         for (value, bytes) in place.iter_mut().zip(bytes.chunks_exact(4)) {
-            *value = f32::from_le_bytes(bytes.try_into().expect("four of them"));
+            *value = f32::from_le_bytes(bytes.try_into().expect("chunks have four bytes"));
         }
     }
     expect_end(input, n_words)?;
@@ -54,7 +54,7 @@ fn read_numbers(
     })
 }
 
-/// Nothing but a line break may follow the last vector.
+/// Checks that at most a line break follows the last vector.
 fn expect_end(input: &mut dyn BufRead, expected: u64) -> Result<(), VectorsError> {
     let mut rest = Vec::new();
     input.take(2).read_to_end(&mut rest)?;
@@ -64,8 +64,7 @@ fn expect_end(input: &mut dyn BufRead, expected: u64) -> Result<(), VectorsError
     Err(VectorsError::Number { expected, found: "more".into() })
 }
 
-/// Writes the format that [`read_binary`] reads, with a line break after each vector. Words without a vector are
-/// left out.
+/// Writes the format of [`read_binary`], with a line break after each vector. Omits words without a vector.
 pub fn write_binary(
     vocab: &Vocab,
     vectors: &WordVectors,

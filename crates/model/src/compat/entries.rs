@@ -1,19 +1,19 @@
-//! Words and their vectors, gathered one after the other as a file has them.
+//! Collects words and their vectors while a file is read.
 
 use super::error::VectorsError;
 use crate::words::WordVectors;
 use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits};
 use latens_store::StringTable;
 
-/// The vectors read so far. `<unk>` and `<eos>` have the first two places, whether they come or not.
+/// The vectors read so far. `<unk>` and `<eos>` always have the first two ids.
 pub(super) struct Entries {
-    /// What errors count: lines, or vectors.
+    /// The unit in error messages: `line` or `vector`.
     unit: &'static str,
     dim: usize,
     words: StringTable,
-    /// Where each word stood; 0 for those that did not come.
+    /// One-based line or vector number of each word, or 0 if the word has not been read.
     numbers: Vec<u64>,
-    /// How many came.
+    /// Number of words read.
     len: u64,
     values: Vec<f32>,
 }
@@ -24,7 +24,7 @@ impl Entries {
         Entries { unit, dim, words, numbers: vec![0; 2], len: 0, values: vec![0.0; 2 * dim] }
     }
 
-    /// How many numbers a vector has.
+    /// Dimension of the vectors.
     pub(super) fn dim(&self) -> usize {
         self.dim
     }
@@ -33,14 +33,14 @@ impl Entries {
         VectorsError::Entry { unit: self.unit, number, problem: problem.into() }
     }
 
-    /// Adds the word of the given line or vector, and gives the place for its numbers.
+    /// Adds the word of the given line or vector. Returns the slice for its values.
     pub(super) fn word(&mut self, number: u64, word: &[u8]) -> Result<&mut [f32], VectorsError> {
         let Ok(word) = std::str::from_utf8(word) else {
             let word = String::from_utf8_lossy(word);
             return Err(self.error(number, format!("the word `{word}` is not UTF-8")));
         };
         if word.is_empty() {
-            return Err(self.error(number, "there is no word"));
+            return Err(self.error(number, "the word is missing"));
         }
         let id = self.words.intern(word) as usize;
         if id == self.numbers.len() {
@@ -49,7 +49,7 @@ impl Entries {
         }
         if self.numbers[id] != 0 {
             let (unit, first) = (self.unit, self.numbers[id]);
-            let problem = format!("the word `{word}` comes twice, first in {unit} {first}");
+            let problem = format!("duplicate word `{word}`, first in {unit} {first}");
             return Err(self.error(number, problem));
         }
         self.numbers[id] = number;
@@ -57,12 +57,12 @@ impl Entries {
         Ok(&mut self.values[id * self.dim..][..self.dim])
     }
 
-    /// How many words came.
+    /// Number of words read.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The words as a vocabulary without counts, and their vectors.
+    /// Returns the words as a vocabulary without counts, and their vectors.
     pub(super) fn finish(
         self,
         preprocessing: &Preprocessing,
@@ -71,9 +71,9 @@ impl Entries {
             return Err(VectorsError::Empty);
         }
         self.check_finite()?;
-        let vectors = WordVectors::new(self.dim, self.values).expect("all numbers are finite");
+        let vectors = WordVectors::new(self.dim, self.values).expect("all values are finite");
         let counts = vec![0; self.words.len()];
-        let vocab = Vocab::from_parts(self.words.iter(), counts).expect("no word comes twice");
+        let vocab = Vocab::from_parts(self.words.iter(), counts).expect("all words are unique");
         let limits = VocabLimits::default();
         Ok((Lexicon { preprocessing: *preprocessing, limits, vocab }, vectors))
     }
@@ -84,7 +84,7 @@ impl Entries {
         };
         let (id, column) = (bad / self.dim, bad % self.dim + 1);
         let (word, value) = (self.words.get(id as u32), self.values[bad]);
-        let problem = format!("number {column} of the word `{word}` is {value}, not finite");
+        let problem = format!("value {column} of the word `{word}` is {value}, must be finite");
         Err(self.error(self.numbers[id], problem))
     }
 }

@@ -1,51 +1,51 @@
 use std::io;
 use thiserror::Error;
 
-/// The most numbers that a vector may have: more are a sign that the file is something else.
+/// Maximum dimension of a vector. A larger one suggests that the file is not a list of vectors.
 pub const MAX_DIM: usize = 1 << 16;
 
-/// A file that is no list of word vectors, or vectors that a format has no place for.
+/// Word vectors cannot be read, or a format cannot represent them.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VectorsError {
-    /// The system refused.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The first line does not say how many vectors there are, and how long.
-    #[error("the first line must be two numbers, of words and of columns, but is `{found}`")]
+    /// The header line is missing or malformed.
+    #[error("the first line must have the number of words and the dimension, got `{found}`")]
     NoHeader {
-        /// The begin of what stands there.
+        /// The beginning of the line.
         found: String,
     },
-    /// A word or its vector is not as it must be.
+    /// A word or its vector is invalid.
     #[error("{unit} {number}: {problem}")]
     Entry {
-        /// What is counted: `line` or `vector`.
+        /// The unit of `number`: `line` or `vector`.
         unit: &'static str,
-        /// Which of them it is, counted from 1.
+        /// One-based line or vector number.
         number: u64,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// There are more or fewer vectors than there should be.
-    #[error("{expected} vectors expected, but there are {found}")]
+    /// The number of vectors does not match the header.
+    #[error("expected {expected} vectors, found {found}")]
     Number {
-        /// How many there should be.
+        /// Expected number of vectors.
         expected: u64,
-        /// How many there are; at least, if there are more.
+        /// Actual number of vectors, or `more`.
         found: String,
     },
-    /// The numbers are not written as a reader here knows.
-    #[error("the matrix cannot be read: {problem}")]
+    /// The matrix format is not supported.
+    #[error("cannot read the matrix: {problem}")]
     Matrix {
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// There is no vector at all.
-    #[error("there are no vectors")]
+    /// The input has no vectors.
+    #[error("the file has no vectors")]
     Empty,
-    /// The format marks the end of a word by a letter that this word has.
-    #[error("the word {word:?} has a blank or a line break, which this format has no place for")]
+    /// The word contains whitespace that the format uses as a separator.
+    #[error("the word {word:?} contains whitespace, which this format cannot represent")]
     Blank {
         /// The word.
         word: String,

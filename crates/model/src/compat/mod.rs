@@ -1,12 +1,12 @@
-//! Word vectors in the formats of other programs. Nothing here is known outside: [`WordVectors`] with a
-//! [`Lexicon`] come out, and go in.
+//! Readers and writers for the word-vector formats of other programs. All of them convert to and from
+//! [`WordVectors`] with a [`Lexicon`].
 //!
-//! | Format | Reader and writer | What it is |
+//! | Format | Reader and writer | Description |
 //! |---|---|---|
-//! | word2vec text, fastText `.vec` | [`read_text`], [`write_text`] with [`TextFormat::Word2vec`] | a line `number-of-words dim`, then `word x x x …` a line |
-//! | GloVe | the same with [`TextFormat::Glove`] | the same without the first line |
-//! | word2vec binary | [`read_binary`], [`write_binary`] | the first line, then each word, a blank, and its numbers as bytes |
-//! | numpy | [`npy`] | a matrix, and the words in a file of their own |
+//! | word2vec text, fastText `.vec` | [`read_text`], [`write_text`] with [`TextFormat::Word2vec`] | a line `n_words dim`, then one line `word x x x …` per word |
+//! | GloVe | the same with [`TextFormat::Glove`] | the same without the header line |
+//! | word2vec binary | [`read_binary`], [`write_binary`] | the header line, then each word, a space, and its values in binary |
+//! | NumPy | [`npy`] | a matrix, and the words in a separate file |
 
 mod error;
 mod binary;

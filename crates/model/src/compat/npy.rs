@@ -1,5 +1,4 @@
-//! Matrices as numpy has them (`.npy`): a header in Python's words, then the numbers; and vectors as such a
-//! matrix with a list of words, one a line.
+//! NumPy matrices (`.npy`), and word vectors as a matrix with a separate list of words, one per line.
 
 use super::entries::Entries;
 use super::error::{MAX_DIM, VectorsError};
@@ -9,31 +8,30 @@ use std::io::{self, BufRead, Read, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Begins a matrix of 32-bit numbers, row by row (version 1.0).
+/// Writes the header of a row-major matrix of 32-bit floats (format version 1.0).
 pub fn write_header(out: &mut dyn Write, n_rows: usize, n_cols: usize) -> io::Result<()> {
-    /// The numbers begin at a multiple of this.
+    /// Alignment of the values, in bytes.
     const ALIGNMENT: usize = 64;
     let shape = format!("({n_rows}, {n_cols})");
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    // Before the header come its version and length, after it a line break and the numbers.
+    // The version and length precede the header text; a line break follows it.
     while !(MAGIC.len() + 4 + header.len() + 1).is_multiple_of(ALIGNMENT) {
         header.push(' ');
     }
     header.push('\n');
-    let length = u16::try_from(header.len()).expect("a shape is short");
+    let length = u16::try_from(header.len()).expect("the header is short");
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(header.as_bytes())
 }
 
-/// Goes on with more numbers.
+/// Appends values to the matrix.
 pub fn write_values(out: &mut dyn Write, values: &[f32]) -> io::Result<()> {
     values.iter().try_for_each(|value| out.write_all(&value.to_le_bytes()))
 }
 
-/// Writes vectors as a matrix, and their words, one a line and in the same order. Words without a vector are left
-/// out.
+/// Writes vectors as a matrix, and their words in the same order, one per line. Omits words without a vector.
 pub fn write(
     vocab: &Vocab,
     vectors: &WordVectors,
@@ -52,7 +50,7 @@ pub fn write(
     Ok(())
 }
 
-/// Reads vectors from a matrix of 32-bit or 64-bit numbers, row by row, and their words, one a line.
+/// Reads vectors from a row-major matrix of 32-bit or 64-bit floats, and their words, one per line.
 pub fn read(
     matrix: &mut dyn BufRead,
     words: &mut dyn BufRead,
@@ -75,8 +73,8 @@ pub fn read(
         let place = entries.word(number, &line[..end])?;
         for (value, bytes) in place.iter_mut().zip(bytes.chunks_exact(size)) {
             *value = match size {
-                4 => f32::from_le_bytes(bytes.try_into().expect("four of them")),
-                _ => f64::from_le_bytes(bytes.try_into().expect("eight of them")) as f32,
+                4 => f32::from_le_bytes(bytes.try_into().expect("chunks have four bytes")),
+                _ => f64::from_le_bytes(bytes.try_into().expect("chunks have eight bytes")) as f32,
             };
         }
     }
@@ -99,28 +97,26 @@ fn wrong_number(expected: u64, found: String) -> VectorsError {
 struct Header {
     n_rows: u64,
     n_cols: usize,
-    /// How many bytes a number has.
+    /// Size of a value in bytes.
     size: usize,
 }
 
 impl Header {
     fn read(input: &mut dyn BufRead) -> Result<Header, VectorsError> {
         let text = Header::read_text(input).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => wrong("it is no `.npy` file"),
+            io::ErrorKind::UnexpectedEof => wrong("it is not a `.npy` file"),
             _ => VectorsError::Io(error),
         })?;
-        let text = text.ok_or_else(|| wrong("it is no `.npy` file"))?;
+        let text = text.ok_or_else(|| wrong("it is not a `.npy` file"))?;
         let size = match value(&text, "descr")? {
             "'<f4'" => 4,
             "'<f8'" => 8,
             other => {
-                return Err(wrong(format!("numbers are {other}, but '<f4' or '<f8' is needed")));
+                return Err(wrong(format!("the element type is {other}, expected '<f4' or '<f8'")));
             }
         };
         if value(&text, "fortran_order")? != "False" {
-            return Err(wrong(
-                "it is stored by columns; `numpy.ascontiguousarray` makes rows of them",
-            ));
+            return Err(wrong("it is column-major; convert it with `numpy.ascontiguousarray`"));
         }
         let shape = value(&text, "shape")?;
         let numbers = shape.trim_matches(['(', ')']).split(',').map(|number| number.trim().parse());
@@ -129,11 +125,11 @@ impl Header {
             [Some(n_rows), Some(n_cols)] if (1..=MAX_DIM as u64).contains(&n_cols) => {
                 Ok(Header { n_rows, n_cols: n_cols as usize, size })
             }
-            _ => Err(wrong(format!("its shape is {shape}, but rows and columns are needed"))),
+            _ => Err(wrong(format!("its shape is {shape}, expected rows and columns"))),
         }
     }
 
-    /// The header's text; `None` if the file is of another kind.
+    /// Reads the header text. Returns `None` if the file is not a `.npy` file.
     fn read_text(input: &mut dyn BufRead) -> io::Result<Option<String>> {
         let mut start = [0; 8];
         input.read_exact(&mut start)?;
@@ -160,9 +156,9 @@ fn wrong(problem: impl Into<String>) -> VectorsError {
     VectorsError::Matrix { problem: problem.into() }
 }
 
-/// What the header says of `name`: up to the next comma, or the closing bracket of a shape.
+/// The value of `name` in the header, up to the next comma or the closing bracket of a shape.
 fn value<'a>(header: &'a str, name: &str) -> Result<&'a str, VectorsError> {
-    let missing = || wrong(format!("its header says no `{name}`"));
+    let missing = || wrong(format!("its header has no `{name}`"));
     let (_, rest) = header.split_once(&format!("'{name}':")).ok_or_else(missing)?;
     let rest = rest.trim_start();
     let end = match rest.starts_with('(') {

@@ -4,20 +4,22 @@ use crate::words::WordVectors;
 use latens_corpus::{Lexicon, Preprocessing, Vocab};
 use std::io::{BufRead, Read, Write};
 
-/// How vectors are written as text, one word and its numbers a line.
+/// A text format of word vectors, with one word and its values per line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
-    /// As word2vec and fastText (`.vec`) write them: the first line has the number of words and that of columns.
+    /// The format of word2vec and fastText (`.vec`): the first line has the number of words and the dimension.
     Word2vec,
-    /// As GloVe writes them: no first line.
+    /// The format of GloVe: no header line.
     Glove,
 }
 
-/// No line of a vector is longer.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 1 << 24;
 
-/// Reads vectors. Blanks between numbers may be several, also at the end of a line; words may have blanks, as
-/// some of GloVe's have, since the last numbers of a line are the vector.
+/// Reads vectors in a text format.
+///
+/// Values may be separated by several spaces, and lines may end with spaces. Words may contain spaces, as some of
+/// GloVe's do, because the vector is at the end of the line.
 pub fn read_text(
     input: &mut dyn BufRead,
     format: TextFormat,
@@ -30,7 +32,7 @@ pub fn read_text(
     };
     let mut entries: Option<Entries> = None;
     while lines.next()? {
-        // An empty line is no vector; some programs end their files with one.
+        // Skip empty lines: some programs end their files with one.
         if lines.line.trim_ascii().is_empty() {
             continue;
         }
@@ -53,7 +55,7 @@ pub fn read_text(
     }
 }
 
-/// The number of words and of columns, as the first line has them.
+/// Parses the header line into the number of words and the dimension.
 pub(super) fn parse_header(line: &[u8]) -> Result<(u64, usize), VectorsError> {
     let text = String::from_utf8_lossy(line);
     let mut numbers = text.split_ascii_whitespace();
@@ -77,10 +79,10 @@ fn read_line(lines: &Lines, entries: &mut Entries) -> Result<(), VectorsError> {
     let (line, number, dim) = (&lines.line, lines.number, entries.dim());
     let problem = |entries: &Entries, problem: String| Err(entries.error(number, problem));
     if !(1..=MAX_DIM).contains(&dim) {
-        return problem(entries, format!("a word and its numbers expected, found {dim} numbers"));
+        return problem(entries, format!("expected a word and its values, found {dim} values"));
     }
     let n_fields = fields(line).count();
-    // Where the vector begins, counted from the end: what comes before is the word.
+    // The vector is at the end of the line; everything before it is the word.
     let Some(first) = fields(line).rev().nth(dim - 1).filter(|_| n_fields > dim) else {
         let found = n_fields.saturating_sub(1);
         return problem(entries, format!("{dim} numbers expected after the word, found {found}"));
@@ -94,10 +96,10 @@ fn read_line(lines: &Lines, entries: &mut Entries) -> Result<(), VectorsError> {
     let numbers = fields(&line[offset(line, first)..]);
     let mut place = entries.word(number, word)?.iter_mut();
     for text in numbers {
-        let place = place.next().expect("there are as many fields as numbers");
+        let place = place.next().expect("there are `dim` fields");
         let Some(value) = parse(text) else {
             let text = String::from_utf8_lossy(text).into_owned();
-            return problem(entries, format!("`{text}` is no number"));
+            return problem(entries, format!("`{text}` is not a number"));
         };
         *place = value;
     }
@@ -108,17 +110,17 @@ fn parse(text: &[u8]) -> Option<f32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What stands between blanks. Other white space may be part of a word.
+/// The fields between spaces and tabs. Other whitespace may be part of a word.
 fn fields(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     line.split(|&byte| byte == b' ' || byte == b'\t').filter(|field| !field.is_empty())
 }
 
-/// Where a part of a line begins.
+/// Offset of a subslice in its line.
 fn offset(line: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }
 
-/// The lines of a text, without their ends.
+/// Reads lines without their line breaks.
 struct Lines<'a> {
     input: &'a mut dyn BufRead,
     line: Vec<u8>,
@@ -126,13 +128,13 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Goes to the next line, if there is one.
+    /// Reads the next line. Returns `false` at the end of the input.
     fn next(&mut self) -> Result<bool, VectorsError> {
         self.line.clear();
         self.number += 1;
         let length = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line)?;
         if length as u64 == MAX_LINE {
-            let problem = "it is longer than any vector".into();
+            let problem = "the line is too long".into();
             return Err(VectorsError::Entry { unit: "line", number: self.number, problem });
         }
         while self.line.last().is_some_and(|&byte| byte == b'\n' || byte == b'\r') {
@@ -142,7 +144,7 @@ impl Lines<'_> {
     }
 }
 
-/// Writes vectors, so that reading gives them back to the last bit. Words without a vector are left out.
+/// Writes vectors such that reading restores every bit. Omits words without a vector.
 pub fn write_text(
     vocab: &Vocab,
     vectors: &WordVectors,

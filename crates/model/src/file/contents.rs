@@ -1,4 +1,4 @@
-//! Reads and verifies headers without touching the arrays.
+//! Reads and verifies headers without reading the arrays.
 
 use super::element::ElementType;
 use super::error::FileError;
@@ -11,31 +11,31 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// What [`inspect`] finds out about a file.
+/// The result of [`inspect`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inspection {
-    /// What the file says about itself.
+    /// The header.
     #[serde(flatten)]
     pub header: Header,
-    /// Its arrays, by name.
+    /// The arrays, sorted by name.
     pub arrays: Vec<ArrayInfo>,
-    /// How long it is.
+    /// File size in bytes.
     pub n_bytes: u64,
 }
 
-/// One array of a file.
+/// Name, type and shape of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrayInfo {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// The type of its elements.
+    /// Element type.
     pub dtype: ElementType,
-    /// Its length in each dimension.
+    /// Length in each dimension.
     pub shape: Vec<usize>,
 }
 
-/// What a model file or a checkpoint says about itself. Only the header is read and verified, so
-/// that it takes no time however large the arrays are; a file that is cut short is noticed.
+/// Reads and verifies only the header of a model file or checkpoint. This is fast regardless of the
+/// size of the arrays. A truncated file is detected.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, FileError> {
     let path = path.as_ref();
     let map = map_file(path)?;
@@ -49,16 +49,16 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, FileError> {
     Ok(Inspection { header: contents.header, arrays, n_bytes: map.len() as u64 })
 }
 
-/// A verified header, and where the arrays are.
+/// A verified header with the positions of the arrays.
 pub(super) struct Contents {
     pub(super) header: Header,
     pub(super) arrays: BTreeMap<String, Extent>,
-    /// The bytes of all arrays, and the checksum that they should have.
+    /// Byte range and expected checksum of all arrays.
     pub(super) data: Range<usize>,
     pub(super) data_checksum: String,
 }
 
-/// One array: what it is, and which bytes of the file.
+/// Type, shape and byte range of an array.
 pub(super) struct Extent {
     pub(super) dtype: ElementType,
     pub(super) shape: Vec<usize>,
@@ -66,12 +66,12 @@ pub(super) struct Extent {
 }
 
 impl Contents {
-    /// Reads the header of the file in `bytes`, which may lie about anything.
+    /// Reads the header of the file in `bytes`. The bytes are untrusted.
     pub(super) fn read(bytes: &[u8], path: &Path) -> Result<Contents, FileError> {
         let json = unseal(bytes, path)?;
         let bad_header = |source| FileError::BadHeader { path: path.to_owned(), source };
-        // Parsing checks that the arrays lie one after the other and have room for their shapes.
-        // It is not `SafeTensors::read_metadata`, whose last addition can overflow.
+        // Parsing checks that the arrays are contiguous and match their shapes. Not done with
+        // `SafeTensors::read_metadata`, whose last addition can overflow.
         let metadata: Metadata = serde_json::from_slice(json).map_err(bad_header)?;
         let begin = size_of::<u64>() + json.len();
         let data = begin..begin.saturating_add(metadata.data_len());
@@ -93,12 +93,15 @@ fn check_length(expected: usize, found: usize, path: &Path) -> Result<(), FileEr
         return Err(FileError::Truncated { path, expected, found });
     }
     if found > expected {
-        return Err(FileError::Corrupt { path, problem: "it goes on after its last array" });
+        return Err(FileError::Corrupt {
+            path,
+            problem: "it has extra bytes after its last array",
+        });
     }
     Ok(())
 }
 
-/// The version is read alone first: the rest of a newer header may look like nothing known.
+/// Checks the version before the rest of the header, whose format may be newer.
 fn check_version(header: &str, path: &Path) -> Result<(), FileError> {
     #[derive(Deserialize)]
     struct Versions {
@@ -142,7 +145,7 @@ mod tests {
     const BEGIN: &str =
         r#"{"__metadata__":{"format":"latens","header_checksum":"0000000000000000""#;
 
-    /// A file whose checksum is right, whatever its header says.
+    /// A file with a valid checksum and an arbitrary header.
     fn forged(header: &str, arrays: &str, data: &[u8]) -> Result<Contents, FileError> {
         let header = serde_json::to_string(header).unwrap();
         let json = format!(r#"{BEGIN},"data_checksum":"","latens":{header}}}{arrays}}}"#);
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_header_is_read() {
+    fn a_valid_header_is_read() {
         let contents = forged(&header(1), &array("a", "2", 0, 8), &[0; 8]).unwrap();
         assert_eq!(contents.header.kind, "ngram");
         assert_eq!(contents.arrays["a"].shape, [2]);
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_refused_with_both_versions_even_if_the_rest_is_strange() {
+    fn a_newer_format_is_rejected_with_both_versions_even_if_the_rest_is_unknown() {
         let newer = r#"{"format_version": 7, "latens_version": "9.9.9", "kind": ["strange"]}"#;
         let error = forged(newer, "", &[]).err().unwrap();
         let FileError::NewerVersion { found: 7, known: FORMAT_VERSION, .. } = &error else {
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_say_nothing_sensible_are_refused() {
+    fn malformed_headers_are_rejected() {
         for strange in ["", "[]", "null", r#"{"format_version": -1}"#, r#"{"format_version": 1}"#] {
             let error = forged(strange, "", &[]).err();
             assert!(matches!(error, Some(FileError::BadHeader { .. })), "{strange}: {error:?}");
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_that_lie_about_their_place_are_refused() {
+    fn arrays_with_invalid_offsets_are_rejected() {
         let lies = [
             array("a", "2", 0, 16),
             array("a", "4", 0, 16),
@@ -214,9 +217,9 @@ mod tests {
         }
     }
 
-    /// Each array is possible by itself, but the end of the file would be past 2^64.
+    /// Each array is valid by itself, but the end of the file would be past 2^64.
     #[test]
-    fn arrays_whose_end_overflows_are_refused() {
+    fn arrays_whose_end_overflows_are_rejected() {
         let n_elements = (1u64 << 59) - 1;
         let n_bytes = 4 * n_elements;
         let large =

@@ -4,7 +4,7 @@ use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The type of the elements of an array in a model file, as safetensors names it.
+/// Element type of an array in a model file, with the names of safetensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[non_exhaustive]
@@ -59,9 +59,9 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// A type that arrays in a model file can hold.
+/// A Rust type that arrays in a model file can hold.
 pub trait Element: Pod + Send + Sync {
-    /// The type as the file names it.
+    /// The corresponding element type.
     const DTYPE: ElementType;
 
     /// Whether the value is neither infinite nor NaN.

@@ -4,126 +4,126 @@ use latens_store::StorageError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A model file or a checkpoint could not be written, opened or used.
+/// A model file or checkpoint could not be written, opened or used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system refused.
+    /// Reading or writing the file failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// It is a file of another kind.
+    /// The file is not a latens model.
     #[error("`{}` is not a latens model: {found}", path.display())]
     NotLatens {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// What the file appears to be instead.
         found: &'static str,
     },
-    /// The end is missing, as after a download that was broken off.
-    #[error("`{}` is cut short: it has {found} of {expected} bytes", path.display())]
+    /// The end is missing, for example after an interrupted download.
+    #[error("`{}` is truncated: it has {found} of {expected} bytes", path.display())]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// How long its header says it is.
+        /// Expected size in bytes.
         expected: u64,
-        /// How long it is.
+        /// Actual size in bytes.
         found: u64,
     },
-    /// Some bytes are not those that were written.
+    /// The contents do not match the checksums.
     #[error("`{}` is damaged: {problem}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What does not match.
+        /// The mismatch.
         problem: &'static str,
     },
-    /// It was written by a later version of the program.
+    /// The file has a newer format than this version can read.
     #[error(
-        "`{}` has format {found} of latens {written_by}, but this is latens {}, which knows \
+        "`{}` has format {found} of latens {written_by}, but this is latens {}, which supports \
          formats up to {known}: upgrade latens to open it",
         path.display(), env!("CARGO_PKG_VERSION")
     )]
     NewerVersion {
         /// The file.
         path: PathBuf,
-        /// The version of its format.
+        /// Format version of the file.
         found: u32,
-        /// The newest version that this program reads.
+        /// Newest supported format version.
         known: u32,
-        /// The version of the program that wrote it.
+        /// Version of latens that wrote the file.
         written_by: String,
     },
-    /// It is a model, but not of the kind that is needed.
-    #[error("`{}` is of kind `{found}`, but `{needed}` is needed", path.display())]
+    /// The model is of another kind.
+    #[error("`{}` is of kind `{found}`, expected `{needed}`", path.display())]
     WrongKind {
         /// The file.
         path: PathBuf,
-        /// The kind that is needed.
+        /// The expected kind.
         needed: String,
-        /// The kind that it is.
+        /// The actual kind.
         found: String,
     },
-    /// The header is not what a header must be.
+    /// The header is malformed.
     #[error("the header of `{}` cannot be read", path.display())]
     BadHeader {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
-    /// The parameters in the header are not those of this model.
+    /// The parameters in the header are invalid.
     #[error("the parameters in `{}` are not valid", path.display())]
     Params {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: ParamError,
     },
-    /// The vocabulary contradicts itself.
+    /// The vocabulary is inconsistent.
     #[error("the vocabulary in `{}` is not valid", path.display())]
     Vocab {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: VocabError,
     },
-    /// An array that the model needs is not there.
+    /// A required array is missing.
     #[error("`{}` has no array `{name}`", path.display())]
     MissingArray {
         /// The file.
         path: PathBuf,
-        /// The array.
+        /// Name of the array.
         name: String,
     },
-    /// An array has another type or shape than the model needs.
-    #[error("the array `{name}` in `{}` is {found}, but {needed} is needed", path.display())]
+    /// An array has an unexpected type or shape.
+    #[error("the array `{name}` in `{}` is {found}, expected {needed}", path.display())]
     WrongArray {
         /// The file.
         path: PathBuf,
-        /// The array.
+        /// Name of the array.
         name: String,
-        /// The type and shape that are needed.
+        /// The expected type and shape.
         needed: String,
-        /// The type and shape that it has.
+        /// The actual type and shape.
         found: String,
     },
-    /// An array has infinite values or NaN.
-    #[error("the array `{name}` in `{}` has values that are not finite", path.display())]
+    /// An array contains infinite or NaN values.
+    #[error("the array `{name}` in `{}` contains infinite or NaN values", path.display())]
     NotFinite {
         /// The file.
         path: PathBuf,
-        /// The array.
+        /// Name of the array.
         name: String,
     },
-    /// The parts do not make a model; see [`ModelFile::invalid`](super::ModelFile::invalid).
+    /// The contents are inconsistent; see [`ModelFile::invalid`](super::ModelFile::invalid).
     #[error("`{}` is not a valid model: {problem}", path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

@@ -4,47 +4,47 @@ use latens_corpus::{Preprocessing, VocabLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The version of the format that is written, and the newest that is read.
+/// The format version that is written, and the newest that can be read.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
-/// What a model file says about itself, besides its arrays.
+/// The contents of a model file except its arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Which model it is, as the command line names it: `ngram`, `hmm` … or `checkpoint`.
+    /// The kind of model, as on the command line: `ngram`, `hmm` … or `checkpoint`.
     pub kind: String,
-    /// The version of the file format.
+    /// Version of the file format.
     pub format_version: u32,
-    /// The version of the program that wrote the file.
+    /// Version of latens that wrote the file.
     pub latens_version: String,
-    /// The parameters with which the model was fitted.
+    /// Parameters of the model.
     pub parameters: Value,
-    /// What is done to a text before its words are looked up.
+    /// Preprocessing of text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preprocessing: Option<Preprocessing>,
-    /// Which words the vocabulary kept.
+    /// Limits on the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocab_limits: Option<VocabLimits>,
-    /// Facts about the training: `tokens`, `seconds`, `seed` …
+    /// Facts about the training run: `tokens`, `seconds`, `seed` …
     #[serde(default)]
     pub training: Map<String, Value>,
-    /// What only a checkpoint has.
+    /// Fields specific to checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointHeader>,
 }
 
-/// What only a checkpoint has.
+/// Header fields specific to checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointHeader {
-    /// The kind of the model that is being fitted.
+    /// The kind of model being trained.
     pub of: String,
-    /// A number that is the same for the same data only.
+    /// Hash of the training data.
     pub data_fingerprint: u64,
-    /// Where the trainer is, apart from its arrays.
+    /// The trainer state except its arrays.
     pub state: Value,
 }
 
 impl Header {
-    /// A header in the current format, written by this program.
+    /// Creates a header in the current format.
     pub(crate) fn new(kind: &str, parameters: Value) -> Header {
         Header {
             kind: kind.to_owned(),

@@ -1,22 +1,22 @@
-//! The model file: one file that holds all of a model, and says so if it is damaged.
+//! The model file format: a single file per model, with checksums.
 //!
-//! It is a [safetensors](https://github.com/huggingface/safetensors) file, so any program that
-//! reads those (Python's `safetensors.numpy.load_file`, for one) sees the arrays by name. In bytes:
+//! It is a [safetensors](https://github.com/huggingface/safetensors) file, so that other programs,
+//! such as Python's `safetensors.numpy.load_file`, can read the arrays by name. Layout:
 //!
 //! ```text
-//! length of the JSON (u64) | JSON, padded with blanks | arrays
+//! length of the JSON (u64) | JSON, padded with spaces | arrays
 //! {"__metadata__": {"format": "latens", "header_checksum": "…", "data_checksum": "…",
 //!                   "latens": "{\"kind\": …, \"parameters\": …}"},
 //!  "vocab.ends": {"dtype": "U64", "shape": [5], "data_offsets": [0, 40]}, …}
 //! ```
 //!
-//! - The arrays begin at a multiple of 64 bytes and follow each other by decreasing alignment,
-//!   without holes: they are used where they lie in the mapped file.
-//! - The checksums (xxh3, 16 hexadecimal digits) together cover every byte. That of the header is
-//!   over the length and the JSON, with its own digits taken as zeros; that of the data is over
+//! - The arrays begin at a multiple of 64 bytes and are ordered by decreasing alignment without
+//!   gaps, so that they can be used directly in the memory-mapped file.
+//! - Two checksums (xxh3, 16 hexadecimal digits) cover every byte. The header checksum covers the
+//!   length and the JSON, with its own digits replaced by zeros. The data checksum covers
 //!   everything after the JSON.
-//! - The vocabulary is `vocab.letters`, all words without anything between them (UTF-8);
-//!   `vocab.ends`, where each word ends; and `vocab.counts`.
+//! - The vocabulary is stored as `vocab.letters`, the concatenated words in UTF-8; `vocab.ends`,
+//!   the end offset of each word; and `vocab.counts`.
 
 mod writer;
 mod reader;

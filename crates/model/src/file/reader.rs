@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// An open model file. It is mapped into memory: arrays are used where they lie.
+/// An open model file. The file is memory-mapped, and arrays are not copied.
 pub struct ModelFile {
     path: PathBuf,
     map: MappedFile,
@@ -28,7 +28,7 @@ impl fmt::Debug for ModelFile {
 }
 
 impl ModelFile {
-    /// Opens a file and verifies every byte of it.
+    /// Opens a file and verifies its checksums.
     pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, FileError> {
         let path = path.as_ref();
         let map = map_file(path)?;
@@ -37,15 +37,17 @@ impl ModelFile {
         Ok(ModelFile { path: path.to_owned(), map, contents })
     }
 
-    /// The model file that lies, byte for byte, in the first `n_bytes` of an array of this one, which another
-    /// model carries with it. It is mapped and verified like any other; messages name the file around it.
+    /// Opens a model file embedded in the first `n_bytes` of an array of this file. It is verified like any other;
+    /// error messages name the enclosing file.
     pub fn part(&self, name: &str, n_bytes: usize) -> Result<ModelFile, FileError> {
         let array = self.extent(name)?.range.clone();
         let begin = array.start;
-        // Arrays of a file are aligned as far as the file is.
+        // The embedded arrays are aligned only if the embedded file is.
         let is_aligned = begin.is_multiple_of(align_of::<u64>());
         if n_bytes > array.len() || !is_aligned {
-            return Err(self.invalid(format!("the array `{name}` has no place for a model")));
+            return Err(
+                self.invalid(format!("the array `{name}` is too short or misaligned for a model"))
+            );
         }
         let bytes = &self.map[begin..begin + n_bytes];
         let mut contents = Contents::read(bytes, &self.path)?;
@@ -57,22 +59,22 @@ impl ModelFile {
         Ok(ModelFile { path: self.path.clone(), map: self.map.clone(), contents })
     }
 
-    /// Where the file is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the file says about itself.
+    /// The header of the file.
     pub fn header(&self) -> &Header {
         &self.contents.header
     }
 
-    /// Which model it is: `ngram`, `hmm` …
+    /// The kind of model: `ngram`, `hmm` …
     pub fn kind(&self) -> &str {
         &self.header().kind
     }
 
-    /// An error unless the model is of this kind.
+    /// Returns an error unless the model is of this kind.
     pub fn expect_kind(&self, needed: &str) -> Result<(), FileError> {
         if self.kind() == needed {
             return Ok(());
@@ -81,7 +83,7 @@ impl ModelFile {
         Err(FileError::WrongKind { path: self.path.clone(), needed, found })
     }
 
-    /// The parameters with which the model was fitted, checked again.
+    /// Reads and validates the parameters of the model.
     pub fn parameters<P: Params + DeserializeOwned>(&self) -> Result<Valid<P>, FileError> {
         let path = || self.path.clone();
         P::deserialize(&self.header().parameters)
@@ -90,7 +92,7 @@ impl ModelFile {
             .map_err(|source| FileError::Params { path: path(), source })
     }
 
-    /// How the model reads text.
+    /// Reads the preprocessing and the vocabulary.
     pub fn lexicon(&self) -> Result<Lexicon, FileError> {
         Ok(Lexicon {
             preprocessing: self.preprocessing()?,
@@ -99,17 +101,19 @@ impl ModelFile {
         })
     }
 
-    /// What the model does to a text before its words are looked up.
+    /// The preprocessing of the model.
     pub fn preprocessing(&self) -> Result<Preprocessing, FileError> {
-        self.header().preprocessing.ok_or_else(|| self.invalid("it does not say how to read text"))
+        self.header().preprocessing.ok_or_else(|| self.invalid("the header has no preprocessing"))
     }
 
-    /// Which words the vocabulary kept.
+    /// The limits on the vocabulary.
     pub fn vocab_limits(&self) -> Result<VocabLimits, FileError> {
-        self.header().vocab_limits.ok_or_else(|| self.invalid("it does not say how to read text"))
+        self.header()
+            .vocab_limits
+            .ok_or_else(|| self.invalid("the header has no vocabulary limits"))
     }
 
-    /// The words of the model.
+    /// Reads the vocabulary.
     pub fn vocab(&self) -> Result<Vocab, FileError> {
         let letters = self.vector::<u8>("vocab.letters")?;
         let ends = self.vector::<u64>("vocab.ends")?;
@@ -123,12 +127,12 @@ impl ModelFile {
         self.shape(name).is_ok()
     }
 
-    /// The length of an array in each dimension.
+    /// The shape of an array.
     pub fn shape(&self, name: &str) -> Result<&[usize], FileError> {
         Ok(&self.extent(name)?.shape)
     }
 
-    /// The array `name`, which must have this type and shape.
+    /// Returns the array `name`, which must have this type and shape.
     pub fn array<T: Element>(
         &self,
         name: &str,
@@ -139,11 +143,11 @@ impl ModelFile {
             return Err(self.wrong_array(name, extent, format!("{} {shape:?}", T::DTYPE)));
         }
         let array = FlatArray::mapped(self.map.clone(), extent.range.clone());
-        // Only a file that another program wrote can have such an array.
+        // Only files written by other programs can have misaligned arrays.
         array.ok_or_else(|| self.invalid(format!("the array `{name}` is not aligned")))
     }
 
-    /// The array `name`, which must have this type and shape, and no infinite values or NaN.
+    /// Returns the array `name`, which must have this type and shape and only finite values.
     pub fn finite_array<T: Element>(
         &self,
         name: &str,
@@ -156,7 +160,7 @@ impl ModelFile {
         Err(FileError::NotFinite { path: self.path.clone(), name: name.to_owned() })
     }
 
-    /// The array `name`, which must have this type and one dimension of any length.
+    /// Returns the one-dimensional array `name`, which must have this type.
     pub fn vector<T: Element>(&self, name: &str) -> Result<FlatArray<T>, FileError> {
         let extent = self.extent(name)?;
         let [length] = extent.shape[..] else {
@@ -165,13 +169,12 @@ impl ModelFile {
         self.array(name, &[length])
     }
 
-    /// For a model that finds its parts to contradict each other: the error that names this file
-    /// and the problem, as in "its rows do not sum to one".
+    /// An error for inconsistent contents. `problem` describes them: "its rows do not sum to one".
     pub fn invalid(&self, problem: impl ToString) -> FileError {
         FileError::Invalid { path: self.path.clone(), problem: problem.to_string() }
     }
 
-    /// The bytes of every array, by name.
+    /// Iterates over the arrays as bytes, sorted by name.
     pub(crate) fn arrays(
         &self,
     ) -> impl Iterator<Item = (&str, ElementType, &[usize], FlatArray<u8>)> {

@@ -1,4 +1,4 @@
-//! The bytes of the file: how they are laid out, and the two checksums that cover all of them.
+//! The byte layout of the file and its two checksums.
 
 use super::element::{Element, ElementType};
 use super::error::FileError;
@@ -12,18 +12,19 @@ use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// How the JSON of every file of ours begins. The digits of the header checksum come next, so that
-/// they can be found and verified before any JSON is parsed.
+/// The beginning of the JSON of every latens file. The digits of the header checksum follow at a
+/// fixed position, so that they can be verified before any JSON is parsed.
 const MAGIC: &str = r#"{"__metadata__":{"format":"latens","header_checksum":""#;
 const ZEROS: &str = "0000000000000000";
 const N_LENGTH: usize = size_of::<u64>();
 const DIGITS: Range<usize> = N_LENGTH + MAGIC.len()..N_LENGTH + MAGIC.len() + ZEROS.len();
-/// Arrays begin at a multiple of this, the width of the widest vector register.
+/// Alignment of the first array in bytes: the width of the widest vector register.
 const ALIGNMENT: usize = 64;
-/// Our headers have some kilobytes. A limit keeps a hostile file from filling the memory.
+/// Maximum length of the JSON in bytes. Headers have a few kilobytes; the limit protects against
+/// malicious files.
 const MAX_HEADER: usize = 16 << 20;
 
-/// One array that is to be written.
+/// An array to be written.
 pub(crate) struct ArrayEntry<'a> {
     pub(crate) name: String,
     pub(crate) dtype: ElementType,
@@ -31,14 +32,14 @@ pub(crate) struct ArrayEntry<'a> {
     pub(crate) bytes: Content<'a>,
 }
 
-/// The bytes of an array: in one piece, or row after row from where they are.
+/// The bytes of an array: contiguous, or in separate rows.
 pub(crate) enum Content<'a> {
     Piece(Cow<'a, [u8]>),
     Rows(&'a dyn ByteRows),
     Owned(Box<dyn ByteRows>),
 }
 
-/// Rows of bytes that need not lie one after the other.
+/// Rows of bytes that need not be contiguous.
 pub(crate) trait ByteRows: Send + Sync {
     fn n_rows(&self) -> usize;
 
@@ -86,9 +87,9 @@ impl Content<'_> {
 
 impl<'a> ArrayEntry<'a> {
     /// # Panics
-    /// If there are not as many values as the shape says, or the name means something else.
+    /// If the number of values does not match the shape, or the name is reserved.
     pub(crate) fn new<T: Element>(name: &str, shape: &[usize], bytes: Content<'a>) -> Self {
-        assert!(name != "__metadata__", "`{name}` is the name of the header");
+        assert!(name != "__metadata__", "the array name `{name}` is reserved");
         let n_values = bytes.len() / size_of::<T>();
         let room = shape.iter().try_fold(1usize, |n, &length| n.checked_mul(length));
         assert!(room == Some(n_values), "`{name}` of shape {shape:?} has {n_values} values");
@@ -96,15 +97,15 @@ impl<'a> ArrayEntry<'a> {
     }
 }
 
-/// Writes header and arrays; the arrays are read twice and never copied.
+/// Writes the header and the arrays. Arrays are read twice and never copied.
 pub(crate) fn write_sealed(
     out: &mut dyn Write,
     header: &Header,
     arrays: &[ArrayEntry<'_>],
 ) -> io::Result<()> {
     let mut arrays: Vec<&ArrayEntry> = arrays.iter().collect();
-    // Each length is a multiple of its own alignment, and so of every smaller one: sorted like
-    // this, every array is aligned and there are no holes, which safetensors forbids.
+    // Each length is a multiple of its alignment, and so of every smaller one. In this order, every
+    // array is aligned without gaps, which safetensors forbids.
     arrays.sort_by_key(|array| Reverse(array.dtype.to_safetensors().bitsize()));
     let mut data_checksum = Xxh3::new();
     let pieces = || arrays.iter().flat_map(|array| array.bytes.pieces());
@@ -126,7 +127,7 @@ fn json(header: &Header, arrays: &[&ArrayEntry], data_checksum: u64) -> io::Resu
             json,
             r#",{name}:{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{begin},{end}]}}"#
         )
-        .expect("a string takes any letters");
+        .expect("writing to a string cannot fail");
         begin = end;
     }
     json.push('}');
@@ -137,13 +138,13 @@ fn quoted(text: &str) -> io::Result<String> {
     Ok(serde_json::to_string(text)?)
 }
 
-/// The first part of the file: the length, the JSON with blanks after it, and the checksum of both
-/// in the place of its zeros.
+/// The first part of the file: the length and the padded JSON, with the checksum of both in place
+/// of its zeros.
 pub(super) fn seal(mut json: String) -> io::Result<Vec<u8>> {
     let end = (N_LENGTH + json.len()).next_multiple_of(ALIGNMENT);
     json.extend(std::iter::repeat_n(' ', end - N_LENGTH - json.len()));
     if json.len() > MAX_HEADER {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its header is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the header is too long"));
     }
     let mut sealed = (json.len() as u64).to_le_bytes().to_vec();
     sealed.extend_from_slice(json.as_bytes());
@@ -152,7 +153,7 @@ pub(super) fn seal(mut json: String) -> io::Result<Vec<u8>> {
     Ok(sealed)
 }
 
-/// The JSON of the file in `bytes`, verified; the arrays begin where it ends.
+/// Verifies and returns the JSON of the file in `bytes`. The arrays begin where it ends.
 pub(super) fn unseal<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a [u8], FileError> {
     let corrupt = |problem| FileError::Corrupt { path: path.to_owned(), problem };
     let begin = bytes.get(N_LENGTH..).unwrap_or_default();
@@ -162,7 +163,7 @@ pub(super) fn unseal<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a [u8], FileE
     }
     let length = json_length(bytes).unwrap_or(u64::MAX);
     if length > MAX_HEADER as u64 {
-        return Err(corrupt("its header has an impossible length"));
+        return Err(corrupt("the header has an invalid length"));
     }
     let end = N_LENGTH + length as usize;
     if end > bytes.len() {
@@ -175,7 +176,7 @@ pub(super) fn unseal<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a [u8], FileE
     Ok(&bytes[N_LENGTH..end])
 }
 
-/// The checksum as digits, compared as letters: a digit in another case is damage, too.
+/// The header checksum as text. A digit in another case counts as damage, too.
 fn header_checksum(sealed: &[u8]) -> String {
     let mut checksum = Xxh3::new();
     checksum.update(&sealed[..DIGITS.start]);
@@ -184,7 +185,7 @@ fn header_checksum(sealed: &[u8]) -> String {
     hex(checksum.digest())
 }
 
-/// Whether the arrays of a file are those that were written.
+/// Checks the data checksum.
 pub(super) fn check_data(data: &[u8], checksum: &str, path: &Path) -> Result<(), FileError> {
     if hex(xxh3_64(data)) == checksum {
         return Ok(());
@@ -201,11 +202,11 @@ fn json_length(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|&length| u64::from_le_bytes(length))
 }
 
-/// What a file that is none of ours seems to be, for the message.
+/// Guesses what a file of another format is, for the error message.
 fn looks_like(bytes: &[u8]) -> &'static str {
     let rest = bytes.len().saturating_sub(N_LENGTH) as u64;
     let start = &bytes[..bytes.len().min(1024)];
-    // A letter may be cut in two where the start ends.
+    // A character may be split at the end of the sample.
     let is_text = match std::str::from_utf8(start) {
         Ok(text) => !text.contains('\0'),
         Err(error) => error.error_len().is_none(),
@@ -215,10 +216,10 @@ fn looks_like(bytes: &[u8]) -> &'static str {
     } else if bytes.starts_with(b"latens\x1A\n") {
         "it holds encoded text or counts"
     } else if bytes.get(N_LENGTH) == Some(&b'{') && json_length(bytes).is_some_and(|n| n <= rest) {
-        "it is a safetensors file of another program"
+        "it is a safetensors file from another program"
     } else if is_text {
         "it is a text file"
     } else {
-        "it does not begin like one"
+        "the file type is unknown"
     }
 }

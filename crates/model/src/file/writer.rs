@@ -11,22 +11,22 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Collects the parts of a model, then writes them as one file. Arrays are borrowed, not copied.
+/// Collects the parts of a model and writes them as one file. Arrays are borrowed, not copied.
 pub struct ModelWriter<'a> {
     header: Header,
     arrays: Vec<ArrayEntry<'a>>,
 }
 
 impl<'a> ModelWriter<'a> {
-    /// The file of a model of this kind, with its parameters.
+    /// Creates a writer for a model of this kind, with its parameters.
     ///
     /// # Panics
-    /// If the parameters cannot be written as JSON, which is a bug in their type.
+    /// If the parameters cannot be serialized as JSON.
     pub fn new<P: Serialize>(kind: &str, params: &Valid<P>) -> Self {
         ModelWriter { header: Header::new(kind, to_json(params)), arrays: Vec::new() }
     }
 
-    /// Adds how the model reads text.
+    /// Adds the preprocessing and the vocabulary.
     pub fn lexicon(mut self, lexicon: &'a Lexicon) -> Self {
         let Lexicon { preprocessing, limits, vocab } = lexicon;
         self.header.preprocessing = Some(*preprocessing);
@@ -42,34 +42,34 @@ impl<'a> ModelWriter<'a> {
         self.array("vocab.counts", &[vocab.len()], vocab.counts())
     }
 
-    /// Adds a fact about the training: `tokens`, `seconds`, `seed` …
+    /// Adds a fact about the training run: `tokens`, `seconds`, `seed` …
     ///
     /// # Panics
-    /// If the value cannot be written as JSON, which is a bug in its type.
+    /// If the value cannot be serialized as JSON.
     pub fn fact(mut self, name: &str, value: impl Serialize) -> Self {
         self.header.training.insert(name.to_owned(), to_json(&value));
         self
     }
 
-    /// Adds facts about the training, as another file has them.
+    /// Adds facts about the training run.
     pub fn facts(mut self, facts: &serde_json::Map<String, Value>) -> Self {
         self.header.training.extend(facts.iter().map(|(name, fact)| (name.clone(), fact.clone())));
         self
     }
 
-    /// Adds an array, row after row.
+    /// Adds a borrowed row-major array.
     ///
     /// # Panics
-    /// If there are not as many values as the shape says, or the name is taken.
+    /// If the number of values does not match the shape, or the name is taken.
     pub fn array<T: Element>(mut self, name: &str, shape: &[usize], values: &'a [T]) -> Self {
         self.push::<T>(name, shape, bytemuck::cast_slice(values).into());
         self
     }
 
-    /// Adds an array that the writer takes over, row after row.
+    /// Adds an owned row-major array.
     ///
     /// # Panics
-    /// If there are not as many values as the shape says, or the name is taken.
+    /// If the number of values does not match the shape, or the name is taken.
     pub fn owned_array<T: Element>(mut self, name: &str, shape: &[usize], values: Vec<T>) -> Self {
         self.push_content::<T>(name, shape, Content::Owned(Box::new(Whole(values))));
         self
@@ -81,28 +81,28 @@ impl<'a> ModelWriter<'a> {
 
     fn push_content<T: Element>(&mut self, name: &str, shape: &[usize], content: Content<'a>) {
         let taken = self.arrays.iter().any(|array| array.name == name);
-        assert!(!taken, "there is an array `{name}` already");
+        assert!(!taken, "duplicate array `{name}`");
         self.arrays.push(ArrayEntry::new::<T>(name, shape, content));
     }
 
-    /// Writes the file to anything that takes bytes.
+    /// Writes the file to a writer.
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         write_sealed(out, &self.header, &self.arrays)
     }
 
-    /// The bytes of the file.
+    /// Serializes the file into bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.write_to(&mut bytes).expect("memory takes all bytes");
+        self.write_to(&mut bytes).expect("writing to memory cannot fail");
         bytes
     }
 
-    /// Writes the file under a temporary name and renames it when it is complete.
+    /// Writes the file atomically, through a temporary file.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         Ok(write_atomically(path.as_ref(), |out| self.write_to(out))?)
     }
 }
 
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).expect("parameters, facts and states have a form in JSON")
+    serde_json::to_value(value).expect("parameters, facts and states can be serialized as JSON")
 }

@@ -1,4 +1,4 @@
-//! One way to fit every model.
+//! The common interface for fitting models.
 
 use super::checkpoint::Checkpoint;
 use super::device::Device;
@@ -13,8 +13,7 @@ use std::path::Path;
 /// Parameters of a model that can be fitted to data.
 ///
 /// `X::params()` returns the default parameters of the model `X`. Setters change them, and [`Fit::fit`] fits the
-/// model. What is not a parameter (held-out text, a progress callback, a checkpoint, a device, further inputs) is
-/// set in the same chain:
+/// model. The same chain also sets the validation text, progress callback, checkpoint, device and additional inputs:
 ///
 /// ```no_run
 /// # use latens_corpus::{Corpus, Sentences};
@@ -33,16 +32,16 @@ use std::path::Path;
 /// # }
 /// ```
 pub trait Fit: Params {
-    /// The model that is fitted.
+    /// The fitted model.
     type Model;
-    /// What it learns from: a corpus, documents, tagged sentences.
+    /// Training data: a corpus, documents, tagged sentences.
     type Data: ?Sized;
-    /// Inputs besides the data, all of them optional: clusters, tags, word vectors. `()` for most models.
+    /// Optional additional inputs: clusters, tags, word vectors. `()` for most models.
     type Inputs<'a>: Default;
-    /// Why fitting fails.
+    /// The error type of fitting.
     type Error: From<FitError>;
 
-    /// Fits a model. This is what a model implements; call [`Fit::fit`].
+    /// Fits a model. Models implement this method; callers use [`Fit::fit`].
     fn fit_with(
         params: &Valid<Self>,
         data: &Self::Data,
@@ -55,12 +54,12 @@ pub trait Fit: Params {
         self.builder().fit(data)
     }
 
-    /// Measures the model on held-out text while it learns, and keeps the best one where the model supports it.
+    /// Sets a validation text. Models that support it keep the parameters of the best epoch.
     fn valid<'a>(self, text: &'a Sentences) -> FitBuilder<'a, 'a, Self> {
         self.builder().valid(text)
     }
 
-    /// Calls `watch` with the progress of the training; see [`FitBuilder::watch`].
+    /// Sets a progress callback; see [`FitBuilder::watch`].
     fn watch<'a>(
         self,
         watch: impl FnMut(&Progress<'_>) -> ControlFlow<()> + 'a,
@@ -68,22 +67,22 @@ pub trait Fit: Params {
         self.builder().watch(watch)
     }
 
-    /// Continues from a checkpoint; see [`FitBuilder::resume`].
+    /// Resumes from a checkpoint; see [`FitBuilder::resume`].
     fn resume<'a>(self, path: impl AsRef<Path>) -> Result<FitBuilder<'a, 'a, Self>, FileError> {
         self.builder().resume(path)
     }
 
-    /// Trains on this device.
+    /// Sets the training device.
     fn device<'a>(self, device: Device) -> FitBuilder<'a, 'a, Self> {
         self.builder().device(device)
     }
 
-    /// Adds inputs besides the data.
+    /// Sets additional inputs.
     fn with<'a, 'i>(self, inputs: Self::Inputs<'i>) -> FitBuilder<'a, 'i, Self> {
         self.builder::<'a>().with(inputs)
     }
 
-    /// A fit with these parameters and nothing else set.
+    /// A builder with these parameters and nothing else set.
     fn builder<'a>(self) -> FitBuilder<'a, 'a, Self> {
         FitBuilder {
             params: self,
@@ -96,10 +95,10 @@ pub trait Fit: Params {
     }
 }
 
-/// A model that is about to be fitted: its parameters and everything else but the data.
+/// Everything needed to fit a model except the data.
 ///
-/// The second lifetime is that of the inputs, which may outlive what the other one borrows.
-#[must_use = "nothing is fitted before `fit` is called"]
+/// The second lifetime is that of the inputs, which may outlive the other borrows.
+#[must_use = "the model is fitted only when `fit` is called"]
 pub struct FitBuilder<'a, 'i, F: Fit> {
     params: F,
     inputs: F::Inputs<'i>,
@@ -109,7 +108,7 @@ pub struct FitBuilder<'a, 'i, F: Fit> {
     watch: Option<Box<Watch<'a>>>,
 }
 
-/// Where a checkpoint comes from.
+/// An owned or borrowed checkpoint.
 enum Source<'a> {
     Opened(Box<Checkpoint>),
     Given(&'a Checkpoint),
@@ -124,57 +123,57 @@ impl Source<'_> {
     }
 }
 
-/// How one fit runs: what a model's training code gets besides parameters and data.
+/// The inputs of a training run besides parameters and data.
 pub struct Session<'a> {
-    /// Held-out text.
+    /// Validation text.
     pub valid: Option<&'a Sentences>,
     /// The device to train on.
     pub device: Device,
-    /// The checkpoint to continue from.
+    /// The checkpoint to resume from.
     pub checkpoint: Option<&'a Checkpoint>,
     /// Receives progress and decides whether to continue.
     pub watch: &'a mut Watch<'a>,
 }
 
 impl<'a, 'i, F: Fit> FitBuilder<'a, 'i, F> {
-    /// Measures the model on held-out text while it learns.
+    /// Sets a validation text to evaluate the model on during training.
     pub fn valid(mut self, text: &'a Sentences) -> Self {
         self.valid = Some(text);
         self
     }
 
-    /// Calls `watch` with the progress of the training. A [`ControlFlow::Break`] stops it with
+    /// Sets a progress callback. If it returns [`ControlFlow::Break`], training stops with
     /// [`FitError::Interrupted`].
     pub fn watch(mut self, watch: impl FnMut(&Progress<'_>) -> ControlFlow<()> + 'a) -> Self {
         self.watch = Some(Box::new(watch));
         self
     }
 
-    /// Opens a checkpoint and continues from it. Parameters and data must be those of the interrupted fit.
+    /// Opens a checkpoint and resumes from it. Parameters and data must be those of the interrupted run.
     pub fn resume(mut self, path: impl AsRef<Path>) -> Result<Self, FileError> {
         self.checkpoint = Some(Source::Opened(Box::new(Checkpoint::open(path)?)));
         Ok(self)
     }
 
-    /// Continues from an open checkpoint.
+    /// Resumes from an open checkpoint.
     pub fn checkpoint(mut self, checkpoint: &'a Checkpoint) -> Self {
         self.checkpoint = Some(Source::Given(checkpoint));
         self
     }
 
-    /// Trains on this device.
+    /// Sets the training device.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// Adds inputs besides the data.
+    /// Sets additional inputs.
     pub fn with<'j>(self, inputs: F::Inputs<'j>) -> FitBuilder<'a, 'j, F> {
         let FitBuilder { params, valid, device, checkpoint, watch, .. } = self;
         FitBuilder { params, inputs, valid, device, checkpoint, watch }
     }
 
-    /// Checks the parameters and fits the model.
+    /// Validates the parameters and fits the model.
     pub fn fit(self, data: &F::Data) -> Result<F::Model, F::Error> {
         let FitBuilder { params, inputs, valid, device, checkpoint, watch } = self;
         let params = params.validate().map_err(FitError::from)?;
@@ -190,13 +189,13 @@ impl<'a, 'i, F: Fit> FitBuilder<'a, 'i, F> {
 }
 
 impl Session<'_> {
-    /// An error if held-out text was given, for a model that is not measured while it learns.
+    /// Returns an error if a validation text is set, for models that do not use one.
     pub fn refuse_valid(&self) -> Result<(), FitError> {
         let is_unset = self.valid.is_none();
         Ok(check_that(is_unset, "valid", "unset: this model does not use held-out text", "a text")?)
     }
 
-    /// An error if another device than the CPU was chosen, for a model that knows no other.
+    /// Returns an error unless the device is the CPU, for models without GPU support.
     pub fn refuse_cuda(&self) -> Result<(), FitError> {
         match self.device {
             Device::Cpu => Ok(()),

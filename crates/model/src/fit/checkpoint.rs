@@ -1,4 +1,4 @@
-//! The state of a trainer, saved so that training can go on later as if it had never stopped.
+//! Checkpoints: saved trainer states from which training resumes with identical results.
 
 use crate::file::{
     ArrayEntry, ByteRows, CheckpointHeader, Content, Element, ElementType, FileError, Header,
@@ -20,8 +20,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 const KIND: &str = "checkpoint";
 
-/// Where a trainer is: a small state, some arrays, and what they belong to. It is stored in the
-/// same format as a model.
+/// The state of a training run: a JSON state, arrays, and the parameters and data fingerprint they
+/// belong to. Stored in the same format as a model.
 pub struct Checkpoint {
     parameters: Value,
     header: CheckpointHeader,
@@ -40,13 +40,13 @@ enum Bytes {
     Shared(Box<dyn ByteRows>),
 }
 
-/// An array that a checkpoint shares with its trainer, since a copy would need as much memory again.
+/// An array that a checkpoint shares with its trainer to avoid copying it.
 pub trait SharedRows<T>: Send + Sync {
-    /// One of its rows, counted from 0.
+    /// The row at a zero-based index.
     fn row(&self, row: usize) -> &[T];
 }
 
-/// The first rows of such an array, as bytes.
+/// The first rows of a shared array, as bytes.
 struct Shared<T, R> {
     n_rows: usize,
     rows: Arc<R>,
@@ -99,59 +99,59 @@ impl fmt::Debug for Checkpoint {
     }
 }
 
-/// A checkpoint is not one of these parameters, this data or this trainer.
+/// A checkpoint does not match the parameters, the data or the trainer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// It is of another model.
-    #[error("it is of a model of kind `{found}`, not `{needed}`")]
+    /// The checkpoint belongs to another kind of model.
+    #[error("it belongs to a model of kind `{found}`, not `{needed}`")]
     WrongKind {
-        /// The kind that is needed.
+        /// The expected kind.
         needed: String,
-        /// The kind that it is of.
+        /// The kind in the checkpoint.
         found: String,
     },
-    /// A parameter had another value.
-    #[error("it was made with `{name}` = {then}, but now `{name}` = {now}")]
+    /// A parameter had a different value.
+    #[error("it was created with `{name}` = {then}, but now `{name}` = {now}")]
     OtherParameter {
-        /// The parameter.
+        /// Name of the parameter.
         name: String,
         /// Its value in the checkpoint, as JSON.
         then: String,
         /// Its value now, as JSON.
         now: String,
     },
-    /// The data is not the same.
-    #[error("it was made from other data")]
+    /// The training data differs.
+    #[error("it was created from different data")]
     OtherData,
-    /// The state is not one of this trainer.
+    /// The state cannot be deserialized by this trainer.
     #[error("its state cannot be read")]
     BadState(#[from] serde_json::Error),
-    /// An array is not one of this trainer.
-    #[error("its array `{name}` is {found}, but {needed} is needed")]
+    /// An array is missing or has an unexpected type or shape.
+    #[error("its array `{name}` is {found}, expected {needed}")]
     WrongArray {
-        /// The array.
+        /// Name of the array.
         name: String,
-        /// The type and shape that are needed.
+        /// The expected type and shape.
         needed: String,
-        /// The type and shape that it has.
+        /// The actual type and shape.
         found: String,
     },
-    /// The parts do not make a state of this trainer.
-    #[error("it contradicts itself or its data: {problem}")]
+    /// The state is inconsistent.
+    #[error("it is inconsistent: {problem}")]
     Invalid {
-        /// What is wrong.
+        /// The inconsistency.
         problem: &'static str,
     },
 }
 
 impl Checkpoint {
-    /// The state of a trainer of models of the kind `of`, with these parameters, on the data with
-    /// this fingerprint (see [`data_fingerprint`]).
+    /// Creates a checkpoint of a model of the kind `of`, with these parameters and the fingerprint of
+    /// its data (see [`data_fingerprint`]).
     ///
     /// # Panics
-    /// If the state cannot be read back from JSON, which has no infinity and no NaN: a number that
-    /// may be one belongs in an array.
+    /// If the state does not survive a round trip through JSON, which cannot represent infinities
+    /// and NaN. Store such numbers in an array.
     pub fn new<P: Serialize, S: Serialize + DeserializeOwned>(
         of: &str,
         params: &Valid<P>,
@@ -159,24 +159,24 @@ impl Checkpoint {
         state: &S,
     ) -> Checkpoint {
         let state = to_json(state);
-        // A checkpoint that cannot be read is found out now, not after the next power cut.
-        S::deserialize(&state).expect("the state of a trainer can be read back from JSON");
+        // Detect an unreadable checkpoint now, not when training resumes.
+        S::deserialize(&state).expect("the trainer state can be read back from JSON");
         let header = CheckpointHeader { of: of.to_owned(), data_fingerprint, state };
         Checkpoint { parameters: to_json(params), header, arrays: BTreeMap::new() }
     }
 
-    /// Adds a copy of an array, row after row.
+    /// Adds a copy of a row-major array.
     ///
     /// # Panics
-    /// If there are not as many values as the shape says.
+    /// If the number of values does not match the shape.
     pub fn with_array<T: Element>(self, name: &str, shape: &[usize], values: &[T]) -> Self {
         self.with::<T>(name, shape, Bytes::Memory(bytemuck::cast_slice(values).to_vec()))
     }
 
-    /// Adds an array without a copy of it.
+    /// Adds an array without copying it.
     ///
     /// # Panics
-    /// If there are not as many values as the shape says.
+    /// If the number of values does not match the shape.
     pub fn with_shared_array<T: Element>(
         self,
         name: &str,
@@ -186,10 +186,10 @@ impl Checkpoint {
         self.with::<T>(name, shape, Bytes::Shared(Box::new(Whole(values))))
     }
 
-    /// Adds rows without a copy of them: they are read when the checkpoint is saved.
+    /// Adds rows without copying them. They are read when the checkpoint is saved.
     ///
     /// # Panics
-    /// If there are not as many rows and values as the shape says, or it has no rows at all.
+    /// If the number of values does not match the shape, or the shape has no dimensions.
     pub fn with_shared_rows<T: Element, R: SharedRows<T> + 'static>(
         self,
         name: &str,
@@ -207,8 +207,7 @@ impl Checkpoint {
         self
     }
 
-    /// Writes the checkpoint under a temporary name and renames it when it is whole, so that an
-    /// older one is replaced only by a good one.
+    /// Writes the checkpoint atomically: to a temporary file, which then replaces an older one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let mut header = Header::new(KIND, self.parameters.clone());
         header.checkpoint = Some(self.header.clone());
@@ -216,14 +215,14 @@ impl Checkpoint {
         Ok(write_atomically(path.as_ref(), |out| write_sealed(out, &header, &arrays))?)
     }
 
-    /// Opens a checkpoint and verifies every byte of it.
+    /// Opens a checkpoint and verifies its checksums.
     pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint, FileError> {
         let file = ModelFile::open(path)?;
         file.expect_kind(KIND)?;
         let header = file.header();
         let parameters = header.parameters.clone();
         let header = header.checkpoint.clone();
-        let header = header.ok_or_else(|| file.invalid("it is a checkpoint without a state"))?;
+        let header = header.ok_or_else(|| file.invalid("the checkpoint has no state"))?;
         let stored = |(name, dtype, shape, bytes): (&str, ElementType, &[usize], FlatArray<u8>)| {
             let (shape, bytes) = (shape.to_vec(), Bytes::Mapped(bytes));
             (name.to_owned(), StoredArray { dtype, shape, bytes })
@@ -232,13 +231,13 @@ impl Checkpoint {
         Ok(Checkpoint { parameters, header, arrays })
     }
 
-    /// The kind of the model that is being fitted.
+    /// The kind of model being trained.
     pub fn of(&self) -> &str {
         &self.header.of
     }
 
-    /// Whether training can go on from here with these parameters on this data. Parameters named in
-    /// `growable` may differ, such as the number of iterations.
+    /// Checks that training can resume with these parameters on this data. Parameters named in
+    /// `growable`, such as the number of iterations, may differ.
     pub fn check_fits<P: Serialize>(
         &self,
         of: &str,
@@ -257,12 +256,12 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The state of the trainer.
+    /// Deserializes the trainer state.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, CheckpointError> {
         Ok(S::deserialize(&self.header.state)?)
     }
 
-    /// A copy of the array `name`, which must have this type and shape.
+    /// Returns a copy of the array `name`, which must have this type and shape.
     pub fn array<T: Element>(
         &self,
         name: &str,
@@ -284,7 +283,7 @@ impl Checkpoint {
     }
 }
 
-/// Compares parameters one by one, as the JSON objects that they are.
+/// Compares the fields of two parameter sets, serialized as JSON objects.
 fn check_same(then: &Value, now: &Value, growable: &[&str]) -> Result<(), CheckpointError> {
     let names = |parameters: &Value| -> BTreeSet<String> {
         parameters.as_object().into_iter().flat_map(|all| all.keys().cloned()).collect()
@@ -299,15 +298,14 @@ fn check_same(then: &Value, now: &Value, growable: &[&str]) -> Result<(), Checkp
     Ok(())
 }
 
-/// A number that two lists of numbers share if, and in practice only if, they are the same.
+/// Hashes a sequence of numbers.
 pub fn fingerprint(numbers: impl IntoIterator<Item = u32>) -> u64 {
     let mut hash = Xxh3::new();
     numbers.into_iter().for_each(|number| hash.update(&number.to_le_bytes()));
     hash.digest()
 }
 
-/// A number that two texts share if, and in practice only if, they have the same sentences of the
-/// same words in the same files.
+/// Hashes a text: its vocabulary, sentences and file boundaries.
 pub fn data_fingerprint(vocab: &Vocab, sentences: &Sentences) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(&vocab.fingerprint().to_le_bytes());

@@ -1,15 +1,15 @@
-//! Where a model is learned.
+//! Training devices.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a model is learned.
+/// The device that a model is trained on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// On the processor.
+    /// The CPU.
     #[default]
     Cpu,
-    /// On a graphics card of NVIDIA.
+    /// An NVIDIA GPU.
     Cuda,
 }
 
@@ -29,7 +29,7 @@ impl FromStr for Device {
         match name {
             "cpu" => Ok(Device::Cpu),
             "cuda" => Ok(Device::Cuda),
-            _ => Err("a device is `cpu` or `cuda`".to_owned()),
+            _ => Err("the device must be `cpu` or `cuda`".to_owned()),
         }
     }
 }

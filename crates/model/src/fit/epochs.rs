@@ -1,4 +1,4 @@
-//! How far a training in epochs of mini-batches has come.
+//! Progress of training in epochs of mini-batches.
 
 use crate::fit::error::FitError;
 use crate::fit::progress::Progress;
@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// How far a training in epochs of mini-batches has come, and which epoch was the best.
+/// Progress of training in epochs of mini-batches, and the best epoch so far.
 ///
-/// It is a part of what a checkpoint stores; a trainer adds its schedule and whatever else it needs, and holds the
-/// weights.
+/// Checkpoints store it together with the learning-rate schedule and the weights, which the trainer holds.
 ///
 /// ```
 /// use latens_model::{Epochs, Progress, unwatched};
@@ -36,35 +35,35 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Epochs {
-    /// Epochs that are over.
+    /// Number of completed epochs.
     pub epoch: usize,
-    /// Mini-batches of this epoch that are over.
+    /// Number of completed mini-batches in the current epoch.
     pub batch: usize,
-    /// Σ ln p, and the tokens it is over, of this epoch.
+    /// Σ ln p and number of tokens of the current epoch.
     log_prob: f64,
     n_tokens: u64,
-    /// What the steps of this epoch took.
+    /// Duration of the current epoch's steps, in seconds.
     pub seconds: f64,
-    /// Steps of all epochs.
+    /// Number of steps in all epochs.
     pub n_steps: u64,
-    /// The epoch, counted from 1, that was the best on held-out text.
+    /// One-based index of the epoch with the lowest validation perplexity.
     pub best_epoch: Option<usize>,
     best_perplexity: Option<f64>,
-    /// Of the epoch whose weights are kept: the best one, or the last one where no text was held out.
+    /// Training perplexity of the epoch whose weights are kept: the best, or the last without a validation text.
     train_perplexity: Option<f64>,
     seconds_per_epoch: Option<f64>,
-    /// The epoch, counted from 1, in which the loss was lost. No checkpoint has it: training goes on from one.
+    /// One-based index of the epoch in which the loss diverged. Checkpoints never contain it.
     #[serde(skip)]
     pub diverged_in_epoch: Option<usize>,
 }
 
 impl Epochs {
-    /// Whether there are epochs left, and the loss was not lost.
+    /// Whether epochs are left and the loss has not diverged.
     pub fn goes_on(&self, n_epochs: usize) -> bool {
         self.epoch < n_epochs && self.diverged_in_epoch.is_none()
     }
 
-    /// A mini-batch is over: ln p of its tokens, and what it took.
+    /// Records a completed mini-batch: Σ ln p of its tokens and its duration.
     pub fn step(&mut self, log_prob: f64, n_tokens: usize, took: Duration) {
         self.batch += 1;
         self.n_steps += 1;
@@ -73,19 +72,19 @@ impl Epochs {
         self.seconds += took.as_secs_f64();
     }
 
-    /// Adds Σ ln p of the epoch's tokens, where steps do not tell it, and the time that it took to find out.
+    /// Adds Σ ln p of the epoch if steps do not report it, and the time spent computing it.
     pub fn add(&mut self, log_prob: f64, took: Duration) {
         self.log_prob += log_prob;
         self.seconds += took.as_secs_f64();
     }
 
-    /// −ln p of a token, on average over this epoch so far.
+    /// Mean −ln p per token of the current epoch so far.
     pub fn loss(&self) -> f64 {
         -self.log_prob / self.n_tokens.max(1) as f64
     }
 
-    /// Whether this perplexity on held-out text, after the steps of this epoch, is the best so far. If it is, it is
-    /// remembered, and the trainer should keep its weights.
+    /// Records the validation perplexity of the current epoch. Returns whether it is the best so far, in which case the
+    /// trainer should keep its weights.
     pub fn observe(&mut self, perplexity: f64) -> bool {
         let is_better = self.best_perplexity.is_none_or(|best| perplexity < best);
         let is_best = is_better && perplexity.is_finite();
@@ -96,7 +95,7 @@ impl Epochs {
         is_best
     }
 
-    /// This epoch is over, and the next one begins.
+    /// Ends the current epoch and begins the next.
     pub fn end(&mut self) {
         if self.best_epoch.is_none_or(|best| best == self.epoch + 1) {
             self.train_perplexity = Some(self.loss().exp()).filter(|value| value.is_finite());
@@ -106,7 +105,7 @@ impl Epochs {
         (self.batch, self.log_prob, self.n_tokens, self.seconds) = (0, 0.0, 0, 0.0);
     }
 
-    /// A report of this moment, to which the trainer adds what it measured and a way to make a checkpoint.
+    /// The current progress. The trainer adds metrics and a checkpoint function.
     pub fn progress<'a>(&self, n_epochs: usize, n_batches: usize) -> Progress<'a> {
         Progress {
             phase: "learn",
@@ -118,7 +117,7 @@ impl Epochs {
         }
     }
 
-    /// The best weights; if there are none, the last ones, unless those are lost.
+    /// Returns the best weights or, if there are none, the last weights. Fails if training diverged before that.
     pub fn best_or_last<W>(
         &self,
         best: Option<W>,
@@ -131,7 +130,7 @@ impl Epochs {
         }
     }
 
-    /// The state after some completed epochs, as another kind of checkpoint stored it.
+    /// Restores the state after some completed epochs from another checkpoint format.
     pub fn after(
         epoch: usize,
         seconds_per_epoch: Option<f64>,
@@ -140,12 +139,12 @@ impl Epochs {
         Epochs { epoch, seconds_per_epoch, train_perplexity, ..Epochs::default() }
     }
 
-    /// Restores the best epoch, counted from 1, and its perplexity on the validation text.
+    /// Restores the one-based index of the best epoch and its validation perplexity.
     pub fn set_best(&mut self, epoch: usize, perplexity: f64) {
         (self.best_epoch, self.best_perplexity) = (Some(epoch), Some(perplexity));
     }
 
-    /// The lowest perplexity on the validation text so far.
+    /// The lowest validation perplexity so far.
     pub fn best_perplexity(&self) -> Option<f64> {
         self.best_perplexity
     }
@@ -155,12 +154,12 @@ impl Epochs {
         self.train_perplexity
     }
 
-    /// The duration of the last completed epoch in seconds.
+    /// Duration of the last completed epoch, in seconds.
     pub fn seconds_per_epoch(&self) -> Option<f64> {
         self.seconds_per_epoch
     }
 
-    /// What a model file tells of its training.
+    /// Facts about the training run for the model file.
     pub fn facts(&self) -> Map<String, Value> {
         let facts = [
             ("epochs", Some(json!(self.epoch))),
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_begins_with_nothing_of_the_one_before() {
+    fn a_new_epoch_resets_the_counts_of_the_previous_one() {
         let mut epochs = after_two_steps();
         assert_eq!((epochs.batch, epochs.n_steps, epochs.seconds), (2, 2, 0.75));
         assert_eq!(epochs.loss(), 10.0 / 5.0);
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn training_goes_on_until_its_epochs_are_over_or_the_loss_is_lost() {
+    fn training_continues_until_all_epochs_are_completed_or_the_loss_diverges() {
         let mut epochs = after_two_steps();
         assert!(epochs.goes_on(1));
         epochs.end();
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_number_below_all_before_is_the_best() {
+    fn only_a_finite_perplexity_below_all_previous_ones_is_the_best() {
         let mut epochs = Epochs::default();
         let mut seen = Vec::new();
         for perplexity in [f64::NAN, f64::INFINITY, 9.0, 9.0, f64::NAN, 8.0, 8.5] {
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn without_held_out_text_the_last_epoch_counts_unless_it_is_lost() {
+    fn without_a_validation_text_the_last_epoch_counts_unless_it_diverged() {
         let mut epochs = after_two_steps();
         epochs.end();
         epochs.step(-3.0, 1, Duration::ZERO);
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_counts_the_mini_batches_of_all_epochs() {
+    fn progress_counts_the_mini_batches_of_all_epochs() {
         let mut epochs = after_two_steps();
         epochs.end();
         epochs.step(-1.0, 1, Duration::ZERO);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_weights_are_taken_only_if_none_are_better_and_they_are_not_lost() {
+    fn the_last_weights_are_used_only_without_best_weights_and_divergence() {
         let mut epochs = Epochs::default();
         assert_eq!(epochs.best_or_last(Some("best"), || Ok("last")).unwrap(), "best");
         assert_eq!(epochs.best_or_last(None, || Ok("last")).unwrap(), "last");
@@ -259,9 +258,9 @@ mod tests {
         assert_eq!(epochs.facts()["diverged_in_epoch"], 4);
     }
 
-    /// Checkpoints of earlier versions can be read as long as these names stay.
+    /// Reading checkpoints of earlier versions depends on these names.
     #[test]
-    fn a_checkpoint_has_every_part_but_that_the_loss_was_lost() {
+    fn a_checkpoint_contains_all_fields_except_divergence() {
         let mut epochs = after_two_steps();
         epochs.observe(5.0);
         epochs.end();

@@ -1,4 +1,4 @@
-//! Why a model could not be fitted.
+//! Errors of fitting.
 
 use crate::fit::checkpoint::CheckpointError;
 use crate::fit::device::Device;
@@ -6,63 +6,63 @@ use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;
 
-/// Why a model could not be fitted; the same for all trainers.
+/// A model could not be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// The watcher asked to stop.
+    /// The progress callback stopped the training.
     #[error("interrupted")]
     Interrupted,
-    /// A parameter is wrong, perhaps for this data only.
+    /// A parameter is invalid, possibly only for this data.
     #[error(transparent)]
     Params(#[from] ParamError),
-    /// The text is too small for what is to be learned.
+    /// The training text is too small.
     #[error("not enough text to learn from: needs {needs}, has {has}")]
     NotEnoughData {
-        /// What is needed: `at least 2 words`.
+        /// The requirement: `at least 2 words`.
         needs: String,
-        /// What there is: `1`.
+        /// The actual size: `1`.
         has: String,
     },
-    /// The checkpoint does not fit these parameters or this data.
-    #[error("cannot go on from the checkpoint")]
+    /// The checkpoint does not match the parameters or the data.
+    #[error("cannot resume from the checkpoint")]
     Checkpoint(#[from] CheckpointError),
-    /// The loss is no longer a number, and no good model came before.
-    #[error("the loss is no longer a number, in epoch {epoch}; lower `{lower}`")]
+    /// The loss diverged before any usable weights were found.
+    #[error("the loss diverged in epoch {epoch}; lower `{lower}`")]
     Diverged {
-        /// The epoch, counted from 1.
+        /// One-based index of the epoch.
         epoch: usize,
         /// The parameter to lower.
         lower: &'static str,
     },
-    /// The device that was asked for cannot be used.
+    /// The requested device cannot be used.
     #[error("cannot use the device `{device}`: {problem}")]
     Device {
         /// The device.
         device: Device,
-        /// What is missing.
+        /// The reason.
         problem: String,
     },
-    /// A step on the way failed: counting, scratch files.
+    /// A step of the training failed, such as counting or writing a temporary file.
     #[error("cannot {action}")]
     Step {
-        /// What was tried: `count n-grams`.
+        /// The attempted action: `count n-grams`.
         action: &'static str,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
 }
 
 impl FitError {
-    /// For `map_err`: the step `action` failed.
+    /// Wraps the cause of a failed step; for use with `map_err`.
     pub fn step<E: StdError + Send + Sync + 'static>(
         action: &'static str,
     ) -> impl FnOnce(E) -> FitError {
         move |source| FitError::Step { action, source: Box::new(source) }
     }
 
-    /// There is too little text; `needs` and `has` as in "needs at least 2 words, has 1".
+    /// An error for too little text: "needs at least 2 words, has 1".
     pub fn not_enough_data(needs: impl ToString, has: impl ToString) -> FitError {
         FitError::NotEnoughData { needs: needs.to_string(), has: has.to_string() }
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_step_keeps_its_cause() {
+    fn a_failed_step_reports_its_cause() {
         let failed: Result<(), _> = Err(std::io::Error::other("the disk is full"));
         let error = failed.map_err(FitError::step("count n-grams")).unwrap_err();
         assert_eq!(error.to_string(), "cannot count n-grams");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_text_is_told_with_numbers() {
+    fn the_message_for_too_little_text_contains_both_sizes() {
         let error = FitError::not_enough_data("at least 2 words", 1);
         let expected = "not enough text to learn from: needs at least 2 words, has 1";
         assert_eq!(error.to_string(), expected);

@@ -1,4 +1,4 @@
-//! How models are fitted: parameters, progress, checkpoints, and the loop over epochs.
+//! Fitting models: the builder, progress callbacks, checkpoints and the training loop.
 
 mod setters;
 mod device;

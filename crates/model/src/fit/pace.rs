@@ -1,10 +1,12 @@
-//! How often a checkpoint is saved.
+//! Checkpoint intervals.
 
 use crate::fit::progress::Progress;
 use std::time::{Duration, Instant};
 
-/// When the next checkpoint is due: at the end of an iteration, but so seldom that checkpoints take a small part of
-/// the time; in the middle of a long iteration every ten minutes, or more seldom for the same reason.
+/// Decides when to save the next checkpoint.
+///
+/// Checkpoints are saved at the end of iterations and every ten minutes within long ones, but rarely enough that they
+/// take at most about 5% of the time.
 #[derive(Debug)]
 pub struct CheckpointPace {
     last: Instant,
@@ -12,30 +14,31 @@ pub struct CheckpointPace {
 }
 
 impl CheckpointPace {
-    /// How much longer the work goes on than the checkpoint before it took.
+    /// Minimum ratio of training time to the time that the previous checkpoint took.
     const FACTOR: u32 = 20;
-    /// Less work than this is not worth a checkpoint.
+    /// Minimum time between checkpoints.
     const SHORTEST: Duration = Duration::from_secs(2);
+    /// Minimum time between checkpoints within an iteration.
     const LONGEST: Duration = Duration::from_secs(600);
 
-    /// The pace of work that began at this moment.
+    /// The pace of training that began at `began`.
     pub fn new(began: Instant) -> CheckpointPace {
         CheckpointPace { last: began, wait: Self::SHORTEST }
     }
 
-    /// The same where the first checkpoint replaces one that may be of use: there is time to notice that.
+    /// Like [`CheckpointPace::new`], but saves the first checkpoint late, because it replaces one that may still be needed.
     pub fn late(began: Instant) -> CheckpointPace {
         CheckpointPace { last: began, wait: Self::LONGEST }
     }
 
-    /// Whether a checkpoint should be saved now, if one is offered.
+    /// Whether a checkpoint should be saved now, if one is available.
     pub fn is_due(&self, progress: &Progress<'_>) -> bool {
         let ends_iteration = !progress.metrics.is_empty();
         let wait = if ends_iteration { self.wait } else { self.wait.max(Self::LONGEST) };
         self.last.elapsed() >= wait
     }
 
-    /// Saves a checkpoint by `save`, and sees how long that takes. After a failure the next one is not tried soon.
+    /// Saves a checkpoint by calling `save`, and measures its duration. After a failure, the next attempt is delayed.
     pub fn save<E>(&mut self, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         let saved = save();
@@ -63,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_ends_is_saved_but_no_step_of_it() {
+    fn checkpoints_are_due_at_the_end_of_iterations_and_rarely_within_them() {
         let step = Progress::default();
         let end = Progress { metrics: METRICS, ..step };
         let pace = CheckpointPace::new(Instant::now());
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_take_a_small_part_of_the_time() {
+    fn checkpoints_take_a_small_fraction_of_the_time() {
         let wait = |milliseconds| CheckpointPace::wait_after(Duration::from_millis(milliseconds));
         assert_eq!(wait(1), Duration::from_secs(2));
         assert_eq!(wait(700), Duration::from_secs(14));
@@ -82,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_of_use_is_replaced_late() {
+    fn an_existing_checkpoint_is_replaced_late() {
         let end = Progress { metrics: METRICS, ..Progress::default() };
         let pace = CheckpointPace::late(Instant::now());
         assert!(!after(500, &pace).is_due(&end));
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_not_repeated_soon() {
+    fn the_next_attempt_after_a_failure_is_delayed() {
         let end = Progress { metrics: METRICS, ..Progress::default() };
         let mut pace = CheckpointPace::new(Instant::now());
         assert_eq!(pace.save(|| Err("full")), Err("full"));

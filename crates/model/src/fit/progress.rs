@@ -1,45 +1,45 @@
-//! How a trainer tells what it is doing, without printing, and how it is asked to stop.
+//! Progress callbacks, through which callers observe and stop training.
 
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::error::FitError;
 use std::ops::ControlFlow;
 
-/// What a trainer has done so far; it calls its watcher with one of these every so often.
+/// A progress report of a trainer.
 ///
-/// A long iteration may report its inner steps under a phase name of their own.
+/// A long iteration may report its inner steps as a separate phase.
 #[derive(Clone, Copy, Default)]
 pub struct Progress<'a> {
-    /// What is being done: `count n-grams`, `learn`.
+    /// Name of the current phase: `count n-grams`, `learn`.
     pub phase: &'static str,
-    /// How much of this phase is done.
+    /// Completed units of this phase.
     pub done: u64,
-    /// How much there is to do, if that is known.
+    /// Total units of this phase, if known.
     pub total: Option<u64>,
-    /// What `done` and `total` count: `iterations`, `sentences`.
+    /// The unit of `done` and `total`: `iterations`, `sentences`.
     pub unit: &'static str,
-    /// What was measured since the last report, in the order of interest: usually at the end of an
-    /// iteration, else nothing.
+    /// Metrics since the last report, most important first. Usually empty except at the end of an
+    /// iteration.
     pub metrics: &'a [(&'static str, f64)],
-    /// Which iteration the metrics are of, counted from 1, where `done` counts something smaller.
+    /// One-based iteration of the metrics, if `done` counts a smaller unit.
     pub iteration: Option<u64>,
-    /// Makes a checkpoint of this moment. It is here only at moments from which training can go on
-    /// exactly as if it had never stopped, and costs nothing unless it is called.
+    /// Creates a checkpoint of the current state. Present only when training can resume from here
+    /// with identical results. Costs nothing unless called.
     pub checkpoint: Option<&'a MakeCheckpoint<'a>>,
 }
 
-/// Makes a checkpoint, unless what it is made of cannot be read: a device may have stopped answering.
+/// Creates a checkpoint. Fails if the state cannot be read from the device.
 pub type MakeCheckpoint<'a> = dyn Fn() -> Result<Checkpoint, FitError> + 'a;
 
-/// Who looks on while a model is fitted: draws a bar, writes a log, saves checkpoints, and says
-/// whether to go on.
+/// A progress callback, which decides whether training continues.
 ///
-/// To stop without loss, wait for a report that offers a checkpoint, save it, and return
-/// [`ControlFlow::Break`]; saving one every so often (see [`crate::CheckpointPace`]) works the same
-/// way, with [`ControlFlow::Continue`]. A break at any other report stops at once, and the work is lost.
+/// To stop without losing work, wait for a report with a checkpoint, save it, and return
+/// [`ControlFlow::Break`]. To save checkpoints regularly, return [`ControlFlow::Continue`] instead;
+/// see [`crate::CheckpointPace`]. A break at any other report stops at once and discards the work
+/// since the last checkpoint.
 pub type Watch<'w> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'w;
 
 impl Progress<'_> {
-    /// Shows this to the watcher; an error if it wants to stop, for `?`.
+    /// Calls the callback. Returns [`FitError::Interrupted`] if it stops the training.
     pub fn report(&self, watch: &mut Watch) -> Result<(), FitError> {
         match watch(self) {
             ControlFlow::Continue(()) => Ok(()),
@@ -48,7 +48,7 @@ impl Progress<'_> {
     }
 }
 
-/// A watcher that sees nothing and never stops, for tests and examples.
+/// A callback that ignores all reports, for tests and examples.
 pub fn unwatched(_: &Progress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_sees_every_report_until_it_breaks() {
+    fn the_callback_receives_every_report_until_it_breaks() {
         let mut seen = Vec::new();
         let result = count_to_ten(&mut |progress| {
             seen.push(progress.done);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_need_watch() {
+    fn the_default_callback_never_stops() {
         assert_eq!(count_to_ten(&mut unwatched).unwrap(), 10);
     }
 }

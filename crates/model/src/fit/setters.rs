@@ -1,7 +1,7 @@
 /// Defines a chainable setter for each field of a parameter struct.
 ///
-/// Parameter structs are `#[non_exhaustive]`, so that a new parameter breaks nobody; setters are how other crates
-/// choose values. A field behind `optional` is an `Option`, and its setter takes the value itself or an `Option`.
+/// Parameter structs are `#[non_exhaustive]`, so that new parameters are not breaking changes; other crates set values
+/// through setters. Fields listed after `optional` are `Option`s; their setters take a value or an `Option`.
 ///
 /// ```
 /// #[derive(Default)]

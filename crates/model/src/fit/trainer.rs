@@ -1,4 +1,4 @@
-//! The loop over epochs of mini-batches that iterative trainers share.
+//! The shared training loop over epochs of mini-batches.
 
 use super::checkpoint::Checkpoint;
 use super::epochs::Epochs;
@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A model under training, as [`Trainer`] sees it: it owns the weights and the state of the optimizer, on any device.
+/// A model in training. It owns the weights and the optimizer state, on any device.
 ///
-/// A step has two halves, so that the next mini-batch is prepared while a device works on the present one.
+/// Steps have two halves, so that the next mini-batch is prepared while a device processes the current one.
 pub trait Learner {
-    /// A mini-batch with everything that was drawn for it, ready for its step.
+    /// A mini-batch with its random choices, ready for its step.
     type Batch;
     /// The state of the learning-rate schedule, which checkpoints store.
     type Schedule: Clone;
-    /// What the trained model consists of.
+    /// The weights of the trained model.
     type Weights;
 
     /// The maximum number of epochs.
@@ -26,10 +26,10 @@ pub trait Learner {
     /// Starts an epoch, or the rest of one after a checkpoint. Returns the number of mini-batches in the whole epoch.
     fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError>;
 
-    /// Prepares a mini-batch of the present epoch.
+    /// Prepares a mini-batch of the current epoch.
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch;
 
-    /// The learning rate of the next step; `None` if training has no learning rate.
+    /// Learning rate of the next step, or `None` if training has no learning rate.
     fn learning_rate(&self, state: &TrainingState<Self::Schedule>, n_batches: usize)
     -> Option<f64>;
 
@@ -44,15 +44,15 @@ pub trait Learner {
     /// is not finite ends the training; the weights are then those before the step.
     fn end_step(&mut self, batch: &Self::Batch) -> Result<(f64, usize), FitError>;
 
-    /// Completes the epoch. Returns Σ ln p of the epoch where steps do not tell it.
+    /// Completes the epoch. Returns Σ ln p of the epoch if steps do not report it.
     fn end_epoch(&mut self) -> Result<Option<f64>, FitError> {
         Ok(None)
     }
 
-    /// −ln p per token of the validation text; `None` if there is none.
+    /// −ln p per token of the validation text, or `None` without one.
     fn valid_loss(&mut self) -> Result<Option<f64>, FitError>;
 
-    /// Whether a training loss, in nats per token, means that the weights are of no use.
+    /// Whether the weights are unusable, given the training loss in nats per token.
     fn is_useless(&self, train_loss: f64) -> bool {
         !train_loss.is_finite()
     }
@@ -67,28 +67,28 @@ pub trait Learner {
     /// A copy of the weights.
     fn weights(&self) -> Result<Self::Weights, FitError>;
 
-    /// Whether the last weights are usable, where no validation text has shown it.
+    /// Whether the last weights are usable, if there is no validation text to show it.
     fn check_last(&mut self) -> Result<bool, FitError> {
         Ok(true)
     }
 
-    /// Whether training can continue from the middle of an epoch.
+    /// Whether training can resume from the middle of an epoch.
     const RESUMES_WITHIN_EPOCHS: bool = true;
 
-    /// A checkpoint of this moment.
+    /// Creates a checkpoint of the current state.
     fn checkpoint(
         &self,
         state: &TrainingState<Self::Schedule>,
         best: Option<&Arc<Self::Weights>>,
     ) -> Result<Checkpoint, FitError>;
 
-    /// The error for a training that diverged before it had any usable weights.
+    /// The error if training diverged before it had usable weights.
     fn divergence(&self, epoch: usize) -> FitError {
         FitError::Diverged { epoch, lower: "learning_rate" }
     }
 }
 
-/// The progress of a training, apart from weights.
+/// The state of a training run except the weights.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TrainingState<S> {
     /// Completed epochs and steps, and the best epoch so far.
@@ -99,7 +99,7 @@ pub struct TrainingState<S> {
     pub schedule: S,
 }
 
-/// What an epoch achieved.
+/// Result of an epoch.
 #[derive(Debug)]
 pub struct EpochResult<'a, W> {
     /// Training loss in nats per token.
@@ -115,11 +115,11 @@ pub struct EpochResult<'a, W> {
 /// How training continues after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With the next epoch.
+    /// Continue with the next epoch.
     Continue,
-    /// Not at all: the schedule expects no further gain.
+    /// Stop: the schedule expects no further improvement.
     Stop,
-    /// Not at all: the weights are of no use.
+    /// Stop: the weights are unusable.
     Diverged,
 }
 
@@ -136,7 +136,7 @@ impl<L: Learner> Trainer<L>
 where
     L::Weights: Clone,
 {
-    /// A trainer in this state: a new one, or that of a checkpoint with the best weights so far.
+    /// Creates a trainer with a new state, or with the state and best weights of a checkpoint.
     pub fn new(
         learner: L,
         state: TrainingState<L::Schedule>,
@@ -145,8 +145,8 @@ where
         Trainer { learner, state, best: best.map(Arc::new), n_batches: 0 }
     }
 
-    /// Trains until all epochs are over, the schedule stops, the loss diverges, or the watcher interrupts. Returns the
-    /// best weights on the validation text, or the last ones without it, and facts for the model file.
+    /// Trains until all epochs are completed, the schedule stops, the loss diverges, or the callback stops. Returns the
+    /// best weights on the validation text, or the last weights without one, and facts for the model file.
     pub fn run(mut self, watch: &mut Watch) -> Result<(L::Weights, Map<String, Value>), FitError> {
         let mut outcome = Outcome::Continue;
         while outcome == Outcome::Continue && self.state.epochs.goes_on(self.learner.n_epochs()) {
@@ -204,7 +204,7 @@ where
         Outcome::Diverged
     }
 
-    /// Measures the model, keeps it if it is the best so far, and starts the next epoch.
+    /// Evaluates the model, keeps the weights if they are the best so far, and ends the epoch.
     fn end_epoch(&mut self, watch: &mut Watch) -> Result<Outcome, FitError> {
         let learning_rate = self.learner.learning_rate(&self.state, self.n_batches);
         let train_loss = self.state.epochs.loss();
@@ -224,7 +224,7 @@ where
         metrics.extend(learning_rate.map(|rate| ("learning_rate", rate)));
         metrics.push(("seconds_per_epoch", self.state.epochs.seconds));
         self.state.epochs.end();
-        // Training never continues from useless weights.
+        // Training never resumes from unusable weights.
         self.report(&metrics, outcome != Outcome::Diverged, watch)?;
         Ok(outcome)
     }

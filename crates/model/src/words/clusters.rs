@@ -1,36 +1,36 @@
-//! Words in classes with a hierarchy, in which models meet: one makes them, another uses them.
+//! Hierarchical word clusters, produced by one model and used by others.
 
 use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits, WordId};
 use latens_store::StringTable;
 use std::io::{self, BufRead, Write};
 use thiserror::Error;
 
-/// Clusters of the words of a vocabulary, each with its path from the root of a binary tree.
+/// A clustering of a vocabulary, with the path of each cluster from the root of a binary tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordClusters {
-    /// The cluster of each word; a word that was never seen has none.
+    /// The cluster of each word, or `None` for unseen words.
     of_word: Vec<Option<u32>>,
-    /// The path of each cluster, of the letters `0` and `1`.
+    /// The path of each cluster, a string of `0` and `1`.
     paths: Vec<String>,
 }
 
-/// Clusters and words that contradict each other, or a text that is no list of them.
+/// A clustering is inconsistent or cannot be parsed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClustersError {
-    /// The text cannot be read.
+    /// The input cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line that is not as the format has it.
+    /// A line is malformed.
     #[error("line {line}: {problem}")]
     Line {
-        /// The line, counted from 1.
+        /// One-based line number.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
-    /// There are no clusters, or words of clusters that are not there, or paths that are none.
-    #[error("the clusters contradict each other: {problem}")]
+    /// Clusters are missing, or their words or paths are invalid.
+    #[error("invalid clusters: {problem}")]
     Contradiction {
         /// What is wrong.
         problem: &'static str,
@@ -38,17 +38,17 @@ pub enum ClustersError {
 }
 
 impl WordClusters {
-    /// Clusters from the cluster of each word and the path of each cluster.
+    /// Creates a clustering from the cluster of each word and the path of each cluster.
     pub fn new(
         of_word: Vec<Option<u32>>,
         paths: Vec<String>,
     ) -> Result<WordClusters, ClustersError> {
         let problem = if paths.is_empty() {
-            "there are none"
+            "there are no clusters"
         } else if of_word.iter().flatten().any(|&cluster| cluster as usize >= paths.len()) {
-            "a word is in a cluster that is not there"
+            "a word has a cluster index out of range"
         } else if !paths.iter().all(|path| path.bytes().all(|bit| bit == b'0' || bit == b'1')) {
-            "a path has other letters than `0` and `1`"
+            "a path has characters other than `0` and `1`"
         } else if StringTable::from_iter(&paths).len() != paths.len() {
             "two clusters have the same path"
         } else {
@@ -57,7 +57,7 @@ impl WordClusters {
         Err(ClustersError::Contradiction { problem })
     }
 
-    /// The same clusters for the words of another vocabulary; a word that had none has none.
+    /// Maps the clustering to another vocabulary. Words without a cluster remain without one.
     pub fn for_words(&self, own: &Vocab, other: &Vocab) -> WordClusters {
         let cluster = |word: WordId| {
             let id = own.id(other.word(word));
@@ -67,7 +67,7 @@ impl WordClusters {
         WordClusters { of_word, paths: self.paths.clone() }
     }
 
-    /// How many clusters there are.
+    /// Number of clusters.
     pub fn n_clusters(&self) -> usize {
         self.paths.len()
     }
@@ -77,7 +77,7 @@ impl WordClusters {
         self.of_word[word.index()]
     }
 
-    /// The cluster of each word, in the order of the ids.
+    /// The cluster of each word, in the order of the word ids.
     pub fn of_word(&self) -> &[Option<u32>] {
         &self.of_word
     }
@@ -85,18 +85,18 @@ impl WordClusters {
     /// The path of a cluster.
     ///
     /// # Panics
-    /// If there is no such cluster.
+    /// If `cluster` is out of range.
     pub fn path(&self, cluster: u32) -> &str {
         &self.paths[cluster as usize]
     }
 
-    /// The paths of all clusters, in the order of their numbers.
+    /// The paths of all clusters, in the order of their indices.
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
 
-    /// Writes the format of the classic program (`paths`): path, word and count of every word that has a
-    /// cluster, tab-separated, sorted by path and then by falling count.
+    /// Writes the `paths` format of Liang's `wcluster`: tab-separated path, word and count of every word that
+    /// has a cluster, sorted by path and then by descending count.
     pub fn write_paths(&self, vocab: &Vocab, out: &mut dyn Write) -> io::Result<()> {
         let mut words: Vec<(&str, WordId)> = Vec::new();
         for (word, cluster) in self.of_word.iter().enumerate() {
@@ -108,7 +108,7 @@ impl WordClusters {
         })
     }
 
-    /// Reads the format that [`WordClusters::write_paths`] writes, with the vocabulary of its words.
+    /// Reads the format of [`WordClusters::write_paths`]. Also returns the vocabulary.
     pub fn read_paths(
         input: &mut dyn BufRead,
         preprocessing: &Preprocessing,
@@ -123,7 +123,7 @@ impl WordClusters {
             let (path, word, count) = (fields.next(), fields.next(), fields.next());
             let count = count.map_or(Some(0), |count| count.trim().parse().ok());
             let (Some(path), Some(word), Some(count)) = (path, word, count) else {
-                return Err(problem("path, word and count expected, tab-separated"));
+                return Err(problem("expected tab-separated path, word and count"));
             };
             let id = words.intern(word) as usize;
             if id == counts.len() {
@@ -131,14 +131,14 @@ impl WordClusters {
                 of_word.push(None);
             }
             if of_word[id].is_some() || id == WordId::EOS.index() {
-                return Err(problem(&format!("the word `{word}` comes twice, or is `{EOS}`")));
+                return Err(problem(&format!("the word `{word}` is a duplicate or is `{EOS}`")));
             }
             of_word[id] = Some(paths.intern(path));
             counts[id] = count;
         }
         let clusters = WordClusters::new(of_word, paths.iter().map(str::to_owned).collect())?;
         let vocab = Vocab::from_parts(words.iter(), counts)
-            .expect("the words are different, and begin with the special ones");
+            .expect("the words are unique and begin with the special words");
         let limits = VocabLimits::default();
         Ok((Lexicon { preprocessing: *preprocessing, limits, vocab }, clusters))
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_that_contradict_each_other_are_refused() {
+    fn invalid_clusters_are_rejected() {
         let words = vec![None, None, Some(0), Some(1)];
         assert!(WordClusters::new(words.clone(), paths(&["0", "1"])).is_ok());
         assert!(WordClusters::new(words.clone(), paths(&["0"])).is_err());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paths_format_gives_the_clusters_back() {
+    fn the_paths_format_round_trips() {
         let text = "00\tthe\t9\n00\ta\t4\n01\t<unk>\t2\n1\tcat\t3\n";
         let read =
             |text: &str| WordClusters::read_paths(&mut text.as_bytes(), &Preprocessing::default());

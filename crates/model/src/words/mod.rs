@@ -1,4 +1,4 @@
-//! What models exchange about words: clusters and vectors.
+//! Word clusters and word vectors, which models exchange.
 
 mod clusters;
 mod vectors;

@@ -1,4 +1,4 @@
-//! Word vectors as a model of their own, wherever they were made.
+//! Imported word vectors as a model.
 
 use super::vectors::WordVectors;
 use crate::features::FeatureRows;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Vectors that another program made, and how to read text for them.
+/// Word vectors from another program, with their vocabulary and preprocessing.
 #[derive(Clone, Debug)]
 pub struct Vectors {
     lexicon: Lexicon,
@@ -20,7 +20,7 @@ pub struct Vectors {
     facts: Map<String, Value>,
 }
 
-/// They have no parameters.
+/// Imported vectors have no parameters.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NoParams {}
@@ -32,29 +32,33 @@ impl Params for NoParams {
 }
 
 impl Vectors {
-    /// What the file calls this model.
+    /// The kind of this model in model files.
     pub const KIND: &str = "vectors";
 
-    /// A model of these vectors.
+    /// Creates a model from vectors.
     ///
     /// # Panics
-    /// If there are not as many as words.
+    /// If the number of vectors differs from the vocabulary size.
     pub fn new(lexicon: Lexicon, vectors: WordVectors) -> Vectors {
-        assert_eq!(lexicon.vocab.len(), vectors.n_words(), "a place for every word");
+        assert_eq!(
+            lexicon.vocab.len(),
+            vectors.n_words(),
+            "the number of vectors must equal the vocabulary size"
+        );
         Vectors { lexicon, vectors, facts: Map::new() }
     }
 
-    /// How it reads text.
+    /// The preprocessing and the vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// The vectors.
+    /// The word vectors.
     pub fn vectors(&self) -> &WordVectors {
         &self.vectors
     }
 
-    /// What is known of where they come from.
+    /// Facts about their origin.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
@@ -74,7 +78,7 @@ impl Vectors {
         Vectors::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Vectors, FileError> {
         file.expect_kind(Self::KIND)?;
         file.parameters::<NoParams>()?;
@@ -126,11 +130,11 @@ impl Model for Vectors {
     }
 }
 
-/// The array that has the vectors.
+/// Name of the array with the vectors.
 const ARRAY: &str = "vectors";
 
 impl WordVectors {
-    /// The kind of token features that vectors are.
+    /// Name of this kind of token features.
     pub const FEATURES: &str = "vectors";
 
     /// Adds the vectors to a model file, as the array `vectors`.
@@ -138,7 +142,7 @@ impl WordVectors {
         writer.array(ARRAY, &[self.n_words(), self.dim()], self.values())
     }
 
-    /// The vectors of the `n_words` words of an open model file.
+    /// Reads the vectors of `n_words` words from an open model file.
     pub fn from_file(file: &ModelFile, n_words: usize) -> Result<WordVectors, FileError> {
         let dim = file.shape(ARRAY)?.last().copied().unwrap_or(0);
         let values = file.array::<f32>(ARRAY, &[n_words, dim])?;
@@ -146,8 +150,8 @@ impl WordVectors {
     }
 }
 
-/// The vector of each word, whatever stands around it: for a word without one that of `<unk>`, and an empty row
-/// if that has none either.
+/// Encodes each word by its vector, regardless of context. A word without a vector gets that of `<unk>`, or an empty row
+/// if `<unk>` has none.
 impl TokenEncoder for WordVectors {
     fn n_features(&self) -> usize {
         self.dim()

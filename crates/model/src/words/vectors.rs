@@ -1,42 +1,42 @@
-//! Words as points in space, in which models meet: one makes them, another uses them.
+//! Word vectors, produced by one model and used by others.
 
 use latens_corpus::{Vocab, WordId};
 use latens_math::dot_wide;
 use latens_store::FlatArray;
 use thiserror::Error;
 
-/// A vector for each word of a vocabulary. A word whose numbers are all zero has none.
+/// A vector for each word of a vocabulary. An all-zero vector marks a word without one.
 #[derive(Clone, Debug)]
 pub struct WordVectors {
     dim: usize,
     values: FlatArray<f32>,
 }
 
-/// Numbers that are no vectors of words.
+/// The numbers do not form valid word vectors.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("these are no vectors: {problem}")]
+#[error("invalid word vectors: {problem}")]
 pub struct NoVectors {
-    /// What is wrong.
+    /// The problem.
     pub problem: &'static str,
 }
 
-/// How much of a vocabulary has vectors.
+/// Coverage of a vocabulary by word vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Words of the vocabulary, without `<unk>` and `<eos>`.
+    /// Number of words, without `<unk>` and `<eos>`.
     pub n_words: usize,
-    /// Those that have a vector.
+    /// Number of words with a vector.
     pub n_found: usize,
-    /// Those of them that have the vector of their small letters.
+    /// Number of words that use the vector of their lowercase form.
     pub n_lowercased: usize,
-    /// How often all words were seen.
+    /// Number of tokens.
     pub n_tokens: u64,
-    /// How often words with a vector were seen.
+    /// Number of tokens whose word has a vector.
     pub n_found_tokens: u64,
 }
 
 impl Coverage {
-    /// The share of all seen tokens whose words have a vector; of words, if none was counted; 0 of nothing.
+    /// Fraction of tokens whose word has a vector; fraction of words if there are no counts; 0 for an empty vocabulary.
     pub fn share(&self) -> f64 {
         let (found, all) = match self.n_tokens {
             0 => (self.n_found as f64, self.n_words as f64),
@@ -47,32 +47,32 @@ impl Coverage {
 }
 
 impl WordVectors {
-    /// Vectors of `dim` numbers each, in the order of the words' ids.
+    /// Creates vectors of length `dim` from row-major values, one row per word in the order of the ids.
     pub fn new(dim: usize, values: impl Into<FlatArray<f32>>) -> Result<WordVectors, NoVectors> {
         let values = values.into();
         let problem = if dim == 0 {
-            "they have no numbers"
+            "the dimension is 0"
         } else if !values.len().is_multiple_of(dim) {
-            "the last one is not whole"
+            "the number of values is not a multiple of the dimension"
         } else if !values.iter().all(|value| value.is_finite()) {
-            "not all numbers are finite"
+            "some values are not finite"
         } else {
             return Ok(WordVectors { dim, values });
         };
         Err(NoVectors { problem })
     }
 
-    /// How many numbers a vector has.
+    /// Dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// For how many words there is a place: the size of the vocabulary.
+    /// Number of words, including those without a vector.
     pub fn n_words(&self) -> usize {
         self.values.len() / self.dim
     }
 
-    /// The numbers of all words, in the order of their ids; zeros for words without a vector.
+    /// Row-major values of all words in the order of their ids, zeros for words without a vector.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -83,14 +83,14 @@ impl WordVectors {
         vector.iter().any(|&value| value != 0.0).then_some(vector)
     }
 
-    /// The words that have a vector, with it, in the order of their ids.
+    /// Iterates over the words with a vector, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (WordId, &[f32])> {
         let ids = (0..self.n_words()).map(WordId::from);
         ids.filter_map(|word| Some((word, self.get(word)?)))
     }
 
-    /// The vectors for the words of another vocabulary, and how many of them have one. A word that has no
-    /// vector takes that of its small letters.
+    /// Maps the vectors to another vocabulary, and returns the coverage. A word without a vector takes that of its
+    /// lowercase form.
     pub fn for_words(&self, own: &Vocab, other: &Vocab) -> (WordVectors, Coverage) {
         let mut values = vec![0.0; other.len() * self.dim];
         let mut coverage = Coverage::default();
@@ -107,13 +107,13 @@ impl WordVectors {
         (WordVectors { dim: self.dim, values: values.into() }, coverage)
     }
 
-    /// The `n` words whose vectors have the smallest angle with `query`, by falling cosine of it; fewer if fewer
-    /// have vectors. Words in `except` are left out, and so are `<unk>` and `<eos>`.
+    /// The `n` words with the highest cosine similarity to `query`, in descending order; fewer if fewer words have
+    /// vectors. Excludes the words in `except`, `<unk>` and `<eos>`.
     ///
     /// # Panics
-    /// If `query` has not as many numbers as a vector.
+    /// If the length of `query` is not [`WordVectors::dim`].
     pub fn nearest(&self, query: &[f32], n: usize, except: &[WordId]) -> Vec<(WordId, f32)> {
-        assert_eq!(query.len(), self.dim, "a vector of the same space");
+        assert_eq!(query.len(), self.dim, "the query must have the dimension of the vectors");
         let length = norm(query);
         let cosine = |(word, vector): (WordId, &[f32])| {
             (word, (dot_wide(query, vector) / (length * norm(vector))) as f32)
@@ -132,8 +132,8 @@ impl WordVectors {
         found
     }
 
-    /// Where the word should be that is to `c` as `b` is to `a` (Mikolov et al. 2013): b − a + c, each made of
-    /// length one first. `None` if one of them has no vector.
+    /// The query vector of the analogy "`a` is to `b` as `c` is to …" (Mikolov et al. 2013): b − a + c, where each vector
+    /// is normalized to length one first. `None` if one of the words has no vector.
     pub fn analogy(&self, a: WordId, b: WordId, c: WordId) -> Option<Vec<f32>> {
         let mut sum = vec![0.0; self.dim];
         for (word, sign) in [(a, -1.0), (b, 1.0), (c, 1.0)] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_vectors_are_refused() {
+    fn invalid_vectors_are_rejected() {
         for (dim, values) in
             [(0, vec![]), (2, vec![1.0; 3]), (1, vec![f32::NAN]), (1, vec![f32::INFINITY])]
         {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_those_of_the_smallest_angle() {
+    fn neighbors_have_the_highest_cosine_similarity() {
         let vectors = plane();
         let near = vectors.nearest(&[1.0, 0.0], 10, &[]);
         let half = std::f32::consts::FRAC_1_SQRT_2;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_analogy_is_a_sum_of_vectors_of_length_one() {
+    fn an_analogy_is_a_sum_of_unit_vectors() {
         let vectors = plane();
         let half = std::f32::consts::FRAC_1_SQRT_2;
         assert_eq!(
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_another_vocabulary_find_their_vectors_by_small_letters_too() {
+    fn words_of_another_vocabulary_fall_back_to_their_lowercase_form() {
         let own = vocab(&["a", "b", "c", "none"]);
         let other = vocab(&["B", "a", "none", "C", "absent"]);
         let (vectors, coverage) = plane().for_words(&own, &other);
@@ -217,7 +217,7 @@ mod tests {
         for (id, expected) in expected.into_iter().enumerate() {
             assert_eq!(vectors.get(WordId::from(id)), expected);
         }
-        // The words were seen 2, 3, 4, 5 and 6 times.
+        // The word counts are 2, 3, 4, 5 and 6.
         let expected =
             Coverage { n_words: 5, n_found: 3, n_lowercased: 2, n_tokens: 20, n_found_tokens: 10 };
         assert_eq!(coverage, expected);

@@ -1,4 +1,4 @@
-//! A checkpoint gives back the state of a trainer, and to nobody else.
+//! Checkpoints restore the trainer state, and only for matching parameters and data.
 
 use crate::toy;
 use crate::toy::{ToyParams, lexicon, params, vocab};
@@ -41,7 +41,7 @@ fn saved_and_opened(checkpoint: &Checkpoint) -> Checkpoint {
 }
 
 #[test]
-fn state_and_arrays_come_back_bit_for_bit() {
+fn state_and_arrays_round_trip_bit_for_bit() {
     let fresh = checkpoint();
     let once = saved_and_opened(&fresh);
     let twice = saved_and_opened(&once);
@@ -55,7 +55,7 @@ fn state_and_arrays_come_back_bit_for_bit() {
     }
 }
 
-/// Rows of two numbers, with another number between them that is none of theirs.
+/// Rows of two numbers, with an unrelated number between rows.
 struct Spaced(Vec<f32>);
 
 impl SharedRows<f32> for Spaced {
@@ -65,10 +65,10 @@ impl SharedRows<f32> for Spaced {
 }
 
 #[test]
-fn shared_rows_are_those_of_a_copy() {
+fn shared_rows_are_stored_like_a_copy() {
     let rows = Arc::new(Spaced(vec![1.0, 2.0, 9.0, 3.0, 4.0, 9.0, 5.0, 6.0]));
     let shared = checkpoint().with_shared_rows("rows", &[3, 2], Arc::clone(&rows));
-    assert_eq!(Arc::strong_count(&rows), 2, "they are not copied");
+    assert_eq!(Arc::strong_count(&rows), 2, "the rows must not be copied");
     let copied = checkpoint().with_array("rows", &[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let bytes = |checkpoint: &Checkpoint| {
         let folder = tempfile::tempdir().unwrap();
@@ -85,16 +85,16 @@ fn shared_rows_are_those_of_a_copy() {
 
 #[test]
 #[should_panic(expected = "`rows` of shape [2, 3] has 4 values")]
-fn shared_rows_have_the_length_of_their_shape() {
+fn shared_rows_must_match_their_shape() {
     let rows = Arc::new(Spaced(vec![1.0, 2.0, 9.0, 3.0, 4.0]));
     let _ = checkpoint().with_shared_rows("rows", &[2, 3], rows);
 }
 
 #[test]
-fn a_shared_array_is_that_of_a_copy() {
+fn a_shared_array_is_stored_like_a_copy() {
     let values = Arc::new(vec![1u32, 2, 3, 4, 5, 6]);
     let shared = checkpoint().with_shared_array("counts", &[2, 3], Arc::clone(&values));
-    assert_eq!(Arc::strong_count(&values), 2, "it is not copied");
+    assert_eq!(Arc::strong_count(&values), 2, "the array must not be copied");
     for checkpoint in [saved_and_opened(&shared), shared] {
         assert_eq!(checkpoint.array::<u32>("counts", &[2, 3]).unwrap(), *values);
     }
@@ -107,14 +107,14 @@ fn refusal(of: &str, params: ToyParams, data: u64) -> Option<String> {
 }
 
 #[test]
-fn the_same_parameters_and_data_fit() {
+fn the_same_parameters_and_data_are_accepted() {
     assert_eq!(refusal("toy", params(), DATA), None);
     assert_eq!(refusal("toy", ToyParams { n_iterations: 99, ..params() }, DATA), None);
 }
 
 #[test]
-fn other_parameters_are_refused_by_name_with_both_values() {
-    let expected = "it was made with `n_states` = 3, but now `n_states` = 4";
+fn different_parameters_are_rejected_by_name_with_both_values() {
+    let expected = "it was created with `n_states` = 3, but now `n_states` = 4";
     assert_eq!(refusal("toy", ToyParams { n_states: 4, ..params() }, DATA).unwrap(), expected);
     let nearly = f64::from_bits(toy::RATE.to_bits() + 1);
     let refused = refusal("toy", ToyParams { rate: nearly, ..params() }, DATA).unwrap();
@@ -122,7 +122,7 @@ fn other_parameters_are_refused_by_name_with_both_values() {
 }
 
 #[test]
-fn parameters_that_one_side_lacks_are_refused() {
+fn parameters_missing_on_one_side_are_rejected() {
     #[derive(Default, Serialize)]
     struct Longer {
         n_states: usize,
@@ -137,40 +137,40 @@ fn parameters_that_one_side_lacks_are_refused() {
     }
     let longer = Longer { n_states: 3, rate: toy::RATE, n_iterations: 20, new: true };
     let error = checkpoint().check_fits("toy", &longer.validate().unwrap(), DATA, &[]).unwrap_err();
-    assert_eq!(error.to_string(), "it was made with `new` = null, but now `new` = true");
+    assert_eq!(error.to_string(), "it was created with `new` = null, but now `new` = true");
 }
 
 #[test]
-fn other_data_and_other_models_are_refused() {
-    assert_eq!(refusal("toy", params(), DATA - 1).unwrap(), "it was made from other data");
-    let expected = "it is of a model of kind `toy`, not `hmm`";
+fn different_data_and_models_are_rejected() {
+    assert_eq!(refusal("toy", params(), DATA - 1).unwrap(), "it was created from different data");
+    let expected = "it belongs to a model of kind `toy`, not `hmm`";
     assert_eq!(refusal("hmm", params(), DATA).unwrap(), expected);
 }
 
 #[test]
-fn a_trainer_that_asks_for_something_else_gets_an_error() {
+fn a_mismatched_state_or_array_is_an_error() {
     let checkpoint = saved_and_opened(&checkpoint());
     assert!(matches!(checkpoint.state::<Vec<u8>>(), Err(CheckpointError::BadState(_))));
     let message = |error: CheckpointError| error.to_string();
     assert_eq!(
         checkpoint.array::<f64>("weights", &[2, 1]).map_err(message).unwrap_err(),
-        "its array `weights` is F32 [2, 1], but F64 [2, 1] is needed"
+        "its array `weights` is F32 [2, 1], expected F64 [2, 1]"
     );
     assert_eq!(
         checkpoint.array::<u8>("absent", &[3]).map_err(message).unwrap_err(),
-        "its array `absent` is missing, but U8 [3] is needed"
+        "its array `absent` is missing, expected U8 [3]"
     );
 }
 
 #[test]
-fn a_fit_error_tells_the_cause() {
+fn a_fit_error_reports_its_cause() {
     let error = FitError::from(CheckpointError::OtherData);
-    assert_eq!(error.to_string(), "cannot go on from the checkpoint");
-    assert_eq!(error.source().unwrap().to_string(), "it was made from other data");
+    assert_eq!(error.to_string(), "cannot resume from the checkpoint");
+    assert_eq!(error.source().unwrap().to_string(), "it was created from different data");
 }
 
 #[test]
-fn a_model_is_no_checkpoint_and_a_checkpoint_no_model() {
+fn models_and_checkpoints_are_not_interchangeable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     toy::writer(&lexicon(), &toy::ARRAYS).save(&path).unwrap();
@@ -184,12 +184,12 @@ fn a_model_is_no_checkpoint_and_a_checkpoint_no_model() {
 
 #[test]
 #[should_panic(expected = "can be read back")]
-fn a_state_that_json_cannot_hold_is_found_out_at_once() {
+fn a_state_that_json_cannot_represent_panics_immediately() {
     Checkpoint::new("toy", &params().validate().unwrap(), DATA, &f64::NEG_INFINITY);
 }
 
 #[test]
-fn the_fingerprint_sees_words_sentences_and_vocabulary() {
+fn the_fingerprint_depends_on_words_sentences_and_vocabulary() {
     let fingerprint = |vocab: &Vocab, sentences: &[&[u32]]| {
         let ids = |sentence: &&[u32]| sentence.iter().map(|&id| WordId(id)).collect::<Vec<_>>();
         data_fingerprint(vocab, &Sentences::from_words(sentences.iter().map(ids)))

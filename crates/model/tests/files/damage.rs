@@ -1,4 +1,4 @@
-//! No damaged file is ever opened, and no file makes the program panic.
+//! Damaged files are rejected without a panic.
 
 use crate::toy;
 use crate::toy::{ARRAYS, bytes, lexicon, writer};
@@ -9,19 +9,19 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What becomes of a file with these bytes.
+/// Writes the bytes to a file and opens it.
 fn open(bytes: &[u8]) -> Result<ModelFile, FileError> {
     opener()(bytes)
 }
 
-/// The same for many files, one at a time in one folder.
+/// Like [`open`] for many files, one at a time in one folder.
 fn opener() -> impl Fn(&[u8]) -> Result<ModelFile, FileError> {
     let folder = tempfile::tempdir().unwrap();
     move |bytes| {
         let path = folder.path().join("model");
         fs::write(&path, bytes).unwrap();
         let opened = ModelFile::open(&path);
-        // Some file systems wait for the disk when a file is written over, but not for a new one.
+        // Some file systems sync when a file is overwritten, but not for a new one.
         fs::remove_file(&path).unwrap();
         opened
     }
@@ -33,22 +33,22 @@ fn message(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_prefix_is_refused() {
+fn every_prefix_is_rejected() {
     let (bytes, open) = (bytes(), opener());
     for length in 0..bytes.len() {
         let error = open(&bytes[..length]).err().unwrap();
-        // After 8 bytes of length and the first letter of the JSON, it is known to be cut.
+        // The length (8 bytes) and the first character of the JSON suffice to detect truncation.
         let cut = matches!(error, FileError::Truncated { .. });
         assert_eq!(cut, length > 8, "{length}: {error}");
     }
 }
 
 #[test]
-fn every_changed_byte_is_noticed() {
+fn every_changed_byte_is_detected() {
     let (mut bytes, open) = (bytes(), opener());
     assert!(open(&bytes).is_ok());
     for position in 0..bytes.len() {
-        // 0x20 turns a hexadecimal digit, and any letter, into the other case.
+        // 0x20 switches the case of a letter.
         for change in [0x01, 0x20, 0x80, 0xff] {
             bytes[position] ^= change;
             assert!(open(&bytes).is_err(), "byte {position} changed by {change:#x}");
@@ -58,13 +58,13 @@ fn every_changed_byte_is_noticed() {
 }
 
 #[test]
-fn bytes_after_the_end_are_noticed() {
+fn extra_bytes_at_the_end_are_detected() {
     let longer = [bytes(), vec![0]].concat();
-    assert_eq!(message(&longer), "is damaged: it goes on after its last array");
+    assert_eq!(message(&longer), "is damaged: it has extra bytes after its last array");
 }
 
 #[test]
-fn swapped_parts_of_two_good_files_are_noticed() {
+fn swapped_parts_of_two_valid_files_are_detected() {
     let (one, mut other) = (bytes(), Vec::new());
     let changed = toy::Arrays { u8s: [9; 3], ..ARRAYS };
     writer(&lexicon(), &changed).write_to(&mut other).unwrap();
@@ -75,7 +75,7 @@ fn swapped_parts_of_two_good_files_are_noticed() {
 }
 
 #[test]
-fn files_of_another_kind_are_told_apart() {
+fn the_error_identifies_files_of_other_formats() {
     let tensor = safetensors::tensor::TensorView::new(safetensors::Dtype::U8, vec![1], &[7]);
     let foreign = safetensors::serialize([("weight", tensor.unwrap())], None).unwrap();
     let accents = "é".repeat(1000);
@@ -84,7 +84,7 @@ fn files_of_another_kind_are_told_apart() {
         (b"Call me Ishmael. Some years ago", "it is a text file"),
         (b"{\"format\":\"latens\",\"header_checksum\":\"", "it is a text file"),
         (accents.as_bytes(), "it is a text file"),
-        (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "it does not begin like one"),
+        (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "the file type is unknown"),
         (b"latens\x1A\n\0\0\0\0\0\0\0\0", "it holds encoded text or counts"),
         (&foreign, "it is a safetensors file of another program"),
     ];
@@ -94,7 +94,7 @@ fn files_of_another_kind_are_told_apart() {
 }
 
 #[test]
-fn a_folder_and_a_missing_file_are_errors_of_the_system() {
+fn folders_and_missing_files_are_storage_errors() {
     let folder = tempfile::tempdir().unwrap();
     for path in [folder.path(), &folder.path().join("absent")] {
         assert!(matches!(ModelFile::open(path), Err(FileError::Storage(_))));
@@ -103,7 +103,7 @@ fn a_folder_and_a_missing_file_are_errors_of_the_system() {
     }
 }
 
-/// A disk with room for `room` bytes more.
+/// A disk with `room` free bytes.
 struct SmallDisk<W> {
     disk: W,
     room: usize,
@@ -125,7 +125,7 @@ impl<W: Write> Write for SmallDisk<W> {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_behind() {
+fn a_full_disk_leaves_no_files_behind() {
     let (lexicon, folder) = (lexicon(), tempfile::tempdir().unwrap());
     let (path, length) = (folder.path().join("model"), bytes().len());
     let save = |room| {
@@ -143,7 +143,7 @@ fn a_full_disk_leaves_nothing_behind() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_device_without_room_is_an_error() {
+fn a_full_device_is_an_error() {
     let error = writer(&lexicon(), &ARRAYS).save(Path::new("/dev/full")).unwrap_err();
     assert!(matches!(error, FileError::Storage(_)), "{error}");
 }
@@ -164,12 +164,12 @@ fn a_failed_save_keeps_the_old_model() {
 
 proptest! {
     #[test]
-    fn random_bytes_are_no_model(bytes: Vec<u8>) {
+    fn random_bytes_are_rejected(bytes: Vec<u8>) {
         prop_assert!(open(&bytes).is_err());
     }
 
     #[test]
-    fn random_bytes_after_a_good_beginning_are_no_model(
+    fn random_bytes_after_a_valid_beginning_are_rejected(
         length in prop_oneof![0..4096u64, any::<u64>()],
         kept in 8..200usize,
         rest: Vec<u8>,
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn several_changed_bytes_are_noticed(
+    fn several_changed_bytes_are_detected(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..9)
     ) {
         let (good, mut bad) = (bytes(), bytes());

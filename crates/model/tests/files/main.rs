@@ -1,4 +1,4 @@
-//! What is written comes back, and what is damaged does not.
+//! Model files and checkpoints round-trip, and damage is detected.
 
 mod checkpoint;
 mod damage;

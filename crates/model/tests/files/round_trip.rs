@@ -1,4 +1,4 @@
-//! A model file gives back what was written, and says what is wrong with a request.
+//! Model files round-trip, and invalid requests have clear errors.
 
 use crate::toy;
 use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, lexicon, params, vocab, writer};
@@ -23,7 +23,7 @@ fn opened() -> ModelFile {
 }
 
 fn message<T>(result: Result<T, FileError>) -> String {
-    result.err().expect("it should have been refused").to_string()
+    result.err().expect("the request should fail").to_string()
 }
 
 fn assert_same<T: Element + Debug>(file: &ModelFile, name: &str, shape: &[usize], values: &[T]) {
@@ -32,7 +32,7 @@ fn assert_same<T: Element + Debug>(file: &ModelFile, name: &str, shape: &[usize]
 }
 
 #[test]
-fn arrays_of_every_type_come_back_bit_for_bit() {
+fn arrays_of_every_type_round_trip_bit_for_bit() {
     let file = opened();
     assert_same(&file, "f32s", &[2, 2], &ARRAYS.f32s);
     assert_same(&file, "f64s", &[3], &ARRAYS.f64s);
@@ -50,7 +50,7 @@ fn arrays_of_every_type_come_back_bit_for_bit() {
 }
 
 #[test]
-fn everything_else_comes_back_too() {
+fn header_and_vocabulary_round_trip() {
     let file = opened();
     assert_eq!(file.kind(), "toy");
     assert_eq!(*file.parameters::<ToyParams>().unwrap(), params());
@@ -68,12 +68,12 @@ fn everything_else_comes_back_too() {
 }
 
 #[test]
-fn the_same_model_gives_the_same_bytes() {
+fn serialization_is_deterministic() {
     assert_eq!(toy::bytes(), toy::bytes());
 }
 
 #[test]
-fn a_file_of_nothing_but_a_header_is_a_file() {
+fn a_file_may_have_no_arrays() {
     let (_folder, path) = saved(&ModelWriter::new("bare", &params().validate().unwrap()));
     let file = ModelFile::open(&path).unwrap();
     assert!(matches!(file.vocab(), Err(FileError::MissingArray { .. })));
@@ -81,7 +81,7 @@ fn a_file_of_nothing_but_a_header_is_a_file() {
 }
 
 #[test]
-fn other_programs_see_plain_named_arrays_at_aligned_places() {
+fn other_programs_can_read_named_and_aligned_arrays() {
     let bytes = toy::bytes();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let tensor = tensors.tensor("f32s").unwrap();
@@ -97,7 +97,7 @@ fn other_programs_see_plain_named_arrays_at_aligned_places() {
 }
 
 #[test]
-fn inspection_tells_all_but_the_values() {
+fn inspection_returns_everything_except_values() {
     let (_folder, path) = saved(&writer(&lexicon(), &ARRAYS));
     let found = inspect(&path).unwrap();
     assert_eq!(found.header, *ModelFile::open(&path).unwrap().header());
@@ -112,7 +112,7 @@ fn inspection_tells_all_but_the_values() {
 }
 
 #[test]
-fn inspection_does_not_look_at_the_arrays_but_at_their_length() {
+fn inspection_checks_the_length_but_not_the_values_of_arrays() {
     let (_folder, path) = saved(&writer(&lexicon(), &ARRAYS));
     let mut bytes = toy::bytes();
     *bytes.last_mut().unwrap() ^= 1;
@@ -125,26 +125,26 @@ fn inspection_does_not_look_at_the_arrays_but_at_their_length() {
 }
 
 #[test]
-fn an_array_of_another_kind_is_refused_in_words() {
+fn mismatched_requests_are_rejected_with_clear_messages() {
     let file = opened();
     let name = file.path().display().to_string();
     let cases = [
         (message(file.array::<f32>("absent", &[3])), format!("`{name}` has no array `absent`")),
         (
             message(file.array::<f32>("f64s", &[3])),
-            format!("the array `f64s` in `{name}` is F64 [3], but F32 [3] is needed"),
+            format!("the array `f64s` in `{name}` is F64 [3], expected F32 [3]"),
         ),
         (
             message(file.array::<f32>("f32s", &[4])),
-            format!("the array `f32s` in `{name}` is F32 [2, 2], but F32 [4] is needed"),
+            format!("the array `f32s` in `{name}` is F32 [2, 2], expected F32 [4]"),
         ),
         (
             message(file.vector::<f32>("f32s")),
-            format!("the array `f32s` in `{name}` is F32 [2, 2], but F32 [any length] is needed"),
+            format!("the array `f32s` in `{name}` is F32 [2, 2], expected F32 [any length]"),
         ),
         (
             message(file.expect_kind("ngram")),
-            format!("`{name}` is of kind `toy`, but `ngram` is needed"),
+            format!("`{name}` is of kind `toy`, expected `ngram`"),
         ),
         (
             message::<()>(Err(file.invalid("its rows do not sum to one"))),
@@ -160,7 +160,7 @@ fn an_array_of_another_kind_is_refused_in_words() {
 }
 
 #[test]
-fn values_that_are_not_finite_are_refused_where_they_must_be_finite() {
+fn finite_array_rejects_infinite_values_and_nan() {
     let params = params().validate().unwrap();
     let (bad, good) = ([0.0, f32::NAN], [f64::MAX, -0.0]);
     let (_folder, path) = saved(&ModelWriter::new("toy", &params).array("bad", &[2], &bad).array(
@@ -174,7 +174,7 @@ fn values_that_are_not_finite_are_refused_where_they_must_be_finite() {
     assert!(file.finite_array::<f64>("good", &[2]).is_ok());
 }
 
-/// What another version of the program might have called parameters.
+/// Parameters of a different version of the program.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Other {
@@ -188,7 +188,7 @@ impl Params for Other {
 }
 
 #[test]
-fn parameters_are_checked_when_they_are_read() {
+fn parameters_are_validated_when_read() {
     let error = opened().parameters::<Other>().err().unwrap();
     assert!(matches!(error, FileError::Params { .. }), "{error}");
     let (_folder, path) =
@@ -198,7 +198,7 @@ fn parameters_are_checked_when_they_are_read() {
 }
 
 #[test]
-fn words_that_are_no_vocabulary_are_refused() {
+fn invalid_vocabularies_are_rejected() {
     let params = params().validate().unwrap();
     let vocab_of = |letters: &[u8], ends: &[u64], counts: &[u64]| {
         let writer = ModelWriter::new("toy", &params)
@@ -223,13 +223,13 @@ fn words_that_are_no_vocabulary_are_refused() {
 
 #[test]
 #[should_panic(expected = "`a` of shape [2, 2] has 3 values")]
-fn a_shape_without_its_values_is_a_bug() {
+fn a_shape_that_does_not_match_its_values_panics() {
     let _ = ModelWriter::new("toy", &params().validate().unwrap()).array("a", &[2, 2], &[0u8; 3]);
 }
 
 #[test]
-#[should_panic(expected = "there is an array `a` already")]
-fn a_name_that_is_taken_is_a_bug() {
+#[should_panic(expected = "duplicate array `a`")]
+fn a_duplicate_array_name_panics() {
     let params = params().validate().unwrap();
     let _ = ModelWriter::new("toy", &params).array("a", &[1], &[0u8]).array("a", &[1], &[0u8]);
 }

@@ -19,7 +19,7 @@ impl Params for ToyParams {
     }
 }
 
-/// A number that `serde_json` reads as its neighbour without the feature `float_roundtrip`.
+/// A number that `serde_json` parses to an adjacent float without the feature `float_roundtrip`.
 pub(crate) const RATE: f64 = 0.198_440_042_788_562_86;
 
 pub(crate) fn params() -> ToyParams {
@@ -41,7 +41,7 @@ pub(crate) fn lexicon() -> Lexicon {
     Lexicon { preprocessing: PREPROCESSING, limits: LIMITS, vocab: vocab() }
 }
 
-/// The extremes of each type, negative zero among them.
+/// The extreme values of each type, including negative zero.
 pub(crate) struct Arrays {
     pub(crate) f32s: [f32; 4],
     pub(crate) f64s: [f64; 3],
@@ -70,7 +70,7 @@ pub(crate) const ARRAYS: Arrays = Arrays {
     words: [WordId::UNK, WordId::EOS, WordId(7)],
 };
 
-/// The model as a file. Arrays are added in an order that is not the one in which they can lie.
+/// The model as a file. Arrays are added in a different order than they are stored.
 pub(crate) fn writer<'a>(lexicon: &'a Lexicon, arrays: &'a Arrays) -> ModelWriter<'a> {
     ModelWriter::new("toy", &params().validate().unwrap())
         .array("u8s", &[3, 1], &arrays.u8s)

@@ -7,9 +7,11 @@
 //! are those of the other shards.
 
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
+use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
-use super::{Collapsed, Sweep, document_rng};
+use super::statistics::Sweep;
+use super::streams::document_rng;
+use crate::glda::gaussian::table::Table;
 use latens_math::{AliasTable, Rng, sample_index};
 
 /// How many proposals a token has, as in the authors' program.

@@ -1,8 +1,8 @@
 //! Topics that follow every change of a token at once.
 
 use super::super::problem::Problem;
-use super::super::topic::Topic;
 use crate::counts::TypeCounts;
+use crate::glda::gaussian::topic::Topic;
 
 /// The topics of a collapsed sampler, with the counts that they are made of.
 pub(crate) struct Collapsed<'a> {

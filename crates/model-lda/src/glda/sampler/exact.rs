@@ -1,7 +1,9 @@
 //! Collapsed Gibbs sampling: every token from its full conditional, with a triangular solution a topic.
 
 use super::super::problem::{Problem, State};
-use super::{Collapsed, Sweep, document_rng};
+use super::collapsed::Collapsed;
+use super::statistics::Sweep;
+use super::streams::document_rng;
 use latens_math::sample_log_index;
 
 /// When the topics of a token follow it.

@@ -4,10 +4,12 @@
 //! probability min(1, t_j s_k / (t_k s_j)). Most proposals are the topic that the token has, and cost nothing.
 
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
+use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
-use super::{Collapsed, Sweep, document_rng};
+use super::statistics::Sweep;
+use super::streams::document_rng;
 use crate::draw::{Mixture, padded_alpha};
+use crate::glda::gaussian::table::Table;
 use latens_math::Rng;
 
 pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed: u64) -> Sweep {

@@ -11,27 +11,17 @@ mod mh;
 mod naive;
 mod parallel;
 mod shards;
+mod statistics;
+mod streams;
 
 pub(crate) use collapsed::Collapsed;
 pub(crate) use mh::{Proposals, sample_document};
+pub(crate) use statistics::Sweep;
+pub(crate) use streams::document_rng;
 
 use super::params::Sampler;
 use super::problem::{Problem, State};
-use latens_math::Rng;
-use rand_streams::sweep_seed;
-
-/// What happened in a sweep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sweep {
-    /// Tokens that changed their topic.
-    pub(crate) n_changed: u64,
-    /// Proposals of another topic that were made, where some are refused.
-    pub(crate) n_proposed: u64,
-    /// Those that were accepted.
-    pub(crate) n_accepted: u64,
-    /// Topics that had to be made again for want of precision.
-    pub(crate) n_rebuilt: u64,
-}
+use streams::sweep_seed;
 
 /// Samples every token once. `sampler` is not [`Sampler::Auto`].
 pub(crate) fn sweep(
@@ -51,24 +41,4 @@ pub(crate) fn sweep(
         Sampler::Parallel => parallel::sweep(problem, state, seed),
         Sampler::Auto => unreachable!("a sampler was chosen before"),
     }
-}
-
-mod rand_streams {
-    use latens_math::Rng;
-
-    /// The seed of one sweep.
-    pub(super) fn sweep_seed(seed: u64, iteration: u64) -> u64 {
-        let bits: [u64; 4] = Rng::stream(seed, iteration).into();
-        bits[0] ^ bits[2].rotate_left(32)
-    }
-}
-
-/// The random stream of a document in a sweep.
-pub(crate) fn document_rng(sweep_seed: u64, document: usize) -> Rng {
-    Rng::stream(sweep_seed, document as u64)
-}
-
-/// The random stream of a topic in a sweep, which no document has.
-fn topic_rng(sweep_seed: u64, topic: usize) -> Rng {
-    Rng::stream(!sweep_seed, topic as u64)
 }

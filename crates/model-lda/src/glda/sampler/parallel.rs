@@ -1,12 +1,13 @@
 //! Sampling with explicit means and covariances: given them, documents are independent, and all threads sample at
 //! once from their exact conditionals.
 
-use super::super::density::{Density, Gaussian};
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
-use super::super::topic::Topic;
-use super::{Sweep, document_rng, topic_rng};
+use super::statistics::Sweep;
+use super::streams::{document_rng, topic_rng};
 use crate::draw::padded_alpha;
+use crate::glda::gaussian::density::{Density, Gaussian};
+use crate::glda::gaussian::table::Table;
+use crate::glda::gaussian::topic::Topic;
 use crate::sharing::sample_documents;
 use rayon::prelude::*;
 

@@ -5,8 +5,8 @@
 //! that every step leaves the posterior as it is.
 
 use super::super::problem::Problem;
-use super::super::table::Table;
 use crate::counts::TypeCounts;
+use crate::glda::gaussian::table::Table;
 use latens_math::Rng;
 
 /// The documents of each shard, drawn anew for each sweep: neighbours in a sorted corpus are alike.

@@ -1,14 +1,13 @@
-//! Every topic is weighed for every token.
+//! Computes the weights of all topics for every token.
 //!
-//! The weights of all topics are one pass over two rows of single-precision numbers, in vectors: for few topics there
-//! is nothing faster.
+//! This is one vectorized pass over two single-precision rows, which is fastest for few topics.
 
-use super::LdaState;
+use super::state::LdaState;
 use crate::documents::TypedDocuments;
 use crate::draw::{BLOCK, padded_alpha};
 use latens_math::Rng;
 
-/// Samples every token once; tells how many changed.
+/// Samples every token once. Returns the number of tokens that changed their topic.
 pub(super) fn sweep(state: &mut LdaState, documents: &TypedDocuments, beta: f64, seed: u64) -> u64 {
     let alpha = padded_alpha(&state.alpha);
     let mut pass = Pass {
@@ -32,13 +31,13 @@ pub(super) fn sweep(state: &mut LdaState, documents: &TypedDocuments, beta: f64,
     n_changed
 }
 
-/// What a pass over all documents needs besides the state.
+/// Buffers and constants of a sweep.
 struct Pass<'a> {
     alpha: &'a [f32],
     beta: f32,
     /// V β.
     all_beta: f32,
-    /// n_dk of the present document.
+    /// n_dk of the current document.
     counts: Vec<u32>,
     /// (n_dk + α_k) / (N_k + V β).
     weights: Vec<f32>,
@@ -83,7 +82,7 @@ impl Pass<'_> {
         self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) / (total as f32 + self.all_beta);
     }
 
-    /// Draws k with probability proportional to weights_k (row_k + β). Padding has no weight.
+    /// Draws k with probability proportional to weights_k (row_k + β). Padding has zero weight.
     #[inline(always)]
     fn draw(&mut self, row: &[f32], uniform: f64) -> usize {
         let beta = self.beta;
@@ -110,7 +109,7 @@ impl Pass<'_> {
             rest -= weight;
             last = if weight > 0.0 { begin + k } else { last };
         }
-        // Sums round: the last thing that can be drawn is just behind.
+        // Because of rounding, the target may exceed the sum of this block.
         last
     }
 }

@@ -1,57 +1,16 @@
-//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), all without the token itself.
+//! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), with all counts excluding the token.
 
+mod state;
 mod dense;
 mod sparse;
 
+pub(crate) use state::LdaState;
+
 use super::params::LdaSampler;
-use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::draw::padded;
 use sparse::Occurrences;
 
-/// What is sampled, in the form in which it is read fastest.
-pub(crate) struct LdaState {
-    pub(crate) topics: Vec<u16>,
-    pub(crate) alpha: Vec<f64>,
-    n_types: usize,
-    stride: usize,
-    /// n_wk, padded: whole numbers, which `f32` has up to 2²⁴.
-    rows: Vec<f32>,
-    /// N_k.
-    totals: Vec<u32>,
-}
-
-impl LdaState {
-    pub(crate) fn new(
-        documents: &TypedDocuments,
-        topics: Vec<u16>,
-        n_types: usize,
-        alpha: Vec<f64>,
-    ) -> LdaState {
-        let stride = padded(alpha.len());
-        let (mut rows, mut totals) = (vec![0.0; n_types * stride], vec![0; stride]);
-        for (&t, &k) in documents.types.iter().zip(&topics) {
-            rows[t as usize * stride + usize::from(k)] += 1.0;
-            totals[usize::from(k)] += 1;
-        }
-        LdaState { topics, alpha, n_types, stride, rows, totals }
-    }
-
-    /// How many types share the probability of a topic, if not all rows are types.
-    pub(crate) fn set_n_types(&mut self, n_types: usize) {
-        self.n_types = n_types;
-    }
-
-    /// How often each type is in each topic.
-    pub(crate) fn counts(&self) -> TypeCounts {
-        let n_topics = self.alpha.len();
-        let rows = self.rows.chunks_exact(self.stride);
-        let values = rows.flat_map(|row| row[..n_topics].iter().map(|&n| n as u32)).collect();
-        TypeCounts::from_values(n_topics, values)
-    }
-}
-
-/// A way to sample, with what it keeps between sweeps: nothing that the documents do not say.
+/// A sampler with its precomputed index of the documents.
 pub(crate) enum Sampling {
     Dense,
     Sparse(Occurrences),
@@ -63,7 +22,7 @@ impl Sampling {
         match sampler {
             LdaSampler::Sparse => Sampling::Sparse(Occurrences::new(documents, n_rows)),
             LdaSampler::Dense => Sampling::Dense,
-            LdaSampler::Auto => unreachable!("a sampler was chosen before"),
+            LdaSampler::Auto => unreachable!("the caller has chosen a sampler"),
         }
     }
 
@@ -74,7 +33,7 @@ impl Sampling {
         }
     }
 
-    /// Samples every token once; tells how many changed.
+    /// Samples every token once. Returns the number of tokens that changed their topic.
     pub(crate) fn sweep(
         &self,
         state: &mut LdaState,

@@ -1,20 +1,20 @@
-//! Only the topics of a document are weighed for its tokens; how many topics there are does not matter.
+//! Computes weights only for the topics of the document, so that the cost does not depend on the total number of topics.
 //!
 //! A proposal is drawn with probability proportional to
 //!
-//! q_k = (n_wk + β) (n_dk / (N_k + V β) + g), all without the token itself,
+//! q_k = (n_wk + β) (n_dk / (N_k + V β) + g), with all counts excluding the token,
 //!
-//! where g is a constant. The first part has only the topics of the document. The second is that of another token of
-//! the same word, drawn at random, or any topic with weight β: no table is made of it, so that none gets stale. As
-//! q depends on nothing but the other tokens, a Metropolis–Hastings step leaves the posterior as it is. The target
-//! is (n_wk + β) (n_dk + α_k) / (N_k + V β), and with g = ᾱ / mean(N_k + V β) the two differ only for topics that the
-//! document does not have: nearly all proposals are accepted.
+//! where g is a constant. The first term is nonzero only for the topics of the document. The second term is sampled by
+//! taking the topic of another random token of the same word, or any topic with weight β. This needs no table that could
+//! become stale. Because q depends only on the other tokens, a Metropolis–Hastings step leaves the posterior invariant.
+//! The target is (n_wk + β) (n_dk + α_k) / (N_k + V β). With g = ᾱ / mean(N_k + V β), target and proposal differ only
+//! through N_k and α_k, so that nearly all proposals are accepted.
 
-use super::LdaState;
+use super::state::LdaState;
 use crate::documents::TypedDocuments;
 use latens_math::Rng;
 
-/// Where the tokens of each type are.
+/// Positions of the tokens of each type.
 pub(crate) struct Occurrences {
     tokens: Vec<u32>,
     offsets: Vec<usize>,
@@ -40,7 +40,7 @@ impl Occurrences {
     }
 }
 
-/// Samples every token once; tells how many changed.
+/// Samples every token once. Returns the number of tokens that changed their topic.
 pub(super) fn sweep(
     state: &mut LdaState,
     documents: &TypedDocuments,
@@ -57,7 +57,7 @@ pub(super) fn sweep(
     n_changed
 }
 
-/// What a pass over all documents needs besides the state.
+/// Buffers and constants of a sweep.
 struct Pass {
     alpha: Vec<f32>,
     beta: f32,
@@ -78,9 +78,9 @@ struct Mixture {
     weights: Vec<f32>,
     /// n_dk of all topics.
     counts: Vec<u32>,
-    /// Where a topic is in `topics`, if it is.
+    /// Position of each topic in `topics`, if present.
     places: Vec<u16>,
-    /// Scratch with a place a topic.
+    /// Scratch space with one entry per topic.
     sums: Vec<f32>,
 }
 
@@ -129,7 +129,7 @@ impl Pass {
         n_changed
     }
 
-    /// Takes a token into a topic, or out of it.
+    /// Adds a token to a topic or removes it.
     #[inline(always)]
     fn count(&mut self, state: &mut LdaState, token_type: u32, topic: usize, change: f32) {
         state.rows[token_type as usize * state.stride + topic] += change;
@@ -158,7 +158,7 @@ impl Pass {
         }
     }
 
-    /// How much more probable a topic is than it is proposed, but for a factor that all have.
+    /// Ratio of target to proposal probability of a topic, up to a common factor.
     #[inline(always)]
     fn excess(&self, topic: usize) -> f32 {
         let (n, inverse) = (self.mixture.counts[topic] as f32, self.inverses[topic]);
@@ -166,7 +166,7 @@ impl Pass {
     }
 }
 
-/// The tokens of a type but one of them.
+/// All tokens of a type except one.
 #[derive(Clone, Copy)]
 struct Others<'a> {
     all: &'a [u32],
@@ -181,7 +181,7 @@ impl Others<'_> {
     #[inline(always)]
     fn token(self, place: usize) -> usize {
         let token = self.all[place];
-        // The last one stands in for the one that is left out.
+        // The last token replaces the excluded one.
         (if token == self.but { self.all[self.all.len() - 1] } else { token }) as usize
     }
 }
@@ -192,7 +192,7 @@ impl Mixture {
         Mixture { counts, places, ..Mixture::default() }
     }
 
-    /// Begins another document.
+    /// Starts a new document.
     fn reset(&mut self, topics: &[u16], inverses: &[f32]) {
         self.topics.iter().for_each(|&k| self.counts[usize::from(k)] = 0);
         self.topics.clear();
@@ -236,7 +236,7 @@ impl Mixture {
         total
     }
 
-    /// The topic at this place of the sum.
+    /// The topic at this position of the cumulative sum.
     #[inline(always)]
     fn find(&self, target: f32) -> usize {
         let sums = &self.sums[..self.topics.len()];

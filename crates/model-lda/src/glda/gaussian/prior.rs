@@ -1,8 +1,8 @@
 //! What is known of every topic before any vector is in it.
 
 use super::cholesky;
-use super::params::{Covariance, GldaParams, Preset};
 use super::vectors::TypeVectors;
+use crate::glda::params::{Covariance, GldaParams, Preset};
 use latens_math::ln_gamma;
 use latens_model::{ParamError, check_range, check_that};
 use std::f64::consts::PI;

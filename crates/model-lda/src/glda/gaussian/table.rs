@@ -251,8 +251,8 @@ fn ln_1p(z: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glda::prior::{Prior, Scale};
-    use crate::glda::topic::Topic;
+    use crate::glda::gaussian::prior::{Prior, Scale};
+    use crate::glda::gaussian::topic::Topic;
     use latens_math::Rng;
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn normal_densities_are_those_of_the_definition() {
-        use crate::glda::density::Gaussian;
+        use crate::glda::gaussian::density::Gaussian;
         let dim = 6;
         let mut identity = vec![0.0; dim * dim];
         (0..dim).for_each(|j| identity[j * dim + j] = 2.0);
@@ -341,8 +341,8 @@ mod tests {
     }
 
     /// ln N(x; m, (WᵀW)⁻¹) up to a constant.
-    fn log_normal(gaussian: &crate::glda::density::Gaussian, x: &[f64]) -> f64 {
-        use crate::glda::density::Whitener;
+    fn log_normal(gaussian: &crate::glda::gaussian::density::Gaussian, x: &[f64]) -> f64 {
+        use crate::glda::gaussian::density::Whitener;
         let dim = x.len();
         let d: Vec<f64> = x.iter().zip(&gaussian.mean).map(|(x, m)| x - m).collect();
         match &gaussian.whitener {
