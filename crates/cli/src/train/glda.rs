@@ -1,4 +1,4 @@
-use super::{HeldOut, TrainingArgs};
+use super::training::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::choice::choice;
 use crate::output::Output;

@@ -1,4 +1,4 @@
-use super::{HeldOut, TrainingArgs};
+use super::training::{HeldOut, TrainingArgs};
 use crate::args::Common;
 use crate::commands::count::{BoundaryArg, merge_files};
 use crate::errors::hinted;

@@ -1,0 +1,299 @@
+//! What all trainers share: files, checkpoints, the fit itself and its result.
+
+use crate::args::{TextArgs, WordArgs};
+use crate::cache::{CacheArgs, read_corpus, read_documents};
+use crate::errors::hinted;
+use crate::output::{Output, thousands};
+use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
+use crate::progress::{Watcher, catch_interrupts};
+use crate::reading::watched;
+use anyhow::{Context, Result};
+use clap::Args;
+use latens::corpus::{Corpus, DocumentCorpus, Lexicon, Sentences, WordId};
+use latens::model::file::inspect;
+use latens::model::{Checkpoint, Device, Fit, FitError, Model};
+use latens::tasks::perplexity;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Options for training any model.
+#[derive(Args)]
+pub(super) struct TrainingArgs {
+    #[command(flatten)]
+    pub(super) text: TextArgs,
+    #[command(flatten)]
+    pub(super) words: WordArgs,
+    #[command(flatten)]
+    pub(super) cache: CacheArgs,
+    /// Path of the model to write
+    #[arg(short, long, value_name = "PATH")]
+    pub(super) output: PathBuf,
+    /// Validation set, in the same format as the training text
+    #[arg(long, value_name = "FILE")]
+    pub(super) valid: Option<PathBuf>,
+    /// Continue from the checkpoint of an interrupted run
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// Write one JSON line per iteration to this file (a single line for models without iterations)
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(super) log: Option<PathBuf>,
+}
+
+/// A training run with its data.
+pub(super) struct Training<'a, D = Corpus> {
+    pub(super) args: &'a TrainingArgs,
+    pub(super) started: Instant,
+    pub(super) data: D,
+    /// Number of training tokens, also if only their counts are in memory.
+    pub(super) n_tokens: usize,
+    /// Size of the vocabulary.
+    pub(super) n_words: usize,
+    /// Validation set.
+    pub(super) valid: Option<Sentences>,
+    /// Checkpoint to continue from.
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) watcher: Watcher,
+}
+
+/// When a model is evaluated on the validation set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldOut {
+    /// After each iteration of training.
+    WhileTraining,
+    /// After training, if it is a language model.
+    Afterwards,
+}
+
+/// Result of a training run.
+#[derive(Serialize)]
+pub(crate) struct TrainResult {
+    pub(crate) model: &'static str,
+    pub(crate) path: String,
+    pub(crate) seconds: f64,
+    pub(crate) tokens: usize,
+    pub(crate) vocab: usize,
+    pub(crate) metrics: Map<String, Value>,
+}
+
+impl TrainResult {
+    pub(crate) fn show(&self, output: &Output) -> Result<()> {
+        output.result(self, |out| {
+            writeln!(out, "wrote `{}` in {:.1} s", self.path, self.seconds)?;
+            let mut metrics = self.metrics.iter();
+            metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
+        })
+    }
+}
+
+impl TrainingArgs {
+    /// Reads the text and starts the training of a model.
+    pub(super) fn begin(&self, output: &Output) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        self.read(checkpoint, output)
+    }
+
+    /// Starts the training of a model on counts instead of text.
+    pub(super) fn begin_counted(
+        &self,
+        lexicon: Lexicon,
+        n_tokens: usize,
+        output: &Output,
+    ) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        let started = Instant::now();
+        self.check_files()?;
+        let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
+        let valid = self.read_valid(&lexicon)?;
+        let sizes = (n_tokens, lexicon.vocab.len());
+        let corpus = Corpus { lexicon, sentences };
+        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+    }
+
+    /// Reads documents and starts the training of a topic model.
+    pub(super) fn begin_documents(&self, output: &Output) -> Result<Training<'_, DocumentCorpus>> {
+        if self.valid.is_some() {
+            return Err(hinted(
+                "topic models do not support `--valid`",
+                "omit `--valid` and run `latens topics eval` after training",
+            ));
+        }
+        self.check_files()?;
+        let inputs = watched(self.text.inputs()?, output);
+        let vocab = self.words.vocab.as_deref();
+        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let checkpoint = self.open_checkpoint()?;
+        let sizes = (data.documents.n_tokens(), data.lexicon.vocab.len());
+        self.begin_with(Instant::now(), data, sizes, None, checkpoint, output)
+    }
+
+    fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
+        let path = checkpoint_path(&self.output);
+        if self.resume {
+            return open_checkpoint(&path).map(Some);
+        }
+        refuse_other_file(&path)?;
+        Ok(None)
+    }
+
+    /// Reads the text after checking that all other files can be read and written. From then on, Ctrl-C waits for a
+    /// checkpoint.
+    fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
+        let started = Instant::now();
+        self.check_files()?;
+        let inputs = watched(self.text.inputs()?, output);
+        let vocab = self.words.vocab.as_deref();
+        let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let valid = self.read_valid(&corpus.lexicon)?;
+        let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
+        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+    }
+
+    fn begin_with<D>(
+        &self,
+        started: Instant,
+        data: D,
+        (n_tokens, n_words): (usize, usize),
+        valid: Option<Sentences>,
+        checkpoint: Option<Checkpoint>,
+        output: &Output,
+    ) -> Result<Training<'_, D>> {
+        let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
+        catch_interrupts()?;
+        output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
+        let watcher = Watcher::new(output, log, Some(checkpoint_path(&self.output)), self.resume);
+        let args = self;
+        Ok(Training { args, started, data, n_tokens, n_words, valid, checkpoint, watcher })
+    }
+
+    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
+        let Some(valid) = &self.valid else { return Ok(None) };
+        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
+        Ok(Some(lexicon.read(&inputs)?))
+    }
+
+    fn check_files(&self) -> Result<()> {
+        refuse_second_stdin(self.text.files.iter().chain(&self.valid))?;
+        let inputs = || self.text.files.iter().chain(&self.valid).chain(&self.words.vocab);
+        check_output(&self.output, inputs())?;
+        if let Some(log) = &self.log {
+            check_output(log, inputs())?;
+            refuse_same_output(log, &self.output, "the model and the log")?;
+            check_appendable(log)?;
+        }
+        self.valid.as_deref().map_or(Ok(()), check_input)
+    }
+}
+
+/// Opens a log. A resumed run appends to it, a new run overwrites it.
+pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
+    let mut options = File::options();
+    if resume {
+        options.append(true)
+    } else {
+        options.write(true).truncate(true)
+    };
+    options.create(true).open(path).with_context(|| cannot_write(path))
+}
+
+/// Path of the checkpoint, next to the model.
+pub(crate) fn checkpoint_path(model: &Path) -> PathBuf {
+    let mut name = model.to_owned().into_os_string();
+    name.push(".checkpoint");
+    name.into()
+}
+
+/// Rejects an existing log that cannot be written. Unlike a model, it is not replaced atomically.
+fn check_appendable(log: &Path) -> Result<()> {
+    if log.is_file() {
+        File::options().append(true).open(log).with_context(|| cannot_write(log))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`", path.display())
+}
+
+pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+    if !path.exists() {
+        return Err(hinted(
+            format!("cannot resume: the checkpoint `{}` does not exist", path.display()),
+            "omit `--resume` to start from scratch",
+        ));
+    }
+    Ok(Checkpoint::open(path)?)
+}
+
+/// Rejects a run whose checkpoint would overwrite a file that is not a checkpoint.
+pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
+    let is_checkpoint = || inspect(path).is_ok_and(|found| found.header.checkpoint.is_some());
+    if path.exists() && !is_checkpoint() {
+        return Err(hinted(
+            format!("the checkpoint path `{}` exists and is not a checkpoint", path.display()),
+            "move it, or choose another path with `-o`",
+        ));
+    }
+    Ok(())
+}
+
+impl<D> Training<'_, D> {
+    /// Fits a model to the data of this run.
+    pub(super) fn fit<P>(
+        &mut self,
+        params: P,
+        inputs: P::Inputs<'_>,
+        device: Device,
+        held_out: HeldOut,
+    ) -> Result<P::Model>
+    where
+        P: Fit<Data = D, Error = FitError>,
+    {
+        let watcher = &mut self.watcher;
+        let mut builder =
+            params.with(inputs).device(device).watch(|progress| watcher.watch(progress));
+        if let (HeldOut::WhileTraining, Some(valid)) = (held_out, &self.valid) {
+            builder = builder.valid(valid);
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            builder = builder.checkpoint(checkpoint);
+        }
+        let fitted = builder.fit(&self.data);
+        self.watcher.finish(fitted)
+    }
+
+    /// Evaluates and saves the fitted model, and prints the result, which includes the training facts named in
+    /// `facts`.
+    pub(super) fn finish(
+        mut self,
+        model: &dyn Model,
+        mut metrics: Map<String, Value>,
+        facts: &[&str],
+        output: &Output,
+    ) -> Result<()> {
+        let known = facts.iter().filter_map(|&name| Some((name, model.facts().get(name)?)));
+        metrics.extend(known.map(|(name, value)| (name.to_owned(), value.clone())));
+        if let (Some(model), Some(valid)) = (model.as_language_model(), &self.valid) {
+            metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
+        }
+        let path = &self.args.output;
+        model.save(path)?;
+        self.watcher.log_result(&metrics)?;
+        // The model is complete, so its checkpoint is obsolete. One that this run neither wrote nor read may belong to
+        // another run.
+        if self.watcher.has_saved() || self.checkpoint.is_some() {
+            let _ = fs::remove_file(checkpoint_path(&self.args.output));
+        }
+        let result = TrainResult {
+            model: model.kind(),
+            path: path.display().to_string(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            tokens: self.n_tokens,
+            vocab: self.n_words,
+            metrics,
+        };
+        result.show(output)
+    }
+}
