@@ -146,7 +146,11 @@ impl Lda {
     /// # Panics
     /// If `topic` is out of range.
     pub fn ranked_words(&self, topic: usize, n: usize, by: Ranking) -> Vec<(WordId, f32)> {
-        assert!(topic < self.params.n_topics, "topic {topic} is out of range: there are {} topics", self.params.n_topics);
+        assert!(
+            topic < self.params.n_topics,
+            "topic {topic} is out of range: there are {} topics",
+            self.params.n_topics
+        );
         let words = (2..self.lexicon.vocab.len()).map(WordId::from);
         let count = |word: WordId| self.counts.row(word.0)[topic] as f32;
         let total = |word: WordId| self.counts.row(word.0).iter().sum::<u32>().max(1) as f32;
