@@ -26,7 +26,7 @@ pub struct GldaParams {
     /// Prior weight κ₀ of the topic mean, in number of vectors.
     pub kappa: f64,
     /// Prior degrees of freedom ν₀ of the topic covariance. With M dimensions, must be above M − 1 for full covariances
-    /// (default: M + 2), and above 0 for others (default: 3).
+    /// (default: M + 2, or M with the prior `das2015`), and above 0 for others (default: 3).
     pub nu: Option<f64>,
     /// Factor of the prior covariance, relative to `prior`.
     pub psi_scale: f64,
