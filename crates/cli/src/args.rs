@@ -1,5 +1,6 @@
-//! The arguments that several commands share, as they are typed.
+//! Command-line arguments that several commands share.
 
+use crate::choice::choice;
 use crate::paths::refuse_second_stdin;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -8,33 +9,33 @@ use latens::corpus::{
 };
 use std::path::PathBuf;
 
-/// What every command understands.
+/// Options of all commands.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// How many threads to use, 1 to 1024 [default: all cores]
+    /// Number of threads, 1 to 1024 [default: all cores]
     #[arg(
         long,
         global = true,
         value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..=1024),
-        help_heading = "Everywhere"
+        help_heading = "Global options"
     )]
     pub(crate) threads: Option<u16>,
-    /// Where random choices begin: the same seed gives the same result
-    #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = "Everywhere")]
+    /// Random seed
+    #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = "Global options")]
     pub(crate) seed: u64,
-    /// Show no progress and no messages but errors
-    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    /// Print no progress and no messages except errors
+    #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
     /// Print the result as one JSON object
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
 }
 
-/// Text to read.
+/// Text input.
 #[derive(Args)]
 pub(crate) struct TextArgs {
-    /// Text files; `-` is the standard input, `.gz` and `.zst` are decompressed
+    /// Text files; `-` reads standard input, `.gz` and `.zst` are decompressed
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -47,13 +48,13 @@ impl TextArgs {
     }
 }
 
-/// How text files are read.
+/// Options for reading text files.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
-    /// How sentences or documents are written [default: by the file's extension, else lines]
+    /// Format of the text files [default: by the file's extension, else lines]
     #[arg(long, value_enum, help_heading = "Reading text")]
     pub(crate) format: Option<FormatArg>,
-    /// The tab-separated fields of the format `docs`, e.g., `label,split,text`
+    /// Tab-separated fields of the format `docs`, e.g., `label,split,text`
     #[arg(
         long,
         value_enum,
@@ -62,7 +63,7 @@ pub(crate) struct ReadingArgs {
         help_heading = "Reading text"
     )]
     pub(crate) fields: Vec<FieldArg>,
-    /// What to do with bytes that are no UTF-8
+    /// Treatment of bytes that are not valid UTF-8
     #[arg(long, value_enum, default_value_t, help_heading = "Reading text")]
     pub(crate) invalid: InvalidArg,
 }
@@ -70,19 +71,16 @@ pub(crate) struct ReadingArgs {
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
         refuse_second_stdin(files)?;
-        let invalid = match self.invalid {
-            InvalidArg::Error => Invalid::Error,
-            InvalidArg::Replace => Invalid::Replace,
-        };
-        Ok(Inputs { paths: files.to_vec(), format: self.format()?, invalid, watch: None })
+        let (format, invalid) = (self.format()?, self.invalid.into());
+        Ok(Inputs { paths: files.to_vec(), format, invalid, watch: None })
     }
 
     fn format(&self) -> Result<Option<Format>> {
         let fields = self.fields()?;
         let format = match (self.format, fields) {
-            // Naming fields says that these are documents.
+            // `--fields` implies the format `docs`.
             (Some(FormatArg::Docs) | None, Some(fields)) => Format::Docs(fields),
-            (Some(_), Some(_)) => bail!("`--fields` is for the format `docs` only"),
+            (Some(_), Some(_)) => bail!("`--fields` requires the format `docs`"),
             (Some(FormatArg::Docs), None) => Format::Docs(vec![Field::Text]),
             (Some(FormatArg::Lines), None) => Format::Lines,
             (Some(FormatArg::Conll), None) => Format::Conll,
@@ -93,52 +91,47 @@ impl ReadingArgs {
         Ok(Some(format))
     }
 
-    /// The fields of documents, if they were named.
+    /// The fields of `--fields`, if given.
     fn fields(&self) -> Result<Option<Vec<Field>>> {
         if self.fields.is_empty() {
             return Ok(None);
         }
         let fields: Vec<Field> = self.fields.iter().map(|&field| field.into()).collect();
         let count = |field| fields.iter().filter(|&&found| found == field).count();
-        ensure!(count(Field::Text) == 1, "`--fields` must name `text` exactly once");
-        ensure!(count(Field::Label) <= 1, "`--fields` names `label` twice");
-        ensure!(count(Field::Split) <= 1, "`--fields` names `split` twice");
+        ensure!(count(Field::Text) == 1, "`--fields` must contain `text` exactly once");
+        ensure!(count(Field::Label) <= 1, "`--fields` contains `label` more than once");
+        ensure!(count(Field::Split) <= 1, "`--fields` contains `split` more than once");
         Ok(Some(fields))
     }
 }
 
-/// What becomes of the letters of a text before words are counted.
+/// Preprocessing of text before words are counted.
 #[derive(Args)]
 pub(crate) struct PreprocessingArgs {
-    /// Where a word ends: at blanks, or at Unicode word boundaries with punctuation split off
+    /// Tokenization of text
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     tokenize: TokenizeArg,
-    /// Make all letters small
+    /// Convert text to lowercase
     #[arg(long, help_heading = "Words")]
     lowercase: bool,
-    /// What becomes of digits: stay, each becomes 0, or a number becomes `<num>`
+    /// Treatment of digits
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     digits: DigitsArg,
 }
 
 impl PreprocessingArgs {
     pub(crate) fn preprocessing(&self) -> Preprocessing {
-        let tokenize = self.tokenize.into();
-        let digits = match self.digits {
-            DigitsArg::Keep => Digits::Keep,
-            DigitsArg::Zero => Digits::Zero,
-            DigitsArg::Num => Digits::Num,
-        };
+        let (tokenize, digits) = (self.tokenize.into(), self.digits.into());
         Preprocessing { tokenize, lowercase: self.lowercase, digits }
     }
 }
 
-/// Which words of a text to learn.
+/// Limits of a vocabulary that is learned from text.
 #[derive(Args)]
 pub(crate) struct LearnedWordArgs {
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
-    /// Words seen fewer times become `<unk>`
+    /// Minimum number of occurrences of a word; rarer words become `<unk>`
     #[arg(
         long,
         value_name = "N",
@@ -146,7 +139,7 @@ pub(crate) struct LearnedWordArgs {
         help_heading = "Words"
     )]
     min_count: u64,
-    /// The most words to keep, `<unk>` and `<eos>` among them; 0 keeps all
+    /// Maximum size of the vocabulary, including `<unk>` and `<eos>`; 0 means no limit
     #[arg(
         long,
         value_name = "N",
@@ -166,12 +159,12 @@ impl LearnedWordArgs {
     }
 }
 
-/// Words to learn from the text, or words that were learned before.
+/// A vocabulary that is learned from the text or read from a file.
 #[derive(Args)]
 pub(crate) struct WordArgs {
     #[command(flatten)]
     pub(crate) learned: LearnedWordArgs,
-    /// Take the words, and what becomes of them, from a file that `latens vocab` wrote
+    /// Use the vocabulary and preprocessing of a file written by `latens vocab`
     #[arg(
         long,
         value_name = "VOCAB",
@@ -183,66 +176,34 @@ pub(crate) struct WordArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum FormatArg {
-    /// One sentence a line; a blank line is a sentence without words
+    /// One sentence per line; a blank line is an empty sentence
     Lines,
-    /// One document a line, perhaps after tab-separated fields
+    /// One document per line, optionally with tab-separated fields
     Docs,
-    /// One token a line in blank-separated columns, the word first
+    /// One token per line in whitespace-separated columns; the word is in the first column
     Conll,
-    /// Universal Dependencies
+    /// Universal Dependencies (CoNLL-U)
     Conllu,
-    /// One JSON object a line with `text`, perhaps `label` and `tags`
+    /// One JSON object per line with `text` and optionally `label` and `tags`
     Jsonl,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum FieldArg {
-    Label,
-    Split,
-    Text,
-    Skip,
-}
-
-impl From<FieldArg> for Field {
-    fn from(field: FieldArg) -> Field {
-        match field {
-            FieldArg::Label => Field::Label,
-            FieldArg::Split => Field::Split,
-            FieldArg::Text => Field::Text,
-            FieldArg::Skip => Field::Skip,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum InvalidArg {
-    /// Refuse the file and say where they are
-    #[default]
-    Error,
-    /// Read U+FFFD in their place
-    Replace,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum TokenizeArg {
-    #[default]
-    Blanks,
-    Words,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum DigitsArg {
-    #[default]
-    Keep,
-    Zero,
-    Num,
-}
-
-impl From<TokenizeArg> for Tokenize {
-    fn from(tokenize: TokenizeArg) -> Tokenize {
-        match tokenize {
-            TokenizeArg::Blanks => Tokenize::Blanks,
-            TokenizeArg::Words => Tokenize::Words,
-        }
-    }
-}
+choice!(pub(crate) FieldArg for Field {
+    Label "Class or title of the document",
+    Split "Part of the corpus to which the document belongs",
+    Text "Text of the document",
+    Skip "Ignored field",
+});
+choice!(#[derive(Default)] pub(crate) InvalidArg for Invalid {
+    #[default] Error "Report the position and stop",
+    Replace "Replace them by U+FFFD",
+});
+choice!(#[derive(Default)] pub(crate) TokenizeArg for Tokenize {
+    #[default] Blanks "Split at whitespace",
+    Words "Split at Unicode word boundaries and separate punctuation",
+});
+choice!(#[derive(Default)] pub(crate) DigitsArg for Digits {
+    #[default] Keep "Keep digits",
+    Zero "Replace every digit by 0",
+    Num "Replace every number by `<num>`",
+});

@@ -1,7 +1,8 @@
-//! The `latens` program: conversion and presentation only. What it can do is in the crate `latens`.
+//! The `latens` command-line program. It parses arguments and prints results; the crate `latens` does the work.
 
 mod args;
 mod cache;
+mod choice;
 mod commands;
 mod errors;
 mod output;
@@ -21,10 +22,10 @@ use commands::{
 use output::Output;
 use std::process::ExitCode;
 
-/// Learn latent-variable models of text, and use them.
+/// Train and use latent-variable models of text.
 ///
-/// Results go to the standard output, progress and messages to the standard error. The exit status is
-/// 0 when done, 1 when the answer is no, 2 when the command could not run.
+/// Results are written to standard output, progress and messages to standard error. The exit status is 0 on success,
+/// 1 if a comparison finds no significant difference, and 2 on errors.
 #[derive(Parser)]
 #[command(name = "latens", version, propagate_version = true)]
 struct Cli {
@@ -57,7 +58,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // `tests/documents` checks with it that the commands in the documents exist.
+    // `tests/documents` uses this to check that the commands in the documentation parse.
     if std::env::var_os("LATENS_PARSE_ONLY").is_some() {
         return ExitCode::SUCCESS;
     }

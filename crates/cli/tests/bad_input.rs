@@ -473,5 +473,7 @@ fn a_device_that_is_not_there_is_told() {
     train_hmm(&folder, small).assert_refused("cannot use the device `cuda`");
     let letters = format!("{small} --word-vectors chars");
     train_hmm(&folder, &letters).assert_refused("character-based word vectors");
-    folder.run("train hmm text --device gpu -o hmm").assert_refused("the device must be `cpu` or `cuda`");
+    folder
+        .run("train hmm text --device gpu -o hmm")
+        .assert_refused("the device must be `cpu` or `cuda`");
 }

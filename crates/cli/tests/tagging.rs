@@ -121,7 +121,7 @@ fn what_cannot_be_tagged_or_measured_is_told() {
     };
     train("plain.txt --tags 2").assert_refused("a sentence without columns");
     let ran = train("train.conll --tags 4");
-    ran.assert_refused("cannot learn tags from column 4");
+    ran.assert_refused("cannot train on the tags of column 4");
     assert!(ran.stderr.contains("there is no column 4: the word `"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: columns are counted from 1"), "{}", ran.stderr);
     train("short.conll --tags 3").assert_refused("the word `b` in sentence 2 has 2");

@@ -1,50 +1,52 @@
-//! Rows that many threads read and change at once without waiting for each other (Hogwild, Recht et al. 2011).
+//! Matrix rows that many threads update without locks (Hogwild, Recht et al. 2011).
 //!
-//! A change that another thread makes between a read and a write is lost. That is rare where each step
-//! touches few of many rows, and stochastic gradient descent bears it. One thread alone loses nothing, and
-//! always gives the same result.
+//! An update that another thread makes between a read and a write is overwritten. This is rare if each step touches a
+//! few of many rows, and stochastic gradient descent tolerates it. A single thread loses nothing and is reproducible.
 //!
-//! Shared rows can be read and written, and nothing else ([`SharedRows::load`], [`SharedRows::store`]): all arithmetic is
-//! done on rows of the thread's own, in vectors. Reading and writing is by relaxed atomic accesses of 64 bits, that is, two
-//! numbers at a time: no data race, and on today's machines the same instruction as a plain access. Only the compiler
-//! makes no vector instructions of them.
+//! Shared rows can only be loaded and stored ([`SharedRows::load`], [`SharedRows::store`]); all arithmetic runs in
+//! vectors on rows that a thread owns. Loads and stores are relaxed atomic accesses of 64 bits, two numbers at a time.
+//! There is no data race, and on current processors the instructions are those of a plain access, except that the
+//! compiler does not vectorize them.
 
 use pulp::Simd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How many numbers are handled at once: a line of the cache.
+/// Number of values per cache line.
 const LANES: usize = 16;
 
-/// A line of the cache, shared.
+/// A shared cache line.
 #[repr(align(64))]
 struct Line([AtomicU64; LANES / 2]);
 
-/// A line of the cache of the thread's own.
+/// A cache line that one thread owns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(64))]
 struct Lanes([f32; LANES]);
 
 const ZERO: Lanes = Lanes([0.0; LANES]);
 
-/// A matrix of numbers that threads share.
+/// A matrix that threads share.
 pub struct SharedRows {
     n_columns: usize,
-    /// How many lines a row takes; the rest of the last one is zero.
+    /// Number of cache lines per row; the padding of the last one is zero.
     n_lines: usize,
     lines: Vec<Line>,
 }
 
-/// A row of the thread's own, as wide as those of the [`SharedRows`] that made it.
+/// A row that one thread owns, as wide as those of the [`SharedRows`] that created it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row(Vec<Lanes>);
 
 impl SharedRows {
-    /// A matrix of these values, row after row.
+    /// Creates a matrix from values in row-major order.
     ///
     /// # Panics
-    /// If there is no column, or no whole number of rows.
+    /// If `n_columns` is 0, or does not divide the number of values.
     pub fn new(values: &[f32], n_columns: usize) -> SharedRows {
-        assert!(n_columns > 0 && values.len().is_multiple_of(n_columns), "whole rows");
+        assert!(
+            n_columns > 0 && values.len().is_multiple_of(n_columns),
+            "the values must form whole rows"
+        );
         let n_lines = n_columns.div_ceil(LANES);
         let mut lines = Vec::with_capacity(values.len() / n_columns * n_lines);
         for row in values.chunks_exact(n_columns) {
@@ -58,7 +60,7 @@ impl SharedRows {
         SharedRows { n_columns, n_lines, lines }
     }
 
-    /// A copy of all values, row after row. It is of one moment only if nobody else is writing.
+    /// Copies all values in row-major order. The copy is consistent only if no other thread is writing.
     pub fn to_vec(&self) -> Vec<f32> {
         let n_rows = self.lines.len() / self.n_lines;
         let (mut values, mut row) = (Vec::with_capacity(n_rows * self.n_columns), self.zeros());
@@ -69,7 +71,7 @@ impl SharedRows {
         values
     }
 
-    /// A row of zeros of the same width.
+    /// Creates a row of zeros of the same width.
     pub fn zeros(&self) -> Row {
         Row(vec![ZERO; self.n_lines])
     }
@@ -77,10 +79,10 @@ impl SharedRows {
     /// Copies the row at `row_idx` to `row`.
     ///
     /// # Panics
-    /// Here and below: if there is no such row, or another one is not as wide.
+    /// If `row_idx` is out of range, or the widths differ.
     #[inline(always)]
     pub fn load(&self, row_idx: usize, row: &mut Row) {
-        assert_eq!(self.n_lines, row.0.len(), "rows of one width");
+        assert_eq!(self.n_lines, row.0.len(), "rows must have the same width");
         for (line, lanes) in self.row(row_idx).iter().zip(&mut row.0) {
             for (pair, place) in line.0.iter().zip(lanes.0.as_chunks_mut::<2>().0) {
                 *place = bytemuck::cast(pair.load(Relaxed));
@@ -89,9 +91,12 @@ impl SharedRows {
     }
 
     /// Copies `row` to the row at `row_idx`.
+    ///
+    /// # Panics
+    /// If `row_idx` is out of range, or the widths differ.
     #[inline(always)]
     pub fn store(&self, row_idx: usize, row: &Row) {
-        assert_eq!(self.n_lines, row.0.len(), "rows of one width");
+        assert_eq!(self.n_lines, row.0.len(), "rows must have the same width");
         for (line, lanes) in self.row(row_idx).iter().zip(&row.0) {
             for (pair, &values) in line.0.iter().zip(lanes.0.as_chunks::<2>().0) {
                 pair.store(bytemuck::cast(values), Relaxed);
@@ -99,14 +104,17 @@ impl SharedRows {
         }
     }
 
-    /// Asks for a row that will be needed soon, so that it need not be waited for then.
+    /// Prefetches a row that will be needed soon.
+    ///
+    /// # Panics
+    /// If `row_idx` is out of range.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn prefetch(&self, row_idx: usize) {
         #[cfg(target_arch = "x86_64")]
         for line in self.row(row_idx) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing and cannot fault, and every x86-64 has the instruction.
+            // SAFETY: a prefetch does not read memory and cannot fault, and every x86-64 processor has it.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -131,16 +139,16 @@ fn vectors_mut<S: Simd>(lanes: &mut Lanes) -> &mut [S::f32s] {
 
 /// Arithmetic in the vectors of `simd`.
 impl Row {
-    /// Makes all numbers zero.
+    /// Sets all values to zero.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.0.fill(ZERO);
     }
 
-    /// x · y for this row x.
+    /// Computes x · y for this row x.
     #[inline(always)]
     pub fn dot<S: Simd>(&self, simd: S, y: &Row) -> f32 {
-        // Two sums side by side, so that one addition need not wait for the other.
+        // Two independent sums, so that consecutive additions do not wait for each other.
         let mut sums = [simd.splat_f32s(0.0); 2];
         for (x, y) in self.0.iter().zip(&y.0) {
             for (i, (&x, &y)) in vectors::<S>(x).iter().zip(vectors::<S>(y)).enumerate() {
@@ -150,7 +158,7 @@ impl Row {
         simd.reduce_sum_f32s(simd.add_f32s(sums[0], sums[1]))
     }
 
-    /// x += g y for this row x.
+    /// Computes x += g y for this row x.
     #[inline(always)]
     pub fn add_scaled<S: Simd>(&mut self, simd: S, g: f32, y: &Row) {
         let g = simd.splat_f32s(g);
@@ -174,7 +182,7 @@ mod tests {
         (0..n).map(|_| rng.normal() as f32).collect()
     }
 
-    /// A row of its own that has these values.
+    /// Returns an owned row with these values.
     fn own(values: &[f32]) -> Row {
         let rows = SharedRows::new(values, values.len());
         let mut row = rows.zeros();
@@ -187,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_as_they_were() {
+    fn values_round_trip() {
         let mut rng = Rng::new(1);
         for n_columns in [1, 15, 16, 17, 100] {
             let values = random(5 * n_columns, &mut rng);
@@ -195,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Runs the test on whatever vectors this machine has, and without any.
+    /// Runs the test with the widest vectors of this processor and with scalars.
     struct Arithmetic;
 
     impl WithSimd for Arithmetic {
@@ -223,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_agrees_with_its_formulas() {
+    fn arithmetic_agrees_with_the_formulas() {
         Scalar.vectorize(Arithmetic);
         Arch::new().dispatch(Arithmetic);
     }
 
     #[test]
-    fn a_stored_row_is_there_for_others_and_changes_no_other() {
+    fn storing_a_row_changes_no_other_row() {
         let mut rng = Rng::new(3);
         let (mut all, row) = (random(3 * N_COLUMNS, &mut rng), random(N_COLUMNS, &mut rng));
         let rows = SharedRows::new(&all, N_COLUMNS);
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_on_rows_of_their_own_lose_nothing() {
+    fn threads_on_different_rows_lose_no_update() {
         let rows = SharedRows::new(&[0.0; 4 * N_COLUMNS], N_COLUMNS);
         let one = own(&[1.0; N_COLUMNS]);
         std::thread::scope(|scope| {
@@ -259,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "rows of one width")]
-    fn rows_of_other_widths_are_a_bug() {
+    #[should_panic(expected = "rows must have the same width")]
+    fn rows_of_different_widths_panic() {
         let rows = SharedRows::new(&[0.0; 20], 20);
         rows.store(0, &own(&[0.0; 40]));
     }

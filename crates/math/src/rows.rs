@@ -3,29 +3,35 @@
 use faer::{MatMut, MatRef, Par};
 use std::ops::Range;
 
-/// About how many numbers a chunk has: enough to pay for a task, few enough to stay in the cache.
+/// Approximate number of values per chunk: enough to outweigh the cost of a task, few enough to stay in the cache.
 const CHUNK: usize = 1 << 14;
 
-/// Row `row_idx` of a row-major matrix.
+/// Borrows row `row_idx` of a row-major matrix.
+///
+/// # Panics
+/// If the matrix is not row-major, or has no such row.
 #[inline(always)]
 pub fn row<T>(matrix: MatRef<'_, T>, row_idx: usize) -> &[T] {
-    let matrix = matrix.try_as_row_major().expect("the numbers of a row lie side by side");
+    let matrix = matrix.try_as_row_major().expect("the matrix must be row-major");
     matrix.row(row_idx).as_slice()
 }
 
-/// Row `row_idx` of a row-major matrix, to be written.
+/// Mutably borrows row `row_idx` of a row-major matrix.
+///
+/// # Panics
+/// If the matrix is not row-major, or has no such row.
 #[inline(always)]
 pub fn row_mut<'a, T>(matrix: &'a mut MatMut<'_, T>, row_idx: usize) -> &'a mut [T] {
     let matrix = matrix.as_mut().try_as_row_major_mut();
-    matrix.expect("the numbers of a row lie side by side").row_mut(row_idx).as_slice_mut()
+    matrix.expect("the matrix must be row-major").row_mut(row_idx).as_slice_mut()
 }
 
-/// Things with rows that can be cut in two between them.
+/// Something with rows that can be split between two of them.
 pub trait Rows: Send + Sized {
     /// Number of rows.
     fn n_rows(&self) -> usize;
 
-    /// The rows before `at`, and the others.
+    /// Splits into the rows before `at` and the others.
     fn cut(self, at: usize) -> (Self, Self);
 }
 
@@ -69,7 +75,7 @@ impl<T: Send> Rows for &mut [T] {
     }
 }
 
-/// The numbers of the rows.
+/// Row indices.
 impl Rows for Range<usize> {
     fn n_rows(&self) -> usize {
         self.len()
@@ -81,7 +87,7 @@ impl Rows for Range<usize> {
     }
 }
 
-/// Things with equally many rows are cut together.
+/// Tuples of equally many rows are split together.
 macro_rules! rows_of_tuples {
     ($($first:ident $($other:ident)*;)*) => {$(
         impl<$first: Rows, $($other: Rows),*> Rows for ($first, $($other),*) {
@@ -106,15 +112,15 @@ rows_of_tuples! {
     A B C D E;
 }
 
-/// How many rows of `n_columns` numbers make a chunk.
+/// Number of rows per chunk for rows of `n_columns` values.
 pub fn rows_per_chunk(n_columns: usize) -> usize {
     CHUNK.div_ceil(n_columns.max(1))
 }
 
-/// Calls `f` with chunks of `size` rows (the last may be smaller), on the threads of `par`.
+/// Calls `f` with chunks of `size` rows (the last one may be smaller) on the threads of `par`.
 ///
-/// Where the chunks begin does not depend on the number of threads. `f` is compiled for the widest
-/// vectors of the processor, if it is inlined.
+/// The chunks do not depend on the number of threads. If `f` is inlined, it is compiled for the widest vectors of the
+/// processor.
 pub fn for_each_chunk<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) + Sync) {
     sum_chunks(
         rows,
@@ -128,14 +134,14 @@ pub fn for_each_chunk<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) + S
     );
 }
 
-/// The sum of what `f` returns for each chunk of `size` rows, as [`for_each_chunk`] calls it.
+/// Returns the sum of `f` over chunks of `size` rows, called as by [`for_each_chunk`].
 ///
-/// The additions form a tree that does not depend on the number of threads.
+/// The order of the additions does not depend on the number of threads.
 pub fn sum_chunks<R: Rows>(rows: R, size: usize, par: Par, f: impl Fn(R) -> f64 + Sync) -> f64 {
-    share_out(rows, size, par, &f)
+    sum_halves(rows, size, par, &f)
 }
 
-fn share_out<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + Sync)) -> f64 {
+fn sum_halves<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + Sync)) -> f64 {
     let n_rows = rows.n_rows();
     if n_rows == 0 {
         return 0.0;
@@ -147,8 +153,8 @@ fn share_out<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + S
         );
     }
     let (left, right) = rows.cut(n_rows.div_ceil(size).div_ceil(2) * size);
-    let left = || share_out(left, size, par, f);
-    let right = || share_out(right, size, par, f);
+    let left = || sum_halves(left, size, par, f);
+    let right = || sum_halves(right, size, par, f);
     match par {
         Par::Seq => left() + right(),
         Par::Rayon(_) => {

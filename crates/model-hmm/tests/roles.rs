@@ -5,6 +5,7 @@ use latens_model::{
     Checkpoint, FeatureRows, Fit, FitBuilder, FitError, LanguageModel, Model, TokenEncoder, Watch,
     WordClusters,
 };
+use latens_model_brown::Brown;
 use latens_model_hmm::{
     Constraint, Features, Hmm, HmmInputs, HmmParams, ImpossibleText, Learning, Memory,
     Parameterization,
@@ -380,8 +381,6 @@ fn invalid_inputs_are_rejected() {
         params.clone().with(inputs).fit(&toy.corpus).map(drop).unwrap_err().to_string()
     };
     let params = &kinds()[0];
-    let none = refusal(params, None);
-    assert!(none.contains("needs clusters of words"), "{none}");
     let more = refusal(&params.clone().n_clusters(4), Some(&toy.clusters));
     assert!(more.contains("`n_clusters` must be 3"), "{more}");
 
@@ -469,4 +468,13 @@ fn texts_and_sentences_of_ids_have_the_same_states() {
         assert_eq!(hmm.viterbi(text).unwrap(), hmm.viterbi_of(&sentence).unwrap()[..4]);
         assert_eq!(hmm.posterior("").unwrap().n_rows(), 0);
     }
+}
+
+#[test]
+fn clusters_that_are_not_given_are_brown_clusters_of_the_corpus() {
+    let corpus = two_class_corpus(60, 1);
+    let params = Hmm::params().n_states(8).n_clusters(2).dim(4).epochs(1);
+    let brown = Brown::params().n_clusters(2).fit(&corpus).unwrap();
+    let given = params.clone().with(HmmInputs::default().clusters(brown.clusters())).fit(&corpus);
+    assert_same(&params.fit(&corpus).unwrap(), &given.unwrap());
 }

@@ -365,14 +365,13 @@ fn part((rate, seed): (f32, u64), i: usize) -> (f32, u64) {
 
 /// The constants of one AdamW step.
 fn adamw_step(params: &NeuralParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
-    let adamw = adamw(params);
-    let ((beta_1, beta_2), t) = (adamw.betas, n_steps as f64);
+    let step = adamw(params).step(n_steps, learning_rate);
     AdamWStep {
-        betas: adamw.betas,
-        epsilon: adamw.epsilon,
-        kept: 1.0 - learning_rate * adamw.weight_decay,
-        rate: learning_rate / (1.0 - beta_1.powf(t)),
-        root_scale: 1.0 / (1.0 - beta_2.powf(t)).sqrt(),
+        betas: step.betas,
+        epsilon: step.epsilon,
+        kept: step.kept,
+        rate: step.rate,
+        root_scale: step.root_scale,
     }
 }
 

@@ -1,7 +1,7 @@
-//! The parts of a training step: residual layer, character network, optimiser.
+//! Parts of a training step: residual layer, character network, optimizer.
 //!
-//! Throughput is in floating-point operations of the matrix products (Gelem/s = GFLOP/s), and in
-//! bytes of weights, moments and gradient read and written.
+//! Throughput is given in floating-point operations of the matrix products (Gelem/s = GFLOP/s), and in bytes of weights,
+//! moments and gradients read and written.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_math::Rng;
@@ -26,7 +26,7 @@ fn residual(criterion: &mut Criterion) {
         fill_normal(x.values_mut(), 1.0, &mut Rng::new(2));
         let d_out = x.clone();
         let (mut scratch, mut gradient) = (ResidualScratch::default(), vec![0f32; layout.len()]);
-        // Two products forward and four backward, of two operations for each term.
+        // Two products forward and four backward, with two operations per term.
         group.throughput(Throughput::Elements((6 * 2 * n_rows * dim * dim) as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -62,7 +62,7 @@ fn char_cnn(criterion: &mut Criterion) {
     });
 }
 
-fn optimiser(criterion: &mut Criterion) {
+fn optimizer(criterion: &mut Criterion) {
     let n = 3_000_000;
     let mut weights = vec![0f32; n];
     fill_normal(&mut weights, 1.0, &mut Rng::new(1));
@@ -77,5 +77,5 @@ fn optimiser(criterion: &mut Criterion) {
     group.bench_function("norm", |bencher| bencher.iter(|| norm(black_box(&gradient))));
 }
 
-criterion_group!(benches, residual, char_cnn, optimiser);
+criterion_group!(benches, residual, char_cnn, optimizer);
 criterion_main!(benches);

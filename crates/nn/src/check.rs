@@ -1,33 +1,33 @@
-//! Gradients against finite differences; for tests.
+//! Comparison of gradients with finite differences, for tests.
 
 use latens_math::Rng;
 
-/// The steps of the differences, powers of two so that x ± h loses nothing to rounding. In double
-/// precision, h² and 10⁻¹⁶/h of the first are both far below 10⁻⁸. A kink (of a ReLU, of a maximum) within a step
-/// spoils the difference; then the second is tried, within which kinks are much rarer.
+/// Step sizes h, powers of two so that x ± h does not round.
+///
+/// For the first, h² and 10⁻¹⁶/h are both far below 10⁻⁸ in double precision. A kink of a ReLU or a maximum within a step
+/// invalidates the difference; then the second step, within which kinks are much rarer, is tried.
 const STEPS: [f64; 2] = [1.0 / (1u64 << 19) as f64, 1.0 / (1u64 << 24) as f64];
 
-/// At most so many coordinates are tried one by one.
+/// Maximum number of coordinates checked one by one.
 const MAX_COORDINATES: usize = 300;
 
-/// So many random directions are tried, in which every coordinate takes part.
+/// Number of random directions checked, which involve all coordinates.
 const N_DIRECTIONS: usize = 4;
 
-/// Asserts that `gradient` is that of `f` at `point`.
+/// Asserts that `gradient` is the gradient of `f` at `point`.
 ///
-/// Along a direction u, (f(x + hu) − f(x − hu))/2h must equal ∇f·u. The difference may be `tolerance`
-/// times the larger of |∇f·u| and the root mean square of ∇f; 1e-7 is what double precision allows
-/// for a loss of a few hundred terms of order one.
+/// Along a direction u, (f(x + hu) − f(x − hu))/2h must equal ∇f·u up to `tolerance` times the larger of |∇f·u| and the
+/// root mean square of ∇f. Double precision allows 1e-7 for a loss of a few hundred terms of order one.
 ///
 /// # Panics
-/// If it is not.
+/// If the gradient differs.
 pub fn assert_gradient(
     f: &mut dyn FnMut(&[f64]) -> f64,
     point: &[f64],
     gradient: &[f64],
     tolerance: f64,
 ) {
-    assert_eq!(point.len(), gradient.len(), "one derivative for each coordinate");
+    assert_eq!(point.len(), gradient.len(), "there must be one derivative per coordinate");
     let n = point.len();
     let mut rng = Rng::new(n as u64);
     let stride = n.div_ceil(MAX_COORDINATES).max(1);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_true_gradient_passes() {
+    fn a_correct_gradient_passes() {
         let x = [0.3, -2.0];
         assert_gradient(&mut f, &x, &[x[0].cos() * x[1], x[0].sin() + 2.0 * x[1]], 1e-8);
         assert_gradient(&mut |_| 1.0, &[], &[], 1e-8);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "derived")]
-    fn a_gradient_a_little_off_does_not() {
+    fn a_slightly_wrong_gradient_fails() {
         let x = [0.3, -2.0];
         assert_gradient(&mut f, &x, &[x[0].cos() * x[1], x[0].sin() + 2.00001 * x[1]], 1e-7);
     }

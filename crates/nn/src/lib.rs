@@ -1,14 +1,13 @@
-//! Neural layers with hand-derived gradients. There are no words here: matrices in, matrices out.
+//! Neural layers with hand-derived gradients: matrices in, matrices out. Nothing in this crate knows about words.
 //!
-//! All weights of a model lie in one flat vector, and its [`Layout`] says where. A layer is a handful
-//! of [`WeightId`]s; it holds no numbers. `forward` reads the weights and an input, one row for each
-//! example, and `backward` adds to a gradient of the same layout. What one leaves for the other
-//! is in a scratch struct of the caller's, whose memory is used again in every step. Optimisers
-//! ([`AdamW`], [`Sgd`]), the [`norm`] and checkpoints see the flat vectors only.
+//! All weights of a model are stored in one flat vector, whose [`Layout`] assigns a range to each weight. A layer is a
+//! handful of [`WeightId`]s and holds no numbers. `forward` reads the weights and an input with one row per example;
+//! `backward` adds to a gradient of the same layout. Intermediate results are kept in a scratch struct that the caller
+//! owns and reuses, so that training steps do not allocate. Optimizers ([`AdamW`], [`Sgd`]), the [`norm`] and
+//! checkpoints see only the flat vectors.
 //!
-//! Everything is written for `f32` and `f64` alike: models use the former, and finite differences
-//! ([`check`]) the latter. Loops share out fixed chunks and [`multiply`] fixed tiles to threads, so
-//! that every result has the same bits whatever their number.
+//! Everything is generic over `f32`, which models use, and `f64`, which finite differences ([`check`]) use. Loops run
+//! over fixed chunks and [`multiply`] over fixed tiles, so results are bit for bit the same for any number of threads.
 //!
 //! ```
 //! use latens_math::linalg::{MatRef, Par};
@@ -37,53 +36,23 @@
 //! assert!(loss < 0.2);
 //! ```
 
-mod weights;
-mod buffer;
-mod init;
-mod column_sums;
-mod linear;
-mod dropout;
-mod relu;
-mod activation;
-mod layer_norm;
-mod residual;
-mod embedding;
-mod windows;
-mod conv;
-mod symbols;
-mod char_cnn;
+mod tensors;
+mod layers;
+mod chars;
 mod recurrent;
-mod elman;
-mod lstm;
-mod cross_entropy;
-mod adamw;
-mod sgd;
-mod clip;
-mod schedule;
+mod optim;
 pub mod check;
 #[cfg(test)]
-mod exam;
+mod testing;
 
-pub use activation::Activation;
-pub use adamw::{AdamW, AdamWParams};
-pub use buffer::Buffer;
-pub use char_cnn::{CharCnn, CharCnnParams, CharCnnScratch, Spellings};
-pub use clip::{clip_factor, norm};
-pub use column_sums::add_column_sums;
-pub use conv::{Conv, ConvScratch};
-pub use cross_entropy::{biased_cross_entropy, cross_entropy};
-pub use dropout::Dropout;
-pub use elman::{Elman, ElmanScratch};
-pub use embedding::{Embedding, gather_rows, scatter_add_rows};
-pub use init::{fill_normal, fill_uniform};
+pub use chars::{CharCnn, CharCnnParams, CharCnnScratch, Conv, ConvScratch, Sequences, Spellings};
 pub use latens_math::linalg::multiply;
-pub use layer_norm::{LayerNorm, LayerNormCache};
-pub use linear::Linear;
-pub use lstm::{Lstm, LstmScratch};
-pub use recurrent::{Squash, Streams};
-pub use relu::{bias_relu, relu_backward};
-pub use residual::{Residual, ResidualScratch};
-pub use schedule::{Halving, Plateau, Schedule, Verdict};
-pub use sgd::Sgd;
-pub use weights::{Layout, WeightId};
-pub use windows::Sequences;
+pub use layers::{
+    Activation, Dropout, Embedding, LayerNorm, LayerNormCache, Linear, Residual, ResidualScratch,
+    bias_relu, biased_cross_entropy, cross_entropy, gather_rows, relu_backward, scatter_add_rows,
+};
+pub use optim::{
+    AdamW, AdamWParams, AdamWStep, Halving, Plateau, Schedule, Sgd, Verdict, clip_factor, norm,
+};
+pub use recurrent::{Elman, ElmanScratch, Lstm, LstmScratch, Squash, Streams};
+pub use tensors::{Buffer, Layout, WeightId, add_column_sums, fill_normal, fill_uniform};

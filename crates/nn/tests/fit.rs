@@ -1,13 +1,13 @@
-//! Whole networks learn what they must.
+//! Training of whole networks.
 
 use latens_math::Rng;
-use latens_math::linalg::{MatRef, Par};
+use latens_math::linalg::{Accum, MatRef, Par};
 use latens_nn::{
     AdamW, AdamWParams, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Dropout, Layout, Linear,
     Residual, ResidualScratch, Schedule, Spellings, clip_factor, cross_entropy, norm,
 };
 
-/// A residual layer and a linear one, which tell inside from outside of a circle.
+/// A residual and a linear layer that classify points as inside or outside a circle.
 struct Network {
     residual: Residual,
     output: Linear,
@@ -22,7 +22,7 @@ impl Network {
         Network { residual, output, layout }
     }
 
-    /// The loss per example before each of `n_steps` steps, and the weights after them.
+    /// Returns the loss per example before each of `n_steps` steps, and the final weights.
     fn fit(&self, n_steps: u64, dropout: f64, par: Par) -> (Vec<f64>, Vec<f32>) {
         let (points, classes) = points_and_classes();
         let n = classes.len();
@@ -46,7 +46,7 @@ impl Network {
             self.output.forward(&weights, hidden.view(), logits.view_mut(), par);
             let scale = 1.0 / n as f64;
             losses.push(cross_entropy(logits.view_mut(), &classes, scale, par) / n as f64);
-            let d_x = Some((d_hidden.view_mut(), latens_math::linalg::Accum::Replace));
+            let d_x = Some((d_hidden.view_mut(), Accum::Replace));
             self.output.backward(&weights, hidden.view(), logits.view(), &mut gradient, d_x, par);
             let d_out = d_hidden.view();
             self.residual.backward(&weights, x, &mut scratch, d_out, &mut gradient, None, par);
@@ -73,21 +73,21 @@ fn a_residual_network_learns_a_circle() {
 }
 
 #[test]
-fn it_learns_with_dropout_too() {
+fn a_residual_network_learns_a_circle_with_dropout() {
     let (losses, _) = Network::new().fit(300, 0.2, Par::Seq);
     assert!(losses[299] < 0.35, "{}", losses[299]);
 }
 
 #[test]
-fn threads_do_not_change_a_single_bit_of_what_is_learnt() {
+fn training_does_not_depend_on_the_number_of_threads() {
     let alone = Network::new().fit(20, 0.2, Par::Seq);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     assert!(pool.install(|| Network::new().fit(20, 0.2, Par::rayon(0))) == alone);
 }
 
 #[test]
-fn a_character_network_learns_an_ending() {
-    // The class of a word is whether it ends with character 1; 0 begins and ends every word.
+fn a_character_network_learns_a_suffix() {
+    // The class of a word is whether it ends with character 1. Character 0 marks the start and end of a word.
     let mut rng = Rng::new(1);
     let (mut chars, mut offsets, mut classes) = (vec![], vec![0], vec![]);
     for _ in 0..100 {

@@ -49,7 +49,7 @@ impl LogisticRegression {
             |x: &[f64], gradient: &mut [f64]| model.value(x, gradient, &rows, labels, l2);
         let mut search = Lbfgs::start(LbfgsParams::default(), model.weights.clone(), &mut function);
         for _ in 0..MAX_STEPS {
-            if !matches!(search.step(&mut function), Outcome::Went) {
+            if !matches!(search.step(&mut function), Outcome::Improved) {
                 break;
             }
         }

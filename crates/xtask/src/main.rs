@@ -12,7 +12,6 @@ mod docs;
 
 use anyhow::{Result, bail};
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo run -p xtask -- docs [--check]";
@@ -31,13 +30,8 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
-        ["docs"] => docs::write(repository()),
-        ["docs", "--check"] => docs::check(repository()),
+        ["docs"] => docs::write(docs::repository()),
+        ["docs", "--check"] => docs::check(docs::repository()),
         _ => bail!("{USAGE}"),
     }
-}
-
-/// The root of the repository, two folders above this crate.
-fn repository() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

@@ -1,52 +1,46 @@
 use super::{HeldOut, TrainingArgs};
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::brown::{Algorithm, Brown, BrownParams};
 use latens::model::{Device, Params};
 use serde_json::Map;
 
-/// Brown clusters: a hierarchy of word classes
+/// Train Brown clusters: a hierarchy of word classes
 ///
-/// Text goes in; out come clusters of words that stand in similar places, each with a bit string that
-/// is its path in a binary tree. `export --to paths` writes them for other programs.
+/// Reads text and writes clusters of words that occur in similar contexts. Each cluster has a bit string, which is its
+/// path in a binary tree. `export --to paths` writes them for other programs.
 #[derive(Args)]
 pub(crate) struct BrownArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many clusters to make
+    /// Number of clusters
     #[arg(long, value_name = "N", default_value_t = BrownParams::default().n_clusters)]
     n_clusters: usize,
-    /// How to find them
+    /// Clustering algorithm
     #[arg(long, value_name = "NAME", value_enum, default_value_t = AlgorithmArg::Brown)]
     algorithm: AlgorithmArg,
-    /// How many times `exchange` goes through all words at most
+    /// Maximum number of passes of `exchange` over all words
     #[arg(long, value_name = "N", default_value_t = BrownParams::default().n_iterations)]
     n_iterations: usize,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum AlgorithmArg {
-    /// The classic one: merge the two clusters that lose the least, as words come in
-    Brown,
-    /// Move every word to its best cluster, again and again: for large vocabularies
-    Exchange,
-}
+choice!(AlgorithmArg for Algorithm {
+    Brown "Greedy merging of the pair of clusters with the smallest loss (Brown et al. 1992)",
+    Exchange "Repeated moves of words to their best clusters; for large vocabularies",
+});
 
 pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
-    let algorithm = match args.algorithm {
-        AlgorithmArg::Brown => Algorithm::Brown,
-        AlgorithmArg::Exchange => Algorithm::Exchange,
-    };
-    let BrownArgs { n_clusters, n_iterations, .. } = *args;
+    let BrownArgs { n_clusters, algorithm, n_iterations, .. } = *args;
     let params =
-        Brown::params().n_clusters(n_clusters).algorithm(algorithm).n_iterations(n_iterations);
+        Brown::params().n_clusters(n_clusters).algorithm(algorithm.into()).n_iterations(n_iterations);
     params.check()?;
     if args.training.valid.is_some() {
         return Err(hinted(
-            "clusters give no probabilities, so they cannot be measured on another text",
-            "run it without `--valid`",
+            "Brown clusters do not support `--valid`: they define no probabilities",
+            "omit `--valid`",
         ));
     }
     let mut training = args.training.begin(output)?;

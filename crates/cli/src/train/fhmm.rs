@@ -1,115 +1,99 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
-use crate::errors::hinted;
+use crate::choice::choice;
 use crate::output::{Output, thousands};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::fhmm::{self, Fhmm, FhmmParams, frequent_sentences};
 use latens::model::{Device, Params};
 use serde_json::Map;
 
-/// A factorial hidden Markov model: several hidden states behind every word
+/// Train a factorial hidden Markov model
 ///
-/// Text goes in; out comes a model that gives every word a state in each of its layers, or how likely each of them is,
-/// as features for taggers. Bounds are of the log-likelihood, in nats a token; `--valid` measures them on other text after
-/// each epoch. Words that are seen once stand for words that were never seen (`--unknown`), so leave `--min-count` alone.
+/// Reads text and writes a model that assigns every word one state per layer, or the posterior of the states, as
+/// features for taggers. Bounds are lower bounds on the log-likelihood in nats per token; `--valid` evaluates them on a
+/// validation set after each epoch. Rare words train the treatment of unknown words (`--unknown`), so keep the default
+/// of `--min-count`.
 #[derive(Args)]
 pub(crate) struct FhmmArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many layers there are
+    /// Number of layers
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().n_layers)]
     n_layers: usize,
-    /// How many states each layer has
+    /// Number of hidden states per layer
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().n_states)]
     n_states: usize,
-    /// How the states behind a sentence are found
+    /// Inference of the hidden states
     #[arg(long, value_enum, default_value_t = Inference::Auto)]
     inference: Inference,
-    /// How the scores of words are learned
+    /// Optimizer of the emission scores in the M-step
     #[arg(long, value_enum, default_value_t = MStep::Layers)]
     m_step: MStep,
-    /// The most steps of L-BFGS in an M-step
+    /// Maximum number of L-BFGS iterations per M-step
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().lbfgs_iterations)]
     lbfgs_iterations: usize,
-    /// How often the text is gone through
+    /// Number of passes over the training text
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().epochs)]
     epochs: usize,
-    /// How many sentences a mini-batch has [default: 1000, or so few that there are 500 mini-batches in all]
+    /// Number of sentences per mini-batch [default: 1000, or fewer to get 500 mini-batches in total]
     #[arg(long, value_name = "N")]
     batch_sentences: Option<usize>,
-    /// Mini-batch k makes a step of (k + 2) to the power of minus this; 0 forgets all batches before it
+    /// Exponent A of the step size (k + 2)^-A of mini-batch k; with 0, each batch replaces all earlier statistics
     #[arg(long, value_name = "A", default_value_t = FhmmParams::default().step_power)]
     step_power: f64,
-    /// The most sweeps over the layers of a sentence while learning
+    /// Maximum number of mean-field sweeps per sentence in training
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().sweeps)]
     sweeps: usize,
-    /// How many tokens are taken to have been seen besides, in all states alike [default: 50 a state of a layer]
+    /// Number of pseudo-tokens, distributed uniformly over the states [default: 50 per state of a layer]
     #[arg(long, value_name = "N")]
     pseudo_tokens: Option<f64>,
-    /// What is added to the expected count of every first state and every transition
+    /// Pseudo-count added to the expected count of every start state and every transition
     #[arg(long, value_name = "C", default_value_t = FhmmParams::default().prior)]
     prior: f64,
-    /// What every word scores in all states
+    /// Base score of a word in all states
     #[arg(long, value_enum, default_value_t = BaseMeasure::Unigram)]
     base_measure: BaseMeasure,
-    /// Words that were seen fewer times are unknown ones
+    /// Minimum number of occurrences of a word; rarer words are treated as unknown
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().min_count)]
     rare_count: u64,
-    /// What becomes of unknown words
+    /// Treatment of unknown words
     #[arg(long, value_enum, default_value_t = Unknown::Signature)]
     unknown: Unknown,
-    /// How many first models are tried for two epochs; the best one is learned to the end
+    /// Number of random initializations; each is trained for two epochs, and training continues with the best one
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().restarts)]
     restarts: usize,
-    /// Learn only from the N sentences whose words are the most frequent ones
+    /// Train only on the N sentences with the most frequent words
     #[arg(long, value_name = "N")]
     keep_sentences: Option<usize>,
 }
 
-/// A choice of parameters and its flag: the same names.
-macro_rules! choice {
-    ($name:ident { $($variant:ident $help:literal),+ }) => {
-        #[derive(Clone, Copy, ValueEnum)]
-        enum $name { $(#[doc = $help] $variant),+ }
-
-        impl From<$name> for fhmm::$name {
-            fn from(choice: $name) -> fhmm::$name {
-                match choice { $($name::$variant => fhmm::$name::$variant),+ }
-            }
-        }
-    };
-}
-
-choice!(Inference {
-    Auto "`exact-mf` if states to the power of layers are at most 2^20, else `tilted`",
-    ExactMf "Mean field with the exact normaliser of words, from a table of all joint states",
-    Tilted "Mean field with a bound of the normaliser, for any number of joint states",
-    Jensen "Mean field with the paper's looser bound",
-    Exact "No approximation, for at most 2^17 joint states: slow"
+choice!(Inference for fhmm::Inference {
+    Auto "`exact-mf` for at most 2^20 joint states, otherwise `tilted`",
+    ExactMf "Mean field with the exact expected log-normalizer, from a table of all joint states",
+    Tilted "Mean field with a tilted bound on the log-normalizer, for any number of joint states",
+    Jensen "Mean field with Jensen's bound, as in Nepal and Yates (2013); looser",
+    Exact "Exact inference, for at most 2^17 joint states; slow"
 });
-choice!(MStep {
-    Layers "One layer after the other in closed form",
-    Lbfgs "L-BFGS, as in the paper: slow"
+choice!(MStep for fhmm::MStep {
+    Layers "Closed-form updates, layer by layer",
+    Lbfgs "L-BFGS, as in Nepal and Yates (2013); slow"
 });
-choice!(BaseMeasure {
-    Unigram "The logarithm of its frequency",
-    Uniform "Nothing, as in the paper"
+choice!(BaseMeasure for fhmm::BaseMeasure {
+    Unigram "Logarithm of the relative frequency of the word",
+    Uniform "Zero, as in Nepal and Yates (2013)"
 });
-choice!(Unknown {
-    Signature "Unknown words that look alike are one word",
-    Unk "All unknown words are one word, as in the paper",
-    Missing "Unknown words say nothing: their states come from the words around them"
+choice!(Unknown for fhmm::Unknown {
+    Signature "Map unknown words to classes by capitalization, digits, hyphens and suffix",
+    Unk "Map all unknown words to `<unk>`, as in Nepal and Yates (2013)",
+    Missing "Treat unknown words as unobserved and infer their states from the context"
 });
 
 pub(crate) fn run(args: &FhmmArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.params(common.seed);
     params.check()?;
     if args.keep_sentences == Some(0) {
-        return Err(hinted(
-            "there is nothing to learn from no sentence",
-            "raise `--keep-sentences`",
-        ));
+        anyhow::bail!("`--keep-sentences` must be at least 1, got 0");
     }
     let mut training = args.training.begin(output)?;
     if let Some(n) = args.keep_sentences {

@@ -1,112 +1,95 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
+use crate::choice::choice;
 use crate::output::Output;
 use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::lda::{Covariance, Glda, GldaInputs, GldaParams, Preset, Sampler, Start};
 use latens::model::{Device, Params};
 use serde_json::{Map, json};
 use std::path::PathBuf;
 
-/// Topics that are Gaussians over word vectors (Das et al. 2015)
+/// Train Gaussian LDA: topics are Gaussians over word vectors (Das et al. 2015)
 ///
-/// Documents and word vectors go in; out comes a topic model, for `latens topics`. Words without a vector are left
-/// out. The same seed gives the same topics, whatever the number of threads.
+/// Reads documents and word vectors, and writes a topic model for `latens topics`. Words without a vector are ignored.
+/// The same seed gives the same topics for any number of threads.
 ///
-/// Samplers: `parallel` uses all threads; `mh` is better for topics of few tokens; `exact` is for small texts;
-/// `cholesky` and `alias` are those of the paper, `naive` is the definition, for comparison. `auto` chooses among the
-/// first three by the size of the work. All have the same posterior, with a likelihood weight of 1.
+/// Samplers: `parallel` uses all threads; `mh` mixes better for topics with few tokens; `exact` suits small corpora;
+/// `cholesky` and `alias` are those of the paper, and `naive` follows the definition, for comparison. `auto` chooses
+/// among the first three. With a likelihood weight of 1, all have the same posterior.
 #[derive(Args)]
 pub(crate) struct GldaArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// The vectors of words: a model of ours that has some, or a file of word2vec, GloVe, fastText or numpy
+    /// Word vectors: a latens model with vectors, or a word2vec, GloVe, fastText or NumPy file
     #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
     vectors: PathBuf,
     #[command(flatten)]
     format: VectorFormatArgs,
-    /// How many topics there are
+    /// Number of topics
     #[arg(long, value_name = "N", default_value_t = GldaParams::default().n_topics)]
     n_topics: usize,
-    /// How often every token is sampled
+    /// Number of Gibbs sampling iterations over all tokens
     #[arg(long, value_name = "N", default_value_t = GldaParams::default().n_iterations)]
     n_iterations: usize,
-    /// How tokens are sampled
+    /// Sampling algorithm
     #[arg(long, value_enum, value_name = "NAME", default_value_t = SamplerArg::Auto)]
     sampler: SamplerArg,
-    /// What shape topics have
+    /// Shape of the covariance matrices of topics
     #[arg(long, value_enum, value_name = "SHAPE", default_value_t = CovarianceArg::Full)]
     covariance: CovarianceArg,
-    /// Where the topics of tokens begin
+    /// Initialization of the topics of tokens
     #[arg(long, value_enum, value_name = "NAME", default_value_t = StartArg::Kmeans)]
     start: StartArg,
-    /// What the prior covariance of topics is
+    /// Prior covariance of topics
     #[arg(long, value_enum, value_name = "NAME", default_value_t = PriorArg::Relative)]
     prior: PriorArg,
-    /// How evenly documents mix topics, for each topic [default: 1 / N topics]
+    /// Dirichlet prior on the topics of a document, per topic [default: 1 / number of topics]
     #[arg(long, value_name = "A")]
     alpha: Option<f64>,
-    /// Fit an own alpha for each topic, every 20 iterations
+    /// Learn one alpha per topic (asymmetric prior), every 20 iterations
     #[arg(long)]
     optimize_alpha: bool,
-    /// Of how many vectors the prior location of a topic counts
+    /// Weight of the prior mean of a topic, in vectors
     #[arg(long, value_name = "K", default_value_t = GldaParams::default().kappa)]
     kappa: f64,
-    /// Of how many vectors the prior covariance counts, above dimensions - 1 [default: dimensions + 2; 3 unless full]
+    /// Degrees of freedom of the prior covariance, above dimensions - 1 [default: dimensions + 2; 3 unless full]
     #[arg(long, value_name = "N")]
     nu: Option<f64>,
-    /// How much larger than `--prior` says the prior covariance is
+    /// Factor by which the prior covariance of `--prior` is multiplied
     #[arg(long, value_name = "S", default_value_t = GldaParams::default().psi_scale)]
     psi_scale: f64,
-    /// The power to which densities are raised: 1 is the paper's model, less gives a document's other words more of a say
+    /// Exponent of the densities; 1 is the model of the paper, smaller values give the document more influence
     #[arg(long, value_name = "W", default_value_t = GldaParams::default().likelihood_weight)]
     likelihood_weight: f64,
-    /// In how many parts the samplers `mh` and `alias` cut the documents
+    /// Number of document shards of the samplers `mh` and `alias`
     #[arg(long, value_name = "N", default_value_t = GldaParams::default().n_shards)]
     n_shards: usize,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SamplerArg {
-    /// By the size of the work
-    Auto,
-    /// Collapsed, with a closed form for a topic without a token of its own
-    Exact,
-    /// Collapsed, with proposals from a table
-    Mh,
-    /// With explicit Gaussians, by all threads
-    Parallel,
-    /// The paper's, with alias tables
-    Alias,
-    /// The paper's, without
-    Cholesky,
-    /// Every density from scratch
-    Naive,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum CovarianceArg {
-    Full,
-    Diagonal,
-    Spherical,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum StartArg {
-    /// With the cluster of their word's vector
-    Kmeans,
-    /// Anywhere
-    Random,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum PriorArg {
-    /// That of all words' vectors, made round
-    Relative,
-    /// 3 times the number of dimensions, as in the authors' program
-    Das2015,
-}
+choice!(SamplerArg for Sampler {
+    Auto "`exact`, `mh` or `parallel`, by the number of tokens and topics",
+    Exact "Collapsed Gibbs sampling with closed-form removal of the current token",
+    Mh "Collapsed Metropolis–Hastings sampling with proposals from a table",
+    Parallel "Sampling with explicit means and covariances on all threads",
+    Alias "Das et al. (2015) with alias tables",
+    Cholesky "Das et al. (2015) with Cholesky updates",
+    Naive "Every density from scratch, for comparison",
+});
+choice!(CovarianceArg for Covariance {
+    Full "Full covariance matrix",
+    Diagonal "Diagonal covariance matrix",
+    Spherical "Multiple of the identity matrix",
+});
+choice!(StartArg for Start {
+    Kmeans "k-means clusters of the word vectors",
+    Random "Random topics",
+});
+choice!(PriorArg for Preset {
+    Relative "Spherical, with the variance of all word vectors",
+    Das2015 "Identity matrix times 3 times the number of dimensions, as in the implementation of Das et al. (2015)",
+});
 
 pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.params(common.seed);
@@ -119,8 +102,8 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
     let enough = coverage.n_found_tokens as usize / (10 * vectors.dim());
     if matches!(args.covariance, CovarianceArg::Full) && args.n_topics > enough {
         output.note(&format!(
-            "warning: for {} topics of {} dimensions there are few tokens: their shapes will be mostly the prior's \
-             (`--covariance spherical` needs fewer)",
+            "warning: too few tokens for {} topics with full covariance in {} dimensions: the prior will dominate\n\n\
+             hint: `--covariance spherical` needs fewer tokens",
             args.n_topics,
             vectors.dim()
         ));
@@ -145,28 +128,10 @@ impl GldaArgs {
         Glda::params()
             .n_topics(self.n_topics)
             .n_iterations(self.n_iterations)
-            .sampler(match self.sampler {
-                SamplerArg::Auto => Sampler::Auto,
-                SamplerArg::Exact => Sampler::Exact,
-                SamplerArg::Mh => Sampler::Mh,
-                SamplerArg::Parallel => Sampler::Parallel,
-                SamplerArg::Alias => Sampler::Alias,
-                SamplerArg::Cholesky => Sampler::Cholesky,
-                SamplerArg::Naive => Sampler::Naive,
-            })
-            .covariance(match self.covariance {
-                CovarianceArg::Full => Covariance::Full,
-                CovarianceArg::Diagonal => Covariance::Diagonal,
-                CovarianceArg::Spherical => Covariance::Spherical,
-            })
-            .start(match self.start {
-                StartArg::Kmeans => Start::Kmeans,
-                StartArg::Random => Start::Random,
-            })
-            .prior(match self.prior {
-                PriorArg::Relative => Preset::Relative,
-                PriorArg::Das2015 => Preset::Das2015,
-            })
+            .sampler(self.sampler.into())
+            .covariance(self.covariance.into())
+            .start(self.start.into())
+            .prior(self.prior.into())
             .alpha(self.alpha)
             .optimize_alpha(self.optimize_alpha)
             .kappa(self.kappa)

@@ -1,10 +1,11 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::{check_input, is_stdin};
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::corpus::{Corpus, TaggedSentences, WordId, open_input};
 use latens::hmm::{self, Hmm, HmmInputs, HmmParams, TaggedText};
 use latens::model::{Device, Params, WordClusters};
@@ -12,127 +13,116 @@ use serde_json::{Map, json};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-/// A hidden Markov model: a language model with thousands of states
+/// Train a hidden Markov language model with thousands of states
 ///
-/// Text goes in; out comes a model that gives every sentence a probability and every word a hidden
-/// state. Words are clustered first (`--constraint brown`), and the states of a cluster emit its words
-/// alone: that is what makes many states affordable. Give text to measure on (`--valid`): the best
-/// epoch's model is the one that is kept.
+/// Reads text and writes a model that assigns a probability to every sentence and a hidden state to every word. Words
+/// are clustered first (`--constraint brown`), and the states of a cluster emit only its words, which makes large numbers
+/// of states tractable. With a validation set (`--valid`), the model of the best epoch is kept.
 #[derive(Args)]
 pub(crate) struct HmmArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many hidden states there are
+    /// Number of hidden states
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().n_states)]
     n_states: usize,
-    /// How many clusters of words share the states; must divide `--n-states`
+    /// Number of word clusters; must divide `--n-states`
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().n_clusters)]
     n_clusters: usize,
-    /// Which states may emit a word: those of its Brown cluster, as many drawn for it, or all
+    /// Constraint on the states that may emit a word
     #[arg(long, value_enum, default_value_t = Constraint::Brown)]
     constraint: Constraint,
-    /// Clusters of the words, as `latens export --to paths` writes them; learned from the text if not given
+    /// Brown clusters written by `latens export --to paths` [default: learned from the text]
     #[arg(long, value_name = "PATHS")]
     clusters: Option<PathBuf>,
-    /// Learn tags as well: the column that has them, the first one being 1. For `latens tag`; the text must be
-    /// `conll`, `conllu` or `jsonl`
+    /// Column of tags to learn for `latens tag`, counted from 1; needs the format `conll`, `conllu` or `jsonl`
     #[arg(long, value_name = "COLUMN", value_parser = clap::value_parser!(u16).range(1..))]
     tags: Option<u16>,
-    /// What the probabilities are made of
+    /// Parameterization of the probabilities
     #[arg(long, value_enum, default_value_t = Parameterization::Neural)]
     parameterization: Parameterization,
-    /// How `scalar` probabilities are learned: Baum–Welch, or gradient steps
+    /// Learning algorithm of `scalar` parameters
     #[arg(long, value_enum, default_value_t = Learning::Em)]
     learning: Learning,
-    /// How many numbers an embedding has
+    /// Dimension of the embeddings
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().dim)]
     dim: usize,
-    /// The standard deviation of the first embeddings
+    /// Standard deviation of the initial embeddings
     #[arg(long, value_name = "S", default_value_t = HmmParams::default().init_deviation)]
     init_deviation: f64,
-    /// Whether a state has one embedding for all its uses, or one for each
+    /// Sharing of state embeddings between their uses
     #[arg(long, value_enum, default_value_t = Tying::Shared)]
     tying: Tying,
-    /// What a word's vector is made of: numbers of its own, or a network that reads its letters
+    /// Source of the word vectors
     #[arg(long, value_enum, default_value_t = WordVectors::Words)]
     word_vectors: WordVectors,
-    /// What the end of a sentence does to what was read before
+    /// Treatment of sentence boundaries
     #[arg(long, value_enum, default_value_t = Memory::Reset)]
     memory: Memory,
-    /// About how many tokens of running text are learned from as one sequence, with `--memory carry`
+    /// Approximate number of tokens per training sequence, with `--memory carry`
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().run_tokens)]
     run_tokens: usize,
-    /// The share of states left out of each mini-batch, 0 to 1
+    /// State dropout rate, 0 to 1
     #[arg(long, value_name = "P", default_value_t = HmmParams::default().state_dropout)]
     state_dropout: f64,
-    /// The share of hidden units of the networks left out of each mini-batch, 0 to 1
+    /// Dropout rate of the hidden units of the networks, 0 to 1
     #[arg(long, value_name = "P", default_value_t = HmmParams::default().dropout)]
     dropout: f64,
-    /// How often the text is gone through
+    /// Number of passes over the training text
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().epochs)]
     epochs: usize,
-    /// About how many tokens there are in a mini-batch; 0 for a 400th of the text, but from 256 to
-    /// 2,048
+    /// Approximate number of tokens per mini-batch; 0 chooses 1/400 of the text, between 256 and 2,048
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().batch_tokens)]
     batch_tokens: usize,
-    /// How far the first steps go
+    /// Initial learning rate
     #[arg(long, value_name = "R", default_value_t = HmmParams::default().learning_rate)]
     learning_rate: f64,
-    /// How the learning rate falls
+    /// Learning rate schedule
     #[arg(long, value_enum, default_value_t = Schedule::Cosine)]
     schedule: Schedule,
-    /// How strongly weights are pulled to zero
+    /// Weight decay
     #[arg(long, value_name = "W", default_value_t = HmmParams::default().weight_decay)]
     weight_decay: f64,
-    /// The largest norm of a gradient; longer ones are cut to it
+    /// Maximum norm of the gradient; larger gradients are clipped
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().clip)]
     clip: f64,
-    /// What Baum–Welch adds to the count of everything that is allowed
+    /// Pseudo-count that Baum–Welch adds to the expected count of every allowed event
     #[arg(long, value_name = "C", default_value_t = HmmParams::default().prior)]
     prior: f64,
-    /// Where it is learned: `cpu` or `cuda`
+    /// Device to train on: `cpu` or `cuda`
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
     device: Device,
 }
 
-/// The fact of a model that remembers the column of its tags.
+/// Name of the training fact that stores the column of the tags.
 pub(crate) const TAG_COLUMN: &str = "tag_column";
 
-/// A choice of parameters and its flag: the same names.
-macro_rules! choice {
-    ($name:ident { $($variant:ident $help:literal),+ }) => {
-        #[derive(Clone, Copy, ValueEnum)]
-        enum $name { $(#[doc = $help] $variant),+ }
-
-        impl From<$name> for hmm::$name {
-            fn from(choice: $name) -> hmm::$name {
-                match choice { $($name::$variant => hmm::$name::$variant),+ }
-            }
-        }
-    };
-}
-
-choice!(Constraint {
-    Brown "The states of its Brown cluster",
-    Uniform "States that are drawn for it, as many as a cluster has",
+choice!(Constraint for hmm::Constraint {
+    Brown "States of the Brown cluster of the word",
+    Uniform "Randomly drawn states, as many as a cluster has",
     None "All states"
 });
-choice!(Parameterization {
-    Neural "Networks of state embeddings",
-    Factored "Networks of embeddings made of a cluster's and a state's own part",
-    Scalar "A number for each probability"
+choice!(Parameterization for hmm::Parameterization {
+    Neural "Neural networks over state embeddings",
+    Factored "Neural networks over sums of cluster and state embeddings",
+    Scalar "One parameter per probability"
 });
-choice!(Learning { Em "Baum–Welch", Gradient "Gradient steps (AdamW)" });
-choice!(Tying { Shared "One embedding for all uses", Separate "One for each use" });
-choice!(WordVectors { Words "Numbers of its own", Chars "A convolutional network of its letters" });
-choice!(Memory {
-    Carry "Nothing: text is one long sequence",
-    Reset "All is forgotten: every sentence begins like the first one"
+choice!(Learning for hmm::Learning { Em "Baum–Welch", Gradient "Gradient descent (AdamW)" });
+choice!(Tying for hmm::Tying {
+    Shared "One embedding per state",
+    Separate "One embedding per state and use",
 });
-choice!(Schedule {
-    Constant "Not at all",
-    Cosine "Along half a cosine to zero",
-    Plateau "By four after each epoch without gain"
+choice!(WordVectors for hmm::WordVectors {
+    Words "One embedding per word",
+    Chars "Convolutional network over the characters of the word",
+});
+choice!(Memory for hmm::Memory {
+    Carry "Carry the state over: the text is one long sequence",
+    Reset "Reset the state: sentences are independent"
+});
+choice!(Schedule for hmm::Schedule {
+    Constant "Constant learning rate",
+    Cosine "Half a cosine to zero over all epochs",
+    Plateau "Divide by four after each epoch without improvement on the validation set"
 });
 
 pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()> {
@@ -146,11 +136,11 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
         (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.data)?),
         (Constraint::Uniform | Constraint::None, Some(_)) => {
             return Err(hinted(
-                "`--clusters` is for `--constraint brown` alone",
-                "leave one of the two out",
+                "`--clusters` requires `--constraint brown`",
+                "omit `--clusters` or `--constraint`",
             ));
         }
-        // They are learned where they are needed.
+        // The trainer learns clusters if it needs them.
         (_, None) => None,
     };
     let mut inputs = HmmInputs::default();
@@ -162,8 +152,8 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     }
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
-    let is_judged = model.facts().contains_key("valid_perplexity");
-    if training.valid.is_some() && epochs > 0 && !is_judged {
+    let has_validation = model.facts().contains_key("valid_perplexity");
+    if training.valid.is_some() && epochs > 0 && !has_validation {
         output.note(
             "warning: the text of `--valid` has probability zero under the model of every epoch; keeping the last model\n\n\
              hint: `--min-count 2` replaces words that occur once by `<unk>`, so that new words are possible; \
@@ -185,8 +175,8 @@ impl HmmArgs {
         let has_stdin = self.training.text.files.iter().any(|file| is_stdin(file));
         if self.tags.is_some() && has_stdin {
             let message =
-                "`--tags` reads the text twice, and the standard input can be read once only";
-            return Err(hinted(message, "write it to a file first"));
+                "`--tags` reads the text twice, but standard input can be read only once";
+            return Err(hinted(message, "write the text to a file first"));
         }
         Ok(())
     }
@@ -195,12 +185,12 @@ impl HmmArgs {
         let Some(column) = self.tags else { return Ok(None) };
         let tagged = TaggedSentences::read(&self.training.text.inputs()?)?;
         let tags = TaggedText::of(&tagged, usize::from(column) - 1, corpus)
-            .with_context(|| format!("cannot learn tags from column {column}"))?;
+            .with_context(|| format!("cannot train on the tags of column {column}"))?;
         let knows_all = corpus.lexicon.vocab.count(WordId::UNK) == 0;
         if knows_all && matches!(self.word_vectors, WordVectors::Words) {
             output.note(
-                "warning: without any unknown word in its text, the model cannot tag unknown words\n\n\
-                 hint: `--min-count 2` makes words that are seen once unknown ones",
+                "warning: the training text has no unknown words, so the model cannot tag unknown words\n\n\
+                 hint: `--min-count 2` replaces words that occur once by `<unk>`",
             );
         }
         Ok(Some(tags))
@@ -232,7 +222,7 @@ impl HmmArgs {
     }
 }
 
-/// The clusters of the words of a text, from a list of other words perhaps.
+/// Reads clusters and maps them to the vocabulary of a corpus.
 fn read_clusters(path: &Path, corpus: &Corpus) -> Result<WordClusters> {
     let reading = || format!("cannot read `{}`", path.display());
     let mut file = BufReader::new(open_input(path).with_context(reading)?);

@@ -1,65 +1,57 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
+use crate::choice::choice;
 use crate::output::Output;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::lda::{Lda, LdaParams, LdaSampler};
 use latens::model::{Device, Params};
 use serde_json::Map;
 
-/// Topics that are distributions over words (latent Dirichlet allocation)
+/// Train latent Dirichlet allocation: topics are distributions over words
 ///
-/// Documents go in; out comes a topic model, for `latens topics`. Tokens are sampled one after the other, by one
-/// thread: the same seed gives the same topics.
+/// Reads documents and writes a topic model for `latens topics`. Sampling is sequential and uses one thread: the same
+/// seed gives the same topics.
 ///
-/// Samplers: `dense` draws from the weights of all topics; `sparse` proposes topics of the document and of other
-/// tokens of the word, so that only the topics of the document cost time. Both have the same posterior.
+/// Samplers: `dense` computes the weights of all topics; `sparse` draws proposals from the topics of the document and
+/// of the word, so that its cost depends only on the number of topics in the document. Both have the same posterior.
 #[derive(Args)]
 pub(crate) struct LdaArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many topics there are
+    /// Number of topics
     #[arg(long, value_name = "N", default_value_t = LdaParams::default().n_topics)]
     n_topics: usize,
-    /// How often every token is sampled
+    /// Number of Gibbs sampling iterations over all tokens
     #[arg(long, value_name = "N", default_value_t = LdaParams::default().n_iterations)]
     n_iterations: usize,
-    /// How tokens are sampled
+    /// Sampling algorithm
     #[arg(long, value_enum, value_name = "NAME", default_value_t = SamplerArg::Auto)]
     sampler: SamplerArg,
-    /// How evenly documents mix topics, for each topic [default: 1 / N topics]
+    /// Dirichlet prior on the topics of a document, per topic [default: 1 / number of topics]
     #[arg(long, value_name = "A")]
     alpha: Option<f64>,
-    /// Fit an own alpha for each topic, every 20 iterations
+    /// Learn one alpha per topic (asymmetric prior), every 20 iterations
     #[arg(long)]
     optimize_alpha: bool,
-    /// How evenly topics mix words, for each word
+    /// Dirichlet prior on the words of a topic, per word
     #[arg(long, value_name = "B", default_value_t = LdaParams::default().beta)]
     beta: f64,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SamplerArg {
-    /// By the number of topics and the length of documents
-    Auto,
-    /// From the weights of all topics
-    Dense,
-    /// With proposals, whatever the number of topics
-    Sparse,
-}
+choice!(SamplerArg for LdaSampler {
+    Auto "`dense` or `sparse`, by the number of topics and the length of documents",
+    Dense "Gibbs sampling from the weights of all topics",
+    Sparse "Metropolis–Hastings sampling, with a cost independent of the number of topics",
+});
 
 pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()> {
     let LdaArgs { n_topics, n_iterations, alpha, optimize_alpha, beta, .. } = *args;
-    let sampler = match args.sampler {
-        SamplerArg::Auto => LdaSampler::Auto,
-        SamplerArg::Dense => LdaSampler::Dense,
-        SamplerArg::Sparse => LdaSampler::Sparse,
-    };
     let seed = common.seed;
     let params = Lda::params()
         .n_topics(n_topics)
         .n_iterations(n_iterations)
-        .sampler(sampler)
+        .sampler(args.sampler.into())
         .alpha(alpha)
         .optimize_alpha(optimize_alpha)
         .beta(beta)

@@ -13,36 +13,35 @@ use latens::store::is_container;
 use serde_json::Map;
 use std::borrow::Cow;
 
-/// A linear dynamical system: representations of words in their context
+/// Train a linear dynamical system: vectors of words in context
 ///
-/// Text goes in, or counts of it (`latens count`), one file or several; out comes a model that gives every
-/// word a vector, and every token one that depends on the words around it. The text is counted in one pass and
-/// not read again. `gain` is in nats a token over independent words. Give text to measure on (`--valid`): then
-/// learning stops when the model no longer gets better on it, and the best one is kept.
+/// Reads text, or counts written by `latens count`, and writes a model with one vector per word and one per token, which
+/// depends on the context. The text is read once. `gain` is the improvement over independent words in nats per token.
+/// With a validation set (`--valid`), training stops when the model no longer improves on it, and the best model is kept.
 #[derive(Args)]
 pub(crate) struct LdsArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many numbers the state has
+    /// Dimension of the state
     #[arg(long, value_name = "N", default_value_t = LdsParams::default().dim)]
     dim: usize,
-    /// How many tokens apart words are that EM looks at
+    /// Maximum distance in tokens of the pairs of words that EM uses
     #[arg(long, value_name = "K", default_value_t = LdsParams::default().lags)]
     lags: usize,
-    /// How many blocks the matrix has that the first model is made of; it needs counts of 2 K − 1 lags
+    /// Number of block rows of the Hankel matrix for the initial model, which needs counts of 2 K − 1 lags
     #[arg(long, value_name = "K", default_value_t = LdsParams::default().ssid_lags)]
     ssid_lags: usize,
-    /// How often each word is taken to have been seen besides; more keeps rare words from being learned by
-    /// heart [default: a fifth of how often a word is seen on average, at least 1]
+    /// Pseudo-count added to the count of every word; larger values reduce overfitting of rare words [default: a
+    /// fifth of the mean count of a word, at least 1]
     #[arg(long, value_name = "N")]
     pseudo_counts: Option<f64>,
-    /// How many steps of EM follow the first model at most
+    /// Maximum number of EM iterations
     #[arg(long, value_name = "N", default_value_t = LdsParams::default().n_iterations)]
     n_iterations: usize,
-    /// Whether pairs may stand in two sentences of a file [default: stream, or as in the counts]
+    /// Boundary that pairs of words do not cross [default: stream, or as in the counts]
     #[arg(long, value_enum)]
     boundary: Option<BoundaryArg>,
-    /// How often the randomised decomposition refines its basis
+    /// Number of power iterations of the randomized decomposition
     #[arg(long, value_name = "N", default_value_t = LdsParams::default().power_iterations)]
     power_iterations: usize,
 }
@@ -78,53 +77,57 @@ pub(crate) fn run(args: &LdsArgs, common: &Common, output: &Output) -> Result<()
 }
 
 impl LdsArgs {
-    /// The counts, if that is what the files are.
+    /// The counts, if the files are counts instead of text.
     fn open_counts(&self) -> Result<Option<LagCounts>> {
         let files = &self.training.text.files;
         let n_counts = files.iter().filter(|path| is_container(path)).count();
         if n_counts == 0 {
             return Ok(None);
         }
-        ensure!(n_counts == files.len(), "the files are partly counts and partly text");
+        ensure!(
+            n_counts == files.len(),
+            "cannot mix counts and text: {n_counts} of {} files are counts",
+            files.len()
+        );
         self.refuse_reading_flags()?;
         let counts = merge_files(files, &Budget::default())?;
         if let Some(path) = &self.training.words.vocab {
             let lexicon = Lexicon::open(path)?;
             if !lexicon.vocab.words().eq(counts.vocab().words()) {
                 let message =
-                    format!("the counts have another vocabulary than `{}`", path.display());
-                return Err(hinted(message, "count the text with this `--vocab`"));
+                    format!("the vocabulary of the counts differs from `{}`", path.display());
+                return Err(hinted(message, "run `latens count` with this `--vocab`"));
             }
         }
         let boundary: Option<Boundary> = self.boundary.map(Into::into);
         if boundary.is_some_and(|boundary| boundary != counts.boundary()) {
-            let made = format!("{:?}", counts.boundary()).to_lowercase();
+            let counted = format!("{:?}", counts.boundary()).to_lowercase();
             return Err(hinted(
-                format!("the counts were made with `--boundary {made}`"),
-                "leave `--boundary` out, or count the text again",
+                format!("the counts were computed with `--boundary {counted}`"),
+                "omit `--boundary`, or run `latens count` again",
             ));
         }
         let needed = self.lags.max(2 * self.ssid_lags - 1);
         if counts.n_lags() < needed {
             return Err(hinted(
-                format!("the counts have {} lags, but {needed} are needed", counts.n_lags()),
+                format!("the counts have {} lags, but the model needs {needed}", counts.n_lags()),
                 format!(
-                    "count the text with `--lags {needed}`, or lower `--lags` and `--ssid-lags`"
+                    "run `latens count` with `--lags {needed}`, or reduce `--lags` and `--ssid-lags`"
                 ),
             ));
         }
         Ok(Some(counts))
     }
 
-    /// Counts have their words already.
+    /// Rejects options for reading text, which have no effect on counts.
     fn refuse_reading_flags(&self) -> Result<()> {
         let learned = &self.training.words.learned;
-        let is_usual = learned.preprocessing() == Preprocessing::default()
+        let is_default = learned.preprocessing() == Preprocessing::default()
             && learned.limits() == VocabLimits::default();
-        if !is_usual || self.training.cache.cache.is_some() {
+        if !is_default || self.training.cache.cache.is_some() {
             return Err(hinted(
-                "counts bring their own words with them",
-                "leave out what says how text is read",
+                "options for reading text cannot be used with counts",
+                "omit `--cache` and the options for words",
             ));
         }
         Ok(())

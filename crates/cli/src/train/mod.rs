@@ -1,4 +1,4 @@
-//! `latens train`: one file a model, flags to parameters.
+//! `latens train`: one module per model, which maps flags to parameters.
 
 mod brown;
 mod fhmm;
@@ -31,10 +31,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Learn a model from text
+/// Train a model on text
 ///
-/// Text goes in; out comes one file with everything the model needs. Ctrl-C stops the work; models
-/// that learn in iterations leave a checkpoint, from which `--resume` goes on.
+/// Reads text and writes a model, which is a single self-contained file. Ctrl-C interrupts training; models that are
+/// trained in iterations save a checkpoint, from which `--resume` continues.
 #[derive(Args)]
 pub(crate) struct TrainArgs {
     #[command(subcommand)]
@@ -56,7 +56,7 @@ enum ModelArgs {
     Word2vec(word2vec::Word2vecArgs),
 }
 
-/// What the trainers of all models understand.
+/// Options for training any model.
 #[derive(Args)]
 struct TrainingArgs {
     #[command(flatten)]
@@ -65,46 +65,46 @@ struct TrainingArgs {
     words: WordArgs,
     #[command(flatten)]
     cache: CacheArgs,
-    /// Where to write the model
+    /// Path of the model to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
-    /// Text to measure the model on while it learns
+    /// Validation set, in the same format as the training text
     #[arg(long, value_name = "FILE")]
     valid: Option<PathBuf>,
-    /// Go on from the checkpoint that an interrupted run left
+    /// Continue from the checkpoint of an interrupted run
     #[arg(long)]
     resume: bool,
-    /// Write one JSON line an iteration to this file, or one in all for a model without iterations
+    /// Write one JSON line per iteration to this file (a single line for models without iterations)
     #[arg(long, value_name = "FILE.jsonl")]
     log: Option<PathBuf>,
 }
 
-/// A training that has everything it needs.
+/// A training run with its data.
 struct Training<'a, D = Corpus> {
     args: &'a TrainingArgs,
     started: Instant,
     data: D,
-    /// Number of training tokens, in memory or counted before.
+    /// Number of training tokens, also if only their counts are in memory.
     n_tokens: usize,
     /// Size of the vocabulary.
     n_words: usize,
-    /// Held-out text.
+    /// Validation set.
     valid: Option<Sentences>,
-    /// The checkpoint to continue from.
+    /// Checkpoint to continue from.
     checkpoint: Option<Checkpoint>,
     watcher: Watcher,
 }
 
-/// What a model does with held-out text.
+/// When a model is evaluated on the validation set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeldOut {
-    /// It is measured while it learns.
+    /// After each iteration of training.
     WhileTraining,
-    /// It is measured at the end, if it is a language model.
+    /// After training, if it is a language model.
     Afterwards,
 }
 
-/// What every training tells at its end.
+/// Result of a training run.
 #[derive(Serialize)]
 pub(crate) struct TrainResult {
     pub(crate) model: &'static str,
@@ -142,13 +142,13 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
 }
 
 impl TrainingArgs {
-    /// Begins the training of a model that leaves checkpoints.
+    /// Reads the text and starts the training of a model.
     fn begin(&self, output: &Output) -> Result<Training<'_>> {
         let checkpoint = self.open_checkpoint()?;
         self.read(checkpoint, output)
     }
 
-    /// The same for a model that learns from counts, which were made of a text that is not at hand.
+    /// Starts the training of a model on counts instead of text.
     fn begin_counted(
         &self,
         lexicon: Lexicon,
@@ -165,12 +165,12 @@ impl TrainingArgs {
         self.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
-    /// The same for a model of documents, which come with it.
+    /// Reads documents and starts the training of a topic model.
     fn begin_documents(&self, output: &Output) -> Result<Training<'_, DocumentCorpus>> {
         if self.valid.is_some() {
             return Err(hinted(
-                "topics are not measured on another text while they are learned",
-                "run it without `--valid`, and then `latens topics eval`",
+                "topic models do not support `--valid`",
+                "omit `--valid` and run `latens topics eval` after training",
             ));
         }
         self.check_files()?;
@@ -191,8 +191,8 @@ impl TrainingArgs {
         Ok(None)
     }
 
-    /// Reads the text, after a look at whether all other files can be read and written. From then on
-    /// Ctrl-C waits for a checkpoint.
+    /// Reads the text after checking that all other files can be read and written. From then on, Ctrl-C waits for a
+    /// checkpoint.
     fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
         let started = Instant::now();
         self.check_files()?;
@@ -240,7 +240,7 @@ impl TrainingArgs {
     }
 }
 
-/// Opens a log. Only a run that goes on keeps what is in it.
+/// Opens a log. A resumed run appends to it, a new run overwrites it.
 pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
     let mut options = File::options();
     if resume {
@@ -251,14 +251,14 @@ pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
     options.create(true).open(path).with_context(|| cannot_write(path))
 }
 
-/// Where an interrupted run leaves its checkpoint: beside the model.
+/// Path of the checkpoint, next to the model.
 pub(crate) fn checkpoint_path(model: &Path) -> PathBuf {
     let mut name = model.to_owned().into_os_string();
     name.push(".checkpoint");
     name.into()
 }
 
-/// Refuses a log that is there and cannot be changed: unlike a model, it is not replaced as a whole.
+/// Rejects an existing log that cannot be written. Unlike a model, it is not replaced atomically.
 fn check_appendable(log: &Path) -> Result<()> {
     if log.is_file() {
         File::options().append(true).open(log).with_context(|| cannot_write(log))?;
@@ -273,27 +273,27 @@ fn cannot_write(path: &Path) -> String {
 pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     if !path.exists() {
         return Err(hinted(
-            format!("there is no checkpoint `{}` to go on from", path.display()),
-            "run it without `--resume`",
+            format!("cannot resume: the checkpoint `{}` does not exist", path.display()),
+            "omit `--resume` to start from scratch",
         ));
     }
     Ok(Checkpoint::open(path)?)
 }
 
-/// Refuses to begin where a checkpoint would replace a file that is none.
+/// Rejects a run whose checkpoint would overwrite a file that is not a checkpoint.
 pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
     let is_checkpoint = || inspect(path).is_ok_and(|found| found.header.checkpoint.is_some());
     if path.exists() && !is_checkpoint() {
         return Err(hinted(
-            format!("checkpoints go to `{}`, but there is another file", path.display()),
-            "move it away, or choose another place with `-o`",
+            format!("the checkpoint path `{}` exists and is not a checkpoint", path.display()),
+            "move it, or choose another path with `-o`",
         ));
     }
     Ok(())
 }
 
 impl<D> Training<'_, D> {
-    /// Fits a model to the data of this training.
+    /// Fits a model to the data of this run.
     fn fit<P>(
         &mut self,
         params: P,
@@ -317,8 +317,8 @@ impl<D> Training<'_, D> {
         self.watcher.finish(fitted)
     }
 
-    /// Measures and saves the fitted model, and prints the result. `facts` names those of the model's training facts
-    /// that are part of it.
+    /// Evaluates and saves the fitted model, and prints the result, which includes the training facts named in
+    /// `facts`.
     fn finish(
         mut self,
         model: &dyn Model,
@@ -334,8 +334,8 @@ impl<D> Training<'_, D> {
         let path = &self.args.output;
         model.save(path)?;
         self.watcher.log_result(&metrics)?;
-        // The model is whole, so nobody will go on from its checkpoint; one that this run never saw
-        // may be of other work.
+        // The model is complete, so its checkpoint is obsolete. One that this run neither wrote nor read may belong to
+        // another run.
         if self.watcher.has_saved() || self.checkpoint.is_some() {
             let _ = fs::remove_file(checkpoint_path(&self.args.output));
         }

@@ -1,17 +1,18 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_input;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::lds::{HiddenState, Lds};
 use latens::model::{Device, Model, Params, check_range};
 use latens::neural::{self, FirstWeights, NeuralInputs, NeuralParams};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
 
-/// Flags of all networks, with the defaults of one.
+/// Declares the flags of a network: those of all networks, with its own defaults, and `$fields`.
 macro_rules! network_args {
     ($(#[$about:meta])* $name:ident, $defaults:expr, { $($fields:tt)* }) => {
         $(#[$about])*
@@ -20,49 +21,49 @@ macro_rules! network_args {
             #[command(flatten)]
             training: TrainingArgs,
             $($fields)*
-            /// How many numbers a word's vector has, and how many units a layer
+            /// Dimension of word vectors and hidden layers
             #[arg(long, value_name = "N", default_value_t = $defaults.dim)]
             dim: usize,
-            /// Whether a word has one vector for being read and being foretold
+            /// Sharing of input and output word vectors
             #[arg(long, value_enum, default_value_t = $defaults.tying.into())]
             tying: Tying,
-            /// What the end of a sentence does to what was read before
+            /// Treatment of sentence boundaries
             #[arg(long, value_enum, default_value_t = $defaults.memory.into())]
             memory: Memory,
-            /// The share of numbers left out after word vectors and layers while learning, 0 to 1
+            /// Dropout rate after word vectors and after each layer, 0 to 1
             #[arg(long, value_name = "P", default_value_t = $defaults.dropout)]
             dropout: f64,
-            /// First word vectors are drawn evenly between minus this and this
+            /// Initial word vectors are drawn uniformly from -R to R
             #[arg(long, value_name = "R", default_value_t = $defaults.init_range)]
             init_range: f64,
-            /// How often the text is gone through at most
+            /// Maximum number of passes over the training text
             #[arg(long, value_name = "N", default_value_t = $defaults.epochs)]
             epochs: usize,
-            /// At how many places the text is read at once; for `ff`, how many words a step is of
+            /// Batch size: number of parallel text streams (`rnn`, `lstm`) or of words (`ff`)
             #[arg(long, value_name = "N", default_value_t = $defaults.batch_size)]
             batch_size: usize,
-            /// How weights follow the gradient
+            /// Optimizer
             #[arg(long, value_enum, default_value_t = $defaults.optimizer.into())]
             optimizer: Optimizer,
-            /// How the learning rate falls
+            /// Learning rate schedule
             #[arg(long, value_enum, default_value_t = $defaults.schedule.into())]
             schedule: Schedule,
-            /// How far the first steps go
+            /// Initial learning rate
             #[arg(long, value_name = "R", default_value_t = $defaults.learning_rate)]
             learning_rate: f64,
-            /// How strongly weights are pulled to zero (`adamw`)
+            /// Weight decay (`adamw` only)
             #[arg(long, value_name = "W", default_value_t = $defaults.weight_decay)]
             weight_decay: f64,
-            /// The largest norm of a gradient; longer ones are cut to it
+            /// Maximum norm of the gradient; larger gradients are clipped
             #[arg(long, value_name = "N", default_value_t = $defaults.clip)]
             clip: f64,
-            /// Where it is learned: `cpu` or `cuda`
+            /// Device to train on: `cpu` or `cuda`
             #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
             device: Device,
         }
 
         impl $name {
-            /// What all networks have of parameters.
+            /// Parameters of all networks.
             fn common_params(&self, seed: u64) -> NeuralParams {
                 $defaults
                     .dim(self.dim)
@@ -84,107 +85,92 @@ macro_rules! network_args {
 }
 
 network_args! {
-    /// A feed-forward language model of the last few words
+    /// Train a feed-forward neural language model
     ///
-    /// Text goes in; out comes a network that foretells each word from the vectors of the words before it. Give text to
-    /// measure on (`--valid`): the best epoch's model is the one that is kept.
+    /// Reads text and writes a network that predicts each word from the vectors of the preceding words. With a
+    /// validation set (`--valid`), the model of the best epoch is kept.
     FfArgs, NeuralParams::ff(), {
-        /// How many words an n-gram has: the network reads one less
+        /// Order of the model: the network reads the N - 1 preceding words
         #[arg(long, value_name = "N", default_value_t = NeuralParams::ff().order)]
         order: usize,
-        /// How many layers there are
+        /// Number of layers
         #[arg(long, value_name = "N", default_value_t = NeuralParams::ff().n_layers)]
         n_layers: usize,
     }
 }
 
 network_args! {
-    /// A simple recurrent language model
+    /// Train a simple recurrent neural language model
     ///
-    /// Text goes in; out comes a network that carries a hidden vector from word to word and foretells the next one from
-    /// it. It can begin as a linear dynamical system (`--init`). Give text to measure on (`--valid`): the best epoch's
-    /// model is kept, and the learning rate falls when it no longer gets better.
+    /// Reads text and writes a network that predicts each word from a recurrent hidden state. It can be initialized from
+    /// a linear dynamical system (`--init`). With a validation set (`--valid`), the model of the best epoch is kept, and
+    /// the learning rate is reduced when validation perplexity no longer improves.
     RnnArgs, NeuralParams::rnn(), {
-        /// What hidden units compute
+        /// Activation function of the hidden units
         #[arg(long, value_enum, default_value_t = NeuralParams::rnn().squash.into())]
         squash: Squash,
-        /// After how many words the network learns; it does not look further back for causes
+        /// Number of time steps of truncated backpropagation through time
         #[arg(long, value_name = "N", default_value_t = NeuralParams::rnn().bptt)]
         bptt: usize,
-        /// A linear dynamical system (`latens train lds`) of the same words and `--dim` to begin with
+        /// Linear dynamical system to initialize from (`latens train lds`), with the same vocabulary and `--dim`
         #[arg(long, value_name = "LDS")]
         init: Option<PathBuf>,
-        /// Which state of that system the hidden vector is
+        /// State of the linear dynamical system that initializes the hidden state
         #[arg(long, value_enum, default_value_t = InitState::Predicted)]
         init_state: InitState,
-        /// How long hidden vectors are first, relative to states of that system: small ones keep to where hidden
-        /// units are almost linear
+        /// Scale of the initial hidden states relative to the linear dynamical system; small values keep hidden units
+        /// in their linear range
         #[arg(long, value_name = "S", default_value_t = 0.5)]
         init_scale: f64,
-        /// Output vectors of that system are cut to this length, since a softmax makes too much of long ones
+        /// Maximum norm of the initial output vectors; longer ones saturate the softmax
         #[arg(long, value_name = "N", default_value_t = 1.0)]
         init_max_norm: f64,
     }
 }
 
 network_args! {
-    /// A language model of long short-term memory
+    /// Train an LSTM language model
     ///
-    /// Text goes in; out comes a network that carries vectors from word to word and foretells the next one from them.
-    /// Give text to measure on (`--valid`): the best epoch's model is kept, and the learning rate falls when it no
-    /// longer gets better.
+    /// Reads text and writes a network of long short-term memory cells that predicts each word from the preceding ones.
+    /// With a validation set (`--valid`), the model of the best epoch is kept, and the learning rate is reduced when
+    /// validation perplexity no longer improves.
     LstmArgs, NeuralParams::lstm(), {
-        /// How many layers there are
+        /// Number of layers
         #[arg(long, value_name = "N", default_value_t = NeuralParams::lstm().n_layers)]
         n_layers: usize,
-        /// After how many words the network learns; it does not look further back for causes
+        /// Number of time steps of truncated backpropagation through time
         #[arg(long, value_name = "N", default_value_t = NeuralParams::lstm().bptt)]
         bptt: usize,
     }
 }
 
-/// A choice of parameters and its flag: the same names.
-macro_rules! choice {
-    ($name:ident { $($variant:ident $help:literal),+ }) => {
-        #[derive(Clone, Copy, ValueEnum)]
-        #[value(rename_all = "lowercase")]
-        enum $name { $(#[doc = $help] $variant),+ }
-
-        impl From<$name> for neural::$name {
-            fn from(choice: $name) -> neural::$name {
-                match choice { $($name::$variant => neural::$name::$variant),+ }
-            }
-        }
-
-        impl From<neural::$name> for $name {
-            fn from(choice: neural::$name) -> $name {
-                match choice { $(neural::$name::$variant => $name::$variant),+ }
-            }
-        }
-    };
-}
-
-choice!(Tying { Shared "One for both", Separate "One for each" });
-choice!(Memory {
-    Carry "Nothing: text is one long sequence",
-    Reset "All is forgotten: every sentence begins like the first one"
+choice!(Tying for neural::Tying {
+    Shared "Same vectors for input and output",
+    Separate "Separate vectors for input and output",
 });
-choice!(Optimizer { Sgd "Stochastic gradient descent", AdamW "Adam with decoupled weight decay" });
-choice!(Schedule {
-    Constant "Not at all",
-    Cosine "Along half a cosine to zero",
-    Plateau "By four after each epoch without gain",
-    Halving "By half every epoch once an epoch gains less than 0.3%, until that happens again"
+choice!(Memory for neural::Memory {
+    Carry "Carry the state over: the text is one long sequence",
+    Reset "Reset the state: sentences are independent"
 });
-choice!(Squash { Tanh "The hyperbolic tangent", Sigmoid "The logistic function" });
+choice!(
+    #[value(rename_all = "lowercase")]
+    Optimizer for neural::Optimizer {
+        Sgd "Stochastic gradient descent",
+        AdamW "AdamW: Adam with decoupled weight decay",
+    }
+);
+choice!(Schedule for neural::Schedule {
+    Constant "Constant learning rate",
+    Cosine "Half a cosine to zero over all epochs",
+    Plateau "Divide by four after each epoch without improvement on the validation set",
+    Halving "Halve after each epoch once validation improves by less than 0.3 %; stop when that happens again"
+});
+choice!(Squash for neural::Squash { Tanh "Hyperbolic tangent", Sigmoid "Logistic function" });
 
-#[derive(Clone, Copy, ValueEnum)]
-enum InitState {
-    /// The prediction for the word that comes next
-    Predicted,
-    /// The state of the word that was read last
-    Filtered,
-}
+choice!(InitState for HiddenState {
+    Predicted "Predicted state of the next word",
+    Filtered "Filtered state of the last word",
+});
 
 pub(crate) fn run_ff(args: &FfArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
@@ -212,7 +198,7 @@ pub(crate) fn run_lstm(args: &LstmArgs, common: &Common, output: &Output) -> Res
     train(&args.training, params, args.device, None, output)
 }
 
-/// A model to begin with.
+/// A model to initialize from.
 struct Init<'a> {
     path: &'a Path,
     state: InitState,
@@ -259,18 +245,15 @@ fn first_weights<'a>(init: &Init<'_>, source: &'a dyn Model) -> Result<FirstWeig
     let Some(lds) = source.downcast_ref::<Lds>() else {
         return Err(hinted(
             format!(
-                "`{}` is {}: no network begins as one",
+                "cannot initialize from `{}`: it is {}",
                 init.path.display(),
                 source.description()
             ),
-            "`--init` is for a linear dynamical system, e.g., of `latens train lds`",
+            "`--init` needs a linear dynamical system, which `latens train lds` writes",
         ));
     };
-    let state = match init.state {
-        InitState::Predicted => HiddenState::Predicted,
-        InitState::Filtered => HiddenState::Filtered,
-    };
-    let latens::lds::RnnWeights { dim, recurrent, input, output, bias } = lds.rnn_weights(state);
+    let latens::lds::RnnWeights { dim, recurrent, input, output, bias } =
+        lds.rnn_weights(init.state.into());
     let (vocab, scale, max_output_norm) = (&lds.lexicon().vocab, init.scale, init.max_norm);
     Ok(FirstWeights { vocab, dim, recurrent, input, output, bias, scale, max_output_norm })
 }

@@ -7,24 +7,24 @@ use latens::model::{Device, Params};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
 
-/// An n-gram language model (interpolated modified Kneser-Ney)
+/// Train an n-gram language model (interpolated modified Kneser–Ney)
 ///
-/// Text goes in, one sentence a line; out comes a language model for `perplexity`, `sample` and
-/// `export --to arpa`. The text is counted in one pass.
+/// Reads text and writes a language model for `perplexity`, `sample` and `export --to arpa`. N-grams are counted in one
+/// pass over the text.
 #[derive(Args)]
 pub(crate) struct NgramArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// How many words an n-gram has: 1 to 6
+    /// Order of the model: number of words per n-gram, 1 to 6
     #[arg(long, value_name = "N", default_value_t = NgramParams::default().order)]
     order: usize,
-    /// Drop n-grams seen fewer times, a number an order from 1 on; the last one goes on
+    /// Minimum number of occurrences of an n-gram, one value per order from 1; the last one holds for higher orders
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_values_t = NgramParams::default().min_counts)]
     min_counts: Vec<u64>,
-    /// The share of recently read words in every probability, 0 to 1; 0 is no cache
+    /// Interpolation weight of the cache of recent words, 0 to 1; 0 disables the cache
     #[arg(long, value_name = "W", default_value_t = NgramParams::default().cache_weight)]
     cache_weight: f64,
-    /// How many of the last words the cache holds
+    /// Size of the cache in words
     #[arg(long, value_name = "N", default_value_t = NgramParams::default().cache_size)]
     cache_size: usize,
 }

@@ -1,63 +1,61 @@
 use super::{HeldOut, TrainingArgs};
 use crate::args::Common;
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::model::{Device, Params};
 use latens::word2vec::{Algorithm, Word2vec, Word2vecParams};
 use serde_json::Map;
 
-/// Word vectors by word2vec: CBOW or skip-gram with negative sampling
+/// Train word vectors with word2vec: CBOW or skip-gram with negative sampling
 ///
-/// Text goes in; out comes a vector for each word, for `nearest`, `encode`, `export --to glove` and as features of
-/// taggers. With one thread the same seed gives the same vectors; several threads do not wait for each other, so
-/// they give slightly other ones each time.
+/// Reads text and writes one vector per word, for `nearest`, `encode`, `export --to glove` and as features for taggers.
+/// With one thread, the same seed gives the same vectors. Several threads update the vectors without locks, so results
+/// vary slightly between runs.
 #[derive(Args)]
 pub(crate) struct Word2vecArgs {
     #[command(flatten)]
     training: TrainingArgs,
-    /// What is guessed from what
+    /// Training objective
     #[arg(long, value_name = "NAME", value_enum, default_value_t = AlgorithmArg::SkipGram)]
     algorithm: AlgorithmArg,
-    /// How many numbers a vector has
+    /// Dimension of the vectors
     #[arg(long, value_name = "N", default_value_t = Word2vecParams::default().dim)]
     dim: usize,
-    /// How many words on either side are looked at, at most; drawn anew for each word
+    /// Maximum number of context words on either side; drawn uniformly from 1 to N for each word
     #[arg(long, value_name = "N", default_value_t = Word2vecParams::default().window)]
     window: usize,
-    /// How many random words each right one is told from
+    /// Number of negative samples per positive
     #[arg(long, value_name = "N", default_value_t = Word2vecParams::default().n_negatives)]
     n_negatives: usize,
-    /// Random words are drawn as often as their counts to this power say
+    /// Exponent of the word counts in the distribution of negative samples
     #[arg(long, value_name = "P", default_value_t = Word2vecParams::default().noise_power)]
     noise_power: f64,
-    /// Words of a greater share of the text are left out now and then; 0 keeps all
+    /// Relative frequency above which tokens of a word are randomly dropped; 0 keeps all tokens
     #[arg(long, value_name = "S", default_value_t = Word2vecParams::default().subsample)]
     subsample: f64,
-    /// How often the text is gone through
+    /// Number of passes over the training text
     #[arg(long, value_name = "N", default_value_t = Word2vecParams::default().epochs)]
     epochs: usize,
-    /// How far the first steps go; the rate falls along a line to zero
+    /// Initial learning rate; decreases linearly to 0.01 % of this value
     #[arg(long, value_name = "R", default_value_t = Word2vecParams::default().learning_rate)]
     learning_rate: f64,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum AlgorithmArg {
-    /// A word from the mean of the words around it: fast
-    Cbow,
-    /// A word from each of the words around it: better for rare words and small texts
-    SkipGram,
-}
+choice!(AlgorithmArg for Algorithm {
+    Cbow "Continuous bag of words: predict a word from the mean of its context; fast",
+    SkipGram "Predict a word from each context word; better for rare words and small corpora",
+});
 
 pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.params(common.seed);
     params.check()?;
     if args.training.valid.is_some() {
         return Err(hinted(
-            "vectors give no probabilities, so they cannot be measured on another text",
-            "run it without `--valid`",
+            "word2vec does not support `--valid`: word vectors define no probabilities",
+            "omit `--valid`",
         ));
     }
     let mut training = args.training.begin(output)?;
@@ -68,10 +66,7 @@ pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Resu
 impl Word2vecArgs {
     fn params(&self, seed: u64) -> Word2vecParams {
         Word2vec::params()
-            .algorithm(match self.algorithm {
-                AlgorithmArg::Cbow => Algorithm::Cbow,
-                AlgorithmArg::SkipGram => Algorithm::SkipGram,
-            })
+            .algorithm(self.algorithm.into())
             .dim(self.dim)
             .window(self.window)
             .n_negatives(self.n_negatives)

@@ -33,7 +33,7 @@ const PHRASES: &[&str] = &[
     "foretell",
     "foretold",
     "make up text",
-    "made up text",
+    "made up",
     "probabilities are made of",
     "probabilities of weights",
     "come to its end",

@@ -1,19 +1,12 @@
+//! Recursions in log space.
+
+use super::LogChain;
+use super::viterbi::trace;
 use crate::log_sum_exp;
 
-/// A chain whose weights are given by their logarithms; −∞ is a weight of zero.
-pub trait LogChain {
-    /// How many steps there are.
-    fn n_steps(&self) -> usize;
-
-    /// The logarithms of [`super::Chain::local`].
-    fn log_local(&self, step: usize) -> Vec<f64>;
-
-    /// The logarithms of [`super::Chain::pairs`].
-    fn log_pairs(&self, step: usize) -> Vec<f64>;
-}
-
-/// ln α_t(j) = ln local_t(j) + ln Σ_i α_{t−1}(i) pair_{t−1}(i, j), not scaled, of every step.
-/// The sum over all paths is the [`log_sum_exp`] of the last one.
+/// Computes ln α_t(j) = ln local_t(j) + ln Σ_i α_{t−1}(i) pair_{t−1}(i, j), not scaled, for every step.
+///
+/// The logarithm of the sum over all paths is the [`log_sum_exp`] of the last step.
 pub fn log_forward(chain: &impl LogChain) -> Vec<Vec<f64>> {
     let mut alphas = vec![chain.log_local(0)];
     for step in 1..chain.n_steps() {
@@ -29,8 +22,10 @@ pub fn log_forward(chain: &impl LogChain) -> Vec<Vec<f64>> {
     alphas
 }
 
-/// Visits the posterior of the states of every step, and of the pairs of every step but the last one, from
-/// the last step to the first. Returns ln Σ over all paths; if that is −∞, nothing is visited.
+/// Visits the posterior of the states of every step and of the pairs of every step but the last, from the last step to
+/// the first.
+///
+/// Returns ln Σ over all paths; if that is −∞, nothing is visited.
 pub fn log_smooth(
     chain: &impl LogChain,
     mut node: impl FnMut(usize, &[f64]),
@@ -62,8 +57,9 @@ pub fn log_smooth(
     log_sum
 }
 
-/// The heaviest path and the logarithm of its weight; of equal ones the first in the order of states.
-/// Without any path of positive weight, states of −∞ come back.
+/// Returns the path of largest weight and the logarithm of its weight. Ties go to the smallest state.
+///
+/// If every path has a weight of zero, the logarithm is −∞ and the path is arbitrary.
 pub fn log_viterbi(chain: &impl LogChain) -> (Vec<u32>, f64) {
     let mut best = chain.log_local(0);
     let mut origins: Vec<Vec<u32>> = Vec::new();
@@ -79,7 +75,7 @@ pub fn log_viterbi(chain: &impl LogChain) -> (Vec<u32>, f64) {
         best = chosen.iter().zip(&local).map(|(&(_, weight), local)| weight + local).collect();
     }
     let last = best.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), heavier);
-    (super::viterbi::trace(last.0 as u32, &origins), last.1)
+    (trace(last.0 as u32, &origins), last.1)
 }
 
 fn heavier(best: (usize, f64), other: (usize, f64)) -> (usize, f64) {

@@ -1,16 +1,20 @@
+//! The best path of a homogeneous chain given by scores.
+
 use crate::Real;
 
-/// The path with the largest sum of scores, where `local` has `n_states` scores for each step and `pairs` those
-/// of a state, its row, and the next one, its column, the same at every step. Of equal paths the first in the
-/// order of states.
+/// Returns the path with the largest sum of scores. Ties go to the smallest state.
 ///
-/// What [`super::viterbi`] does with weights this does with their logarithms, which need not be scaled.
+/// `local` holds `n_states` scores per step. `pairs` holds the scores of each state (row) and the next one (column),
+/// the same at every step. This is the log-space counterpart of [`viterbi`](super::viterbi()) and needs no scaling.
 ///
 /// # Panics
-/// If there is no state, or the sizes do not fit.
+/// If `n_states` is 0, or the lengths do not match.
 pub fn max_sum<T: Real>(local: &[T], pairs: &[T], n_states: usize) -> Vec<u32> {
-    assert!(n_states > 0 && local.len().is_multiple_of(n_states), "whole steps");
-    assert_eq!(pairs.len(), n_states * n_states, "a score for each pair");
+    assert!(
+        n_states > 0 && local.len().is_multiple_of(n_states),
+        "`local` must consist of whole steps"
+    );
+    assert_eq!(pairs.len(), n_states * n_states, "`pairs` must have one score per pair");
     let mut steps = local.chunks_exact(n_states);
     let Some(first) = steps.next() else { return Vec::new() };
     let (mut best, mut next) = (first.to_vec(), vec![T::zero(); n_states]);
@@ -71,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_paths_the_first_is_found() {
+    fn ties_go_to_the_smallest_state() {
         assert_eq!(max_sum(&[0.0; 6], &[0.0; 4], 2), [0, 0, 0]);
     }
 }

@@ -1,7 +1,12 @@
-use super::{Chain, Filtered};
+//! Paths drawn from the posterior.
+
+use super::Chain;
+use super::scaled::Filtered;
 use crate::{Real, Rng, sample_index};
 
-/// Draws a path from the posterior: the last state from α_T, then every state from
+/// Draws a path from the posterior.
+///
+/// The last state is drawn from α_T, and then every earlier state from
 /// p(z_t | z_{t+1}, all steps up to t) ∝ α_t(i) pair_t(i, z_{t+1}), with α from [`super::forward`].
 pub fn sample_path<T: Real>(
     chain: &impl Chain<T>,

@@ -1,12 +1,14 @@
+//! Forward–backward recursions with scaled weights.
+
 use super::Chain;
 use crate::{BlockRef, Real};
 
-/// Where the weight of a step falls below this share of the step before it, numbers of single precision
-/// may be lost on the way, and the caller has to turn to logarithms. It is far above the 10⁻³⁰ that sums
-/// begin with ([`BlockRef`]), so that the impossible is not taken for the unlikely.
+/// Smallest ratio between the weights of consecutive steps. Below it, single precision may underflow, and the caller
+/// has to use log space. It is far above the 10⁻³⁰ at which the sums of [`BlockRef`] start, so that impossible paths
+/// are not confused with unlikely ones.
 pub const SMALLEST_SCALE: f64 = 1e-22;
 
-/// The probability of each state of each step, given all steps up to it.
+/// Probability of each state of each step given all steps up to it.
 #[derive(Clone, Debug, Default)]
 pub struct Filtered<T> {
     values: Vec<T>,
@@ -14,12 +16,12 @@ pub struct Filtered<T> {
 }
 
 impl<T: Real> Filtered<T> {
-    /// How many steps there are.
+    /// Number of steps.
     pub fn n_steps(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// The probabilities at a step: they sum to one.
+    /// Probabilities of the states of a step; they sum to one.
     pub fn step(&self, step: usize) -> &[T] {
         &self.values[self.offsets[step]..self.offsets[step + 1]]
     }
@@ -30,7 +32,7 @@ impl<T: Real> Filtered<T> {
         self.offsets.push(0);
     }
 
-    /// Appends a step of `n` zeros and returns it, after the one before it.
+    /// Appends a step of `n` zeros and returns the previous step and the new one.
     fn push(&mut self, n: usize) -> (&[T], &mut [T]) {
         let begin = self.values.len();
         let before = self.offsets.iter().rev().nth(1).copied().unwrap_or(begin);
@@ -41,12 +43,12 @@ impl<T: Real> Filtered<T> {
     }
 }
 
-/// The scaled forward recursion (Rabiner 1989, eq. 19, 20 and 92):
+/// Runs the scaled forward recursion (Rabiner 1989, eq. 19, 20 and 92):
 ///
 /// α_t(j) = local_t(j) Σ_i α_{t−1}(i) pair_{t−1}(i, j) / c_t, with c_t making the sum over j equal 1.
 ///
-/// Returns ln Σ over all paths = Σ_t ln c_t; `None` if some c_t is below [`SMALLEST_SCALE`]. `filtered`
-/// is overwritten with α.
+/// Returns ln Σ over all paths = Σ_t ln c_t, or `None` if some c_t is below [`SMALLEST_SCALE`]. `filtered` is
+/// overwritten with α.
 pub fn forward<T: Real>(chain: &impl Chain<T>, filtered: &mut Filtered<T>) -> Option<f64> {
     filtered.clear();
     let mut log_sum = 0.0;
@@ -64,12 +66,12 @@ pub fn forward<T: Real>(chain: &impl Chain<T>, filtered: &mut Filtered<T>) -> Op
     Some(log_sum)
 }
 
-/// The posterior of states, and what the posterior of pairs is made of.
+/// Posterior of states, and the factors of the posterior of pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Smoothed<T> {
     /// α of the forward recursion.
     pub filtered: Filtered<T>,
-    /// γ_t: the probability of each state of each step, given all steps; in the order of the steps.
+    /// γ_t, the probability of each state of each step given all steps.
     nodes: Vec<T>,
     /// local_t ∘ β_t, β scaled to a maximum of one.
     weighted: Vec<T>,
@@ -78,17 +80,18 @@ pub struct Smoothed<T> {
 }
 
 impl<T: Real> Smoothed<T> {
-    /// The probability of each state of a step, given all steps: they sum to one.
+    /// Probability of each state of a step given all steps; the values sum to one.
     pub fn nodes(&self, step: usize) -> &[T] {
         &self.nodes[self.range(step)]
     }
 
-    /// What the posterior of pairs of `step` and the step after it is made of: a column a and a row b with
-    /// ξ(i, j) = scale · a_i pair(i, j) b_j. Where all steps have the same pairs, the products a bᵀ of many steps
-    /// are one product of matrices.
+    /// Returns a, a scale and b such that the posterior of pairs of `step` and the next step is
+    /// ξ(i, j) = scale · a_i pair(i, j) b_j.
+    ///
+    /// If all steps have the same pairs, the products a bᵀ of many steps are one matrix product.
     ///
     /// # Panics
-    /// If `step` is the last one.
+    /// If `step` is the last step.
     pub fn edge_factors(&self, step: usize) -> (&[T], T, &[T]) {
         let weighted = &self.weighted[self.range(step + 1)];
         (self.filtered.step(step), T::one() / self.totals[step], weighted)
@@ -99,9 +102,10 @@ impl<T: Real> Smoothed<T> {
     }
 }
 
-/// The scaled forward and backward recursions. β_t(i) = Σ_j pair_t(i, j) local_{t+1}(j) β_{t+1}(j), scaled
-/// to a maximum of one, which cannot overflow as the scale of the forward recursion would;
-/// γ_t = α_t ∘ β_t / Σ α_t β_t.
+/// Runs the scaled forward and backward recursions.
+///
+/// β_t(i) = Σ_j pair_t(i, j) local_{t+1}(j) β_{t+1}(j) is scaled to a maximum of one, which cannot overflow as the
+/// scale of the forward recursion could; γ_t = α_t ∘ β_t / Σ α_t β_t.
 ///
 /// Returns ln Σ over all paths, or `None` as [`forward`] does. `out` is overwritten.
 pub fn smooth<T: Real>(chain: &impl Chain<T>, out: &mut Smoothed<T>) -> Option<f64> {
@@ -136,11 +140,11 @@ pub fn smooth<T: Real>(chain: &impl Chain<T>, out: &mut Smoothed<T>) -> Option<f
     Some(log_sum)
 }
 
-/// Adds the posterior of every pair of states of `step` and the step after it to `out`, laid out as
+/// Adds the posterior of every pair of states of `step` and the next step to `out`, which has the layout of
 /// [`Chain::pairs`]: ξ_t(i, j) = α_t(i) pair_t(i, j) local_{t+1}(j) β_{t+1}(j) / Σ_ij of the same.
 ///
 /// # Panics
-/// If `step` is the last one, or `out` has another size.
+/// If `step` is the last step, or the length of `out` differs from that of the pairs.
 pub fn add_edges<T: Real>(
     chain: &impl Chain<T>,
     smoothed: &Smoothed<T>,
@@ -149,7 +153,7 @@ pub fn add_edges<T: Real>(
 ) {
     let (filtered, scale, weighted) = smoothed.edge_factors(step);
     let pairs = chain.pairs(step);
-    assert_eq!(out.len(), pairs.len(), "one number a pair");
+    assert_eq!(out.len(), pairs.len(), "`out` must have one value per pair");
     let rows = out.chunks_exact_mut(weighted.len()).zip(pairs.chunks_exact(weighted.len()));
     pulp::Arch::new().dispatch(
         #[inline(always)]
@@ -164,7 +168,7 @@ pub fn add_edges<T: Real>(
     );
 }
 
-/// Scales `values` to a sum of one, and returns what the sum was, unless that is too small.
+/// Scales `values` to a sum of one and returns the previous sum, or `None` if that is too small.
 fn normalize<T: Real>(values: &mut [T]) -> Option<f64> {
     let sum: f64 = values.iter().map(|value| value.wide()).sum();
     if sum < SMALLEST_SCALE || !sum.is_finite() {
@@ -175,12 +179,12 @@ fn normalize<T: Real>(values: &mut [T]) -> Option<f64> {
     Some(sum)
 }
 
-/// out = rowᵀ · matrix, with a matrix of as many rows as `row` has entries.
+/// Computes out = rowᵀ · matrix.
 fn times_matrix<T: Real>(row: &[T], matrix: &[T], out: &mut [T]) {
     BlockRef::new(matrix, out.len(), (0, row.len()), (0, out.len())).times_rows(row, out);
 }
 
-/// out = matrix · column.
+/// Computes out = matrix · column.
 fn matrix_times<T: Real>(matrix: &[T], column: &[T], out: &mut [T]) {
     let block = BlockRef::new(matrix, column.len(), (0, out.len()), (0, column.len()));
     block.transposed_times_rows(column, out);

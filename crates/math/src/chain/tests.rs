@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Real, Rng};
 
-/// Any weights, and any number of states a step.
+/// Arbitrary weights with a different number of states per step.
 #[derive(Clone)]
 struct Toy<T> {
     local: Vec<Vec<T>>,
@@ -44,7 +44,7 @@ fn random_chain<T: Real>(widths: &[usize], seed: u64) -> Toy<T> {
     Toy { local, pairs }
 }
 
-/// All paths with their weights, by the definition.
+/// Enumerates all paths with their weights.
 fn all_paths<T: Real>(chain: &Toy<T>) -> Vec<(Vec<u32>, f64)> {
     let mut paths = vec![(vec![], 1.0)];
     for (step, local) in chain.local.iter().enumerate() {
@@ -110,7 +110,7 @@ fn all_sums_agree_with_the_sum_over_all_paths() {
 }
 
 #[test]
-fn the_best_path_is_the_heaviest_of_all() {
+fn the_best_path_has_the_largest_weight() {
     for (seed, widths) in WIDTHS.iter().enumerate() {
         let chain = random_chain::<f64>(widths, 10 + seed as u64);
         let paths = all_paths(&chain);
@@ -123,7 +123,7 @@ fn the_best_path_is_the_heaviest_of_all() {
 }
 
 #[test]
-fn filtered_states_know_the_steps_up_to_them() {
+fn filtered_states_depend_on_earlier_steps_only() {
     let widths = [3, 2, 4];
     let chain = random_chain::<f64>(&widths, 3);
     let mut filtered = Filtered::default();
@@ -142,7 +142,7 @@ fn filtered_states_know_the_steps_up_to_them() {
 }
 
 #[test]
-fn sampled_paths_are_as_frequent_as_they_are_likely() {
+fn paths_are_sampled_in_proportion_to_their_posterior() {
     let chain = random_chain::<f64>(&[2, 3, 2], 4);
     let paths = all_paths(&chain);
     let total: f64 = paths.iter().map(|(_, weight)| weight).sum();
@@ -180,7 +180,7 @@ fn single_precision_agrees_with_double() {
 fn a_hundred_thousand_steps_stay_finite() {
     let n_steps = 100_000;
     let mut chain = random_chain::<f32>(&vec![3; n_steps], 7);
-    // One step in a hundred allows almost nothing.
+    // One step in a hundred has tiny weights.
     chain.local.iter_mut().step_by(100).for_each(|local| {
         local.iter_mut().for_each(|weight| *weight *= 1e-18);
     });
@@ -191,13 +191,13 @@ fn a_hundred_thousand_steps_stay_finite() {
         let sum: f32 = smoothed.nodes(step).iter().sum();
         assert!((sum - 1.0).abs() < 1e-5);
     }
-    let log_sum_in_logarithms = log_smooth(&chain, |_, _| (), |_, _| ());
-    // Every step rounds once, by at most 1e-7.
-    assert!((log_sum - log_sum_in_logarithms).abs() < 1e-7 * n_steps as f64);
+    let log_space_sum = log_smooth(&chain, |_, _| (), |_, _| ());
+    // Every step rounds once by at most 1e-7.
+    assert!((log_sum - log_space_sum).abs() < 1e-7 * n_steps as f64);
 }
 
 #[test]
-fn weights_too_small_for_single_precision_are_left_to_logarithms() {
+fn weights_that_underflow_need_log_space() {
     let mut chain = random_chain::<f32>(&[2, 2, 2], 8);
     chain.local[1] = vec![1e-36, 1e-37];
     assert_eq!(forward(&chain, &mut Filtered::default()), None);
@@ -208,17 +208,17 @@ fn weights_too_small_for_single_precision_are_left_to_logarithms() {
 }
 
 #[test]
-fn an_impossible_chain_weighs_nothing() {
+fn an_impossible_chain_has_a_weight_of_zero() {
     let mut chain = random_chain::<f64>(&[2, 2], 9);
     chain.pairs[0] = vec![0.0; 4];
     assert_eq!(forward(&chain, &mut Filtered::default()), None);
-    let visited = |_: usize, _: &[f64]| panic!("there is nothing to visit");
+    let visited = |_: usize, _: &[f64]| panic!("an impossible chain has no posterior");
     assert_eq!(log_smooth(&chain, visited, visited), f64::NEG_INFINITY);
     assert_eq!(log_viterbi(&chain).1, f64::NEG_INFINITY);
 }
 
 #[test]
-fn other_names_for_the_states_change_nothing() {
+fn permuting_the_states_permutes_the_posterior() {
     let chain = random_chain::<f64>(&[3, 3, 3], 10);
     let order = [2, 0, 1];
     let renamed = Toy {

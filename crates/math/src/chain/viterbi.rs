@@ -1,7 +1,10 @@
-use super::{Chain, SMALLEST_SCALE};
+//! The most likely path with scaled weights.
+
+use super::Chain;
+use super::scaled::SMALLEST_SCALE;
 use crate::Real;
 
-/// The heaviest path and the logarithm of its weight; of equal ones the first in the order of states.
+/// Returns the path of largest weight and the logarithm of its weight. Ties go to the smallest state.
 ///
 /// δ_t(j) = local_t(j) max_i δ_{t−1}(i) pair_{t−1}(i, j), scaled to a maximum of one at every step;
 /// `None` if the scale of a step is below [`SMALLEST_SCALE`].
@@ -31,11 +34,14 @@ pub fn viterbi<T: Real>(chain: &impl Chain<T>) -> Option<(Vec<u32>, f64)> {
         origins.push(origin);
         best = next;
     }
-    let last = best.iter().position(|&best| best == T::one()).expect("the largest was made one");
+    let last = best
+        .iter()
+        .position(|&best| best == T::one())
+        .expect("the largest value was scaled to one");
     Some((trace(last as u32, &origins), log_weight))
 }
 
-/// Divides by the largest value, and returns it unless it is too small.
+/// Divides by the largest value and returns it, or `None` if it is too small.
 fn scale<T: Real>(values: &mut [T]) -> Option<f64> {
     let largest =
         values.iter().fold(T::zero(), |max, &value| if value > max { value } else { max });
@@ -46,7 +52,7 @@ fn scale<T: Real>(values: &mut [T]) -> Option<f64> {
     Some(largest.wide())
 }
 
-/// The path that ends in `last`, where `origins[t][j]` is the best state before state j of step t + 1.
+/// Returns the path that ends in `last`, where `origins[t][j]` is the best predecessor of state j of step t + 1.
 pub(super) fn trace(last: u32, origins: &[Vec<u32>]) -> Vec<u32> {
     let mut path = vec![last];
     for origin in origins.iter().rev() {

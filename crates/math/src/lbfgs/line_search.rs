@@ -3,21 +3,21 @@
 use super::Function;
 use super::vectors::{dot, linear};
 
-/// The value must fall by this share of what the slope promises.
+/// c₁: the value must fall by at least this fraction of what the slope predicts.
 pub(super) const SUFFICIENT: f64 = 1e-4;
-/// The slope must fall to this share.
+/// c₂: the slope must fall to at most this fraction.
 const CURVATURE: f64 = 0.9;
-/// How often the function is asked before the search gives up.
+/// Maximum number of function evaluations.
 const MAX_TRIALS: usize = 25;
 
-/// A point, and the function there.
+/// A point with the value and gradient of the function.
 pub(super) struct Point {
     pub(super) x: Vec<f64>,
     pub(super) gradient: Vec<f64>,
     pub(super) value: f64,
 }
 
-/// One place on the line: φ(a) = f(x + a d).
+/// A point on the line, φ(a) = f(x + a d).
 struct Trial {
     length: f64,
     value: f64,
@@ -25,8 +25,9 @@ struct Trial {
     point: Option<Point>,
 }
 
-/// Looks along `direction` for a point with a smaller value and slope, at `first` times its length first.
-/// `None` if there is none within the function's precision.
+/// Searches along `direction` for a point that meets the strong Wolfe conditions, starting with the step length `first`.
+///
+/// Returns `None` if no smaller value is found within the precision of the function.
 pub(super) fn strong_wolfe(
     function: &mut Function,
     x: &[f64],
@@ -44,7 +45,7 @@ pub(super) fn strong_wolfe(
     let mut length = first;
     while line.n_trials < MAX_TRIALS {
         let trial = line.try_length(length);
-        // A value that is not a number is as bad as a large one.
+        // NaN fails `is_lower`, so it counts as a large value.
         let is_worse = before.point.is_some() && trial.value >= before.value;
         if !line.is_lower(&trial) || is_worse {
             return line.zoom(before, trial);
@@ -80,17 +81,17 @@ impl Line<'_, '_> {
         Trial { length, value, slope, point: Some(Point { x, gradient, value }) }
     }
 
-    /// The first condition: f(x + a d) ≤ f(x) + c₁ a slope.
+    /// Sufficient decrease: f(x + a d) ≤ f(x) + c₁ a slope.
     fn is_lower(&self, trial: &Trial) -> bool {
         trial.value <= self.value + SUFFICIENT * trial.length * self.slope
     }
 
-    /// The second one: |slope there| ≤ c₂ |slope here|.
+    /// Curvature: |slope at x + a d| ≤ c₂ |slope at x|.
     fn is_flat(&self, trial: &Trial) -> bool {
         trial.slope.abs() <= -CURVATURE * self.slope
     }
 
-    /// Between a good length and one on the other side of a minimum there is a better one.
+    /// Narrows the interval between a good step length and one on the other side of a minimum.
     fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Option<Point> {
         while self.n_trials < MAX_TRIALS {
             let trial = self.try_length(between(&low, &high));
@@ -106,12 +107,12 @@ impl Line<'_, '_> {
             }
             low = trial;
         }
-        // Lower, if not flat enough, is better than nothing.
+        // A smaller value that misses the curvature condition is better than none.
         low.point
     }
 }
 
-/// The minimum of the cubic through both values and slopes, or the middle if that is too near to an end.
+/// Returns the minimum of the cubic through both values and slopes, or the midpoint if that is too close to an end.
 fn between(a: &Trial, b: &Trial) -> f64 {
     let middle = 0.5 * (a.length + b.length);
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.length - b.length);

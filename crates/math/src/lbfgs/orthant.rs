@@ -1,14 +1,14 @@
-//! What Σ|x| changes: it has no derivative where a number is zero, and there most of them shall be.
+//! The L1 term of OWL-QN, which is not differentiable where a component is zero.
 
 use super::Function;
 use super::line_search::{Point, SUFFICIENT};
 use super::vectors::{dot, linear, norm_1};
 
-/// How often a step is made shorter before the search gives up.
+/// Maximum number of step lengths tried.
 const MAX_TRIALS: usize = 40;
 
-/// The slope of f + c Σ|x| in the direction of steepest descent (Andrew and Gao 2007, eq. 4): at zero the
-/// number moves only if the gradient of f is steeper than c.
+/// Computes the pseudo-gradient of f + c Σ|x| (Andrew and Gao 2007, eq. 4): a component at zero moves only if the
+/// gradient of f is steeper than c.
 pub(super) fn pseudo_gradient(x: &[f64], gradient: &[f64], l1: f64) -> Vec<f64> {
     let slope = |(&x, &g): (&f64, &f64)| match x {
         x if x > 0.0 => g + l1,
@@ -20,8 +20,8 @@ pub(super) fn pseudo_gradient(x: &[f64], gradient: &[f64], l1: f64) -> Vec<f64> 
     x.iter().zip(gradient).map(slope).collect()
 }
 
-/// A step that stays in one orthant: numbers that would change their sign become zero. It is halved until the
-/// value falls by a share of what the slope promises.
+/// Searches along `direction` within one orthant: components that would change their sign become zero. The step length
+/// is halved until the value falls by a fraction of what the slope predicts.
 pub(super) fn search_orthant(
     function: &mut Function,
     l1: f64,
@@ -43,8 +43,8 @@ pub(super) fn search_orthant(
             }
         });
         let next_value = function(&next, &mut gradient) + l1 * norm_1(&next);
-        let promised = dot(&linear(&next, -1.0, x), slope);
-        if next_value <= value + SUFFICIENT * promised && promised < 0.0 {
+        let predicted = dot(&linear(&next, -1.0, x), slope);
+        if next_value <= value + SUFFICIENT * predicted && predicted < 0.0 {
             return Some(Point { x: next, gradient, value: next_value });
         }
         length *= 0.5;

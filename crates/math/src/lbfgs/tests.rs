@@ -1,7 +1,7 @@
 use super::*;
 use crate::Rng;
 
-/// Runs to the end; returns the search and how often the function was asked.
+/// Runs to convergence; returns the search and the number of function evaluations.
 fn minimize(params: LbfgsParams, n: usize, function: &mut Function) -> (Lbfgs, usize) {
     let mut n_calls = 0;
     let mut counted = |x: &[f64], gradient: &mut [f64]| {
@@ -10,7 +10,7 @@ fn minimize(params: LbfgsParams, n: usize, function: &mut Function) -> (Lbfgs, u
     };
     let mut search = Lbfgs::start(params, vec![0.0; n], &mut counted);
     for _ in 0..2000 {
-        if search.step(&mut counted) != Outcome::Went {
+        if search.step(&mut counted) != Outcome::Improved {
             break;
         }
     }
@@ -21,7 +21,7 @@ fn strict(l1: f64) -> LbfgsParams {
     LbfgsParams { l1, gradient_tolerance: 1e-9, value_tolerance: 0.0, ..LbfgsParams::default() }
 }
 
-/// Rosenbrock's valley in many dimensions: its only minimum is at (1, …, 1).
+/// Rosenbrock's function in many dimensions, with its only minimum at (1, …, 1).
 fn rosenbrock(x: &[f64], gradient: &mut [f64]) -> f64 {
     gradient.fill(0.0);
     let mut value = 0.0;
@@ -35,7 +35,7 @@ fn rosenbrock(x: &[f64], gradient: &mut [f64]) -> f64 {
 }
 
 #[test]
-fn a_bent_valley_is_followed_to_its_lowest_point() {
+fn rosenbrock_converges_to_its_minimum() {
     let (search, n_calls) = minimize(strict(0.0), 40, &mut rosenbrock);
     assert!(search.x().iter().all(|x| (x - 1.0).abs() < 1e-7), "{:?}", search.x());
     assert!(n_calls < 100, "{n_calls}");
@@ -50,7 +50,7 @@ fn quadratic(n: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 #[test]
-fn sums_of_absolute_values_put_numbers_to_zero_as_the_closed_form_says() {
+fn l1_solutions_agree_with_soft_thresholding() {
     let n = 50;
     let (mut h, m) = quadratic(n);
     h.iter_mut().for_each(|h| *h = h.clamp(0.1, 10.0));
@@ -74,7 +74,7 @@ fn sums_of_absolute_values_put_numbers_to_zero_as_the_closed_form_says() {
     assert!(n_zero > 5, "{n_zero}");
 }
 
-/// The logistic loss of `n` weights on four times as many rows that are made of a seed.
+/// The logistic loss of `n` weights on `4 n` random rows.
 fn logistic(n: usize) -> impl FnMut(&[f64], &mut [f64]) -> f64 {
     let mut rng = Rng::new(5);
     let rows: Vec<Vec<f64>> = (0..4 * n).map(|_| (0..n).map(|_| rng.normal()).collect()).collect();
@@ -94,7 +94,7 @@ fn logistic(n: usize) -> impl FnMut(&[f64], &mut [f64]) -> f64 {
 }
 
 #[test]
-fn the_optimality_conditions_hold_where_the_search_ends() {
+fn the_optimality_conditions_hold_at_the_solution() {
     for l1 in [0.0, 3.0] {
         let mut function = logistic(20);
         let (search, _) = minimize(strict(l1), 20, &mut function);
@@ -111,11 +111,11 @@ fn the_optimality_conditions_hold_where_the_search_ends() {
 }
 
 #[test]
-fn a_search_that_goes_on_from_its_state_makes_the_same_steps() {
+fn a_resumed_search_makes_the_same_steps() {
     for l1 in [0.0, 3.0] {
         let mut function = logistic(20);
         let mut search = Lbfgs::start(strict(l1), vec![0.0; 20], &mut function);
-        (0..7).for_each(|_| assert_eq!(search.step(&mut function), Outcome::Went));
+        (0..7).for_each(|_| assert_eq!(search.step(&mut function), Outcome::Improved));
         let mut again = Lbfgs::resume(strict(l1), search.state().clone());
         for _ in 0..5 {
             search.step(&mut function);
@@ -126,7 +126,7 @@ fn a_search_that_goes_on_from_its_state_makes_the_same_steps() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn the_result_does_not_depend_on_the_number_of_threads() {
     let run = |n_threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         let (h, m) = quadratic(100_000);
@@ -148,7 +148,7 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn a_minimum_at_the_start_is_told() {
+fn a_minimum_at_the_start_is_recognized() {
     let mut flat = |_: &[f64], gradient: &mut [f64]| {
         gradient.fill(0.0);
         1.0
@@ -156,11 +156,11 @@ fn a_minimum_at_the_start_is_told() {
     let mut search = Lbfgs::start(LbfgsParams::default(), vec![2.0; 3], &mut flat);
     assert_eq!(search.step(&mut flat), Outcome::Converged);
     assert_eq!((search.x(), search.value()), (&[2.0; 3][..], 1.0));
-    // A function that says it falls and does not leaves no way out.
-    let mut liar = |_: &[f64], gradient: &mut [f64]| {
+    // A function whose gradient is wrong makes the line search fail.
+    let mut wrong = |_: &[f64], gradient: &mut [f64]| {
         gradient.fill(1.0);
         1.0
     };
-    let mut search = Lbfgs::start(LbfgsParams::default(), vec![2.0; 3], &mut liar);
-    assert_eq!(search.step(&mut liar), Outcome::Stuck);
+    let mut search = Lbfgs::start(LbfgsParams::default(), vec![2.0; 3], &mut wrong);
+    assert_eq!(search.step(&mut wrong), Outcome::Stuck);
 }

@@ -1,13 +1,14 @@
-//! Sums over long vectors in fixed blocks, so that threads change nothing.
+//! Arithmetic on long vectors in fixed blocks, so that results do not depend on the number of threads.
 
 use rayon::prelude::*;
 
-/// How many numbers one task takes.
+/// Number of values per task.
 const BLOCK: usize = 1 << 15;
 
-/// Partial sums that run side by side: additions may not be reordered by the compiler.
+/// Number of independent partial sums, which the compiler vectorizes.
 const LANES: usize = 16;
 
+/// Computes Σ_i a_i b_i on all threads.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let blocks = a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK));
     blocks.map(|(a, b)| dot_block(a, b)).collect::<Vec<f64>>().iter().sum()
@@ -35,13 +36,13 @@ pub(super) fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt()
 }
 
-/// Σ |a_i|.
+/// Computes Σ_i |a_i|.
 pub(super) fn norm_1(a: &[f64]) -> f64 {
     let blocks = a.par_chunks(BLOCK).map(|a| a.iter().map(|a| a.abs()).sum::<f64>());
     blocks.collect::<Vec<f64>>().iter().sum()
 }
 
-/// a ← a + factor · b.
+/// Computes a ← a + factor · b.
 pub(super) fn add_scaled(a: &mut [f64], factor: f64, b: &[f64]) {
     a.par_chunks_mut(BLOCK).zip(b.par_chunks(BLOCK)).for_each(|(a, b)| {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
@@ -52,7 +53,7 @@ pub(super) fn scale(a: &mut [f64], factor: f64) {
     a.par_chunks_mut(BLOCK).for_each(|a| a.iter_mut().for_each(|a| *a *= factor));
 }
 
-/// a + factor · b.
+/// Returns a + factor · b.
 pub(super) fn linear(a: &[f64], factor: f64, b: &[f64]) -> Vec<f64> {
     let mut sum = a.to_vec();
     add_scaled(&mut sum, factor, b);

@@ -50,7 +50,7 @@ pub(crate) fn maximize<T: Real>(
     let params = LbfgsParams { memory: 10, ..LbfgsParams::default() };
     let mut lbfgs = Lbfgs::start(params, start.clone(), &mut function);
     for _ in 0..search.iterations {
-        if lbfgs.step(&mut function) != Outcome::Went {
+        if lbfgs.step(&mut function) != Outcome::Improved {
             break;
         }
     }

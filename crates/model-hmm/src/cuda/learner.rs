@@ -131,13 +131,13 @@ impl DeviceLearner for CudaLearner<'_> {
 
 /// The constants of step t of AdamW.
 fn step_of(params: &HmmParams, n_steps: u64, learning_rate: f64) -> AdamWStep {
-    let AdamWParams { betas, epsilon, .. } = AdamWParams::default();
-    let ((beta_1, beta_2), t) = (betas, n_steps as f64);
+    let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
+    let step = adamw.step(n_steps, learning_rate);
     AdamWStep {
-        betas,
-        epsilon,
-        kept: 1.0 - learning_rate * params.weight_decay,
-        rate: learning_rate / (1.0 - beta_1.powf(t)),
-        root_scale: 1.0 / (1.0 - beta_2.powf(t)).sqrt(),
+        betas: step.betas,
+        epsilon: step.epsilon,
+        kept: step.kept,
+        rate: step.rate,
+        root_scale: step.root_scale,
     }
 }

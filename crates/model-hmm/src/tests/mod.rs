@@ -1,9 +1,11 @@
 //! Tests of the parts together: brute force, finite differences, equivalent models.
 
 mod toy;
+mod toy_models;
 mod recursion;
 mod lists;
 mod dropout;
 mod gradients;
 mod fitted;
+mod inspect;
 mod tagger;

@@ -1,7 +1,7 @@
+use super::gaussian::prior::Prior;
 use super::kmeans::kmeans;
 use super::model::Glda;
 use super::params::{GldaParams, Sampler, Start};
-use super::prior::Prior;
 use super::problem::{Problem, State};
 use super::sampler::{Sweep, document_rng, sweep};
 use super::types::Types;

@@ -1,6 +1,6 @@
 //! K-means clustering of vectors, for initialization.
 
-use super::vectors::TypeVectors;
+use super::gaussian::vectors::TypeVectors;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
 use latens_math::{Rng, sample_index};
 use rayon::prelude::*;

@@ -1,12 +1,7 @@
 //! LDA with topics as Gaussians over word vectors.
 
 mod params;
-mod vectors;
-mod prior;
-mod cholesky;
-mod topic;
-mod density;
-mod table;
+mod gaussian;
 mod problem;
 mod sampler;
 mod kmeans;

@@ -1,9 +1,9 @@
-use super::density::Density;
+use super::gaussian::density::Density;
+use super::gaussian::prior::Prior;
+use super::gaussian::table::Table;
+use super::gaussian::topic::Topic;
 use super::params::GldaParams;
-use super::prior::Prior;
 use super::problem::Problem;
-use super::table::Table;
-use super::topic::Topic;
 use super::types::Types;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;

@@ -1,11 +1,11 @@
 //! Inference for new documents, with fixed or updated topics.
 
+use super::gaussian::table::Table;
+use super::gaussian::topic::Topic;
+use super::gaussian::vectors::TypeVectors;
 use super::model::Glda;
 use super::problem::Problem;
 use super::sampler::{Collapsed, Proposals, Sweep, sample_document};
-use super::table::Table;
-use super::topic::Topic;
-use super::vectors::TypeVectors;
 use crate::counts::TypeCounts;
 use crate::draw::{Mixture, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, MeanMixture, first_topics, infer_fixed};

@@ -1,9 +1,9 @@
 //! Data and state shared by all samplers.
 
-use super::density::Density;
-use super::prior::Prior;
-use super::topic::Topic;
-use super::vectors::TypeVectors;
+use super::gaussian::density::Density;
+use super::gaussian::prior::Prior;
+use super::gaussian::topic::Topic;
+use super::gaussian::vectors::TypeVectors;
 use crate::counts::TypeCounts;
 use crate::dirichlet::log_mixtures;
 use crate::documents::TypedDocuments;

@@ -1,6 +1,6 @@
 //! The types of Gaussian LDA: the words that have a vector.
 
-use super::vectors::TypeVectors;
+use super::gaussian::vectors::TypeVectors;
 use latens_corpus::WordId;
 use latens_model::WordVectors;
 

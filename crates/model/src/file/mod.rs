@@ -33,5 +33,5 @@ pub use header::{CheckpointHeader, Header};
 pub use reader::ModelFile;
 pub use writer::ModelWriter;
 
-pub(crate) use sealed::{ArrayEntry, ByteRows, Content, write_sealed};
+pub(crate) use sealed::{ArrayEntry, ByteRows, Content, Whole, write_sealed};
 pub(crate) use writer::to_json;

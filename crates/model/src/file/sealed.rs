@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The beginning of the JSON of every latens file. The digits of the header checksum follow at a
@@ -35,6 +36,7 @@ pub(crate) struct ArrayEntry<'a> {
 pub(crate) enum Content<'a> {
     Piece(Cow<'a, [u8]>),
     Rows(&'a dyn ByteRows),
+    Owned(Box<dyn ByteRows>),
 }
 
 /// Rows of bytes that need not be contiguous.
@@ -44,15 +46,39 @@ pub(crate) trait ByteRows: Send + Sync {
     fn row(&self, row: usize) -> &[u8];
 }
 
+/// An array in one piece, as bytes.
+pub(crate) struct Whole<V>(pub(crate) V);
+
+impl<T: Element> ByteRows for Whole<Vec<T>> {
+    fn n_rows(&self) -> usize {
+        1
+    }
+
+    fn row(&self, _: usize) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+impl<T: Element> ByteRows for Whole<Arc<Vec<T>>> {
+    fn n_rows(&self) -> usize {
+        1
+    }
+
+    fn row(&self, _: usize) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
 impl Content<'_> {
     fn len(&self) -> usize {
         self.pieces().map(<[u8]>::len).sum()
     }
 
     fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let (piece, rows) = match self {
+        let (piece, rows): (_, Option<&dyn ByteRows>) = match self {
             Content::Piece(bytes) => (Some(&**bytes), None),
             Content::Rows(rows) => (None, Some(*rows)),
+            Content::Owned(rows) => (None, Some(&**rows)),
         };
         let rows = rows.into_iter().flat_map(|rows| (0..rows.n_rows()).map(|i| rows.row(i)));
         piece.into_iter().chain(rows)

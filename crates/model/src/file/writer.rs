@@ -1,7 +1,7 @@
 use super::element::Element;
 use super::error::FileError;
 use super::header::Header;
-use super::sealed::{ArrayEntry, Content, write_sealed};
+use super::sealed::{ArrayEntry, Content, Whole, write_sealed};
 use crate::params::Valid;
 use latens_corpus::Lexicon;
 use latens_store::write_atomically;
@@ -71,14 +71,18 @@ impl<'a> ModelWriter<'a> {
     /// # Panics
     /// If the number of values does not match the shape, or the name is taken.
     pub fn owned_array<T: Element>(mut self, name: &str, shape: &[usize], values: Vec<T>) -> Self {
-        self.push::<T>(name, shape, bytemuck::cast_slice(&values).to_vec().into());
+        self.push_content::<T>(name, shape, Content::Owned(Box::new(Whole(values))));
         self
     }
 
     fn push<T: Element>(&mut self, name: &str, shape: &[usize], bytes: Cow<'a, [u8]>) {
+        self.push_content::<T>(name, shape, Content::Piece(bytes));
+    }
+
+    fn push_content<T: Element>(&mut self, name: &str, shape: &[usize], content: Content<'a>) {
         let taken = self.arrays.iter().any(|array| array.name == name);
         assert!(!taken, "duplicate array `{name}`");
-        self.arrays.push(ArrayEntry::new::<T>(name, shape, Content::Piece(bytes)));
+        self.arrays.push(ArrayEntry::new::<T>(name, shape, content));
     }
 
     /// Writes the file to a writer.

@@ -2,7 +2,7 @@
 
 use crate::file::{
     ArrayEntry, ByteRows, CheckpointHeader, Content, Element, ElementType, FileError, Header,
-    ModelFile, to_json, write_sealed,
+    ModelFile, Whole, to_json, write_sealed,
 };
 use crate::params::Valid;
 use latens_corpus::{Sentences, Vocab};
@@ -60,19 +60,6 @@ impl<T: Element, R: SharedRows<T>> ByteRows for Shared<T, R> {
 
     fn row(&self, row: usize) -> &[u8] {
         bytemuck::cast_slice(self.rows.row(row))
-    }
-}
-
-/// A contiguous shared array, as bytes.
-struct Whole<T>(Arc<Vec<T>>);
-
-impl<T: Element> ByteRows for Whole<T> {
-    fn n_rows(&self) -> usize {
-        1
-    }
-
-    fn row(&self, _: usize) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
     }
 }
 

@@ -1,5 +1,6 @@
 use super::tagged_inputs;
 use crate::args::{Common, TextArgs};
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
@@ -9,7 +10,7 @@ use crate::train::{
     TAG_COLUMN, TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file,
 };
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::corpus::{Preprocessing, TaggedSentences};
 use latens::model::{Fit, Params};
 use latens::tasks::tagging::{
@@ -20,112 +21,98 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Learn a tagger from tagged text
+/// Train a tagger on tagged text
 ///
-/// Text in columns goes in; out comes a tagger in one file, with the encoders in it. It looks at words, their
-/// letters and neighbours, and at what encoders know of them: any model of which `latens encode` writes features.
-/// Spans are read as IOB1, IOB2 or BIOES; tags come back as IOB2. `latens tag eval` measures it.
+/// Reads text in columns and writes a tagger, which is a single file that includes its encoders. Its features are words,
+/// their characters, their context, and the features of encoders: models that `latens encode` supports. Spans are read as
+/// IOB1, IOB2 or BIOES and predicted as IOB2. `latens tag eval` evaluates the tagger.
 #[derive(Args)]
 pub(crate) struct TagTrainArgs {
     #[command(flatten)]
     text: TextArgs,
-    /// The column that has the tags, the first one being 1
+    /// Column of the tags, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     column: u16,
-    /// A column of parts of speech to look at, too
+    /// Column of part-of-speech tags to use as features, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pos_column: Option<u16>,
-    /// A model whose features of words are used, perhaps with their kind after a colon; may be named often
+    /// Model whose features are used, optionally with their kind (repeatable)
     #[arg(long = "encoder", value_name = "MODEL[:KIND]")]
     encoders: Vec<String>,
-    /// Where to write the tagger
+    /// Path of the tagger to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
-    /// Tagged text to measure the tagger on
+    /// Tagged text to evaluate the tagger on
     #[arg(long, value_name = "FILE")]
     dev: Option<PathBuf>,
-    /// Whether the tags of neighbours are found together
+    /// Kind of tagger
     #[arg(long, value_enum, default_value_t = KindArg::Crf)]
     kind: KindArg,
-    /// Leave out the words themselves and their letters: look at encoders only
+    /// Use no lexical features (words and their characters), only encoders
     #[arg(long)]
     no_lexical: bool,
-    /// How `crf` learns
+    /// Training algorithm of `crf`
     #[arg(long, value_enum, default_value_t = OptimizerArg::Lbfgs)]
     optimizer: OptimizerArg,
-    /// How the tagger writes spans down for itself
+    /// Internal encoding of spans
     #[arg(long, value_enum, default_value_t = SpansArg::Iob2)]
     spans: SpansArg,
-    /// Which tags an attribute of words has weights for
+    /// Pairs of attribute and tag that have a weight
     #[arg(long, value_enum, default_value_t = PairsArg::Observed)]
     pairs: PairsArg,
-    /// Attributes of words that are seen fewer times are left out
+    /// Minimum number of occurrences of a lexical attribute; rarer ones are dropped
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().min_count)]
     min_count: u64,
-    /// What the sum of squares of weights is multiplied with; more makes them smaller
+    /// Coefficient of L2 regularization
     #[arg(long, value_name = "C", default_value_t = TaggerParams::default().l2)]
     l2: f64,
-    /// What the sum of sizes of weights is multiplied with; more makes more of them zero
+    /// Coefficient of L1 regularization
     #[arg(long, value_name = "C", default_value_t = TaggerParams::default().l1)]
     l1: f64,
-    /// The most steps of L-BFGS
+    /// Maximum number of L-BFGS iterations
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().n_iterations)]
     n_iterations: usize,
-    /// How often the perceptron goes through the text
+    /// Number of passes of the perceptron over the training text
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().epochs)]
     epochs: usize,
-    /// How many words on either side encoders' features are taken from, 0 to 5
+    /// Number of words on either side whose encoder features are used, 0 to 5
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().window)]
     window: usize,
-    /// The standard deviation that the numbers of dense encoders are scaled to
+    /// Standard deviation to which the features of dense encoders are scaled
     #[arg(long, value_name = "S", default_value_t = TaggerParams::default().scale)]
     scale: f64,
-    /// Hidden units of a `local` tagger, which then looks at encoders only; 0 for a linear one
+    /// Number of hidden units of a `local` tagger, which then uses encoders only; 0 for a linear tagger
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().n_hidden)]
     n_hidden: usize,
-    /// Words that a `local` tagger gives their most frequent tag, as it does with punctuation, e.g., `and,the`
+    /// Words that a `local` tagger always assigns their most frequent tag, like punctuation, e.g., `and,the`
     #[arg(long, value_name = "WORDS", value_delimiter = ',')]
     direct_words: Vec<String>,
-    /// Where words end in plain text that is tagged later
+    /// Tokenization of plain text to tag
     #[arg(long, value_enum, default_value_t)]
     tokenize: crate::args::TokenizeArg,
-    /// Go on from the checkpoint that an interrupted run left
+    /// Continue from the checkpoint of an interrupted run
     #[arg(long)]
     resume: bool,
-    /// Write one JSON line an iteration to this file
+    /// Write one JSON line per iteration to this file
     #[arg(long, value_name = "FILE.jsonl")]
     log: Option<PathBuf>,
 }
 
-/// A choice of parameters and its flag: the same names.
-macro_rules! choice {
-    ($name:ident for $of:ident { $($variant:ident $help:literal),+ }) => {
-        #[derive(Clone, Copy, ValueEnum)]
-        enum $name { $(#[doc = $help] $variant),+ }
-
-        impl From<$name> for tagging::$of {
-            fn from(choice: $name) -> tagging::$of {
-                match choice { $($name::$variant => tagging::$of::$variant),+ }
-            }
-        }
-    };
-}
-
-choice!(KindArg for Kind {
-    Crf "Yes: a linear-chain conditional random field",
-    Local "No: a classifier of each word by itself"
+choice!(KindArg for tagging::Kind {
+    Crf "Linear-chain conditional random field: tags of a sentence are predicted jointly",
+    Local "Classifier: the tag of each word is predicted independently"
 });
-choice!(OptimizerArg for Optimizer {
-    Lbfgs "To the maximum of the likelihood",
-    Perceptron "From its errors, sentence by sentence: fast"
+choice!(OptimizerArg for tagging::Optimizer {
+    Lbfgs "Maximum likelihood by L-BFGS",
+    Perceptron "Averaged perceptron; fast"
 });
-choice!(SpansArg for Scheme {
-    Iob2 "`B` for the first word of a span, `I` for others",
-    Bioes "Also `E` for the last word and `S` for a span of one: better for names"
+choice!(SpansArg for tagging::Scheme {
+    Iob2 "`B` for the first word of a span, `I` for the others",
+    Bioes "Also `E` for the last word and `S` for a single word; better for named entities"
 });
-choice!(PairsArg for Pairs {
-    Observed "Those that it was seen with",
-    All "All of them: larger, and sometimes better"
+choice!(PairsArg for tagging::Pairs {
+    Observed "Pairs that occur in the training text",
+    All "All pairs; larger and sometimes more accurate"
 });
 
 pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Result<()> {
@@ -173,12 +160,12 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         Ok(tagger) => watcher.finish(Ok(tagger))?,
         Err(TaggerError::Fit(error)) => return watcher.finish(Err(error)),
         Err(error) => {
-            let cannot = || format!("cannot learn tags from column {}", args.column);
+            let cannot = || format!("cannot train on the tags of column {}", args.column);
             return watcher.finish(Ok(())).and(Err(error).with_context(cannot));
         }
     };
     tagger.add_fact(TAG_COLUMN, args.column);
-    warn_of_strange_encoders(&tagger, output);
+    warn_of_low_coverage(&tagger, output);
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(tagger.n_weights()));
     for name in ["loss", "iterations", "train_errors"] {
@@ -204,15 +191,15 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
     .show(output)
 }
 
-/// An encoder that knows few of the words was made of other text, or of text that was written in another way.
-fn warn_of_strange_encoders(tagger: &FeatureTagger, output: &Output) {
+/// Warns of encoders that know few of the words, because of other text or other preprocessing.
+fn warn_of_low_coverage(tagger: &FeatureTagger, output: &Output) {
     for (name, known) in tagger.encoder_coverage() {
         let share = 100.0 * known;
         output.note(&format!("`{name}` knows {share:.1} % of the words"));
         if known < 0.5 {
             output.note(&format!(
-                "warning: `{name}` knows few of the words of this text\n\n\
-                 hint: train it with `--lowercase` or `--digits`, so that it reads words as its own text has them"
+                "warning: `{name}` knows only {share:.1} % of the words of this text\n\n\
+                 hint: train the encoder with `--lowercase` or `--digits` to match its preprocessing to its text"
             ));
         }
     }
@@ -223,7 +210,7 @@ fn measure(
     dev: &TaggedSentences,
     column: usize,
 ) -> Result<Map<String, Value>> {
-    let scores = evaluate(tagger, dev, column).context("cannot measure on the text of `--dev`")?;
+    let scores = evaluate(tagger, dev, column).context("cannot evaluate on the text of `--dev`")?;
     let mut metrics = Map::new();
     metrics.insert("dev_accuracy".into(), json!(scores.accuracy));
     metrics.extend(scores.spans.map(|spans| ("dev_f1".to_owned(), json!(spans.f1))));
@@ -239,8 +226,8 @@ impl TagTrainArgs {
         if self.direct_words.is_empty() || matches!(self.kind, KindArg::Local) {
             return Ok(());
         }
-        let message = "`--direct-words` is for taggers of each word by itself alone";
-        Err(hinted(message, "leave it out, or add `--kind local`"))
+        let message = "`--direct-words` requires `--kind local`";
+        Err(hinted(message, "omit `--direct-words`, or add `--kind local`"))
     }
 
     fn check_files(&self) -> Result<()> {
@@ -263,8 +250,8 @@ impl TagTrainArgs {
         let encoders: Vec<Encoder> = self.encoders.iter().map(open).collect::<Result<_>>()?;
         let network = matches!(self.kind, KindArg::Local) && self.n_hidden > 0;
         if encoders.is_empty() && (self.no_lexical || network) {
-            let message = "a tagger that does not look at words themselves needs an encoder";
-            return Err(hinted(message, "name one with `--encoder`, e.g., `--encoder news.brown`"));
+            let message = "a tagger without lexical features needs an encoder";
+            return Err(hinted(message, "add one with `--encoder`, e.g., `--encoder news.brown`"));
         }
         Ok(encoders)
     }
@@ -290,7 +277,7 @@ impl TagTrainArgs {
     }
 }
 
-/// `news.hmm:posterior` ─▶ `news.hmm` and `posterior`. A file whose own name has a colon is taken as it is.
+/// Splits `news.hmm:posterior` into `news.hmm` and `posterior`, unless a file of the whole name exists.
 fn split(name: &str) -> (PathBuf, Option<String>) {
     match name.rsplit_once(':') {
         Some((path, kind)) if !PathBuf::from(name).exists() => (path.into(), Some(kind.to_owned())),

@@ -7,11 +7,11 @@
 //! tables are computed from the other shards.
 
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
 use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
 use super::statistics::Sweep;
 use super::streams::document_rng;
+use crate::glda::gaussian::table::Table;
 use latens_math::{AliasTable, Rng, sample_index};
 
 /// Number of proposals per token, as in the authors' code.

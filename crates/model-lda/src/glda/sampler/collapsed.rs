@@ -1,8 +1,8 @@
 //! Topics that are updated after every change of a token.
 
 use super::super::problem::Problem;
-use super::super::topic::Topic;
 use crate::counts::TypeCounts;
+use crate::glda::gaussian::topic::Topic;
 
 /// The topics of a collapsed sampler and their counts.
 pub(crate) struct Collapsed<'a> {

@@ -4,12 +4,12 @@
 //! min(1, t_j s_k / (t_k s_j)). Most proposals equal the current topic and cost nothing.
 
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
 use super::collapsed::Collapsed;
 use super::shards::{shards, table_without};
 use super::statistics::Sweep;
 use super::streams::document_rng;
 use crate::draw::{Mixture, padded_alpha};
+use crate::glda::gaussian::table::Table;
 use latens_math::Rng;
 
 pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed: u64) -> Sweep {

@@ -1,10 +1,10 @@
 //! Collapsed Gibbs sampling by definition: factors the scale matrix of every topic for every token.
 
-use super::super::prior::{Prior, Scale};
 use super::super::problem::{Problem, State};
-use super::super::topic::Topic;
 use super::statistics::Sweep;
 use super::streams::document_rng;
+use crate::glda::gaussian::prior::{Prior, Scale};
+use crate::glda::gaussian::topic::Topic;
 use latens_math::sample_log_index;
 
 pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64) -> Sweep {

@@ -1,13 +1,13 @@
 //! Sampling with explicit means and covariances. Given these, documents are independent, and all threads sample in
 //! parallel from the exact conditionals.
 
-use super::super::density::{Density, Gaussian};
 use super::super::problem::{Problem, State};
-use super::super::table::Table;
-use super::super::topic::Topic;
 use super::statistics::Sweep;
 use super::streams::{document_rng, topic_rng};
 use crate::draw::padded_alpha;
+use crate::glda::gaussian::density::{Density, Gaussian};
+use crate::glda::gaussian::table::Table;
+use crate::glda::gaussian::topic::Topic;
 use crate::sharing::sample_documents;
 use rayon::prelude::*;
 

@@ -4,8 +4,8 @@
 //! computed from all *other* shards is fixed while a shard is sampled, so that every step leaves the posterior invariant.
 
 use super::super::problem::Problem;
-use super::super::table::Table;
 use crate::counts::TypeCounts;
+use crate::glda::gaussian::table::Table;
 use latens_math::Rng;
 
 /// Random shards of documents, different in each sweep, because neighbors in a sorted corpus are similar.

@@ -2,13 +2,13 @@
 
 use crate::documents::TypedDocuments;
 use crate::draw::{Mixture, padded_alpha};
+use crate::glda::gaussian::prior::{Prior, Scale};
+use crate::glda::gaussian::table::Table;
+use crate::glda::gaussian::topic::Topic;
+use crate::glda::gaussian::vectors::TypeVectors;
 use crate::glda::params::Sampler;
-use crate::glda::prior::{Prior, Scale};
 use crate::glda::problem::{Problem, State};
 use crate::glda::sampler::{Collapsed, Proposals, Sweep, sample_document, sweep};
-use crate::glda::table::Table;
-use crate::glda::topic::Topic;
-use crate::glda::vectors::TypeVectors;
 use latens_math::{Rng, sample_index};
 
 const TYPES: [[f64; 2]; 4] = [[0.5, -0.2], [1.1, 0.4], [-0.9, 0.3], [-1.4, -0.6]];

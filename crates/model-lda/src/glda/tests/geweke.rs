@@ -2,13 +2,13 @@
 //! chain that alternates between topics given vectors and vectors given topics.
 
 use crate::documents::TypedDocuments;
-use crate::glda::density::Gaussian;
+use crate::glda::gaussian::density::Gaussian;
+use crate::glda::gaussian::prior::{Prior, Scale};
+use crate::glda::gaussian::topic::Topic;
+use crate::glda::gaussian::vectors::TypeVectors;
 use crate::glda::params::Sampler;
-use crate::glda::prior::{Prior, Scale};
 use crate::glda::problem::{Problem, State};
 use crate::glda::sampler::sweep;
-use crate::glda::topic::Topic;
-use crate::glda::vectors::TypeVectors;
 use latens_math::{Rng, sample_index};
 
 const N_TOKENS: usize = 8;

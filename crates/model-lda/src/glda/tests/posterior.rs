@@ -2,11 +2,11 @@
 
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::glda::cholesky;
-use crate::glda::prior::{Prior, Scale};
+use crate::glda::gaussian::cholesky;
+use crate::glda::gaussian::prior::{Prior, Scale};
+use crate::glda::gaussian::topic::Topic;
+use crate::glda::gaussian::vectors::TypeVectors;
 use crate::glda::problem::{Problem, State};
-use crate::glda::topic::Topic;
-use crate::glda::vectors::TypeVectors;
 use latens_math::Rng;
 
 const TYPES: [[f64; 3]; 5] = [
@@ -312,7 +312,7 @@ fn only_diagonal_densities_depend_on_rotations() {
 
 #[test]
 fn sampled_covariances_have_the_mean_of_the_inverse_wishart_distribution() {
-    use crate::glda::density::{Gaussian, Whitener};
+    use crate::glda::gaussian::density::{Gaussian, Whitener};
     let (prior, dim) = (full_prior(), 3);
     let (problem, state) = problem(full_prior());
     let topic = &problem.topics(&state.counts)[0];

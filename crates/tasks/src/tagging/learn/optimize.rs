@@ -67,8 +67,8 @@ fn minimize(
         None => Lbfgs::start(params, task.first_weights(), &mut function),
     };
     let total = task.params.n_iterations as u64;
-    let mut outcome = Outcome::Went;
-    while outcome == Outcome::Went && search.state().n_steps < total {
+    let mut outcome = Outcome::Improved;
+    while outcome == Outcome::Improved && search.state().n_steps < total {
         outcome = search.step(&mut function);
         if outcome == Outcome::Stuck {
             break;
@@ -78,7 +78,7 @@ fn minimize(
         let (done, unit) = (search.state().n_steps, "iterations");
         let checkpoint: Option<&MakeCheckpoint<'_>> = Some(&save);
         // A converged search has no checkpoint: resumed, it would converge elsewhere.
-        let checkpoint = checkpoint.filter(|_| outcome == Outcome::Went);
+        let checkpoint = checkpoint.filter(|_| outcome == Outcome::Improved);
         let progress = Progress {
             phase: "learn",
             done,
@@ -96,7 +96,7 @@ fn minimize(
     let mut facts = Map::new();
     facts.insert("loss".into(), json!(search.value()));
     facts.insert("iterations".into(), json!(search.state().n_steps));
-    facts.insert("converged".into(), json!(outcome != Outcome::Went));
+    facts.insert("converged".into(), json!(outcome != Outcome::Improved));
     Ok(Learned { weights: search.into_x(), facts })
 }
 

@@ -1,0 +1,11 @@
+//! Flat weight vectors, activations and their initial values.
+
+mod weights;
+mod buffer;
+mod init;
+mod column_sums;
+
+pub use buffer::Buffer;
+pub use column_sums::add_column_sums;
+pub use init::{fill_normal, fill_uniform};
+pub use weights::{Layout, WeightId};
