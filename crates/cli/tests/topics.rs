@@ -158,7 +158,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         ("--vectors short.txt", "numbers expected"),
         ("--vectors absent.txt", "cannot read"),
         ("--vectors other.txt", "a word that has a vector"),
-        ("--vectors vectors.txt --nu 2", "`nu` must be above the number of dimensions less one, 2"),
+        ("--vectors vectors.txt --nu 2", "`nu` must be above 2, the number of dimensions minus 1"),
         (
             "--vectors vectors.txt --n-topics 60000",
             "`n_topics` must be at most the number of tokens",

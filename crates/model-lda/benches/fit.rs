@@ -10,12 +10,12 @@ use latens_model::{Fit, WordVectors};
 use latens_model_lda::{GldaInputs, GldaParams, LdaParams, LdaSampler, Sampler};
 use std::fmt::Write;
 
-/// How many words a theme has, and how long documents are.
+/// Number of words per theme, and number of tokens per document.
 const WORDS: usize = 100;
 const LENGTH: usize = 80;
-/// How many numbers a vector has.
+/// Dimension of the vectors.
 const DIM: usize = 20;
-/// Iterations enough that documents have few topics, as they have in the end.
+/// Enough iterations that documents have few topics, as after convergence.
 const N_ITERATIONS: usize = 10;
 
 fn benches(criterion: &mut Criterion) {
@@ -63,19 +63,19 @@ fn themes(n_documents: usize, n_themes: usize) -> DocumentCorpus {
         for _ in 0..LENGTH {
             let theme = own[(rng.uniform() * 3.0) as usize];
             let word = (WORDS as f64).powf(rng.uniform()) as usize;
-            write!(text, "w{theme}x{word} ").expect("a string takes all");
+            write!(text, "w{theme}x{word} ").expect("writing to a string cannot fail");
         }
         text.push('\n');
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("text");
-    std::fs::write(&path, text).expect("room for the text");
+    std::fs::write(&path, text).expect("the text can be written");
     let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
     DocumentCorpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
         .expect("the text can be read")
 }
 
-/// Words of one theme are near each other.
+/// Vectors in which words of the same theme are close to each other.
 fn vectors(lexicon: &Lexicon) -> WordVectors {
     let mut values = Vec::new();
     let mut noise = Rng::new(2);

@@ -1,5 +1,5 @@
-//! How long an iteration of Gaussian LDA takes for large vocabularies and long vectors: documents that follow Zipf's law
-//! are made up, with vectors of as many clouds as there are topics.
+//! Measures the time per iteration of Gaussian LDA for large vocabularies and long vectors, on generated documents that
+//! follow Zipf's law, with as many clusters of vectors as topics.
 //!
 //! `cargo run --release -p latens-model-lda --example topics_scale -- [TOKENS] [WORDS] [DIM] [TOPICS] [ITERATIONS] [SAMPLER]`
 #![allow(clippy::print_stdout)]
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// How long a document is.
+/// Number of tokens per document.
 const LENGTH: usize = 200;
 
 fn main() {
@@ -26,11 +26,11 @@ fn main() {
         Some("alias") => Sampler::Alias,
         Some("mh") => Sampler::Mh,
         Some("parallel") => Sampler::Parallel,
-        Some(other) => panic!("no sampler `{other}` here"),
+        Some(other) => panic!("unknown sampler `{other}`"),
     };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("text");
-    std::fs::write(&path, text(n_tokens, n_words)).expect("room for the text");
+    std::fs::write(&path, text(n_tokens, n_words)).expect("the text can be written");
     let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
     let corpus =
@@ -48,7 +48,7 @@ fn main() {
     };
     let inputs = GldaInputs::default().vectors(&vectors);
     let model = params.with(inputs).watch(watch).fit(&corpus);
-    let model = model.expect("it can be fitted");
+    let model = model.expect("the model can be fitted");
     println!("sampler {}", model.facts()["sampler"]);
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
         let peak = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// Documents of words `w0`, `w1` …, of which `w4` is a fifth as frequent as `w0`; all words come at least once.
+/// Documents of words `w0`, `w1` …, where `w4` is one fifth as frequent as `w0`. All words occur at least once.
 fn text(n_tokens: usize, n_words: usize) -> String {
     let mut rng = Rng::new(1);
     let mut text = String::new();
@@ -64,11 +64,11 @@ fn text(n_tokens: usize, n_words: usize) -> String {
         let word = if token < n_words {
             token
         } else {
-            // The inverse of the distribution function of a continuous Zipf's law.
+            // The inverse distribution function of a continuous Zipf law.
             ((n_words as f64).powf(rng.uniform()) as usize).min(n_words) - 1
         };
         let end = if token % LENGTH == LENGTH - 1 { '\n' } else { ' ' };
-        write!(text, "w{word}{end}").expect("a string takes all");
+        write!(text, "w{word}{end}").expect("writing to a string cannot fail");
     }
     text
 }

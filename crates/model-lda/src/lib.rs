@@ -6,8 +6,8 @@
 //!
 //! Both are fitted by Gibbs sampling of token topics. Optimizations:
 //!
-//! - Gaussian densities are computed once per word and topic (`glda/table.rs`).
-//! - A token is removed from its topic in closed form (`glda/topic.rs`).
+//! - Gaussian densities are computed once per word and topic (`glda/gaussian/table.rs`).
+//! - A token is removed from its topic in closed form (`glda/gaussian/topic.rs`).
 //! - Given explicit Gaussians, documents are independent and sampled in parallel (`glda/sampler/parallel.rs`).
 //! - The cost per token of sparse LDA depends on the number of topics per document, not on the total number
 //!   (`lda/sampler/sparse.rs`).

@@ -1,4 +1,4 @@
-//! The exams that every model must pass, and what topic models promise.
+//! The contracts of all models, and the specifics of topic models.
 
 use latens_corpus::{
     DocumentCorpus, Documents, Inputs, Lexicon, Preprocessing, Sentences, Tokenize, VocabLimits,
@@ -23,7 +23,7 @@ struct Text {
 }
 
 impl Text {
-    /// Gaussian LDA over the vectors of this text.
+    /// Fits Gaussian LDA over the vectors of this text.
     fn glda<'a>(&'a self, params: &GldaParams) -> FitBuilder<'a, 'a, GldaParams> {
         params.clone().with(GldaInputs::default().vectors(&self.vectors))
     }
@@ -55,7 +55,7 @@ fn inputs(text: &str, format: Format) -> (tempfile::TempDir, Inputs) {
     (folder, Inputs { format: Some(format), ..Inputs::new([path]) })
 }
 
-/// The embedded documents, with random vectors for all words but each tenth.
+/// The embedded documents, with random vectors for all words except every tenth.
 fn text() -> Text {
     let format = Format::Docs(vec![Field::Label, Field::Split, Field::Text]);
     let (_folder, inputs) = inputs(&embedded::docs(), format);
@@ -94,7 +94,7 @@ fn assert_same(a: &Glda, b: &Glda) {
 }
 
 #[test]
-fn gaussian_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
+fn gaussian_lda_satisfies_the_topic_model_and_file_contracts() {
     let text = text();
     for covariance in [Covariance::Full, Covariance::Diagonal, Covariance::Spherical] {
         let model = fit(params(Sampler::Parallel).covariance(covariance), &text);
@@ -114,7 +114,7 @@ fn gaussian_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
 }
 
 #[test]
-fn multinomial_topics_keep_the_promises_of_a_topic_model_and_of_their_file() {
+fn lda_satisfies_the_topic_model_and_file_contracts() {
     let text = text();
     for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
         let params = LdaParams::default().n_topics(7).n_iterations(5).sampler(sampler);
@@ -146,9 +146,10 @@ fn check_lda(text: &Text, params: &LdaParams) {
     );
 }
 
-/// Samplers may take turns, as all keep the posterior; so may versions that knew of one only.
+/// Samplers may change, because all have the same stationary distribution. This also holds for checkpoints without a
+/// sampler.
 #[test]
-fn a_run_goes_on_with_another_sampler() {
+fn training_can_resume_with_another_sampler() {
     let text = text();
     let params = |sampler| LdaParams::default().n_topics(3).n_iterations(4).sampler(sampler);
     let mut begun = None;
@@ -177,7 +178,7 @@ fn two_themes() -> (Lexicon, Lda) {
 }
 
 #[test]
-fn what_a_new_word_means_is_learned_from_the_documents_of_its_batch() {
+fn topics_of_a_new_word_are_learned_from_its_batch() {
     let (lexicon, model) = two_themes();
     let mut lines = "oak elm ash fir xyzzy\n".repeat(10);
     lines.push_str("xyzzy xyzzy xyzzy\noak\nred\n");
@@ -190,7 +191,7 @@ fn what_a_new_word_means_is_learned_from_the_documents_of_its_batch() {
 }
 
 #[test]
-fn documents_of_known_words_are_the_same_with_new_words_allowed() {
+fn online_inference_does_not_change_documents_of_known_words() {
     let (lexicon, model) = two_themes();
     let documents = read("oak elm red\nred gray oak tan\n\n", &lexicon);
     let (plain, online) = (
@@ -204,7 +205,7 @@ fn documents_of_known_words_are_the_same_with_new_words_allowed() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_as_if_nothing_had_been() {
+fn resumed_training_gives_the_same_model() {
     let text = text();
     for sampler in [Sampler::Parallel, Sampler::Mh, Sampler::Alias, Sampler::Exact] {
         let params = params(sampler).optimize_alpha(true);
@@ -216,9 +217,9 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_been() {
     }
 }
 
-/// α is improved every so often, which a run that goes on must do as well.
+/// Resumed training must update α in the same iterations.
 #[test]
-fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
+fn resumed_training_learns_the_same_alpha() {
     let text = text();
     let params = params(Sampler::Parallel).optimize_alpha(true).n_iterations(41);
     let whole = text.glda(&params).fit(&text.corpus).unwrap();
@@ -238,7 +239,7 @@ fn alpha_is_learned_in_an_interrupted_run_as_in_a_whole_one() {
 }
 
 #[test]
-fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_are_not() {
+fn a_checkpoint_rejects_other_parameters_and_vectors_but_allows_more_iterations() {
     let mut text = text();
     let mut kept = None;
     let stop = &mut |progress: &Progress<'_>| {
@@ -260,7 +261,7 @@ fn a_checkpoint_of_other_parameters_or_vectors_is_refused_but_more_iterations_ar
 }
 
 #[test]
-fn the_likelihood_rises_from_a_random_start() {
+fn the_likelihood_increases_from_a_random_start() {
     let text = text();
     for sampler in [Sampler::Auto, Sampler::Mh, Sampler::Parallel] {
         let params = params(sampler).start(Start::Random).n_iterations(10).psi_scale(0.2);
@@ -296,14 +297,14 @@ fn a_document_does_not_depend_on_its_batch_and_unknown_words_are_counted() {
     assert_eq!([1, 2, 3].map(|i| found[i].n_skipped), [0, 2, 1]);
     assert_eq!(found[3].topics.len(), 3);
     assert_eq!(found[3].topics[2], None);
-    // Documents without a known word have the mixture of α.
+    // Documents without known words have the prior mixture.
     for document in [&found[1], &found[2]] {
         assert!(document.mixture.iter().all(|share| (share - 1.0 / 7.0).abs() < 1e-6));
     }
 }
 
 #[test]
-fn a_new_word_is_like_a_known_one_with_the_same_vector() {
+fn a_new_word_is_treated_like_a_known_word_with_the_same_vector() {
     let text = text();
     let model = fit(params(Sampler::Parallel), &text);
     let vocab = &text.corpus.lexicon.vocab;
@@ -316,7 +317,7 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
     let vectors = WordVectors::new(6, values).unwrap();
     let more = MoreVectors { vocab: &more_vocab, vectors: &vectors };
     let new = read("xyzzy xyzzy xyzzy xyzzy\n", &text.corpus.lexicon);
-    // `XYZZY` has a vector in small letters only.
+    // `XYZZY` has a vector only in lowercase.
     let preprocessing = Preprocessing { lowercase: false, ..text.corpus.lexicon.preprocessing };
     let as_it_is = Lexicon { preprocessing, ..text.corpus.lexicon.clone() };
     let large = read("XYZZY xyzzy XYZZY XYZZY\n", &as_it_is);
@@ -327,9 +328,9 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
         let a = model.infer_documents(&new, Some(more), topics, &params).remove(0);
         let b = model.infer_documents(&old, None, topics, &params).remove(0);
         assert_eq!(a.n_skipped, 0);
-        // New words are one to the random stream, and these have one vector, so that draws are the same.
+        // The random stream treats all new words as one type, and these have the same vector, so draws agree.
         assert_eq!(model.infer_documents(&large, Some(more), topics, &params).remove(0), a);
-        // Other random numbers, but the same posterior.
+        // Different random numbers, but the same posterior.
         for (a, b) in a.mixture.iter().zip(&b.mixture) {
             assert!((a - b).abs() < 0.08, "{topics:?}: {a} {b}");
         }
@@ -337,7 +338,7 @@ fn a_new_word_is_like_a_known_one_with_the_same_vector() {
 }
 
 #[test]
-fn topics_that_moved_with_a_batch_go_back() {
+fn temporary_topic_updates_are_reverted_after_a_batch() {
     let text = text();
     let model = fit(params(Sampler::Parallel), &text);
     let lines = "the ship and the sail\nthe garden of the court\nthe moon and the stars\n";
@@ -357,13 +358,13 @@ fn topics_that_moved_with_a_batch_go_back() {
 }
 
 #[test]
-fn what_cannot_be_learned_from_is_told_of() {
+fn unusable_training_data_is_rejected() {
     let mut text = text();
     let message = |params: GldaParams, text: &Text| {
         text.glda(&params).fit(&text.corpus).unwrap_err().to_string()
     };
     let nu = message(params(Sampler::Auto).nu(5.0), &text);
-    assert!(nu.contains("`nu` must be above the number of dimensions less one, 5, got 5"), "{nu}");
+    assert!(nu.contains("`nu` must be above 5, the number of dimensions minus 1, got 5"), "{nu}");
     let many = message(params(Sampler::Auto).n_topics(60_000), &text);
     assert!(many.contains("`n_topics` must be at most the number of tokens"), "{many}");
     text.vectors = WordVectors::new(6, vec![0.0; 6 * text.corpus.lexicon.vocab.len()]).unwrap();
@@ -372,7 +373,7 @@ fn what_cannot_be_learned_from_is_told_of() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn errors_name_the_parameter_out_of_range() {
     let default = GldaParams::default;
     let bad = [
         ("n_topics", default().n_topics(0)),
@@ -392,7 +393,7 @@ fn parameters_out_of_range_are_named() {
 }
 
 #[test]
-fn the_mixtures_of_texts_are_those_of_their_words() {
+fn inference_from_text_agrees_with_inference_from_words() {
     let text = text();
     let (lda, glda) = (
         Lda::params().n_topics(4).n_iterations(3).fit(&text.corpus).unwrap(),

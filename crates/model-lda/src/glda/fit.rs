@@ -18,21 +18,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::time::{Duration, Instant};
 
-/// How often α is improved, and by how many steps.
+/// Number of iterations between updates of α, and number of fixed-point steps per update.
 const ALPHA_EVERY: u64 = 20;
 const ALPHA_STEPS: usize = 10;
 
-/// Inputs of Gaussian LDA besides the documents.
+/// Additional inputs of Gaussian LDA.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct GldaInputs<'a> {
-    /// The vectors of the words of the vocabulary, which are required; see [`WordVectors::for_words`]. Words without a
-    /// vector are left out.
+    /// Word vectors of the vocabulary, required; see [`WordVectors::for_words`]. Words without a vector are ignored.
     pub vectors: Option<&'a WordVectors>,
 }
 
 impl<'a> GldaInputs<'a> {
-    /// Learns topics over these vectors.
+    /// Sets the word vectors.
     #[must_use]
     pub fn vectors(mut self, vectors: &'a WordVectors) -> Self {
         self.vectors = Some(vectors);
@@ -40,7 +39,7 @@ impl<'a> GldaInputs<'a> {
     }
 }
 
-/// Everything that Gaussian LDA learns from.
+/// The training data of Gaussian LDA.
 #[derive(Clone, Copy)]
 struct GldaData<'a> {
     lexicon: &'a Lexicon,
@@ -48,7 +47,7 @@ struct GldaData<'a> {
     vectors: &'a WordVectors,
 }
 
-/// The same seed gives the same topics, whatever the number of threads. A checkpoint is offered after each iteration.
+/// Results depend only on the seed, not on the number of threads. A checkpoint is available after each iteration.
 impl latens_model::Fit for GldaParams {
     type Model = Glda;
     type Data = DocumentCorpus;
@@ -80,7 +79,7 @@ impl latens_model::Fit for GldaParams {
     }
 }
 
-/// How far the work is.
+/// Progress of the training run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Done {
     iteration: u64,
@@ -97,12 +96,12 @@ struct Fit<'a> {
     sampler: Sampler,
     done: Done,
     started: Instant,
-    /// The time that sampling took in this run, and of how many tokens.
+    /// Sampling time and number of sampled tokens in this run.
     sampling: (Duration, usize),
 }
 
 impl<'a> Fit<'a> {
-    /// Continues from a checkpoint, perhaps with more iterations.
+    /// Resumes from a checkpoint, possibly with more iterations.
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), FitError> {
         checkpoint.check_fits(Glda::KIND, self.params, self.fingerprint(), &["n_iterations"])?;
         self.done = checkpoint.state()?;
@@ -236,7 +235,10 @@ impl<'a> Fit<'a> {
         fact("tokens_without_vector", (self.data.documents.n_tokens() - n_tokens).into());
         fact("documents", self.problem.documents.len().into());
         fact("documents_without_known_words", n_without.into());
-        fact("sampler", serde_json::to_value(self.sampler).expect("a name"));
+        fact(
+            "sampler",
+            serde_json::to_value(self.sampler).expect("a sampler serializes to its name"),
+        );
         fact("log_likelihood", self.done.log_likelihood.into());
         fact("log_likelihood_per_token", (self.done.log_likelihood / n_tokens as f64).into());
         fact("empty_topics", n_empty.into());

@@ -1,4 +1,4 @@
-//! Clusters of vectors, as a place to begin.
+//! K-means clustering of vectors, for initialization.
 
 use super::gaussian::vectors::TypeVectors;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul};
@@ -6,72 +6,72 @@ use latens_math::{Rng, sample_index};
 use rayon::prelude::*;
 
 const N_ITERATIONS: usize = 20;
-/// How many vectors are compared with all centres at once.
+/// Number of vectors compared with all centers at once.
 const ROWS: usize = 256;
 
-/// A cluster for each type: k-means with weighted vectors, from centres that are far from each other (k-means++,
-/// Arthur and Vassilvitskii 2007). A cluster may be empty.
+/// Assigns a cluster to each type by weighted k-means with k-means++ initialization (Arthur and Vassilvitskii 2007).
+/// Clusters may be empty.
 pub(crate) fn kmeans(
     vectors: &TypeVectors,
     weights: &[f64],
     n_clusters: usize,
     rng: &mut Rng,
 ) -> Vec<u16> {
-    let mut centres = first_centres(vectors, weights, n_clusters, rng);
+    let mut centers = first_centers(vectors, weights, n_clusters, rng);
     let mut clusters = Vec::new();
     for _ in 0..N_ITERATIONS {
-        let nearest = nearest(vectors, &centres);
+        let nearest = nearest(vectors, &centers);
         if nearest == clusters {
             break;
         }
         clusters = nearest;
-        move_centres(vectors, weights, &clusters, &mut centres);
+        move_centers(vectors, weights, &clusters, &mut centers);
     }
     clusters
 }
 
-fn first_centres(
+fn first_centers(
     vectors: &TypeVectors,
     weights: &[f64],
     n_clusters: usize,
     rng: &mut Rng,
 ) -> Vec<f32> {
     let dim = vectors.dim();
-    let mut centres = Vec::with_capacity(n_clusters * dim);
+    let mut centers = Vec::with_capacity(n_clusters * dim);
     let mut distances = vec![f64::INFINITY; vectors.len()];
     for _ in 0..n_clusters {
-        let chances: Vec<f64> = match centres.len() {
+        let chances: Vec<f64> = match centers.len() {
             0 => weights.to_vec(),
             _ => distances.iter().zip(weights).map(|(d, w)| d * w).collect(),
         };
-        // Fewer different vectors than clusters: the rest is empty.
+        // With fewer distinct vectors than clusters, the remaining clusters are empty.
         let is_left = chances.iter().any(|&chance| chance > 0.0);
         let chosen = if is_left { sample_index(&chances, rng) } else { 0 };
-        let centre = vectors.row(chosen as u32);
-        centres.extend_from_slice(centre);
+        let center = vectors.row(chosen as u32);
+        centers.extend_from_slice(center);
         let rows = vectors.values().par_chunks_exact(dim);
         distances.par_iter_mut().zip(rows).with_min_len(ROWS).for_each(|(distance, row)| {
-            let square: f32 = row.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum();
+            let square: f32 = row.iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum();
             *distance = distance.min(f64::from(square));
         });
     }
-    centres
+    centers
 }
 
-/// The centre nearest to each vector x: where |c|²/2 − c·x is least.
-fn nearest(vectors: &TypeVectors, centres: &[f32]) -> Vec<u16> {
+/// The nearest center c of each vector x, which minimizes |c|²/2 − c·x.
+fn nearest(vectors: &TypeVectors, centers: &[f32]) -> Vec<u16> {
     let dim = vectors.dim();
-    let n_clusters = centres.len() / dim;
-    let squares = centres.chunks_exact(dim).map(|c| 0.5 * c.iter().map(|x| x * x).sum::<f32>());
+    let n_clusters = centers.len() / dim;
+    let squares = centers.chunks_exact(dim).map(|c| 0.5 * c.iter().map(|x| x * x).sum::<f32>());
     let halves: Vec<f32> = squares.collect();
-    let centres = MatRef::from_column_major_slice(centres, dim, n_clusters);
+    let centers = MatRef::from_column_major_slice(centers, dim, n_clusters);
     let of_block = |rows: &[f32]| {
         let n = rows.len() / dim;
         let mut dots = vec![0.0; n * n_clusters];
         matmul(
             MatMut::from_column_major_slice_mut(&mut dots, n_clusters, n),
             Accum::Replace,
-            centres.transpose(),
+            centers.transpose(),
             MatRef::from_column_major_slice(rows, dim, n),
         );
         let best = |dots: &[f32]| {
@@ -89,10 +89,10 @@ fn nearest(vectors: &TypeVectors, centres: &[f32]) -> Vec<u16> {
     vectors.values().par_chunks(ROWS * dim).flat_map_iter(of_block).collect()
 }
 
-fn move_centres(vectors: &TypeVectors, weights: &[f64], clusters: &[u16], centres: &mut [f32]) {
+fn move_centers(vectors: &TypeVectors, weights: &[f64], clusters: &[u16], centers: &mut [f32]) {
     let dim = vectors.dim();
-    let n_clusters = centres.len() / dim;
-    let (mut sums, mut totals) = (vec![0.0; centres.len()], vec![0.0; n_clusters]);
+    let n_clusters = centers.len() / dim;
+    let (mut sums, mut totals) = (vec![0.0; centers.len()], vec![0.0; n_clusters]);
     let rows = vectors.values().chunks_exact(dim);
     for ((&cluster, &weight), row) in clusters.iter().zip(weights).zip(rows) {
         let cluster = usize::from(cluster);
@@ -100,9 +100,9 @@ fn move_centres(vectors: &TypeVectors, weights: &[f64], clusters: &[u16], centre
         let sum = &mut sums[cluster * dim..(cluster + 1) * dim];
         sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += weight * f64::from(x));
     }
-    let rows = centres.chunks_exact_mut(dim).zip(sums.chunks_exact(dim)).zip(totals);
-    for ((centre, sum), total) in rows.filter(|&(_, total)| total > 0.0) {
-        centre.iter_mut().zip(sum).for_each(|(c, sum)| *c = (sum / total) as f32);
+    let rows = centers.chunks_exact_mut(dim).zip(sums.chunks_exact(dim)).zip(totals);
+    for ((center, sum), total) in rows.filter(|&(_, total)| total > 0.0) {
+        center.iter_mut().zip(sum).for_each(|(c, sum)| *c = (sum / total) as f32);
     }
 }
 
@@ -111,11 +111,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separate_clouds_are_found() {
+    fn separate_clusters_are_found() {
         let mut rng = Rng::new(1);
-        let centre = |i: usize| [10.0 * (i % 3) as f64, 10.0 * (i / 3) as f64];
+        let center = |i: usize| [10.0 * (i % 3) as f64, 10.0 * (i / 3) as f64];
         let values: Vec<f32> =
-            (0..600).flat_map(|i| centre(i % 6).map(|c| (c + rng.normal()) as f32)).collect();
+            (0..600).flat_map(|i| center(i % 6).map(|c| (c + rng.normal()) as f32)).collect();
         let vectors = TypeVectors::new(2, values);
         let clusters = kmeans(&vectors, &vec![1.0; 600], 6, &mut rng);
         for i in 6..600 {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn more_clusters_than_vectors_are_no_trouble() {
+    fn there_may_be_more_clusters_than_vectors() {
         let vectors = TypeVectors::new(1, vec![1.0, 1.0, 5.0]);
         let clusters = kmeans(&vectors, &[1.0; 3], 5, &mut Rng::new(1));
         assert_eq!(clusters[0], clusters[1]);

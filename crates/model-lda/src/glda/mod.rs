@@ -1,4 +1,4 @@
-//! LDA whose topics are Gaussians over word vectors.
+//! LDA with topics as Gaussians over word vectors.
 
 mod params;
 mod gaussian;

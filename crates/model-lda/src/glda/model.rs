@@ -21,22 +21,22 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Words seen fewer times are not among those that a topic is densest at: of rare words some are always near.
+/// Minimum count of words ranked by density. Otherwise rare words that happen to be close would dominate.
 const MIN_COUNT: u64 = 5;
 
-/// Topics that are Gaussians over word vectors.
+/// Gaussian LDA: topics are Gaussians over word vectors.
 pub struct Glda {
     params: Valid<GldaParams>,
     lexicon: Lexicon,
     word_vectors: WordVectors,
     pub(super) types: Types,
-    /// What the topics are made of, without documents.
+    /// Prior and vectors of the topics, without documents.
     pub(super) problem: Problem,
     pub(super) counts: TypeCounts,
     pub(super) topics: Vec<Topic>,
     pub(super) alpha: Vec<f64>,
     facts: Map<String, Value>,
-    /// The densities of all types, once they are needed.
+    /// Densities of all types, computed on first use.
     table: OnceLock<Table>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Glda {
 }
 
 impl Glda {
-    /// What the file calls this model.
+    /// The kind of this model in model files.
     pub const KIND: &str = "glda";
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a model")]
@@ -66,7 +66,7 @@ impl Glda {
         Glda { params, lexicon, word_vectors, types, problem, counts, topics, alpha, facts, table }
     }
 
-    /// Default parameters, to be changed by setters.
+    /// The default parameters.
     pub fn params() -> GldaParams {
         GldaParams::default()
     }
@@ -76,55 +76,59 @@ impl Glda {
         &self.params
     }
 
-    /// How it reads text.
+    /// The preprocessing and the vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
 
-    /// The vectors of its words, as they were given.
+    /// The word vectors that the model was fitted with.
     pub fn vectors(&self) -> &WordVectors {
         &self.word_vectors
     }
 
-    /// α of each topic: how evenly documents mix topics.
+    /// Dirichlet parameter α of each topic.
     pub fn alpha(&self) -> &[f64] {
         &self.alpha
     }
 
-    /// How many tokens each topic had at the end of training.
+    /// Number of tokens in each topic at the end of training.
     pub fn topic_sizes(&self) -> Vec<u64> {
         self.topics.iter().map(Topic::n).collect()
     }
 
-    /// The location of a topic.
+    /// Posterior mean of a topic.
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn mean(&self, topic: usize) -> &[f64] {
         &self.topics[topic].mean
     }
 
-    /// ln t(x), the density of a topic at a vector.
+    /// Log predictive density ln t(x) of a topic at a vector.
     ///
     /// # Panics
-    /// If there is no such topic, or the vector is of another space.
+    /// If `topic` is out of range, or the vector has another dimension.
     pub fn log_density(&self, topic: usize, vector: &[f32]) -> f64 {
         let x: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
-        assert_eq!(x.len(), self.problem.prior.dim(), "a vector of the same space");
+        assert_eq!(
+            x.len(),
+            self.problem.prior.dim(),
+            "the vector must have the dimension of the model"
+        );
         self.topics[topic].log_density(&self.problem.prior, &x, &mut vec![0.0; x.len()])
     }
 
-    /// Facts about its training, which are saved with it.
+    /// Facts about the training run, saved with the model.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// The predictive densities of its topics.
+    /// Predictive densities of the topics.
     pub(super) fn densities(&self) -> Vec<Density> {
         self.problem.densities(&self.topics)
     }
 
-    /// The densities of all types that it was trained with.
+    /// Densities of all training types.
     pub(super) fn table(&self) -> &Table {
         self.table.get_or_init(|| {
             let Problem { prior, vectors, weight, .. } = &self.problem;
@@ -133,7 +137,7 @@ impl Glda {
         })
     }
 
-    /// The topic mixtures of texts: one row per text, one column per topic. Unknown words are left out.
+    /// Infers the topic mixtures of texts: one row per text, one column per topic. Unknown words are ignored.
     pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
         let documents: Vec<Vec<WordId>> =
             texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
@@ -142,28 +146,32 @@ impl Glda {
         Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
     }
 
-    /// The `n` best words of a topic with their scores, best first.
+    /// The `n` most frequent words of a topic with their counts, in descending order.
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
         let words = TopicModel::top_words(self, topic, n).into_iter();
         words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
     }
 
-    /// The `n` best words of a topic, best first, with their scores: log densities, counts, or counts times shares.
+    /// The `n` words of a topic with the highest scores, in descending order; see [`Ranking`].
     ///
     /// # Panics
-    /// If there is no such topic.
+    /// If `topic` is out of range.
     pub fn ranked_words(&self, topic: usize, n: usize, by: Ranking) -> Vec<(WordId, f32)> {
-        assert!(topic < self.params.n_topics, "topic {topic} of {}", self.params.n_topics);
+        assert!(
+            topic < self.params.n_topics,
+            "topic {topic} is out of range: there are {} topics",
+            self.params.n_topics
+        );
         let types = self.types.words.iter().zip(0..);
         let row = |t: u32| self.counts.row(t);
         let count = |t: u32| row(t)[topic] as f32;
         match by {
             Ranking::Density => {
                 let total = |t: u32| row(t).iter().map(|&n| u64::from(n)).sum::<u64>();
-                // A vocabulary without frequent words still has best ones.
+                // Do not filter a vocabulary without frequent words.
                 let has_frequent = (0..self.types.len() as u32).any(|t| total(t) >= MIN_COUNT);
                 let least = if has_frequent { MIN_COUNT } else { 0 };
                 let frequent = types.filter(|&(_, t)| total(t) >= least);
@@ -192,7 +200,7 @@ impl Glda {
         Glda::from_file(&ModelFile::open(path)?)
     }
 
-    /// The model in an open file.
+    /// Reads the model from an open file.
     pub fn from_file(file: &ModelFile) -> Result<Glda, FileError> {
         file.expect_kind(Self::KIND)?;
         let (params, lexicon) = (file.parameters::<GldaParams>()?, file.lexicon()?);
@@ -201,7 +209,7 @@ impl Glda {
         let prior = Prior::of(&params, &vectors).map_err(|error| file.invalid(error))?;
         let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
         if alpha.iter().any(|&a| a <= 0.0) {
-            return Err(file.invalid("its `alpha` is not positive"));
+            return Err(file.invalid("`alpha` must be positive"));
         }
         let counts = SparseCounts::read(file, types.len(), params.n_topics)?;
         let documents = TypedDocuments::default();
@@ -258,7 +266,7 @@ impl TopicModel for Glda {
         infer_fixed(&known, &row, &self.alpha, &padded, &params, self.types.len()).mixture
     }
 
-    /// By [`Ranking::Count`].
+    /// The words with the highest count ([`Ranking::Count`]).
     fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
         self.ranked_words(topic, n, Ranking::Count)
     }

@@ -1,4 +1,4 @@
-//! New documents: under topics that stay as they are, or that move with them.
+//! Inference for new documents, with fixed or updated topics.
 
 use super::gaussian::table::Table;
 use super::gaussian::topic::Topic;
@@ -14,28 +14,28 @@ use latens_model::{Valid, WordVectors};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// What becomes of topics when new documents come.
+/// How inference for new documents updates the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topics {
-    /// They stay as they are: documents do not concern each other.
+    /// Topics are fixed, and documents are independent.
     Fixed,
-    /// They move with each batch of so many documents, and then go back (Das et al. 2015, section 5.2).
+    /// Each batch of this many documents updates the topics temporarily (Das et al. 2015, section 5.2).
     Online(usize),
-    /// They move with each batch of so many documents, and stay there.
+    /// Each batch of this many documents updates the topics permanently.
     Cumulative(usize),
 }
 
-/// Where words that were not in the training text may have vectors.
+/// Additional word vectors for words outside the training text.
 #[derive(Clone, Copy)]
 pub struct MoreVectors<'a> {
-    /// Their words.
+    /// The words.
     pub vocab: &'a Vocab,
-    /// Their vectors.
+    /// The vectors of the words.
     pub vectors: &'a WordVectors,
 }
 
 impl MoreVectors<'_> {
-    /// The vector of a word, or of its small letters.
+    /// The vector of a word or of its lowercase form.
     fn get(&self, word: &str) -> Option<&[f32]> {
         let find = |word: &str| self.vocab.get(word).and_then(|id| self.vectors.get(id));
         find(word).or_else(|| find(&word.to_lowercase()))
@@ -43,12 +43,12 @@ impl MoreVectors<'_> {
 }
 
 impl Glda {
-    /// The mixtures of documents, which were read with the lexicon of this model
-    /// ([`Documents::read_with`]). Words that were not in the training text take part if `more` has a vector for
-    /// them; words without one are left out.
+    /// Infers the topic mixtures of documents, which must be read with the lexicon of this model
+    /// ([`Documents::read_with`]). Words outside the training text are used if `more` has vectors for them; words
+    /// without a vector are ignored.
     ///
     /// # Panics
-    /// If the vectors of `more` are not as long as those of the model, or a batch has no documents.
+    /// If the vectors of `more` have another dimension than those of the model, or the batch size is 0.
     pub fn infer_documents(
         &self,
         documents: &Documents,
@@ -67,7 +67,7 @@ impl Glda {
         match topics {
             Topics::Fixed => known.par_iter().map(|document| work.fixed(document)).collect(),
             Topics::Online(n) => {
-                assert!(n > 0, "a batch has documents");
+                assert!(n > 0, "the batch size must be at least 1");
                 let batches = known.par_chunks(n);
                 let one = |counts: &mut TypeCounts, batch: &[Known]| {
                     work.online(batch, counts, &mut self.topics.clone(), AfterBatch::Back)
@@ -75,7 +75,7 @@ impl Glda {
                 batches.map_init(|| work.counts.clone(), one).flatten_iter().collect()
             }
             Topics::Cumulative(n) => {
-                assert!(n > 0, "a batch has documents");
+                assert!(n > 0, "the batch size must be at least 1");
                 let (mut counts, mut topics) = (work.counts.clone(), self.topics.clone());
                 let one = |batch| work.online(batch, &mut counts, &mut topics, AfterBatch::Stay);
                 known.chunks(n).flat_map(one).collect()
@@ -84,12 +84,12 @@ impl Glda {
     }
 }
 
-/// The types of training, and those that new documents add.
+/// The training types, extended by those of new documents.
 struct NewTypes<'a> {
     model: &'a Glda,
     more: Option<MoreVectors<'a>>,
     vectors: TypeVectors,
-    /// Words that came, with their types if they have any.
+    /// New words with their types, if they have vectors.
     new: HashMap<WordId, Option<u32>>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> NewTypes<'a> {
             *new.entry(word).or_insert_with(|| {
                 let vocab = &model.lexicon().vocab;
                 let letters = documents.extra_word(word).or_else(|| {
-                    // A word of the vocabulary without a vector then may have one now.
+                    // `more` may have a vector for a vocabulary word that had none in training.
                     (word > WordId::EOS && word.index() < vocab.len()).then(|| vocab.word(word))
                 })?;
                 let vector = more.as_ref()?.get(letters)?;
@@ -121,13 +121,13 @@ enum AfterBatch {
     Stay,
 }
 
-/// What the inference of all documents shares.
+/// Shared data of inference.
 struct Work<'a> {
     model: &'a Glda,
     problem: &'a Problem,
-    /// Densities under the topics of training: independent of new documents, so that proposals from it are right.
+    /// Densities under the training topics. Valid for proposals because they do not depend on new documents.
     table: Table,
-    /// Counts of training, with room for new types.
+    /// Training counts, extended by new types.
     counts: TypeCounts,
     padded: Vec<f32>,
     params: &'a InferenceParams,
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
     ) -> Vec<Inferred> {
         let n_trained = self.model.types.len();
         let mut mixture = Mixture::new(&self.padded);
-        // Documents that are alike must not move alike.
+        // Identical documents in a batch need different random streams.
         let seeds = (self.params.seed..).take(batch.len());
         let mut rngs: Vec<_> =
             batch.iter().zip(seeds).map(|(d, seed)| d.rng(seed, n_trained)).collect();

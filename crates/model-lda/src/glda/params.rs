@@ -7,35 +7,35 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GldaParams {
-    /// How many topics there are.
+    /// Number of topics.
     pub n_topics: usize,
-    /// How often every token is sampled.
+    /// Number of sweeps over all tokens.
     pub n_iterations: usize,
-    /// How tokens are sampled.
+    /// Sampling algorithm.
     pub sampler: Sampler,
-    /// What shape topics have.
+    /// Form of the topic covariances.
     pub covariance: Covariance,
-    /// Where the topics of tokens begin.
+    /// Initialization of the token topics.
     pub start: Start,
-    /// What the prior covariance of topics is.
+    /// Prior covariance of topics.
     pub prior: Preset,
-    /// How evenly documents mix topics, for each topic; 1 / `n_topics` if it is not said.
+    /// Dirichlet parameter of each topic in a document. Default: 1 / `n_topics`.
     pub alpha: Option<f64>,
-    /// Whether `alpha` is only where an own number for each topic begins, fitted every 20 iterations.
+    /// Learn one `alpha` per topic (asymmetric prior), updated every 20 iterations.
     pub optimize_alpha: bool,
-    /// κ₀: of how many vectors the prior location of a topic counts.
+    /// Prior weight κ₀ of the topic mean, in number of vectors.
     pub kappa: f64,
-    /// ν₀: of how many vectors the prior covariance of a topic counts. Above the number of dimensions less one, and
-    /// two more than it if nothing is said; for covariances that are not full above 0, and 3 if nothing is said.
+    /// Prior degrees of freedom ν₀ of the topic covariance. With M dimensions, must be above M − 1 for full covariances
+    /// (default: M + 2, or M with the prior `das2015`), and above 0 for others (default: 3).
     pub nu: Option<f64>,
-    /// How much larger than the preset the prior covariance of topics is.
+    /// Factor of the prior covariance, relative to `prior`.
     pub psi_scale: f64,
-    /// The power to which densities of vectors are raised: 1 is the model of the paper, less gives the other
-    /// words of a document more of a say.
+    /// Exponent of the vector densities. 1 is the model of the paper; smaller values give more weight to the other words
+    /// of the document.
     pub likelihood_weight: f64,
-    /// In how many parts the samplers `mh` and `alias` cut the documents.
+    /// Number of document shards of the samplers `mh` and `alias`.
     pub n_shards: usize,
-    /// Where random choices begin.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -55,59 +55,61 @@ latens_model::setters!(GldaParams {
     optional alpha: f64, nu: f64,
 });
 
-/// How tokens are sampled. With a likelihood weight of 1 all leave the posterior as it is, and differ in speed.
+/// The sampling algorithm.
+///
+/// With a likelihood weight of 1, all samplers have the same stationary distribution and differ only in speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampler {
-    /// `exact` for small work, `mh` for topics of few vectors, else `parallel`.
+    /// `exact` for small problems, `mh` for topics with few vectors, otherwise `parallel`.
     #[default]
     Auto,
-    /// Every density from scratch: for comparison.
+    /// Computes every density from scratch. For comparison only.
     Naive,
-    /// The factors of all topics follow each token out and in (Das et al. 2015, section 4.2): for comparison.
+    /// Updates the Cholesky factors for every token (Das et al. 2015, section 4.2). For comparison only.
     Cholesky,
-    /// The same, with proposals from alias tables (Das et al. 2015, section 4.3): for comparison.
+    /// Cholesky updates with proposals from alias tables (Das et al. 2015, section 4.3). For comparison only.
     Alias,
-    /// Collapsed, with closed forms for a topic without a token of its own.
+    /// Collapsed Gibbs sampling that removes a token from its topic in closed form.
     Exact,
-    /// Collapsed, with proposals from a table of densities given the other shards of the documents.
+    /// Collapsed sampling with Metropolis–Hastings proposals from a table of densities given the other document shards.
     Mh,
-    /// With explicit means and covariances, which all threads share.
+    /// Samples explicit means and covariances, then all documents in parallel.
     Parallel,
 }
 
-/// What shape topics have.
+/// The form of the topic covariances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Covariance {
-    /// Any.
+    /// Full covariance matrices.
     #[default]
     Full,
-    /// Along the axes.
+    /// Diagonal covariance matrices.
     Diagonal,
-    /// Round.
+    /// Multiples of the identity matrix.
     Spherical,
 }
 
-/// Where the topics of tokens begin.
+/// Initialization of the token topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// With the cluster of their word's vector.
+    /// The k-means cluster of the word's vector.
     #[default]
     Kmeans,
-    /// Anywhere.
+    /// Random topics.
     Random,
 }
 
-/// What the prior covariance of topics is, before `psi_scale`.
+/// Prior covariance of topics, before scaling by `psi_scale`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// That of the vectors of all words, made round.
+    /// The mean variance of all word vectors, times the identity matrix.
     #[default]
     Relative,
-    /// What the program of Das et al. (2015) has: Ψ₀ = 3 M I, and ν₀ = M.
+    /// The prior in the code of Das et al. (2015): Ψ₀ = 3 M I and ν₀ = M.
     Das2015,
 }
 
@@ -133,18 +135,18 @@ impl Default for GldaParams {
 }
 
 impl GldaParams {
-    /// The first number for each topic of how evenly documents mix topics.
+    /// Initial `alpha` of each topic.
     pub(crate) fn first_alpha(&self) -> f64 {
         self.alpha.unwrap_or(1.0 / self.n_topics as f64)
     }
 
-    /// The sampler for so many tokens and dimensions.
+    /// The sampler to use for this number of tokens and dimensions.
     pub(crate) fn chosen_sampler(&self, n_tokens: usize, dim: usize) -> Sampler {
         let (n, k, m) = (n_tokens as f64, self.n_topics as f64, dim as f64);
         match self.sampler {
-            // A second or so for an iteration.
+            // About one second per iteration.
             Sampler::Auto if n * k * m * m < 1e10 => Sampler::Exact,
-            // Where topics are small, a token's own weight in an explicit covariance holds it back.
+            // In small topics, explicit covariances depend strongly on each token, which slows mixing.
             Sampler::Auto if n < 50.0 * k * m => Sampler::Mh,
             Sampler::Auto => Sampler::Parallel,
             chosen => chosen,
@@ -160,7 +162,7 @@ impl Params for GldaParams {
         check_range("alpha", self.first_alpha(), positive)?;
         check_range("kappa", self.kappa, positive)?;
         check_range("nu", self.nu.unwrap_or(1.0), positive)?;
-        // Less is lost beside the scatter of vectors when numbers are rounded.
+        // A smaller scale would vanish in rounding next to the scatter of the vectors.
         check_range("psi_scale", self.psi_scale, 1e-9..)?;
         check_range("likelihood_weight", self.likelihood_weight, (Excluded(0.0), Included(1.0)))?;
         check_range("n_shards", self.n_shards, 2..=10_000)

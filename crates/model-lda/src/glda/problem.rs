@@ -1,4 +1,4 @@
-//! What all samplers work on.
+//! Data and state shared by all samplers.
 
 use super::gaussian::density::Density;
 use super::gaussian::prior::Prior;
@@ -9,35 +9,35 @@ use crate::dirichlet::log_mixtures;
 use crate::documents::TypedDocuments;
 use rayon::prelude::*;
 
-/// What is given: it does not change while topics are sampled.
+/// The fixed data of sampling.
 #[derive(Clone)]
 pub(crate) struct Problem {
     pub(crate) prior: Prior,
     pub(crate) vectors: TypeVectors,
     pub(crate) documents: TypedDocuments,
-    /// The power to which densities are raised.
+    /// Exponent of the densities.
     pub(crate) weight: f64,
 }
 
-/// What is sampled.
+/// The sampled state.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The topic of each token.
     pub(crate) topics: Vec<u16>,
-    /// How often each type is in each topic.
+    /// Counts of each type in each topic.
     pub(crate) counts: TypeCounts,
     /// α of each topic.
     pub(crate) alpha: Vec<f64>,
 }
 
 impl Problem {
-    /// All topics, from scratch.
+    /// Computes all topics from scratch.
     pub(crate) fn topics(&self, counts: &TypeCounts) -> Vec<Topic> {
         let topic = |members: Vec<(u32, u32)>| Topic::new(&self.prior, &members, &self.vectors);
         counts.members().into_par_iter().map(topic).collect()
     }
 
-    /// One topic, from scratch.
+    /// Computes one topic from scratch.
     pub(crate) fn topic(&self, counts: &TypeCounts, topic: usize) -> Topic {
         let rows = counts.rows().map(|row| row[topic]).zip(0..);
         let members: Vec<(u32, u32)> = rows.filter(|&(n, _)| n > 0).map(|(n, t)| (t, n)).collect();
@@ -49,7 +49,7 @@ impl Problem {
         topics.par_iter().map(|topic| Density::predictive(topic, &self.prior)).collect()
     }
 
-    /// ln p(z, X): topics of tokens and vectors together, with mixtures and topics integrated out.
+    /// ln p(z, X) of token topics and vectors, with mixtures and topic parameters integrated out.
     pub(crate) fn log_likelihood(&self, state: &State) -> f64 {
         let topics = self.topics(&state.counts);
         let marginals = topics.iter().map(|topic| topic.log_marginal(&self.prior)).sum::<f64>();

@@ -1,10 +1,10 @@
-//! Which words of a vocabulary are types: those that have a vector.
+//! The types of Gaussian LDA: the words that have a vector.
 
 use super::gaussian::vectors::TypeVectors;
 use latens_corpus::WordId;
 use latens_model::WordVectors;
 
-/// Words and types.
+/// The mapping between words and types.
 #[derive(Clone, Debug)]
 pub(crate) struct Types {
     /// The type of each word of the vocabulary, or [`NONE`].
@@ -27,7 +27,7 @@ impl Types {
         (types, TypeVectors::new(vectors.dim(), values))
     }
 
-    /// The type of a word; none for words without a vector, or of no vocabulary.
+    /// The type of a word, or `None` if it has no vector or is not in the vocabulary.
     pub(crate) fn of(&self, word: WordId) -> Option<u32> {
         self.of_word.get(word.index()).copied().filter(|&token_type| token_type != NONE)
     }

@@ -1,12 +1,9 @@
-//! Lower-triangular factors of positive definite matrices, in double precision.
+//! Cholesky factors of positive definite matrices, in double precision.
 //!
-//! A factor is stored column after column, with whatever above the diagonal: nobody reads it. All loops run down
-//! columns, which are contiguous.
-//!
-//! `faer` is not used here: it rounds differently (fused multiply-add, blocked sums), which would change the topics that
-//! a seed gives.
+//! Factors are column-major; entries above the diagonal are ignored. All loops run down the contiguous columns.
 
-/// Replaces the lower triangle of a matrix by its factor L, so that A = L Lᵀ; `false` if there is none.
+/// Replaces the lower triangle of a matrix A by its factor L with A = L Lᵀ. Returns `false` if A is not positive
+/// definite.
 #[inline(always)]
 pub(crate) fn factorize(a: &mut [f64], dim: usize) -> bool {
     for j in 0..dim {
@@ -26,7 +23,7 @@ pub(crate) fn factorize(a: &mut [f64], dim: usize) -> bool {
     true
 }
 
-/// Makes L the factor of L Lᵀ + v vᵀ, in O(M²); `v` is overwritten.
+/// Updates L to the factor of L Lᵀ + v vᵀ in O(M²). Overwrites `v`.
 #[inline(always)]
 pub(crate) fn update(l: &mut [f64], v: &mut [f64]) {
     let dim = v.len();
@@ -44,8 +41,8 @@ pub(crate) fn update(l: &mut [f64], v: &mut [f64]) {
     }
 }
 
-/// Makes L the factor of L Lᵀ − v vᵀ, in O(M²); `v` is overwritten. `false` if there is none in this arithmetic:
-/// then L is partly overwritten, too.
+/// Updates L to the factor of L Lᵀ − v vᵀ in O(M²). Overwrites `v`. Returns `false` if the result is not numerically
+/// positive definite, and leaves L in an invalid state.
 #[inline(always)]
 #[must_use]
 pub(crate) fn downdate(l: &mut [f64], v: &mut [f64]) -> bool {
@@ -69,7 +66,7 @@ pub(crate) fn downdate(l: &mut [f64], v: &mut [f64]) -> bool {
     true
 }
 
-/// |L⁻¹ d|²; `d` is overwritten by L⁻¹ d.
+/// Returns |L⁻¹ d|² and overwrites `d` with L⁻¹ d.
 #[inline(always)]
 pub(crate) fn squared_length(l: &[f64], d: &mut [f64]) -> f64 {
     let dim = d.len();
@@ -84,13 +81,13 @@ pub(crate) fn squared_length(l: &[f64], d: &mut [f64]) -> f64 {
     sum
 }
 
-/// Σ ln L_jj, half the logarithm of the determinant of L Lᵀ.
+/// Σ ln L_jj, half the log determinant of L Lᵀ.
 #[inline(always)]
 pub(crate) fn half_log_det(l: &[f64], dim: usize) -> f64 {
     (0..dim).map(|j| l[j * dim + j].ln()).sum()
 }
 
-/// L⁻¹, lower triangular, column after column, with zeros above.
+/// L⁻¹, lower triangular and column-major, with zeros above the diagonal.
 #[inline(always)]
 pub(crate) fn inverse(l: &[f64], dim: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; dim * dim];
@@ -137,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_times_itself_is_the_matrix() {
+    fn a_factor_times_its_transpose_equals_the_matrix() {
         let mut rng = Rng::new(1);
         for dim in [1, 2, 5, 17] {
             let l = random_factor(dim, &mut rng);
@@ -152,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_and_downdates_are_those_of_the_product() {
+    fn updates_and_downdates_agree_with_the_product() {
         let mut rng = Rng::new(2);
         for dim in [1, 3, 9] {
             let l = random_factor(dim, &mut rng);
@@ -168,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_inverses_are_those_of_the_definition() {
+    fn norms_and_inverses_agree_with_their_definitions() {
         let (mut rng, dim) = (Rng::new(3), 7);
         let l = random_factor(dim, &mut rng);
         let inverse = inverse(&l, dim);

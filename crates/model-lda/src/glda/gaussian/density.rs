@@ -1,28 +1,28 @@
-//! The densities of topics in a form that is quick to take of many vectors.
+//! Topic densities in a form that is fast to evaluate for many vectors.
 
 use super::cholesky;
 use super::prior::{Prior, Scale};
 use super::topic::Topic;
 use latens_math::Rng;
 
-/// How many rows of a triangle are taken at once.
+/// Number of matrix rows processed at once.
 pub(crate) const GROUP: usize = 4;
 
-/// The density of one topic: of a vector x, a function of the squared length of W (x − m).
+/// The density of one topic at x, a function of |W (x − m)|².
 pub(crate) struct Density {
     pub(crate) shape: Shape,
     pub(crate) form: Form,
 }
 
-/// W and m, relative to the middle of all vectors, in single precision.
+/// W and m in single precision, relative to the prior mean.
 pub(crate) enum Shape {
-    /// Rows of a lower triangle in groups of four: of each column the four numbers of the group. And W m, padded.
+    /// A lower triangle in groups of four rows, each stored column by column; and W m, padded.
     Triangle { groups: Vec<f32>, offset: Vec<f32> },
-    /// The squares of the diagonal, and m.
+    /// The squared diagonal, and m.
     Diagonal { squares: Vec<f32>, mean: Vec<f32> },
 }
 
-/// From the squared length q to the logarithm of the density.
+/// Maps the squared norm q to the log density.
 #[derive(Clone, Copy)]
 pub(crate) enum Form {
     /// ln = norm − half ln(1 + factor q).
@@ -33,14 +33,14 @@ pub(crate) enum Form {
     Normal { norm: f32 },
 }
 
-/// A mean and a covariance that were drawn: x has density N(m, (WᵀW)⁻¹).
+/// A sampled mean and covariance: x ~ N(m, (WᵀW)⁻¹).
 pub(crate) struct Gaussian {
-    /// W: lower triangle, column after column; or its diagonal.
+    /// W: a column-major lower triangle, or a diagonal.
     pub(crate) whitener: Whitener,
     pub(crate) mean: Vec<f64>,
 }
 
-/// What turns deviations from the mean into independent standard normal numbers.
+/// Maps deviations from the mean to independent standard normal variables.
 pub(crate) enum Whitener {
     Triangle(Vec<f64>),
     Diagonal(Vec<f64>),
@@ -84,7 +84,7 @@ impl Density {
     }
 }
 
-/// Vectors are taken relative to the prior mean, so that single precision is enough for the differences.
+/// Subtracts the prior mean, so that single precision suffices.
 fn relative(mean: &[f64], prior: &Prior) -> Vec<f64> {
     mean.iter().zip(&prior.mean).map(|(a, b)| a - b).collect()
 }
@@ -120,11 +120,11 @@ impl Shape {
 }
 
 impl Gaussian {
-    /// Draws mean and covariance from the posterior of a topic.
+    /// Samples mean and covariance from the posterior of a topic.
     ///
     /// Σ⁻¹ follows a Wishart distribution. With Ψ = L Lᵀ it is WᵀW for W = Uᵀ L⁻¹, where U is upper triangular with
-    /// independent numbers: U_jj² ~ χ²(ν − M + 1 + j), normal ones above (Bartlett's decomposition from its last row
-    /// on). Both factors of W are lower triangular, so W is.
+    /// independent entries: U_jj² ~ χ²(ν − M + 1 + j), standard normal above the diagonal (Bartlett's decomposition,
+    /// starting from the last row). Both factors of W are lower triangular, and so is W.
     pub(crate) fn draw(topic: &Topic, prior: &Prior, rng: &mut Rng) -> Gaussian {
         let (dim, nu) = (prior.dim(), topic.nu(prior));
         let chi = |nu: f64, rng: &mut Rng| (2.0 * rng.gamma(nu / 2.0)).sqrt();
@@ -151,7 +151,7 @@ impl Gaussian {
         gaussian
     }
 
-    /// W⁻¹ e for standard normal numbers e: a random deviation from the mean.
+    /// W⁻¹ e for standard normal e: a random deviation from the mean.
     pub(crate) fn deviation(&self, rng: &mut Rng) -> Vec<f64> {
         let mut e: Vec<f64> = self.mean.iter().map(|_| rng.normal()).collect();
         match &self.whitener {
@@ -164,7 +164,7 @@ impl Gaussian {
     }
 }
 
-/// UᵀB for upper triangular U and lower triangular B, column after column.
+/// UᵀB for upper triangular U and lower triangular B, column-major.
 fn product(u: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
     let mut out = vec![0.0; dim * dim];
     for j in 0..dim {

@@ -1,4 +1,4 @@
-//! What is known of every topic before any vector is in it.
+//! The prior of topics.
 
 use super::cholesky;
 use super::vectors::TypeVectors;
@@ -8,22 +8,22 @@ use latens_model::{ParamError, check_range, check_that};
 use std::f64::consts::PI;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// The normal-inverse-Wishart prior of a topic, or what it is for simpler covariances.
+/// The normal-inverse-Wishart prior of a topic, or its analog for simpler covariances.
 #[derive(Clone, Debug)]
 pub(crate) struct Prior {
-    /// κ₀, of how many vectors the location is known.
+    /// κ₀, the weight of the mean in number of vectors.
     pub(crate) kappa: f64,
-    /// ν₀, of how many vectors (or numbers) the scale is known.
+    /// ν₀, the degrees of freedom of the scale.
     pub(crate) nu: f64,
     /// μ₀.
     pub(crate) mean: Vec<f64>,
-    /// Ψ₀, whose lower triangle is read.
+    /// Ψ₀, of which only the lower triangle is used.
     pub(crate) scale: Scale,
-    /// h of Ψ₀, as topics have it.
+    /// h of Ψ₀; `topic.rs` defines it.
     pub(crate) half_log_det: f64,
 }
 
-/// A scale matrix Ψ: lower triangle or factor, column after column; diagonal; or the number on the diagonal.
+/// A scale matrix Ψ: a column-major lower triangle or factor, a diagonal, or a multiple of the identity.
 #[derive(Clone, Debug)]
 pub(crate) enum Scale {
     Full(Vec<f64>),
@@ -32,7 +32,7 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// h; of a full matrix, its factor must be here.
+    /// h. A full matrix must be factored.
     pub(crate) fn half_log_det(&self, dim: usize) -> f64 {
         match self {
             Scale::Full(factor) => cholesky::half_log_det(factor, dim),
@@ -48,13 +48,16 @@ impl Prior {
     pub(crate) fn new(kappa: f64, nu: f64, mean: Vec<f64>, scale: Scale) -> Prior {
         let mut factor = scale.clone();
         if let Scale::Full(psi) = &mut factor {
-            assert!(cholesky::factorize(psi, mean.len()), "the prior scale is positive definite");
+            assert!(
+                cholesky::factorize(psi, mean.len()),
+                "the prior scale must be positive definite"
+            );
         }
         let half_log_det = factor.half_log_det(mean.len());
         Prior { kappa, nu, mean, scale, half_log_det }
     }
 
-    /// The prior that the parameters say for the vectors of these types.
+    /// The prior given by the parameters for the vectors of these types.
     pub(crate) fn of(params: &GldaParams, vectors: &TypeVectors) -> Result<Prior, ParamError> {
         let (mean, variance) = vectors.moments();
         let dim = mean.len();
@@ -65,18 +68,18 @@ impl Prior {
         };
         let nu = params.nu.unwrap_or(default_nu);
         if params.covariance == Covariance::Full {
-            let must = format!("above the number of dimensions less one, {}", dim - 1);
+            let must = format!("above {}, the number of dimensions minus 1", dim - 1);
             check_that(nu > dim as f64 - 1.0, "nu", must, nu)?;
         }
         check_range("nu", nu, (Excluded(0.0), Unbounded))?;
         let psi = params.psi_scale
             * match params.prior {
-                // Vectors that are all alike still need some scale.
+                // Identical vectors still need a positive scale.
                 Preset::Relative if variance > 0.0 => nu * variance,
                 Preset::Relative => nu,
                 Preset::Das2015 => 3.0 * dim as f64,
             };
-        // So small a prior would be lost in rounding, and with it the inverse of a topic's covariance.
+        // A smaller prior would vanish in rounding, and covariances could become singular.
         let must = format!(
             "such that the prior is at least 1e-12 of the vectors' variance {variance:.3e}"
         );
@@ -97,7 +100,7 @@ impl Prior {
         self.mean.len()
     }
 
-    /// s, by which one vector raises ν.
+    /// s, the increment of ν per vector.
     pub(crate) fn step(&self) -> f64 {
         match self.scale {
             Scale::Full(_) | Scale::Diagonal(_) => 1.0,
@@ -105,7 +108,7 @@ impl Prior {
         }
     }
 
-    /// a(n), the part of the predictive density that depends on the number of vectors alone.
+    /// a(n), the part of the predictive density that depends only on the number of vectors.
     pub(crate) fn log_norm(&self, n: u64) -> f64 {
         let dim = self.dim() as f64;
         let (kappa, nu) = (self.kappa + n as f64, self.nu + self.step() * n as f64);
@@ -117,8 +120,8 @@ impl Prior {
         gammas + dim / 2.0 * ((kappa / (kappa + 1.0)).ln() - PI.ln())
     }
 
-    /// The gamma functions of the marginal density: ln Γ_M(ν/2) of a full matrix, without its power of π, which
-    /// cancels; M ln Γ(ν/2) of a diagonal one; ln Γ(ν/2) of one number.
+    /// The gamma functions of the marginal density: ln Γ_M(ν/2) for a full matrix, without its power of π, which
+    /// cancels; M ln Γ(ν/2) for a diagonal matrix; ln Γ(ν/2) for a spherical one.
     pub(crate) fn log_gammas(&self, nu: f64) -> f64 {
         match self.scale {
             Scale::Full(_) => (0..self.dim()).map(|j| ln_gamma((nu - j as f64) / 2.0)).sum(),

@@ -1,8 +1,8 @@
 //! The densities of all topics for many types at once.
 //!
-//! Equal words have equal vectors, so whatever a sweep needs of densities is an entry of a table with a row a type.
-//! A block of vectors is turned so that a register holds one coordinate of 16 of them, and the triangles of all
-//! topics go over it: M²/2 multiplications an entry, from registers and the first cache alone.
+//! Tokens of the same word have the same vector, so a sweep needs only a table with one row per type. Blocks of vectors
+//! are transposed, so that a register holds one coordinate of 16 vectors. The triangular factors of all topics are then
+//! applied to the block: M²/2 multiplications per entry, with operands in registers and the L1 cache.
 
 use super::density::{Density, Form, GROUP, Shape};
 use super::vectors::TypeVectors;
@@ -11,27 +11,27 @@ use latens_math::Real;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-/// How many vectors are taken at once.
+/// Number of vectors per block.
 const WORDS: usize = 64;
-/// How many registers are of them.
+/// Number of registers per coordinate of a block.
 const REGISTERS: usize = 4;
-/// No topic is less likely than the best by more than this, in nats: a proposal that is never made where it should
-/// be, be it ever so rarely, would make the chain wrong, and numbers in single precision end at −87.
+/// Minimum log density relative to the best topic, in nats. Proposal probabilities must not underflow to zero, which
+/// would bias the chain; single precision underflows at −87.
 const FLOOR: f32 = -69.0;
 
-/// For some types, the densities of all topics, relative to the best topic of the type.
+/// Densities of all topics for some types, relative to the best topic of the type.
 pub(crate) struct Table {
     stride: usize,
     rows: Vec<f32>,
-    /// The logarithm of the best density of each row.
+    /// Log density of the best topic of each row.
     best: Vec<f32>,
-    /// The row of each type, if it has one.
+    /// Row of each type, if present.
     row_of: Vec<u32>,
 }
 
 impl Table {
-    /// The table of these types; `middle` is what the densities are relative to. The densities are raised to the
-    /// power `weight`.
+    /// Computes the table of these types. `middle` is the origin of the densities, which are raised to the power
+    /// `weight`.
     pub(crate) fn new(
         densities: &[Density],
         vectors: &TypeVectors,
@@ -65,7 +65,7 @@ impl Table {
         &self.rows[self.row_of[token_type as usize] as usize * self.stride..][..self.stride]
     }
 
-    /// The logarithm of the density that a row of a type is relative to.
+    /// Log density of the best topic of a type, to which its row is relative.
     pub(crate) fn log_best(&self, token_type: u32) -> f64 {
         f64::from(self.best[self.row_of[token_type as usize] as usize])
     }
@@ -73,9 +73,9 @@ impl Table {
 
 struct Buffers {
     dim: usize,
-    /// A row a coordinate: the vectors, turned.
+    /// Transposed vectors: one row per coordinate.
     turned: Vec<f32>,
-    /// A row a topic: logarithms of densities.
+    /// Log densities: one row per topic.
     logs: Vec<f32>,
 }
 
@@ -148,7 +148,7 @@ impl WithSimd for BlockOfTable<'_> {
     }
 }
 
-/// |W x − W m|² for some registers of vectors.
+/// |W x − W m|² for several registers of vectors.
 #[inline(always)]
 fn squared_lengths<S: Simd>(
     simd: S,
@@ -188,7 +188,7 @@ fn squared_lengths<S: Simd>(
     out.copy_from_slice(&sums);
 }
 
-/// From squared lengths to logarithms of densities.
+/// Maps squared norms to log densities.
 #[inline(always)]
 fn finish(values: &mut [f32], form: Form, weight: f32) {
     match form {
@@ -198,11 +198,13 @@ fn finish(values: &mut [f32], form: Form, weight: f32) {
         Form::Normal { norm } => {
             values.iter_mut().for_each(|q| *q = weight * (norm - 0.5 * *q));
         }
-        Form::StudentProduct { .. } => unreachable!("it is taken coordinate by coordinate"),
+        Form::StudentProduct { .. } => {
+            unreachable!("product densities are evaluated per coordinate")
+        }
     }
 }
 
-/// Each column, of one vector, relative to its largest number, which is returned, and its exponential.
+/// Subtracts the maximum of each column, which is one vector, and exponentiates. Returns the maxima.
 #[inline(always)]
 fn exponentials(logs: &mut [f32]) -> [f32; WORDS] {
     let mut best = [f32::NEG_INFINITY; WORDS];
@@ -220,8 +222,8 @@ fn exponentials(logs: &mut [f32]) -> [f32; WORDS] {
     best
 }
 
-/// ln(1 + z) for z ≥ 0, without branches and calls, so that the compiler makes vectors of it: the polynomial of the
-/// Cephes library for ln(1 + z rounded), and what the rounding took.
+/// ln(1 + z) for z ≥ 0 without branches and calls, so that the compiler vectorizes it: the polynomial of the Cephes
+/// library for the rounded 1 + z, plus a correction for the rounding error.
 #[inline(always)]
 fn ln_1p(z: f32) -> f32 {
     const SQRT_HALF: f32 = std::f32::consts::FRAC_1_SQRT_2;
@@ -256,7 +258,7 @@ mod tests {
     use latens_math::Rng;
 
     #[test]
-    fn the_logarithm_is_right_to_single_precision() {
+    fn the_logarithm_is_accurate_to_single_precision() {
         let mut z = 1e-9f64;
         while z < 1e30 {
             let (ours, exact) = (f64::from(ln_1p(z as f32)), f64::from(z as f32).ln_1p());
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(ln_1p(0.0), 0.0);
     }
 
-    /// Random vectors, and topics of some of them.
+    /// Random vectors, and topics that contain some of them.
     fn topics(dim: usize, scale: Scale) -> (Prior, TypeVectors, Vec<Topic>) {
         let mut rng = Rng::new(dim as u64);
         let n_types = 150;
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_the_densities_of_topics_relative_to_the_best() {
+    fn entries_equal_the_densities_relative_to_the_best_topic() {
         for dim in [1, 3, 4, 10, 50] {
             let mut identity = vec![0.0; dim * dim];
             (0..dim).for_each(|j| identity[j * dim + j] = 2.0);
@@ -303,7 +305,7 @@ mod tests {
                     let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                     for (s, log) in table.row(t).iter().zip(&logs) {
                         let gap = (log - best).max(f64::from(FLOOR));
-                        // The note measured 5e-4 nats for a table in single precision.
+                        // Single precision has an error of about 5e-4 nats.
                         assert!((f64::from(s.ln()) - gap).abs() < 1e-3, "{dim}: {s} {gap}");
                     }
                     assert!(table.row(t)[5..].iter().all(|&s| s == 0.0));
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_densities_are_those_of_the_definition() {
+    fn normal_densities_agree_with_their_definition() {
         use crate::glda::gaussian::density::Gaussian;
         let dim = 6;
         let mut identity = vec![0.0; dim * dim];

@@ -1,8 +1,8 @@
-//! What is known of one topic: the normal-inverse-Wishart posterior given the vectors in it, and the density of
-//! one vector more.
+//! The posterior of one topic: a normal-inverse-Wishart distribution given its vectors, and the predictive density of
+//! another vector.
 //!
-//! With n vectors in the topic, κ = κ₀ + n and ν = ν₀ + s n. The location μ and the scale Ψ follow the vectors one by
-//! one, in O(M²). The predictive density is a multivariate t, in which all but this cancels:
+//! With n vectors in the topic, κ = κ₀ + n and ν = ν₀ + s n. Adding or removing a vector updates the location μ and the
+//! scale Ψ in O(M²). The predictive density is a multivariate t, which simplifies to:
 //!
 //! ```text
 //! ln t(x)          = a(n)     − h − (ν + s)/2 Λ(κ/(κ + 1))
@@ -15,25 +15,25 @@
 //! | diagonal | 1 | ½ Σⱼ ln ψⱼ | Σⱼ ln(1 + c (xⱼ − μⱼ)² / ψⱼ) |
 //! | spherical | M | M/2 ln ψ | ln(1 + c \|x − μ\|² / ψ) |
 //!
-//! The second line needs no removal: a token's full conditional is found with the token in its place.
+//! The second line needs no update: it computes the full conditional while the token remains in its topic.
 
 use super::cholesky;
 use super::prior::{Prior, Scale};
 use super::vectors::TypeVectors;
 use latens_math::linalg::{Accum, MatMut, MatRef, matmul_lower};
 
-/// A removal that leaves less than this share of the scale in some direction is done from scratch.
+/// A removal that leaves less than this fraction of the scale in some direction requires recomputation from scratch.
 const SMALLEST_REST: f64 = 1e-10;
-/// How many vectors are added to a scale at once.
+/// Number of vectors added to a scale at once.
 const ROWS: usize = 256;
 
-/// One topic.
+/// The posterior of one topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     n: u64,
     /// μ.
     pub(crate) mean: Vec<f64>,
-    /// Ψ; its factor, if it is a full matrix.
+    /// Ψ, or its Cholesky factor for a full matrix.
     pub(crate) scale: Scale,
     /// h.
     pub(crate) half_log_det: f64,
@@ -42,7 +42,7 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// The topic of these types, each as many times as said; from scratch, centred on the new location.
+    /// Computes the topic of these types with their counts from scratch, centered at the new location.
     pub(crate) fn new(prior: &Prior, members: &[(u32, u32)], vectors: &TypeVectors) -> Topic {
         let n: u64 = members.iter().map(|&(_, n)| u64::from(n)).sum();
         let kappa = prior.kappa + n as f64;
@@ -56,7 +56,7 @@ impl Topic {
         Topic::from_parts(prior, n, mean, scale)
     }
 
-    /// The topic of `n` vectors with this location and scale, of which the lower triangle is read.
+    /// Creates a topic of `n` vectors with this location and scale, of which only the lower triangle is used.
     pub(crate) fn from_parts(prior: &Prior, n: u64, mean: Vec<f64>, scale: Scale) -> Topic {
         let mut topic = Topic { n, mean, scale, half_log_det: 0.0, log_norms: [0.0; 2] };
         if let Scale::Full(psi) = &mut topic.scale {
@@ -68,7 +68,7 @@ impl Topic {
         topic
     }
 
-    /// How many vectors it has.
+    /// Number of vectors.
     pub(crate) fn n(&self) -> u64 {
         self.n
     }
@@ -81,7 +81,7 @@ impl Topic {
         prior.nu + prior.step() * self.n as f64
     }
 
-    /// Takes in one vector more; `scratch` is as long.
+    /// Adds a vector. `scratch` has the same length.
     #[inline(always)]
     pub(crate) fn add(&mut self, prior: &Prior, x: &[f64], scratch: &mut [f64]) {
         let kappa = self.kappa(prior);
@@ -103,8 +103,8 @@ impl Topic {
         self.settle(prior);
     }
 
-    /// Gives up one vector that it has; `scratch` is as long. `false` if that failed for want of precision: then
-    /// it must be made again.
+    /// Removes one of its vectors. `scratch` has the same length. Returns `false` if that failed for lack of precision; the
+    /// topic must then be recomputed from scratch.
     #[inline(always)]
     #[must_use]
     pub(crate) fn remove(&mut self, prior: &Prior, x: &[f64], scratch: &mut [f64]) -> bool {
@@ -125,7 +125,7 @@ impl Topic {
                 cholesky::downdate(factor, scratch)
             }
             Scale::Diagonal(psi) => {
-                // After the first failure the rest does not matter: all is made again.
+                // After a failure the rest does not matter, because the topic is recomputed.
                 psi.iter_mut().zip(&*scratch).all(|(psi, d)| shrink(psi, share * d * d))
             }
             Scale::Spherical(psi) => shrink(psi, share * squares(scratch)),
@@ -144,7 +144,7 @@ impl Topic {
         self.half_log_det = self.scale.half_log_det(prior.dim());
     }
 
-    /// ln t(x), the density of one vector more.
+    /// ln t(x), the predictive log density of another vector.
     #[inline(always)]
     pub(crate) fn log_density(&self, prior: &Prior, x: &[f64], scratch: &mut [f64]) -> f64 {
         let kappa = self.kappa(prior);
@@ -153,7 +153,7 @@ impl Topic {
         self.log_norms[1] - self.half_log_det - half * ratio
     }
 
-    /// The density of a vector that it has, given the others.
+    /// The log density of one of its vectors given the others.
     #[inline(always)]
     pub(crate) fn log_density_without(&self, prior: &Prior, x: &[f64], scratch: &mut [f64]) -> f64 {
         let kappa = self.kappa(prior);
@@ -166,7 +166,7 @@ impl Topic {
     #[inline(always)]
     fn log_ratio(&self, c: f64, x: &[f64], scratch: &mut [f64]) -> f64 {
         subtract(x, &self.mean, scratch);
-        // A vector that is all there is in some direction leaves nothing behind: rounding must not take more.
+        // A vector may account for all scatter in some direction. Rounding must not make the rest negative.
         let log = |z: f64| z.max(SMALLEST_REST - 1.0).ln_1p();
         match &self.scale {
             Scale::Full(factor) => log(c * cholesky::squared_length(factor, scratch)),
@@ -177,19 +177,19 @@ impl Topic {
         }
     }
 
-    /// a(n) − h and (ν + s)/2, κ/(κ + 1): what the density of one vector more is made of.
+    /// The terms a(n) − h, (ν + s)/2 and κ/(κ + 1) of the predictive density.
     pub(crate) fn predictive(&self, prior: &Prior) -> (f64, f64, f64) {
         let kappa = self.kappa(prior);
         let half = (self.nu(prior) + prior.step()) / 2.0;
         (self.log_norms[1] - self.half_log_det, half, kappa / (kappa + 1.0))
     }
 
-    /// ln Z, the density of all its vectors together, with μ and Σ integrated out.
+    /// ln Z, the joint log density of all its vectors with μ and Σ integrated out.
     pub(crate) fn log_marginal(&self, prior: &Prior) -> f64 {
         let (n, dim) = (self.n as f64, prior.dim() as f64);
         let (nu, kappa) = (self.nu(prior), self.kappa(prior));
         let pi = std::f64::consts::PI.ln();
-        // nu/2 times the logarithm of the determinant, which is of one number where all share it.
+        // ν/2 times the log determinant, or the log of the shared variance for a spherical scale.
         let share = |h: f64| if let Scale::Spherical(_) = self.scale { h / dim } else { h };
         -n * dim / 2.0 * pi + prior.log_gammas(nu) - prior.log_gammas(prior.nu)
             + prior.nu * share(prior.half_log_det)
@@ -198,7 +198,7 @@ impl Topic {
     }
 }
 
-/// Ψ₀ + κ₀ (μ₀ − μ)(μ₀ − μ)ᵀ + Σ n (x − μ)(x − μ)ᵀ; of a full matrix only the lower triangle.
+/// Ψ₀ + κ₀ (μ₀ − μ)(μ₀ − μ)ᵀ + Σ n (x − μ)(x − μ)ᵀ; for a full matrix, only the lower triangle.
 fn scatter(prior: &Prior, mean: &[f64], members: &[(u32, u32)], vectors: &TypeVectors) -> Scale {
     let mut scale = prior.scale.clone();
     let to_prior: Vec<f64> = prior.mean.iter().zip(mean).map(|(a, b)| a - b).collect();
@@ -235,7 +235,7 @@ fn scatter(prior: &Prior, mean: &[f64], members: &[(u32, u32)], vectors: &TypeVe
     scale
 }
 
-/// Adds the squares of rows, Σ r rᵀ, to the lower triangle of a matrix.
+/// Adds the outer products of rows, Σ r rᵀ, to the lower triangle of a matrix.
 fn add_squares(psi: &mut [f64], rows: &[f64], dim: usize) {
     if rows.is_empty() {
         return;
@@ -255,7 +255,7 @@ fn squares(d: &[f64]) -> f64 {
     d.iter().map(|d| d * d).sum()
 }
 
-/// Takes something from a scale; `false` if too little is left.
+/// Subtracts from a scale. Returns `false` if too little is left.
 fn shrink(psi: &mut f64, amount: f64) -> bool {
     let rest = *psi - amount;
     let is_enough = rest > SMALLEST_REST * *psi;

@@ -9,7 +9,7 @@ pub(crate) struct TypeVectors {
 
 impl TypeVectors {
     /// # Panics
-    /// If the last vector is not whole.
+    /// If the number of values is not a multiple of the dimension.
     pub(crate) fn new(dim: usize, values: Vec<f32>) -> TypeVectors {
         assert!(dim > 0 && values.len().is_multiple_of(dim), "whole vectors");
         TypeVectors { dim, values }
@@ -19,7 +19,7 @@ impl TypeVectors {
         self.dim
     }
 
-    /// How many types there are.
+    /// Number of types.
     pub(crate) fn len(&self) -> usize {
         self.values.len() / self.dim
     }
@@ -32,18 +32,18 @@ impl TypeVectors {
         &self.values[token_type as usize * self.dim..][..self.dim]
     }
 
-    /// The numbers of a type's vector in double precision.
+    /// The vector of a type in double precision.
     pub(crate) fn get(&self, token_type: u32) -> impl Iterator<Item = f64> + '_ {
         self.row(token_type).iter().map(|&x| f64::from(x))
     }
 
     /// Adds a type.
     pub(crate) fn push(&mut self, vector: &[f32]) {
-        assert_eq!(vector.len(), self.dim, "a vector of the same space");
+        assert_eq!(vector.len(), self.dim, "the vector must have the dimension of the others");
         self.values.extend_from_slice(vector);
     }
 
-    /// The mean of all vectors, and the mean variance of their coordinates.
+    /// The mean of all vectors and the mean variance of their coordinates.
     pub(crate) fn moments(&self) -> (Vec<f64>, f64) {
         let n = self.len().max(1) as f64;
         let mut mean = vec![0.0; self.dim];

@@ -1,10 +1,10 @@
-//! The alias sampler of Das et al. (2015, section 4.3), with what its derivation needs to be right.
+//! The alias sampler of Das et al. (2015, section 4.3), corrected to have the right stationary distribution.
 //!
-//! The proposal is g(k) = n_dk t_k(x) + α_k s_k(x): the topics of the document with their present densities, and all
-//! topics with those of a table, from which alias tables draw in constant time. As in the paper, the token is taken out
-//! of its topic first and put into the new one after. Different from the authors' program: densities, not their
-//! logarithms, are in the ratio; both parts are on one scale; a refused last proposal leaves the old topic; and tables
-//! are those of the other shards.
+//! The proposal is g(k) = n_dk t_k(x) + α_k s_k(x): current densities for the topics of the document, and tabulated
+//! densities for all topics, from which alias tables draw in constant time. As in the paper, the token is removed from its
+//! topic before sampling and added to the new one after. Differences from the authors' code: the acceptance ratio uses
+//! densities, not their logarithms; both terms have the same scale; a rejected last proposal keeps the old topic; and
+//! tables are computed from the other shards.
 
 use super::super::problem::{Problem, State};
 use super::collapsed::Collapsed;
@@ -14,7 +14,7 @@ use super::streams::document_rng;
 use crate::glda::gaussian::table::Table;
 use latens_math::{AliasTable, Rng, sample_index};
 
-/// How many proposals a token has, as in the authors' program.
+/// Number of proposals per token, as in the authors' code.
 const N_PROPOSALS: usize = 2;
 
 pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed: u64) -> Sweep {
@@ -49,11 +49,11 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed:
 struct AliasSampler<'a> {
     alpha: &'a [f64],
     table: &'a Table,
-    /// What α_k s_k draws from, and its sum; made when a type first comes.
+    /// Alias table and sum of α_k s_k per type, created on first use.
     aliases: Vec<Option<(AliasTable, f64)>>,
     collapsed: Collapsed<'a>,
     of_document: Vec<u32>,
-    /// The present log densities that were needed for this token; NaN for the others.
+    /// Current log densities computed for this token; NaN for the others.
     logs: Vec<f64>,
 }
 
@@ -81,7 +81,7 @@ impl AliasSampler<'_> {
         }
     }
 
-    /// The topic of a token that is in none.
+    /// Samples the topic of a token that was removed from its topic.
     #[inline(always)]
     fn sample_token(
         &mut self,
@@ -103,7 +103,7 @@ impl AliasSampler<'_> {
         }
         let log_best = self.table.log_best(token_type);
         let scale = used.iter().map(|&k| self.logs[k]).fold(log_best, f64::max);
-        // By this the densities of the table are multiplied, so that both parts are on one scale.
+        // Scales the densities of the table to those of the first term.
         let stale_scale = (log_best - scale).exp().max(f64::MIN_POSITIVE);
         let stale_sum = *stale_sum * stale_scale;
         let fresh: Vec<f64> = used
@@ -123,7 +123,7 @@ impl AliasSampler<'_> {
                     self.logs[k] = self.collapsed.log_density(k);
                 }
             }
-            // ln of the target and of the proposal.
+            // Log target and log proposal probability.
             let (logs, of_document) = (&self.logs, &self.of_document);
             let target = |k: usize| (f64::from(of_document[k]) + alpha[k]).ln() + logs[k];
             let proposal = |k: usize| {

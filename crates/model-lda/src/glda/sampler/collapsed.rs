@@ -1,15 +1,15 @@
-//! Topics that follow every change of a token at once.
+//! Topics that are updated after every change of a token.
 
 use super::super::problem::Problem;
 use crate::counts::TypeCounts;
 use crate::glda::gaussian::topic::Topic;
 
-/// The topics of a collapsed sampler, with the counts that they are made of.
+/// The topics of a collapsed sampler and their counts.
 pub(crate) struct Collapsed<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) topics: Vec<Topic>,
     pub(crate) counts: &'a mut TypeCounts,
-    /// The vector of the present token.
+    /// The vector of the current token.
     pub(crate) x: Vec<f64>,
     scratch: Vec<f64>,
     pub(crate) n_rebuilt: u64,
@@ -21,7 +21,7 @@ impl<'a> Collapsed<'a> {
         Collapsed::with_topics(problem, counts, topics)
     }
 
-    /// The same, with topics that were made before.
+    /// Like `new`, with precomputed topics.
     pub(crate) fn with_topics(
         problem: &'a Problem,
         counts: &'a mut TypeCounts,
@@ -32,21 +32,21 @@ impl<'a> Collapsed<'a> {
         Collapsed { problem, topics, counts, x, scratch, n_rebuilt: 0 }
     }
 
-    /// Turns to a token of this type.
+    /// Selects a token of this type as the current one.
     #[inline(always)]
     pub(crate) fn look_at(&mut self, token_type: u32) {
         let vector = self.problem.vectors.row(token_type);
         self.x.iter_mut().zip(vector).for_each(|(x, &value)| *x = f64::from(value));
     }
 
-    /// The logarithm of the density of the token in a topic that it is not in, to the power of the weight.
+    /// Weighted log density of the token in a topic that does not contain it.
     #[inline(always)]
     pub(crate) fn log_density(&mut self, topic: usize) -> f64 {
         let Problem { prior, weight, .. } = self.problem;
         weight * self.topics[topic].log_density(prior, &self.x, &mut self.scratch)
     }
 
-    /// The same in the topic that it is in, given the other tokens there.
+    /// Weighted log density in the topic that contains the token, given its other tokens.
     #[inline(always)]
     pub(crate) fn log_density_without(&mut self, topic: usize) -> f64 {
         let Problem { prior, weight, .. } = self.problem;

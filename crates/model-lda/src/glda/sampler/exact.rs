@@ -1,4 +1,4 @@
-//! Collapsed Gibbs sampling: every token from its full conditional, with a triangular solution a topic.
+//! Collapsed Gibbs sampling from the full conditional of each token, with one triangular solve per topic.
 
 use super::super::problem::{Problem, State};
 use super::collapsed::Collapsed;
@@ -6,12 +6,12 @@ use super::statistics::Sweep;
 use super::streams::document_rng;
 use latens_math::sample_log_index;
 
-/// When the topics of a token follow it.
+/// When topics are updated.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Moving {
-    /// It is taken out before it is sampled and put in after, as Das et al. (2015) do.
+    /// Before and after every token, as in Das et al. (2015).
     Always,
-    /// Only if it changes its topic.
+    /// Only if the token changes its topic.
     Changed,
 }
 

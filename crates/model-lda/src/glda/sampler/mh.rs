@@ -1,7 +1,7 @@
-//! Collapsed sampling with proposals from a table: (n_dk + α_k) s_k, where s is the density given the other shards.
+//! Collapsed sampling with Metropolis–Hastings proposals (n_dk + α_k) s_k, where s is the density given the other shards.
 //!
-//! The document's part of a proposal is that of the target, so it cancels: a proposal j instead of k is accepted with
-//! probability min(1, t_j s_k / (t_k s_j)). Most proposals are the topic that the token has, and cost nothing.
+//! The factor (n_dk + α_k) cancels with that of the target: a proposal j instead of k is accepted with probability
+//! min(1, t_j s_k / (t_k s_j)). Most proposals equal the current topic and cost nothing.
 
 use super::super::problem::{Problem, State};
 use super::collapsed::Collapsed;
@@ -44,7 +44,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed:
     sweep
 }
 
-/// What proposals are drawn from.
+/// The proposal distribution.
 pub(crate) struct Proposals<'a> {
     pub(crate) table: &'a Table,
     pub(crate) mixture: Mixture<'a>,

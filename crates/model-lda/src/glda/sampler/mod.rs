@@ -1,8 +1,8 @@
-//! One way a file to sample the topics of all tokens, once each.
+//! Sampling algorithms, one per file. Each samples the topics of all tokens once per sweep.
 //!
-//! Every document draws from a random stream of its own in every sweep, so that no result depends on the number of
-//! threads, and samplers that draw from the same probabilities give the same topics. A sampler keeps nothing between
-//! sweeps: the topics of tokens are all there is to go on from.
+//! Every document has its own random stream in every sweep. Results therefore do not depend on the number of threads, and
+//! samplers with the same conditional distributions give the same topics. Samplers keep no state between sweeps except
+//! the topics of tokens.
 
 mod alias;
 mod collapsed;
@@ -39,6 +39,6 @@ pub(crate) fn sweep(
         Sampler::Alias => alias::sweep(problem, state, n_shards, seed),
         Sampler::Mh => mh::sweep(problem, state, n_shards, seed),
         Sampler::Parallel => parallel::sweep(problem, state, seed),
-        Sampler::Auto => unreachable!("a sampler was chosen before"),
+        Sampler::Auto => unreachable!("the caller has chosen a sampler"),
     }
 }

@@ -1,4 +1,4 @@
-//! Collapsed Gibbs sampling as it is defined: the scale matrix of every topic is factored anew for every token.
+//! Collapsed Gibbs sampling by definition: factors the scale matrix of every topic for every token.
 
 use super::super::problem::{Problem, State};
 use super::statistics::Sweep;
@@ -43,7 +43,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64) -> Sweep {
     sweep
 }
 
-/// The sums of the vectors of a topic, and of their squares around the prior mean.
+/// Sums of the vectors of a topic and of their outer products around the prior mean.
 struct Sums {
     n: f64,
     first: Vec<f64>,
@@ -62,7 +62,7 @@ impl Sums {
         }
     }
 
-    /// Adds or takes away a vector.
+    /// Adds or removes a vector.
     fn change(&mut self, sign: f64, x: &[f64]) {
         let d: Vec<f64> = x.iter().zip(&self.middle).map(|(x, m)| x - m).collect();
         self.n += sign;

@@ -1,5 +1,5 @@
-//! Sampling with explicit means and covariances: given them, documents are independent, and all threads sample at
-//! once from their exact conditionals.
+//! Sampling with explicit means and covariances. Given these, documents are independent, and all threads sample in
+//! parallel from the exact conditionals.
 
 use super::super::problem::{Problem, State};
 use super::statistics::Sweep;
@@ -29,7 +29,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64) -> Sweep {
     Sweep { n_changed, ..Sweep::default() }
 }
 
-/// Means and covariances from their posteriors.
+/// Samples means and covariances from their posteriors.
 pub(super) fn draw_gaussians(problem: &Problem, topics: &[Topic], seed: u64) -> Vec<Gaussian> {
     let topics = topics.par_iter().enumerate();
     topics
@@ -37,7 +37,7 @@ pub(super) fn draw_gaussians(problem: &Problem, topics: &[Topic], seed: u64) -> 
         .collect()
 }
 
-/// The densities of all types.
+/// Computes the densities of all types.
 fn table(problem: &Problem, gaussians: &[Gaussian]) -> Table {
     let Problem { prior, vectors, weight, .. } = problem;
     let densities: Vec<Density> =

@@ -1,18 +1,17 @@
-//! Documents in parts, so that a table of proposals can be made of the others.
+//! Document shards, so that proposals for one shard can be computed from the others.
 //!
-//! A table that is made of the tokens it is used for depends on the state that it changes, and the chain then has
-//! another limit than the posterior. A table made of all *other* shards stays as it is while a shard is sampled, so
-//! that every step leaves the posterior as it is.
+//! If the proposals depended on the tokens being sampled, the posterior would not be the stationary distribution. A table
+//! computed from all *other* shards is fixed while a shard is sampled, so that every step leaves the posterior invariant.
 
 use super::super::problem::Problem;
 use crate::counts::TypeCounts;
 use crate::glda::gaussian::table::Table;
 use latens_math::Rng;
 
-/// The documents of each shard, drawn anew for each sweep: neighbours in a sorted corpus are alike.
+/// Random shards of documents, different in each sweep, because neighbors in a sorted corpus are similar.
 pub(super) fn shards(n_documents: usize, n_shards: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut shards = vec![Vec::new(); n_shards];
-    // No document and no topic has this stream.
+    // A stream distinct from those of documents and topics.
     let mut rng = Rng::stream(seed.rotate_left(32), u64::MAX);
     for document in 0..n_documents {
         shards[(rng.uniform() * n_shards as f64) as usize].push(document);

@@ -1,4 +1,4 @@
-//! Samplers against all states of a tiny problem, and against each other.
+//! Compares samplers with the enumerated posterior of a tiny problem, and with each other.
 
 use crate::documents::TypedDocuments;
 use crate::draw::{Mixture, padded_alpha};
@@ -45,9 +45,9 @@ fn posterior(problem: &Problem) -> Vec<f64> {
     logs.iter().map(|log| (log - evidence).exp()).collect()
 }
 
-/// Vectors are kept in single precision, which these numbers do not have exactly.
+/// The tolerance accounts for vectors in single precision.
 #[test]
-fn the_joint_of_all_states_is_that_of_numpy() {
+fn the_joint_probability_of_all_states_agrees_with_numpy() {
     let logs = log_joints(&problem(prior()));
     let close = |ours: f64, expected: f64| assert!((ours - expected).abs() < 2e-7, "{ours}");
     close(latens_math::log_sum_exp(&logs), -15.3928103693);
@@ -65,9 +65,9 @@ fn the_joint_of_all_states_is_that_of_numpy() {
     close(mean(&|s| f64::from(u8::from((s >> 5) & 1 == (s >> 4) & 1))), 0.8461520793);
 }
 
-/// Draws states from the posterior and does one sweep from each: χ² of the states after it.
+/// χ² of the states after one sweep from exact posterior samples.
 ///
-/// If the sweep leaves the posterior as it is, χ² has 63 degrees of freedom less those of states that are too rare.
+/// If the sweep leaves the posterior invariant, χ² has 63 degrees of freedom minus those of pooled rare states.
 fn chi_square(problem: &Problem, mut sweep: impl FnMut(&mut State, u64)) -> (f64, usize) {
     let posterior = posterior(problem);
     let n = 12_000;
@@ -78,7 +78,7 @@ fn chi_square(problem: &Problem, mut sweep: impl FnMut(&mut State, u64)) -> (f64
         sweep(&mut state, i);
         counts[number(&state)] += 1.0;
     }
-    // States that are expected fewer than ten times are taken together.
+    // Pool states with an expected count below ten.
     let (mut sum, mut n_cells, mut rest) = (0.0, 0, (0.0, 0.0));
     for (count, p) in counts.iter().zip(&posterior) {
         let expected = p * n as f64;
@@ -115,28 +115,28 @@ fn check(sampler: Sampler, n_shards: usize) {
 }
 
 #[test]
-fn exact_leaves_the_posterior_as_it_is() {
+fn exact_leaves_the_posterior_invariant() {
     check(Sampler::Exact, 2);
 }
 
 #[test]
-fn mh_leaves_the_posterior_as_it_is() {
+fn mh_leaves_the_posterior_invariant() {
     check(Sampler::Mh, 2);
 }
 
 #[test]
-fn alias_leaves_the_posterior_as_it_is() {
+fn alias_leaves_the_posterior_invariant() {
     check(Sampler::Alias, 2);
 }
 
 #[test]
-fn parallel_leaves_the_posterior_as_it_is() {
+fn parallel_leaves_the_posterior_invariant() {
     check(Sampler::Parallel, 2);
 }
 
-/// Guards the tests above: a table that is made anew of the tokens it is used for has another limit.
+/// Checks the power of the tests above: proposals from the sampled tokens themselves change the stationary distribution.
 #[test]
-fn a_table_of_the_present_state_does_not_leave_the_posterior_as_it_is() {
+fn proposals_from_the_current_state_do_not_leave_the_posterior_invariant() {
     let problem = problem(prior());
     let types: Vec<u32> = (0..4).collect();
     let alpha = padded_alpha(&[0.5; 2]);
@@ -157,7 +157,7 @@ fn a_table_of_the_present_state_does_not_leave_the_posterior_as_it_is() {
     assert!(sum > freedom as f64 + 10.0 * (2.0 * freedom as f64).sqrt(), "{sum}");
 }
 
-/// Documents of two kinds over vectors of `n_topics` clouds.
+/// Documents of two kinds over vectors in `n_topics` clusters.
 fn planted(n_topics: usize, dim: usize, distance: f64, seed: u64) -> (Problem, Vec<u16>) {
     let mut rng = Rng::new(seed);
     let n_types = 40 * n_topics;
@@ -197,7 +197,7 @@ fn random_state(problem: &Problem, n_topics: usize) -> State {
 }
 
 #[test]
-fn samplers_of_the_same_conditionals_give_the_same_topics() {
+fn samplers_with_the_same_conditionals_give_the_same_topics() {
     let (mut problem, _) = planted(3, 3, 0.7, 1);
     problem.documents = TypedDocuments::new(
         (0..12).map(|d| problem.documents.types[problem.documents.range(d)].to_vec()),
@@ -218,7 +218,7 @@ fn samplers_of_the_same_conditionals_give_the_same_topics() {
 }
 
 #[test]
-fn every_sampler_keeps_its_counts() {
+fn every_sampler_keeps_counts_consistent() {
     let (problem, _) = planted(3, 2, 1.0, 2);
     for sampler in SAMPLERS {
         let mut state = random_state(&problem, 4);
@@ -245,7 +245,7 @@ const SAMPLERS: [Sampler; 6] = [
 ];
 
 #[test]
-fn the_number_of_threads_changes_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let (problem, _) = planted(4, 5, 1.0, 3);
     for sampler in SAMPLERS.into_iter().filter(|&sampler| sampler != Sampler::Naive) {
         let run = |n_threads| {
@@ -263,7 +263,7 @@ fn the_number_of_threads_changes_nothing() {
     }
 }
 
-/// The mutual information of two labellings, relative to the mean of their entropies.
+/// Normalized mutual information of two labelings: relative to their mean entropy.
 fn agreement(a: &[u16], b: &[u16], n: usize) -> f64 {
     let total = a.len() as f64;
     let mut joint = vec![0.0; n * n];
@@ -278,7 +278,7 @@ fn agreement(a: &[u16], b: &[u16], n: usize) -> f64 {
 }
 
 #[test]
-fn topics_that_are_far_apart_are_found() {
+fn well_separated_topics_are_found() {
     let (problem, truth) = planted(5, 4, 8.0, 4);
     let weights = vec![1.0; problem.vectors.len()];
     for sampler in [Sampler::Exact, Sampler::Mh, Sampler::Parallel, Sampler::Alias] {
@@ -294,7 +294,7 @@ fn topics_that_are_far_apart_are_found() {
 }
 
 #[test]
-fn topics_without_room_are_made_again_and_never_lost() {
+fn topics_with_failed_removals_are_recomputed() {
     let (mut problem, _) = planted(3, 6, 1.0, 5);
     let mut matrix = vec![0.0; 36];
     (0..6).for_each(|j| matrix[j * 7] = 1e-9);
@@ -302,7 +302,7 @@ fn topics_without_room_are_made_again_and_never_lost() {
     problem.documents = TypedDocuments::new(
         (0..4).map(|d| problem.documents.types[problem.documents.range(d)].to_vec()),
     );
-    // More topics than tokens can fill, so that most have fewer than 6.
+    // So many topics that most have fewer than 6 tokens.
     let mut state = random_state(&problem, 40);
     let mut n_rebuilt = 0;
     for i in 0..20 {
@@ -313,7 +313,7 @@ fn topics_without_room_are_made_again_and_never_lost() {
 }
 
 #[test]
-fn one_topic_and_topics_that_are_empty_are_no_trouble() {
+fn a_single_topic_and_empty_topics_are_valid() {
     let (problem, _) = planted(2, 2, 1.0, 6);
     for sampler in SAMPLERS {
         let mut state = random_state(&problem, 1);
@@ -323,7 +323,7 @@ fn one_topic_and_topics_that_are_empty_are_no_trouble() {
         let marginal = Topic::new(&problem.prior, &state.counts.members()[0], &problem.vectors);
         let marginal = marginal.log_marginal(&problem.prior);
         assert!((before - marginal).abs() < 1e-8 * marginal.abs());
-        // All tokens in the first of nine topics.
+        // All tokens are in the first of nine topics.
         let topics = vec![0; problem.documents.n_tokens()];
         let mut state = State::new(&problem.documents, topics, problem.vectors.len(), vec![0.1; 9]);
         sweep(sampler, &problem, &mut state, 2, (1, 0));

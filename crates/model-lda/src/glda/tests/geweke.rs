@@ -1,5 +1,5 @@
-//! Geweke's (2004) joint test: parameters, topics and vectors drawn from the model must look like those of a chain
-//! that samples topics given vectors and vectors given topics.
+//! Geweke's (2004) joint distribution test: samples of parameters, topics and vectors from the model must agree with a
+//! chain that alternates between topics given vectors and vectors given topics.
 
 use crate::documents::TypedDocuments;
 use crate::glda::gaussian::density::Gaussian;
@@ -19,13 +19,13 @@ fn prior(nu: f64) -> Prior {
     Prior::new(0.5, nu, vec![0.2, -0.1], Scale::Full(vec![1.0, 0.3, 0.3, 0.8]))
 }
 
-/// Two documents whose tokens all have types of their own.
+/// Two documents in which every token has its own type.
 fn problem(nu: f64, values: Vec<f32>) -> Problem {
     let documents = TypedDocuments::new([vec![0, 1, 2, 3], vec![4, 5, 6, 7]]);
     Problem { prior: prior(nu), vectors: TypeVectors::new(2, values), documents, weight: 1.0 }
 }
 
-/// Vectors from the Gaussians of their topics.
+/// Draws vectors from the Gaussians of their topics.
 fn draw_vectors(gaussians: &[Gaussian], topics: &[u16], rng: &mut Rng) -> Vec<f32> {
     let draw = |&k: &u16| {
         let gaussian = &gaussians[usize::from(k)];
@@ -35,7 +35,7 @@ fn draw_vectors(gaussians: &[Gaussian], topics: &[u16], rng: &mut Rng) -> Vec<f3
     topics.iter().flat_map(draw).collect()
 }
 
-/// Bounded, as the tails of the vectors are heavy.
+/// Bounded statistics, because the vectors have heavy tails.
 fn statistics(topics: &[u16], x: &[f32]) -> [f64; N_STATISTICS] {
     let x: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
     let n_0 = topics.iter().filter(|&&k| k == 0).count() as f64;
@@ -70,7 +70,7 @@ fn forward(n: usize) -> Vec<[f64; N_STATISTICS]> {
     (0..n).map(draw).collect()
 }
 
-/// The chain; `nu` is wrong unless it is 4.
+/// Runs the chain. The correct `nu` is 4.
 fn chain(sampler: Sampler, nu: f64, n: usize) -> Vec<[f64; N_STATISTICS]> {
     let mut rng = Rng::new(22);
     let mut values = vec![0.0; 2 * N_TOKENS];
@@ -90,7 +90,7 @@ fn chain(sampler: Sampler, nu: f64, n: usize) -> Vec<[f64; N_STATISTICS]> {
     (0..n).map(step).collect()
 }
 
-/// The mean and its squared error, from the means of 50 parts.
+/// The mean and its squared standard error, from 50 batch means.
 fn mean(values: &[[f64; N_STATISTICS]], which: usize) -> (f64, f64) {
     let n_parts = 50;
     let parts = values.chunks_exact(values.len() / n_parts);
@@ -110,7 +110,7 @@ fn scores(sampler: Sampler, nu: f64) -> [f64; N_STATISTICS] {
 }
 
 #[test]
-fn chains_look_like_the_model() {
+fn the_chain_agrees_with_the_model() {
     for sampler in [Sampler::Exact, Sampler::Mh, Sampler::Parallel] {
         let scores = scores(sampler, 4.0);
         assert!(scores.iter().all(|score| score.abs() < 4.0), "{sampler:?}: {scores:?}");
@@ -118,7 +118,7 @@ fn chains_look_like_the_model() {
 }
 
 #[test]
-fn a_degree_of_freedom_too_many_is_found() {
+fn a_wrong_degree_of_freedom_is_detected() {
     let scores = scores(Sampler::Parallel, 5.0);
     assert!(scores.iter().any(|score| score.abs() > 8.0), "{scores:?}");
 }

@@ -1,4 +1,4 @@
-//! Topics against numbers of numpy and scipy, and against their own definitions.
+//! Compares topic posteriors with NumPy and SciPy, and with their definitions.
 
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
@@ -40,7 +40,7 @@ fn assert_close(ours: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn posteriors_and_densities_are_those_of_numpy_and_scipy() {
+fn posteriors_and_densities_agree_with_numpy_and_scipy() {
     let (problem, state) = problem(full_prior());
     let prior = &problem.prior;
     let topics = problem.topics(&state.counts);
@@ -84,7 +84,7 @@ fn posteriors_and_densities_are_those_of_numpy_and_scipy() {
 }
 
 #[test]
-fn a_topic_without_one_of_its_tokens_is_that_of_numpy() {
+fn a_topic_without_one_of_its_tokens_agrees_with_numpy() {
     let (problem, state) = problem(full_prior());
     let prior = &problem.prior;
     let mut topic = problem.topics(&state.counts).remove(1);
@@ -108,14 +108,14 @@ fn a_topic_without_one_of_its_tokens_is_that_of_numpy() {
     ]) {
         assert_close(psi(i, j), expected, 1e-9);
     }
-    // The full conditional of the token, which has one more of topic 0 than 1 around it: 3 tokens and none.
+    // The full conditional of the token, whose document has more tokens of topic 0 than of topic 1.
     let other = problem.topics(&state.counts)[0].log_density(prior, &TYPES[0], &mut scratch);
     let (a, b) = (3.5 * other.exp(), 0.5 * closed_form.exp());
     assert_close(a / (a + b), 0.9771869447, 5e-10);
 }
 
 #[test]
-fn other_covariances_are_those_of_numpy() {
+fn diagonal_and_spherical_covariances_agree_with_numpy() {
     let mut scratch = vec![0.0; 3];
     let prior = Prior::new(0.1, 2.0, MEAN.to_vec(), Scale::Diagonal(vec![3.0; 3]));
     let (problem_1, state) = problem(prior);
@@ -134,7 +134,7 @@ fn other_covariances_are_those_of_numpy() {
     assert_close(log, -6.3121934871, 5e-10);
 }
 
-/// Each covariance once, in `dim` dimensions.
+/// One prior per form of covariance, in `dim` dimensions.
 fn priors(dim: usize, psi: f64) -> [Prior; 3] {
     let mut matrix = vec![0.0; dim * dim];
     (0..dim).for_each(|j| matrix[j * dim + j] = psi);
@@ -144,7 +144,7 @@ fn priors(dim: usize, psi: f64) -> [Prior; 3] {
 }
 
 #[test]
-fn predictives_multiply_to_the_marginal_in_any_order() {
+fn predictive_densities_multiply_to_the_marginal_in_any_order() {
     let (dim, n) = (4, 12);
     let mut rng = Rng::new(1);
     let xs: Vec<Vec<f64>> = (0..n).map(|_| (0..dim).map(|_| rng.normal()).collect()).collect();
@@ -181,7 +181,7 @@ fn densities_integrate_to_one() {
     for prior in priors(1, 0.8) {
         let topic = Topic::new(&prior, &[(0, 2), (1, 1)], &vectors);
         let mut scratch = [0.0];
-        // With x = tan u the tails of a t distribution end.
+        // The substitution x = tan u makes the range finite.
         let n = 20_000;
         let step = std::f64::consts::PI / f64::from(n);
         let total: f64 = (0..n)
@@ -205,12 +205,12 @@ fn densities_integrate_to_one() {
             let density = topic.log_density(&prior, &[u.tan(), v.tan()], &mut scratch).exp();
             total += density * step * step / (u.cos() * v.cos()).powi(2);
         }
-        // The tails in two dimensions are cut where tan u has its last step.
+        // In two dimensions, the tails are truncated at the last grid point of tan u.
         assert_close(total, 1.0, 1e-4);
     }
 }
 
-/// Takes vectors in and out of a topic, and compares it with one from scratch.
+/// Adds vectors to a topic and removes them, and compares it with one computed from scratch.
 fn churn(prior: &Prior, vectors: &TypeVectors, n_members: usize, n_steps: usize) -> (Topic, Topic) {
     let (mut rng, n_types) = (Rng::new(7), vectors.len());
     let mut counts = TypeCounts::new(n_types, 1);
@@ -233,11 +233,11 @@ fn churn(prior: &Prior, vectors: &TypeVectors, n_members: usize, n_steps: usize)
 }
 
 #[test]
-fn a_hundred_thousand_changes_leave_the_topic_that_scratch_gives() {
+fn a_topic_after_100_000_changes_agrees_with_recomputation() {
     let dim = 12;
     let mut rng = Rng::new(3);
     let vectors = TypeVectors::new(dim, (0..300 * dim).map(|_| rng.normal() as f32).collect());
-    // A hundredth of the variance of the vectors.
+    // One percent of the variance of the vectors.
     for prior in priors(dim, 0.01) {
         let (topic, scratch) = churn(&prior, &vectors, 20, 100_000);
         let largest = scratch.mean.iter().fold(0.0f64, |a, b| a.max(b.abs()));
@@ -273,7 +273,7 @@ fn adding_and_removing_restores_a_topic() {
 }
 
 #[test]
-fn a_removal_that_fails_is_told_of() {
+fn a_failed_removal_is_reported() {
     let dim = 6;
     let mut rng = Rng::new(3);
     let vectors = TypeVectors::new(dim, (0..40 * dim).map(|_| rng.normal() as f32).collect());
@@ -281,13 +281,13 @@ fn a_removal_that_fails_is_told_of() {
     let mut topic = Topic::new(&prior, &[(0, 1), (1, 1), (2, 1)], &vectors);
     let x: Vec<f64> = vectors.get(1).collect();
     assert!(!topic.remove(&prior, &x, &mut vec![0.0; dim]));
-    // The density of a token given the others is still a number.
+    // The density of a token given the others is still finite.
     let topic = Topic::new(&prior, &[(0, 1), (1, 1), (2, 1)], &vectors);
     assert!(topic.log_density_without(&prior, &x, &mut vec![0.0; dim]).is_finite());
 }
 
 #[test]
-fn rotated_vectors_have_the_same_densities_unless_axes_matter() {
+fn only_diagonal_densities_depend_on_rotations() {
     let (c, s) = (0.6f64, 0.8f64);
     let rotate = |x: &[f64]| vec![c * x[0] - s * x[1], s * x[0] + c * x[1]];
     let mut rng = Rng::new(5);
@@ -311,7 +311,7 @@ fn rotated_vectors_have_the_same_densities_unless_axes_matter() {
 }
 
 #[test]
-fn drawn_covariances_have_the_mean_of_the_inverse_wishart_distribution() {
+fn sampled_covariances_have_the_mean_of_the_inverse_wishart_distribution() {
     use crate::glda::gaussian::density::{Gaussian, Whitener};
     let (prior, dim) = (full_prior(), 3);
     let (problem, state) = problem(full_prior());

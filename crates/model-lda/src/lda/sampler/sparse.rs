@@ -7,8 +7,9 @@
 //! where g is a constant. The first term is nonzero only for the topics of the document. The second term is sampled by
 //! taking the topic of another random token of the same word, or any topic with weight β. This needs no table that could
 //! become stale. Because q depends only on the other tokens, a Metropolis–Hastings step leaves the posterior invariant.
-//! The target is (n_wk + β) (n_dk + α_k) / (N_k + V β). With g = ᾱ / mean(N_k + V β), target and proposal differ only
-//! through N_k and α_k, so that nearly all proposals are accepted.
+//! The target is (n_wk + β) (n_dk + α_k) / (N_k + V β). With g = ᾱ / mean(N_k + V β), target and proposal differ
+//! only in α_k / (N_k + V β) versus g, which matters for topics that the document does not have: nearly all proposals are
+//! accepted.
 
 use super::state::LdaState;
 use crate::documents::TypedDocuments;
