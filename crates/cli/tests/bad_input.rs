@@ -115,7 +115,7 @@ fn a_sentence_that_no_model_can_make_is_named() {
     let scalar = "--constraint none --n-states 3 --parameterization scalar --epochs 30";
     let trained = train_hmm(&folder, &format!("text {scalar} --prior 0 --valid new"));
     assert_eq!(trained.code, Some(0), "{}", trained.stderr);
-    assert!(trained.stderr.contains("warning: text of `--valid` is impossible"));
+    assert!(trained.stderr.contains("warning: the text of `--valid` has probability zero"));
     let ran = folder.run("perplexity hmm new");
     ran.assert_refused(
         "sentence 2 is impossible under `hmm`: its token 3, `<unk>`, has probability zero",
@@ -177,7 +177,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_work() {
     folder.run("train ngram text -o m --log text/log").assert_refused("cannot write `text/log`");
     let dash = folder.run("vocab text -o -");
     dash.assert_refused("`-` cannot be an output");
-    assert!(dash.stderr.contains("hint: `/dev/stdout`"), "{}", dash.stderr);
+    assert!(dash.stderr.contains("hint: use `/dev/stdout`"), "{}", dash.stderr);
     assert_eq!(folder.names(), ["folder", "text"]);
 }
 
@@ -437,7 +437,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
     stderr.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
     assert!(rest.contains("error: interrupted; no model was written"), "{rest}");
-    assert!(rest.contains("go on with `--resume`"), "{rest}");
+    assert!(rest.contains("continue from the checkpoint"), "{rest}");
     assert!(rest.contains("stopping at the next checkpoint"), "{rest}");
     assert_eq!(folder.names(), ["model.checkpoint", "text"]);
     let inspected = folder.json("inspect model.checkpoint");

@@ -126,7 +126,7 @@ fn bad_vectors_are_refused() {
     assert!(ran.stderr.contains("hint: `--from glove`"), "{}", ran.stderr);
     let ran = import(&folder, "header --from glove");
     ran.assert_refused("line 2: 1 numbers expected after the word, found 2");
-    assert!(ran.stderr.contains("it is `--from word2vec`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("use `--from word2vec`"), "{}", ran.stderr);
     import(&folder, "nan --from glove").assert_refused("line 2: number 2 of the word `cat` is NaN");
     import(&folder, "wrong --from glove").assert_refused("line 3: 2 numbers expected");
     import(&folder, "twice --from glove")
