@@ -69,9 +69,9 @@ fn parameters_out_of_range_are_named() {
         .assert_refused("`order` must be at least 1 and at most 6, got 7");
     train(&folder, "text --cache-weight 1").assert_refused("`cache_weight` must be");
     train(&folder, "text --min-counts 3,1").assert_refused("`min_counts` must be");
-    train(&folder, "text --resume").assert_refused("no checkpoint `model.checkpoint`");
+    train(&folder, "text --resume").assert_refused("the checkpoint `model.checkpoint` does not exist");
     assert_eq!(folder.run("train ngram text --no-such-flag -o model").code, Some(2));
-    folder.run("reproduce no-such --data .").assert_refused("no experiment `no-such`");
+    folder.run("reproduce no-such --data .").assert_refused("unknown experiment `no-such`");
     folder.run("reproduce lm-baselines --data .").assert_refused("ptb-lm");
 }
 
@@ -267,10 +267,10 @@ fn a_file_in_the_place_of_the_checkpoint_is_left_alone() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
     folder.write("model.checkpoint", "mine");
-    train(&folder, "text").assert_refused("checkpoints go to `model.checkpoint`");
+    train(&folder, "text").assert_refused("the checkpoint path `model.checkpoint` exists");
     train(&folder, "text --resume").assert_refused("`model.checkpoint` is not a latens model");
     let brown = folder.run("train brown text --n-clusters 2 -o model");
-    brown.assert_refused("checkpoints go to `model.checkpoint`");
+    brown.assert_refused("the checkpoint path `model.checkpoint` exists");
     assert_eq!(fs::read(folder.path().join("model.checkpoint")).unwrap(), b"mine");
 }
 
@@ -291,12 +291,12 @@ fn what_is_wrong_is_said_before_the_text_is_read() {
     let folder = Folder::new();
     folder.write("text", "a b\n");
     // The text is missing, too, but that would be found out last.
-    train(&folder, "missing --resume").assert_refused("no checkpoint");
+    train(&folder, "missing --resume").assert_refused("does not exist");
     train(&folder, "missing --valid gone").assert_refused("cannot read `gone`");
     train(&folder, "missing --valid .").assert_refused("cannot read `.`");
     train(&folder, "missing --log absent/log").assert_refused("cannot write `absent/log`");
-    train(&folder, "- --valid -").assert_refused("named once only");
-    folder.run("vocab - - -o v").assert_refused("named once only");
+    train(&folder, "- --valid -").assert_refused("can be given only once");
+    folder.run("vocab - - -o v").assert_refused("can be given only once");
 }
 
 #[test]
@@ -306,9 +306,9 @@ fn fields_that_make_no_document_are_refused() {
     for (args, message) in [
         ("--fields label", "`text` exactly once"),
         ("--fields text,text", "`text` exactly once"),
-        ("--fields label,label,text", "`label` twice"),
-        ("--fields split,split,text", "`split` twice"),
-        ("--fields label,text --format lines", "for the format `docs` only"),
+        ("--fields label,label,text", "`label` more than once"),
+        ("--fields split,split,text", "`split` more than once"),
+        ("--fields label,text --format lines", "`--fields` requires the format `docs`"),
     ] {
         train(&folder, &format!("text {args}")).assert_refused(message);
     }

@@ -36,7 +36,7 @@ fn it_learns_from_text_and_encodes_other_text() {
         let kind = if kind.is_empty() { "type+smoothed" } else { kind };
         assert_eq!(encoded["features"], kind);
     }
-    folder.run("perplexity model test.txt").assert_refused("it gives no probabilities");
+    folder.run("perplexity model test.txt").assert_refused("not a language model");
     assert_eq!(folder.json("inspect model")["model"], "lds");
 }
 

@@ -149,7 +149,7 @@ fn what_cannot_be_learned_from_is_refused() {
         ("tag train train.conll --column 2 --direct-words the -o x", "add `--kind local`"),
         ("tag train train.conll --column 2 --log ./x -o x", "both the model and the log"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),
-        ("tag train train.conll --column 2 --resume -o x", "there is no checkpoint"),
+        ("tag train train.conll --column 2 --resume -o x", "does not exist"),
         ("tag train train.conll --column 2 --dev one.txt -o x", "no column 2"),
         ("tag eval t.tagger test.conll --column 9", "no column 9"),
         ("tag compare t.tagger w.brown test.conll", "knows no tags"),

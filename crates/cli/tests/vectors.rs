@@ -156,7 +156,7 @@ fn what_has_no_vectors_is_told_so() {
             .assert_refused("both the matrix and its words");
     }
     folder.run("nearest m.word2vec zyzzyva").assert_refused("no vector of the word `zyzzyva`");
-    folder.run("perplexity m.word2vec valid.txt").assert_refused("it gives no probabilities");
+    folder.run("perplexity m.word2vec valid.txt").assert_refused("not a language model");
     assert!(!folder.path().join("v").exists());
 }
 
@@ -173,7 +173,7 @@ fn trainings_that_cannot_succeed_are_refused() {
     train("text --window 0").assert_refused("`window` must be at least 1");
     train("text --learning-rate 0").assert_refused("`learning_rate` must be above 0");
     train("text --learning-rate 1e38 --subsample 0").assert_refused("no longer a number");
-    train("text --valid text").assert_refused("vectors give no probabilities");
-    train("text --resume").assert_refused("no checkpoint `model.checkpoint`");
+    train("text --valid text").assert_refused("does not support `--valid`");
+    train("text --resume").assert_refused("the checkpoint `model.checkpoint` does not exist");
     assert_eq!(folder.names(), ["same", "text", "words"]);
 }
