@@ -22,7 +22,13 @@ pub(crate) struct Common {
     )]
     pub(crate) threads: Option<u16>,
     /// Random seed
-    #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        default_value_t = 1,
+        help_heading = "Global options"
+    )]
     pub(crate) seed: u64,
     /// Print no progress and no messages except errors
     #[arg(short, long, global = true, help_heading = "Global options")]

@@ -76,8 +76,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<FileError>() {
         return match error {
             FileError::NotLatens { .. } => Some(
-                "train a model with `latens train`, or convert one with `latens import`"
-                    .into(),
+                "train a model with `latens train`, or convert one with `latens import`".into(),
             ),
             FileError::Truncated { .. } | FileError::Corrupt { .. } => {
                 Some("copy the file again, or retrain the model".into())

@@ -69,7 +69,8 @@ fn parameters_out_of_range_are_named() {
         .assert_refused("`order` must be at least 1 and at most 6, got 7");
     train(&folder, "text --cache-weight 1").assert_refused("`cache_weight` must be");
     train(&folder, "text --min-counts 3,1").assert_refused("`min_counts` must be");
-    train(&folder, "text --resume").assert_refused("the checkpoint `model.checkpoint` does not exist");
+    train(&folder, "text --resume")
+        .assert_refused("the checkpoint `model.checkpoint` does not exist");
     assert_eq!(folder.run("train ngram text --no-such-flag -o model").code, Some(2));
     folder.run("reproduce no-such --data .").assert_refused("unknown experiment `no-such`");
     folder.run("reproduce lm-baselines --data .").assert_refused("ptb-lm");

@@ -98,12 +98,14 @@ fn analogies_are_solved_and_counted() {
     let asked = folder.json("nearest v --questions q.txt");
     assert_eq!(asked, serde_json::json!({ "accuracy": 0.5, "questions": 2, "skipped": 1 }));
     folder.write("none.txt", "no such words here\n");
-    folder.run("nearest v --questions none.txt").assert_refused("no question of `none.txt`");
+    folder.run("nearest v --questions none.txt").assert_refused("every question of `none.txt`");
     folder.write("bad.txt", "cat cats dog dogs\ncat cats\n");
     folder
         .run("nearest v --questions bad.txt")
         .assert_refused("line 2: expected four words, found 2");
-    folder.run("nearest v cat cats --analogy").assert_refused("takes words by three, got 2");
+    folder
+        .run("nearest v cat cats --analogy")
+        .assert_refused("needs a multiple of three words, got 2");
 }
 
 fn import(folder: &Folder, args: &str) -> Ran {
@@ -133,29 +135,29 @@ fn bad_vectors_are_refused() {
         .assert_refused("line 3: the word `the` comes twice, first in line 1");
     import(&folder, "empty --from glove").assert_refused("there are no vectors");
     import(&folder, "missing --from glove").assert_refused("cannot read `missing`");
-    import(&folder, "good --from npy").assert_refused("has no words, only numbers");
+    import(&folder, "good --from npy").assert_refused("does not contain words");
     import(&folder, "good --from npy --words good").assert_refused("it is no `.npy` file");
     import(&folder, "good --from glove --words good")
-        .assert_refused("`--words` is for the format `npy` alone");
+        .assert_refused("`--words` requires the format `npy`");
 }
 
 #[test]
 fn what_has_no_vectors_is_told_so() {
     let folder = trained();
     folder.json("train ngram valid.txt --order 2 -o m.ngram");
-    folder.run("nearest m.ngram water").assert_refused("it has no word vectors");
+    folder.run("nearest m.ngram water").assert_refused("which has no word vectors");
     folder.run("export m.ngram --to glove -o v").assert_refused("which has no word vectors");
     folder
         .run("export m.word2vec --to arpa -o v")
-        .assert_refused("which this format has no place for");
-    folder.run("export m.word2vec --to npy -o v").assert_refused("has no words, only numbers");
+        .assert_refused("which this format cannot represent");
+    folder.run("export m.word2vec --to npy -o v").assert_refused("does not contain words");
     for words in ["v", "./v", "new/../v"] {
         fs::create_dir_all(folder.path().join("new")).unwrap();
         folder
             .run(&format!("export m.word2vec --to npy --words {words} -o v"))
             .assert_refused("both the matrix and its words");
     }
-    folder.run("nearest m.word2vec zyzzyva").assert_refused("no vector of the word `zyzzyva`");
+    folder.run("nearest m.word2vec zyzzyva").assert_refused("no vector for the word `zyzzyva`");
     folder.run("perplexity m.word2vec valid.txt").assert_refused("not a language model");
     assert!(!folder.path().join("v").exists());
 }

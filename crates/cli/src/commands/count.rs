@@ -119,6 +119,9 @@ pub(crate) fn merge_files(files: &[PathBuf], budget: &Budget) -> Result<LagCount
     let parts: Result<Vec<LagCounts>, CountError> =
         files.iter().map(|path| LagCounts::open(path)).collect();
     LagCounts::merge(&parts?, budget).map_err(|error| {
-        hinted(error.to_string(), "run `latens count` for all parts with the same `--vocab` and options")
+        hinted(
+            error.to_string(),
+            "run `latens count` for all parts with the same `--vocab` and options",
+        )
     })
 }

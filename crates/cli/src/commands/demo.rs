@@ -140,7 +140,10 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
     ];
     match other_text.or_else(|| files.into_iter().find(is_other_model)) {
         Some(name) => Err(hinted(
-            format!("`{}` exists and was not written by `latens demo`", folder.join(name).display()),
+            format!(
+                "`{}` exists and was not written by `latens demo`",
+                folder.join(name).display()
+            ),
             "choose a new folder with `-o`",
         )),
         None => Ok(()),

@@ -63,7 +63,11 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
     let ids = args.words.iter().map(|word| find(word, args, model, vectors));
     let ids: Vec<WordId> = ids.collect::<Result<_>>()?;
     let by = if args.analogy { 3 } else { 1 };
-    ensure!(ids.len().is_multiple_of(by), "`--analogy` needs a multiple of three words, got {}", ids.len());
+    ensure!(
+        ids.len().is_multiple_of(by),
+        "`--analogy` needs a multiple of three words, got {}",
+        ids.len()
+    );
     let neighbours = |(ids, words): (&[WordId], &[String])| Neighbors {
         word: words.join(" "),
         nearest: nearest(ids, args.n, model, vectors),
@@ -100,10 +104,8 @@ fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -
         _ => vectors.get(ids[0]).map(<[f32]>::to_vec),
     };
     let found = vectors.nearest(&query.expect("all words have vectors"), n, ids).into_iter();
-    let neighbour = |(id, similarity)| Neighbor {
-        word: model.lexicon().vocab.word(id).to_owned(),
-        similarity,
-    };
+    let neighbour =
+        |(id, similarity)| Neighbor { word: model.lexicon().vocab.word(id).to_owned(), similarity };
     found.map(neighbour).collect()
 }
 
@@ -113,7 +115,11 @@ fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -
     open_input(path).and_then(|mut file| file.read_to_string(&mut text)).with_context(reading)?;
     let questions = read_questions(&text).with_context(reading)?;
     let found = analogies(vectors, &model.lexicon().vocab, &questions);
-    ensure!(found.n_asked > 0, "every question of `{}` contains a word without a vector", path.display());
+    ensure!(
+        found.n_asked > 0,
+        "every question of `{}` contains a word without a vector",
+        path.display()
+    );
     let result = json!({
         "accuracy": found.accuracy(),
         "questions": found.n_asked,

@@ -34,8 +34,10 @@ choice!(AlgorithmArg for Algorithm {
 
 pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
     let BrownArgs { n_clusters, algorithm, n_iterations, .. } = *args;
-    let params =
-        Brown::params().n_clusters(n_clusters).algorithm(algorithm.into()).n_iterations(n_iterations);
+    let params = Brown::params()
+        .n_clusters(n_clusters)
+        .algorithm(algorithm.into())
+        .n_iterations(n_iterations);
     params.check()?;
     if args.training.valid.is_some() {
         return Err(hinted(

@@ -174,8 +174,7 @@ impl HmmArgs {
     fn refuse_tags_of_stdin(&self) -> Result<()> {
         let has_stdin = self.training.text.files.iter().any(|file| is_stdin(file));
         if self.tags.is_some() && has_stdin {
-            let message =
-                "`--tags` reads the text twice, but standard input can be read only once";
+            let message = "`--tags` reads the text twice, but standard input can be read only once";
             return Err(hinted(message, "write the text to a file first"));
         }
         Ok(())

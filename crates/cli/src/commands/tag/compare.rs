@@ -46,8 +46,7 @@ impl CompareArgs {
             && other != learned
         {
             let (a, b) = (self.first.display(), self.second.display());
-            let message =
-                format!("`{a}` was trained on column {learned}, `{b}` on column {other}");
+            let message = format!("`{a}` was trained on column {learned}, `{b}` on column {other}");
             return Err(hinted(message, "name the column to compare with `--column`"));
         }
         column(self.column, first, &self.first)

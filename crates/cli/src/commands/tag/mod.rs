@@ -167,7 +167,11 @@ fn tag(args: &RunArgs, output: &Output) -> Result<()> {
 fn tagger<'a>(model: &'a dyn Model, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
     model.as_tagger().ok_or_else(|| {
         hinted(
-            format!("`{}` is {}, which was trained without tags", path.display(), model.description()),
+            format!(
+                "`{}` is {}, which was trained without tags",
+                path.display(),
+                model.description()
+            ),
             "train a tagger, e.g., `latens tag train news.conll --column 2 -o news.tagger`",
         )
     })

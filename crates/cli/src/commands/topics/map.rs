@@ -45,7 +45,11 @@ pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
         if args.topics.is_empty() { (0..n_topics.min(9)).collect() } else { args.topics.clone() };
     let mut words = Vec::new();
     for &topic in &topics {
-        ensure!(topic < n_topics, "unknown topic {topic}: topics are numbered 0 to {}", n_topics - 1);
+        ensure!(
+            topic < n_topics,
+            "unknown topic {topic}: topics are numbered 0 to {}",
+            n_topics - 1
+        );
         for word in args.words.of_topic(model, topic) {
             let Some(vector) = vectors.get(word) else { continue };
             words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });
