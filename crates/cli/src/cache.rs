@@ -1,4 +1,4 @@
-//! Text for training, encoded once and kept where `--cache` says.
+//! Cache of encoded training text (`--cache`).
 
 use crate::args::LearnedWordArgs;
 use crate::paths::is_stdin;
@@ -9,11 +9,10 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Where encoded text is kept.
+/// Cache options.
 #[derive(Args)]
 pub(crate) struct CacheArgs {
-    /// Keep the encoded text in this folder, and use it there the next time; texts larger than
-    /// memory need it
+    /// Cache the encoded text in this folder; required for text larger than memory
     #[arg(long, value_name = "DIR", help_heading = "Reading text")]
     pub(crate) cache: Option<PathBuf>,
 }
@@ -82,7 +81,7 @@ pub(crate) fn read_documents(
 
 pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<&Path> {
     fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+        .with_context(|| format!("cannot create the folder `{}`", folder.display()))?;
     Ok(folder)
 }
 
@@ -108,7 +107,7 @@ pub(crate) fn hash_inputs(inputs: &Inputs) -> anyhow::Result<DefaultHasher> {
     let mut hash = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hash);
     for path in &inputs.paths {
-        anyhow::ensure!(!is_stdin(path), "the standard input cannot be cached");
+        anyhow::ensure!(!is_stdin(path), "standard input cannot be cached");
         hash_file(path, &mut hash)?;
         // A link may have another extension than the file that it leads to.
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));

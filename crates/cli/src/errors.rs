@@ -1,4 +1,4 @@
-//! How a failure is told: what happened, why, and what to do about it.
+//! Error messages: what happened, the causes, and a hint.
 
 use anyhow::Error;
 use latens::corpus::{MissingColumn, ReadError};
@@ -11,14 +11,14 @@ use latens::tasks::tagging::{EvaluateError, TaggerError};
 use std::fmt::Write;
 use std::io;
 
-/// A failure that comes with advice.
+/// An error with a hint.
 #[derive(Debug)]
 pub(crate) struct Hinted {
     message: String,
     hint: String,
 }
 
-/// An error with a hint, for `return Err(...)`.
+/// Creates an error with a hint.
 pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(Hinted { message: message.into(), hint: hint.into() })
 }
@@ -31,19 +31,19 @@ impl std::fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// The whole message: the failure, its causes a line each, then a hint.
+/// The complete message: the error, one line per cause, and a hint.
 pub(crate) fn message(error: &Error) -> String {
     let mut text = format!("error: {error}\n");
     let mut last = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        // A transparent error says the same twice.
+        // A transparent error repeats the message of its cause.
         if cause != last {
-            writeln!(text, "  Cause: {cause}").expect("a string takes all");
+            writeln!(text, "  Cause: {cause}").expect("writing to a string succeeds");
         }
         last = cause;
     }
     if let Some(hint) = error.chain().find_map(hint) {
-        writeln!(text, "\nhint: {hint}").expect("a string takes all");
+        writeln!(text, "\nhint: {hint}").expect("writing to a string succeeds");
     }
     text
 }
@@ -55,14 +55,14 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<ReadError>() {
         return match error {
             ReadError::NotUtf8 { .. } => Some(
-                "convert it, e.g., `iconv -f latin1 -t utf8`, or use `--invalid replace`".into(),
+                "convert the file, e.g., with `iconv -f latin1 -t utf8`, or pass `--invalid replace`".into(),
             ),
             ReadError::Nul { .. } => Some(
-                "UTF-16 is converted with `iconv -f utf16 -t utf8`; `--invalid replace` reads on"
+                "if the file is UTF-16, convert it with `iconv -f utf16 -t utf8`; otherwise pass `--invalid replace`"
                     .into(),
             ),
             ReadError::Line { .. } => {
-                Some("`--format` and `--fields` say how the file is written".into())
+                Some("set the format of the file with `--format` and `--fields`".into())
             }
             _ => None,
         };
@@ -76,11 +76,10 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<FileError>() {
         return match error {
             FileError::NotLatens { .. } => Some(
-                "models are made with `latens train`, or from other formats with `latens import`"
-                    .into(),
+                "train a model with `latens train`, or convert one with `latens import`".into(),
             ),
             FileError::Truncated { .. } | FileError::Corrupt { .. } => {
-                Some("copy the file again, or train the model again".into())
+                Some("copy the file again, or retrain the model".into())
             }
             _ => None,
         };
@@ -96,13 +95,13 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 
 fn vectors_hint(error: &VectorsError) -> Option<String> {
     let hint = match error {
-        VectorsError::NoHeader { .. } => "`--from glove` reads vectors without such a line",
+        VectorsError::NoHeader { .. } => "`--from glove` reads vectors without a header line",
         VectorsError::Entry { unit: "line", number: 2, problem }
             if problem.contains("numbers expected") =>
         {
-            "if line 1 has two numbers and no word, it is `--from word2vec`"
+            "if line 1 is a header with two numbers, use `--from word2vec`"
         }
-        VectorsError::Blank { .. } => "`--to glove` or `--to npy` has a place for it",
+        VectorsError::Blank { .. } => "use `--to glove` or `--to npy`",
         _ => return None,
     };
     Some(hint.into())
@@ -119,34 +118,34 @@ fn tagging_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         || matches!(error.downcast_ref(), Some(TagsError::Column(_)))
         || matches!(error.downcast_ref(), Some(TaggerError::Column(_)));
     if let Some(TagError::NoPartsOfSpeech { .. }) = tagging {
-        let hint = "give it text in columns like those of its training text, or train it without `--pos-column`";
+        let hint = "use text with the columns of the training text, or train the tagger without `--pos-column`";
         return Some(hint.into());
     }
     if tagging.is_some() {
-        let hint = "train the tagger with `--min-count 2`, so that it learns what unknown words do, \
-                    or with `--word-vectors chars`, so that it reads them";
+        let hint = "train the tagger with `--min-count 2`, which replaces words that occur once by `<unk>`, \
+                    or with `--word-vectors chars`, which models unknown words by their characters";
         return Some(hint.into());
     }
-    is_column.then(|| "columns are counted from 1, the word's own among them".into())
+    is_column.then(|| "columns are counted from 1, and the word is in column 1".into())
 }
 
 fn io_hint(kind: io::ErrorKind) -> Option<String> {
     let hint = match kind {
-        io::ErrorKind::StorageFull => "free some space, or choose another place with `-o`",
-        io::ErrorKind::ReadOnlyFilesystem => "choose another place with `-o`",
-        io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::StorageFull => "free some space, or choose another path with `-o`",
+        io::ErrorKind::ReadOnlyFilesystem => "choose another path with `-o`",
+        io::ErrorKind::IsADirectory => "choose a file in this directory",
         _ => return None,
     };
     Some(hint.into())
 }
 
-/// The standard output could not be written. Only results go there, so files are whole.
+/// Standard output could not be written. Files are complete, because only results are written there.
 #[derive(Debug)]
 pub(crate) struct StdoutError(pub(crate) io::Error);
 
 impl std::fmt::Display for StdoutError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("cannot write to the standard output")
+        f.write_str("cannot write to standard output")
     }
 }
 
@@ -156,8 +155,8 @@ impl std::error::Error for StdoutError {
     }
 }
 
-/// Whether the reader of the standard output went away, which is no failure of ours. A broken pipe
-/// elsewhere is one: a model that went into it is lost.
+/// Whether the reader of standard output closed it, which is not an error. A broken pipe elsewhere is one, because a model
+/// that was written to it is lost.
 pub(crate) fn is_closed_stdout(error: &Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<StdoutError>());
     causes.any(|StdoutError(error)| error.kind() == io::ErrorKind::BrokenPipe)

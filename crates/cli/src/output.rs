@@ -1,10 +1,10 @@
-//! Results on the standard output: text for people, or one JSON object.
+//! Results on standard output, as text or as one JSON object.
 
 use crate::errors::StdoutError;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Where results go, and in which form.
+/// Format and verbosity of the output.
 pub(crate) struct Output {
     json: bool,
     quiet: bool,
@@ -15,17 +15,17 @@ impl Output {
         Output { json, quiet }
     }
 
-    /// Whether messages are wanted.
+    /// Whether messages are suppressed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether the result is to be JSON.
+    /// Whether results are printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Prints the result: `result` as JSON if that is wanted, else `text`.
+    /// Prints `result` as JSON if requested, otherwise as `text`.
     pub(crate) fn result(
         &self,
         result: &impl Serialize,
@@ -34,7 +34,7 @@ impl Output {
         if self.json { print_json(result) } else { print(text) }
     }
 
-    /// A message for people, on the standard error.
+    /// Prints a message to standard error.
     pub(crate) fn note(&self, message: &str) {
         if !self.quiet {
             complain(&format!("{message}\n"));
@@ -42,24 +42,24 @@ impl Output {
     }
 }
 
-/// Prints one JSON object, whole or not at all.
+/// Prints one JSON object. Serialization errors print nothing.
 pub(crate) fn print_json(result: &impl Serialize) -> anyhow::Result<()> {
     let json = serde_json::to_string(result)?;
     print(|out| writeln!(out, "{json}"))
 }
 
-/// Prints to the standard output.
+/// Prints to standard output.
 pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     Ok(write(&mut out).and_then(|()| out.flush()).map_err(StdoutError)?)
 }
 
-/// Prints to the standard error. If nobody can be told, there is nobody to tell that, either.
+/// Prints to standard error and ignores failures, which cannot be reported.
 pub(crate) fn complain(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// A number as people read it: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::new();

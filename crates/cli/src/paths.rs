@@ -1,4 +1,4 @@
-//! What is wrong with the names of files, found out before any work is done.
+//! Checks of input and output paths before any work starts.
 
 use crate::errors::hinted;
 use anyhow::{Context, Result, ensure};
@@ -6,21 +6,21 @@ use latens::store::check_writable;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Whether this names the standard input.
+/// Whether a path denotes standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The standard input can be read once only.
+/// Rejects inputs that contain `-` twice, because standard input can be read only once.
 pub(crate) fn refuse_second_stdin(
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
 ) -> Result<()> {
     let n_stdin = inputs.into_iter().filter(|path| is_stdin(path.as_ref())).count();
-    ensure!(n_stdin <= 1, "`-`, the standard input, may be named once only");
+    ensure!(n_stdin <= 1, "`-` (standard input) can be given only once");
     Ok(())
 }
 
-/// Refuses an output that cannot be written, or that would replace one of the inputs.
+/// Rejects an output that cannot be written or that would overwrite one of the inputs.
 pub(crate) fn check_output(
     output: &Path,
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -28,7 +28,7 @@ pub(crate) fn check_output(
     if output == Path::new("-") {
         return Err(hinted(
             "`-` cannot be an output",
-            "`/dev/stdout` is the standard output, `./-` is a file",
+            "use `/dev/stdout` for standard output, or `./-` for a file named `-`",
         ));
     }
     for input in inputs {
@@ -38,12 +38,12 @@ pub(crate) fn check_output(
     Ok(check_writable(output)?)
 }
 
-/// Whether both names lead to one file. A device or a pipe may well be read and written.
+/// Whether both paths are the same regular file. Devices and pipes may be read and written.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     a.is_file() && fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
-/// Refuses one name, or two that lead to one place, for two outputs, neither of which need be there yet.
+/// Rejects two outputs with the same path, also if neither exists yet.
 pub(crate) fn refuse_same_output(a: &Path, b: &Path, what: &str) -> Result<()> {
     let place = |path: &Path| -> Option<PathBuf> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -55,8 +55,8 @@ pub(crate) fn refuse_same_output(a: &Path, b: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an input that cannot be read, where it is needed only after hours of work. A pipe is left
-/// alone: its writer would see that it was opened and closed.
+/// Rejects an input that cannot be read, before hours of work that need it at the end. Pipes are not opened, because their
+/// writer would see them close.
 pub(crate) fn check_input(input: &Path) -> Result<()> {
     if is_stdin(input) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Progress of long work: a bar on a terminal, else a line every few seconds; a log; Ctrl-C.
+//! Progress of training: a bar on a terminal, otherwise one line every few seconds; logs, checkpoints and Ctrl-C.
 
 use crate::errors::hinted;
 use crate::output::{Output, complain};
@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Set by Ctrl-C (or a polite kill), looked at whenever a trainer reports.
+/// Set by Ctrl-C or SIGTERM, checked whenever a trainer reports progress.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// How often a line is written where there is no terminal.
+/// Interval between progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Lets Ctrl-C stop long work at the next report; a second Ctrl-C ends the program at once.
+/// Makes Ctrl-C stop work at the next report. A second Ctrl-C exits immediately.
 pub(crate) fn catch_interrupts() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             std::process::exit(2);
         }
     })
-    .context("cannot watch for Ctrl-C")
+    .context("cannot install a handler for Ctrl-C")
 }
 
 /// Whether Ctrl-C was pressed.
@@ -34,36 +34,36 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Shows and logs what a trainer reports, and stops it on Ctrl-C.
+/// Shows and logs the progress of a trainer, saves checkpoints, and stops on Ctrl-C.
 pub(crate) struct Watcher {
     bar: Option<ProgressBar>,
     quiet: bool,
     started: Instant,
     phase: &'static str,
     phase_started: Instant,
-    /// What was done when the phase was first heard of: by an earlier run, if this one goes on from it.
+    /// Progress at the first report of the phase, which is above 0 in a resumed run.
     done_before: u64,
     last_line: Instant,
     log: Option<File>,
-    /// Whether the log has lines of this run.
+    /// Whether this run wrote lines to the log.
     has_logged: bool,
-    /// Where checkpoints go, if this work offers any; else it is stopped at any report.
+    /// Path of checkpoints, if the trainer supports them. Without, Ctrl-C stops at any report.
     checkpoint: Option<PathBuf>,
-    /// When they are saved, so that little is lost when the power fails.
+    /// Schedule of checkpoints.
     pace: CheckpointPace,
     /// Whether this run wrote a checkpoint.
     has_saved: bool,
-    /// Whether it did so because of Ctrl-C.
+    /// Whether the last checkpoint was written because of Ctrl-C.
     saved_at_stop: bool,
-    /// Whether the user knows that Ctrl-C was heard.
+    /// Whether the message about Ctrl-C was printed.
     told_of_stop: bool,
-    /// Why the watcher stopped the work, if not for Ctrl-C.
+    /// Error that stopped the work, other than Ctrl-C.
     failure: Option<anyhow::Error>,
 }
 
 impl Watcher {
-    /// A watcher that logs a JSON line an iteration to `log`, and saves checkpoints at `checkpoint`, if
-    /// the work offers any. One that is there is replaced soon if the work goes on from it.
+    /// Creates a watcher that writes one JSON line per iteration to `log` and checkpoints to `checkpoint`. An existing
+    /// checkpoint is replaced early only in a resumed run.
     pub(crate) fn new(
         output: &Output,
         log: Option<File>,
@@ -75,7 +75,7 @@ impl Watcher {
         let old = checkpoint.as_deref().filter(|path| !resumes && path.exists());
         if let Some(old) = old {
             output.note(&format!(
-                "`{}` is of an earlier run: `--resume` goes on from it, else it is replaced",
+                "`{}` is a checkpoint of an earlier run and will be replaced; `--resume` continues from it",
                 old.display()
             ));
         }
@@ -100,7 +100,7 @@ impl Watcher {
         }
     }
 
-    /// What a trainer calls.
+    /// Handles a progress report of a trainer.
     pub(crate) fn watch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.show(progress);
         self.tell_of_stop();
@@ -108,7 +108,7 @@ impl Watcher {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }
-        // Where there are checkpoints, the work goes on to the next one before it stops.
+        // With checkpoints, work continues to the next one before it stops.
         if interrupted() && (self.saved_at_stop || self.checkpoint.is_none()) {
             return ControlFlow::Break(());
         }
@@ -120,12 +120,12 @@ impl Watcher {
         self.has_saved
     }
 
-    /// Logs how a model turned out, unless its iterations were logged: then the last one says it.
+    /// Logs the final metrics, unless iterations were logged.
     pub(crate) fn log_result(&mut self, metrics: &Map<String, Value>) -> anyhow::Result<()> {
         if self.has_logged { Ok(()) } else { self.write_log(1, metrics.clone()) }
     }
 
-    /// The work is over; turns an interruption into an error that says what was kept.
+    /// Ends the display and turns an interruption into an error that says what was saved.
     pub(crate) fn finish<T>(&mut self, result: Result<T, FitError>) -> anyhow::Result<T> {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -136,7 +136,7 @@ impl Watcher {
         match (result, &self.checkpoint) {
             (Err(FitError::Interrupted), Some(path)) if self.saved_at_stop => Err(hinted(
                 "interrupted; no model was written",
-                format!("`{}` is a checkpoint: go on with `--resume`", path.display()),
+                format!("continue from the checkpoint `{}` with `--resume`", path.display()),
             )),
             (Err(FitError::Interrupted), _) => anyhow::bail!("interrupted; nothing was written"),
             (result, _) => Ok(result?),
@@ -190,7 +190,7 @@ impl Watcher {
         if metrics.is_empty() { line } else { format!("{line}, {metrics}") }
     }
 
-    /// A message for people, above the bar if there is one.
+    /// Prints a message, above the bar if there is one.
     fn say(&self, message: &str) {
         let line = format!("{message}\n");
         match &self.bar {
@@ -200,11 +200,11 @@ impl Watcher {
         }
     }
 
-    /// The next checkpoint may be minutes away: the user must know that Ctrl-C was heard.
+    /// Confirms Ctrl-C, because the next checkpoint may be minutes away.
     fn tell_of_stop(&mut self) {
         if interrupted() && self.checkpoint.is_some() && !self.told_of_stop {
             self.told_of_stop = true;
-            self.say("stopping at the next checkpoint; Ctrl-C again stops at once");
+            self.say("stopping at the next checkpoint; press Ctrl-C again to stop immediately");
         }
     }
 
@@ -241,14 +241,14 @@ impl Watcher {
                 self.saved_at_stop = stopping;
             }
             Err(error) if stopping => return Err(error),
-            // The model itself may still be written, so hours of work are not thrown away.
-            Err(error) => self.say(&format!("warning: no checkpoint was written: {error:#}")),
+            // Training continues: the model itself may still be written.
+            Err(error) => self.say(&format!("warning: cannot write the checkpoint: {error:#}")),
         }
         Ok(())
     }
 }
 
-/// When checkpoints are saved; late if the first one takes the place of an old one, which may be wanted after all.
+/// Schedule of checkpoints. The first one is late if it replaces an old checkpoint, which may still be needed.
 fn pace(old: Option<&Path>, began: Instant) -> CheckpointPace {
     if old.is_some() { CheckpointPace::late(began) } else { CheckpointPace::new(began) }
 }
@@ -259,7 +259,7 @@ fn style(has_total: bool) -> ProgressStyle {
     } else {
         "{msg} {spinner} {human_pos} {prefix}"
     };
-    ProgressStyle::with_template(template).expect("the template is right")
+    ProgressStyle::with_template(template).expect("the template is valid")
 }
 
 fn metrics_text(progress: &Progress<'_>) -> String {

@@ -1,4 +1,4 @@
-//! Progress of reading text: a bar on a terminal, else a line every few seconds.
+//! Progress of reading text: a bar on a terminal, otherwise one line every few seconds.
 
 use crate::output::{Output, complain};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
@@ -8,10 +8,10 @@ use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long reading may take before anything is shown, and how often a line is written.
+/// Interval between progress lines.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The same inputs, with a watcher that shows how far reading has come.
+/// Adds a progress display to inputs.
 pub(crate) fn watched(mut inputs: Inputs, output: &Output) -> Inputs {
     if !output.is_quiet() {
         let total = total_bytes(&inputs);
@@ -20,7 +20,7 @@ pub(crate) fn watched(mut inputs: Inputs, output: &Output) -> Inputs {
     inputs
 }
 
-/// How much there is to read, if that is known: not of compressed files, nor of the standard input.
+/// Total size of the inputs, if known: not for compressed files or standard input.
 fn total_bytes(inputs: &Inputs) -> Option<u64> {
     let length = |path: &std::path::PathBuf| {
         let compressed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
@@ -35,7 +35,7 @@ fn bar(total: Option<u64>) -> ReadWatch {
         Some(_) => "read text {bar:30} {bytes}/{total_bytes}, {eta} left",
         None => "read text {spinner} {bytes}",
     };
-    let style = ProgressStyle::with_template(template).expect("the template is right");
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
     let bar = ProgressBar::new(total.unwrap_or(0)).with_style(style);
     ReadWatch::new(move |n_bytes| {
         bar.set_position(n_bytes);
@@ -49,7 +49,7 @@ fn lines(total: Option<u64>) -> ReadWatch {
     let started = Instant::now();
     let last = Mutex::new(started);
     ReadWatch::new(move |n_bytes| {
-        let mut last = last.lock().expect("nobody panics with it");
+        let mut last = last.lock().expect("the lock is never poisoned");
         if last.elapsed() < EVERY {
             return;
         }

@@ -1,4 +1,4 @@
-//! Word vectors as an input: a model of ours, or a file of another program.
+//! Word vectors as input: a latens model or a file of another program.
 
 use crate::commands::foreign_format::ForeignFormat;
 use crate::commands::vectors;
@@ -13,31 +13,31 @@ use latens::model::{Coverage, WordVectors};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Below this share of tokens with a vector, a user should know.
+/// Fraction of tokens with a vector below which a warning is printed.
 const ENOUGH: f64 = 0.5;
 
-/// How a file of word vectors is written.
+/// Format of a file of word vectors.
 #[derive(Args)]
 pub(crate) struct VectorFormatArgs {
-    /// How the vectors are written [default: a model of ours, or by the file's extension and first line]
+    /// Format of the vectors [default: latens model, or by the file's extension and first line]
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Word vectors")]
     vectors_format: Option<VectorFormat>,
-    /// The words of vectors in the format `npy`, one a line
+    /// Word list of vectors in the format `npy`, one word per line
     #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
     vectors_words: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum VectorFormat {
-    /// Text, after a line with the number of words and of columns
+    /// Text with a header line of the number of words and dimensions
     Word2vec,
-    /// The bytes of the numbers
+    /// Binary format of word2vec
     Word2vecBinary,
-    /// Text without a first line
+    /// Text without a header line
     Glove,
-    /// The same as `word2vec`
+    /// Same as `word2vec`
     Fasttext,
-    /// A matrix of numpy, with `--vectors-words`
+    /// NumPy matrix, with `--vectors-words`
     Npy,
 }
 
@@ -54,7 +54,7 @@ impl From<VectorFormat> for ForeignFormat {
 }
 
 impl VectorFormatArgs {
-    /// Refuses files that cannot be read, before anything else is done.
+    /// Rejects files that cannot be read.
     pub(crate) fn check(&self, path: &Path) -> Result<()> {
         check_input(path)?;
         self.vectors_words.as_deref().map_or(Ok(()), check_input)
@@ -67,11 +67,11 @@ impl VectorFormatArgs {
             let Some(vectors) = model.word_vectors() else {
                 return Err(hinted(
                     format!(
-                        "`{}` is {}: it has no word vectors",
+                        "`{}` is {}, which has no word vectors",
                         path.display(),
                         model.description()
                     ),
-                    "`latens train word2vec` makes some, and GloVe and others can be downloaded",
+                    "train vectors with `latens train word2vec`, or use pretrained ones such as GloVe",
                 ));
             };
             return Ok((model.lexicon().clone(), vectors.into_owned()));
@@ -114,12 +114,12 @@ pub(crate) fn tell_coverage(coverage: &Coverage, output: &Output) {
     let share = 100.0 * coverage.share();
     let Coverage { n_words, n_found, n_lowercased, .. } = coverage;
     output.note(&format!(
-        "{n_found} of {n_words} words have a vector ({n_lowercased} of them that of their small letters): \
+        "{n_found} of {n_words} words have a vector ({n_lowercased} of them by their lowercase form): \
          {share:.1} % of the tokens"
     ));
     if coverage.share() < ENOUGH {
         output.note(&format!(
-            "warning: the vectors cover only {share:.1} % of the tokens; all others are left out \
+            "warning: the vectors cover only {share:.1} % of the tokens; all others are ignored \
              (`--lowercase` and `--tokenize words` may help)"
         ));
     }

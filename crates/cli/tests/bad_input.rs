@@ -69,9 +69,10 @@ fn parameters_out_of_range_are_named() {
         .assert_refused("`order` must be at least 1 and at most 6, got 7");
     train(&folder, "text --cache-weight 1").assert_refused("`cache_weight` must be");
     train(&folder, "text --min-counts 3,1").assert_refused("`min_counts` must be");
-    train(&folder, "text --resume").assert_refused("no checkpoint `model.checkpoint`");
+    train(&folder, "text --resume")
+        .assert_refused("the checkpoint `model.checkpoint` does not exist");
     assert_eq!(folder.run("train ngram text --no-such-flag -o model").code, Some(2));
-    folder.run("reproduce no-such --data .").assert_refused("no experiment `no-such`");
+    folder.run("reproduce no-such --data .").assert_refused("unknown experiment `no-such`");
     folder.run("reproduce lm-baselines --data .").assert_refused("ptb-lm");
 }
 
@@ -115,7 +116,7 @@ fn a_sentence_that_no_model_can_make_is_named() {
     let scalar = "--constraint none --n-states 3 --parameterization scalar --epochs 30";
     let trained = train_hmm(&folder, &format!("text {scalar} --prior 0 --valid new"));
     assert_eq!(trained.code, Some(0), "{}", trained.stderr);
-    assert!(trained.stderr.contains("warning: text of `--valid` is impossible"));
+    assert!(trained.stderr.contains("warning: the text of `--valid` has probability zero"));
     let ran = folder.run("perplexity hmm new");
     ran.assert_refused(
         "sentence 2 is impossible under `hmm`: its token 3, `<unk>`, has probability zero",
@@ -177,7 +178,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_work() {
     folder.run("train ngram text -o m --log text/log").assert_refused("cannot write `text/log`");
     let dash = folder.run("vocab text -o -");
     dash.assert_refused("`-` cannot be an output");
-    assert!(dash.stderr.contains("hint: `/dev/stdout`"), "{}", dash.stderr);
+    assert!(dash.stderr.contains("hint: use `/dev/stdout`"), "{}", dash.stderr);
     assert_eq!(folder.names(), ["folder", "text"]);
 }
 
@@ -267,10 +268,10 @@ fn a_file_in_the_place_of_the_checkpoint_is_left_alone() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
     folder.write("model.checkpoint", "mine");
-    train(&folder, "text").assert_refused("checkpoints go to `model.checkpoint`");
+    train(&folder, "text").assert_refused("the checkpoint path `model.checkpoint` exists");
     train(&folder, "text --resume").assert_refused("`model.checkpoint` is not a latens model");
     let brown = folder.run("train brown text --n-clusters 2 -o model");
-    brown.assert_refused("checkpoints go to `model.checkpoint`");
+    brown.assert_refused("the checkpoint path `model.checkpoint` exists");
     assert_eq!(fs::read(folder.path().join("model.checkpoint")).unwrap(), b"mine");
 }
 
@@ -291,12 +292,12 @@ fn what_is_wrong_is_said_before_the_text_is_read() {
     let folder = Folder::new();
     folder.write("text", "a b\n");
     // The text is missing, too, but that would be found out last.
-    train(&folder, "missing --resume").assert_refused("no checkpoint");
+    train(&folder, "missing --resume").assert_refused("does not exist");
     train(&folder, "missing --valid gone").assert_refused("cannot read `gone`");
     train(&folder, "missing --valid .").assert_refused("cannot read `.`");
     train(&folder, "missing --log absent/log").assert_refused("cannot write `absent/log`");
-    train(&folder, "- --valid -").assert_refused("named once only");
-    folder.run("vocab - - -o v").assert_refused("named once only");
+    train(&folder, "- --valid -").assert_refused("can be given only once");
+    folder.run("vocab - - -o v").assert_refused("can be given only once");
 }
 
 #[test]
@@ -306,9 +307,9 @@ fn fields_that_make_no_document_are_refused() {
     for (args, message) in [
         ("--fields label", "`text` exactly once"),
         ("--fields text,text", "`text` exactly once"),
-        ("--fields label,label,text", "`label` twice"),
-        ("--fields split,split,text", "`split` twice"),
-        ("--fields label,text --format lines", "for the format `docs` only"),
+        ("--fields label,label,text", "`label` more than once"),
+        ("--fields split,split,text", "`split` more than once"),
+        ("--fields label,text --format lines", "`--fields` requires the format `docs`"),
     ] {
         train(&folder, &format!("text {args}")).assert_refused(message);
     }
@@ -437,7 +438,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
     stderr.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
     assert!(rest.contains("error: interrupted; no model was written"), "{rest}");
-    assert!(rest.contains("go on with `--resume`"), "{rest}");
+    assert!(rest.contains("continue from the checkpoint"), "{rest}");
     assert!(rest.contains("stopping at the next checkpoint"), "{rest}");
     assert_eq!(folder.names(), ["model.checkpoint", "text"]);
     let inspected = folder.json("inspect model.checkpoint");

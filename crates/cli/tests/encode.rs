@@ -88,7 +88,7 @@ fn without_a_place_features_go_to_the_standard_output() {
     folder.json("encode m.hmm text --features state -o f.tsv");
     assert_eq!(ran.stdout, fs::read_to_string(folder.path().join("f.tsv")).unwrap());
     assert!(ran.stderr.contains("7 words, 32 columns (state)"), "{}", ran.stderr);
-    folder.run("encode m.hmm text --json").assert_refused("need another place");
+    folder.run("encode m.hmm text --json").assert_refused("`--json` needs `-o`");
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn the_order_is_that_of_the_text_whatever_the_threads() {
 fn what_cannot_be_encoded_is_refused() {
     let folder = trained();
     let ran = folder.run("encode m.hmm text --features states -o f.npy");
-    ran.assert_refused("there are no features `states`");
+    ran.assert_refused("unknown kind of features `states`");
     for kind in ["`state`", "`cluster`", "`posterior`", "`cluster-posterior`"] {
         assert!(ran.stderr.contains(kind), "{}", ran.stderr);
     }
     folder.json("train ngram text -o m.ngram");
-    folder.run("encode m.ngram text -o f.npy").assert_refused("it gives no features of words");
-    folder.run("encode m.hmm text -o f.csv").assert_refused("`f.csv` says no format");
+    folder.run("encode m.ngram text -o f.npy").assert_refused("which has no features of words");
+    folder.run("encode m.hmm text -o f.csv").assert_refused("cannot infer a format from `f.csv`");
     folder.run("encode m.hmm text -o absent/f.npy").assert_refused("cannot write `absent/f.npy`");
     folder.run("encode text text -o f.npy").assert_refused("`text` is not a latens model");
     folder.run("encode m.hmm missing -o f.npy").assert_refused("cannot read `missing`");
@@ -132,7 +132,7 @@ fn a_matrix_that_no_disk_wants_is_refused() {
     // 2^20 words of 4,096 numbers are too many by a sentence.
     folder.write("text", "a b c d ".repeat((1 << 18) + 1));
     let ran = folder.run("encode m text --features state -o f.npy");
-    ran.assert_refused("would fill 16 GiB");
+    ran.assert_refused("needs 16 GiB");
     assert!(ran.stderr.contains("hint: write `.tsv`"), "{}", ran.stderr);
     assert_eq!(folder.names(), ["m", "text", "train"]);
 }

@@ -42,7 +42,7 @@ fn it_learns_from_text_and_encodes_other_text() {
     let states = folder.run("encode model new");
     let lines: Vec<&str> = states.stdout.lines().collect();
     assert!(lines[..4].iter().all(|line| line.matches(":1").count() == 2), "{}", states.stdout);
-    folder.run("perplexity model test.txt").assert_refused("it gives no probabilities");
+    folder.run("perplexity model test.txt").assert_refused("not a language model");
     assert_eq!(folder.json("inspect model")["model"], "fhmm");
 }
 
@@ -67,8 +67,8 @@ fn bad_parameters_and_texts_are_refused() {
         ("train.txt --n-layers 0", "`n_layers` must be at least 1"),
         ("train.txt --n-states 1", "`n_states` must be at least 2"),
         ("train.txt --prior 0", "`prior` must be"),
-        ("train.txt --keep-sentences 0", "nothing to learn from no sentence"),
-        ("train.txt --resume", "there is no checkpoint"),
+        ("train.txt --keep-sentences 0", "`--keep-sentences` must be at least 1"),
+        ("train.txt --resume", "does not exist"),
     ] {
         train(&folder, args).assert_refused(reason);
     }

@@ -36,7 +36,7 @@ fn it_learns_from_text_and_encodes_other_text() {
         let kind = if kind.is_empty() { "type+smoothed" } else { kind };
         assert_eq!(encoded["features"], kind);
     }
-    folder.run("perplexity model test.txt").assert_refused("it gives no probabilities");
+    folder.run("perplexity model test.txt").assert_refused("not a language model");
     assert_eq!(folder.json("inspect model")["model"], "lds");
 }
 
@@ -69,15 +69,17 @@ fn counts_and_their_text_give_the_same_model() {
 fn counts_that_do_not_fit_are_refused() {
     let folder = Folder::with_embedded_corpus();
     folder.json("count train.txt --lags 3 -o short");
-    train(&folder, "short").assert_refused("the counts have 3 lags, but 7 are needed");
+    train(&folder, "short").assert_refused("the counts have 3 lags, but the model needs 7");
     assert_eq!(train(&folder, "short --lags 3 --ssid-lags 2 --dim 5").code, Some(0));
     std::fs::remove_file(folder.path().join("model")).unwrap();
     folder.json("count train.txt --lags 7 --boundary sentence -o counts");
-    train(&folder, "counts --boundary stream").assert_refused("made with `--boundary sentence`");
-    train(&folder, "counts --lowercase").assert_refused("counts bring their own words");
-    train(&folder, "counts train.txt").assert_refused("partly counts and partly text");
+    train(&folder, "counts --boundary stream")
+        .assert_refused("computed with `--boundary sentence`");
+    train(&folder, "counts --lowercase").assert_refused("cannot be used with counts");
+    train(&folder, "counts train.txt").assert_refused("cannot mix counts and text: 1 of 2 files");
     folder.json("vocab test.txt -o other");
-    train(&folder, "counts --vocab other").assert_refused("another vocabulary than `other`");
+    train(&folder, "counts --vocab other")
+        .assert_refused("the vocabulary of the counts differs from `other`");
     folder.json("count test.txt --lags 7 --boundary sentence -o more");
     train(&folder, "counts more").assert_refused("has another vocabulary than part 1");
     let bytes = std::fs::read(folder.path().join("counts")).unwrap();

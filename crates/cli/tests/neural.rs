@@ -75,7 +75,7 @@ fn a_recurrent_network_begins_as_a_linear_dynamical_system() {
     train(&folder, &format!("{rnn} --init absent")).assert_refused("`absent`");
     folder.json(&format!("train ngram train.txt {words} -o ngram"));
     train(&folder, &format!("{rnn} --init ngram"))
-        .assert_refused("`ngram` is an n-gram language model: no network begins as one");
+        .assert_refused("cannot initialize from `ngram`: it is an n-gram language model");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn parts_of_speech_are_learned_and_taggers_compared() {
     // Two that learned different columns are compared on one that is named, whichever comes first.
     folder.json("tag train train.conll --column 3 --n-iterations 1 -o c.tagger");
     let other = folder.run("tag compare a.tagger c.tagger test.conll");
-    other.assert_refused("`a.tagger` learned tags of column 2, `c.tagger` those of column 3");
+    other.assert_refused("`a.tagger` was trained on column 2, `c.tagger` on column 3");
     assert!(other.stderr.contains("hint: name the column"), "{}", other.stderr);
     let named = folder.json("tag compare c.tagger a.tagger test.conll --column 2");
     assert_eq!(named["second_accuracy"].as_f64(), Some(accuracy));
@@ -149,12 +149,12 @@ fn what_cannot_be_learned_from_is_refused() {
         ("tag train train.conll --column 2 --direct-words the -o x", "add `--kind local`"),
         ("tag train train.conll --column 2 --log ./x -o x", "both the model and the log"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),
-        ("tag train train.conll --column 2 --resume -o x", "there is no checkpoint"),
+        ("tag train train.conll --column 2 --resume -o x", "does not exist"),
         ("tag train train.conll --column 2 --dev one.txt -o x", "no column 2"),
         ("tag eval t.tagger test.conll --column 9", "no column 9"),
-        ("tag compare t.tagger w.brown test.conll", "knows no tags"),
-        ("encode t.tagger test.conll", "gives no features"),
-        ("perplexity t.tagger test.conll", "gives no probabilities"),
+        ("tag compare t.tagger w.brown test.conll", "trained without tags"),
+        ("encode t.tagger test.conll", "has no features"),
+        ("perplexity t.tagger test.conll", "not a language model"),
     ] {
         let ran = folder.run(args);
         ran.assert_refused("error");

@@ -163,7 +163,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
             "--vectors vectors.txt --n-topics 60000",
             "`n_topics` must be at most the number of tokens",
         ),
-        ("--vectors vectors.txt --valid docs.tsv", "without `--valid`"),
+        ("--vectors vectors.txt --valid docs.tsv", "omit `--valid`"),
         ("--vectors docs.tsv", "cannot read the vectors"),
     ] {
         let ran = train(args);

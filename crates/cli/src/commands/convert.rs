@@ -1,4 +1,4 @@
-//! Models in and out of foreign formats.
+//! Export of models to other formats, and import from them.
 
 use super::foreign_format::ForeignFormat;
 use super::vectors;
@@ -17,44 +17,43 @@ use serde_json::json;
 use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 
-/// Write a model in a foreign format
+/// Export a model to another format
 ///
-/// A model goes in; out comes a file that other programs read. The format `arpa` is for n-gram models,
-/// without their cache; `paths` is for Brown clusters; all others are for models that have word vectors. Of `npy`,
-/// `-o` names the matrix and `--words` the list of its words.
+/// Reads a model and writes a file for other programs. `arpa` is for n-gram models, without their cache; `paths` is for
+/// Brown clusters; all other formats are for models with word vectors. With `npy`, `-o` is the path of the matrix and
+/// `--words` that of its word list.
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// A model
+    /// Model to export
     model: PathBuf,
-    /// The format
+    /// File format
     #[arg(long, value_enum)]
     to: ForeignFormat,
-    /// Where to write the words of the format `npy`, one a line
+    /// Path of the word list of the format `npy`, one word per line
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
-    /// Where to write it
+    /// Path of the file to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }
 
-/// Read a model in a foreign format
+/// Import a model from another format
 ///
-/// A file of another program goes in; out comes a model. Foreign formats do not say how text was cut
-/// into words: `--tokenize`, `--lowercase` and `--digits` say it. Vectors of words in small letters, such as those
-/// of GloVe, need `--lowercase`.
+/// Reads a file of another program and writes a model. Other formats do not record the preprocessing of text: set it with
+/// `--tokenize`, `--lowercase` and `--digits`. Vectors of lowercase words, such as those of GloVe, need `--lowercase`.
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// A model in a foreign format
+    /// File to import
     file: PathBuf,
-    /// The format
+    /// File format
     #[arg(long, value_enum)]
     from: ForeignFormat,
-    /// The words of the format `npy`, one a line
+    /// Word list of the format `npy`, one word per line
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
-    /// Where to write the model
+    /// Path of the model to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }

@@ -1,23 +1,23 @@
 use crate::args::{ReadingArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus};
+use crate::choice::choice;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
 use crate::paths::check_output;
 use crate::progress::{Watcher, catch_interrupts};
 use crate::reading::watched;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::counts::{Boundary, Budget, CountError, LagCounts};
 use latens::model::{FitError, Progress};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Count pairs of words that stand near each other
+/// Count pairs of words at short distances
 ///
-/// Text goes in; out come counts of how often each word stands 1, 2, ... tokens after each other word,
-/// from one pass over the text, in bounded memory. Pairs never cross the end of a file. Counts of parts
-/// of a text, made with one `--vocab`, are added with `--merge`, and are then exactly the counts of
-/// the whole.
+/// Reads text and writes how often each word occurs 1, 2, ... tokens after each other word, in one pass over the text and
+/// bounded memory. Pairs never cross the end of a file. `--merge` adds the counts of parts of a text that were computed
+/// with the same `--vocab`; the result equals the counts of the whole text.
 #[derive(Args)]
 pub(crate) struct CountArgs {
     /// Text files, or files of counts with `--merge`
@@ -29,43 +29,30 @@ pub(crate) struct CountArgs {
     words: WordArgs,
     #[command(flatten)]
     cache: CacheArgs,
-    /// The largest distance in tokens
+    /// Maximum distance in tokens
     #[arg(long, value_name = "K", required_unless_present = "merge")]
     lags: Option<usize>,
-    /// Whether pairs may stand in two sentences of a file
+    /// Boundary that pairs do not cross
     #[arg(long, value_enum, default_value_t)]
     boundary: BoundaryArg,
-    /// How much memory counts may take before they go to temporary files, in MiB
+    /// Memory limit in MiB, above which counts are written to temporary files
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: usize,
-    /// Add up files of counts
+    /// Add the counts of several files
     #[arg(long, conflicts_with_all = [
         "lags", "boundary", "cache", "format", "fields", "invalid", "tokenize", "lowercase", "digits",
         "min_count", "max_vocab", "vocab",
     ])]
     merge: bool,
-    /// Where to write the counts
+    /// Path of the counts to write
     #[arg(short, long, value_name = "COUNTS")]
     output: PathBuf,
 }
 
-#[derive(Clone, Copy, Default, ValueEnum)]
-pub(crate) enum BoundaryArg {
-    /// Sentences of a file form one stream
-    #[default]
-    Stream,
-    /// Pairs stand in one sentence
-    Sentence,
-}
-
-impl From<BoundaryArg> for Boundary {
-    fn from(boundary: BoundaryArg) -> Boundary {
-        match boundary {
-            BoundaryArg::Stream => Boundary::Stream,
-            BoundaryArg::Sentence => Boundary::Sentence,
-        }
-    }
-}
+choice!(#[derive(Default)] pub(crate) BoundaryArg for Boundary {
+    #[default] Stream "End of a file: its sentences form one stream",
+    Sentence "End of a sentence",
+});
 
 #[derive(Serialize)]
 struct CountResult {
@@ -94,7 +81,7 @@ pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
         let path = args.output.display();
         writeln!(
             out,
-            "{pairs} different pairs at {} lags of {tokens} tokens in `{path}`",
+            "wrote `{path}`: {pairs} distinct pairs at {} lags from {tokens} tokens",
             result.lags
         )
     })
@@ -127,11 +114,14 @@ fn merge(args: &CountArgs, budget: &Budget) -> Result<LagCounts> {
     merge_files(&args.files, budget)
 }
 
-/// The sum of some files of counts.
+/// Adds the counts of several files.
 pub(crate) fn merge_files(files: &[PathBuf], budget: &Budget) -> Result<LagCounts> {
     let parts: Result<Vec<LagCounts>, CountError> =
         files.iter().map(|path| LagCounts::open(path)).collect();
     LagCounts::merge(&parts?, budget).map_err(|error| {
-        hinted(error.to_string(), "count all parts with one `--vocab` and the same options")
+        hinted(
+            error.to_string(),
+            "run `latens count` for all parts with the same `--vocab` and options",
+        )
     })
 }

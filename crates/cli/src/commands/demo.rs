@@ -26,10 +26,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Train one small model of each kind on the embedded corpus, and show what each is good for
+/// Train small models on the embedded corpus and show what they learn
 ///
-/// Nothing goes in; out comes a short tour. With `-o` the models and the corpus, as text files in the
-/// formats of `--format`, are kept to play with.
+/// Needs no input. With `-o`, the models are kept, and the corpus is written as text files in several formats.
 #[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Keep the models and the corpus in this folder
@@ -47,7 +46,7 @@ struct ModelResult {
     model: &'static str,
     seconds: f64,
     metrics: Value,
-    /// What a person sees of it.
+    /// Text output.
     #[serde(skip)]
     text: String,
 }
@@ -57,11 +56,11 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
     let folder = match &args.output {
         Some(folder) => {
             fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+                .with_context(|| format!("cannot create the folder `{}`", folder.display()))?;
             folder.as_path()
         }
         None => {
-            temporary = tempfile::tempdir().context("cannot make a temporary folder")?;
+            temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
             temporary.path()
         }
     };
@@ -118,7 +117,7 @@ fn write_corpus(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a folder with files that the demo would replace, but for those of an earlier demo.
+/// Rejects a folder with files that the demo would overwrite, except those of an earlier demo.
 fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
     let is_other_text = |(name, text): &&(String, String)| {
         let path = folder.join(name);
@@ -141,8 +140,11 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
     ];
     match other_text.or_else(|| files.into_iter().find(is_other_model)) {
         Some(name) => Err(hinted(
-            format!("`{}` exists and is not of this demo", folder.join(name).display()),
-            "name a new folder with `-o`",
+            format!(
+                "`{}` exists and was not written by `latens demo`",
+                folder.join(name).display()
+            ),
+            "choose a new folder with `-o`",
         )),
         None => Ok(()),
     }
@@ -155,7 +157,7 @@ const WORD2VEC_FILE: &str = "demo.word2vec";
 const LDS_FILE: &str = "demo.lds";
 const FHMM_FILE: &str = "demo.fhmm";
 
-/// Words that the training text often goes on from.
+/// A frequent context of the training text.
 const CONTEXT: &str = "she put the";
 
 /// One part of the corpus among the files.
@@ -163,7 +165,7 @@ fn inputs(folder: &Path, split: Split) -> Inputs {
     Inputs::new([folder.join(format!("{}.txt", split.name()))])
 }
 
-/// The training part, in small letters, with words that come `min_count` times.
+/// The training part in lowercase, with words that occur at least `min_count` times.
 fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
     let preprocessing =
         Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
@@ -190,8 +192,8 @@ fn brown(folder: &Path) -> Result<ModelResult> {
         format!("    {}\n", words.join(" "))
     });
     let text = format!(
-        "brown: puts words that stand in similar places into classes\n  \
-         made {} classes of {} words; some of them:\n{}",
+        "brown: clusters words that occur in similar contexts\n  \
+         {} clusters of {} words; some of them:\n{}",
         clusters.n_clusters(),
         thousands(vocab.len()),
         lines.collect::<String>(),
@@ -200,7 +202,7 @@ fn brown(folder: &Path) -> Result<ModelResult> {
     Ok(ModelResult { model: Brown::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
 }
 
-/// Words whose neighbours are shown.
+/// Words whose neighbors are shown.
 const EXAMPLES: [&str; 3] = ["moon", "oven", "judge"];
 
 fn word_vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
@@ -216,8 +218,8 @@ fn word_vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
         Some(format!("    {example}: {}\n", near.join(" ")))
     });
     let text = format!(
-        "word2vec: gives every word a vector, so that words in similar company are near each other\n  \
-         {} words as vectors of {} numbers; near some of them:\n{}",
+        "word2vec: assigns similar vectors to words in similar contexts\n  \
+         {} words, {} dimensions; nearest neighbors of some words:\n{}",
         thousands(vocab.len()),
         vectors.dim(),
         lines.collect::<String>(),
@@ -249,9 +251,9 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
     let ppl = perplexity(&model, &test?).perplexity();
     let lines = example_states(&model, &corpus);
     let text = format!(
-        "hmm: explains every sentence by a walk through {} hidden states\n  \
-         perplexity on text it never saw: {ppl:.0}\n  \
-         words that share a state in the training text:\n{lines}",
+        "hmm: models sentences as paths through {} hidden states\n  \
+         perplexity on held-out text: {ppl:.0}\n  \
+         words with the same state in the training text:\n{lines}",
         model.n_states(),
     );
     let metrics = json!({ "test_perplexity": ppl });
@@ -259,7 +261,7 @@ fn hidden_markov(folder: &Path, seed: u64) -> Result<ModelResult> {
 }
 
 fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
-    /// Rarer words are not shown: what tells their states is chance.
+    /// Minimum count of the words shown; states of rarer words are noise.
     const OFTEN: u64 = 15;
     let started = Instant::now();
     let corpus = training_text(folder, 1)?;
@@ -277,15 +279,15 @@ fn factorial(folder: &Path, seed: u64) -> Result<ModelResult> {
     let lines = (0..3).flat_map(|layer| (0..2).map(move |state| (layer, state)));
     let lines: String = lines.map(|(layer, state)| line(layer, state)).collect();
     let text = format!(
-        "fhmm: explains every word by {} hidden states at once, one a layer\n  \
-         words that some states of its layers like more than the others do:\n{lines}",
+        "fhmm: models every word by {} hidden states, one per layer\n  \
+         words with the highest scores in some states:\n{lines}",
         model.n_layers(),
     );
     let metrics = json!({ "valid_bound": model.facts()["valid_bound"] });
     Ok(ModelResult { model: Fhmm::KIND, seconds: started.elapsed().as_secs_f64(), metrics, text })
 }
 
-/// Words whose neighbours by their vectors are shown.
+/// Words whose neighbors are shown.
 const SHOWN_WORDS: [&str; 4] = ["she", "the", "of", "was"];
 
 fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
@@ -294,10 +296,10 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
     let valid = corpus.lexicon.read(&inputs(folder, Split::Valid))?;
     let model = Lds::params().dim(30).seed(seed).valid(&valid).fit(&corpus)?;
     model.save(folder.join(LDS_FILE))?;
-    let lines = SHOWN_WORDS.map(|word| format!("    {word}: {}\n", neighbours(&model, word, 6)));
+    let lines = SHOWN_WORDS.map(|word| format!("    {word}: {}\n", neighbors(&model, word, 6)));
     let text = format!(
-        "lds: follows the text with a state of {} numbers that moves linearly from word to word\n  \
-         words whose vectors are most alike:\n{}",
+        "lds: models text by a {}-dimensional state with linear dynamics\n  \
+         nearest neighbors of some words:\n{}",
         model.dim(),
         lines.concat(),
     );
@@ -307,7 +309,7 @@ fn dynamical(folder: &Path, seed: u64) -> Result<ModelResult> {
 }
 
 /// The words whose vectors have the smallest angles with a word's.
-fn neighbours(model: &Lds, word: &str, n: usize) -> String {
+fn neighbors(model: &Lds, word: &str, n: usize) -> String {
     let (vectors, vocab) = (model.type_vectors(), &model.lexicon().vocab);
     let vector = |id: usize| vectors.row(id);
     let own = vocab.id(word).index();
@@ -360,12 +362,11 @@ fn ngram(folder: &Path, seed: u64) -> Result<ModelResult> {
     let samples: String = lines.collect();
     let guesses = guesses(&model, CONTEXT);
     let text = format!(
-        "n-gram: predicts each word from the two before it\n  \
-         learned {} words from {} tokens of training text\n  \
-         perplexity on text it never saw: {ppl:.0}, that is, as unsure as between {ppl:.0} equally likely \
-         words;\n  without looking at the words before: {single_ppl:.0}\n  \
-         after \"{CONTEXT}\" it expects: {guesses}\n  \
-         sentences it makes up:\n{samples}",
+        "n-gram: predicts each word from the two preceding words\n  \
+         {} words, {} training tokens\n  \
+         perplexity on held-out text: {ppl:.0} (unigram model: {single_ppl:.0})\n  \
+         most likely words after \"{CONTEXT}\": {guesses}\n  \
+         generated sentences:\n{samples}",
         thousands(vocab.len()),
         thousands(corpus.sentences.n_tokens()),
     );

@@ -18,38 +18,37 @@ use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Write features of words in their context
+/// Write features of words in context
 ///
-/// A model and text go in; out comes a row of numbers for each word. `-o F.npy` makes a dense matrix of
-/// 32-bit numbers, a row a word; `-o F.tsv` has a line for each word: the word, then `column:value` for
-/// every number that is not zero, and a blank line after each sentence. Ends of sentences get no row. The
-/// text is read as the model's training text was.
+/// Reads a model and text, and writes one feature vector per word. `-o F.npy` writes a dense matrix of 32-bit floats with
+/// one row per word. `-o F.tsv` writes one line per word: the word, then `column:value` for every nonzero feature, and a
+/// blank line after each sentence. Ends of sentences have no row. Text is preprocessed like the training text.
 ///
-/// Kinds of features are `viterbi` and `posterior` for a factorial hidden Markov model, `state`, `cluster`, `posterior` and `cluster-posterior` for a hidden Markov model,
-/// `paths` for Brown clusters, `vectors` for word vectors, `type+smoothed`, `type`, `filtered` and `smoothed`
-/// for a linear dynamical system.
+/// Kinds of features: `viterbi` and `posterior` for a factorial hidden Markov model; `state`, `cluster`, `posterior` and
+/// `cluster-posterior` for a hidden Markov model; `paths` for Brown clusters; `vectors` for word vectors;
+/// `type+smoothed`, `type`, `filtered` and `smoothed` for a linear dynamical system.
 #[derive(Args)]
 pub(crate) struct EncodeArgs {
-    /// A model that knows something of words
+    /// Model with features of words
     model: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// Which features [default: the first kind of the model]
+    /// Kind of features [default: the first kind of the model]
     #[arg(long, value_name = "KIND")]
     features: Option<String>,
-    /// Where to write them, `.npy` or `.tsv` [default: as `.tsv` to the standard output]
+    /// Path of the features to write, `.npy` or `.tsv` [default: `.tsv` to standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
 
-/// The largest dense matrix that is written: 16 GiB.
+/// Maximum size of a dense matrix: 16 GiB.
 const MAX_BYTES: u128 = 1 << 34;
 
 pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     let format = args.output.as_deref().map(Format::of).transpose()?;
     if output.is_json() && args.output.is_none() {
-        let message = "`--json` prints what was done, so the features need another place";
-        return Err(hinted(message, "name a file with `-o`"));
+        let message = "`--json` needs `-o`, because it prints a summary to standard output";
+        return Err(hinted(message, "write the features to a file with `-o`"));
     }
     let inputs = watched(args.text.inputs()?, output);
     if let Some(path) = &args.output {
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     let model = &*latens::open(&args.model)?;
     let kind = kind(model, args)?;
     let encoder = model.encoder(kind).expect("the kind is one of the model's");
-    // All words of the text, so that those can be shown that the model does not know.
+    // The vocabulary of the text, to print words that the model does not know.
     let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
     refuse_unknown_words(model, &text, args)?;
     let encoding = Encoding::new(&text, model, &*encoder);
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     };
     if n_empty > 0 {
         let n_empty = thousands(n_empty);
-        output.note(&format!("{n_empty} words have no features: the model cannot place them"));
+        output.note(&format!("{n_empty} words have no features: the model does not know them"));
     }
     let summary = format!("{} words, {} columns ({kind})", thousands(n_rows), thousands(dim));
     let Some(path) = &args.output else {
@@ -82,7 +81,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     print(|out| writeln!(out, "wrote `{}`: {summary}", path.display()))
 }
 
-/// A model that never saw an unknown word has no place for one, nor for the sentence around it.
+/// Rejects unknown words if the model gives them probability zero, and with them the sentence.
 fn refuse_unknown_words(model: &dyn Model, text: &Corpus, args: &EncodeArgs) -> Result<()> {
     let Some(hmm) = model.downcast_ref::<Hmm>() else { return Ok(()) };
     let vocab = &model.lexicon().vocab;
@@ -90,21 +89,21 @@ fn refuse_unknown_words(model: &dyn Model, text: &Corpus, args: &EncodeArgs) -> 
     match text.lexicon.vocab.words().skip(2).find(|&word| vocab.id(word) == WordId::UNK) {
         Some(word) if !hmm.can_emit(WordId::UNK) => Err(hinted(
             format!(
-                "`{}` does not know the word `{word}`, and learned no unknown ones",
+                "`{}` does not know the word `{word}` and was trained without unknown words",
                 args.model.display()
             ),
-            "train it with `--min-count 2`, which makes words that were seen once unknown ones",
+            "train it with `--min-count 2`, which replaces words that occur once by `<unk>`",
         )),
         _ => Ok(()),
     }
 }
 
-/// The kind of features that is asked for, if the model has it.
+/// The requested kind of features, if the model has it.
 fn kind(model: &dyn Model, args: &EncodeArgs) -> Result<&'static str> {
     let (kinds, path) = (model.feature_kinds(), args.model.display());
     let Some(&first) = kinds.first() else {
         return Err(hinted(
-            format!("`{path}` is {}: it gives no features of words", model.description()),
+            format!("`{path}` is {}, which has no features of words", model.description()),
             "train a model that does, e.g., `latens train hmm news.txt -o news.hmm`",
         ));
     };
@@ -113,7 +112,7 @@ fn kind(model: &dyn Model, args: &EncodeArgs) -> Result<&'static str> {
         let all = kinds.iter().map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ");
         let what = model.description();
         hinted(
-            format!("there are no features `{wanted}`"),
+            format!("unknown kind of features `{wanted}`"),
             format!("`{path}` is {what}, which has {all}"),
         )
     })
@@ -131,14 +130,14 @@ impl Format {
             Some("npy") => Ok(Format::Npy),
             Some("tsv") => Ok(Format::Tsv),
             _ => Err(hinted(
-                format!("`{}` says no format", path.display()),
-                "its name must end in `.npy` (dense, for numpy) or `.tsv` (text)",
+                format!("cannot infer a format from `{}`", path.display()),
+                "use the extension `.npy` (dense, for NumPy) or `.tsv` (text)",
             )),
         }
     }
 }
 
-/// A text and who encodes it.
+/// A text with its encoder.
 struct Encoding<'a> {
     text: &'a Corpus,
     /// The model's id of every word of the text.
@@ -158,19 +157,19 @@ impl<'a> Encoding<'a> {
         self.text.sentences.n_tokens() - self.text.sentences.len()
     }
 
-    /// Writes a file; the number of words without features comes back.
+    /// Writes a file and returns the number of words without features.
     fn save(&self, path: &Path, format: Format, output: &Output) -> Result<usize> {
         let (n_rows, dim) = (self.n_rows(), self.encoder.n_features());
         let n_bytes = n_rows as u128 * dim as u128 * 4;
         if matches!(format, Format::Npy) && n_bytes > MAX_BYTES {
             return Err(hinted(
                 format!(
-                    "{} words with {} numbers each would fill {} GiB",
+                    "a dense matrix of {} words and {} features needs {} GiB",
                     thousands(n_rows),
                     thousands(dim),
                     thousands((n_bytes >> 30) as usize)
                 ),
-                "write `.tsv`, which leaves zeros out, or encode the text in parts",
+                "write `.tsv`, which omits zeros, or encode the text in parts",
             ));
         }
         catch_interrupts()?;
@@ -271,9 +270,8 @@ impl<'a> Encoding<'a> {
         text
     }
 
-    /// Encodes the sentences, many at a time by all threads, and writes them in order. `work` gets the words
-    /// of a sentence and their rows; `watch` gets the number of words that are done, and says whether to
-    /// go on.
+    /// Encodes batches of sentences in parallel and writes them in order. `work` gets the words of a sentence and their
+    /// rows; `watch` gets the number of encoded words and returns whether to continue.
     fn each_sentence<T: Send>(
         &self,
         work: impl Fn(&[WordId], FeatureRows) -> T + Sync,
@@ -300,7 +298,7 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// The rows of the words of a sentence, its end aside.
+    /// The rows of the words of a sentence, without its end.
     fn encode(&self, sentence: &[WordId]) -> FeatureRows {
         let ids: Vec<WordId> = sentence.iter().map(|word| self.ids[word.index()]).collect();
         let (mut all, mut rows) = (FeatureRows::new(), FeatureRows::new());
@@ -311,7 +309,7 @@ impl<'a> Encoding<'a> {
         rows
     }
 
-    /// Sentences in parts whose rows fit in memory, however many columns they have.
+    /// Batches of sentences whose rows fit in memory for any number of columns.
     fn batches(&self) -> Vec<std::ops::Range<usize>> {
         const MAX_NUMBERS: usize = 1 << 24;
         let max_tokens = (MAX_NUMBERS / self.encoder.n_features().max(1)).clamp(256, 1 << 14);

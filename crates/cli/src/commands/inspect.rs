@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Show what a model file holds, without loading it
+/// Show the contents of a model file without loading it
 ///
-/// A model file or a checkpoint goes in; out come its kind, parameters, preprocessing, facts about its
-/// training or where it stopped, and the names, types and shapes of its arrays. Only the header is read.
+/// Prints the kind, parameters, preprocessing and training facts of a model file or checkpoint, and the names, types and
+/// shapes of its arrays. Reads only the header.
 #[derive(Args)]
 pub(crate) struct InspectArgs {
-    /// A model file or a checkpoint
+    /// Model file or checkpoint
     file: PathBuf,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &InspectArgs, output: &Output) -> Result<()> {
     output.result(&as_json(&found), |out| write_text(&found, out))
 }
 
-/// A file of counts or of encoded text is ours, but no model: the error says which of them it is.
+/// Rejects files of counts and of encoded text, with an error that names their kind.
 fn refuse_container(path: &Path) -> Result<()> {
     let mut start = [0; 8];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

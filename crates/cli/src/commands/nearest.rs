@@ -11,38 +11,38 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Show the words nearest to others by a model's vectors
+/// Show the nearest neighbors of words
 ///
-/// A model with word vectors and some words go in; out come for each of them the words whose vectors point the same
-/// way, with the cosine of the angle. With `--analogy`, words are taken by three: `man king woman` asks what is to
-/// woman as king is to man. With `--questions` a list of analogies is asked, and the share of right answers printed.
+/// Reads a model with word vectors and prints the words with the highest cosine similarity to each given word. With
+/// `--analogy`, words are grouped in threes: `man king woman` asks what is to woman as king is to man. `--questions`
+/// answers a file of analogies and prints the accuracy.
 #[derive(Args)]
 pub(crate) struct NearestArgs {
-    /// A model that has word vectors
+    /// Model with word vectors
     model: PathBuf,
-    /// Words
+    /// Words to look up
     #[arg(required_unless_present = "questions", value_name = "WORD")]
     words: Vec<String>,
-    /// How many words to show for each
+    /// Number of neighbors per word
     #[arg(short, value_name = "N", default_value_t = 10)]
     n: usize,
-    /// A is to B as C is to what? Words are taken by three
+    /// Solve analogies: A is to B as C is to what? Words are grouped in threes
     #[arg(long)]
     analogy: bool,
-    /// Ask the analogies of this file, four words a line; lines that begin with `:` are titles
+    /// File of analogies, four words per line; lines that begin with `:` are section titles
     #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "analogy"])]
     questions: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Neighbours {
-    /// What was asked for.
+struct Neighbors {
+    /// The query.
     word: String,
-    nearest: Vec<Neighbour>,
+    nearest: Vec<Neighbor>,
 }
 
 #[derive(Serialize)]
-struct Neighbour {
+struct Neighbor {
     word: String,
     similarity: f32,
 }
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
     let Some(vectors) = model.word_vectors() else {
         let (path, what) = (args.model.display(), model.description());
         return Err(hinted(
-            format!("`{path}` is {what}: it has no word vectors"),
-            "train a model that has them, e.g., `latens train word2vec news.txt -o news.word2vec`",
+            format!("`{path}` is {what}, which has no word vectors"),
+            "train a model with word vectors, e.g., `latens train word2vec news.txt -o news.word2vec`",
         ));
     };
     let vectors = &*vectors;
@@ -63,17 +63,21 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
     let ids = args.words.iter().map(|word| find(word, args, model, vectors));
     let ids: Vec<WordId> = ids.collect::<Result<_>>()?;
     let by = if args.analogy { 3 } else { 1 };
-    ensure!(ids.len().is_multiple_of(by), "`--analogy` takes words by three, got {}", ids.len());
-    let neighbours = |(ids, words): (&[WordId], &[String])| Neighbours {
+    ensure!(
+        ids.len().is_multiple_of(by),
+        "`--analogy` needs a multiple of three words, got {}",
+        ids.len()
+    );
+    let neighbours = |(ids, words): (&[WordId], &[String])| Neighbors {
         word: words.join(" "),
         nearest: nearest(ids, args.n, model, vectors),
     };
-    let neighbours: Vec<Neighbours> =
+    let neighbours: Vec<Neighbors> =
         ids.chunks(by).zip(args.words.chunks(by)).map(neighbours).collect();
     output.result(&json!({ "neighbours": neighbours }), |out| {
-        for Neighbours { word, nearest } in &neighbours {
+        for Neighbors { word, nearest } in &neighbours {
             writeln!(out, "{word}")?;
-            for Neighbour { word, similarity } in nearest {
+            for Neighbor { word, similarity } in nearest {
                 writeln!(out, "  {similarity:.4} {word}")?;
             }
         }
@@ -81,7 +85,7 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
     })
 }
 
-/// The word as the model reads it, or else in small letters.
+/// Finds a word after the preprocessing of the model, or in lowercase.
 fn find(
     word: &str,
     args: &NearestArgs,
@@ -91,19 +95,17 @@ fn find(
     let lexicon = model.lexicon();
     let find = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
     let found = find(&lexicon.preprocessing.normalize(word)).or_else(|| find(&word.to_lowercase()));
-    found.with_context(|| format!("`{}` has no vector of the word `{word}`", args.model.display()))
+    found.with_context(|| format!("`{}` has no vector for the word `{word}`", args.model.display()))
 }
 
-fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -> Vec<Neighbour> {
+fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -> Vec<Neighbor> {
     let query = match *ids {
         [a, b, c] => vectors.analogy(a, b, c),
         _ => vectors.get(ids[0]).map(<[f32]>::to_vec),
     };
     let found = vectors.nearest(&query.expect("all words have vectors"), n, ids).into_iter();
-    let neighbour = |(id, similarity)| Neighbour {
-        word: model.lexicon().vocab.word(id).to_owned(),
-        similarity,
-    };
+    let neighbour =
+        |(id, similarity)| Neighbor { word: model.lexicon().vocab.word(id).to_owned(), similarity };
     found.map(neighbour).collect()
 }
 
@@ -113,7 +115,11 @@ fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -
     open_input(path).and_then(|mut file| file.read_to_string(&mut text)).with_context(reading)?;
     let questions = read_questions(&text).with_context(reading)?;
     let found = analogies(vectors, &model.lexicon().vocab, &questions);
-    ensure!(found.n_asked > 0, "no question of `{}` has words with vectors only", path.display());
+    ensure!(
+        found.n_asked > 0,
+        "every question of `{}` contains a word without a vector",
+        path.display()
+    );
     let result = json!({
         "accuracy": found.accuracy(),
         "questions": found.n_asked,
@@ -122,7 +128,7 @@ fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -
     output.result(&result, |out| {
         writeln!(
             out,
-            "{:.2} % of {} analogies right; {} skipped, with words that have no vector",
+            "accuracy {:.2} % on {} analogies; {} skipped because of words without vectors",
             100.0 * found.accuracy(),
             found.n_asked,
             found.n_skipped

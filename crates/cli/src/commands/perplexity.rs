@@ -12,14 +12,13 @@ use latens::tasks::{Impossible, first_impossible, perplexity};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Score text with a language model
+/// Compute the perplexity of text under a language model
 ///
-/// A model and text go in; out comes the perplexity: how many words the model was unsure between, on
-/// average. One end-of-sentence token a sentence is counted, as in the papers. The text is read as the
-/// model's training text was.
+/// Reads a model and text, and prints the perplexity: the exponential of the mean negative log-probability per token. The
+/// end of each sentence counts as one token, as in the papers. Text is preprocessed like the training text.
 #[derive(Args)]
 pub(crate) struct PerplexityArgs {
-    /// A language model
+    /// Language model
     model: PathBuf,
     #[command(flatten)]
     text: TextArgs,
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
     })
 }
 
-/// Why a text has no perplexity, and what can be done about it.
+/// The error for a text with probability zero.
 fn impossible(model: &dyn Model, path: &Path, text: &Sentences, place: Impossible) -> Error {
     let Impossible { sentence_idx, token_idx } = place;
     let word = text.get(sentence_idx)[token_idx];
@@ -70,12 +69,12 @@ fn impossible(model: &dyn Model, path: &Path, text: &Sentences, place: Impossibl
         model.lexicon().vocab.word(word)
     );
     let hint = if word == WordId::UNK {
-        "no word of the training text was unknown, so the model cannot tell how likely one is: \
-         train it with `--min-count 2`, which makes words that are seen once unknown ones"
+        "the training text had no unknown words: \
+         train the model with `--min-count 2`, which replaces words that occur once by `<unk>`"
     } else if model.downcast_ref::<Hmm>().is_some() {
-        "the training text never had it there: train the model with `--prior 0.01`"
+        "the word never occurred in this context in the training text: train the model with `--prior 0.01`"
     } else {
-        "the model gives this word no probability: train one on text that has it"
+        "train the model on text that contains this word"
     };
     hinted(message, hint)
 }

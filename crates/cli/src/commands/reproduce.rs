@@ -14,31 +14,31 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Run an experiment of the papers again
+/// Reproduce an experiment of the papers
 ///
-/// The corpora that the papers used go in; out comes a table with our figures beside theirs.
+/// Reads the corpora of the papers and prints a table of their results and ours.
 /// `docs/data.md` lists the files that each experiment needs.
 #[derive(Args)]
 pub(crate) struct ReproduceArgs {
-    /// The experiment; `--list` names them
+    /// Name of the experiment (see `--list`)
     #[arg(required_unless_present = "list")]
     experiment: Option<String>,
-    /// The folder with the corpora
+    /// Folder of the corpora
     #[arg(long, value_name = "DIR", required_unless_present = "list")]
     data: Option<PathBuf>,
-    /// A smaller run of the same code, for a first look
+    /// Run a smaller version of the experiment
     #[arg(long)]
     quick: bool,
-    /// Go on where a run that was stopped left off, for an experiment that keeps its models
+    /// Continue an interrupted run, for experiments that keep their models
     #[arg(long, conflicts_with = "output")]
     resume: bool,
-    /// Draw what was found, for an experiment with a figure
+    /// Path of the figure to draw, for experiments with a figure
     #[arg(short, long, value_name = "FIGURE.svg")]
     output: Option<PathBuf>,
     /// Append one record per figure to this file, in the format of `results/*.jsonl`
     #[arg(long, value_name = "FILE.jsonl")]
     record: Option<PathBuf>,
-    /// Name the experiments
+    /// List the experiments
     #[arg(long)]
     list: bool,
 }
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     };
     let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == name) else {
         return Err(hinted(
-            format!("there is no experiment `{name}`"),
-            "`latens reproduce --list` names them",
+            format!("unknown experiment `{name}`"),
+            "`latens reproduce --list` lists all experiments",
         ));
     };
     let records = args.record.as_deref().map(record::open).transpose()?;
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         Some(path) => run_and_draw(experiment, data, args.quick, path, note)?,
         None if args.resume => {
             let Some(resume) = resume(experiment.name) else {
-                let message = format!("the experiment `{name}` keeps nothing to go on from");
-                return Err(hinted(message, "run it without `--resume`"));
+                let message = format!("the experiment `{name}` cannot be resumed");
+                return Err(hinted(message, "omit `--resume`"));
             };
             resume(data, args.quick, note)?
         }
@@ -96,7 +96,7 @@ fn run_and_draw(
 ) -> Result<Vec<Row>> {
     let Some(draw) = figure(experiment.name) else {
         let message = format!("the experiment `{}` has no figure", experiment.name);
-        return Err(hinted(message, "run it without `-o`"));
+        return Err(hinted(message, "omit `-o`"));
     };
     check_output(path, std::iter::empty::<PathBuf>())?;
     let (rows, picture) = draw(data, quick, note)?;

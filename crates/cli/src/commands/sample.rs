@@ -8,17 +8,17 @@ use latens::tasks::sample;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Make up text with a language model
+/// Generate text with a language model
 ///
-/// A model goes in; out come sentences drawn from it, one a line. `--seed` chooses which.
+/// Draws sentences from a model and prints one sentence per line. `--seed` determines the sample.
 #[derive(Args)]
 pub(crate) struct SampleArgs {
-    /// A language model
+    /// Language model
     model: PathBuf,
-    /// How many sentences to draw
+    /// Number of sentences
     #[arg(short, value_name = "N", default_value_t = 10)]
     n: usize,
-    /// The most words of a sentence
+    /// Maximum number of words per sentence
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_words: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result
     };
     if output.is_json() {
         let mut sentences = Vec::new();
-        // `collect` would ask for the memory of all of them at once, however many are wanted.
+        // `collect` would reserve memory for all sentences at once.
         for _ in 0..args.n {
             sentences.push(draw());
         }

@@ -1,4 +1,4 @@
-//! Word vectors in and out of foreign formats.
+//! Reading and writing word vectors in the formats of other programs.
 
 use super::foreign_format::ForeignFormat;
 use crate::errors::hinted;
@@ -12,7 +12,7 @@ use latens::store::write_atomically;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-/// The vectors in a file of another program.
+/// Reads word vectors in the format of another program.
 pub(crate) fn read(
     file: &mut dyn BufRead,
     format: ForeignFormat,
@@ -32,12 +32,12 @@ pub(crate) fn read(
             let mut words = BufReader::new(open_input(path).with_context(reading)?);
             npy::read(file, &mut words, preprocessing)?
         }
-        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format has no vectors"),
+        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format does not contain vectors"),
     };
     Ok(Vectors::new(lexicon, vectors))
 }
 
-/// Writes the vectors of a model, and for `npy` its words to a file of their own.
+/// Writes the vectors of a model, and for `npy` its words to a separate file.
 pub(super) fn write(
     lexicon: &Lexicon,
     vectors: &WordVectors,
@@ -60,26 +60,26 @@ pub(super) fn write(
                     VectorsError::Io(error) => error,
                     error => {
                         failed = Some(error);
-                        io::Error::other("it was not whole")
+                        io::Error::other("the word list is incomplete")
                     }
                 })
             });
             failed.map_or(Ok(()), Err)?;
             written?;
         }
-        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format has no vectors"),
+        ForeignFormat::Arpa | ForeignFormat::Paths => bail!("this format does not contain vectors"),
     }
     Ok(())
 }
 
-/// A matrix needs a list of words, and nothing else has one.
+/// Checks that a word list is given for `npy`, and only for it.
 pub(crate) fn check_words(format: ForeignFormat, words: Option<&Path>) -> Result<()> {
     let is_npy = matches!(format, ForeignFormat::Npy);
-    ensure!(is_npy || words.is_none(), "`--words` is for the format `npy` alone");
+    ensure!(is_npy || words.is_none(), "`--words` requires the format `npy`");
     if is_npy && words.is_none() {
         return Err(hinted(
-            "a `.npy` file has no words, only numbers",
-            "name the list of words with `--words FILE`, one word a line",
+            "a `.npy` file does not contain words",
+            "pass a word list with `--words FILE`, one word per line",
         ));
     }
     Ok(())

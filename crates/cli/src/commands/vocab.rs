@@ -11,9 +11,8 @@ use std::path::PathBuf;
 
 /// Learn the vocabulary of a text
 ///
-/// Text goes in; out comes a text file with one word a line, a tab, and how often it was seen, most
-/// frequent first after `<unk>` and `<eos>`. Its first line says what was done to the text before words
-/// were counted. `--vocab` of other commands takes it.
+/// Reads text and writes a text file with one word per line, a tab and its count: `<unk>` and `<eos>`, then all words by
+/// descending count. The first line records the preprocessing. Other commands read the file with `--vocab`.
 #[derive(Args)]
 pub(crate) struct VocabArgs {
     #[command(flatten)]
@@ -22,7 +21,7 @@ pub(crate) struct VocabArgs {
     words: LearnedWordArgs,
     #[command(flatten)]
     cache: CacheArgs,
-    /// Where to write the vocabulary
+    /// Path of the vocabulary to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }
@@ -51,7 +50,7 @@ pub(crate) fn run(args: &VocabArgs, output: &Output) -> Result<()> {
     };
     output.result(&result, |out| {
         let (words, tokens) = (thousands(result.vocab), thousands(result.tokens as usize));
-        writeln!(out, "{words} words of {tokens} tokens in `{}`", result.path)
+        writeln!(out, "wrote `{}`: {words} words from {tokens} tokens", result.path)
     })
 }
 

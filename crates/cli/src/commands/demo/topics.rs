@@ -37,9 +37,9 @@ pub(super) fn words(folder: &Path, seed: u64) -> Result<ModelResult> {
     let purity = purity(&corpus.documents, &found);
     let topics = table(&corpus.lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
     let text = format!(
-        "lda: finds what documents are about\n  \
-         of {N_TOPICS} topics, these words are in no other:\n{topics}  \
-         the strongest topic of a document tells its subject for {:.0} % of them\n",
+        "lda: finds the topics of documents\n  \
+         distinctive words of 5 of {N_TOPICS} topics:\n{topics}  \
+         the strongest topic predicts the subject of {:.0} % of the documents\n",
         100.0 * purity
     );
     let seconds = started.elapsed().as_secs_f64();
@@ -65,15 +65,15 @@ pub(super) fn vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
     let purity = purity(&corpus.documents, &found);
     let topics = table(&corpus.lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
     let text = format!(
-        "glda: the same with topics over the vectors of words, so that new words have topics, too\n\
-         {topics}  the strongest topic tells the subject of {:.0} %\n",
+        "glda: topics over word vectors, which extend to new words\n\
+         {topics}  the strongest topic predicts the subject of {:.0} % of the documents\n",
         100.0 * purity
     );
     let seconds = started.elapsed().as_secs_f64();
     Ok(ModelResult { model: Glda::KIND, seconds, metrics: json!({ "purity": purity }), text })
 }
 
-/// The first topics, a line each.
+/// The first topics, one line per topic.
 fn table(lexicon: &Lexicon, words: impl Fn(usize) -> Vec<(WordId, f32)>) -> String {
     let line = |k: usize| {
         let words = words(k).into_iter().map(|(word, _)| lexicon.vocab.word(word));

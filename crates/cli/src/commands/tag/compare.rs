@@ -13,31 +13,30 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Say whether one tagger is better than another, or was only lucky
+/// Test whether two taggers differ significantly
 ///
-/// Two taggers and text with tags go in; out come how many words each has right, and the probability that two
-/// taggers that are as good differ as much: McNemar's test, by the exact binomial distribution. The exit
-/// status is 0 if that is below `--level`, else 1.
+/// Reads two taggers and tagged text, and prints the accuracy of both and the p-value of McNemar's exact test. The exit
+/// status is 0 if the p-value is below `--level`, otherwise 1.
 #[derive(Args)]
 pub(crate) struct CompareArgs {
-    /// A tagger
+    /// First tagger
     first: PathBuf,
-    /// Another tagger
+    /// Second tagger
     second: PathBuf,
     /// Tagged text
     text: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// The column that has the tags, the first one being 1 [default: as in training]
+    /// Column of the tags, counted from 1 [default: as in training]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     column: Option<u16>,
-    /// The probability below which a difference is taken for a real one
+    /// Significance level
     #[arg(long, value_name = "P", default_value_t = 0.05)]
     level: f64,
 }
 
 impl CompareArgs {
-    /// The column that is named, or the one that both taggers learned.
+    /// The given column, or the one that both taggers were trained on.
     fn column(&self, [first, second]: [&dyn Model; 2]) -> Result<usize> {
         let Some(learned) = remembered_column(first) else {
             return column(self.column, second, &self.second);
@@ -47,8 +46,7 @@ impl CompareArgs {
             && other != learned
         {
             let (a, b) = (self.first.display(), self.second.display());
-            let message =
-                format!("`{a}` learned tags of column {learned}, `{b}` those of column {other}");
+            let message = format!("`{a}` was trained on column {learned}, `{b}` on column {other}");
             return Err(hinted(message, "name the column to compare with `--column`"));
         }
         column(self.column, first, &self.first)
@@ -78,11 +76,11 @@ pub(super) fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
             let (percent, only) = (100.0 * accuracy, thousands(only));
             writeln!(
                 out,
-                "`{}`: {percent:.2} % right; {only} words that the other has wrong",
+                "`{}`: accuracy {percent:.2} %; {only} words that only this tagger has right",
                 path.display()
             )?;
         }
-        let verdict = if differs { "a real difference" } else { "this may be luck" };
+        let verdict = if differs { "significant" } else { "not significant" };
         writeln!(out, "p = {p_value:.4}: {verdict}")
     })?;
     Ok(if differs { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -1,4 +1,4 @@
-//! `latens tag`: taggers are learned, measured, compared and used.
+//! `latens tag`: trains, evaluates, compares and runs taggers.
 
 mod compare;
 mod train;
@@ -22,9 +22,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Learn a tagger, measure it, and tag words
+/// Train, evaluate, compare and run taggers
 ///
-/// A tagger is a model that learned tags: with `latens tag train`, or `latens train hmm --tags 2`.
+/// A tagger is a model trained with `latens tag train` or `latens train hmm --tags 2`.
 #[derive(Args)]
 pub(crate) struct TagArgs {
     #[command(subcommand)]
@@ -39,39 +39,38 @@ enum TagCommand {
     Compare(compare::CompareArgs),
 }
 
-/// Measure a tagger on tagged text
+/// Evaluate a tagger on tagged text
 ///
-/// A tagger and text with tags go in; out come the share of right tags, of all words, of those never seen in
-/// training (OOV) and of those seen at most twice (rare), and for tags of chunks or names (`B-NP`, `I-NP`, `O`)
-/// precision, recall and F1 of spans, counted as `conlleval` does.
+/// Reads a tagger and tagged text, and prints the accuracy on all words, on words not seen in training (OOV) and on words
+/// seen at most twice (rare). For span tags (`B-NP`, `I-NP`, `O`) it also prints precision, recall and F1 of spans, as
+/// `conlleval` computes them.
 #[derive(Args)]
 struct EvalArgs {
-    /// A tagger
+    /// Tagger
     tagger: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// The column that has the tags, the first one being 1 [default: as in training]
+    /// Column of the tags, counted from 1 [default: as in training]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     column: Option<u16>,
 }
 
-/// Write text with a column of tags
+/// Tag text
 ///
-/// A tagger and text go in; out comes one word a line with its columns, if it has some, and its tag in a
-/// new last column, separated by tabs, and a blank line after each sentence. Text without columns is cut into
-/// words as the tagger's training text was; its empty lines are left out.
+/// Reads a tagger and text, and writes one word per line with its columns and its tag in a new last column, separated by
+/// tabs, and a blank line after each sentence. Plain text is tokenized like the training text; empty lines are skipped.
 #[derive(Args)]
 struct RunArgs {
-    /// A tagger
+    /// Tagger
     tagger: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// Where to write it [default: the standard output]
+    /// Path of the tagged text to write [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
 
-/// `null` stands for what there is not: no unknown word, no spans.
+/// Undefined scores are `null`: without unknown words, or without spans.
 #[derive(Serialize)]
 struct EvalResult {
     accuracy: f64,
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &TagArgs, common: &Common, output: &Output) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tagged text. Where neither `--format` nor the names of files say how it is written, it is in columns.
+/// Inputs of tagged text, by default in columns.
 fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
     let mut inputs = reading.inputs(files)?;
     let says_nothing =
@@ -106,11 +105,11 @@ fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
     Ok(inputs)
 }
 
-/// The column of the tags, counted from 0: the one that is named, or that of the training text.
+/// The column of the tags, counted from 0: the given one, or that of the training text.
 fn column(named: Option<u16>, model: &dyn Model, path: &Path) -> Result<usize> {
     let Some(column) = named.map(u64::from).or_else(|| remembered_column(model)) else {
-        let message = format!("`{}` does not say which column its tags are in", path.display());
-        return Err(hinted(message, "name it with `--column`"));
+        let message = format!("`{}` does not record the column of its tags", path.display());
+        return Err(hinted(message, "pass it with `--column`"));
     };
     Ok(column as usize - 1)
 }
@@ -127,7 +126,7 @@ fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
     let column = column(args.column, model, &args.tagger)?;
     let text = TaggedSentences::read(&inputs)?;
     let scores = evaluate(&*tagger, &text, column)
-        .with_context(|| format!("cannot measure `{}`", args.tagger.display()))?;
+        .with_context(|| format!("cannot evaluate `{}`", args.tagger.display()))?;
     if let [first, ..] = &scores.unknown_tags[..] {
         let n = scores.unknown_tags.len();
         output.note(&format!(
@@ -168,7 +167,11 @@ fn tag(args: &RunArgs, output: &Output) -> Result<()> {
 fn tagger<'a>(model: &'a dyn Model, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
     model.as_tagger().ok_or_else(|| {
         hinted(
-            format!("`{}` is {} that knows no tags", path.display(), model.description()),
+            format!(
+                "`{}` is {}, which was trained without tags",
+                path.display(),
+                model.description()
+            ),
             "train a tagger, e.g., `latens tag train news.conll --column 2 -o news.tagger`",
         )
     })

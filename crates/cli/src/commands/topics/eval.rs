@@ -11,25 +11,25 @@ use serde::Serialize;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
-/// Measure whether the words of topics belong together
+/// Measure the coherence and diversity of topics
 ///
-/// A topic model and a reference corpus go in; out comes for each topic how much more often its best words are in the
-/// same document than by chance: PMI, the mean over pairs of words of ln p(a, b) / (p(a) p(b)), with one document more for
-/// every pair; and NPMI, the same divided by -ln p(a, b), which is -1 for words that are never together and 1 for words
-/// that are never apart. Beside them stands the share of different words among those of all topics, which is low if
-/// topics are alike. The reference is read as the model's text was, one document a record, and needs not fit in memory.
+/// Reads a topic model and a reference corpus, and prints the coherence of the top words of each topic. PMI is the mean
+/// over pairs of words of ln p(a, b) / (p(a) p(b)) over documents, with one document added to the count of every pair. NPMI
+/// is PMI divided by -ln p(a, b): -1 for words that never occur together, 1 for words that always do. Diversity is the
+/// fraction of distinct words among the top words of all topics. The reference is preprocessed like the training text and
+/// need not fit in memory.
 #[derive(Args)]
 pub(crate) struct EvalArgs {
-    /// A topic model
+    /// Topic model
     model: PathBuf,
-    /// The reference corpus
+    /// Reference corpus
     #[arg(long, required = true, value_name = "FILE")]
     reference: Vec<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
     #[command(flatten)]
     words: TopWordArgs,
-    /// Keep the counts of the reference in this folder, and use them there the next time
+    /// Cache the counts of the reference in this folder
     #[arg(long, value_name = "DIR", help_heading = "Reading text")]
     cache: Option<PathBuf>,
 }
@@ -105,7 +105,7 @@ fn count(args: &EvalArgs, inputs: &Inputs, lexicon: &Lexicon) -> Result<Cooccurr
     {
         return Ok(counts);
     }
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let corpus = Corpus::encode_with(&folder.path().join("reference"), inputs, lexicon)?;
     let counts = Cooccurrences::count(&corpus.lexicon, &corpus.sentences);
     if let Some(path) = kept {

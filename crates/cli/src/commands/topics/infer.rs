@@ -17,43 +17,43 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Find the mixture of topics of documents
+/// Infer the topic mixtures of documents
 ///
-/// A topic model and documents go in; out comes a line for each document: its label if it has one, the number of its
-/// tokens that the model knows nothing of, and the share of each topic, separated by tabs. With `--vectors`, words that
-/// were not in the training text take part in Gaussian topics if they have a vector there.
+/// Reads a topic model and documents, and writes one line per document: its label, the number of unknown tokens, and the
+/// proportion of each topic, separated by tabs. With `--vectors`, Gaussian topics also use words that are not in the
+/// training text but have a vector.
 #[derive(Args)]
 pub(crate) struct InferArgs {
-    /// A topic model
+    /// Topic model
     model: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// Vectors for words that were not in the training text
+    /// Vectors for words that are not in the training text
     #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
     vectors: Option<PathBuf>,
     #[command(flatten)]
     format: VectorFormatArgs,
-    /// What becomes of Gaussian topics when new documents come
+    /// Update of Gaussian topics by new documents
     #[arg(long, value_enum, value_name = "NAME", default_value_t = MovingArg::Fixed)]
     topics: MovingArg,
-    /// How many documents come at once, where topics move
+    /// Number of documents per batch, if topics are updated
     #[arg(long, value_name = "N", default_value_t = 100)]
     batch: usize,
-    /// How often every token is sampled; mixtures are means over the later half
+    /// Number of Gibbs sweeps; mixtures are means over the second half
     #[arg(long, value_name = "N", default_value_t = InferenceParams::default().n_sweeps)]
     n_sweeps: usize,
-    /// Where to write the lines [default: the standard output]
+    /// Path of the mixtures to write [default: standard output]
     #[arg(short, long, value_name = "FILE.tsv")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum MovingArg {
-    /// They stay as they are
+    /// Topics are not updated
     Fixed,
-    /// They move with each batch, and then go back
+    /// Topics are updated within each batch and then restored
     Online,
-    /// They move with each batch, and stay there
+    /// Topics are updated with each batch
     Cumulative,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<
     let n_skipped: usize = found.iter().map(|document| document.n_skipped).sum();
     if n_skipped > 0 {
         let (n, all) = (thousands(n_skipped), thousands(documents.n_tokens()));
-        output.note(&format!("{n} of {all} tokens are words that the model knows nothing of"));
+        output.note(&format!("{n} of {all} tokens are unknown to the model"));
     }
     let write = |out: &mut dyn Write| write_lines(&documents, &found, out);
     match &args.output {
@@ -96,7 +96,7 @@ fn infer(
         if args.topics != MovingArg::Fixed || args.vectors.is_some() {
             let message =
                 "`--vectors` and `--topics` need a Gaussian LDA model; this is a multinomial one";
-            return Err(hinted(message, "leave them out"));
+            return Err(hinted(message, "omit `--vectors` and `--topics`"));
         }
         return Ok(lda.infer_documents(documents, &params));
     }
@@ -111,7 +111,7 @@ fn infer(
         let (found, needed) = (vectors.dim(), model.vectors().dim());
         ensure!(
             found == needed,
-            "the vectors in `{}` have {found} numbers, but those of the model have {needed}",
+            "the vectors in `{}` have {found} dimensions, but the model has {needed}",
             path.display()
         );
     }

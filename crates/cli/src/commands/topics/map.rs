@@ -14,18 +14,18 @@ use std::path::PathBuf;
 
 /// Draw the words of topics in a plane
 ///
-/// A Gaussian topic model goes in; out comes a picture in which the best words of topics stand where their vectors are
-/// along the two directions in which these differ most, coloured by topic. A name that ends in `.html` makes a page.
+/// Reads a Gaussian topic model and draws the top words of topics at the first two principal components of their vectors,
+/// colored by topic. The extension `.html` writes a web page.
 #[derive(Args)]
 pub(crate) struct MapArgs {
-    /// A Gaussian topic model
+    /// Gaussian topic model
     model: PathBuf,
     #[command(flatten)]
     words: TopWordArgs,
-    /// Which topics to draw, e.g., `0,3,17` [default: the first nine]
+    /// Topics to draw, e.g., `0,3,17` [default: the first nine]
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     topics: Vec<usize>,
-    /// Where to draw it, `.svg` or `.html`
+    /// Path of the drawing to write, `.svg` or `.html`
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }
@@ -37,15 +37,19 @@ pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
     let Some(vectors) = model.word_vectors() else {
         let what = model.description();
         return Err(hinted(
-            format!("`{}` is {what}: its words have no place", args.model.display()),
-            "train Gaussian topics, `latens train glda`",
+            format!("`{}` is {what}, which has no word vectors", args.model.display()),
+            "train a Gaussian topic model with `latens train glda`",
         ));
     };
     let topics =
         if args.topics.is_empty() { (0..n_topics.min(9)).collect() } else { args.topics.clone() };
     let mut words = Vec::new();
     for &topic in &topics {
-        ensure!(topic < n_topics, "there is no topic {topic}: they are 0 to {}", n_topics - 1);
+        ensure!(
+            topic < n_topics,
+            "unknown topic {topic}: topics are numbered 0 to {}",
+            n_topics - 1
+        );
         for word in args.words.of_topic(model, topic) {
             let Some(vector) = vectors.get(word) else { continue };
             words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });

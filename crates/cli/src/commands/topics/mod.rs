@@ -1,4 +1,4 @@
-//! `latens topics`: what topics are about, which of them documents have, and whether they make sense.
+//! `latens topics`: shows, infers, evaluates and draws topics.
 
 mod eval;
 mod infer;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Show topics, find those of documents, and measure whether they make sense
+/// Show, infer, evaluate and draw topics
 #[derive(Args)]
 pub(crate) struct TopicsArgs {
     #[command(subcommand)]
@@ -34,37 +34,37 @@ enum TopicsCommand {
 
 /// Show the words of each topic
 ///
-/// A topic model goes in; out comes a line for each topic, with its best words.
+/// Reads a topic model and prints one line per topic with its top words.
 #[derive(Args)]
 struct ShowArgs {
-    /// A topic model
+    /// Topic model
     model: PathBuf,
     #[command(flatten)]
     words: TopWordArgs,
 }
 
-/// Which words stand for a topic.
+/// Selection of the top words of a topic.
 #[derive(Args)]
 struct TopWordArgs {
-    /// How many words to take of each topic
+    /// Number of words per topic
     #[arg(long, value_name = "N", default_value_t = 15)]
     n_words: usize,
-    /// By what words are ordered [default: count for Gaussian topics, density else]
+    /// Ranking of words [default: count for Gaussian topics, otherwise density]
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<RankingArg>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RankingArg {
-    /// The topic's density at the word's vector, of words seen 5 times; the word's probability, where topics have one
+    /// Density at the word's vector (Gaussian topics; words with at least 5 occurrences) or probability of the word
     Density,
-    /// How often the word is in the topic
+    /// Number of tokens of the word in the topic
     Count,
-    /// The same times the share of the word's tokens that this is
+    /// Count times the fraction of the word's tokens in the topic
     Distinctive,
 }
 
-/// A topic as it is shown.
+/// A topic and its top words.
 #[derive(Serialize)]
 struct Topic {
     topic: usize,
@@ -89,7 +89,7 @@ fn show(args: &ShowArgs, output: &Output) -> Result<()> {
 }
 
 impl TopWordArgs {
-    /// The best words of each topic.
+    /// The top words of each topic.
     fn topics(&self, model: &dyn Model, path: &Path) -> Result<Vec<Topic>> {
         let n_topics = topic_model(model, path)?.n_topics();
         let vocab = &model.lexicon().vocab;
