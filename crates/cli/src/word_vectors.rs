@@ -1,7 +1,7 @@
 //! Word vectors as input: a latens model or a file of another program.
 
-use crate::commands::foreign_format::ForeignFormat;
-use crate::commands::vectors;
+use crate::commands::convert::foreign_format::ForeignFormat;
+use crate::commands::convert::vectors;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_input;

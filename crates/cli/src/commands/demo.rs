@@ -1,5 +1,7 @@
+mod result;
 mod topics;
 
+use self::result::{ModelResult, WORD2VEC_FILE};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
@@ -19,7 +21,7 @@ use latens::store::write_atomically;
 use latens::tasks::{perplexity, sample};
 use latens::word2vec::Word2vec;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -39,16 +41,6 @@ pub(crate) struct DemoArgs {
 #[derive(Serialize)]
 struct DemoResult {
     models: Vec<ModelResult>,
-}
-
-#[derive(Serialize)]
-struct ModelResult {
-    model: &'static str,
-    seconds: f64,
-    metrics: Value,
-    /// Text output.
-    #[serde(skip)]
-    text: String,
 }
 
 pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<()> {
@@ -153,7 +145,6 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
-const WORD2VEC_FILE: &str = "demo.word2vec";
 const LDS_FILE: &str = "demo.lds";
 const FHMM_FILE: &str = "demo.fhmm";
 

@@ -1,6 +1,5 @@
 //! One file per command: its arguments, and how its result is shown.
 
-pub(crate) mod foreign_format;
 mod roles;
 pub(crate) mod convert;
 pub(crate) mod count;
@@ -15,5 +14,4 @@ pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod tag;
 pub(crate) mod topics;
-pub(crate) mod vectors;
 pub(crate) mod vocab;

@@ -1,7 +1,7 @@
 //! Which file of a crate uses which other one, read off its `use` declarations and paths.
 //!
-//! This reads text, not syntax trees: it knows `use` trees, paths that begin with `crate`, `self` or `super`, and
-//! re-exports, which count for the file that defines the item. Code for tests is left out.
+//! This reads text, not syntax trees: it knows `use` trees, paths that begin with `crate`, `self`, `super` or a child
+//! module, and re-exports, which count for the file that defines the item. Code for tests is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -113,7 +113,14 @@ impl Crate {
                 }
             }
         }
-        for path in inline_paths(&rest) {
+        let children: Vec<String> = self
+            .files
+            .keys()
+            .filter(|file| file.len() == module.len() + 1 && file.starts_with(module))
+            .map(|file| format!("{}::", file[module.len()]))
+            .collect();
+        let starts = ["crate::", "super::", "self::"].into_iter();
+        for path in inline_paths(&rest, starts.chain(children.iter().map(String::as_str))) {
             mentioned.extend(self.absolute(module, &path));
         }
         (imports, mentioned)
@@ -179,7 +186,8 @@ fn without_tests(text: &str) -> String {
         .map(|line| format!("{line}\n"))
         .collect();
     // By convention a module of tests ends its file.
-    let end = code.find("#[cfg(test)]\nmod tests {").unwrap_or(code.len());
+    let starts = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub(crate) mod tests {"];
+    let end = starts.iter().filter_map(|start| code.find(start)).min().unwrap_or(code.len());
     code[..end].to_owned()
 }
 
@@ -242,11 +250,11 @@ fn split_outside_braces(text: &str) -> Vec<String> {
     parts
 }
 
-/// Paths in code that begin with `crate`, `self` or `super`.
-fn inline_paths(code: &str) -> Vec<Vec<String>> {
+/// Paths in code that begin with one of `starts`.
+fn inline_paths<'a>(code: &str, starts: impl Iterator<Item = &'a str>) -> Vec<Vec<String>> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut paths = Vec::new();
-    for start in ["crate::", "super::", "self::"] {
+    for start in starts {
         for (at, _) in code.match_indices(start) {
             let begins =
                 code[..at].chars().next_back().is_none_or(|c| !is_word(c) && c != ':' && c != '$');

@@ -1,6 +1,6 @@
 //! Topics of the embedded documents, over words and over the vectors of the demo.
 
-use super::{ModelResult, WORD2VEC_FILE};
+use super::result::{ModelResult, WORD2VEC_FILE};
 use anyhow::Result;
 use latens::corpus::{
     DocumentCorpus, Documents, Field, Format, Inputs, Lexicon, Preprocessing, Tokenize,

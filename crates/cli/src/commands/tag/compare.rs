@@ -1,4 +1,4 @@
-use super::{column, remembered_column, tagged_inputs, tagger};
+use super::inputs::{column, remembered_column, tagged_inputs, tagger};
 use crate::args::ReadingArgs;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};

@@ -1,25 +1,23 @@
 //! `latens tag`: trains, evaluates, compares and runs taggers.
 
+mod inputs;
 mod compare;
 mod train;
 
-use crate::args::{Common, ReadingArgs, TextArgs};
-use crate::errors::hinted;
+use self::inputs::{column, tagged_inputs, tagger};
+use crate::args::{Common, TextArgs};
 use crate::output::{Output, print, print_json, thousands};
 use crate::paths::check_output;
 use crate::reading::watched;
-use crate::train::TAG_COLUMN;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use latens::corpus::{Format, Inputs, TaggedSentences};
-use latens::model::Model;
-use latens::model::Tagger;
+use latens::corpus::TaggedSentences;
 use latens::store::write_atomically;
 use latens::tasks::tagging::{TagScores, evaluate, tag_all};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train, evaluate, compare and run taggers
@@ -94,31 +92,6 @@ pub(crate) fn run(args: &TagArgs, common: &Common, output: &Output) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Inputs of tagged text, by default in columns.
-fn tagged_inputs(reading: &ReadingArgs, files: &[PathBuf]) -> Result<Inputs> {
-    let mut inputs = reading.inputs(files)?;
-    let says_nothing =
-        |path: &PathBuf| matches!(Format::of_path(path), Format::Lines | Format::Docs(_));
-    if inputs.format.is_none() && inputs.paths.iter().all(says_nothing) {
-        inputs.format = Some(Format::Conll);
-    }
-    Ok(inputs)
-}
-
-/// The column of the tags, counted from 0: the given one, or that of the training text.
-fn column(named: Option<u16>, model: &dyn Model, path: &Path) -> Result<usize> {
-    let Some(column) = named.map(u64::from).or_else(|| remembered_column(model)) else {
-        let message = format!("`{}` does not record the column of its tags", path.display());
-        return Err(hinted(message, "pass it with `--column`"));
-    };
-    Ok(column as usize - 1)
-}
-
-/// The column, counted from 1, of the training text that had the tags.
-fn remembered_column(model: &dyn Model) -> Option<u64> {
-    model.facts().get(TAG_COLUMN).and_then(Value::as_u64).filter(|&column| column > 0)
-}
-
 fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
     let inputs = watched(tagged_inputs(&args.text.reading, &args.text.files)?, output);
     let model = &*latens::open(&args.tagger)?;
@@ -160,20 +133,6 @@ fn tag(args: &RunArgs, output: &Output) -> Result<()> {
     let (path, tokens) = (path.display().to_string(), text.n_tokens());
     output.result(&json!({ "path": path, "tokens": tokens }), |out| {
         writeln!(out, "wrote `{path}`: {} words", thousands(tokens))
-    })
-}
-
-/// The model as a tagger, or an error that says which models are.
-fn tagger<'a>(model: &'a dyn Model, path: &Path) -> Result<Box<dyn Tagger + 'a>> {
-    model.as_tagger().ok_or_else(|| {
-        hinted(
-            format!(
-                "`{}` is {}, which was trained without tags",
-                path.display(),
-                model.description()
-            ),
-            "train a tagger, e.g., `latens tag train news.conll --column 2 -o news.tagger`",
-        )
     })
 }
 

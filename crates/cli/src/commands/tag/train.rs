@@ -1,4 +1,4 @@
-use super::tagged_inputs;
+use super::inputs::tagged_inputs;
 use crate::args::{Common, TextArgs};
 use crate::choice::choice;
 use crate::errors::hinted;

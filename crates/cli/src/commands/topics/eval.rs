@@ -1,4 +1,4 @@
-use super::{TopWordArgs, Topic};
+use super::top_words::{TopWordArgs, Topic};
 use crate::args::ReadingArgs;
 use crate::cache::{hash_inputs, make_folder};
 use crate::output::Output;

@@ -1,4 +1,4 @@
-use super::TopWordArgs;
+use super::top_words::TopWordArgs;
 use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::Output;
