@@ -106,7 +106,7 @@ choice!(OptimizerArg for tagging::Optimizer {
     Lbfgs "Maximum likelihood by L-BFGS",
     Perceptron "Averaged perceptron; fast"
 });
-choice!(SpansArg for tagging::Scheme {
+choice!(SpansArg into tagging::Scheme {
     Iob2 "`B` for the first word of a span, `I` for the others",
     Bioes "Also `E` for the last word and `S` for a single word; better for named entities"
 });
