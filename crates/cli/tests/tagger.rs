@@ -134,10 +134,13 @@ fn what_cannot_be_learned_from_is_refused() {
     for (args, message) in [
         ("tag train train.conll --column 9 -o x", "no column 9"),
         ("tag train train.conll --column 2 --pos-column 7 -o x", "no column 7"),
-        ("tag train train.conll --column 2 --pos-column 2 -o x", "different from the column of the tags"),
+        (
+            "tag train train.conll --column 2 --pos-column 2 -o x",
+            "different from the column of the tags",
+        ),
         ("tag train train.conll --column 0 -o x", "--column"),
         ("tag train empty.conll --column 2 -o x", "no words"),
-        ("tag train train.conll --column 1 -o x", "different tags"),
+        ("tag train train.conll --column 1 -o x", "distinct tags"),
         ("tag train train.conll --column 2 --no-lexical -o x", "needs an encoder"),
         ("tag train train.conll --column 2 --kind local -o x", "needs an encoder"),
         ("tag train train.conll --column 2 --encoder w.ngram -o x", "gives no features of words"),
