@@ -143,7 +143,7 @@ fn what_cannot_be_learned_from_is_refused() {
         ("tag train train.conll --column 1 -o x", "distinct tags"),
         ("tag train train.conll --column 2 --no-lexical -o x", "needs an encoder"),
         ("tag train train.conll --column 2 --kind local -o x", "needs an encoder"),
-        ("tag train train.conll --column 2 --encoder w.ngram -o x", "gives no features of words"),
+        ("tag train train.conll --column 2 --encoder w.ngram -o x", "has no token features"),
         ("tag train train.conll --column 2 --encoder w.brown:bits -o x", "no features `bits`"),
         ("tag train train.conll --column 2 --encoder absent.brown -o x", "absent.brown"),
         ("tag train train.conll --column 2 --encoder train.conll -o x", "is not a latens model"),
