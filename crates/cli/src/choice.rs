@@ -1,10 +1,11 @@
 //! Value enums of flags that mirror an enum of the library.
 
-/// Declares a value enum with the variants of a library enum, their help texts, and both conversions.
+/// Declares a value enum with variants of a library enum, their help texts, and conversions: `for` converts in both
+/// directions, `into` only into the library enum, which may have more variants.
 macro_rules! choice {
     (
         $(#[$attribute:meta])*
-        $visibility:vis $name:ident for $library:ty {
+        $visibility:vis $name:ident into $library:ty {
             $($(#[$variant_attribute:meta])* $variant:ident $help:literal),+ $(,)?
         }
     ) => {
@@ -19,6 +20,16 @@ macro_rules! choice {
                 match choice { $($name::$variant => <$library>::$variant),+ }
             }
         }
+    };
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis $name:ident for $library:ty {
+            $($(#[$variant_attribute:meta])* $variant:ident $help:literal),+ $(,)?
+        }
+    ) => {
+        $crate::choice::choice!($(#[$attribute])* $visibility $name into $library {
+            $($(#[$variant_attribute])* $variant $help),+
+        });
 
         impl From<$library> for $name {
             fn from(choice: $library) -> $name {

@@ -96,7 +96,7 @@ fn clusters_and_states_that_do_not_fit_are_told_of() {
     train_hmm(&folder, &format!("missing {two} --clusters absent")).assert_refused("`absent`");
     folder.write("lacking", "0\ta\t4\n1\tb\t3\n");
     train_hmm(&folder, &format!("text {two} --clusters lacking"))
-        .assert_refused("none for 2 words, `c` among them");
+        .assert_refused("none for 2 words, among them `c`");
     folder.write("whole", "0\ta\t4\n0\tb\t3\n1\tc\t3\n1\td\t2\n");
     train_hmm(&folder, "text --n-states 4 --n-clusters 4 --clusters whole")
         .assert_refused("`n_clusters` must be 2, the number of clusters given, got 4");

@@ -105,7 +105,7 @@ fn without_pseudo_counts_some_are_used_with_a_warning() {
     let folder = Folder::with_embedded_corpus();
     let ran = train(&folder, "train.txt --dim 8 --pseudo-counts 0 --n-iterations 3");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("warning: `pseudo_counts` = 0 is too few"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: `pseudo_counts` = 0 is too small"), "{}", ran.stderr);
     assert!(!ran.stdout.contains("NaN"), "{}", ran.stdout);
 }
 

@@ -106,25 +106,10 @@ choice!(OptimizerArg for tagging::Optimizer {
     Lbfgs "Maximum likelihood by L-BFGS",
     Perceptron "Averaged perceptron; fast"
 });
-
-/// The schemes that taggers learn; the library reads more.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum SpansArg {
-    /// `B` for the first word of a span, `I` for the others
-    Iob2,
-    /// Also `E` for the last word and `S` for a single word; better for named entities
-    Bioes,
-}
-
-impl From<SpansArg> for tagging::Scheme {
-    fn from(spans: SpansArg) -> tagging::Scheme {
-        match spans {
-            SpansArg::Iob2 => tagging::Scheme::Iob2,
-            SpansArg::Bioes => tagging::Scheme::Bioes,
-        }
-    }
-}
-
+choice!(SpansArg into tagging::Scheme {
+    Iob2 "`B` for the first word of a span, `I` for the others",
+    Bioes "Also `E` for the last word and `S` for a single word; better for named entities"
+});
 choice!(PairsArg for tagging::Pairs {
     Observed "Pairs that occur in the training text",
     All "All pairs; larger and sometimes more accurate"
