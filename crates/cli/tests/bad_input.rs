@@ -101,7 +101,7 @@ fn clusters_and_states_that_do_not_fit_are_told_of() {
     train_hmm(&folder, "text --n-states 4 --n-clusters 4 --clusters whole")
         .assert_refused("`n_clusters` must be 2, the number of clusters given, got 4");
     folder.write("empty", "");
-    for (name, problem) in [("text", "line 1"), ("empty", "there are none"), (".", "`.`")] {
+    for (name, problem) in [("text", "line 1"), ("empty", "there are no clusters"), (".", "`.`")] {
         train_hmm(&folder, &format!("text {two} --clusters {name}")).assert_refused(problem);
     }
     assert_eq!(train_hmm(&folder, &format!("text {two} --clusters whole")).code, Some(0));

@@ -153,7 +153,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
     folder.write("two.txt", "sail 1.0 2.0 2.0\nship 1.0 2.5 2.0\n");
     let train = |args: &str| folder.run(&format!("train glda docs.tsv {READ} -o m.glda {args}"));
     for (args, message) in [
-        ("--vectors nan.txt", "not finite"),
+        ("--vectors nan.txt", "must be finite"),
         ("--vectors twice.txt", "duplicate word"),
         ("--vectors short.txt", "numbers expected"),
         ("--vectors absent.txt", "cannot read"),

@@ -86,7 +86,7 @@ fn the_error_identifies_files_of_other_formats() {
         (accents.as_bytes(), "it is a text file"),
         (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "the file type is unknown"),
         (b"latens\x1A\n\0\0\0\0\0\0\0\0", "it holds encoded text or counts"),
-        (&foreign, "it is a safetensors file of another program"),
+        (&foreign, "it is a safetensors file from another program"),
     ];
     for (bytes, found) in cases {
         assert_eq!(message(bytes), format!("is not a latens model: {found}"));
