@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p latens --example count`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::embedded::{self, Split};
 use latens::counts::{Boundary, Budget, LagCounts};
 use latens::prelude::*;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p latens --example language_model_hmm`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::embedded::{self, Split};
 use latens::prelude::*;
 use std::ops::ControlFlow;

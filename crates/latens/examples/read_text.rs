@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p latens --example read_text`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::Tokenize;
 use latens::prelude::*;
 

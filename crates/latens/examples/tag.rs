@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p latens --example tag`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::embedded::{self, Split};
 use latens::prelude::*;
 use latens::tasks::tagging::evaluate;

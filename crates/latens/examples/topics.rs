@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p latens --example topics`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::embedded;
 use latens::prelude::*;
 

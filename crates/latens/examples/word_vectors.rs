@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p latens --example word_vectors`
 
+#![expect(clippy::print_stdout, reason = "examples print")]
+
 use latens::corpus::embedded::{self, Split};
 use latens::prelude::*;
 

@@ -23,7 +23,7 @@ impl Arrays {
         fhmm.save(&path).unwrap();
         let file = ModelFile::open(&path).unwrap();
         let read = |name: &str| -> Vec<f64> {
-            let values = file.array::<f32>(name, &file.shape(name).unwrap()).unwrap();
+            let values = file.array::<f32>(name, file.shape(name).unwrap()).unwrap();
             values.iter().map(|&value| f64::from(value)).collect()
         };
         let shape = file.shape("start").unwrap();

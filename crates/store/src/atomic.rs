@@ -152,7 +152,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
         assert!(check_writable(folder.path()).is_err());
-        assert!(check_writable(&folder.path().join("absent/file")).is_err());
-        assert!(check_writable(&folder.path().join("file")).is_ok());
+        assert!(check_writable(folder.path().join("absent/file")).is_err());
+        assert!(check_writable(folder.path().join("file")).is_ok());
     }
 }

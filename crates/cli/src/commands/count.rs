@@ -116,8 +116,7 @@ fn merge(args: &CountArgs, budget: &Budget) -> Result<LagCounts> {
 
 /// Adds the counts of several files.
 pub(crate) fn merge_files(files: &[PathBuf], budget: &Budget) -> Result<LagCounts> {
-    let parts: Result<Vec<LagCounts>, CountError> =
-        files.iter().map(|path| LagCounts::open(path)).collect();
+    let parts: Result<Vec<LagCounts>, CountError> = files.iter().map(LagCounts::open).collect();
     LagCounts::merge(&parts?, budget).map_err(|error| {
         hinted(
             error.to_string(),

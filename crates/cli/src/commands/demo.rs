@@ -104,7 +104,7 @@ fn write_corpus(folder: &Path) -> Result<()> {
     let files = corpus_files();
     refuse_other_files(folder, &files)?;
     for (name, text) in files {
-        write_atomically(&folder.join(name), |out| out.write_all(text.as_bytes()))?;
+        write_atomically(folder.join(name), |out| out.write_all(text.as_bytes()))?;
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ fn count(args: &EvalArgs, inputs: &Inputs, lexicon: &Lexicon) -> Result<Cooccurr
         return Ok(counts);
     }
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let corpus = Corpus::encode_with(&folder.path().join("reference"), inputs, lexicon)?;
+    let corpus = Corpus::encode_with(folder.path().join("reference"), inputs, lexicon)?;
     let counts = Cooccurrences::count(&corpus.lexicon, &corpus.sentences);
     if let Some(path) = kept {
         counts.save(&path)?;
