@@ -75,12 +75,12 @@ fn text(n_tokens: usize, n_words: usize) -> String {
 
 fn vectors(vocab: &Vocab, dim: usize, n_clouds: usize) -> WordVectors {
     let mut rng = Rng::new(2);
-    let centres: Vec<f64> = (0..n_clouds * dim).map(|_| 0.5 * rng.normal()).collect();
+    let centers: Vec<f64> = (0..n_clouds * dim).map(|_| 0.5 * rng.normal()).collect();
     let mut values = vec![0.0; 2 * dim];
     for _ in 2..vocab.len() {
         let cloud = (rng.uniform() * n_clouds as f64) as usize;
-        let centre = &centres[cloud * dim..][..dim];
-        values.extend(centre.iter().map(|c| (c + 0.5 * rng.normal()) as f32));
+        let center = &centers[cloud * dim..][..dim];
+        values.extend(center.iter().map(|c| (c + 0.5 * rng.normal()) as f32));
     }
     WordVectors::new(dim, values).expect("finite numbers")
 }

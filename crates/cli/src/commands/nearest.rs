@@ -104,9 +104,9 @@ fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -
         _ => vectors.get(ids[0]).map(<[f32]>::to_vec),
     };
     let found = vectors.nearest(&query.expect("all words have vectors"), n, ids).into_iter();
-    let neighbour =
+    let neighbor =
         |(id, similarity)| Neighbor { word: model.lexicon().vocab.word(id).to_owned(), similarity };
-    found.map(neighbour).collect()
+    found.map(neighbor).collect()
 }
 
 fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -> Result<()> {

@@ -161,9 +161,9 @@ fn proposals_from_the_current_state_do_not_leave_the_posterior_invariant() {
 fn planted(n_topics: usize, dim: usize, distance: f64, seed: u64) -> (Problem, Vec<u16>) {
     let mut rng = Rng::new(seed);
     let n_types = 40 * n_topics;
-    let centres: Vec<f64> = (0..n_topics * dim).map(|_| distance * rng.normal()).collect();
+    let centers: Vec<f64> = (0..n_topics * dim).map(|_| distance * rng.normal()).collect();
     let values = (0..n_types)
-        .flat_map(|t| centres[t % n_topics * dim..][..dim].to_vec())
+        .flat_map(|t| centers[t % n_topics * dim..][..dim].to_vec())
         .map(|c| (c + rng.normal()) as f32)
         .collect();
     let vectors = TypeVectors::new(dim, values);
