@@ -5,8 +5,8 @@ use flate2::write::GzEncoder;
 use latens::corpus::{Corpus, Documents, Inputs, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts, NgramCounts};
 use latens::model::compat::{TextFormat, npy, read_text, write_binary};
-use latens::model::{Checkpoint, Params, unwatched};
-use latens::ngram::{Ngram, NgramParams};
+use latens::model::{Checkpoint, Fit, Params};
+use latens::ngram::NgramParams;
 use latens_fuzz::forge::Outline;
 use latens_fuzz::{file, path};
 use std::error::Error;
@@ -146,8 +146,9 @@ fn files() -> Result<(), Box<dyn Error>> {
     let n_words = corpus.lexicon.vocab.len();
     NgramCounts::of(&corpus.sentences, n_words, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
     LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(&path("lags"))?;
-    let params = NgramParams { order: 3, cache_weight: 0.1, ..Default::default() }.validate()?;
-    Ngram::fit(&params, &corpus, &mut unwatched)?.save(&path("model"))?;
+    let params = NgramParams::default().order(3).cache_weight(0.1);
+    params.clone().fit(&corpus)?.save(path("model"))?;
+    let params = params.validate()?;
     let checkpoint = Checkpoint::new("ngram", &params, 7, &[1, 2]);
     checkpoint.with_array("weights", &[2], &[0.5f32, 1.5]).save(&path("checkpoint"))?;
     for name in ["corpus", "documents", "ngrams", "lags"] {

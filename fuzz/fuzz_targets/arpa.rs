@@ -1,7 +1,6 @@
 //! A language model in the ARPA format. What is read can be written, and read again.
 #![no_main]
 
-use latens::AnyModel;
 use latens::corpus::Preprocessing;
 use latens::ngram::Ngram;
 use latens_fuzz::use_model;
@@ -14,5 +13,5 @@ fuzz_target!(|data: &[u8]| {
     model.write_arpa(&mut text).expect("what was read can be written");
     let again = read(&text).expect("what was written can be read");
     assert_eq!(again.n_ngrams(), model.n_ngrams());
-    use_model(&AnyModel::Ngram(model));
+    use_model(&model);
 });

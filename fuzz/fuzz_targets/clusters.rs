@@ -1,7 +1,6 @@
 //! Word clusters in the `paths` format. What is read can be written, and read again.
 #![no_main]
 
-use latens::AnyModel;
 use latens::brown::Brown;
 use latens::corpus::{Lexicon, Preprocessing};
 use latens::model::WordClusters;
@@ -15,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let (same_lexicon, same_clusters) = read(&text).expect("what was written can be read");
     assert_eq!(written(&same_lexicon, &same_clusters), text);
     if let Ok(model) = Brown::from_clusters(lexicon, clusters) {
-        use_model(&AnyModel::Brown(model));
+        use_model(&model);
     }
 });
 

@@ -4,7 +4,7 @@
 #![no_main]
 
 use latens::corpus::{Corpus, Sentences, WordId};
-use latens::model::{Checkpoint, Params, data_fingerprint, unwatched};
+use latens::model::{Checkpoint, Fit, Params, data_fingerprint};
 use latens::ngram::{Ngram, NgramParams};
 use latens_fuzz::{lexicon, one_thread, use_language_model};
 use libfuzzer_sys::fuzz_target;
@@ -19,14 +19,14 @@ fuzz_target!(init: one_thread(), |data: &[u8]| {
         ngrams.iter().flat_map(|ngram| &ngram[..ORDER]).map(|&id| WordId(id.into())).collect();
     let counts: Vec<u64> = ngrams.iter().map(|ngram| large(ngram[ORDER])).collect();
     let corpus = corpus();
-    let params = NgramParams { order: ORDER, ..NgramParams::default() };
-    let params = params.validate().expect("the order is right");
+    let params = NgramParams::default().order(ORDER);
+    let valid = params.clone().validate().expect("the order is right");
     let fingerprint = data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
     let state = json!({ "n_sentences": large(n_sentences), "n_ngrams": ngrams.len() });
-    let checkpoint = Checkpoint::new(Ngram::KIND, &params, fingerprint, &state)
+    let checkpoint = Checkpoint::new(Ngram::KIND, &valid, fingerprint, &state)
         .with_array("words", &[ngrams.len(), ORDER], &words)
         .with_array("counts", &[ngrams.len()], &counts);
-    if let Ok(model) = Ngram::resume(&params, &corpus, &checkpoint, &mut unwatched) {
+    if let Ok(model) = params.builder().checkpoint(&checkpoint).fit(&corpus) {
         use_language_model(&model);
     }
 });

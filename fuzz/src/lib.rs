@@ -6,7 +6,6 @@
 
 pub mod forge;
 
-use latens::AnyModel;
 use latens::corpus::{
     Corpus, Digits, Documents, EOS, Format, Inputs, Invalid, Lexicon, Preprocessing, Sentences,
     TaggedSentences, Tokenize, UNK, Vocab, VocabLimits, WordId,
@@ -14,6 +13,7 @@ use latens::corpus::{
 use latens::counts::{Budget, LagCounts, NgramCounts};
 use latens::model::compat::VectorsError;
 use latens::model::{
+    Model,
     Checkpoint, FeatureRows, LanguageModel, ModelFile, Params, TokenEncoder, Vectors, WordVectors,
     inspect,
 };
@@ -71,7 +71,7 @@ pub fn use_vectors(
             assert_eq!(again, bytes);
         }
     }
-    use_model(&AnyModel::Vectors(Vectors::new(lexicon, vectors)));
+    use_model(&Vectors::new(lexicon, vectors));
 }
 
 /// Opens a file as a model and as a checkpoint, and uses what opens.
@@ -90,19 +90,19 @@ pub fn open_model(bytes: &[u8]) {
         use_checkpoint(&checkpoint);
     }
     if let Ok(model) = latens::open(&path) {
-        use_model(&model);
+        use_model(&*model);
     }
 }
 
 /// Uses a model in each of its roles, and saves and opens it.
-pub fn use_model(model: &AnyModel) {
+pub fn use_model(model: &dyn Model) {
     if let Some(encoder) = model.as_token_encoder() {
         use_token_encoder(encoder, model.lexicon().vocab.len());
     }
     if let Some(model) = model.as_language_model() {
         use_language_model(model);
     }
-    if let AnyModel::Ngram(model) = model {
+    if let Some(model) = model.downcast_ref::<Ngram>() {
         let mut arpa = Vec::new();
         if model.write_arpa(&mut arpa).is_ok() {
             let again = Ngram::read_arpa(&mut &arpa[..], &Preprocessing::default());
@@ -191,7 +191,7 @@ fn use_ngram_counts(counts: &NgramCounts) {
     NgramCounts::open(&path).expect("counts that were saved can be opened");
     if counts.n_words() >= 2 {
         let lexicon = lexicon(counts.n_words());
-        let params = NgramParams { order: counts.order(), ..NgramParams::default() };
+        let params = NgramParams::default().order(counts.order());
         let params = params.validate().expect("counts have an order that models have");
         if let Ok(model) = Ngram::from_counts(&params, &lexicon, counts) {
             use_language_model(&model);
