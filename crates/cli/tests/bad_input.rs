@@ -19,7 +19,7 @@ fn train(folder: &Folder, args: &str) -> Ran {
 }
 
 #[test]
-fn files_that_are_no_text_are_refused() {
+fn binary_files_are_rejected() {
     let folder = Folder::new();
     folder.write("empty", "");
     folder.write("blank", "\n \n\t\n");
@@ -40,7 +40,7 @@ fn files_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn lines_that_do_not_fit_the_format_are_named() {
+fn malformed_lines_are_named() {
     let folder = Folder::new();
     folder.write("a.tsv", "label\ttext\nno tab here\n");
     folder.write("a.jsonl", "{\"text\": \"fine\"}\n{broken\n");
@@ -85,7 +85,7 @@ fn train_hmm(folder: &Folder, args: &str) -> Ran {
 }
 
 #[test]
-fn clusters_and_states_that_do_not_fit_are_told_of() {
+fn mismatched_clusters_and_states_are_rejected() {
     let folder = Folder::new();
     folder.write("text", "a b c d\nb c a\nd a b c\n");
     train_hmm(&folder, "text --n-states 18 --n-clusters 9")
@@ -109,7 +109,7 @@ fn clusters_and_states_that_do_not_fit_are_told_of() {
 }
 
 #[test]
-fn a_sentence_that_no_model_can_make_is_named() {
+fn an_impossible_validation_sentence_is_named() {
     let folder = Folder::new();
     folder.write("text", "a b c d\nb c a\nd a b c\n");
     folder.write("new", "a b c d\na b never c\nnever\n");
@@ -135,7 +135,7 @@ fn a_sentence_that_no_model_can_make_is_named() {
 }
 
 #[test]
-fn a_training_that_goes_astray_says_what_to_lower() {
+fn divergence_is_an_error_that_names_the_learning_rate() {
     let folder = Folder::new();
     folder.write("text", "a b c d\nb c a\nd a b c\n");
     let check = |flags: &str| {
@@ -165,7 +165,7 @@ fn a_training_that_goes_astray_says_what_to_lower() {
 }
 
 #[test]
-fn outputs_that_cannot_be_written_are_refused_before_the_work() {
+fn unwritable_outputs_are_rejected_before_training() {
     let folder = Folder::new();
     folder.write("text", "some words\n");
     fs::create_dir(folder.path().join("folder")).unwrap();
@@ -219,7 +219,7 @@ fn a_damaged_model_is_never_used() {
 }
 
 #[test]
-fn foreign_counts_and_vocabularies_are_refused() {
+fn other_counts_and_vocabularies_are_rejected() {
     let folder = Folder::new();
     folder.write("a", "x y z\n");
     folder.write("b", "p q r\n");
@@ -264,7 +264,7 @@ fn an_input_is_never_replaced() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_checkpoint_is_left_alone() {
+fn a_foreign_file_with_the_name_of_the_checkpoint_is_kept() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
     folder.write("model.checkpoint", "mine");
@@ -276,7 +276,7 @@ fn a_file_in_the_place_of_the_checkpoint_is_left_alone() {
 }
 
 #[test]
-fn the_demo_replaces_no_foreign_files() {
+fn the_demo_does_not_overwrite_other_files() {
     for name in ["train.txt", "documents.tsv", "demo.ngram", "demo.brown"] {
         let folder = Folder::new();
         folder.write(name, "mine");
@@ -288,7 +288,7 @@ fn the_demo_replaces_no_foreign_files() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_the_text_is_read() {
+fn errors_are_reported_before_the_text_is_read() {
     let folder = Folder::new();
     folder.write("text", "a b\n");
     // The text is missing, too, but that would be found out last.
@@ -301,7 +301,7 @@ fn what_is_wrong_is_said_before_the_text_is_read() {
 }
 
 #[test]
-fn fields_that_make_no_document_are_refused() {
+fn fields_without_a_text_are_rejected() {
     let folder = Folder::new();
     folder.write("text", "a\tb\tc\n");
     for (args, message) in [
@@ -317,7 +317,7 @@ fn fields_that_make_no_document_are_refused() {
 }
 
 #[test]
-fn flags_that_would_do_nothing_are_refused() {
+fn flags_without_an_effect_are_rejected() {
     let folder = Folder::new();
     folder.write("text", "a b\n");
     folder.json("count text --lags 1 -o counts");
@@ -345,7 +345,7 @@ fn flags_that_would_do_nothing_are_refused() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn names_need_not_be_utf8() {
+fn file_names_need_not_be_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
@@ -368,7 +368,7 @@ fn names_need_not_be_utf8() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_model_lost_in_a_closed_pipe_is_an_error() {
+fn a_model_written_to_a_closed_pipe_is_an_error() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
     let mut command = folder.command();
@@ -380,7 +380,7 @@ fn a_model_lost_in_a_closed_pipe_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn messages_that_cannot_be_written_stop_nothing() {
+fn unwritable_messages_do_not_stop_the_work() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
     for (args, code) in [("train ngram text -o model", 0), ("train ngram missing -o m", 2)] {
@@ -467,7 +467,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
 /// learned; so is what a device cannot learn.
 #[cfg(not(feature = "cuda"))]
 #[test]
-fn a_device_that_is_not_there_is_told() {
+fn a_missing_device_is_an_error() {
     let folder = Folder::new();
     folder.write("text", "a b c\nb c a\nc a b\n");
     let small = "text --n-states 4 --n-clusters 2 --dim 4 --device cuda";

@@ -42,7 +42,7 @@ fn a_model_is_trained_inspected_and_used() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_file_whatever_the_threads() {
+fn the_same_seed_gives_the_same_file_for_any_number_of_threads() {
     let folder = Folder::with_embedded_corpus();
     // Threads share a text in blocks of a mebibyte, so there must be several.
     let text = fs::read(folder.path().join("train.txt")).unwrap().repeat(24);
@@ -59,7 +59,7 @@ fn the_same_seed_gives_the_same_file_whatever_the_threads() {
 }
 
 #[test]
-fn the_vocabulary_of_one_run_serves_another() {
+fn a_vocabulary_can_be_reused() {
     let folder = Folder::with_embedded_corpus();
     let made = folder.json(&format!("vocab train.txt valid.txt {WORDS} -o words.vocab"));
     assert_eq!(keys(&made), ["path", "sentences", "tokens", "vocab"]);
@@ -92,7 +92,7 @@ fn counts_of_parts_merge_to_the_counts_of_the_whole() {
 }
 
 #[test]
-fn the_cache_holds_what_was_read() {
+fn the_cache_contains_the_encoded_text() {
     let folder = Folder::with_embedded_corpus();
     let train = |extra: &str| folder.json(&format!("train ngram train.txt -o m {WORDS} {extra}"));
     let without = train("");
@@ -109,7 +109,7 @@ fn the_cache_holds_what_was_read() {
 }
 
 #[test]
-fn a_model_goes_through_the_arpa_format() {
+fn arpa_files_round_trip() {
     let folder = Folder::with_embedded_corpus();
     folder.json(&format!("train ngram train.txt {WORDS} --order 3 -o m.ngram"));
     folder.json("export m.ngram --to arpa -o m.arpa");
@@ -121,7 +121,7 @@ fn a_model_goes_through_the_arpa_format() {
 }
 
 #[test]
-fn clusters_go_through_the_paths_format() {
+fn paths_files_round_trip() {
     let folder = Folder::with_embedded_corpus();
     let trained = folder.json(&format!("train brown train.txt {WORDS} --n-clusters 20 -o m.brown"));
     assert!(trained["metrics"]["mutual_information"].as_f64().unwrap() > 0.5, "{trained}");
@@ -221,7 +221,7 @@ fn every_format_is_read() {
 }
 
 #[test]
-fn the_demo_runs_and_keeps_what_it_made() {
+fn the_demo_runs_and_keeps_its_models() {
     let folder = Folder::new();
     let ran = folder.run("demo");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -269,7 +269,7 @@ fn completions_and_manual_pages_are_printed() {
 }
 
 #[test]
-fn a_reader_who_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     let mut child =
         folder.command().args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -360,7 +360,7 @@ fn the_cache_knows_the_format_of_each_file() {
 }
 
 #[test]
-fn as_many_sentences_as_wanted_are_drawn_without_memory_for_all() {
+fn sampling_needs_no_memory_for_all_sentences() {
     let folder = Folder::new();
     folder.write("text", "a b c\n");
     folder.json("train ngram text -o m");

@@ -81,7 +81,7 @@ fn both_formats_have_the_same_features_of_every_kind() {
 }
 
 #[test]
-fn without_a_place_features_go_to_the_standard_output() {
+fn without_an_output_features_go_to_standard_output() {
     let folder = trained();
     let ran = folder.run("encode m.hmm text");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -92,7 +92,7 @@ fn without_a_place_features_go_to_the_standard_output() {
 }
 
 #[test]
-fn the_order_is_that_of_the_text_whatever_the_threads() {
+fn rows_are_in_the_order_of_the_text_for_any_number_of_threads() {
     let folder = trained();
     let encode = |threads: usize| {
         let flags = "--features posterior -q";
@@ -104,7 +104,7 @@ fn the_order_is_that_of_the_text_whatever_the_threads() {
 }
 
 #[test]
-fn what_cannot_be_encoded_is_refused() {
+fn models_without_the_features_are_rejected() {
     let folder = trained();
     let ran = folder.run("encode m.hmm text --features states -o f.npy");
     ran.assert_refused("unknown kind of features `states`");
@@ -123,7 +123,7 @@ fn what_cannot_be_encoded_is_refused() {
 }
 
 #[test]
-fn a_matrix_that_no_disk_wants_is_refused() {
+fn a_matrix_too_large_for_the_disk_is_rejected() {
     let folder = Folder::new();
     folder.write("train", "a b c d\n".repeat(3));
     folder.json(
@@ -138,7 +138,7 @@ fn a_matrix_that_no_disk_wants_is_refused() {
 }
 
 #[test]
-fn words_that_the_model_cannot_place_are_told_of() {
+fn unknown_words_are_reported() {
     let folder = Folder::new();
     folder.write("train", "a b c d\n".repeat(3));
     // One state a word, and nothing leads from `a` to itself.

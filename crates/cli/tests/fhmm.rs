@@ -17,7 +17,7 @@ fn train(folder: &Folder, args: &str) -> Ran {
 const SMALL: &str = "train fhmm train.txt --n-layers 2 --n-states 4 --batch-sentences 200";
 
 #[test]
-fn it_learns_from_text_and_encodes_other_text() {
+fn a_trained_model_encodes_new_text() {
     let folder = Folder::with_embedded_corpus();
     let trained =
         folder.json(&format!("{SMALL} --epochs 2 --valid valid.txt --log log.jsonl -o model"));
@@ -47,7 +47,7 @@ fn it_learns_from_text_and_encodes_other_text() {
 }
 
 #[test]
-fn any_inference_and_any_number_of_threads_will_do() {
+fn every_inference_and_number_of_threads_works() {
     let folder = Folder::with_embedded_corpus();
     for inference in ["auto", "exact-mf", "tilted", "jensen", "exact"] {
         let command = format!("{SMALL} --epochs 1 --keep-sentences 300 --inference {inference}");
@@ -59,7 +59,7 @@ fn any_inference_and_any_number_of_threads_will_do() {
 }
 
 #[test]
-fn bad_parameters_and_texts_are_refused() {
+fn invalid_parameters_and_texts_are_rejected() {
     let folder = Folder::with_embedded_corpus();
     for (args, reason) in [
         ("train.txt --n-layers 40 --n-states 1000 --inference exact-mf", "is at most 1048576"),

@@ -14,7 +14,7 @@ fn train(folder: &Folder, args: &str) -> Ran {
 }
 
 #[test]
-fn it_learns_from_text_and_encodes_other_text() {
+fn a_trained_model_encodes_new_text() {
     let folder = Folder::with_embedded_corpus();
     let args = "train lds train.txt --valid valid.txt --min-count 4 --dim 10 --n-iterations 3 \
                 --log log.jsonl -o model";
@@ -66,7 +66,7 @@ fn counts_and_their_text_give_the_same_model() {
 }
 
 #[test]
-fn counts_that_do_not_fit_are_refused() {
+fn mismatched_counts_are_rejected() {
     let folder = Folder::with_embedded_corpus();
     folder.json("count train.txt --lags 3 -o short");
     train(&folder, "short").assert_refused("the counts have 3 lags, but the model needs 7");
@@ -88,7 +88,7 @@ fn counts_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn text_that_is_too_little_is_refused() {
+fn too_little_text_is_rejected() {
     let folder = Folder::new();
     folder.write("one", "a a a a a a a a a a a\n");
     folder.write("short", "a b c d\n");
@@ -101,7 +101,7 @@ fn text_that_is_too_little_is_refused() {
 }
 
 #[test]
-fn without_pseudo_counts_some_are_used_with_a_warning() {
+fn missing_pseudo_counts_are_added_with_a_warning() {
     let folder = Folder::with_embedded_corpus();
     let ran = train(&folder, "train.txt --dim 8 --pseudo-counts 0 --n-iterations 3");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -110,7 +110,7 @@ fn without_pseudo_counts_some_are_used_with_a_warning() {
 }
 
 #[test]
-fn an_experiment_without_a_figure_draws_none() {
+fn a_figure_is_rejected_for_experiments_without_one() {
     let folder = Folder::new();
     let ran = folder.run("reproduce lm-baselines --data . -o figure.svg");
     ran.assert_refused("has no figure");

@@ -16,7 +16,7 @@ fn train(folder: &Folder, args: &str) -> Ran {
 }
 
 #[test]
-fn all_kinds_learn_score_and_sample() {
+fn all_networks_train_score_and_sample() {
     let folder = Folder::with_embedded_corpus();
     for (kind, flags) in [
         ("ff", "--order 3 --n-layers 1 --batch-size 64"),
@@ -52,7 +52,7 @@ fn all_kinds_learn_score_and_sample() {
 }
 
 #[test]
-fn a_recurrent_network_begins_as_a_linear_dynamical_system() {
+fn a_recurrent_network_is_initialized_from_a_linear_dynamical_system() {
     let folder = Folder::with_embedded_corpus();
     let words = "--min-count 4";
     folder.json(&format!("train lds train.txt {words} --dim 10 --n-iterations 3 -o lds"));
@@ -79,7 +79,7 @@ fn a_recurrent_network_begins_as_a_linear_dynamical_system() {
 }
 
 #[test]
-fn a_training_that_goes_astray_says_what_to_lower() {
+fn divergence_is_an_error_that_names_the_learning_rate() {
     let folder = Folder::with_embedded_corpus();
     let flags = "train.txt --min-count 4 --dim 8 --epochs 3 --clip 1e30 --learning-rate 1e9";
     for kind in ["ff --optimizer sgd --weight-decay 0", "rnn", "lstm"] {
@@ -88,7 +88,7 @@ fn a_training_that_goes_astray_says_what_to_lower() {
 }
 
 #[test]
-fn odd_texts_are_learned_or_refused() {
+fn unusual_texts_are_trained_on_or_rejected() {
     let folder = Folder::new();
     folder.write("one", "a b c\n");
     folder.write("empty", "");

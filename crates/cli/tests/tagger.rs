@@ -18,7 +18,7 @@ fn with_tagged_corpus() -> Folder {
 const QUICK: &str = "--n-iterations 12";
 
 #[test]
-fn parts_of_speech_are_learned_and_taggers_compared() {
+fn part_of_speech_taggers_are_trained_and_compared() {
     let folder = with_tagged_corpus();
     let trained = folder
         .json(&format!("tag train train.conll --column 2 --dev valid.conll {QUICK} -o a.tagger"));
@@ -60,7 +60,7 @@ fn parts_of_speech_are_learned_and_taggers_compared() {
 }
 
 #[test]
-fn names_are_found_with_parts_of_speech_and_encoders_which_travel_inside() {
+fn taggers_of_names_contain_their_encoders() {
     let folder = with_tagged_corpus();
     folder.json("train brown train.conll --n-clusters 12 -o w.brown");
     folder.json("train hmm train.conll --min-count 2 --n-states 16 --n-clusters 4 --dim 8 --epochs 1 -o w.hmm");
@@ -98,7 +98,7 @@ fn names_are_found_with_parts_of_speech_and_encoders_which_travel_inside() {
 }
 
 #[test]
-fn every_flag_changes_what_is_learned() {
+fn every_flag_has_an_effect() {
     let folder = with_tagged_corpus();
     folder.json("train brown train.conll --n-clusters 12 -o w.brown");
     for (flags, name, value) in [
@@ -124,7 +124,7 @@ fn every_flag_changes_what_is_learned() {
 }
 
 #[test]
-fn what_cannot_be_learned_from_is_refused() {
+fn unusable_training_data_is_rejected() {
     let folder = with_tagged_corpus();
     folder.write("empty.conll", "\n\n");
     folder.write("one.txt", "words\nalone\n");

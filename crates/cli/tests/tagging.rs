@@ -23,7 +23,7 @@ fn accuracy(scores: &Value) -> f64 {
 }
 
 #[test]
-fn parts_of_speech_are_learned_measured_and_written() {
+fn part_of_speech_taggers_are_trained_evaluated_and_run() {
     let folder = with_tagged_corpus();
     let train = "train hmm train.conll --valid valid.conll --tags 2 --digits zero --min-count 2";
     let trained = folder.json(&format!("{train} {SMALL} -o m.hmm"));
@@ -79,7 +79,7 @@ fn plain_text_gets_a_column_of_tags() {
 }
 
 #[test]
-fn names_are_measured_as_spans() {
+fn names_are_evaluated_as_spans() {
     let folder = with_tagged_corpus();
     folder.json(&format!("train hmm train.conll --tags 3 --min-count 2 {SMALL} -o m.hmm"));
     let scores = folder.json("tag eval m.hmm train.conll");
@@ -91,7 +91,7 @@ fn names_are_measured_as_spans() {
 }
 
 #[test]
-fn letters_tell_of_words_that_were_never_seen() {
+fn unknown_words_are_tagged_by_their_letters() {
     let folder = with_tagged_corpus();
     let size =
         "--n-states 64 --n-clusters 4 --dim 16 --epochs 8 --batch-tokens 500 --learning-rate 0.03";
@@ -110,7 +110,7 @@ fn letters_tell_of_words_that_were_never_seen() {
 }
 
 #[test]
-fn what_cannot_be_tagged_or_measured_is_told() {
+fn untaggable_text_and_missing_columns_are_rejected() {
     let folder = with_tagged_corpus();
     folder.write("plain.txt", "some words\n");
     folder.write("short.conll", "a X Y\n\nb X\n");

@@ -33,7 +33,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn gaussian_topics_are_trained_shown_used_measured_and_drawn() {
+fn gaussian_topics_are_trained_and_used_by_every_command() {
     let folder = folder();
     let result = folder.json(&format!(
         "train glda docs.tsv {READ} --vectors vectors.txt --n-topics 6 --n-iterations 5 -o m.glda --log log.jsonl"
@@ -116,7 +116,7 @@ fn counts_of_a_reference_are_used_again_for_that_reference_alone() {
 }
 
 #[test]
-fn topics_of_words_are_trained_and_used() {
+fn multinomial_topics_are_trained_and_used() {
     let folder = folder();
     let result = folder.json(&format!(
         "train lda docs.tsv {READ} --n-topics 10 --n-iterations 60 --min-count 3 --sampler sparse -o m.lda"
@@ -144,7 +144,7 @@ fn topics_of_words_are_trained_and_used() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_written() {
+fn invalid_input_is_an_error_and_nothing_is_written() {
     let folder = folder();
     folder.write("nan.txt", "sail 1.0 nan 2.0\n");
     folder.write("twice.txt", "sail 1.0 2.0 2.0\nsail 1.0 2.0 3.0\n");
@@ -183,7 +183,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
 }
 
 #[test]
-fn documents_without_known_words_are_no_trouble() {
+fn documents_without_known_words_get_the_prior() {
     let folder = Folder::new();
     folder.write("docs.txt", "\nzzz zzz\nsail ship sail\nship\n");
     folder.write("vectors.txt", "sail 1.0 2.0\nship 1.5 2.5\n");

@@ -20,7 +20,7 @@ fn neighbours(folder: &Folder, args: &str) -> Value {
 }
 
 #[test]
-fn training_tells_of_itself_and_repeats_with_its_seed() {
+fn training_reports_progress_and_repeats_with_its_seed() {
     let folder = Folder::with_embedded_corpus();
     for algorithm in ["cbow", "skip-gram"] {
         let train = format!("{TRAIN} --algorithm {algorithm} --epochs 2");
@@ -44,7 +44,7 @@ fn training_tells_of_itself_and_repeats_with_its_seed() {
 }
 
 #[test]
-fn every_format_gives_the_same_neighbours_back() {
+fn every_format_preserves_the_neighbors() {
     let folder = trained();
     let expected = neighbours(&folder, "m.word2vec water game");
     assert_eq!(expected[1]["word"], "game");
@@ -115,7 +115,7 @@ fn import(folder: &Folder, args: &str) -> Ran {
 }
 
 #[test]
-fn bad_vectors_are_refused() {
+fn invalid_vectors_are_rejected() {
     let folder = Folder::new();
     folder.write("good", "the 1 2\ncat 3 4\n");
     folder.write("header", "2 2\nthe 1 2\ncat 3 4\n");
@@ -142,7 +142,7 @@ fn bad_vectors_are_refused() {
 }
 
 #[test]
-fn what_has_no_vectors_is_told_so() {
+fn models_without_vectors_are_rejected() {
     let folder = trained();
     folder.json("train ngram valid.txt --order 2 -o m.ngram");
     folder.run("nearest m.ngram water").assert_refused("which has no word vectors");
@@ -163,7 +163,7 @@ fn what_has_no_vectors_is_told_so() {
 }
 
 #[test]
-fn trainings_that_cannot_succeed_are_refused() {
+fn impossible_trainings_are_rejected() {
     let folder = Folder::new();
     folder.write("text", "a b c\nb c a\n");
     folder.write("words", "a\nb\nc\n");

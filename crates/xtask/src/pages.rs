@@ -94,7 +94,7 @@ mod tests {
     use crate::record::tests::record;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, id, expected) in [
             ("hmm-*", "hmm-ptb", true),
             ("hmm-*-test", "hmm-ptb-1-test", true),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_of_the_input_is_added_if_so_wanted() {
+    fn the_gradient_of_the_input_is_added_on_request() {
         let mut layout = Layout::new();
         let layer = Linear::without_bias(&mut layout, "linear", 1, 1);
         let (one, mut d_x) = (buffer(&[1.0], 1, 1), buffer(&[5.0], 1, 1));
