@@ -1,5 +1,5 @@
 use crate::documents::{Documents, FlatDocuments};
-use crate::encode::{count_words, encode_new_words, settle};
+use crate::encode::{EncodedRecord, count_words, encode_new_words, settle};
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::{Files, Source};
@@ -8,6 +8,7 @@ use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{UNK, Vocab, VocabLimits};
 use crate::words::word_id::WordId;
 use latens_store::StringTable;
+use std::iter;
 
 /// Documents with the lexicon that defines their word ids: the counterpart of
 /// [`Corpus`](crate::Corpus) for topic models.
@@ -50,15 +51,60 @@ impl DocumentCorpus {
     ) -> Result<DocumentCorpus, ReadError> {
         let mut flat = FlatDocuments::default();
         let seen = encode_new_words(source, preprocessing, &mut flat)?;
+        Ok(DocumentCorpus::settled(flat, &seen, preprocessing, limits))
+    }
+
+    /// Documents given as counts of words: each is a sequence of pairs of an index into `words` and a count. The words
+    /// of a document are in the order of the pairs.
+    ///
+    /// ```
+    /// use latens_corpus::DocumentCorpus;
+    ///
+    /// let corpus = DocumentCorpus::from_counts(&["ball", "pan"], [vec![(0, 2)], vec![(0, 1), (1, 3)]])?;
+    /// assert_eq!(corpus.documents.n_tokens(), 6);
+    /// # Ok::<(), latens_corpus::ReadError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If an index is out of range.
+    pub fn from_counts(
+        words: &[impl AsRef<str>],
+        documents: impl IntoIterator<Item = impl IntoIterator<Item = (usize, u64)>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        let mut seen = StringTable::default();
+        let numbers: Vec<u32> = words.iter().map(|word| seen.intern(word.as_ref())).collect();
+        let mut flat = FlatDocuments::default();
+        let mut tokens = Vec::new();
+        for document in documents {
+            tokens.clear();
+            for (word_idx, count) in document {
+                tokens.extend(iter::repeat_n(numbers[word_idx], count as usize));
+            }
+            flat.push(EncodedRecord { words: &tokens, label: "", split: "" });
+        }
+        if flat.numbers.is_empty() {
+            return Err(ReadError::NoWords { files: "the counts".to_owned() });
+        }
+        let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
+        Ok(DocumentCorpus::settled(flat, &seen, &preprocessing, &limits))
+    }
+
+    /// Learns the vocabulary of documents whose words are provisional numbers.
+    fn settled(
+        mut flat: FlatDocuments,
+        seen: &StringTable,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+    ) -> DocumentCorpus {
         let mut counts = vec![0; seen.len()];
         count_words(&mut counts, &flat.numbers);
-        let SettledWords { vocab, ids, extra } = settle_all_words(&seen, &counts, limits);
+        let SettledWords { vocab, ids, extra } = settle_all_words(seen, &counts, limits);
         for number in &mut flat.numbers {
             *number = ids[*number as usize].0;
         }
         let documents = flat.finish(vocab.len(), extra);
         let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
-        Ok(DocumentCorpus { lexicon, documents })
+        DocumentCorpus { lexicon, documents }
     }
 }
 

@@ -145,7 +145,7 @@ impl Sink for FlatDocuments {
 }
 
 impl FlatDocuments {
-    fn push(&mut self, record: EncodedRecord<'_>) {
+    pub(crate) fn push(&mut self, record: EncodedRecord<'_>) {
         self.offsets.push(self.numbers.len() as u64);
         self.numbers.extend_from_slice(record.words);
         self.labels.push(record.label);

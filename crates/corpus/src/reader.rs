@@ -152,6 +152,36 @@ impl Reader<Corpus> {
     ) -> Result<Corpus, ReadError> {
         Corpus::read_source(&mut Memory::new("lines", lines), &self.preprocessing, &self.limits)
     }
+
+    /// Reads sentences in memory that are split into words already, and learns their vocabulary.
+    ///
+    /// Words may contain spaces. Fails if a word is empty or contains a tab or a line break.
+    ///
+    /// ```
+    /// use latens_corpus::Corpus;
+    ///
+    /// let corpus = Corpus::reader().read_tokens([vec!["New York", "sleeps"], vec!["Paris", "sleeps"]])?;
+    /// assert_eq!(corpus.lexicon.vocab.len(), 5); // with `<unk>` and `<eos>`
+    /// # Ok::<(), latens_corpus::ReadError>(())
+    /// ```
+    pub fn read_tokens<W: AsRef<str>>(
+        &self,
+        sentences: impl IntoIterator<Item = impl IntoIterator<Item = W>>,
+    ) -> Result<Corpus, ReadError> {
+        let mut source = Memory::in_format(Format::Jsonl, "tokens", json_lines(sentences));
+        Corpus::read_source(&mut source, &self.preprocessing, &self.limits)
+    }
+}
+
+/// Tokens as records of [`Format::Jsonl`].
+fn json_lines<W: AsRef<str>>(
+    records: impl IntoIterator<Item = impl IntoIterator<Item = W>>,
+) -> impl Iterator<Item = String> {
+    records.into_iter().map(|tokens| {
+        let tokens: Vec<W> = tokens.into_iter().collect();
+        let text: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+        serde_json::json!({ "text": text }).to_string()
+    })
 }
 
 /// Reading a [`DocumentCorpus`].
@@ -177,6 +207,17 @@ impl Reader<DocumentCorpus> {
         texts: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<DocumentCorpus, ReadError> {
         let mut source = Memory::new("texts", texts);
+        DocumentCorpus::read_source(&mut source, &self.preprocessing, &self.limits)
+    }
+
+    /// Reads documents in memory that are split into words already, and learns their vocabulary.
+    ///
+    /// Words may contain spaces. Fails if a word is empty or contains a tab or a line break.
+    pub fn read_tokens<W: AsRef<str>>(
+        &self,
+        documents: impl IntoIterator<Item = impl IntoIterator<Item = W>>,
+    ) -> Result<DocumentCorpus, ReadError> {
+        let mut source = Memory::in_format(Format::Jsonl, "tokens", json_lines(documents));
         DocumentCorpus::read_source(&mut source, &self.preprocessing, &self.limits)
     }
 }

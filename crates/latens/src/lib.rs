@@ -55,4 +55,4 @@ pub use latens_model_ngram as ngram;
 pub use latens_model_word2vec as word2vec;
 pub use latens_store as store;
 pub use latens_tasks as tasks;
-pub use open::{OpenEncoderError, open, open_encoder};
+pub use open::{OpenEncoderError, from_bytes, open, open_encoder};

@@ -22,6 +22,11 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Model>, FileError> {
     open_file(&ModelFile::open(path)?)
 }
 
+/// Opens a model of any kind from the bytes of its file; the counterpart of `to_bytes` of a [`Model`].
+pub fn from_bytes(bytes: &[u8]) -> Result<Box<dyn Model>, FileError> {
+    open_file(&ModelFile::from_bytes(bytes)?)
+}
+
 /// Why a file cannot be opened as an encoder.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use crate::error::StorageError;
 use bytemuck::Pod;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
@@ -44,6 +44,13 @@ pub fn map_file(path: impl AsRef<Path>) -> Result<MappedFile, StorageError> {
         unsafe { Mmap::map(&file) }
     };
     map().map(|map| MappedFile(Arc::new(map))).map_err(StorageError::new("read", path))
+}
+
+/// Copies bytes into memory that is aligned like a mapped file.
+pub fn map_bytes(bytes: &[u8]) -> io::Result<MappedFile> {
+    let mut map = MmapMut::map_anon(bytes.len())?;
+    map.copy_from_slice(bytes);
+    Ok(MappedFile(Arc::new(map.make_read_only()?)))
 }
 
 /// A read-only array that is either in memory or in a mapped file.

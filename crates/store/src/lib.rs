@@ -24,7 +24,7 @@ mod array;
 mod container;
 mod strings;
 
-pub use array::{FlatArray, MappedFile, map_file};
+pub use array::{FlatArray, MappedFile, map_bytes, map_file};
 pub use atomic::{check_writable, parent_folder, write_atomically};
 pub use container::{ArrayWriter, Container, ContainerError, is_container, write_container};
 pub use error::StorageError;

@@ -48,21 +48,33 @@ impl Source for Files<'_> {
     }
 }
 
-/// Records in memory, one per string. They form one text in the format [`Format::Lines`].
+/// Records in memory, one per string. They form one text.
 pub(crate) struct Memory<I: Iterator> {
     bytes: LineBytes<I>,
+    format: Format,
     /// What messages call the records.
     name: &'static str,
     is_read: bool,
 }
 
 impl<I: Iterator<Item: AsRef<str>>> Memory<I> {
+    /// Records in the format [`Format::Lines`].
     pub(crate) fn new(
         name: &'static str,
         records: impl IntoIterator<IntoIter = I, Item = I::Item>,
     ) -> Memory<I> {
-        let records = records.into_iter().peekable();
-        Memory { bytes: LineBytes { records, buffer: Vec::new(), read: 0 }, name, is_read: false }
+        Memory::in_format(Format::Lines, name, records)
+    }
+
+    /// Records in a format with one record per line.
+    pub(crate) fn in_format(
+        format: Format,
+        name: &'static str,
+        records: impl IntoIterator<IntoIter = I, Item = I::Item>,
+    ) -> Memory<I> {
+        let bytes =
+            LineBytes { records: records.into_iter().peekable(), buffer: Vec::new(), read: 0 };
+        Memory { bytes, format, name, is_read: false }
     }
 }
 
@@ -74,7 +86,7 @@ impl<I: Iterator<Item: AsRef<str>>> Source for Memory<I> {
         self.is_read = true;
         let name = self.name.to_owned();
         let reader = Box::new(&mut self.bytes);
-        Ok(Some(Blocks::new(reader, Format::Lines, name, Invalid::Error)))
+        Ok(Some(Blocks::new(reader, self.format.clone(), name, Invalid::Error)))
     }
 
     fn names(&self) -> String {

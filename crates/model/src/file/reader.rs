@@ -5,7 +5,7 @@ use super::header::Header;
 use super::sealed::check_data;
 use crate::params::{Params, Valid};
 use latens_corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
-use latens_store::{FlatArray, MappedFile, map_file};
+use latens_store::{FlatArray, MappedFile, StorageError, map_bytes, map_file};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,16 @@ impl ModelFile {
         let contents = Contents::read(&map, path)?;
         check_data(&map[contents.data.clone()], &contents.data_checksum, path)?;
         Ok(ModelFile { path: path.to_owned(), map, contents })
+    }
+
+    /// Opens the bytes of a model file, such as those of a pickled model, and verifies their checksums. Messages call
+    /// the file `<bytes>`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<ModelFile, FileError> {
+        let path = PathBuf::from("<bytes>");
+        let map = map_bytes(bytes).map_err(StorageError::new("read", &path))?;
+        let contents = Contents::read(&map, &path)?;
+        check_data(&map[contents.data.clone()], &contents.data_checksum, &path)?;
+        Ok(ModelFile { path, map, contents })
     }
 
     /// Opens a model file embedded in the first `n_bytes` of an array of this file. It is verified like any other;

@@ -1,0 +1,202 @@
+//! A look inside models.
+
+use crate::model::Model;
+use latens::brown::Brown;
+use latens::fhmm::Fhmm;
+use latens::hmm::Hmm;
+use latens::lda::{Glda, Lda};
+use latens::lds::Lds;
+use latens::model as base;
+use latens::model::Matrix;
+use latens::neural::Neural;
+use latens::ngram::Ngram;
+use latens::tasks::tagging::FeatureTagger;
+use latens::word2vec::Word2vec;
+use numpy::ndarray::ArrayView2;
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// The word vectors of a model as an array: a read-only view if the model stores them, otherwise a copy.
+#[allow(unsafe_code)]
+pub(crate) fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let py = model.py();
+    let base = model.get().get();
+    match base.word_vectors() {
+        None => Err(PyValueError::new_err(format!(
+            "this is {}, which has no word vectors",
+            base.description()
+        ))),
+        Some(Cow::Borrowed(vectors)) => {
+            let shape = (vectors.n_words(), vectors.dim());
+            let view = ArrayView2::from_shape(shape, vectors.values()).expect("rows of equal length");
+            // SAFETY: the array keeps a reference to the model, which owns the numbers and never changes them.
+            let array = unsafe { PyArray2::borrow_from_array(&view, model.clone().into_any()) };
+            // A model must not change under the hands of its other users.
+            array.call_method("setflags", (false,), None)?;
+            Ok(array)
+        }
+        Some(Cow::Owned(vectors)) => {
+            let array = PyArray1::from_slice(py, vectors.values());
+            array.reshape([vectors.n_words(), vectors.dim()])
+        }
+    }
+}
+
+/// A part of a model by name. `arg` is an index for parts that have several, such as the rows of a transition matrix.
+pub(crate) fn part<'py>(
+    py: Python<'py>,
+    model: &dyn base::Model,
+    name: &str,
+    arg: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    if name == "params" {
+        return params(py, model);
+    }
+    let found = if let Some(hmm) = model.downcast_ref::<Hmm>() {
+        hmm_part(py, hmm, name, arg)?
+    } else if let Some(fhmm) = model.downcast_ref::<Fhmm>() {
+        fhmm_part(py, fhmm, name)?
+    } else if let Some(lda) = model.downcast_ref::<Lda>() {
+        lda_part(py, lda, name)?
+    } else if let Some(glda) = model.downcast_ref::<Glda>() {
+        glda_part(py, glda, name)?
+    } else if let Some(lds) = model.downcast_ref::<Lds>() {
+        lds_part(py, lds, name)?
+    } else if let Some(brown) = model.downcast_ref::<Brown>() {
+        brown_part(py, brown, name)?
+    } else {
+        None
+    };
+    found.ok_or_else(|| {
+        PyValueError::new_err(format!("this is {}, which has no `{name}`", model.description()))
+    })
+}
+
+type Part<'py> = PyResult<Option<Bound<'py, PyAny>>>;
+
+fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>) -> Part<'py> {
+    Ok(Some(values.into_pyarray(py).into_any()))
+}
+
+fn matrix<'py, T: Element>(py: Python<'py>, matrix: Matrix<T>) -> Part<'py>
+where
+    T: Clone,
+{
+    let shape = [matrix.n_rows(), matrix.n_columns()];
+    Ok(Some(matrix.into_vec().into_pyarray(py).reshape(shape)?.into_any()))
+}
+
+/// The parameters that the model was fitted with, as JSON.
+fn params<'py>(py: Python<'py>, model: &dyn base::Model) -> PyResult<Bound<'py, PyAny>> {
+    fn json(params: &impl Serialize) -> String {
+        serde_json::to_string(params).expect("plain data")
+    }
+    let text = if let Some(model) = model.downcast_ref::<Hmm>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Fhmm>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Lda>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Glda>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Lds>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Brown>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Neural>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Ngram>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<Word2vec>() {
+        json(model.fitted_with())
+    } else if let Some(model) = model.downcast_ref::<FeatureTagger>() {
+        json(model.fitted_with())
+    } else {
+        "{}".to_owned()
+    };
+    Ok(text.into_pyobject(py)?.into_any())
+}
+
+fn check_state(hmm: &Hmm, state: usize) -> PyResult<()> {
+    if state < hmm.n_states() {
+        return Ok(());
+    }
+    let message = format!("state {state} is out of range: there are {}", hmm.n_states());
+    Err(PyValueError::new_err(message))
+}
+
+fn hmm_part<'py>(py: Python<'py>, hmm: &Hmm, name: &str, state: usize) -> Part<'py> {
+    match name {
+        "n_states" => Ok(Some(hmm.n_states().into_pyobject(py)?.into_any())),
+        "start" => array(py, hmm.start().to_vec()),
+        "stationary" => array(py, hmm.stationary()),
+        "transition" => {
+            check_state(hmm, state)?;
+            array(py, hmm.transition(state))
+        }
+        "emission" => {
+            check_state(hmm, state)?;
+            array(py, hmm.emission(state))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn fhmm_part<'py>(py: Python<'py>, fhmm: &Fhmm, name: &str) -> Part<'py> {
+    match name {
+        "n_layers" => Ok(Some(fhmm.n_layers().into_pyobject(py)?.into_any())),
+        "n_states" => Ok(Some(fhmm.n_states().into_pyobject(py)?.into_any())),
+        _ => Ok(None),
+    }
+}
+
+fn lda_part<'py>(py: Python<'py>, lda: &Lda, name: &str) -> Part<'py> {
+    match name {
+        "alpha" => array(py, lda.alpha().to_vec()),
+        "topic_sizes" => array(py, lda.topic_sizes()),
+        "components" => {
+            let (n_topics, n_words) = (lda.alpha().len(), lda.lexicon().vocab.len());
+            let prob = |i: usize| lda.prob(i / n_words, latens::corpus::WordId::from(i % n_words));
+            matrix(py, Matrix::from_vec(n_topics, n_words, (0..n_topics * n_words).map(prob).collect()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn glda_part<'py>(py: Python<'py>, glda: &Glda, name: &str) -> Part<'py> {
+    match name {
+        "alpha" => array(py, glda.alpha().to_vec()),
+        "topic_sizes" => array(py, glda.topic_sizes()),
+        "means" => {
+            let n_topics = glda.alpha().len();
+            let means = (0..n_topics).flat_map(|topic| glda.mean(topic)).copied().collect();
+            matrix(py, Matrix::from_vec(n_topics, glda.vectors().dim(), means))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn lds_part<'py>(py: Python<'py>, lds: &Lds, name: &str) -> Part<'py> {
+    match name {
+        "transition_matrix" => matrix(py, lds.transition()),
+        "observation" => matrix(py, lds.observation()),
+        _ => Ok(None),
+    }
+}
+
+fn brown_part<'py>(py: Python<'py>, brown: &Brown, name: &str) -> Part<'py> {
+    match name {
+        "paths" => {
+            let clusters = brown.clusters();
+            let vocab = &brown.lexicon().vocab;
+            let path = |id| clusters.cluster(id).map(|cluster| clusters.path(cluster));
+            let paths: Vec<Option<&str>> =
+                (0..vocab.len()).map(|id| path(latens::corpus::WordId::from(id))).collect();
+            Ok(Some(paths.into_pyobject(py)?.into_any()))
+        }
+        _ => Ok(None),
+    }
+}

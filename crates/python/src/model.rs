@@ -1,0 +1,442 @@
+//! A fitted model in Python.
+
+use crate::errors::{file_error, value_error};
+use crate::text::Text;
+use crate::work::{Wishes, run};
+use latens::corpus::WordId;
+use latens::math::Rng;
+use latens::model::{FeatureRows, LanguageModel, Tagger, TopicModel};
+use latens::tasks::{perplexity, sample};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use rayon::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A fitted model of any kind. Estimators in `python/latens` give its methods their public form.
+#[pyclass(frozen, module = "latens._latens")]
+#[derive(Clone)]
+pub(crate) struct Model(Arc<dyn latens::model::Model>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Model {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Model> {
+        Ok(object.cast::<Model>()?.get().clone())
+    }
+}
+
+impl From<Box<dyn latens::model::Model>> for Model {
+    fn from(model: Box<dyn latens::model::Model>) -> Model {
+        Model(model.into())
+    }
+}
+
+/// Opens a model file.
+#[pyfunction]
+pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
+    py.detach(|| latens::open(path)).map(Model::from).map_err(|error| file_error(&error))
+}
+
+/// Opens the bytes of a model file.
+#[pyfunction]
+pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
+    py.detach(|| latens::from_bytes(bytes)).map(Model::from).map_err(|error| file_error(&error))
+}
+
+impl Model {
+    pub(crate) fn get(&self) -> &dyn latens::model::Model {
+        &*self.0
+    }
+
+    /// A copy of the model that shares nothing with it.
+    pub(crate) fn copy(&self) -> PyResult<Box<dyn latens::model::Model>> {
+        latens::from_bytes(&self.0.to_bytes()).map_err(|error| file_error(&error))
+    }
+
+    fn without(&self, what: &str) -> PyErr {
+        PyValueError::new_err(format!("this is {}, {what}", self.0.description()))
+    }
+
+    fn language_model(&self) -> PyResult<&dyn LanguageModel> {
+        let missing = || self.without("which does not assign probabilities to text");
+        self.0.as_language_model().ok_or_else(missing)
+    }
+
+    fn topic_model(&self) -> PyResult<&dyn TopicModel> {
+        self.0.as_topic_model().ok_or_else(|| self.without("which has no topics"))
+    }
+
+    fn tagger(&self) -> PyResult<Box<dyn Tagger + '_>> {
+        self.0.as_tagger().ok_or_else(|| self.without("which does not assign tags"))
+    }
+}
+
+fn wishes(n_threads: Option<usize>) -> Wishes {
+    Wishes { n_threads, ..Wishes::default() }
+}
+
+/// Every model.
+#[pymethods]
+impl Model {
+    /// The kind of model: `hmm`, `lda` …
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// A noun phrase: "an n-gram language model".
+    #[getter]
+    fn description(&self) -> &'static str {
+        self.0.description()
+    }
+
+    /// Facts about the training run, as JSON.
+    #[getter]
+    fn facts(&self) -> String {
+        Value::Object(self.0.facts().clone()).to_string()
+    }
+
+    /// Preprocessing, as JSON.
+    #[getter]
+    fn preprocessing(&self) -> String {
+        serde_json::to_string(&self.0.lexicon().preprocessing).expect("plain data")
+    }
+
+    /// Limits of the vocabulary, as JSON.
+    #[getter]
+    fn limits(&self) -> String {
+        serde_json::to_string(&self.0.lexicon().limits).expect("plain data")
+    }
+
+    /// The words of the vocabulary in the order of their ids.
+    fn words(&self) -> Vec<&str> {
+        self.0.lexicon().vocab.words().collect()
+    }
+
+    /// The training counts of all words.
+    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_slice(py, self.0.lexicon().vocab.counts())
+    }
+
+    /// The roles of the model.
+    fn roles(&self) -> Vec<&'static str> {
+        let roles = [
+            ("language model", self.0.as_language_model().is_some()),
+            ("token encoder", !self.0.feature_kinds().is_empty()),
+            ("topic model", self.0.as_topic_model().is_some()),
+            ("tagger", self.0.as_tagger().is_some()),
+            ("word vectors", self.0.word_vectors().is_some()),
+        ];
+        roles.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.save(&path)).map_err(|error| file_error(&error))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.0.to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let function = py.import("latens._latens")?.getattr("from_bytes")?;
+        Ok((function, PyTuple::new(py, [self.to_bytes(py)])?))
+    }
+}
+
+/// Language models.
+#[pymethods]
+impl Model {
+    /// Natural logarithm of the probability of a text, its number of tokens, and of unknown words.
+    fn perplexity(
+        &self,
+        py: Python<'_>,
+        records: Option<&Bound<'_, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<(f64, usize, usize)> {
+        let text = Text::new(records, paths)?;
+        let model = self.language_model()?;
+        run(py, wishes(n_threads), |caller| {
+            let sentences = text.sentences(self.0.lexicon(), caller)?;
+            let found = perplexity(model, &sentences);
+            Ok((found.log_prob, found.tokens, found.oov))
+        })
+    }
+
+    /// Log-probability of each token, the number of tokens of each sentence (with its end), and the ids.
+    #[expect(clippy::type_complexity, reason = "three arrays")]
+    fn score_tokens<'py>(
+        &self,
+        py: Python<'py>,
+        records: Option<&Bound<'py, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>)>
+    {
+        let text = Text::new(records, paths)?;
+        let model = self.language_model()?;
+        let (scores, lengths, ids) = run(py, wishes(n_threads), |caller| {
+            let sentences = text.sentences(self.0.lexicon(), caller)?;
+            let lengths: Vec<u64> = sentences.iter().map(|s| s.len() as u64).collect();
+            let ids: Vec<u32> = sentences.tokens().iter().map(|id| id.0).collect();
+            let scores: Vec<f64> = if model.forgets_sentences() {
+                let all: Vec<&[WordId]> = sentences.iter().collect();
+                let score = |sentence: &&[WordId]| {
+                    let mut scorer = model.scorer();
+                    sentence.iter().map(|&word| scorer.read(word)).collect::<Vec<_>>()
+                };
+                all.par_iter().flat_map_iter(score).collect()
+            } else {
+                let mut scorer = model.scorer();
+                sentences.tokens().iter().map(|&word| scorer.read(word)).collect()
+            };
+            Ok((scores, lengths, ids))
+        })?;
+        Ok((scores.into_pyarray(py), lengths.into_pyarray(py), ids.into_pyarray(py)))
+    }
+
+    /// The probabilities of all words after a text.
+    fn next_probs<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let model = self.language_model()?;
+        let mut probs = vec![0.0; model.n_words()];
+        let mut scorer = model.scorer();
+        for word in self.0.lexicon().ids(text) {
+            scorer.read(word);
+        }
+        scorer.next_log_probs(&mut probs);
+        probs.iter_mut().for_each(|p| *p = p.exp());
+        Ok(probs.into_pyarray(py))
+    }
+
+    /// Sampled sentences.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        max_words: usize,
+        seed: u64,
+    ) -> PyResult<Vec<Vec<&str>>> {
+        let model = self.language_model()?;
+        let vocab = &self.0.lexicon().vocab;
+        run(py, wishes(Some(1)), |caller| {
+            let mut rng = Rng::new(seed);
+            let mut sentences = Vec::new();
+            for _ in 0..n {
+                caller.check()?;
+                let words = sample(model, max_words, &mut rng);
+                sentences.push(words.into_iter().map(|word| vocab.word(word)).collect());
+            }
+            Ok(sentences)
+        })
+    }
+}
+
+/// Token encoders.
+#[pymethods]
+impl Model {
+    /// The kinds of features, the default first.
+    #[getter]
+    fn feature_kinds(&self) -> Vec<&'static str> {
+        self.0.feature_kinds()
+    }
+
+    /// Features of every token: values, columns and row offsets of a CSR matrix, the number of its columns, and the
+    /// number of tokens of each sentence.
+    #[expect(clippy::type_complexity, reason = "the parts of a sparse matrix")]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        features: &str,
+        records: Option<&Bound<'py, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<(
+        Bound<'py, PyArray1<f32>>,
+        Bound<'py, PyArray1<i32>>,
+        Bound<'py, PyArray1<i64>>,
+        usize,
+        Bound<'py, PyArray1<i64>>,
+    )> {
+        let text = Text::new(records, paths)?;
+        let Some(encoder) = self.0.encoder(features) else {
+            let kinds = self.0.feature_kinds();
+            let has = if kinds.is_empty() {
+                "which has no features of words".to_owned()
+            } else {
+                format!("whose features are {}, not `{features}`", kinds.join(", "))
+            };
+            return Err(self.without(&has));
+        };
+        let encoder = &*encoder;
+        let (values, columns, offsets, lengths) = run(py, wishes(n_threads), |caller| {
+            let (mut values, mut columns) = (Vec::new(), Vec::new());
+            let (mut offsets, mut lengths) = (vec![0i64], Vec::new());
+            text.each(self.0.lexicon(), caller, |words, _| {
+                let encode = |words: &Vec<String>| {
+                    let mut ids: Vec<WordId> =
+                        words.iter().map(|word| self.0.word_id(word)).collect();
+                    // The end of the sentence is context for the words before it.
+                    ids.push(WordId::EOS);
+                    let mut rows = FeatureRows::new();
+                    encoder.encode(&ids, &mut rows);
+                    rows
+                };
+                let encoded: Vec<FeatureRows> = words.par_iter().map(encode).collect();
+                for (rows, words) in encoded.iter().zip(&words) {
+                    for (row_columns, row_values) in rows.iter().take(words.len()) {
+                        columns.extend(row_columns.iter().map(|&column| column as i32));
+                        values.extend_from_slice(row_values);
+                        offsets.push(values.len() as i64);
+                    }
+                    lengths.push(words.len() as i64);
+                }
+                Ok(())
+            })?;
+            Ok((values, columns, offsets, lengths))
+        })?;
+        Ok((
+            values.into_pyarray(py),
+            columns.into_pyarray(py),
+            offsets.into_pyarray(py),
+            encoder.n_features(),
+            lengths.into_pyarray(py),
+        ))
+    }
+}
+
+/// Topic models.
+#[pymethods]
+impl Model {
+    /// Number of topics.
+    fn n_topics(&self) -> PyResult<usize> {
+        Ok(self.topic_model()?.n_topics())
+    }
+
+    /// Topic proportions of documents, one row per document.
+    fn mixtures<'py>(
+        &self,
+        py: Python<'py>,
+        records: Option<&Bound<'py, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let text = Text::new(records, paths)?;
+        let model = self.topic_model()?;
+        let values = run(py, wishes(n_threads), |caller| {
+            let mut values: Vec<f32> = Vec::new();
+            text.each(self.0.lexicon(), caller, |_, ids| {
+                let rows = ids.par_iter().flat_map_iter(|ids| model.mixture(ids));
+                values.par_extend(rows);
+                Ok(())
+            })?;
+            Ok(values)
+        })?;
+        let n_rows = values.len() / model.n_topics();
+        values.into_pyarray(py).reshape([n_rows, model.n_topics()])
+    }
+
+    /// Topic proportions of documents that are given as ids of words, with offsets.
+    fn mixtures_of_ids<'py>(
+        &self,
+        py: Python<'py>,
+        indptr: Vec<usize>,
+        ids: Vec<u32>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let model = self.topic_model()?;
+        let n_words = self.0.lexicon().vocab.len();
+        let is_valid = indptr.is_sorted()
+            && indptr.last() == Some(&ids.len())
+            && ids.iter().all(|&id| (id as usize) < n_words);
+        if !is_valid {
+            return Err(PyValueError::new_err("the ids do not fit the vocabulary"));
+        }
+        let ids: Vec<WordId> = ids.into_iter().map(WordId).collect();
+        let values: Vec<f32> = run(py, wishes(n_threads), |_| {
+            let rows = indptr.par_windows(2);
+            Ok(rows.flat_map_iter(|ends| model.mixture(&ids[ends[0]..ends[1]])).collect())
+        })?;
+        values.into_pyarray(py).reshape([indptr.len() - 1, model.n_topics()])
+    }
+
+    /// The most probable words of a topic with their probabilities.
+    fn top_words(&self, topic: usize, n: usize) -> PyResult<Vec<(&str, f32)>> {
+        let model = self.topic_model()?;
+        if topic >= model.n_topics() {
+            let message = format!("topic {topic} is out of range: there are {}", model.n_topics());
+            return Err(PyValueError::new_err(message));
+        }
+        let words = model.top_words(topic, n).into_iter();
+        Ok(words.map(|(word, p)| (self.0.lexicon().vocab.word(word), p)).collect())
+    }
+}
+
+/// Taggers.
+#[pymethods]
+impl Model {
+    /// Names of the tags.
+    fn tags(&self) -> PyResult<Vec<String>> {
+        Ok(self.tagger()?.tags().to_vec())
+    }
+
+    /// The tags of the words of sentences, as indices into `tags`.
+    fn tag(
+        &self,
+        py: Python<'_>,
+        sentences: Vec<Vec<String>>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let tagger = self.tagger()?;
+        run(py, wishes(n_threads), |_| {
+            let tag = |words: &Vec<String>| {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                tagger.tag(&words).map_err(|error| value_error(&error))
+            };
+            sentences.par_iter().map(tag).collect()
+        })
+    }
+}
+
+/// Word vectors.
+#[pymethods]
+impl Model {
+    /// Word vectors, one row per word of the vocabulary. A view of the model's memory where it stores them.
+    fn word_vectors<'py>(slf: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        crate::inside::word_vectors(slf)
+    }
+
+    /// The vector of a word.
+    fn vector<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let vectors = self.0.word_vectors();
+        let vectors = vectors.ok_or_else(|| self.without("which has no word vectors"))?;
+        let id = self.0.lexicon().vocab.id(word);
+        let vector = if id == WordId::UNK { None } else { vectors.get(id) };
+        let vector = vector.ok_or_else(|| PyKeyError::new_err(word.to_owned()))?;
+        Ok(PyArray1::from_slice(py, vector))
+    }
+
+    /// The words with the most similar vectors, with their cosines.
+    fn nearest(&self, query: Vec<f32>, n: usize, except: Vec<String>) -> PyResult<Vec<(&str, f32)>> {
+        let vectors = self.0.word_vectors();
+        let vectors = vectors.ok_or_else(|| self.without("which has no word vectors"))?;
+        if query.len() != vectors.dim() {
+            let message = format!("expected {} numbers, got {}", vectors.dim(), query.len());
+            return Err(PyValueError::new_err(message));
+        }
+        let vocab = &self.0.lexicon().vocab;
+        let except: Vec<WordId> = except.iter().map(|word| vocab.id(word)).collect();
+        let found = vectors.nearest(&query, n, &except).into_iter();
+        Ok(found.map(|(word, cosine)| (vocab.word(word), cosine)).collect())
+    }
+
+    /// Parts of the model as an array or JSON; see `inside.rs`.
+    fn inside<'py>(&self, py: Python<'py>, part: &str, arg: usize) -> PyResult<Bound<'py, PyAny>> {
+        crate::inside::part(py, self.get(), part, arg)
+    }
+}

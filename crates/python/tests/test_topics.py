@@ -1,0 +1,114 @@
+"""Topic models, with scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import latens
+
+
+@pytest.fixture(scope="module")
+def lda(documents) -> latens.Lda:
+    return latens.Lda(8, n_iterations=60, lowercase=True, tokenize="words").fit(documents[0])
+
+
+def test_mixtures_are_distributions_and_repeat_with_a_seed(lda, documents) -> None:
+    theta = lda.transform(documents[0])
+    assert theta.shape == (len(documents[0]), 8) and theta.dtype == np.float32
+    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-4)
+    again = latens.Lda(8, n_iterations=60, lowercase=True, tokenize="words").fit_transform(documents[0])
+    np.testing.assert_array_equal(theta, again)
+    for n_jobs in (1, 2):
+        np.testing.assert_array_equal(lda.set_params(n_jobs=n_jobs).transform(documents[0]), theta)
+    lda.set_params(n_jobs=None)
+    other = latens.Lda(8, n_iterations=60, lowercase=True, tokenize="words", random_state=2).fit(documents[0])
+    assert not np.array_equal(other.transform(documents[0]), theta)
+
+
+def test_topics_can_be_looked_at(lda, documents) -> None:
+    components = lda.components_
+    assert components.shape == (8, len(lda.words_))
+    np.testing.assert_allclose(components.sum(axis=1), 1, rtol=1e-9)
+    word, probability = lda.top_words(3, 1)[0]
+    assert probability == pytest.approx(components[3].max(), rel=1e-5)
+    assert components[3, lda.vocabulary_[word]] == pytest.approx(probability, rel=1e-5)
+    assert lda.topic_sizes_.sum() == lda.model_.counts()[2:].sum()
+    assert "topic" in lda._repr_html_()
+    arguments = lda.to_pyldavis(documents[0])
+    assert arguments["topic_term_dists"].shape[1] == len(arguments["vocab"]) == len(arguments["term_frequency"])
+    with pytest.raises(ValueError, match="out of range"):
+        lda.top_words(8)
+
+
+def test_an_empty_or_unknown_document_gets_the_prior(lda) -> None:
+    theta = lda.transform(["", "zzzz qqqq"])
+    np.testing.assert_allclose(theta, 1 / 8, rtol=1e-4)
+
+
+def test_a_matrix_of_counts_is_the_same_as_its_documents(documents) -> None:
+    vectorizer = CountVectorizer(max_features=300)
+    X = vectorizer.fit_transform(documents[0])
+    names = [f"x{i}" for i in range(X.shape[1])]
+    rows = csr_array(X)
+    texts = [
+        [names[j] for j, n in zip(rows.indices[a:b], rows.data[a:b]) for _ in range(n)]
+        for a, b in zip(rows.indptr[:-1], rows.indptr[1:])
+    ]
+    of_counts = latens.Lda(5, n_iterations=20).fit(X)
+    of_texts = latens.Lda(5, n_iterations=20).fit(texts)
+    assert of_counts.words_ == of_texts.words_
+    np.testing.assert_array_equal(of_counts.components_, of_texts.components_)
+    np.testing.assert_array_equal(of_counts.transform(X), of_texts.transform(texts))
+    np.testing.assert_array_equal(of_counts.transform(X.toarray()), of_counts.transform(X))
+
+
+def test_it_works_in_pipelines_and_searches(documents) -> None:
+    texts, subjects = documents
+    pipeline = make_pipeline(
+        latens.Lda(16, n_iterations=60, lowercase=True, tokenize="words"), LogisticRegression(C=10, max_iter=1000)
+    )
+    scores = cross_val_score(pipeline, np.array(texts, dtype=object), subjects, cv=3)
+    most_frequent = max(subjects.count(subject) for subject in set(subjects)) / len(subjects)
+    assert scores.mean() > 1.5 * most_frequent
+    search = GridSearchCV(pipeline, {"lda__n_topics": [2, 12]}, cv=2).fit(np.array(texts, dtype=object), subjects)
+    assert search.best_params_["lda__n_topics"] in (2, 12)
+
+
+def test_gaussian_topics_need_vectors(documents) -> None:
+    texts = documents[0]
+    vectors = latens.Word2Vec(10, epochs=2, n_jobs=1, tokenize="words", lowercase=True).fit(texts)
+    glda = latens.GaussianLda(vectors, 4, n_iterations=10, covariance="spherical", tokenize="words", lowercase=True)
+    theta = glda.fit_transform(texts)
+    np.testing.assert_allclose(theta.sum(axis=1), 1, rtol=1e-4)
+    assert glda.means_.shape == (4, 10)
+    with pytest.raises(ValueError, match="`vectors` must be"):
+        latens.GaussianLda().fit(texts)
+    with pytest.raises(ValueError, match="no word vectors"):
+        latens.GaussianLda(latens.Ngram(2).fit(texts)).fit(texts)
+
+
+# scikit-learn's checks run on `Lda` because it takes matrices. Those that cannot apply:
+EXPECTED_FAILURES = {
+    "check_estimators_dtypes": "the checks use negative numbers and fractions; counts are whole",
+    "check_transformer_data_not_an_array": "objects with `__array__` alone are read as text",
+    "check_estimators_overwrite_params": "random data with negative values",
+}
+
+
+def _expected(estimator: object) -> dict[str, str]:
+    return EXPECTED_FAILURES
+
+
+@parametrize_with_checks(
+    [latens.Lda(n_topics=3, n_iterations=5), latens.Hmm(n_states=8), latens.Ngram()],
+    expected_failed_checks=_expected,
+)
+def test_scikit_learn_checks(estimator, check) -> None:
+    check(estimator)

@@ -1,0 +1,264 @@
+"""What all estimators share. The form is that of scikit-learn, which is imported only where it is needed."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from latens import _latens
+from latens._input import Text, source
+from latens._progress import Bar, Callback
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Parameters of the vocabulary, which all models of text share.
+PREPROCESSING = ("tokenize", "lowercase", "digits")
+LIMITS = ("min_count", "max_vocab")
+#: Parameters of a run, which do not change the model.
+RUN = ("random_state", "n_jobs", "verbose", "device")
+
+
+class Estimator:
+    """Base class of all models."""
+
+    _kind: ClassVar[str]
+    #: Python names of parameters that have another name in Rust.
+    _renamed: ClassVar[dict[str, str]] = {}
+    #: Parameters that are not part of the model's parameters in Rust.
+    _own: ClassVar[tuple[str, ...]] = ()
+    _model: _latens.Model | None = None
+
+    # Parameters.
+
+    @classmethod
+    def _param_names(cls) -> list[str]:
+        names = list(inspect.signature(cls.__init__).parameters)
+        return [name for name in names if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of this estimator."""
+        return {name: getattr(self, name) for name in self._param_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator."""
+        names = self._param_names()
+        for name, value in params.items():
+            if name not in names:
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {names!r}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _params_json(self) -> str:
+        known = json.loads(_latens.default_params(self._kind))
+        params = {}
+        skipped = {*PREPROCESSING, *LIMITS, *RUN, *self._own}
+        for name, value in self.get_params().items():
+            rust = self._renamed.get(name, name)
+            if name not in skipped and rust in known:
+                params[rust] = _plain(value)
+        if "seed" in known:
+            params["seed"] = self._seed()
+        return json.dumps(params)
+
+    def _seed(self) -> int:
+        state = getattr(self, "random_state", None)
+        if state is None:
+            # NumPy's global generator, as scikit-learn does, so that `np.random.seed` has its effect.
+            import numpy as np
+
+            return int(np.random.randint(0, 2**31 - 1))
+        if hasattr(state, "randint"):
+            return int(state.randint(0, 2**31 - 1))
+        if hasattr(state, "integers"):
+            return int(state.integers(0, 2**31 - 1))
+        return int(state)
+
+    def _preprocessing_json(self) -> str:
+        return json.dumps({name: getattr(self, name) for name in PREPROCESSING})
+
+    def _limits_json(self) -> str:
+        limits = {name: _plain(getattr(self, name)) for name in LIMITS}
+        limits["max_vocab"] = limits["max_vocab"] or 0
+        return json.dumps(limits)
+
+    def _n_threads(self) -> int | None:
+        n_jobs = getattr(self, "n_jobs", None)
+        if n_jobs is None or n_jobs == -1:
+            return None
+        if n_jobs < 1:
+            raise ValueError(f"`n_jobs` must be None, -1 or at least 1, got {n_jobs}")
+        return int(n_jobs)
+
+    def _options(
+        self, callback: Callback | None, checkpoint: str | os.PathLike[str] | None, resume: bool
+    ) -> tuple[dict[str, Any], Bar | None]:
+        device = getattr(self, "device", "cpu")
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"`device` must be 'cpu' or 'cuda', got {device!r}")
+        if resume and checkpoint is None:
+            raise ValueError("`resume=True` needs the path of a `checkpoint`")
+        bar = Bar(callback) if self.verbose else None  # type: ignore[attr-defined]
+        options = {
+            "n_threads": self._n_threads(),
+            "callback": bar or callback,
+            "checkpoint": None if checkpoint is None else Path(checkpoint),
+            "resume": resume,
+            "cuda": device == "cuda",
+        }
+        return options, bar
+
+    # The fitted model.
+
+    @property
+    def model_(self) -> _latens.Model:
+        """The fitted model of the extension module."""
+        if self._model is None:
+            message = f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first."
+            try:
+                from sklearn.exceptions import NotFittedError
+            except ImportError:
+                raise AttributeError(message) from None
+            raise NotFittedError(message)
+        return self._model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """Words and their ids."""
+        return {word: i for i, word in enumerate(self.model_.words())}
+
+    @property
+    def words_(self) -> list[str]:
+        """Words in the order of their ids. The first two are `<unk>` and `<eos>`."""
+        return self.model_.words()
+
+    @property
+    def facts_(self) -> dict[str, Any]:
+        """Facts about the training run, as `latens inspect` prints them."""
+        facts: dict[str, Any] = json.loads(self.model_.facts)
+        return facts
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `latens.open` and the program `latens` can read."""
+        self.model_.save(Path(path))
+
+    @classmethod
+    def _opened(cls, model: _latens.Model) -> Self:
+        """An estimator with the parameters of an opened model."""
+        estimator = cls.__new__(cls)
+        params = {
+            name: parameter.default
+            for name, parameter in inspect.signature(cls.__init__).parameters.items()
+            if name != "self"
+        }
+        stored = {**json.loads(model.inside("params", 0)), **json.loads(model.preprocessing), **json.loads(model.limits)}
+        if "seed" in stored:
+            stored["random_state"] = stored.pop("seed")
+        back = {rust: python for python, rust in cls._renamed.items()}
+        for name, value in json.loads(model.inside("params", 0)).items():
+            if name in back:
+                params[back[name]] = value
+        params.update({name: value for name, value in stored.items() if name in params and name not in back})
+        for name, value in params.items():
+            setattr(estimator, name, value)
+        estimator._model = model
+        return estimator
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
+        )
+
+    # Notebooks.
+
+    def _glance(self) -> list[tuple[str, str]]:
+        """Rows of a short table of what the model has learned."""
+        return []
+
+    def _repr_html_(self) -> str:
+        name = html.escape(repr(self))
+        if self._model is None:
+            return f"<code>{name}</code> (not fitted)"
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(left)}</th>"
+            f"<td style='text-align:left'>{html.escape(right)}</td></tr>"
+            for left, right in self._glance()
+        )
+        facts = ", ".join(f"{key} {value}" for key, value in list(self.facts_.items())[:6] if not isinstance(value, (dict, list)))
+        return (
+            f"<div><code>{name}</code><br>{html.escape(self._model.description)}, "
+            f"{len(self.words_):,} words<br><small>{html.escape(facts)}</small><table>{rows}</table></div>"
+        )
+
+
+class SentenceEstimator(Estimator):
+    """A model that is fitted to sentences."""
+
+    def fit(
+        self,
+        X: Text,
+        y: Any = None,
+        *,
+        valid: Text | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> Self:
+        """Fit the model to sentences.
+
+        Parameters
+        ----------
+        X : sentences as strings or lists of words, or paths of files; a generator is read once.
+        y : ignored.
+        valid : validation sentences. Models that support it keep the parameters of the best epoch.
+        callback : function that gets facts about the progress. An exception stops the training.
+        checkpoint : path of a checkpoint, which is written from time to time and on Ctrl-C.
+        resume : continue from the checkpoint.
+        """
+        text = source(X)
+        valid_text = None if valid is None else source(valid)
+        options, bar = self._options(callback, checkpoint, resume)
+        try:
+            self._model = _latens.fit_sentences(
+                self._kind,
+                self._params_json(),
+                self._preprocessing_json(),
+                self._limits_json(),
+                text.records,
+                text.paths,
+                None if valid_text is None else valid_text.records,
+                None if valid_text is None or valid_text.records is not None else valid_text.paths,
+                options,
+            )
+        finally:
+            if bar is not None:
+                bar.close()
+        return self
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it. NumPy numbers come from grid searches."""
+    if hasattr(value, "item") and not isinstance(value, (list, tuple)):
+        return value.item()
+    if isinstance(value, tuple):
+        return list(value)
+    return value
