@@ -61,6 +61,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
                 "if the file is UTF-16, convert it with `iconv -f utf16 -t utf8`; otherwise pass `--invalid replace`"
                     .into(),
             ),
+            ReadError::TooLong { .. } => Some(
+                "check that the text has line breaks and the right `--format`; `--max-line` raises the limit".into(),
+            ),
             ReadError::Line { .. } => {
                 Some("set the format of the file with `--format` and `--fields`".into())
             }
