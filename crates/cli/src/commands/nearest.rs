@@ -1,5 +1,5 @@
 use crate::errors::hinted;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latens::corpus::{WordId, open_input};
@@ -76,9 +76,9 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
         ids.chunks(by).zip(args.words.chunks(by)).map(neighbours).collect();
     output.result(&json!({ "neighbours": neighbours }), |out| {
         for Neighbors { word, nearest } in &neighbours {
-            writeln!(out, "{word}")?;
+            writeln!(out, "{}", shown(word))?;
             for Neighbor { word, similarity } in nearest {
-                writeln!(out, "  {similarity:.4} {word}")?;
+                writeln!(out, "  {similarity:.4} {}", shown(word))?;
             }
         }
         Ok(())
