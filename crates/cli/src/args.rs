@@ -72,13 +72,38 @@ pub(crate) struct ReadingArgs {
     /// Treatment of bytes that are not valid UTF-8
     #[arg(long, value_enum, default_value_t, help_heading = "Reading text")]
     pub(crate) invalid: InvalidArg,
+    /// Maximum length of a line, or of a sentence with one token per line, in bytes or with a unit (K, M, G)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256M",
+        value_parser = parse_size,
+        help_heading = "Reading text"
+    )]
+    pub(crate) max_line: usize,
+}
+
+/// Parses a number of bytes with an optional unit, such as `4096`, `64K`, `256M` or `1GiB`.
+fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err("expected a number of bytes, or a number with the unit K, M or G".into()),
+    };
+    let number = number.parse::<usize>().ok().filter(|&number| number > 0);
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "must be at least 1 byte, and fit into the memory of a machine".into())
 }
 
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
         refuse_second_stdin(files)?;
-        let (format, invalid) = (self.format()?, self.invalid.into());
-        Ok(Inputs { paths: files.to_vec(), format, invalid, watch: None })
+        let (format, invalid, max_line) = (self.format()?, self.invalid.into(), self.max_line);
+        Ok(Inputs { paths: files.to_vec(), format, invalid, max_line, watch: None })
     }
 
     fn format(&self) -> Result<Option<Format>> {
@@ -213,3 +238,20 @@ choice!(#[derive(Default)] pub(crate) DigitsArg for Digits {
     Zero "Replace every digit by 0",
     Num "Replace every number by `<num>`",
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_units() {
+        let sizes =
+            [("1", 1), ("4096b", 4096), ("64K", 1 << 16), ("256MiB", 1 << 28), ("1g", 1 << 30)];
+        for (text, bytes) in sizes {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "M", "-1", "1.5M", "1T", "99999999999G", "1 M"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

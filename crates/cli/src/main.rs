@@ -9,6 +9,7 @@ mod output;
 mod paths;
 mod progress;
 mod reading;
+mod terminal;
 mod word_vectors;
 mod train;
 
@@ -20,6 +21,7 @@ use commands::{
     convert, count, demo, encode, inspect, manual, nearest, perplexity, sample, tag, topics, vocab,
 };
 use output::Output;
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 /// Train and use latent-variable models of text.
@@ -57,7 +59,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
     // `tests/documents` uses this to check that the commands in the documentation parse.
     if std::env::var_os("LATENS_PARSE_ONLY").is_some() {
         return ExitCode::SUCCESS;
@@ -71,6 +76,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints help, or an error about the arguments, which may be names of files with control characters.
+fn explain(error: &clap::Error) -> ExitCode {
+    let mut args = std::env::args_os();
+    if args.any(|arg| matches!(terminal::escape(&arg.to_string_lossy()), Cow::Owned(_))) {
+        output::complain(&error.render().to_string());
+    } else {
+        // Nothing can be done about a closed terminal.
+        let _ = error.print();
+    }
+    ExitCode::from(error.exit_code() as u8)
 }
 
 fn run(cli: Cli, output: &Output) -> anyhow::Result<ExitCode> {

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{Folder, Ran};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use latens::math::Rng;
 use std::fs;
 use std::io::{BufRead, Read, Write};
@@ -59,6 +61,66 @@ fn a_line_of_ten_megabytes_is_read() {
     assert_eq!(ran["tokens"], 2 * (10_000_000 / 11) + 1);
     folder.write("letter", "x".repeat(10_000_000));
     assert_eq!(folder.json("train ngram letter -o model")["tokens"], 2);
+}
+
+/// A compressed file of 300 MiB of one byte, which has no line breaks.
+fn endless(byte: u8) -> Vec<u8> {
+    let mut file = GzEncoder::new(Vec::new(), Compression::fast());
+    let piece = vec![byte; 1 << 20];
+    (0..300).for_each(|_| file.write_all(&piece).unwrap());
+    file.finish().unwrap()
+}
+
+#[test]
+fn text_without_line_breaks_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.gz", endless(b'a'));
+    folder.write("zero.gz", endless(0));
+    folder.write("text", "some words\n");
+    assert_eq!(train(&folder, "text").code, Some(0));
+    let longer = "that begins here is longer than";
+    for format in ["lines", "docs", "conll", "conllu", "jsonl"] {
+        let record = if format.starts_with("conll") { "sentence" } else { "line" };
+        let reading = format!("--format {format} --max-line");
+        let refused = format!("`a.gz`, line 1: the {record} {longer} 2 MiB");
+        let ran = folder.run(&format!("vocab a.gz {reading} 2M -o v"));
+        ran.assert_refused(&refused);
+        assert!(ran.stderr.contains("`--max-line` raises the limit"), "{}", ran.stderr);
+        folder.run(&format!("perplexity model a.gz {reading} 2MiB")).assert_refused(&refused);
+        folder
+            .run(&format!("vocab zero.gz {reading} 1G -o v"))
+            .assert_refused("`zero.gz` is not plain text: NUL byte in line 1");
+    }
+    folder
+        .run("vocab a.gz -o v")
+        .assert_refused(&format!("`a.gz`, line 1: the line {longer} 256 MiB"));
+    folder
+        .run("vocab text --max-line 10 -o v")
+        .assert_refused(&format!("line 1: the line {longer} 10 bytes"));
+    assert_eq!(folder.run("vocab text --max-line 11 -o v").code, Some(0));
+    assert_eq!(folder.run("vocab text --max-line 0 -o v").code, Some(2));
+}
+
+#[test]
+fn files_of_words_without_line_breaks_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.gz", endless(b'a'));
+    folder.write("zero.gz", endless(0));
+    folder.write("vectors", "a 1 2\n");
+    assert_eq!(folder.run("import vectors --from glove -o v").code, Some(0));
+    for (command, limit) in [
+        ("import FILE --from arpa -o m", "256 MiB"),
+        ("import FILE --from paths -o m", "256 MiB"),
+        ("import FILE --from word2vec -o m", "16 MiB"),
+        ("import FILE --from glove -o m", "16 MiB"),
+        ("nearest v --questions FILE", "256 MiB"),
+    ] {
+        let ran = folder.run(&command.replace("FILE", "a.gz"));
+        ran.assert_refused(&format!("line 1: it is longer than {limit}"));
+        assert!(ran.stderr.contains("`a.gz`"), "{}", ran.stderr);
+        let ran = folder.run(&command.replace("FILE", "zero.gz"));
+        ran.assert_refused("line 1: it contains a NUL byte");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@
 //! let (ta, tum) = (vocab.id("ta"), vocab.id("tum"));
 //! let mut watch = |_n_tokens| ControlFlow::Continue(());
 //!
-//! let bigrams = NgramCounts::of(&corpus.sentences, vocab.len(), 2, &Budget::default(), &mut watch)?;
+//! let bigrams = NgramCounts::of(&corpus.sentences, vocab, 2, &Budget::default(), &mut watch)?;
 //! let mut n_ta_tum = 0;
 //! bigrams.for_each(|reversed, count| {
 //!     if reversed == [tum, ta] {

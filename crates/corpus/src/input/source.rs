@@ -74,7 +74,7 @@ impl<I: Iterator<Item: AsRef<str>>> Source for Memory<I> {
         self.is_read = true;
         let name = self.name.to_owned();
         let reader = Box::new(&mut self.bytes);
-        Ok(Some(Blocks::new(reader, Format::Lines, name, Invalid::Error)))
+        Ok(Some(Blocks::new(reader, Format::Lines, name, Invalid::Error, usize::MAX)))
     }
 
     fn names(&self) -> String {
