@@ -1,13 +1,14 @@
 //! Command-line arguments that several commands share.
 
 use crate::choice::choice;
-use crate::paths::refuse_second_stdin;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
 };
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Options of all commands.
 #[derive(Args)]
@@ -101,7 +102,6 @@ fn parse_size(text: &str) -> Result<usize, String> {
 
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
-        refuse_second_stdin(files)?;
         let (format, invalid, max_line) = (self.format()?, self.invalid.into(), self.max_line);
         Ok(Inputs { paths: files.to_vec(), format, invalid, max_line, watch: None })
     }
@@ -203,6 +203,27 @@ pub(crate) struct WordArgs {
         conflicts_with_all = ["tokenize", "lowercase", "digits", "min_count", "max_vocab"]
     )]
     pub(crate) vocab: Option<PathBuf>,
+}
+
+/// A model whose features a tagger uses, with the kind of features: `news.hmm:posterior`.
+#[derive(Clone)]
+pub(crate) struct EncoderArg {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Option<String>,
+}
+
+impl FromStr for EncoderArg {
+    type Err = Infallible;
+
+    /// Splits `news.hmm:posterior` into `news.hmm` and `posterior`, unless a file of the whole name exists.
+    fn from_str(name: &str) -> Result<EncoderArg, Infallible> {
+        Ok(match name.rsplit_once(':') {
+            Some((path, kind)) if !PathBuf::from(name).exists() => {
+                EncoderArg { path: path.into(), kind: Some(kind.to_owned()) }
+            }
+            _ => EncoderArg { path: name.into(), kind: None },
+        })
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -2,9 +2,9 @@ use crate::args::{ReadingArgs, WordArgs};
 use crate::cache::{CacheArgs, encode_corpus, read_corpus};
 use crate::choice::choice;
 use crate::errors::hinted;
+use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
-use crate::paths::check_output;
-use crate::progress::{Watcher, catch_interrupts};
+use crate::progress::Watcher;
 use crate::reading::{total_bytes, watched};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -67,7 +67,6 @@ struct CountResult {
 }
 
 pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
-    check_output(&args.output, args.files.iter().chain(&args.words.vocab))?;
     let budget = Budget { bytes: args.memory.saturating_mul(1 << 20), ..Budget::default() };
     let counts = match args.lags {
         Some(lags) => count(args, lags, &budget, output)?,
@@ -96,7 +95,7 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
     let text = EncodedText::read(args, &inputs, budget)?;
     let (corpus, budget) = (&text.corpus, &text.budget);
     let boundary = args.boundary.into();
-    catch_interrupts()?;
+    catch_interrupts();
     let mut watcher = Watcher::new(output, None, None, false);
     let total = corpus.sentences.n_tokens() as u64;
     let counted = LagCounts::of(corpus, lags, boundary, budget, &mut |done_tokens| {

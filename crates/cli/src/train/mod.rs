@@ -12,9 +12,7 @@ mod ngram;
 mod word2vec;
 
 pub(crate) use hmm::TAG_COLUMN;
-pub(crate) use training::{
-    TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file,
-};
+pub(crate) use training::{TrainResult, open_checkpoint, open_log, refuse_other_file, save_model};
 
 use crate::args::Common;
 use crate::output::Output;

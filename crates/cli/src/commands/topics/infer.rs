@@ -2,7 +2,6 @@ use crate::args::{Common, TextArgs};
 use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
-use crate::paths::check_output;
 use crate::reading::watched;
 use crate::word_vectors::VectorFormatArgs;
 use anyhow::{Result, bail, ensure};
@@ -58,10 +57,6 @@ enum MovingArg {
 }
 
 pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<()> {
-    if let Some(path) = &args.output {
-        let inputs = args.text.files.iter().chain([&args.model]).chain(&args.vectors);
-        check_output(path, inputs)?;
-    }
     ensure!(args.batch > 0, "`--batch` must be at least 1, got 0");
     let model = &*latens::open(&args.model)?;
     topic_model(model, &args.model)?;
