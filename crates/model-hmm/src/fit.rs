@@ -12,7 +12,7 @@ use crate::train::tagged_text::TaggedText;
 use crate::train::task::Task;
 use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
-use latens_corpus::{Corpus, Sentences, Vocab};
+use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_model::{
     Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that, data_fingerprint,
 };
@@ -72,6 +72,9 @@ impl Fit for HmmParams {
         };
         let vocab = recounted(&lexicon.vocab, sentences);
         let space = StateSpace::from_params(params, &vocab, inputs.clusters.or(learned.as_ref()))?;
+        if let Some(valid) = valid {
+            check_valid(&space, lexicon, valid)?;
+        }
         let tags = inputs.tags;
         if let Some(tags) = tags {
             tags.check(sentences)?;
@@ -109,6 +112,19 @@ impl Fit for HmmParams {
         drop(task);
         let (params, lexicon) = (params.clone(), lexicon.clone());
         Ok(Hmm::new(params, lexicon, facts, space, weights, tables, tags))
+    }
+}
+
+/// Checks that the states can emit the words of the validation text. No training would make them possible.
+fn check_valid(space: &StateSpace, lexicon: &Lexicon, valid: &Sentences) -> Result<(), FitError> {
+    match valid.tokens().iter().find(|&&word| space.slot(word).is_none()) {
+        None => Ok(()),
+        Some(&word) => Err(FitError::Unscorable {
+            problem: format!(
+                "no state can emit `{}`, because the training text does not contain it",
+                lexicon.vocab.word(word)
+            ),
+        }),
     }
 }
 

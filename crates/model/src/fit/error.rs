@@ -24,6 +24,14 @@ pub enum FitError {
         /// The actual size: `1`.
         has: String,
     },
+    /// The training text is too large.
+    #[error("too much text to learn from: allows {allows}, has {has}")]
+    TooMuchData {
+        /// The limit: `at most 4294967295 occurrences of a word`.
+        allows: String,
+        /// The actual size.
+        has: String,
+    },
     /// The checkpoint does not match the parameters or the data.
     #[error("cannot resume from the checkpoint")]
     Checkpoint(#[from] CheckpointError),
@@ -34,6 +42,12 @@ pub enum FitError {
         epoch: usize,
         /// The parameter to lower.
         lower: &'static str,
+    },
+    /// The model gives the validation text a perplexity that is not finite, or would give it one.
+    #[error("the model cannot score the validation text: {problem}")]
+    Unscorable {
+        /// The reason, and what to change: "its perplexity is not finite after epoch 1; lower `learning_rate`".
+        problem: String,
     },
     /// The requested device cannot be used.
     #[error("cannot use the device `{device}`: {problem}")]
@@ -65,6 +79,11 @@ impl FitError {
     /// An error for too little text: "needs at least 2 words, has 1".
     pub fn not_enough_data(needs: impl ToString, has: impl ToString) -> FitError {
         FitError::NotEnoughData { needs: needs.to_string(), has: has.to_string() }
+    }
+
+    /// An error for too much text: "allows at most 10 words, has 11".
+    pub fn too_much_data(allows: impl ToString, has: impl ToString) -> FitError {
+        FitError::TooMuchData { allows: allows.to_string(), has: has.to_string() }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
 use crate::reading::watched;
 use crate::word_vectors::VectorFormatArgs;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::Documents;
 use latens::lda::{Glda, Lda};
@@ -109,6 +109,7 @@ fn infer(
             "the vectors in `{}` have {found} dimensions, but the model has {needed}",
             path.display()
         );
+        model.check_vectors(vectors).with_context(|| format!("cannot use `{}`", path.display()))?;
     }
     let more =
         more.as_ref().map(|(_, (lexicon, vectors))| MoreVectors { vocab: &lexicon.vocab, vectors });
