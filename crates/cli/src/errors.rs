@@ -101,10 +101,22 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(StorageError { source, .. }) = error.downcast_ref::<StorageError>() {
         return io_hint(source.kind());
     }
-    if let Some(FitError::Interrupted) = error.downcast_ref::<FitError>() {
-        return None;
+    match error.downcast_ref::<FitError>() {
+        Some(FitError::Interrupted) => return None,
+        Some(FitError::TooLittleMemory { lower, .. }) => return Some(memory_hint(*lower)),
+        _ => {}
     }
     error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))
+}
+
+fn memory_hint(parameter: Option<&str>) -> String {
+    let change = match parameter {
+        Some("min_count") => "raise `--min-count`".to_owned(),
+        Some("pairs") => "use `--pairs observed`".to_owned(),
+        Some(name) => format!("lower `--{}`", name.replace('_', "-")),
+        None => "use less text".to_owned(),
+    };
+    format!("{change}; `--dry-run` lists what needs memory, and `--force` trains anyway")
 }
 
 fn vectors_hint(error: &VectorsError) -> Option<String> {

@@ -32,6 +32,7 @@
 
 mod ngrams;
 mod lags;
+mod distinct;
 mod counting;
 mod table;
 pub mod runs;
@@ -40,6 +41,7 @@ mod limits;
 mod error;
 
 pub use budget::Budget;
+pub use distinct::{distinct_ngrams, distinct_pairs};
 pub use error::CountError;
 pub use lags::lag_counts::{Boundary, LagCounts};
 pub use lags::lag_matrix::LagMatrix;

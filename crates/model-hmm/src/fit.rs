@@ -1,5 +1,6 @@
 //! Fits a model to a corpus.
 
+use crate::cost::{Given, cost};
 use crate::model::Hmm;
 use crate::params::{Constraint, HmmParams, Memory, Parameterization};
 use crate::space::clusters::text_to_cluster;
@@ -14,7 +15,8 @@ use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_model::{
-    Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that, data_fingerprint,
+    Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
+    data_fingerprint,
 };
 use latens_model_brown::Brown;
 use std::time::Instant;
@@ -50,6 +52,17 @@ impl Fit for HmmParams {
     type Data = Corpus;
     type Inputs<'a> = HmmInputs<'a>;
     type Error = FitError;
+
+    fn cost_with(
+        params: &HmmParams,
+        corpus: &Corpus,
+        inputs: &HmmInputs<'_>,
+        setup: &Setup<'_>,
+    ) -> Cost {
+        let n_tags = inputs.tags.map_or(0, |tags| tags.names.len());
+        let given = Given { clusters: inputs.clusters.is_some(), n_tags };
+        cost(params, corpus, given, setup.valid)
+    }
 
     fn fit_with(
         params: &Valid<HmmParams>,
@@ -137,7 +150,9 @@ fn learn_clusters(
     let text = text_to_cluster(params, corpus);
     // A checkpoint of the clustering is not one of this model.
     let watch = |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
-    let brown = Brown::params().n_clusters(params.n_clusters).watch(watch).fit(&text)?;
+    let brown = Brown::params().n_clusters(params.n_clusters);
+    // The estimate of this model includes the clustering.
+    let brown = brown.watch(watch).force(true).fit(&text)?;
     Ok(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab))
 }
 

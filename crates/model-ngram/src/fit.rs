@@ -1,12 +1,13 @@
 //! Fitting: counts the n-grams of a text, then estimates probabilities.
 
+use crate::cost::cost;
 use crate::kneser_ney::Estimator;
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::partial_counts::PartialCounts;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Fit, FitError, Progress, Session, Valid, Watch};
+use latens_model::{Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch};
 use serde_json::{Map, json};
 use std::time::Instant;
 
@@ -18,6 +19,10 @@ impl Fit for NgramParams {
     type Data = Corpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &NgramParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, corpus)
+    }
 
     fn fit_with(
         params: &Valid<NgramParams>,

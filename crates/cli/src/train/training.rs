@@ -1,5 +1,6 @@
 //! What all trainers share: files, checkpoints, the fit itself and its result.
 
+use super::dry_run::{CostArgs, show_cost};
 use crate::args::{TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus, read_documents};
 use crate::errors::hinted;
@@ -42,6 +43,8 @@ pub(super) struct TrainingArgs {
     /// Write one JSON line per iteration to this file (a single line for models without iterations)
     #[arg(long, value_name = "FILE.jsonl")]
     pub(super) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) cost: CostArgs,
 }
 
 /// A training run with its data.
@@ -162,7 +165,8 @@ impl TrainingArgs {
         checkpoint: Option<Checkpoint>,
         output: &Output,
     ) -> Result<Training<'_, D>> {
-        let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
+        let log = self.log.as_deref().filter(|_| !self.cost.dry_run);
+        let log = log.map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts();
         output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
         let watcher = Watcher::new(output, log, Some(checkpoint_path(&self.output)), self.resume);
@@ -231,28 +235,36 @@ pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
 }
 
 impl<D> Training<'_, D> {
-    /// Fits a model to the data of this run.
+    /// Fits a model to the data of this run. With `--dry-run`, prints the estimated cost instead and returns `None`.
     pub(super) fn fit<P>(
         &mut self,
         params: P,
         inputs: P::Inputs<'_>,
         device: Device,
         held_out: HeldOut,
-    ) -> Result<P::Model>
+        output: &Output,
+    ) -> Result<Option<P::Model>>
     where
         P: Fit<Data = D, Error = FitError>,
     {
         let watcher = &mut self.watcher;
-        let mut builder =
-            params.with(inputs).device(device).watch(|progress| watcher.watch(progress));
+        let mut builder = params
+            .with(inputs)
+            .device(device)
+            .force(self.args.cost.force)
+            .watch(|progress| watcher.watch(progress));
         if let (HeldOut::WhileTraining, Some(valid)) = (held_out, &self.valid) {
             builder = builder.valid(valid);
         }
         if let Some(checkpoint) = &self.checkpoint {
             builder = builder.checkpoint(checkpoint);
         }
+        if self.args.cost.dry_run {
+            show_cost(&builder.cost(&self.data)?, output)?;
+            return Ok(None);
+        }
         let fitted = builder.fit(&self.data);
-        self.watcher.finish(fitted)
+        self.watcher.finish(fitted).map(Some)
     }
 
     /// Evaluates and saves the fitted model, and prints the result, which includes the training facts named in

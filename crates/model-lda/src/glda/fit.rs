@@ -1,3 +1,4 @@
+use super::cost::cost;
 use super::gaussian::prior::Prior;
 use super::kmeans::kmeans;
 use super::model::Glda;
@@ -11,8 +12,8 @@ use crate::documents::TypedDocuments;
 use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::Rng;
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, WordVectors,
-    check_that, fingerprint,
+    Checkpoint, CheckpointError, Cost, FitError, Progress, Session, Setup, Valid, Watch,
+    WordVectors, check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -53,6 +54,15 @@ impl latens_model::Fit for GldaParams {
     type Data = DocumentCorpus;
     type Inputs<'a> = GldaInputs<'a>;
     type Error = FitError;
+
+    fn cost_with(
+        params: &GldaParams,
+        data: &DocumentCorpus,
+        inputs: &GldaInputs<'_>,
+        _: &Setup<'_>,
+    ) -> Cost {
+        cost(params, data, inputs.vectors)
+    }
 
     fn fit_with(
         params: &Valid<GldaParams>,

@@ -1,3 +1,4 @@
+use super::cost::cost;
 use super::model::Lda;
 use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
@@ -8,7 +9,8 @@ use crate::documents::TypedDocuments;
 use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::{Rng, ln_gamma};
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, check_that, fingerprint,
+    Checkpoint, CheckpointError, Cost, FitError, Progress, Session, Setup, Valid, Watch,
+    check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -25,6 +27,10 @@ impl latens_model::Fit for LdaParams {
     type Data = DocumentCorpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &LdaParams, data: &DocumentCorpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, data)
+    }
 
     fn fit_with(
         params: &Valid<LdaParams>,

@@ -1,7 +1,9 @@
 //! Errors of fitting.
 
 use crate::fit::checkpoint::CheckpointError;
+use crate::fit::cost::Bytes;
 use crate::fit::device::Device;
+use crate::fit::memory::MemoryLimit;
 use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;
@@ -56,6 +58,25 @@ pub enum FitError {
         device: Device,
         /// The reason.
         problem: String,
+    },
+    /// Training would need more memory than there is. [`crate::FitBuilder::force`] trains anyway.
+    #[error(
+        "training needs about {} of memory, of which {} for {largest}, but only {} are available {limit}",
+        Bytes(*needed), Bytes(*largest_bytes), Bytes(*available)
+    )]
+    TooLittleMemory {
+        /// Estimated memory in bytes, besides the data.
+        needed: u64,
+        /// Memory in bytes that the process can still allocate.
+        available: u64,
+        /// What limits it.
+        limit: MemoryLimit,
+        /// The largest part: `transitions`.
+        largest: &'static str,
+        /// Its size in bytes.
+        largest_bytes: u64,
+        /// The parameter to lower; `None` if only the data matters.
+        lower: Option<&'static str>,
     },
     /// A step of the training failed, such as counting or writing a temporary file.
     #[error("cannot {action}")]

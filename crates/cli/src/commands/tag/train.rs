@@ -8,7 +8,8 @@ use crate::paths::{check_input, checkpoint_path};
 use crate::progress::Watcher;
 use crate::reading::watched;
 use crate::train::{
-    TAG_COLUMN, TrainResult, open_checkpoint, open_log, refuse_other_file, save_model,
+    CostArgs, TAG_COLUMN, TrainResult, open_checkpoint, open_log, refuse_other_file, save_model,
+    show_cost,
 };
 use anyhow::{Context, Result};
 use clap::Args;
@@ -97,6 +98,8 @@ pub(crate) struct TagTrainArgs {
     /// Write one JSON line per iteration to this file
     #[arg(long, value_name = "FILE.jsonl")]
     log: Option<PathBuf>,
+    #[command(flatten)]
+    cost: CostArgs,
 }
 
 choice!(KindArg for tagging::Kind {
@@ -140,7 +143,8 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         Ok(dev)
     });
     let dev = dev.transpose()?;
-    let log = args.log.as_deref().map(|path| open_log(path, args.resume)).transpose()?;
+    let log = args.log.as_deref().filter(|_| !args.cost.dry_run);
+    let log = log.map(|path| open_log(path, args.resume)).transpose()?;
     catch_interrupts();
     output.note(&format!(
         "{} words, {} sentences",
@@ -152,9 +156,13 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
     let mut inputs = TaggerInputs::default().column(args.column()).preprocessing(preprocessing);
     inputs.encoders = encoders;
-    let mut builder = params.with(inputs).watch(|progress| watcher.watch(progress));
+    let mut builder =
+        params.with(inputs).force(args.cost.force).watch(|progress| watcher.watch(progress));
     if let Some(checkpoint) = &checkpoint {
         builder = builder.checkpoint(checkpoint);
+    }
+    if args.cost.dry_run {
+        return show_cost(&builder.cost(&text)?, output);
     }
     let fitted = builder.fit(&text);
     let mut tagger = match fitted {
