@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use latens::math::Rng;
 use std::fs;
+use std::io::Write;
 use std::process::Stdio;
 
 fn train(folder: &Folder, args: &str) -> Ran {

@@ -112,8 +112,8 @@ fn containers() -> Result<Vec<Seed>, Box<dyn Error>> {
     let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
     Documents::encode_to(&path("documents"), &inputs, &how, &limits)?;
     let (budget, mut watch) = (Budget::default(), |_| ControlFlow::Continue(()));
-    let n_words = corpus.lexicon.vocab.len();
-    NgramCounts::of(&corpus.sentences, n_words, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
+    let vocab = &corpus.lexicon.vocab;
+    NgramCounts::of(&corpus.sentences, vocab, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
     LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(&path("lags"))?;
     let mut seeds = vec![seed("vocab", "text", fs::read(path("vocab"))?)];
     for name in ["corpus", "documents", "ngrams", "lags"] {
