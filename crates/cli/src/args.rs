@@ -1,13 +1,14 @@
 //! Command-line arguments that several commands share.
 
 use crate::choice::choice;
-use crate::paths::refuse_second_stdin;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
 };
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Options of all commands.
 #[derive(Args)]
@@ -72,13 +73,37 @@ pub(crate) struct ReadingArgs {
     /// Treatment of bytes that are not valid UTF-8
     #[arg(long, value_enum, default_value_t, help_heading = "Reading text")]
     pub(crate) invalid: InvalidArg,
+    /// Maximum length of a line, or of a sentence with one token per line, in bytes or with a unit (K, M, G)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256M",
+        value_parser = parse_size,
+        help_heading = "Reading text"
+    )]
+    pub(crate) max_line: usize,
+}
+
+/// Parses a number of bytes with an optional unit, such as `4096`, `64K`, `256M` or `1GiB`.
+fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err("expected a number of bytes, or a number with the unit K, M or G".into()),
+    };
+    let number = number.parse::<usize>().ok().filter(|&number| number > 0);
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "must be at least 1 byte, and fit into the memory of a machine".into())
 }
 
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
-        refuse_second_stdin(files)?;
-        let (format, invalid) = (self.format()?, self.invalid.into());
-        Ok(Inputs { paths: files.to_vec(), format, invalid, watch: None })
+        let (format, invalid, max_line) = (self.format()?, self.invalid.into(), self.max_line);
+        Ok(Inputs { paths: files.to_vec(), format, invalid, max_line, watch: None })
     }
 
     fn format(&self) -> Result<Option<Format>> {
@@ -180,6 +205,27 @@ pub(crate) struct WordArgs {
     pub(crate) vocab: Option<PathBuf>,
 }
 
+/// A model whose features a tagger uses, with the kind of features: `news.hmm:posterior`.
+#[derive(Clone)]
+pub(crate) struct EncoderArg {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Option<String>,
+}
+
+impl FromStr for EncoderArg {
+    type Err = Infallible;
+
+    /// Splits `news.hmm:posterior` into `news.hmm` and `posterior`, unless a file of the whole name exists.
+    fn from_str(name: &str) -> Result<EncoderArg, Infallible> {
+        Ok(match name.rsplit_once(':') {
+            Some((path, kind)) if !PathBuf::from(name).exists() => {
+                EncoderArg { path: path.into(), kind: Some(kind.to_owned()) }
+            }
+            _ => EncoderArg { path: name.into(), kind: None },
+        })
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum FormatArg {
     /// One sentence per line; a blank line is an empty sentence
@@ -213,3 +259,20 @@ choice!(#[derive(Default)] pub(crate) DigitsArg for Digits {
     Zero "Replace every digit by 0",
     Num "Replace every number by `<num>`",
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_units() {
+        let sizes =
+            [("1", 1), ("4096b", 4096), ("64K", 1 << 16), ("256MiB", 1 << 28), ("1g", 1 << 30)];
+        for (text, bytes) in sizes {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "M", "-1", "1.5M", "1T", "99999999999G", "1 M"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -38,13 +38,23 @@ pub(crate) fn read_corpus(
     {
         return Ok(corpus);
     }
+    encode_corpus(&path, inputs, words, lexicon.as_ref())
+}
+
+/// Encodes a text to learn from into a file, and maps the file into memory.
+pub(crate) fn encode_corpus(
+    path: &Path,
+    inputs: &Inputs,
+    words: &LearnedWordArgs,
+    lexicon: Option<&Lexicon>,
+) -> anyhow::Result<Corpus> {
     Ok(match lexicon {
-        Some(lexicon) => Corpus::encode_with(&path, inputs, &lexicon)?,
-        None => Corpus::encode_to(&path, inputs, &words.preprocessing(), &words.limits())?,
+        Some(lexicon) => Corpus::encode_with(path, inputs, lexicon)?,
+        None => Corpus::encode_to(path, inputs, &words.preprocessing(), &words.limits())?,
     })
 }
 
-/// The same for documents.
+/// Reads documents to learn from; see [`read_corpus`].
 pub(crate) fn read_documents(
     inputs: &Inputs,
     words: &LearnedWordArgs,

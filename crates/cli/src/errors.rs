@@ -1,5 +1,6 @@
 //! Error messages: what happened, the causes, and a hint.
 
+use crate::terminal::escape;
 use anyhow::Error;
 use latens::corpus::{MissingColumn, ReadError};
 use latens::hmm::TagsError;
@@ -8,6 +9,7 @@ use latens::model::file::FileError;
 use latens::model::{FitError, TagError};
 use latens::store::StorageError;
 use latens::tasks::tagging::{EvaluateError, TaggerError};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::io;
 
@@ -33,19 +35,28 @@ impl std::error::Error for Hinted {}
 
 /// The complete message: the error, one line per cause, and a hint.
 pub(crate) fn message(error: &Error) -> String {
-    let mut text = format!("error: {error}\n");
+    let mut text = format!("error: {}\n", line(&error.to_string()));
     let mut last = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // A transparent error repeats the message of its cause.
         if cause != last {
-            writeln!(text, "  Cause: {cause}").expect("writing to a string succeeds");
+            writeln!(text, "  Cause: {}", line(&cause)).expect("writing to a string succeeds");
         }
         last = cause;
     }
     if let Some(hint) = error.chain().find_map(hint) {
-        writeln!(text, "\nhint: {hint}").expect("writing to a string succeeds");
+        writeln!(text, "\nhint: {}", line(&hint)).expect("writing to a string succeeds");
     }
     text
+}
+
+/// One line of a message. Words and names of files in it may be of any length and contain line breaks.
+fn line(text: &str) -> Cow<'_, str> {
+    const MAX_CHARS: usize = 4000;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", escape(&text[..end])).into(),
+        None => escape(text),
+    }
 }
 
 fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
@@ -60,6 +71,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             ReadError::Nul { .. } => Some(
                 "if the file is UTF-16, convert it with `iconv -f utf16 -t utf8`; otherwise pass `--invalid replace`"
                     .into(),
+            ),
+            ReadError::TooLong { .. } => Some(
+                "check that the text has line breaks and the right `--format`; `--max-line` raises the limit".into(),
             ),
             ReadError::Line { .. } => {
                 Some("set the format of the file with `--format` and `--fields`".into())
@@ -87,10 +101,22 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(StorageError { source, .. }) = error.downcast_ref::<StorageError>() {
         return io_hint(source.kind());
     }
-    if let Some(FitError::Interrupted) = error.downcast_ref::<FitError>() {
-        return None;
+    match error.downcast_ref::<FitError>() {
+        Some(FitError::Interrupted) => return None,
+        Some(FitError::TooLittleMemory { lower, .. }) => return Some(memory_hint(*lower)),
+        _ => {}
     }
     error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))
+}
+
+fn memory_hint(parameter: Option<&str>) -> String {
+    let change = match parameter {
+        Some("min_count") => "raise `--min-count`".to_owned(),
+        Some("pairs") => "use `--pairs observed`".to_owned(),
+        Some(name) => format!("lower `--{}`", name.replace('_', "-")),
+        None => "use less text".to_owned(),
+    };
+    format!("{change}; `--dry-run` lists what needs memory, and `--force` trains anyway")
 }
 
 fn vectors_hint(error: &VectorsError) -> Option<String> {

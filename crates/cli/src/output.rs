@@ -1,8 +1,10 @@
-//! Results on standard output, as text or as one JSON object.
+//! Results on standard output, as text or as one JSON object, and messages on standard error.
 
 use crate::errors::StdoutError;
+use crate::terminal::{Escaper, escape, escape_lines};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 /// Format and verbosity of the output.
 pub(crate) struct Output {
@@ -48,15 +50,31 @@ pub(crate) fn print_json(result: &impl Serialize) -> anyhow::Result<()> {
     print(|out| writeln!(out, "{json}"))
 }
 
-/// Prints to standard output.
+/// Prints to standard output. A terminal receives no control characters.
 pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    Ok(write(&mut out).and_then(|()| out.flush()).map_err(StdoutError)?)
+    let written = if out.is_terminal() {
+        let mut out = Escaper::new(&mut out);
+        write(&mut out).and_then(|()| out.flush())
+    } else {
+        write(&mut out).and_then(|()| out.flush())
+    };
+    Ok(written.map_err(StdoutError)?)
 }
 
-/// Prints to standard error and ignores failures, which cannot be reported.
+/// A word or name as a part of a line of text: for a terminal without line breaks and tabs, which could forge other lines.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() { escape(text) } else { Cow::Borrowed(text) }
+}
+
+/// Words separated by spaces; see [`shown`].
+pub(crate) fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// Prints to standard error without control characters. Ignores failures, which cannot be reported.
 pub(crate) fn complain(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(escape_lines(text).as_bytes());
 }
 
 /// Formats a number with thousands separators: `1,234,567`.

@@ -1,38 +1,20 @@
 //! Progress of training: a bar on a terminal, otherwise one line every few seconds; logs, checkpoints and Ctrl-C.
 
 use crate::errors::hinted;
+use crate::interrupts::interrupted;
 use crate::output::{Output, complain};
-use anyhow::Context;
+use crate::paths::write_elsewhere;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use latens::model::{CheckpointPace, FitError, Progress};
+use latens::model::{Checkpoint, CheckpointPace, FitError, Progress};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Set by Ctrl-C or SIGTERM, checked whenever a trainer reports progress.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Interval between progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// Makes Ctrl-C stop work at the next report. A second Ctrl-C exits immediately.
-pub(crate) fn catch_interrupts() -> anyhow::Result<()> {
-    ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(2);
-        }
-    })
-    .context("cannot install a handler for Ctrl-C")
-}
-
-/// Whether Ctrl-C was pressed.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
-}
 
 /// Shows and logs the progress of a trainer, saves checkpoints, and stops on Ctrl-C.
 pub(crate) struct Watcher {
@@ -53,8 +35,8 @@ pub(crate) struct Watcher {
     pace: CheckpointPace,
     /// Whether this run wrote a checkpoint.
     has_saved: bool,
-    /// Whether the last checkpoint was written because of Ctrl-C.
-    saved_at_stop: bool,
+    /// The checkpoint that was written because of Ctrl-C.
+    saved_at_stop: Option<SavedAt>,
     /// Whether the message about Ctrl-C was printed.
     told_of_stop: bool,
     /// Error that stopped the work, other than Ctrl-C.
@@ -94,7 +76,7 @@ impl Watcher {
             checkpoint,
             pace,
             has_saved: false,
-            saved_at_stop: false,
+            saved_at_stop: None,
             told_of_stop: false,
             failure: None,
         }
@@ -104,12 +86,13 @@ impl Watcher {
     pub(crate) fn watch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.show(progress);
         self.tell_of_stop();
-        if let Err(failure) = self.log_iteration(progress).and_then(|()| self.save(progress)) {
+        self.log_iteration(progress);
+        if let Err(failure) = self.save(progress) {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }
         // With checkpoints, work continues to the next one before it stops.
-        if interrupted() && (self.saved_at_stop || self.checkpoint.is_none()) {
+        if interrupted() && (self.saved_at_stop.is_some() || self.checkpoint.is_none()) {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -121,8 +104,10 @@ impl Watcher {
     }
 
     /// Logs the final metrics, unless iterations were logged.
-    pub(crate) fn log_result(&mut self, metrics: &Map<String, Value>) -> anyhow::Result<()> {
-        if self.has_logged { Ok(()) } else { self.write_log(1, metrics.clone()) }
+    pub(crate) fn log_result(&mut self, metrics: &Map<String, Value>) {
+        if !self.has_logged {
+            self.write_log(1, metrics.clone());
+        }
     }
 
     /// Ends the display and turns an interruption into an error that says what was saved.
@@ -133,11 +118,10 @@ impl Watcher {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        match (result, &self.checkpoint) {
-            (Err(FitError::Interrupted), Some(path)) if self.saved_at_stop => Err(hinted(
-                "interrupted; no model was written",
-                format!("continue from the checkpoint `{}` with `--resume`", path.display()),
-            )),
+        match (result, &self.saved_at_stop) {
+            (Err(FitError::Interrupted), Some(saved)) => {
+                Err(hinted("interrupted; no model was written", saved.hint()))
+            }
             (Err(FitError::Interrupted), _) => anyhow::bail!("interrupted; nothing was written"),
             (result, _) => Ok(result?),
         }
@@ -208,23 +192,30 @@ impl Watcher {
         }
     }
 
-    fn log_iteration(&mut self, progress: &Progress<'_>) -> anyhow::Result<()> {
+    fn log_iteration(&mut self, progress: &Progress<'_>) {
         if progress.metrics.is_empty() {
-            return Ok(());
+            return;
         }
         let metrics = progress.metrics.iter();
         let metrics = metrics.map(|&(name, value)| (name.to_owned(), value.into())).collect();
-        self.write_log(progress.iteration.unwrap_or(progress.done), metrics)
+        self.write_log(progress.iteration.unwrap_or(progress.done), metrics);
     }
 
-    fn write_log(&mut self, iteration: u64, metrics: Map<String, Value>) -> anyhow::Result<()> {
-        let Some(log) = &mut self.log else { return Ok(()) };
+    /// Writes a line of the log. If that fails, training goes on without the log: the model is worth more.
+    fn write_log(&mut self, iteration: u64, metrics: Map<String, Value>) {
+        let Some(log) = &mut self.log else { return };
         let mut line = Map::new();
         line.insert("iteration".into(), iteration.into());
         line.insert("seconds".into(), self.started.elapsed().as_secs_f64().into());
         line.extend(metrics);
         self.has_logged = true;
-        writeln!(log, "{}", Value::Object(line)).context("cannot write the log")
+        // In one piece, so that a full disk leaves no half of a line where it can be avoided.
+        if let Err(error) = log.write_all(format!("{}\n", Value::Object(line)).as_bytes()) {
+            self.log = None;
+            self.say(&format!(
+                "warning: cannot write the log: {error}; training continues without it"
+            ));
+        }
     }
 
     fn save(&mut self, progress: &Progress<'_>) -> anyhow::Result<()> {
@@ -235,17 +226,73 @@ impl Watcher {
         if !stopping && !self.pace.is_due(progress) {
             return Ok(());
         }
-        match self.pace.save(|| Ok(make()?.save(path)?)) {
+        let mut made = None;
+        let saved = self.pace.save(|| Ok(made.insert(make()?).save(path)?));
+        match saved {
             Ok(()) => {
                 self.has_saved = true;
-                self.saved_at_stop = stopping;
+                self.saved_at_stop = stopping.then(|| SavedAt::Place(path.clone()));
             }
-            Err(error) if stopping => return Err(error),
+            Err(error) if stopping => {
+                let earlier = self.has_saved.then_some(&**path);
+                let saved = save_elsewhere(made, path, error, earlier)?;
+                self.saved_at_stop = Some(saved);
+            }
             // Training continues: the model itself may still be written.
             Err(error) => self.say(&format!("warning: cannot write the checkpoint: {error:#}")),
         }
         Ok(())
     }
+}
+
+/// Where the checkpoint of an interrupted run is.
+enum SavedAt {
+    Place(PathBuf),
+    /// Its place could not be written.
+    Elsewhere {
+        path: PathBuf,
+        place: PathBuf,
+        problem: String,
+    },
+}
+
+impl SavedAt {
+    fn hint(&self) -> String {
+        match self {
+            SavedAt::Place(place) => {
+                format!("continue from the checkpoint `{}` with `--resume`", place.display())
+            }
+            SavedAt::Elsewhere { path, place, problem } => format!(
+                "{problem}; the checkpoint is in `{}`: move it to `{}` and continue with `--resume`",
+                path.display(),
+                place.display()
+            ),
+        }
+    }
+}
+
+/// Saves the checkpoint of an interrupted run in the folder of temporary files, since its place cannot be written.
+fn save_elsewhere(
+    checkpoint: Option<Checkpoint>,
+    place: &Path,
+    error: anyhow::Error,
+    earlier: Option<&Path>,
+) -> anyhow::Result<SavedAt> {
+    let Some(checkpoint) = checkpoint else { return Err(error) };
+    let problem = format!("{error:#}");
+    let also = match write_elsewhere(place, |path| Ok(checkpoint.save(path)?)) {
+        Ok(path) => return Ok(SavedAt::Elsewhere { path, place: place.to_owned(), problem }),
+        Err(error) => format!("{error:#}"),
+    };
+    let message =
+        format!("interrupted, and the checkpoint could not be written: {problem}; {also}");
+    Err(match earlier {
+        Some(earlier) => hinted(
+            message,
+            format!("continue from the earlier checkpoint `{}` with `--resume`", earlier.display()),
+        ),
+        None => anyhow::anyhow!(message),
+    })
 }
 
 /// Schedule of checkpoints. The first one is late if it replaces an old checkpoint, which may still be needed.
@@ -270,7 +317,7 @@ fn metrics_text(progress: &Progress<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latens::model::{Checkpoint, Params};
+    use latens::model::Params;
     use latens::ngram::NgramParams;
 
     fn quiet_watcher(log: Option<File>, checkpoint: Option<PathBuf>) -> Watcher {
@@ -337,7 +384,7 @@ mod tests {
             let progress = Progress { phase, done: 1, metrics: &metrics, ..Progress::default() };
             assert!(watcher.watch(&progress).is_continue());
         }
-        watcher.log_result(&Map::new()).unwrap();
+        watcher.log_result(&Map::new());
         let log = std::fs::read_to_string(path).unwrap();
         let seconds = log
             .lines()

@@ -21,9 +21,10 @@ pub(crate) fn watched(mut inputs: Inputs, output: &Output) -> Inputs {
 }
 
 /// Total size of the inputs, if known: not for compressed files or standard input.
-fn total_bytes(inputs: &Inputs) -> Option<u64> {
+pub(crate) fn total_bytes(inputs: &Inputs) -> Option<u64> {
     let length = |path: &std::path::PathBuf| {
-        let compressed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
+        let is = |name| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(name));
+        let compressed = is("gz") || is("zst");
         let found = fs::metadata(path).ok().filter(|found| found.is_file() && !compressed)?;
         Some(found.len())
     };

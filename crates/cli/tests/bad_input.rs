@@ -3,11 +3,12 @@
 mod common;
 
 use common::{Folder, Ran};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use latens::math::Rng;
 use std::fs;
-use std::io::{BufRead, Read, Write};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::io::Write;
+use std::process::Stdio;
 
 fn train(folder: &Folder, args: &str) -> Ran {
     let ran = folder.run(&format!("train ngram {args} -o model"));
@@ -59,6 +60,66 @@ fn a_line_of_ten_megabytes_is_read() {
     assert_eq!(ran["tokens"], 2 * (10_000_000 / 11) + 1);
     folder.write("letter", "x".repeat(10_000_000));
     assert_eq!(folder.json("train ngram letter -o model")["tokens"], 2);
+}
+
+/// A compressed file of 300 MiB of one byte, which has no line breaks.
+fn endless(byte: u8) -> Vec<u8> {
+    let mut file = GzEncoder::new(Vec::new(), Compression::fast());
+    let piece = vec![byte; 1 << 20];
+    (0..300).for_each(|_| file.write_all(&piece).unwrap());
+    file.finish().unwrap()
+}
+
+#[test]
+fn text_without_line_breaks_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.gz", endless(b'a'));
+    folder.write("zero.gz", endless(0));
+    folder.write("text", "some words\n");
+    assert_eq!(train(&folder, "text").code, Some(0));
+    let longer = "that begins here is longer than";
+    for format in ["lines", "docs", "conll", "conllu", "jsonl"] {
+        let record = if format.starts_with("conll") { "sentence" } else { "line" };
+        let reading = format!("--format {format} --max-line");
+        let refused = format!("`a.gz`, line 1: the {record} {longer} 2 MiB");
+        let ran = folder.run(&format!("vocab a.gz {reading} 2M -o v"));
+        ran.assert_refused(&refused);
+        assert!(ran.stderr.contains("`--max-line` raises the limit"), "{}", ran.stderr);
+        folder.run(&format!("perplexity model a.gz {reading} 2MiB")).assert_refused(&refused);
+        folder
+            .run(&format!("vocab zero.gz {reading} 1G -o v"))
+            .assert_refused("`zero.gz` is not plain text: NUL byte in line 1");
+    }
+    folder
+        .run("vocab a.gz -o v")
+        .assert_refused(&format!("`a.gz`, line 1: the line {longer} 256 MiB"));
+    folder
+        .run("vocab text --max-line 10 -o v")
+        .assert_refused(&format!("line 1: the line {longer} 10 bytes"));
+    assert_eq!(folder.run("vocab text --max-line 11 -o v").code, Some(0));
+    assert_eq!(folder.run("vocab text --max-line 0 -o v").code, Some(2));
+}
+
+#[test]
+fn files_of_words_without_line_breaks_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.gz", endless(b'a'));
+    folder.write("zero.gz", endless(0));
+    folder.write("vectors", "a 1 2\n");
+    assert_eq!(folder.run("import vectors --from glove -o v").code, Some(0));
+    for (command, limit) in [
+        ("import FILE --from arpa -o m", "256 MiB"),
+        ("import FILE --from paths -o m", "256 MiB"),
+        ("import FILE --from word2vec -o m", "16 MiB"),
+        ("import FILE --from glove -o m", "16 MiB"),
+        ("nearest v --questions FILE", "256 MiB"),
+    ] {
+        let ran = folder.run(&command.replace("FILE", "a.gz"));
+        ran.assert_refused(&format!("line 1: it is longer than {limit}"));
+        assert!(ran.stderr.contains("`a.gz`"), "{}", ran.stderr);
+        let ran = folder.run(&command.replace("FILE", "zero.gz"));
+        ran.assert_refused("line 1: it contains a NUL byte");
+    }
 }
 
 #[test]
@@ -236,34 +297,6 @@ fn other_counts_and_vocabularies_are_rejected() {
 }
 
 #[test]
-fn an_input_is_never_replaced() {
-    let folder = Folder::new();
-    let text = "a b c a b\n";
-    folder.write("text", text);
-    folder.write("valid", text);
-    folder.json("vocab text -o words");
-    folder.json("count text --lags 1 -o counts");
-    folder.json("train ngram text -o model");
-    folder.json("export model --to arpa -o arpa");
-    for (args, name) in [
-        ("train ngram text -o ./text", "./text"),
-        ("train ngram text --valid valid -o valid", "valid"),
-        ("train ngram text --vocab words -o words", "words"),
-        ("train ngram text --log text -o m", "text"),
-        ("vocab text -o text", "text"),
-        ("count text --lags 1 -o text", "text"),
-        ("count --merge counts -o counts", "counts"),
-        ("export model --to arpa -o model", "model"),
-        ("import arpa --from arpa -o arpa", "arpa"),
-    ] {
-        folder.run(args).assert_refused(&format!("`{name}` is both input and output"));
-    }
-    folder.run("train ngram text -o m --log m").assert_refused("both the model and the log");
-    assert_eq!(fs::read_to_string(folder.path().join("text")).unwrap(), text);
-    assert_eq!(folder.names(), ["arpa", "counts", "model", "text", "valid", "words"]);
-}
-
-#[test]
 fn a_foreign_file_with_the_name_of_the_checkpoint_is_kept() {
     let folder = Folder::new();
     folder.write("text", "a b c a b\n");
@@ -389,78 +422,6 @@ fn unwritable_messages_do_not_stop_the_work() {
         let status = command.args(args.split(' ')).stdout(Stdio::null()).stderr(full).status();
         assert_eq!(status.unwrap().code(), Some(code), "{args}");
     }
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_leaves_nothing_behind() {
-    let folder = Folder::new();
-    let mut child = folder
-        .command()
-        .args(["train", "ngram", "-", "-o", "model"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"some words\n").unwrap();
-    // It now waits for more text.
-    std::thread::sleep(Duration::from_millis(200));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    // Where the signal is ignored (under `nohup`, say) the end of the text ends it, and not this test's patience.
-    drop(stdin);
-    assert!(!child.wait().unwrap().success(), "the signal stops it");
-    assert!(folder.names().is_empty(), "{:?}", folder.names());
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
-    let folder = Folder::new();
-    // Enough words that counting them takes a while.
-    let words = (0..2_000_000u64).map(|i| format!("w{}", i * i % 9973));
-    let text: String =
-        words.enumerate().map(|(i, w)| w + if i % 20 == 19 { "\n" } else { " " }).collect();
-    folder.write("text", text);
-    let mut child = folder
-        .command()
-        .args(["train", "ngram", "text", "-o", "model"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    assert!(line.contains("tokens"), "it has read the text: {line}");
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let mut rest = String::new();
-    stderr.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
-    assert!(rest.contains("error: interrupted; no model was written"), "{rest}");
-    assert!(rest.contains("continue from the checkpoint"), "{rest}");
-    assert!(rest.contains("stopping at the next checkpoint"), "{rest}");
-    assert_eq!(folder.names(), ["model.checkpoint", "text"]);
-    let inspected = folder.json("inspect model.checkpoint");
-    assert_eq!(inspected["checkpoint"]["of"], "ngram");
-    assert!(inspected["checkpoint"]["state"].is_object(), "{inspected}");
-    let inspected = folder.run("inspect model.checkpoint").stdout;
-    assert!(inspected.contains("of a model of kind ngram"), "{inspected}");
-    // Other parameters are refused, with what differs.
-    let other = folder.run("train ngram text -o model --resume --order 4");
-    other.assert_refused("cannot resume from the checkpoint");
-    assert!(other.stderr.contains("`order`"), "{}", other.stderr);
-    // A run that neither wrote it nor went on from it leaves it alone.
-    let small = folder.write("small", "a b\n");
-    folder.json("train ngram small -o model");
-    fs::remove_file(small).unwrap();
-    assert_eq!(folder.names(), ["model", "model.checkpoint", "text"]);
-    folder.json("train ngram text -o model --resume");
-    folder.json("train ngram text -o undisturbed");
-    assert_eq!(folder.names(), ["model", "text", "undisturbed"]);
-    let scores =
-        ["model", "undisturbed"].map(|model| folder.json(&format!("perplexity {model} text")));
-    assert_eq!(scores[0], scores[1]);
 }
 
 /// Without a graphics card, and without the feature that uses one, `--device cuda` is refused before anything is

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Folder;
+use common::{Folder, Ran};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -375,4 +375,26 @@ fn sampling_needs_no_memory_for_all_sentences() {
     std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
     drop(stdout);
     assert!(child.wait().unwrap().success(), "the reader has seen enough");
+}
+
+/// `TMPDIR` is the temporary folder on Unix only.
+#[cfg(unix)]
+#[test]
+fn counting_keeps_a_text_beyond_its_memory_in_a_temporary_file() {
+    let folder = Folder::new();
+    folder.write("text", "a b\nb c a\n".repeat(30_000));
+    let temporary = folder.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let count = |args: &str, temporary: &str| {
+        let args = format!("count text --lags 2 {args}");
+        let mut command = folder.command();
+        Ran::new(command.args(args.split(' ')).env("TMPDIR", temporary).output().unwrap())
+    };
+    // The text fits into the default budget, so no temporary folder is needed.
+    assert_eq!(count("-o whole", "absent").code, Some(0));
+    assert_eq!(count("--memory 1 -o bounded", "temporary").code, Some(0));
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(read("whole") == read("bounded"));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "temporary files were left behind");
+    count("--memory 1 -o more", "absent").assert_refused("to the temporary folder `absent`");
 }

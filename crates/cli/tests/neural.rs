@@ -114,7 +114,7 @@ fn ctrl_c_leaves_a_checkpoint_and_resume_gives_the_same_model() {
     let folder = Folder::with_embedded_corpus();
     let args = "train rnn train.txt --valid valid.txt --min-count 4 --dim 30 --epochs 3";
     let mut child = folder
-        .command()
+        .interruptible(nix::sys::signal::SigHandler::SigDfl)
         .args(args.split_whitespace().chain(["-o", "model"]))
         .stderr(Stdio::piped())
         .spawn()

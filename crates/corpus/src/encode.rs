@@ -6,7 +6,7 @@
 //! at the end. The text is therefore read only once.
 
 use crate::error::ReadError;
-use crate::input::blocks::Block;
+use crate::input::blocks::{BLOCK_BYTES, Block};
 use crate::input::records::{Record, Text};
 use crate::input::source::Source;
 use crate::words::lexicon::Lexicon;
@@ -112,16 +112,19 @@ fn encode(
     let watch = source.watch().cloned();
     while let Some(mut blocks) = source.next()? {
         loop {
-            // A few blocks per thread keep all threads busy, whatever the size of the file.
-            let mut batch = Vec::new();
-            while batch.len() < 4 * rayon::current_num_threads() {
+            // A few blocks per thread keep all threads busy, whatever the size of the file. Blocks of
+            // long records are larger, so the limit is a number of bytes.
+            let (mut batch, mut batch_bytes) = (Vec::new(), 0);
+            let enough = 4 * rayon::current_num_threads() * BLOCK_BYTES;
+            while batch_bytes < enough {
                 let Some(block) = blocks.next()? else { break };
+                batch_bytes += block.len();
                 batch.push(block);
             }
             if batch.is_empty() {
                 break;
             }
-            n_bytes += batch.iter().map(|block| block.len() as u64).sum::<u64>();
+            n_bytes += batch_bytes as u64;
             let fixed = numbering.fixed();
             let encoded: Vec<Result<EncodedBlock, ReadError>> = batch
                 .into_par_iter()

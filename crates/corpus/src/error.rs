@@ -45,6 +45,18 @@ pub enum ReadError {
         /// Line number, counted from 1.
         line: u64,
     },
+    /// A record is longer than [`Inputs::max_line`](crate::Inputs::max_line).
+    #[error("`{file}`, line {line}: the {record} that begins here is longer than {}", size_text(*.limit))]
+    TooLong {
+        /// Path of the file.
+        file: String,
+        /// Number of the first line of the record, counted from 1.
+        line: u64,
+        /// What a record of the format is: `line` or `sentence`.
+        record: &'static str,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// A line does not follow the format.
     #[error("`{file}`, line {line}: {problem}")]
     Line {
@@ -77,4 +89,15 @@ pub enum ReadError {
     /// A file of this program cannot be written or mapped.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+/// A number of bytes with the largest unit that divides it, such as `256 MiB`.
+pub(crate) fn size_text(bytes: usize) -> String {
+    match bytes {
+        0 => "0 bytes".to_owned(),
+        _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
 }

@@ -63,6 +63,14 @@ impl<T> Reader<T> {
         self
     }
 
+    /// Maximum length of a line in bytes, or of a sentence in a format with one token per line; see
+    /// [`Inputs::max_line`]. Default: 256 MiB. Text in memory has no limit.
+    #[must_use]
+    pub fn max_line(mut self, max_line: usize) -> Self {
+        self.inputs.max_line = max_line;
+        self
+    }
+
     /// Callback that receives the number of bytes read so far.
     #[must_use]
     pub fn watch(mut self, watch: impl Fn(u64) + Send + Sync + 'static) -> Self {

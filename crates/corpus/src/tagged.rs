@@ -74,17 +74,22 @@ impl TaggedSentences {
         let mut files = Files::new(inputs);
         while let Some(mut blocks) = files.next()? {
             while let Some(block) = blocks.next()? {
-                let mut untagged = false;
+                let mut untagged = None;
                 block.records(|record| {
-                    untagged |= !tagged.push(&record)
-                        && tokenize.map(|tokenize| tagged.push_text(&record, tokenize)).is_none();
+                    if untagged.is_some() || tagged.push(&record) {
+                        return;
+                    }
+                    match tokenize {
+                        Some(tokenize) => tagged.push_text(&record, tokenize),
+                        None => untagged = Some(record.line),
+                    }
                 })?;
-                if untagged {
+                if let Some(line) = untagged {
                     let problem = "a sentence without columns; \
                                    tags need the format `conll`, `conllu` or `jsonl` with `tags`";
                     return Err(ReadError::Line {
                         file: block.file.clone(),
-                        line: block.first_line,
+                        line,
                         problem: problem.to_owned(),
                     });
                 }

@@ -96,3 +96,46 @@ fn text_without_columns_is_refused() {
     assert!(read("a.txt", "just words\n").is_err());
     assert!(read("a.conll", "\n\n").is_err());
 }
+
+/// The message about `bad`, which follows a text that fills several blocks, and its line.
+fn message_about(name: &str, good: &str, bad: &str) -> (String, String) {
+    let good = good.repeat((3 << 20) / good.len());
+    let line = good.lines().count() + 1;
+    let error = read(name, &format!("{good}{bad}")).unwrap_err();
+    (error.to_string(), format!("{name}`, line {line}: "))
+}
+
+#[test]
+fn a_bad_line_is_named_wherever_it_is() {
+    let row = |id: &str| format!("{id}\tNo\t{}\n", ["_"; 8].join("\t"));
+    let sentence = format!("# text = No\n{}{}\n", row("1-2"), row("1"));
+    let cases = [
+        ("a.conllu", sentence.as_str(), "1\tNo\t_\n\n", "expected the 10 tab-separated columns"),
+        ("a.conllu", &sentence, "1\t\t_\t_\t_\t_\t_\t_\t_\t_\n", "the token \"\" is empty"),
+        (
+            "a.jsonl",
+            "{\"text\":[\"a\"],\"tags\":[\"X\"]}\n",
+            "{\"text\":\"b\"}\n",
+            "a sentence without",
+        ),
+    ];
+    for (name, good, bad, problem) in cases {
+        let (message, place) = message_about(name, good, bad);
+        assert!(message.contains(&format!("{place}{problem}")), "{message} at {place}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_named_by_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.conll", "a.conllu"] {
+        let path = folder.path().join(name);
+        let good = "# a comment\n\n".repeat(1 << 17);
+        for (bad, problem) in [(&b"a\0b"[..], "NUL byte"), (b"a\xffb", "invalid bytes")] {
+            std::fs::write(&path, [good.as_bytes(), b"# next\n", bad, b"\n\n"].concat()).unwrap();
+            let message = TaggedSentences::read_file(&path).unwrap_err().to_string();
+            let expected = format!("{problem} in line {}", (1 << 18) + 2);
+            assert!(message.ends_with(&expected), "{message}");
+        }
+    }
+}

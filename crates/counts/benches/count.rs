@@ -74,8 +74,8 @@ fn count(criterion: &mut Criterion) {
     let budget = Budget::default();
     let go_on = |_| ControlFlow::Continue(());
     bench(criterion, "5-grams", &corpora, |corpus| {
-        let n_words = corpus.lexicon.vocab.len();
-        NgramCounts::of(&corpus.sentences, n_words, 5, &budget, &mut { go_on }).unwrap()
+        let vocab = &corpus.lexicon.vocab;
+        NgramCounts::of(&corpus.sentences, vocab, 5, &budget, &mut { go_on }).unwrap()
     });
     bench(criterion, "7 lags", &corpora, |corpus| {
         LagCounts::of(corpus, 7, Boundary::Stream, &budget, &mut { go_on }).unwrap()

@@ -15,7 +15,7 @@
 //! let (ta, tum) = (vocab.id("ta"), vocab.id("tum"));
 //! let mut watch = |_n_tokens| ControlFlow::Continue(());
 //!
-//! let bigrams = NgramCounts::of(&corpus.sentences, vocab.len(), 2, &Budget::default(), &mut watch)?;
+//! let bigrams = NgramCounts::of(&corpus.sentences, vocab, 2, &Budget::default(), &mut watch)?;
 //! let mut n_ta_tum = 0;
 //! bigrams.for_each(|reversed, count| {
 //!     if reversed == [tum, ta] {
@@ -32,6 +32,7 @@
 
 mod ngrams;
 mod lags;
+mod distinct;
 mod counting;
 mod table;
 pub mod runs;
@@ -40,6 +41,7 @@ mod limits;
 mod error;
 
 pub use budget::Budget;
+pub use distinct::{distinct_ngrams, distinct_pairs};
 pub use error::CountError;
 pub use lags::lag_counts::{Boundary, LagCounts};
 pub use lags::lag_matrix::LagMatrix;

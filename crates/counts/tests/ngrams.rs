@@ -4,9 +4,9 @@ mod common;
 
 use common::{
     BUDGETS, Files, N_WORDS, budget, bytes_of, check_damage_is_detected,
-    check_invalid_content_never_panics, count_ngrams, files, sentences, with_threads,
+    check_invalid_content_never_panics, count_ngrams, files, sentences, vocab, with_threads,
 };
-use latens_corpus::{Sentences, WordId};
+use latens_corpus::{Sentences, Vocab, WordId};
 use latens_counts::{Budget, CountError, MAX_ORDER, NgramCounts};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -85,9 +85,10 @@ fn ngrams_of_a_sentence_are_reversed_and_padded() {
 fn large_vocabularies_give_the_counts_of_small_ones() {
     let files: Files = vec![vec![vec![2, 3, 2, 3, 2, 3], vec![3, 2, 3, 2]]];
     let small = entries(&count_ngrams(&files, 5, 1 << 30));
-    for (n_words, bytes) in [(1 << 20, 1 << 30), (1 << 20, 0), (4_000_000, 1 << 30)] {
+    let (n_words, vocab) = (1 << 20, vocab(1 << 20));
+    for bytes in [1 << 30, 0] {
         let mut watch = |_| ControlFlow::Continue(());
-        let counts = NgramCounts::of(&sentences(&files), n_words, 5, &budget(bytes), &mut watch);
+        let counts = NgramCounts::of(&sentences(&files), &vocab, 5, &budget(bytes), &mut watch);
         let counts = counts.unwrap();
         let begin = |word: u32| if word == n_words as u32 { N_WORDS as u32 } else { word };
         let entries = entries(&counts).into_iter();
@@ -140,22 +141,29 @@ fn counts_with_different_settings_are_not_merged() {
     let message = merge(count_ngrams(&files, 3, 1 << 30));
     assert_eq!(message, "cannot merge counts: part 2 has 3-grams, part 1 has 2-grams");
     let mut watch = |_| ControlFlow::Continue(());
-    let other = NgramCounts::of(&sentences(&files), 9, 2, &Budget::default(), &mut watch).unwrap();
+    let mut count = |vocab: &Vocab| {
+        NgramCounts::of(&sentences(&files), vocab, 2, &Budget::default(), &mut watch).unwrap()
+    };
+    let other = count(&vocab(9));
     assert!(merge(other).contains("part 2 has 9 different words, part 1 has 6"));
+    let words = ["<unk>", "<eos>", "w2", "w3", "w5", "w4"];
+    let other = Vocab::from_parts(words, vec![9; N_WORDS]).unwrap();
+    assert!(merge(count(&other)).contains("part 2 has another vocabulary"));
+    assert!(!count(&vocab(N_WORDS)).fits(&other) && count(&other).fits(&other));
     assert!(NgramCounts::merge(&[], &Budget::default()).is_err());
 }
 
 #[test]
 fn invalid_orders_are_refused() {
     let none = Sentences::from_words([&[] as &[WordId]; 0]);
-    let count = |n_words, order| {
+    let vocab = vocab(5);
+    let count = |order| {
         let mut watch = |_| ControlFlow::Continue(());
-        NgramCounts::of(&none, n_words, order, &Budget::default(), &mut watch)
+        NgramCounts::of(&none, &vocab, order, &Budget::default(), &mut watch)
     };
-    assert!(matches!(count(5, 0), Err(CountError::Order { order: 0 })));
-    assert!(matches!(count(5, 7), Err(CountError::Order { order: 7 })));
-    assert!(matches!(count(1 << 25, 6), Err(CountError::TooManyWords { .. })));
-    assert!(count(5, 6).unwrap().is_empty());
+    assert!(matches!(count(0), Err(CountError::Order { order: 0 })));
+    assert!(matches!(count(7), Err(CountError::Order { order: 7 })));
+    assert!(count(6).unwrap().is_empty());
 }
 
 #[test]
@@ -166,7 +174,7 @@ fn a_watch_can_stop_the_count() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let counts = NgramCounts::of(&sentences, N_WORDS, 2, &budget(0), &mut watch);
+        let counts = NgramCounts::of(&sentences, &vocab(N_WORDS), 2, &budget(0), &mut watch);
         assert!(matches!(counts, Err(CountError::Interrupted)));
     }
 }

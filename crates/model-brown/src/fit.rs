@@ -2,11 +2,12 @@
 
 use crate::algorithms::task::Task;
 use crate::algorithms::{exchange, greedy};
+use crate::cost::cost;
 use crate::model::Brown;
 use crate::params::{Algorithm, BrownParams};
 use latens_corpus::Corpus;
 use latens_model::{
-    Checkpoint, Fit, FitError, Session, Valid, Watch, WordClusters, data_fingerprint,
+    Checkpoint, Cost, Fit, FitError, Session, Setup, Valid, Watch, WordClusters, data_fingerprint,
 };
 use serde_json::Map;
 use std::time::Instant;
@@ -17,6 +18,10 @@ impl Fit for BrownParams {
     type Data = Corpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &BrownParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, corpus)
+    }
 
     fn fit_with(
         params: &Valid<BrownParams>,

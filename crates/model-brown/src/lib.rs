@@ -23,6 +23,7 @@
 //! ```
 
 mod params;
+mod cost;
 mod fit;
 mod model;
 mod roles;

@@ -33,6 +33,7 @@ mod selection;
 mod emission;
 mod inference;
 mod train;
+mod cost;
 mod fitted;
 
 pub use fitted::encoder::{Features, FhmmEncoder};

@@ -1,5 +1,6 @@
 //! Fits a model to a corpus.
 
+use crate::cost::{Given, cost};
 use crate::model::Hmm;
 use crate::params::{Constraint, HmmParams, Memory, Parameterization};
 use crate::space::clusters::text_to_cluster;
@@ -12,9 +13,10 @@ use crate::train::tagged_text::TaggedText;
 use crate::train::task::Task;
 use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
-use latens_corpus::{Corpus, Sentences, Vocab};
+use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_model::{
-    Fit, FitError, Progress, Session, Valid, Watch, WordClusters, check_that, data_fingerprint,
+    Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
+    data_fingerprint,
 };
 use latens_model_brown::Brown;
 use std::time::Instant;
@@ -51,6 +53,17 @@ impl Fit for HmmParams {
     type Inputs<'a> = HmmInputs<'a>;
     type Error = FitError;
 
+    fn cost_with(
+        params: &HmmParams,
+        corpus: &Corpus,
+        inputs: &HmmInputs<'_>,
+        setup: &Setup<'_>,
+    ) -> Cost {
+        let n_tags = inputs.tags.map_or(0, |tags| tags.names.len());
+        let given = Given { clusters: inputs.clusters.is_some(), n_tags };
+        cost(params, corpus, given, setup.valid)
+    }
+
     fn fit_with(
         params: &Valid<HmmParams>,
         corpus: &Corpus,
@@ -72,6 +85,9 @@ impl Fit for HmmParams {
         };
         let vocab = recounted(&lexicon.vocab, sentences);
         let space = StateSpace::from_params(params, &vocab, inputs.clusters.or(learned.as_ref()))?;
+        if let Some(valid) = valid {
+            check_valid(&space, lexicon, valid)?;
+        }
         let tags = inputs.tags;
         if let Some(tags) = tags {
             tags.check(sentences)?;
@@ -112,6 +128,19 @@ impl Fit for HmmParams {
     }
 }
 
+/// Checks that the states can emit the words of the validation text. No training would make them possible.
+fn check_valid(space: &StateSpace, lexicon: &Lexicon, valid: &Sentences) -> Result<(), FitError> {
+    match valid.tokens().iter().find(|&&word| space.slot(word).is_none()) {
+        None => Ok(()),
+        Some(&word) => Err(FitError::Unscorable {
+            problem: format!(
+                "no state can emit `{}`, because the training text does not contain it",
+                lexicon.vocab.word(word)
+            ),
+        }),
+    }
+}
+
 /// Learns Brown clusters of the words of a corpus.
 fn learn_clusters(
     params: &HmmParams,
@@ -121,7 +150,9 @@ fn learn_clusters(
     let text = text_to_cluster(params, corpus);
     // A checkpoint of the clustering is not one of this model.
     let watch = |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
-    let brown = Brown::params().n_clusters(params.n_clusters).watch(watch).fit(&text)?;
+    let brown = Brown::params().n_clusters(params.n_clusters);
+    // The estimate of this model includes the clustering.
+    let brown = brown.watch(watch).force(true).fit(&text)?;
     Ok(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab))
 }
 

@@ -36,6 +36,7 @@ mod steps;
 mod cuda;
 mod train;
 mod model;
+mod cost;
 mod fit;
 mod fitted;
 mod file;

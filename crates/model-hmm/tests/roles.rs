@@ -2,8 +2,8 @@
 
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, VocabLimits, WordId};
 use latens_model::{
-    Checkpoint, FeatureRows, Fit, FitBuilder, FitError, LanguageModel, Model, TokenEncoder, Watch,
-    WordClusters,
+    Checkpoint, FeatureRows, Fit, FitBuilder, FitError, LanguageModel, Model, Progress,
+    TokenEncoder, Watch, WordClusters,
 };
 use latens_model_brown::Brown;
 use latens_model_hmm::{
@@ -361,14 +361,16 @@ fn unknown_words_are_impossible_if_the_training_text_has_none() {
 }
 
 #[test]
-fn an_impossible_validation_set_selects_no_epoch() {
+fn an_impossible_validation_set_is_refused_before_training() {
     let mut toy = Toy::of(two_class_corpus(50, 1));
     toy.valid = Sentences::from_words([[WordId(2)], [WordId::UNK]]);
     for params in [&kinds()[0], &kinds()[4]] {
-        let hmm = toy.fit(params);
-        assert!(!hmm.facts().contains_key("valid_perplexity"));
-        let last = params.clone().with(toy.inputs(params)).fit(&toy.corpus);
-        assert_same(&hmm, &last.unwrap());
+        let builder = params.clone().with(toy.inputs(params)).valid(&toy.valid);
+        let watch = |_: &Progress<'_>| -> ControlFlow<()> { panic!("training has begun") };
+        let error = builder.watch(watch).fit(&toy.corpus).map(drop).unwrap_err();
+        let expected = "the model cannot score the validation text: no state can emit `<unk>`, because the training \
+                        text does not contain it";
+        assert_eq!(error.to_string(), expected);
     }
 }
 

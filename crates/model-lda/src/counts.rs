@@ -9,6 +9,11 @@ pub(crate) struct TypeCounts {
     values: Vec<u32>,
 }
 
+/// The sum of the counts of a type.
+pub(crate) fn row_total(row: &[u32]) -> u64 {
+    row.iter().map(|&n| u64::from(n)).sum()
+}
+
 /// A token that changed its topic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {

@@ -3,6 +3,10 @@
 use crate::documents::TypedDocuments;
 use latens_math::{digamma, ln_gamma};
 use rayon::prelude::*;
+use std::ops::RangeInclusive;
+
+/// The range of Dirichlet parameters. Products of weights neither overflow nor underflow in single precision.
+pub(crate) const DIRICHLET: RangeInclusive<f64> = 1e-12..=1e9;
 
 /// Number of documents per partial sum. Partial sums are added in a fixed order, so that results do not depend on the
 /// number of threads.
@@ -71,7 +75,7 @@ pub(crate) fn improve_alpha(documents: &TypedDocuments, topics: &[u16], alpha: &
         }
     }
     for (alpha, gain) in alpha.iter_mut().zip(gains) {
-        *alpha = (*alpha * gain / denominator).max(SMALLEST);
+        *alpha = (*alpha * gain / denominator).clamp(SMALLEST, *DIRICHLET.end());
     }
 }
 

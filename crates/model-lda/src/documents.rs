@@ -50,7 +50,7 @@ impl TypedDocuments {
     }
 
     /// Number of tokens of each type.
-    pub(crate) fn type_counts(&self, n_types: usize) -> Vec<u32> {
+    pub(crate) fn type_counts(&self, n_types: usize) -> Vec<u64> {
         let mut counts = vec![0; n_types];
         self.types.iter().for_each(|&t| counts[t as usize] += 1);
         counts

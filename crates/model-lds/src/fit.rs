@@ -1,5 +1,6 @@
 //! Fitting a model to the counts of a corpus.
 
+use crate::cost::cost;
 use crate::learn::facts::facts;
 use crate::learn::moments::text_moments::Moments;
 use crate::learn::pseudo_counts::PseudoCounts;
@@ -12,8 +13,8 @@ use crate::system::canonical::rotate;
 use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_counts::{Budget, CountError, LagCounts, LagMatrix};
 use latens_model::{
-    Checkpoint, Fit, FitError, ParamError, Progress, Session, Valid, Watch, data_fingerprint,
-    fingerprint,
+    Checkpoint, Cost, Fit, FitError, ParamError, Progress, Session, Setup, Valid, Watch,
+    data_fingerprint, fingerprint,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -53,6 +54,15 @@ impl Fit for LdsParams {
     type Data = Corpus;
     type Inputs<'a> = LdsInputs<'a>;
     type Error = FitError;
+
+    fn cost_with(
+        params: &LdsParams,
+        corpus: &Corpus,
+        inputs: &LdsInputs<'_>,
+        _: &Setup<'_>,
+    ) -> Cost {
+        cost(params, corpus, inputs.counts.as_deref())
+    }
 
     fn fit_with(
         params: &Valid<LdsParams>,

@@ -25,6 +25,7 @@
 //! ```
 
 mod params;
+mod cost;
 mod fit;
 mod model;
 mod file;

@@ -220,6 +220,16 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         Ok(self.device.state()?.weights)
     }
 
+    /// The weights and the perplexity of the beginning of the training text must be finite.
+    fn check_last(&mut self) -> Result<bool, FitError> {
+        /// Enough text to show that the last step was too large.
+        const N_TOKENS: usize = 1000;
+        let text = &self.task.train[..self.task.train.len().min(N_TOKENS)];
+        let loss = -self.device.log_prob(text)? / text.len().max(1) as f64;
+        let is_finite = |weights: Vec<f32>| weights.iter().all(|weight| weight.is_finite());
+        Ok(loss.exp().is_finite() && is_finite(self.weights()?))
+    }
+
     fn checkpoint(
         &self,
         state: &State,
@@ -300,6 +310,8 @@ mod tests {
         turn: usize,
         log_probs: (f64, f64),
         n_weights: usize,
+        /// −ln p per token of any text, per step so far.
+        valid_loss: f64,
     }
 
     impl DeviceLearner for Told {
@@ -311,7 +323,7 @@ mod tests {
         }
 
         fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
-            Ok(-(self.n_steps as f64) * text.len() as f64)
+            Ok(-self.valid_loss * self.n_steps as f64 * text.len() as f64)
         }
 
         fn forget(&mut self) -> Result<(), FitError> {
@@ -331,6 +343,15 @@ mod tests {
 
     /// Trains for three epochs of five steps each.
     fn train(turn: usize, log_probs: (f64, f64), has_valid: bool) -> Result<Vec<f32>, FitError> {
+        train_scoring(1.0, turn, log_probs, has_valid)
+    }
+
+    fn train_scoring(
+        valid_loss: f64,
+        turn: usize,
+        log_probs: (f64, f64),
+        has_valid: bool,
+    ) -> Result<Vec<f32>, FitError> {
         let text: Vec<WordId> = (0..10).map(|i| WordId(i % 4)).collect();
         let params = NeuralParams {
             dim: 2,
@@ -350,7 +371,8 @@ mod tests {
             fingerprint: 0,
             device: Device::Cpu,
         };
-        let learner = Told { n_steps: 0, turn, log_probs, n_weights: network.layout.len() };
+        let n_weights = network.layout.len();
+        let learner = Told { n_steps: 0, turn, log_probs, n_weights, valid_loss };
         let reader = Reader::new(&params, &text);
         let learner = NeuralLearner::new(&task, reader, learner, params.epochs);
         let trainer = Trainer::new(learner, initial_state(&params), None);
@@ -370,6 +392,19 @@ mod tests {
             assert_eq!(train(8, (-1.0, lost), true).unwrap()[0], 5.0);
             let error = train(8, (-1.0, lost), false).unwrap_err();
             assert!(matches!(error, FitError::Diverged { epoch: 2, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_cannot_score_the_validation_text_is_an_error() {
+        // The loss is finite, but e to its power is not.
+        for loss in [1e6, f64::INFINITY, f64::NAN] {
+            let error = train_scoring(loss, 100, (-1.0, 0.0), true).unwrap_err();
+            let expected = "the model cannot score the validation text: its perplexity is not finite after epoch 1; \
+                            lower `learning_rate`";
+            assert_eq!(error.to_string(), expected);
+            let error = train_scoring(loss, 100, (-1.0, 0.0), false).unwrap_err();
+            assert!(matches!(error, FitError::Diverged { epoch: 3, .. }), "{error}");
         }
     }
 }

@@ -27,6 +27,7 @@ mod learner;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod first_weights;
+mod cost;
 mod fit;
 mod model;
 mod scorer;

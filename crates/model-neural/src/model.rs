@@ -1,10 +1,12 @@
+use crate::cost::cost;
 use crate::first_weights::FirstWeights;
 use crate::fit::{self, Task};
 use crate::network::Network;
 use crate::params::{Architecture, NeuralParams};
 use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_model::{
-    Device, Fit, FitError, LanguageModel, Model, ModelWriter, Session, Valid, data_fingerprint,
+    Cost, Device, Fit, FitError, LanguageModel, Model, ModelWriter, Session, Setup, Valid,
+    data_fingerprint,
 };
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -122,6 +124,15 @@ impl Fit for NeuralParams {
     type Data = Corpus;
     type Inputs<'a> = NeuralInputs<'a>;
     type Error = FitError;
+
+    fn cost_with(
+        params: &NeuralParams,
+        corpus: &Corpus,
+        _: &NeuralInputs<'_>,
+        setup: &Setup<'_>,
+    ) -> Cost {
+        cost(params, corpus, setup.valid)
+    }
 
     fn fit_with(
         params: &Valid<NeuralParams>,

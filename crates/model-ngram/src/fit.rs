@@ -1,12 +1,13 @@
 //! Fitting: counts the n-grams of a text, then estimates probabilities.
 
+use crate::cost::cost;
 use crate::kneser_ney::Estimator;
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::partial_counts::PartialCounts;
-use latens_corpus::{Corpus, Lexicon, Sentences};
+use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Fit, FitError, Progress, Session, Valid, Watch};
+use latens_model::{Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch};
 use serde_json::{Map, json};
 use std::time::Instant;
 
@@ -18,6 +19,10 @@ impl Fit for NgramParams {
     type Data = Corpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &NgramParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, corpus)
+    }
 
     fn fit_with(
         params: &Valid<NgramParams>,
@@ -46,27 +51,27 @@ impl Ngram {
         watch: &mut Watch,
     ) -> Result<NgramCounts, FitError> {
         let total = shard.sentences.n_tokens() as u64;
-        let n_words = shard.lexicon.vocab.len();
-        count_shard(params, &shard.sentences, n_words, budget, 0, total, watch)
+        let vocab = &shard.lexicon.vocab;
+        count_shard(params, &shard.sentences, vocab, budget, 0, total, watch)
     }
 
     /// Estimates a model from n-gram counts.
     ///
-    /// Fails if the counts contradict each other, as those of a damaged file may.
+    /// Fails if the counts have another vocabulary than `lexicon`, or contradict each other, as those of a
+    /// damaged file may.
     ///
     /// # Panics
-    /// If the counts have another order than `params`, or another number of words than `lexicon`.
+    /// If the counts have another order than `params`.
     pub fn from_counts(
         params: &Valid<NgramParams>,
         lexicon: &Lexicon,
         counts: &NgramCounts,
     ) -> Result<Ngram, FitError> {
         assert_eq!(counts.order(), params.order, "the counts must have the order of the model");
-        assert_eq!(
-            counts.n_words(),
-            lexicon.vocab.len(),
-            "the counts must have the vocabulary of the model"
-        );
+        if !counts.fits(&lexicon.vocab) {
+            let (action, problem) = ("use n-gram counts", "they have another vocabulary");
+            return Err(FitError::Step { action, source: problem.into() });
+        }
         let mut estimator = Estimator::new(params.order, lexicon.vocab.len());
         counts.for_each(|reversed, count| estimator.add(reversed, count));
         finish(estimator, params, lexicon)
@@ -106,7 +111,7 @@ fn fit_in_shards(
         let full = sentences.offsets().partition_point(|&offset| offset < begin + shard_tokens);
         let end = full.clamp(done + 1, sentences.len());
         let shard = sentences.slice(done..end);
-        let shard = count_shard(params, &shard, n_words, &budget, begin, total, watch)?;
+        let shard = count_shard(params, &shard, &lexicon.vocab, &budget, begin, total, watch)?;
         counts = Some(match counts {
             Some(counts) => NgramCounts::merge(&[counts, shard], &budget).map_err(fit_error)?,
             None => shard,
@@ -131,14 +136,14 @@ fn fit_in_shards(
 fn count_shard(
     params: &NgramParams,
     shard: &Sentences,
-    n_words: usize,
+    vocab: &Vocab,
     budget: &Budget,
     begin: u64,
     total: u64,
     watch: &mut Watch,
 ) -> Result<NgramCounts, FitError> {
     let mut report = |done_tokens: usize| watch(&progress(begin + done_tokens as u64, total));
-    NgramCounts::of(shard, n_words, params.order, budget, &mut report).map_err(fit_error)
+    NgramCounts::of(shard, vocab, params.order, budget, &mut report).map_err(fit_error)
 }
 
 fn progress(done: u64, total: u64) -> Progress<'static> {

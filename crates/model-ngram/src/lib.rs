@@ -28,6 +28,7 @@ mod predict;
 mod discounts;
 mod kneser_ney;
 mod partial_counts;
+mod cost;
 mod fit;
 mod file;
 mod arpa;

@@ -1,13 +1,14 @@
 //! The training loop: epochs, progress, and checkpoints.
 
+use crate::cost::cost;
 use crate::learner::Learner;
 use crate::model::Word2vec;
 use crate::params::Word2vecParams;
 use crate::worker::{Loss, learn_blocks};
 use latens_corpus::{Corpus, WordId};
 use latens_model::{
-    Checkpoint, CheckpointError, Fit, FitError, Progress, Session, Valid, Watch, WordVectors,
-    data_fingerprint,
+    Checkpoint, CheckpointError, Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch,
+    WordVectors, data_fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -24,6 +25,10 @@ impl Fit for Word2vecParams {
     type Data = Corpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &Word2vecParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, corpus)
+    }
 
     fn fit_with(
         params: &Valid<Word2vecParams>,

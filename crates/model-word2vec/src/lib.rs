@@ -28,6 +28,7 @@ mod negatives;
 mod text;
 mod learner;
 mod worker;
+mod cost;
 mod fit;
 mod model;
 #[cfg(test)]

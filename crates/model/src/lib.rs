@@ -69,9 +69,10 @@ pub mod compat;
 pub use features::FeatureRows;
 pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::{
-    Checkpoint, CheckpointError, CheckpointPace, Device, EpochResult, Epochs, Fit, FitBuilder,
-    FitError, Learner, MakeCheckpoint, Outcome, Progress, Session, SharedRows, Trainer,
-    TrainingState, Watch, data_fingerprint, fingerprint, unwatched,
+    AvailableMemory, Bytes, Checkpoint, CheckpointError, CheckpointPace, Cost, CostPart, Device,
+    EpochResult, Epochs, Fit, FitBuilder, FitError, Learner, MakeCheckpoint, MemoryLimit, Outcome,
+    Progress, Session, Setup, SharedRows, Trainer, TrainingState, Watch, data_fingerprint,
+    fingerprint, resident_memory, unwatched,
 };
 pub use latens_math::Matrix;
 pub use model::Model;

@@ -1,15 +1,18 @@
 //! Atomic file writes.
 
 use crate::error::StorageError;
+use crate::place::{is_stream, parent_folder, without_links};
+use crate::temporary::{Temporary, remove_stale};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Writes a file completely or not at all.
 ///
 /// The data goes to a temporary file in the folder of `path`, which is synced to disk and then
-/// renamed. At any time, `path` is either the old file or the complete new one. An error leaves no
-/// files behind.
+/// linked or renamed. At any time, `path` is either the old file or the complete new one. An error
+/// leaves no files behind. On Linux, the temporary file has no name, so that a killed process leaves
+/// none either; on other systems, a later call removes it.
 ///
 /// If `path` exists and is not a regular file (a pipe, `/dev/stdout`), it is written to directly.
 pub fn write_atomically(
@@ -33,13 +36,14 @@ fn write_and_rename(
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }
     let folder = parent_folder(&path);
-    let mut temporary = temporary_file(folder)?;
-    write_through(temporary.as_file_mut(), write)?;
+    remove_stale(folder);
+    let mut temporary = Temporary::new(folder)?;
+    write_through(temporary.file(), write)?;
     if let Ok(old) = fs::metadata(&path) {
-        temporary.as_file().set_permissions(old.permissions())?;
+        temporary.file().set_permissions(old.permissions())?;
     }
-    temporary.as_file().sync_all()?;
-    temporary.persist(&path).map_err(|error| error.error)?;
+    temporary.file().sync_all()?;
+    temporary.persist(&path, folder)?;
     // The rename is durable only after the folder is synced. Some file systems cannot sync folders;
     // there the rename has still happened.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
@@ -67,48 +71,9 @@ pub fn check_writable(path: impl AsRef<Path>) -> Result<(), StorageError> {
         if path.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        temporary_file(parent_folder(&path)).map(drop)
+        Temporary::new(parent_folder(&path)).map(drop)
     };
     check().map_err(StorageError::new("write", path))
-}
-
-/// Whether to write to a path directly: a pipe, a device or an open file descriptor.
-fn is_stream(path: &Path) -> bool {
-    let open_by_process = ["/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"];
-    open_by_process.iter().any(|prefix| path.to_string_lossy().starts_with(prefix))
-        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
-}
-
-/// Resolves symbolic links, so that the target is replaced and not the link. The target may not exist
-/// yet.
-fn without_links(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    // The limit ends a cycle of links.
-    for _ in 0..40 {
-        let Ok(target) = fs::read_link(&path) else { break };
-        path = parent_folder(&path).join(target);
-    }
-    path
-}
-
-/// Returns the folder of `path`; `.` for a bare file name.
-pub fn parent_folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".latens-").suffix(".part");
-    #[cfg(unix)]
-    {
-        // Temporary files are private by default; the result must have the permissions of a new file.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]

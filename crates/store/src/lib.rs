@@ -1,9 +1,8 @@
 //! Storage for everything that outlives a run: atomic file writes, memory-mapped arrays and
 //! checksummed containers.
 //!
-//! The crate knows neither text nor models. A file is written under a temporary name and renamed when
-//! it is complete. A crash therefore never leaves a partial file, and the content of a mapped file
-//! never changes.
+//! The crate knows neither text nor models. A file gets its name when it is complete. A crash
+//! therefore never leaves a partial file, and the content of a mapped file never changes.
 //!
 //! ```
 //! use latens_store::{Container, write_container};
@@ -19,13 +18,18 @@
 //! ```
 
 mod error;
+mod place;
 mod atomic;
+mod temporary;
+mod lock;
 mod array;
 mod container;
 mod strings;
 
 pub use array::{FlatArray, MappedFile, map_bytes, map_file};
-pub use atomic::{check_writable, parent_folder, write_atomically};
+pub use atomic::{check_writable, write_atomically};
 pub use container::{ArrayWriter, Container, ContainerError, is_container, write_container};
 pub use error::StorageError;
+pub use lock::{LockError, OutputLock, lock_path};
+pub use place::{is_stream, parent_folder, without_links};
 pub use strings::StringTable;

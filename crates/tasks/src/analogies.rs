@@ -1,8 +1,9 @@
 //! Word analogies, a test of word vectors (Mikolov et al. 2013).
 
-use latens_corpus::{Vocab, WordId};
+use latens_corpus::{LineError, LineReader, Vocab, WordId};
 use latens_model::WordVectors;
 use rayon::prelude::*;
+use std::io::BufRead;
 use thiserror::Error;
 
 /// An analogy "a is to b as c is to d"; the task is to find d.
@@ -26,30 +27,40 @@ impl Analogies {
     }
 }
 
-/// A line of a question file does not have four words.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("line {line}: expected four words, found {found}")]
-pub struct QuestionError {
-    /// Line number, counted from 1.
-    pub line: usize,
-    /// Number of words on the line.
-    pub found: usize,
+/// A file of questions cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum QuestionError {
+    /// A line cannot be read.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// A line does not have four words.
+    #[error("line {line}: expected four words, found {found}")]
+    Words {
+        /// Line number, counted from 1.
+        line: u64,
+        /// Number of words on the line.
+        found: usize,
+    },
 }
 
-/// Parses questions in the format of `questions-words.txt`: four words per line.
+/// Reads questions in the format of `questions-words.txt`: four words per line.
 ///
 /// Lines that begin with `:` are section titles. Titles and empty lines are skipped.
-pub fn read_questions(text: &str) -> Result<Vec<Question>, QuestionError> {
-    let lines = text.lines().zip(1..).filter(|(line, _)| {
-        let line = line.trim();
-        !line.is_empty() && !line.starts_with(':')
-    });
-    let question = |(line, number): (&str, usize)| {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let found = words.len();
-        Question::try_from(words).map_err(|_| QuestionError { line: number, found })
-    };
-    lines.map(question).collect()
+pub fn read_questions(input: &mut dyn BufRead) -> Result<Vec<Question>, QuestionError> {
+    let (mut lines, mut questions) = (LineReader::new(input), Vec::new());
+    loop {
+        let number = lines.number() + 1;
+        let Some(line) = lines.next_str()?.map(str::trim) else { return Ok(questions) };
+        if line.is_empty() || line.starts_with(':') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: [&str; 4] = words
+            .try_into()
+            .map_err(|words: Vec<_>| QuestionError::Words { line: number, found: words.len() })?;
+        questions.push(words.map(str::to_owned));
+    }
 }
 
 /// Answers all questions: for a, b, c the answer is the word nearest to b − a + c, excluding a, b and c.
@@ -80,12 +91,12 @@ mod tests {
 
     #[test]
     fn questions_have_four_words_per_line() {
-        let questions =
-            read_questions(": capitals\nAthens Greece Oslo Norway\n\n : x\na b c d\r\n");
+        let text = ": capitals\nAthens Greece Oslo Norway\n\n : x\na b c d\r\n";
+        let questions = read_questions(&mut text.as_bytes());
         let expected = [["Athens", "Greece", "Oslo", "Norway"], ["a", "b", "c", "d"]];
         assert_eq!(questions.unwrap(), expected.map(|words| words.map(str::to_owned)));
-        let found = read_questions("a b c d\na b c\n").unwrap_err();
-        assert_eq!(found, QuestionError { line: 2, found: 3 });
+        let error = read_questions(&mut "a b c d\na b c\n".as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "line 2: expected four words, found 3");
     }
 
     #[test]
@@ -99,7 +110,7 @@ mod tests {
         let vocab = Vocab::from_parts(words, vec![0; 7]).unwrap();
         let text =
             "cat cats dog dogs\nCat cats Dog dogs\ncat cats dog cat\ncat cats none dogs\na b c d\n";
-        let found = analogies(&vectors, &vocab, &read_questions(text).unwrap());
+        let found = analogies(&vectors, &vocab, &read_questions(&mut text.as_bytes()).unwrap());
         assert_eq!(found, Analogies { n_asked: 3, n_correct: 2, n_skipped: 2 });
         assert_eq!(found.accuracy(), 2.0 / 3.0);
     }

@@ -2,6 +2,9 @@
 //!
 //! `cargo run -p xtask -- docs` generates the tables of results in `docs/results/` and the models table in
 //! `README.md` from `results/*.jsonl`; `docs --check` fails if one of them is stale.
+//!
+//! `cargo run -p xtask -- torture` kills trainings, damages files, feeds odd inputs and fills disks; `torture --short`
+//! takes less than a minute.
 
 mod numbers;
 mod record;
@@ -9,12 +12,14 @@ mod table;
 mod pages;
 mod models_table;
 mod docs;
+mod torture;
 
 use anyhow::{Result, bail};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run -p xtask -- docs [--check]";
+const USAGE: &str =
+    "usage: cargo run -p xtask -- docs [--check] | torture [--short] [--seed N] [--program PATH]";
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -32,6 +37,7 @@ fn run(args: &[String]) -> Result<()> {
     match args[..] {
         ["docs"] => docs::write(docs::repository()),
         ["docs", "--check"] => docs::check(docs::repository()),
+        ["torture", ref args @ ..] => torture::run(args),
         _ => bail!("{USAGE}"),
     }
 }

@@ -1,7 +1,7 @@
 use crate::errors::hinted;
+use crate::interrupts::catch_interrupts;
 use crate::output::{Output, print, thousands};
-use crate::paths::check_output;
-use crate::progress::{Watcher, catch_interrupts};
+use crate::progress::Watcher;
 use crate::reading::watched;
 use crate::{args::TextArgs, output::print_json};
 use anyhow::Result;
@@ -51,9 +51,6 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
         return Err(hinted(message, "write the features to a file with `-o`"));
     }
     let inputs = watched(args.text.inputs()?, output);
-    if let Some(path) = &args.output {
-        check_output(path, args.text.files.iter().chain([&args.model]))?;
-    }
     let model = &*latens::open(&args.model)?;
     let kind = kind(model, args)?;
     let encoder = model.encoder(kind).expect("the kind is one of the model's");
@@ -172,7 +169,7 @@ impl<'a> Encoding<'a> {
                 "write `.tsv`, which omits zeros, or encode the text in parts",
             ));
         }
-        catch_interrupts()?;
+        catch_interrupts();
         let mut watcher = Watcher::new(output, None, None, false);
         let mut stopped = false;
         let mut watch = |done: usize| {

@@ -1,4 +1,4 @@
-use crate::output::{Output, thousands};
+use crate::output::{Output, shown, thousands};
 use anyhow::Result;
 use clap::Args;
 use latens::model::file::{Inspection, inspect};
@@ -58,14 +58,15 @@ fn n_words(found: &Inspection) -> Option<usize> {
 
 fn write_text(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     let header = &found.header;
-    writeln!(out, "model       {}", header.kind)?;
-    writeln!(out, "format      {} of latens {}", header.format_version, header.latens_version)?;
+    writeln!(out, "model       {}", shown(&header.kind))?;
+    let version = shown(&header.latens_version);
+    writeln!(out, "format      {} of latens {version}", header.format_version)?;
     writeln!(out, "size        {} bytes", thousands(found.n_bytes as usize))?;
     if let Some(n_words) = n_words(found) {
         writeln!(out, "vocabulary  {} words", thousands(n_words))?;
     }
     if let Some(checkpoint) = &header.checkpoint {
-        writeln!(out, "checkpoint  of a model of kind {}", checkpoint.of)?;
+        writeln!(out, "checkpoint  of a model of kind {}", shown(&checkpoint.of))?;
     }
     let state = header.checkpoint.as_ref().map(|checkpoint| checkpoint.state.clone());
     for (title, value) in [
@@ -77,12 +78,12 @@ fn write_text(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         let Some(entries) = value.as_object() else { continue };
         writeln!(out, "{title}")?;
         for (name, value) in entries {
-            writeln!(out, "  {name} = {value}")?;
+            writeln!(out, "  {} = {value}", shown(name))?;
         }
     }
     writeln!(out, "arrays")?;
     for array in &found.arrays {
-        writeln!(out, "  {} {:?} {:?}", array.name, array.dtype, array.shape)?;
+        writeln!(out, "  {} {:?} {:?}", shown(&array.name), array.dtype, array.shape)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 use crate::errors::hinted;
-use crate::output::Output;
+use crate::output::{Output, shown};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latens::corpus::{WordId, open_input};
@@ -8,7 +8,7 @@ use latens::model::WordVectors;
 use latens::tasks::analogies::{analogies, read_questions};
 use serde::Serialize;
 use serde_json::json;
-use std::io::Read;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Show the nearest neighbors of words
@@ -76,9 +76,9 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
         ids.chunks(by).zip(args.words.chunks(by)).map(neighbours).collect();
     output.result(&json!({ "neighbours": neighbours }), |out| {
         for Neighbors { word, nearest } in &neighbours {
-            writeln!(out, "{word}")?;
+            writeln!(out, "{}", shown(word))?;
             for Neighbor { word, similarity } in nearest {
-                writeln!(out, "  {similarity:.4} {word}")?;
+                writeln!(out, "  {similarity:.4} {}", shown(word))?;
             }
         }
         Ok(())
@@ -111,9 +111,8 @@ fn nearest(ids: &[WordId], n: usize, model: &dyn Model, vectors: &WordVectors) -
 
 fn ask(path: &Path, model: &dyn Model, vectors: &WordVectors, output: &Output) -> Result<()> {
     let reading = || format!("cannot read `{}`", path.display());
-    let mut text = String::new();
-    open_input(path).and_then(|mut file| file.read_to_string(&mut text)).with_context(reading)?;
-    let questions = read_questions(&text).with_context(reading)?;
+    let mut file = BufReader::new(open_input(path).with_context(reading)?);
+    let questions = read_questions(&mut file).with_context(reading)?;
     let found = analogies(vectors, &model.lexicon().vocab, &questions);
     ensure!(
         found.n_asked > 0,

@@ -2,7 +2,6 @@ mod record;
 
 use crate::errors::hinted;
 use crate::output::Output;
-use crate::paths::check_output;
 use anyhow::Result;
 use clap::Args;
 use latens::store::write_atomically;
@@ -98,7 +97,6 @@ fn run_and_draw(
         let message = format!("the experiment `{}` has no figure", experiment.name);
         return Err(hinted(message, "omit `-o`"));
     };
-    check_output(path, std::iter::empty::<PathBuf>())?;
     let (rows, picture) = draw(data, quick, note)?;
     write_atomically(path, |out| out.write_all(picture.as_bytes()))?;
     Ok(rows)

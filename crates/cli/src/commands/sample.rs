@@ -1,6 +1,6 @@
 use crate::args::Common;
 use crate::commands::roles::language_model;
-use crate::output::{Output, print, print_json};
+use crate::output::{Output, print, print_json, shown_words};
 use anyhow::Result;
 use clap::Args;
 use latens::math::Rng;
@@ -28,18 +28,18 @@ pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result
     let model = language_model(any_model, &args.model)?;
     let vocab = &any_model.lexicon().vocab;
     let mut rng = Rng::new(common.seed);
-    let mut draw = || {
+    let mut draw = || -> Vec<&str> {
         let words = sample(model, args.max_words, &mut rng);
-        words.into_iter().map(|word| vocab.word(word)).collect::<Vec<_>>().join(" ")
+        words.into_iter().map(|word| vocab.word(word)).collect()
     };
     if output.is_json() {
         let mut sentences = Vec::new();
         // `collect` would reserve memory for all sentences at once.
         for _ in 0..args.n {
-            sentences.push(draw());
+            sentences.push(draw().join(" "));
         }
         print_json(&json!({ "sentences": sentences }))
     } else {
-        print(|out| (0..args.n).try_for_each(|_| writeln!(out, "{}", draw())))
+        print(|out| (0..args.n).try_for_each(|_| writeln!(out, "{}", shown_words(draw()))))
     }
 }

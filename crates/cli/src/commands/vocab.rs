@@ -1,7 +1,6 @@
 use crate::args::{LearnedWordArgs, TextArgs};
 use crate::cache::{CacheArgs, read_corpus};
 use crate::output::{Output, thousands};
-use crate::paths::check_output;
 use crate::reading::watched;
 use anyhow::Result;
 use clap::Args;
@@ -36,7 +35,6 @@ struct VocabResult {
 
 pub(crate) fn run(args: &VocabArgs, output: &Output) -> Result<()> {
     let inputs = watched(args.text.inputs()?, output);
-    check_output(&args.output, &args.text.files)?;
     let census = match &args.cache.cache {
         None => Lexicon::learn(&inputs, &args.words.preprocessing(), &args.words.limits())?,
         Some(_) => census(read_corpus(&inputs, &args.words, None, &args.cache)?),

@@ -46,6 +46,8 @@ pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
         ));
     }
     let mut training = args.training.begin(output)?;
-    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    let Some(model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)? else {
+        return Ok(());
+    };
     training.finish(&model, Map::new(), &["mutual_information"], output)
 }

@@ -106,7 +106,9 @@ pub(crate) fn run(args: &FhmmArgs, common: &Common, output: &Output) -> Result<(
             thousands(training.n_tokens)
         ));
     }
-    let model = training.fit(params, (), Device::Cpu, HeldOut::WhileTraining)?;
+    let Some(model) = training.fit(params, (), Device::Cpu, HeldOut::WhileTraining, output)? else {
+        return Ok(());
+    };
     model.warnings().iter().for_each(|warning| output.note(&format!("warning: {warning}")));
     let facts =
         ["train_bound", "valid_bound", "sweeps", "words", "e_step_seconds", "m_step_seconds"];

@@ -109,7 +109,10 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
         ));
     }
     let inputs = GldaInputs::default().vectors(&vectors);
-    let model = training.fit(params, inputs, Device::Cpu, HeldOut::Afterwards)?;
+    let Some(model) = training.fit(params, inputs, Device::Cpu, HeldOut::Afterwards, output)?
+    else {
+        return Ok(());
+    };
     let mut metrics = Map::new();
     metrics.insert("coverage".into(), json!(coverage.share()));
     let facts = [

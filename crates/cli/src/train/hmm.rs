@@ -146,7 +146,11 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     let mut inputs = HmmInputs::default();
     (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
     let HmmParams { epochs, learning_rate, clip, .. } = params;
-    let mut model = training.fit(params, inputs, args.device, HeldOut::WhileTraining)?;
+    let Some(mut model) =
+        training.fit(params, inputs, args.device, HeldOut::WhileTraining, output)?
+    else {
+        return Ok(());
+    };
     if let Some(column) = args.tags {
         model.add_fact(TAG_COLUMN, column);
     }

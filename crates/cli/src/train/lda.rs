@@ -58,7 +58,9 @@ pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()
         .seed(seed);
     params.check()?;
     let mut training = args.training.begin_documents(output)?;
-    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    let Some(model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)? else {
+        return Ok(());
+    };
     let facts = [
         "log_likelihood",
         "log_likelihood_per_token",

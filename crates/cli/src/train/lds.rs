@@ -70,7 +70,10 @@ pub(crate) fn run(args: &LdsArgs, common: &Common, output: &Output) -> Result<()
     };
     let mut inputs = LdsInputs::default();
     inputs.counts = counts.map(Cow::Owned);
-    let model = training.fit(params, inputs, Device::Cpu, HeldOut::WhileTraining)?;
+    let Some(model) = training.fit(params, inputs, Device::Cpu, HeldOut::WhileTraining, output)?
+    else {
+        return Ok(());
+    };
     model.warnings().iter().for_each(|warning| output.note(&format!("warning: {warning}")));
     let facts = ["gain", "valid_gain", "best_iteration", "pseudo_counts"];
     training.finish(&model, Map::new(), &facts, output)

@@ -222,7 +222,9 @@ fn train(
     let mut inputs = NeuralInputs::default();
     inputs.init = init.as_ref();
     let (learning_rate, clip) = (params.learning_rate, params.clip);
-    let model = training.fit(params, inputs, device, HeldOut::WhileTraining)?;
+    let Some(model) = training.fit(params, inputs, device, HeldOut::WhileTraining, output)? else {
+        return Ok(());
+    };
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
     if let Some(epoch) = model.facts().get("diverged_in_epoch") {

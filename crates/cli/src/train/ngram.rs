@@ -37,7 +37,10 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
         .cache_size(args.cache_size);
     params.check()?;
     let mut training = args.training.begin(output)?;
-    let mut model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    let Some(mut model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)?
+    else {
+        return Ok(());
+    };
     model.add_fact("seed", common.seed);
     let mut metrics = Map::new();
     metrics.insert("ngrams".into(), json!(model.n_ngrams()));

@@ -1,17 +1,20 @@
 //! What all trainers share: files, checkpoints, the fit itself and its result.
 
+use super::dry_run::{CostArgs, show_cost};
 use crate::args::{TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus, read_documents};
 use crate::errors::hinted;
+use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
-use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
-use crate::progress::{Watcher, catch_interrupts};
+use crate::paths::{cannot_write, check_input, checkpoint_path, write_elsewhere};
+use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{Corpus, DocumentCorpus, Lexicon, Sentences, WordId};
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
+use latens::store::is_stream;
 use latens::tasks::perplexity;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -40,6 +43,8 @@ pub(super) struct TrainingArgs {
     /// Write one JSON line per iteration to this file (a single line for models without iterations)
     #[arg(long, value_name = "FILE.jsonl")]
     pub(super) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) cost: CostArgs,
 }
 
 /// A training run with its data.
@@ -104,7 +109,7 @@ impl TrainingArgs {
     ) -> Result<Training<'_>> {
         let checkpoint = self.open_checkpoint()?;
         let started = Instant::now();
-        self.check_files()?;
+        self.check_valid()?;
         let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
         let valid = self.read_valid(&lexicon)?;
         let sizes = (n_tokens, lexicon.vocab.len());
@@ -120,7 +125,7 @@ impl TrainingArgs {
                 "omit `--valid` and run `latens topics eval` after training",
             ));
         }
-        self.check_files()?;
+        self.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
@@ -138,11 +143,11 @@ impl TrainingArgs {
         Ok(None)
     }
 
-    /// Reads the text after checking that all other files can be read and written. From then on, Ctrl-C waits for a
+    /// Reads the text after checking that the validation set can be read. From then on, Ctrl-C waits for a
     /// checkpoint.
     fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
         let started = Instant::now();
-        self.check_files()?;
+        self.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
         let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
@@ -160,8 +165,9 @@ impl TrainingArgs {
         checkpoint: Option<Checkpoint>,
         output: &Output,
     ) -> Result<Training<'_, D>> {
-        let log = self.log.as_deref().map(|path| open_log(path, self.resume)).transpose()?;
-        catch_interrupts()?;
+        let log = self.log.as_deref().filter(|_| !self.cost.dry_run);
+        let log = log.map(|path| open_log(path, self.resume)).transpose()?;
+        catch_interrupts();
         output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
         let watcher = Watcher::new(output, log, Some(checkpoint_path(&self.output)), self.resume);
         let args = self;
@@ -174,15 +180,7 @@ impl TrainingArgs {
         Ok(Some(lexicon.read(&inputs)?))
     }
 
-    fn check_files(&self) -> Result<()> {
-        refuse_second_stdin(self.text.files.iter().chain(&self.valid))?;
-        let inputs = || self.text.files.iter().chain(&self.valid).chain(&self.words.vocab);
-        check_output(&self.output, inputs())?;
-        if let Some(log) = &self.log {
-            check_output(log, inputs())?;
-            refuse_same_output(log, &self.output, "the model and the log")?;
-            check_appendable(log)?;
-        }
+    fn check_valid(&self) -> Result<()> {
         self.valid.as_deref().map_or(Ok(()), check_input)
     }
 }
@@ -198,25 +196,6 @@ pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
     options.create(true).open(path).with_context(|| cannot_write(path))
 }
 
-/// Path of the checkpoint, next to the model.
-pub(crate) fn checkpoint_path(model: &Path) -> PathBuf {
-    let mut name = model.to_owned().into_os_string();
-    name.push(".checkpoint");
-    name.into()
-}
-
-/// Rejects an existing log that cannot be written. Unlike a model, it is not replaced atomically.
-fn check_appendable(log: &Path) -> Result<()> {
-    if log.is_file() {
-        File::options().append(true).open(log).with_context(|| cannot_write(log))?;
-    }
-    Ok(())
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write `{}`", path.display())
-}
-
 pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     if !path.exists() {
         return Err(hinted(
@@ -225,6 +204,22 @@ pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
         ));
     }
     Ok(Checkpoint::open(path)?)
+}
+
+/// Saves a model. If its path cannot be written after all, e.g., because the disk is full, the work of hours goes to the
+/// folder of temporary files.
+pub(crate) fn save_model(model: &dyn Model, path: &Path) -> Result<()> {
+    let Err(error) = model.save(path) else { return Ok(()) };
+    if is_stream(path) {
+        return Err(error.into());
+    }
+    match write_elsewhere(path, |path| Ok(model.save(path)?)) {
+        Ok(elsewhere) => {
+            let message = format!("{:#}", anyhow::Error::new(error));
+            Err(hinted(message, format!("the model is in `{}`: move it", elsewhere.display())))
+        }
+        Err(_) => Err(error.into()),
+    }
 }
 
 /// Rejects a run whose checkpoint would overwrite a file that is not a checkpoint.
@@ -240,28 +235,36 @@ pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
 }
 
 impl<D> Training<'_, D> {
-    /// Fits a model to the data of this run.
+    /// Fits a model to the data of this run. With `--dry-run`, prints the estimated cost instead and returns `None`.
     pub(super) fn fit<P>(
         &mut self,
         params: P,
         inputs: P::Inputs<'_>,
         device: Device,
         held_out: HeldOut,
-    ) -> Result<P::Model>
+        output: &Output,
+    ) -> Result<Option<P::Model>>
     where
         P: Fit<Data = D, Error = FitError>,
     {
         let watcher = &mut self.watcher;
-        let mut builder =
-            params.with(inputs).device(device).watch(|progress| watcher.watch(progress));
+        let mut builder = params
+            .with(inputs)
+            .device(device)
+            .force(self.args.cost.force)
+            .watch(|progress| watcher.watch(progress));
         if let (HeldOut::WhileTraining, Some(valid)) = (held_out, &self.valid) {
             builder = builder.valid(valid);
         }
         if let Some(checkpoint) = &self.checkpoint {
             builder = builder.checkpoint(checkpoint);
         }
+        if self.args.cost.dry_run {
+            show_cost(&builder.cost(&self.data)?, output)?;
+            return Ok(None);
+        }
         let fitted = builder.fit(&self.data);
-        self.watcher.finish(fitted)
+        self.watcher.finish(fitted).map(Some)
     }
 
     /// Evaluates and saves the fitted model, and prints the result, which includes the training facts named in
@@ -279,8 +282,8 @@ impl<D> Training<'_, D> {
             metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
         }
         let path = &self.args.output;
-        model.save(path)?;
-        self.watcher.log_result(&metrics)?;
+        save_model(model, path)?;
+        self.watcher.log_result(&metrics);
         // The model is complete, so its checkpoint is obsolete. One that this run neither wrote nor read may belong to
         // another run.
         if self.watcher.has_saved() || self.checkpoint.is_some() {

@@ -59,7 +59,9 @@ pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Resu
         ));
     }
     let mut training = args.training.begin(output)?;
-    let model = training.fit(params, (), Device::Cpu, HeldOut::Afterwards)?;
+    let Some(model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)? else {
+        return Ok(());
+    };
     training.finish(&model, Map::new(), &["loss", "tokens_per_second"], output)
 }
 

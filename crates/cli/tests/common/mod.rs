@@ -56,6 +56,25 @@ impl Folder {
         command
     }
 
+    /// A command with this disposition of SIGINT and SIGHUP, whatever that of the test is: a shell that starts tests in the
+    /// background ignores signals.
+    #[cfg(unix)]
+    #[allow(unsafe_code, reason = "the disposition of signals is set between fork and exec")]
+    pub(crate) fn interruptible(&self, disposition: nix::sys::signal::SigHandler) -> Command {
+        use nix::sys::signal::{Signal, signal};
+        use std::os::unix::process::CommandExt;
+        let mut command = self.command();
+        // SAFETY: `signal` may be called between fork and exec, and no handler is installed.
+        unsafe {
+            command.pre_exec(move || {
+                signal(Signal::SIGINT, disposition)?;
+                signal(Signal::SIGHUP, disposition)?;
+                Ok(())
+            });
+        }
+        command
+    }
+
     /// Runs `latens` with arguments separated by blanks.
     pub(crate) fn run(&self, args: &str) -> Ran {
         Ran::new(self.command().args(args.split_whitespace()).output().unwrap())

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Approximate size of a block in bytes: large enough to keep a thread busy for milliseconds, small
 /// enough that a few blocks per thread fit in the cache.
-const BLOCK_BYTES: usize = 1 << 20;
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 
 /// Iterator over the blocks of one text.
 pub(crate) struct Blocks<'a> {
@@ -19,6 +19,7 @@ pub(crate) struct Blocks<'a> {
     format: Format,
     file: String,
     invalid: Invalid,
+    max_line: usize,
     /// Bytes read that belong to the next block.
     rest: Vec<u8>,
     /// First line of the next block.
@@ -41,8 +42,10 @@ impl<'a> Blocks<'a> {
         format: Format,
         file: String,
         invalid: Invalid,
+        max_line: usize,
     ) -> Blocks<'a> {
-        Blocks { reader, format, file, invalid, rest: Vec::new(), line: 1, at_start: true }
+        let (rest, line, at_start) = (Vec::new(), 1, true);
+        Blocks { reader, format, file, invalid, max_line, rest, line, at_start }
     }
 
     /// Opens a file.
@@ -50,7 +53,7 @@ impl<'a> Blocks<'a> {
         let file = path.display().to_string();
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
         match open_input(path) {
-            Ok(reader) => Ok(Blocks::new(reader, format, file, inputs.invalid)),
+            Ok(reader) => Ok(Blocks::new(reader, format, file, inputs.invalid, inputs.max_line)),
             Err(source) => Err(ReadError::Io { file, source }),
         }
     }
@@ -59,21 +62,25 @@ impl<'a> Blocks<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Block>, ReadError> {
         let mut bytes = std::mem::take(&mut self.rest);
         let cut = loop {
-            let wanted = BLOCK_BYTES.max(bytes.len());
             let searched = bytes.len();
-            let read = (&mut self.reader).take(wanted as u64).read_to_end(&mut bytes);
-            let n_read =
-                read.map_err(|source| ReadError::Io { file: self.file.clone(), source })?;
-            if self.at_start {
-                self.start(&mut bytes)?;
-            }
-            if n_read < wanted {
+            // Doubling keeps the search for the end of a long record linear.
+            let room = self.max_line.saturating_add(1).saturating_sub(searched);
+            let goes_on = self.pull(&mut bytes, searched.min(room).max(BLOCK_BYTES))?;
+            if !goes_on {
                 break bytes.len();
             }
             if let Some(end) = self.format.last_record_end(&bytes, searched) {
                 break end;
             }
+            if bytes.len() > self.max_line {
+                return Err(self.too_long(self.line));
+            }
         };
+        if cut > self.max_line
+            && let Some(at) = self.format.first_longer_than(self.max_line, &bytes[..cut])
+        {
+            return Err(self.too_long(self.line_at(&bytes, at)));
+        }
         self.rest = bytes.split_off(cut);
         if bytes.is_empty() {
             return Ok(None);
@@ -82,6 +89,42 @@ impl<'a> Blocks<'a> {
         self.line += memchr_iter(b'\n', &bytes).count() as u64;
         let (file, format) = (self.file.clone(), self.format.clone());
         Ok(Some(Block { bytes, file, format, first_line, invalid: self.invalid }))
+    }
+
+    /// Reads `wanted` bytes. Returns `false` if the text ended before.
+    ///
+    /// A NUL byte is an error as it arrives: a binary file may have no line breaks.
+    fn pull(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> Result<bool, ReadError> {
+        let until = bytes.len() + wanted;
+        while bytes.len() < until {
+            let (begin, piece) = (bytes.len(), BLOCK_BYTES.min(until - bytes.len()));
+            let read = (&mut self.reader).take(piece as u64).read_to_end(bytes);
+            let n_read =
+                read.map_err(|source| ReadError::Io { file: self.file.clone(), source })?;
+            if self.invalid == Invalid::Error
+                && let Some(at) = memchr(0, &bytes[begin..])
+            {
+                let line = self.line_at(bytes, begin + at);
+                return Err(ReadError::Nul { file: self.file.clone(), line });
+            }
+            if self.at_start {
+                self.start(bytes)?;
+            }
+            if n_read < piece {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The line of a byte of the next block.
+    fn line_at(&self, bytes: &[u8], at: usize) -> u64 {
+        self.line + memchr_iter(b'\n', &bytes[..at]).count() as u64
+    }
+
+    fn too_long(&self, line: u64) -> ReadError {
+        let (file, record, limit) = (self.file.clone(), self.format.record_name(), self.max_line);
+        ReadError::TooLong { file, line, record, limit }
     }
 
     fn start(&mut self, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
@@ -113,16 +156,90 @@ impl Block {
                 text
             });
         }
-        if let Some(at) = memchr(0, &self.bytes) {
-            return Err(ReadError::Nul { file: self.file.clone(), line: self.line_at(at) });
-        }
         std::str::from_utf8(&self.bytes).map(Cow::Borrowed).map_err(|error| ReadError::NotUtf8 {
             file: self.file.clone(),
-            line: self.line_at(error.valid_up_to()),
+            line: {
+                let before = &self.bytes[..error.valid_up_to()];
+                self.first_line + memchr_iter(b'\n', before).count() as u64
+            },
         })
     }
+}
 
-    fn line_at(&self, byte: usize) -> u64 {
-        self.first_line + memchr_iter(b'\n', &self.bytes[..byte]).count() as u64
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::tests::Endless;
+
+    /// Reads an endless text. Returns the error and the number of bytes that were read before it.
+    fn error_of(
+        pattern: &'static [u8],
+        format: Format,
+        max_line: usize,
+        invalid: Invalid,
+    ) -> (String, usize) {
+        let mut input = Endless::new(pattern);
+        let mut blocks =
+            Blocks::new(Box::new(&mut input), format, "a".to_owned(), invalid, max_line);
+        let error = loop {
+            match blocks.next() {
+                Ok(Some(block)) => assert!(block.len() <= max_line + BLOCK_BYTES),
+                Ok(None) => panic!("the text has no end"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        drop(blocks);
+        (error, input.n_read)
+    }
+
+    #[test]
+    fn a_record_without_end_is_refused_in_bounded_memory() {
+        let max_line = 5 << 20;
+        let formats = [
+            (Format::Lines, &b"ab"[..], "line"),
+            (Format::Docs(Vec::new()), b"ab\t", "line"),
+            (Format::Jsonl, b"{\"text\":", "line"),
+            (Format::Conll, b"dogs NNS\n", "sentence"),
+            (Format::Conllu, b"1\tdogs\n", "sentence"),
+        ];
+        for (format, pattern, record) in formats {
+            for invalid in [Invalid::Error, Invalid::Replace] {
+                let (error, n_read) = error_of(pattern, format.clone(), max_line, invalid);
+                let problem = format!("the {record} that begins here is longer than 5 MiB");
+                assert_eq!(error, format!("`a`, line 1: {problem}"));
+                assert!(n_read <= max_line + BLOCK_BYTES, "{format:?} read {n_read} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_nul_byte_is_refused_as_it_arrives() {
+        for format in [Format::Lines, Format::Conll] {
+            let (error, n_read) = error_of(b"ab\0", format, 256 << 20, Invalid::Error);
+            assert_eq!(error, "`a` is not plain text: NUL byte in line 1");
+            assert!(n_read <= BLOCK_BYTES, "{n_read} bytes were read");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_exact_whatever_the_size_of_blocks() {
+        let text = format!("short\n{}\n{}", "x".repeat(99), "y".repeat(100));
+        let read = |text: &str, max_line| {
+            let reader = Box::new(text.as_bytes());
+            let mut blocks =
+                Blocks::new(reader, Format::Lines, "a".to_owned(), Invalid::Error, max_line);
+            while blocks.next()?.is_some() {}
+            Ok(())
+        };
+        assert!(read(&text, 100).is_ok());
+        for (max_line, line) in [(99, 2), (5, 1)] {
+            let error: ReadError = read(&text, max_line).unwrap_err();
+            assert!(matches!(error, ReadError::TooLong { line: found, .. } if found == line));
+        }
+        let far = format!("{}{}z", "short\n".repeat(1 << 19), "z".repeat(99));
+        assert!(read(&far, 100).is_ok());
+        let error: ReadError = read(&far, 99).unwrap_err();
+        let expected = (1 << 19) + 1;
+        assert!(matches!(error, ReadError::TooLong { line, .. } if line == expected), "{error}");
     }
 }

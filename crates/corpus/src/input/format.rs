@@ -1,4 +1,4 @@
-use memchr::memrchr;
+use memchr::{memchr, memrchr};
 use std::path::Path;
 
 /// How a text file stores its records (sentences or documents).
@@ -48,6 +48,35 @@ impl Format {
         }
     }
 
+    /// Offset of the first record that is longer than `max` bytes, if there is one. Line breaks belong to
+    /// the record that they end; a blank line is a record of its own.
+    pub(crate) fn first_longer_than(&self, max: usize, bytes: &[u8]) -> Option<usize> {
+        let has_sentences = matches!(self, Format::Conll | Format::Conllu);
+        let (mut record, mut line) = (0, 0);
+        while line < bytes.len() {
+            let end = memchr(b'\n', &bytes[line..]).map_or(bytes.len(), |at| line + at + 1);
+            // A sentence goes on to the next blank line.
+            let ends = !has_sentences || bytes[line..end].iter().all(u8::is_ascii_whitespace);
+            let begin = if ends { line } else { record };
+            if end - begin > max {
+                return Some(begin);
+            }
+            if ends {
+                record = end;
+            }
+            line = end;
+        }
+        None
+    }
+
+    /// What a record is, for messages.
+    pub(crate) fn record_name(&self) -> &'static str {
+        match self {
+            Format::Lines | Format::Docs(_) | Format::Jsonl => "line",
+            Format::Conll | Format::Conllu => "sentence",
+        }
+    }
+
     /// End of the last complete record in `bytes`, if there is one. For formats with one record per
     /// line, the first `searched` bytes are known to contain no end.
     pub(crate) fn last_record_end(&self, bytes: &[u8], searched: usize) -> Option<usize> {
@@ -81,6 +110,19 @@ fn last_blank_line_end(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_long_record_is_found() {
+        let lines = b"ab\nabc\nabcd";
+        assert_eq!(Format::Lines.first_longer_than(4, lines), None);
+        assert_eq!(Format::Jsonl.first_longer_than(3, lines), Some(3));
+        assert_eq!(Format::Lines.first_longer_than(2, lines), Some(0));
+        let sentences = b"a\nb\n\na\nb\nc\n   \n\n";
+        assert_eq!(Format::Conll.first_longer_than(6, sentences), None);
+        assert_eq!(Format::Conllu.first_longer_than(5, sentences), Some(5));
+        assert_eq!(Format::Conll.first_longer_than(3, sentences), Some(0));
+        assert_eq!(Format::Conll.first_longer_than(3, b"a\n\n    \n"), Some(3));
+    }
 
     #[test]
     fn blank_lines_are_found_from_the_end() {

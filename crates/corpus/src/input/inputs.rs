@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Files to read, in order, and how to read them.
 ///
 /// The path `-` is the standard input. Files whose names end in `.gz` or `.zst` are decompressed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Inputs {
     /// Paths of the files.
     pub paths: Vec<PathBuf>,
@@ -15,8 +15,27 @@ pub struct Inputs {
     pub format: Option<Format>,
     /// How to handle bytes that are not valid text.
     pub invalid: Invalid,
+    /// Maximum length of a record in bytes: of a line, including its line break, or of a sentence in a
+    /// format with one token per line. A longer record is an error, so that text without line breaks
+    /// cannot exhaust memory. Default: [`DEFAULT_MAX_LINE`].
+    pub max_line: usize,
     /// Callback that reports progress.
     pub watch: Option<ReadWatch>,
+}
+
+/// Default of [`Inputs::max_line`]: 256 MiB.
+pub const DEFAULT_MAX_LINE: usize = 256 << 20;
+
+impl Default for Inputs {
+    fn default() -> Inputs {
+        Inputs {
+            paths: Vec::new(),
+            format: None,
+            invalid: Invalid::default(),
+            max_line: DEFAULT_MAX_LINE,
+            watch: None,
+        }
+    }
 }
 
 impl Inputs {

@@ -4,5 +4,8 @@ pub(crate) mod format;
 pub(crate) mod inputs;
 pub(crate) mod compression;
 pub(crate) mod blocks;
+pub(crate) mod lines;
 pub(crate) mod source;
 pub(crate) mod records;
+#[cfg(test)]
+pub(crate) mod tests;

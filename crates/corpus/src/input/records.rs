@@ -14,6 +14,8 @@ pub(crate) struct Record<'a> {
     pub(crate) split: Cow<'a, str>,
     /// All columns of all tokens; empty for formats without columns.
     pub(crate) rows: &'a [Vec<&'a str>],
+    /// First line of the record in its file.
+    pub(crate) line: u64,
 }
 
 /// The text of a record.
@@ -25,9 +27,9 @@ pub(crate) enum Text<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn of_text(text: &'a str) -> Record<'a> {
+    fn of_text(text: &'a str, line: u64) -> Record<'a> {
         let empty = Cow::Borrowed("");
-        Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[] }
+        Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[], line }
     }
 }
 
@@ -37,15 +39,17 @@ impl Block {
         let text = self.text()?;
         let lines = text.lines().zip(self.first_line..);
         match &self.format {
-            Format::Lines => lines.for_each(|(line, _)| visit(Record::of_text(line))),
+            Format::Lines => {
+                lines.for_each(|(line, number)| visit(Record::of_text(line, number)));
+            }
             Format::Docs(fields) => {
                 for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-                    visit(document(line, fields).map_err(|p| self.problem(number, p))?);
+                    visit(document(line, number, fields).map_err(|p| self.problem(number, p))?);
                 }
             }
             Format::Jsonl => {
                 for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-                    json_record(line, &mut visit).map_err(|p| self.problem(number, p))?;
+                    json_record(line, number, &mut visit).map_err(|p| self.problem(number, p))?;
                 }
             }
             Format::Conll => self.columns(lines, conll_row, &mut visit)?,
@@ -62,16 +66,19 @@ impl Block {
         row: impl Fn(&'t str) -> Result<Option<(Vec<&'t str>, usize)>, String>,
         visit: &mut impl FnMut(Record<'_>),
     ) -> Result<(), ReadError> {
-        let (mut rows, mut words) = (Vec::new(), Vec::new());
+        let (mut rows, mut words, mut first_line) = (Vec::new(), Vec::new(), 0);
         for (line, number) in lines.chain([("", 0)]) {
             if !line.trim().is_empty() {
                 if let Some((columns, word)) = row(line).map_err(|p| self.problem(number, p))? {
+                    if rows.is_empty() {
+                        first_line = number;
+                    }
                     words.push(Cow::Borrowed(columns[word]));
                     rows.push(columns);
                 }
             } else if !rows.is_empty() {
                 let text = Text::Tokens(std::mem::take(&mut words));
-                visit(Record { text, rows: &rows, ..Record::of_text("") });
+                visit(Record { text, rows: &rows, ..Record::of_text("", first_line) });
                 rows.clear();
             }
         }
@@ -83,13 +90,13 @@ impl Block {
     }
 }
 
-fn document<'a>(line: &'a str, fields: &[Field]) -> Result<Record<'a>, String> {
+fn document<'a>(line: &'a str, number: u64, fields: &[Field]) -> Result<Record<'a>, String> {
     let parts: Vec<&str> = line.splitn(fields.len(), '\t').collect();
     if parts.len() < fields.len() {
         let (found, wanted) = (parts.len(), fields.len());
         return Err(format!("expected {wanted} tab-separated fields, found {found}"));
     }
-    let mut record = Record::of_text("");
+    let mut record = Record::of_text("", number);
     for (part, field) in parts.into_iter().zip(fields) {
         match field {
             Field::Label => record.label = part.into(),
@@ -126,7 +133,7 @@ enum JsonLabel {
     Number(serde_json::Number),
 }
 
-fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
+fn json_record(line: &str, number: u64, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
     let record: JsonRecord = serde_json::from_str(line)
         .map_err(|error| format!("not a JSON object with the key `text`: {error}"))?;
     let label = match record.label {
@@ -149,7 +156,7 @@ fn json_record(line: &str, visit: &mut impl FnMut(Record<'_>)) -> Result<(), Str
         JsonText::Raw(text) if tags.is_empty() => Text::Raw(Cow::Borrowed(text)),
         _ => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
     };
-    visit(Record { text, label: label.into(), rows: &rows, ..Record::of_text("") });
+    visit(Record { text, label: label.into(), rows: &rows, ..Record::of_text("", number) });
     Ok(())
 }
 

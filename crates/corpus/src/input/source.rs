@@ -86,7 +86,7 @@ impl<I: Iterator<Item: AsRef<str>>> Source for Memory<I> {
         self.is_read = true;
         let name = self.name.to_owned();
         let reader = Box::new(&mut self.bytes);
-        Ok(Some(Blocks::new(reader, self.format.clone(), name, Invalid::Error)))
+        Ok(Some(Blocks::new(reader, self.format.clone(), name, Invalid::Error, usize::MAX)))
     }
 
     fn names(&self) -> String {

@@ -1,6 +1,7 @@
 use crate::words::word_id::WordId;
 use latens_store::StringTable;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -70,20 +71,20 @@ impl Vocab {
     /// Learns a vocabulary from the words `seen` and their counts. The count of `<unk>` includes all
     /// words outside the limits.
     ///
-    /// `<unk>` and `<eos>` may be in `seen`; the limits do not apply to them.
+    /// Counts of a word that is in `seen` several times are added up, before the limits apply. `<unk>` and
+    /// `<eos>` may be in `seen`; the limits do not apply to them.
     pub fn from_counts<'a>(
         seen: impl IntoIterator<Item = (&'a str, u64)>,
         limits: &VocabLimits,
     ) -> Vocab {
-        let (mut unk, mut eos) = (0, 0);
-        let mut words = Vec::new();
+        let mut sums: HashMap<&str, u64> = HashMap::new();
         for (word, count) in seen {
-            match word {
-                UNK => unk += count,
-                EOS => eos += count,
-                _ => words.push((word, count)),
-            }
+            let sum = sums.entry(word).or_default();
+            *sum = sum.saturating_add(count);
         }
+        let mut unk = sums.remove(UNK).unwrap_or(0);
+        let eos = sums.remove(EOS).unwrap_or(0);
+        let mut words: Vec<(&str, u64)> = sums.into_iter().collect();
         words.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let room = match limits.max_vocab {
             0 => usize::MAX,
@@ -91,7 +92,7 @@ impl Vocab {
         };
         let frequent = words.partition_point(|&(_, count)| count >= limits.min_count);
         let (kept, dropped) = words.split_at(frequent.min(room));
-        unk += dropped.iter().map(|&(_, count)| count).sum::<u64>();
+        unk = dropped.iter().fold(unk, |sum, &(_, count)| sum.saturating_add(count));
         let kept = [(UNK, unk), (EOS, eos)].into_iter().chain(kept.iter().copied());
         let (strings, counts): (Vec<&str>, Vec<u64>) = kept.unzip();
         Vocab { strings: strings.into_iter().collect(), counts }
@@ -219,6 +220,16 @@ mod tests {
         assert_eq!(Vocab::from_counts(SEEN, &rare).counts(), [3, 0, 9, 3, 3]);
         let small = VocabLimits { max_vocab: 3, ..VocabLimits::default() };
         assert_eq!(Vocab::from_counts(SEEN, &small).counts(), [9, 0, 9]);
+    }
+
+    #[test]
+    fn counts_of_a_repeated_word_are_added_up() {
+        let seen = [("a", 2), ("b", 3), ("a", 2), (EOS, 1), ("c", 1), (EOS, 1)];
+        let vocab = Vocab::from_counts(seen, &VocabLimits::default());
+        assert_eq!(vocab.words().collect::<Vec<_>>(), [UNK, EOS, "a", "b", "c"]);
+        assert_eq!(vocab.counts(), [0, 2, 4, 3, 1]);
+        let limits = VocabLimits { min_count: 4, ..VocabLimits::default() };
+        assert_eq!(Vocab::from_counts(seen, &limits).counts(), [4, 2, 4]);
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! word: the word, a tab and its count.
 
 use crate::error::ReadError;
+use crate::input::lines::{LineError, LineReader};
 use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};
-use latens_store::{StorageError, write_atomically};
-use std::fs;
-use std::io::{self, Write};
+use latens_store::{StorageError, StringTable, write_atomically};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 const MAGIC: &str = "# latens vocab 1 ";
@@ -25,11 +26,15 @@ impl Lexicon {
     pub fn open(path: impl AsRef<Path>) -> Result<Lexicon, ReadError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(source) => return Err(ReadError::Io { file, source }),
-        };
-        parse(&text).map_err(|problem| ReadError::NotAVocabulary { file, problem })
+        let parsed = File::open(path)
+            .map_err(LineError::Io)
+            .and_then(|input| parse(&mut BufReader::with_capacity(1 << 16, input)));
+        parsed.map_err(|error| match error {
+            LineError::Io(source) => ReadError::Io { file, source },
+            LineError::Line { .. } => {
+                ReadError::NotAVocabulary { file, problem: error.to_string() }
+            }
+        })
     }
 }
 
@@ -42,29 +47,37 @@ fn write(lexicon: &Lexicon, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn parse(text: &str) -> Result<Lexicon, String> {
-    let header_and_body = text.strip_prefix(MAGIC).and_then(|rest| rest.split_once('\n'));
-    let Some((header, body)) = header_and_body else {
-        return Err(format!("it does not start with `{}`", MAGIC.trim()));
+fn parse(input: &mut dyn BufRead) -> Result<Lexicon, LineError> {
+    let mut lines = LineReader::new(input);
+    let problem = |line: u64, problem: String| LineError::Line { line, problem };
+    let header = lines.next_line()?.and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
+    let Some(header) = header else {
+        return Err(problem(1, format!("it does not start with `{}`", MAGIC.trim())));
     };
-    let (preprocessing, limits): (Preprocessing, VocabLimits) = serde_json::from_str(header)
-        .map_err(|error| format!("invalid settings in line 1: {error}"))?;
-    let (mut words, mut counts) = (Vec::new(), Vec::new());
-    for (line, number) in body.lines().zip(2..) {
+    let (preprocessing, limits): (Preprocessing, VocabLimits) = serde_json::from_slice(header)
+        .map_err(|error| problem(1, format!("invalid settings: {error}")))?;
+    let (mut words, mut counts) = (StringTable::default(), Vec::new());
+    loop {
+        let number = lines.number() + 1;
+        let Some(line) = lines.next_str()? else { break };
         let entry = line.split_once('\t').and_then(|(w, count)| Some((w, count.parse().ok()?)));
         let Some((word, count)) = entry else {
-            return Err(format!("line {number} is not a word, a tab and a count"));
+            return Err(problem(number, "it is not a word, a tab and a count".to_owned()));
         };
-        words.push(word);
+        if words.intern(word) as usize != counts.len() {
+            return Err(problem(number, format!("the word `{word}` is a duplicate")));
+        }
         counts.push(count);
     }
-    let vocab = Vocab::from_parts(words, counts).map_err(|error| error.to_string())?;
+    let vocab = Vocab::from_parts(words.iter(), counts)
+        .map_err(|error| problem(lines.number().min(2), error.to_string()))?;
     Ok(Lexicon { preprocessing, limits, vocab })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn lexicon() -> Lexicon {
         let limits = VocabLimits { min_count: 2, max_vocab: 9 };
@@ -99,7 +112,18 @@ mod tests {
     fn other_files_are_refused_with_their_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("other");
-        let texts = ["", "a\t1\n", "# latens vocab 1 {}\n", "# latens vocab 1 [{},{}]\na\n"];
+        let twice = "# latens vocab 1 [{},{}]\n<unk>\t0\n<eos>\t0\na\t1\nb\t1\na\t1\n";
+        fs::write(&path, twice).unwrap();
+        let message = Lexicon::open(&path).unwrap_err().to_string();
+        assert!(message.ends_with("line 6: the word `a` is a duplicate"), "{message}");
+        let texts = [
+            "",
+            "a\t1\n",
+            "\0\0",
+            "# latens vocab 1 [{},{}]\n<unk>\t0\n",
+            "# latens vocab 1 {}\n",
+            "# latens vocab 1 [{},{}]\na\n",
+        ];
         for text in texts {
             fs::write(&path, text).unwrap();
             let message = Lexicon::open(&path).unwrap_err().to_string();

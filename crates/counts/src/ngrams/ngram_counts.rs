@@ -6,7 +6,7 @@ use crate::error::CountError;
 use crate::limits::MAX_ORDER;
 use crate::ngrams::context::{Context, Packing};
 use crate::table::count_table::CountTable;
-use latens_corpus::{Sentences, WordId};
+use latens_corpus::{Sentences, Vocab, WordId};
 use std::ops::{ControlFlow, Range};
 
 /// Counts of all n-grams of one order.
@@ -21,6 +21,8 @@ use std::ops::{ControlFlow, Range};
 pub struct NgramCounts {
     pub(crate) order: usize,
     pub(crate) n_tokens: u64,
+    /// Fingerprint of the vocabulary; `None` for a file that does not store it.
+    pub(crate) vocab: Option<u64>,
     pub(crate) packing: Packing,
     pub(crate) ngrams: Ngrams,
 }
@@ -44,19 +46,20 @@ macro_rules! with_table {
 pub(crate) use with_table;
 
 impl NgramCounts {
-    /// Counts the n-grams of `order` words over a vocabulary of `n_words` words.
+    /// Counts the n-grams of `order` words of a text that `vocab` encodes.
     ///
     /// `watch` receives the number of tokens processed so far and can stop the count.
     ///
     /// # Panics
-    /// If the sentences contain a word id that is not below `n_words`.
+    /// If the sentences contain word ids outside the vocabulary.
     pub fn of(
         sentences: &Sentences,
-        n_words: usize,
+        vocab: &Vocab,
         order: usize,
         budget: &Budget,
         watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<NgramCounts, CountError> {
+        let n_words = vocab.len();
         let packing = packing(order, n_words)?;
         let text = Text::in_sentences(sentences, order as u8 - 1, n_words);
         let ngrams = if packing.n_bits() <= u64::BITS {
@@ -64,16 +67,22 @@ impl NgramCounts {
         } else {
             Ngrams::Wide(count(&text, packing, budget, watch)?)
         };
-        Ok(NgramCounts { order, n_tokens: sentences.n_tokens() as u64, packing, ngrams })
+        let (n_tokens, vocab) = (sentences.n_tokens() as u64, Some(vocab.fingerprint()));
+        Ok(NgramCounts { order, n_tokens, vocab, packing, ngrams })
     }
 
     /// Adds up counts of different texts. The order of the parts does not matter.
+    ///
+    /// All parts must have the same order and vocabulary.
     pub fn merge(parts: &[NgramCounts], budget: &Budget) -> Result<NgramCounts, CountError> {
         let Some(first) = parts.first() else { return Err(CountError::NothingToMerge) };
+        // A file may not store its vocabulary, so the first one that is known decides.
+        let known = parts.iter().find(|part| part.vocab.is_some()).unwrap_or(first);
         let mut n_tokens = 0_u64;
         for (i, part) in parts.iter().enumerate() {
             first
                 .check_like(part)
+                .and_then(|()| known.check_vocab(part))
                 .map_err(|difference| CountError::Unlike { part: i + 1, difference })?;
             n_tokens = n_tokens.checked_add(part.n_tokens).ok_or(CountError::Overflow)?;
         }
@@ -81,7 +90,8 @@ impl NgramCounts {
             Ngrams::Narrow(_) => Ngrams::Narrow(first.merge_tables(parts, budget, narrow)?),
             Ngrams::Wide(_) => Ngrams::Wide(first.merge_tables(parts, budget, wide)?),
         };
-        Ok(NgramCounts { n_tokens, ngrams, ..*first })
+        let vocab = parts.iter().find_map(|part| part.vocab);
+        Ok(NgramCounts { n_tokens, vocab, ngrams, ..*first })
     }
 
     fn check_like(&self, other: &NgramCounts) -> Result<(), String> {
@@ -93,6 +103,21 @@ impl NgramCounts {
             return Err(format!("has {others} different words, part 1 has {ours}"));
         }
         Ok(())
+    }
+
+    fn check_vocab(&self, other: &NgramCounts) -> Result<(), String> {
+        match (self.vocab, other.vocab) {
+            (Some(ours), Some(theirs)) if ours != theirs => {
+                Err("has another vocabulary than the parts before it".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the counts can be those of a text that `vocab` encodes.
+    pub fn fits(&self, vocab: &Vocab) -> bool {
+        self.n_words() == vocab.len()
+            && self.vocab.is_none_or(|fingerprint| fingerprint == vocab.fingerprint())
     }
 
     fn merge_tables<C: Context>(
@@ -205,5 +230,16 @@ fn count_words<C: Context>(
         contexts.clear();
         occurrences.for_each_past(word_idx, |past| contexts.push(packing.pack(past)));
         part.push_row(&mut contexts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_limits_the_size_of_the_vocabulary() {
+        assert!(matches!(packing(6, 1 << 25), Err(CountError::TooManyWords { .. })));
+        assert!(packing(6, 1 << 24).is_ok() && packing(5, 1 << 25).is_ok());
     }
 }

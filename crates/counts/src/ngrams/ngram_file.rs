@@ -17,15 +17,19 @@ struct Meta {
     order: usize,
     n_words: usize,
     n_tokens: u64,
+    /// Fingerprint of the vocabulary. Files of version 0.1 do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vocab: Option<u64>,
 }
 
 impl NgramCounts {
     /// Writes the counts to a file. Equal counts give equal files.
     ///
-    /// The file does not contain the words: only merge counts of the same vocabulary.
+    /// The file contains a fingerprint of the vocabulary, but not its words.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CountError> {
         let path = path.as_ref();
-        let meta = Meta { order: self.order, n_words: self.n_words(), n_tokens: self.n_tokens };
+        let NgramCounts { order, n_tokens, vocab, .. } = *self;
+        let meta = Meta { order, n_words: self.n_words(), n_tokens, vocab };
         with_table!(&self.ngrams, table => {
             let arrays = table_arrays(TABLE, table);
             let arrays = arrays.each_ref().map(|(name, n)| (&name[..], *n));
@@ -37,7 +41,7 @@ impl NgramCounts {
     /// Maps a file that [`NgramCounts::save`] wrote, and verifies its checksum.
     pub fn open(path: impl AsRef<Path>) -> Result<NgramCounts, CountError> {
         let file = Container::open(path, KIND)?;
-        let Meta { order, n_words, n_tokens } = file.meta()?;
+        let Meta { order, n_words, n_tokens, vocab } = file.meta()?;
         let packing = packing(order, n_words)
             .map_err(|error| file.problem(format!("invalid header: {error}")))?;
         let ngrams = if packing.n_bits() <= u64::BITS {
@@ -45,7 +49,7 @@ impl NgramCounts {
         } else {
             Ngrams::Wide(read_ngrams(&file, n_words, n_tokens, packing)?)
         };
-        Ok(NgramCounts { order, n_tokens, packing, ngrams })
+        Ok(NgramCounts { order, n_tokens, vocab, packing, ngrams })
     }
 }
 

@@ -35,11 +35,16 @@ pub(crate) fn sentences(files: &[Vec<Vec<u32>>]) -> Sentences {
     Sentences::from_parts(ids.into(), offsets.into(), segments.into(), N_WORDS).unwrap()
 }
 
+/// A vocabulary of a given size.
+pub(crate) fn vocab(n_words: usize) -> Vocab {
+    let special = ["<unk>", "<eos>"].map(str::to_owned);
+    let words = special.into_iter().chain((2..n_words).map(|id| format!("w{id}")));
+    Vocab::from_parts(words, vec![9; n_words]).unwrap()
+}
+
 pub(crate) fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
-    let limits = VocabLimits::default();
-    let words = ["<unk>", "<eos>", "a", "b", "c", "d"];
-    let vocab = Vocab::from_parts(words, vec![9; N_WORDS]).unwrap();
-    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
+    let lexicon = Lexicon { preprocessing, limits, vocab: vocab(N_WORDS) };
     Corpus { lexicon, sentences: sentences(files) }
 }
 
@@ -52,7 +57,7 @@ pub(crate) const BUDGETS: [usize; 3] = [1 << 30, 600, 0];
 
 pub(crate) fn count_ngrams(files: &[Vec<Vec<u32>>], order: usize, bytes: usize) -> NgramCounts {
     let mut watch = |_| ControlFlow::Continue(());
-    NgramCounts::of(&sentences(files), N_WORDS, order, &budget(bytes), &mut watch).unwrap()
+    NgramCounts::of(&sentences(files), &vocab(N_WORDS), order, &budget(bytes), &mut watch).unwrap()
 }
 
 pub(crate) fn count_lags(

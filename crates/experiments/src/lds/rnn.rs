@@ -195,7 +195,7 @@ fn learn(
         ControlFlow::Continue(())
     };
     let model = match training(params, ptb, init).watch(watch).fit(&ptb.train) {
-        Err(error @ FitError::Diverged { .. }) => {
+        Err(error @ (FitError::Diverged { .. } | FitError::Unscorable { .. })) => {
             note(&format!("{name}, learning rate {learning_rate}, seed {seed}: {error}"));
             return Ok(None);
         }

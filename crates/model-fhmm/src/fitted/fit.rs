@@ -1,5 +1,6 @@
 //! Fitting a model to a corpus.
 
+use crate::cost::cost;
 use crate::fitted::model::Fhmm;
 use crate::params::{BaseMeasure, FhmmParams};
 use crate::shape::Shape;
@@ -9,7 +10,9 @@ use crate::train::task::Task;
 use crate::train::trainer::{self, Fitted};
 use crate::word_rows::WordRows;
 use latens_corpus::{Corpus, Sentences};
-use latens_model::{Checkpoint, Fit, FitError, Session, Valid, Watch, data_fingerprint};
+use latens_model::{
+    Checkpoint, Cost, Fit, FitError, Session, Setup, Valid, Watch, data_fingerprint,
+};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -22,6 +25,10 @@ impl Fit for FhmmParams {
     type Data = Corpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &FhmmParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, corpus)
+    }
 
     fn fit_with(
         params: &Valid<FhmmParams>,

@@ -108,7 +108,13 @@ impl Hmm {
         &'a self,
         words: impl IntoIterator<Item = (StateSet<'a>, Cow<'a, [f32]>)>,
     ) -> SentenceChain<'a> {
-        let mut chain = SentenceChain { hmm: self, states: vec![], local: vec![], pairs: vec![] };
+        let mut chain = SentenceChain {
+            hmm: self,
+            states: vec![],
+            first: vec![],
+            local: vec![],
+            pairs: vec![],
+        };
         for (states, local) in words {
             let local = match chain.states.last() {
                 Some(&before) => {
@@ -117,7 +123,10 @@ impl Hmm {
                 }
                 None => {
                     let start = self.start_of(states);
-                    start.iter().zip(&*local).map(|(start, local)| start * local).collect()
+                    let factors = start.iter().zip(&*local);
+                    let logs = |(&a, &b): (&f32, &f32)| f64::from(a).ln() + f64::from(b).ln();
+                    chain.first = factors.clone().map(logs).collect();
+                    factors.map(|(start, local)| start * local).collect()
                 }
             };
             chain.states.push(states);
@@ -131,6 +140,8 @@ impl Hmm {
 pub(crate) struct SentenceChain<'a> {
     hmm: &'a Hmm,
     states: Vec<StateSet<'a>>,
+    /// ln π + ln b of the first step, whose product may underflow.
+    first: Vec<f64>,
     local: Vec<Cow<'a, [f32]>>,
     pairs: Vec<Cow<'a, [f32]>>,
 }
@@ -155,6 +166,9 @@ impl LogChain for SentenceChain<'_> {
     }
 
     fn log_local(&self, step: usize) -> Vec<f64> {
+        if step == 0 {
+            return self.first.clone();
+        }
         self.local[step].iter().map(|&p| f64::from(p).ln()).collect()
     }
 

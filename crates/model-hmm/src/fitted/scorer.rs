@@ -1,5 +1,6 @@
 //! The model as a language model: the filtered distribution of states, word by word.
 
+use crate::fitted::log_filter::LogFilter;
 use crate::model::Hmm;
 use crate::params::Memory;
 use crate::space::state_set::StateSet;
@@ -16,7 +17,7 @@ impl LanguageModel for Hmm {
     }
 
     fn scorer(&self) -> Box<dyn Scorer + '_> {
-        Box::new(HmmScorer { hmm: self, filtered: None })
+        Box::new(HmmScorer::new(self))
     }
 
     /// Every sentence starts from π, unless the model was trained on running text.
@@ -28,7 +29,7 @@ impl LanguageModel for Hmm {
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
-        let mut scorer = HmmScorer { hmm: self, filtered: None };
+        let mut scorer = HmmScorer::new(self);
         if self.forgets_sentences() {
             return text.iter().map(|&word| scorer.read(word)).sum();
         }
@@ -61,7 +62,10 @@ impl Hmm {
 /// p(z_t | x_1 … x_t) for the states that may emit x_t.
 struct HmmScorer<'a> {
     hmm: &'a Hmm,
+    /// In single precision, which may lose unlikely states; `None` at the start of a sentence.
     filtered: Option<(StateSet<'a>, Vec<f32>)>,
+    /// The same without underflow, computed where a word needs it.
+    log_filter: LogFilter<'a>,
 }
 
 impl Scorer for HmmScorer<'_> {
@@ -74,23 +78,30 @@ impl Scorer for HmmScorer<'_> {
         assert_eq!(out.len(), self.hmm.n_words(), "one entry per word");
         out.fill(f64::NEG_INFINITY);
         for cluster in 0..space.n_clusters() {
-            let incoming = self.incoming(StateSet::Cluster(cluster), None);
-            let total: f64 = incoming.iter().map(|&p| f64::from(p)).sum();
-            if total < SMALLEST_SCALE {
-                self.log_space_log_probs(cluster, out);
-                continue;
-            }
+            let states = StateSet::Cluster(cluster);
+            let incoming = self.incoming(states, None);
+            let mut log_incoming: Option<Vec<f64>> = None;
             for slot in space.slots(cluster) {
-                let incoming = space.pick(slot, &incoming);
-                let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
-                let products = pairs.map(|(&a, &b)| f64::from(a) * f64::from(b));
-                out[space.words()[slot].index()] = products.sum::<f64>().ln();
+                let local = self.hmm.emission_of(slot);
+                let out = &mut out[space.words()[slot].index()];
+                let sum = products(&space.pick(slot, &incoming), local).sum();
+                if is_enough(sum, local) {
+                    *out = sum.ln();
+                } else if local.iter().any(|&b| b > 0.0) {
+                    let filter = &mut self.log_filter;
+                    let incoming = log_incoming.get_or_insert_with(|| filter.incoming(states));
+                    *out = log_sum_exp(&log_products(&space.pick(slot, incoming), local));
+                }
             }
         }
     }
 }
 
-impl HmmScorer<'_> {
+impl<'a> HmmScorer<'a> {
+    fn new(hmm: &'a Hmm) -> HmmScorer<'a> {
+        HmmScorer { hmm, filtered: None, log_filter: LogFilter::new(hmm) }
+    }
+
     /// Computes α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
     /// word, the states that may emit it have the probabilities of a sentence start; after a word that no state
     /// emits, a new sentence starts.
@@ -100,37 +111,35 @@ impl HmmScorer<'_> {
         assert!(word.index() < self.hmm.n_words(), "{word:?} is not in the vocabulary");
         let Some((states, local)) = self.hmm.emitters(word) else {
             self.filtered = None;
+            self.log_filter.restart();
             return f64::NEG_INFINITY;
         };
         let incoming = self.incoming(states, pairs);
-        let mut alpha: Vec<f32> = incoming.iter().zip(&*local).map(|(a, b)| a * b).collect();
-        let mut sum: f64 = alpha.iter().map(|&alpha| f64::from(alpha)).sum();
-        let log_prob = if sum >= SMALLEST_SCALE {
-            sum.ln()
+        let sum: f64 = products(&incoming, &local).sum();
+        let (alpha, log_prob) = if is_enough(sum, &local) {
+            self.log_filter.push(word);
+            (products(&incoming, &local).map(|alpha| (alpha / sum) as f32).collect(), sum.ln())
         } else {
-            let logs = self.log_products(states, &local);
-            let log_sum = log_sum_exp(&logs);
-            alpha = if log_sum == f64::NEG_INFINITY {
-                let start = self.hmm.start_of(states);
-                start.iter().zip(&*local).map(|(a, b)| a * b).collect()
-            } else {
-                logs.iter().map(|log| (log - log_sum).exp() as f32).collect()
-            };
-            sum = alpha.iter().map(|&alpha| f64::from(alpha)).sum();
-            log_sum
+            let log_prob = self.log_filter.read(word);
+            (self.log_filter.alpha(), log_prob)
         };
-        if sum > 0.0 {
-            alpha.iter_mut().for_each(|alpha| *alpha = (f64::from(*alpha) / sum) as f32);
-        } else {
-            let share = 1.0 / alpha.len() as f32;
-            alpha.fill(share);
+        self.filtered = Some((states, alpha));
+        if word == WordId::EOS {
+            self.end_sentence();
         }
-        let is_over = word == WordId::EOS && self.hmm.forgets_sentences();
-        self.filtered = (!is_over).then_some((states, alpha));
         log_prob
     }
 
-    /// p(z_{t+1} | x_1 … x_t) for some states.
+    fn end_sentence(&mut self) {
+        if self.hmm.forgets_sentences() {
+            self.filtered = None;
+            self.log_filter.restart();
+        } else if let Some((states, alpha)) = &self.filtered {
+            self.log_filter.forget_words(*states, alpha);
+        }
+    }
+
+    /// p(z_{t+1} | x_1 … x_t) for some states. Values below 10⁻²⁸ may become zero.
     fn incoming(&self, states: StateSet<'_>, pairs: Option<&[f32]>) -> Vec<f32> {
         let Some((before, alpha)) = &self.filtered else { return self.hmm.start_of(states) };
         let pairs = match pairs {
@@ -142,43 +151,20 @@ impl HmmScorer<'_> {
         block.times_rows(alpha, &mut sums);
         sums
     }
+}
 
-    /// ln p of the words of a cluster, in log space.
-    fn log_space_log_probs(&self, cluster: usize, out: &mut [f64]) {
-        let space = &self.hmm.space;
-        let incoming = self.log_incoming(StateSet::Cluster(cluster));
-        for slot in space.slots(cluster) {
-            let incoming = space.pick(slot, &incoming);
-            let pairs = incoming.iter().zip(self.hmm.emission_of(slot));
-            let logs = pairs.map(|(a, &b)| a + f64::from(b).ln());
-            out[space.words()[slot].index()] = log_sum_exp(&logs.collect::<Vec<_>>());
-        }
-    }
+fn products<'v>(incoming: &'v [f32], local: &'v [f32]) -> impl Iterator<Item = f64> + 'v {
+    incoming.iter().zip(local).map(|(&a, &b)| f64::from(a) * f64::from(b))
+}
 
-    /// ln of the products of incoming and emission probabilities, without underflow.
-    fn log_products(&self, states: StateSet<'_>, local: &[f32]) -> Vec<f64> {
-        let incoming = self.log_incoming(states);
-        incoming
-            .iter()
-            .zip(local)
-            .map(|(incoming, &local)| incoming + f64::from(local).ln())
-            .collect()
-    }
+/// Whether the sum of the products of incoming and emission probabilities is exact enough, although tiny incoming ones
+/// have become zero. It is compared with the word's most likely state, so that the rarity of the word does not matter.
+fn is_enough(sum: f64, local: &[f32]) -> bool {
+    let largest = || f64::from(local.iter().fold(0f32, |max, &b| max.max(b)));
+    sum >= SMALLEST_SCALE || (sum > 0.0 && sum >= SMALLEST_SCALE * largest())
+}
 
-    /// ln of [`HmmScorer::incoming`], without underflow.
-    fn log_incoming(&self, states: StateSet<'_>) -> Vec<f64> {
-        let log = |&p: &f32| f64::from(p).ln();
-        match &self.filtered {
-            None => self.hmm.start_of(states).iter().map(log).collect(),
-            Some((before, alpha)) => {
-                let pairs = self.hmm.blocks.log_pairs(&self.hmm.space, *before, states);
-                let n = pairs.len() / alpha.len();
-                let column = |j: usize| -> Vec<f64> {
-                    let entries = pairs.iter().skip(j).step_by(n);
-                    alpha.iter().map(log).zip(entries).map(|(a, b)| a + b).collect()
-                };
-                (0..n).map(|j| log_sum_exp(&column(j))).collect()
-            }
-        }
-    }
+/// Logarithms of the products of incoming and emission probabilities.
+fn log_products(log_incoming: &[f64], local: &[f32]) -> Vec<f64> {
+    log_incoming.iter().zip(local).map(|(a, &b)| a + f64::from(b).ln()).collect()
 }

@@ -123,14 +123,25 @@ impl<T: Real> LogChain for LogSentence<'_, T> {
         self.n_steps
     }
 
+    /// Adds logarithms, because products of probabilities may underflow.
     fn log_local(&self, step: usize) -> Vec<f64> {
-        let at = self.begin + step;
-        let mut log_local: Vec<f64> =
-            self.workspace.local_of(at).iter().map(|local| local.wide().ln()).collect();
+        let (at, tables) = (self.begin + step, self.tables);
+        let mut log_local = match self.workspace.slots[at] {
+            // No state emits the word.
+            u32::MAX => vec![f64::NEG_INFINITY; self.states(at).len(tables.k)],
+            slot => {
+                tables.emission_of(slot as usize).iter().map(|local| local.wide().ln()).collect()
+            }
+        };
+        let mut add = |factors: &[T]| {
+            let factors = factors.iter().map(|factor| factor.wide().ln());
+            log_local.iter_mut().zip(factors).for_each(|(local, factor)| *local += factor);
+        };
+        if let Some(&tag) = self.workspace.tags.get(at).filter(|&&tag| tag != u32::MAX) {
+            add(&tables.tag_of(tag, self.states(at)));
+        }
         if step == 0 {
-            let start = self.tables.pick(&self.tables.start, self.states(at));
-            let start = start.iter().map(|start| start.wide().ln());
-            log_local.iter_mut().zip(start).for_each(|(local, start)| *local += start);
+            add(&tables.pick(&tables.start, self.states(at)));
         }
         log_local
     }

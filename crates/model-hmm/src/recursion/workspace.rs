@@ -16,6 +16,8 @@ pub(crate) struct Workspace<T> {
     pub(crate) groups: Vec<u32>,
     /// The slot of each token, `u32::MAX` for words that no state emits.
     pub(crate) slots: Vec<u32>,
+    /// The tag of each token, `u32::MAX` for tokens without a tag; empty without tags.
+    pub(crate) tags: Vec<u32>,
     /// The start of the values of each token, one per state, and the end of the last ones.
     pub(crate) value_starts: Vec<usize>,
     /// b ∘ g of each token.
@@ -65,11 +67,15 @@ impl<T: Real> Workspace<T> {
         rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| {
             local.copy_from_slice(tables.emission_of(slot as usize));
         });
+        self.tags.clear();
+        if !batch.tags.is_empty() {
+            self.tags.resize(self.groups.len(), u32::MAX);
+        }
         for (sentence, tags) in batch.tags.iter().enumerate() {
             for (i, &tag) in tags.iter().enumerate() {
                 let at = self.sentence_starts[sentence] + i;
-                let all = &tables.tags[tag as usize * tables.n_states()..][..tables.n_states()];
-                let of_states = tables.pick(all, tables.states(self.groups[at] as usize));
+                self.tags[at] = tag;
+                let of_states = tables.tag_of(tag, tables.states(self.groups[at] as usize));
                 let local = self.local[self.value_starts[at]..self.value_starts[at + 1]].iter_mut();
                 local.zip(&*of_states).for_each(|(local, &tag)| *local *= tag);
             }

@@ -3,10 +3,9 @@
 use crate::space::state_set::StateSet;
 use crate::space::state_space::StateSpace;
 use crate::tables::factors::Factors;
+use crate::tables::once_cache::OnceCache;
 use latens_store::FlatArray;
 use std::borrow::Cow;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The largest number of cached probabilities: 2 GiB.
 const MAX_CACHED: usize = 1 << 29;
@@ -18,7 +17,7 @@ pub(crate) enum TransitionBlocks {
     Stored(FlatArray<f32>),
     /// Factors, and the blocks that have been computed from them so far. A model with 2¹⁶ states can score a sentence
     /// without 16 GiB of transitions.
-    Computed { factors: Factors<f32>, blocks: Vec<OnceLock<Box<[f32]>>>, n_cached: AtomicUsize },
+    Computed { factors: Factors<f32>, blocks: OnceCache },
 }
 
 impl TransitionBlocks {
@@ -41,8 +40,7 @@ impl TransitionBlocks {
         factors.normalize();
         // With more clusters the blocks are too small to be worth caching.
         let n_blocks = Some(space.n_clusters().pow(2)).filter(|&n| n <= 1 << 24).unwrap_or(0);
-        let blocks = std::iter::repeat_with(OnceLock::new).take(n_blocks).collect();
-        TransitionBlocks::Computed { factors, blocks, n_cached: AtomicUsize::new(0) }
+        TransitionBlocks::Computed { factors, blocks: OnceCache::new(n_blocks, MAX_CACHED) }
     }
 
     /// a(z'|z) for all pairs of states of two sets, row-major.
@@ -64,25 +62,9 @@ impl TransitionBlocks {
             TransitionBlocks::Stored(blocks) => {
                 Cow::Borrowed(&blocks[at * k * k..(at + 1) * k * k])
             }
-            TransitionBlocks::Computed { factors, blocks, n_cached } => {
-                if let Some(block) = blocks.get(at).and_then(OnceLock::get) {
-                    return Cow::Borrowed(block);
-                }
+            TransitionBlocks::Computed { factors, blocks } => {
                 let states = |cluster: usize| cluster * k..(cluster + 1) * k;
-                let block = factors.block(states(from), states(to));
-                let Some(place) = blocks.get(at) else { return Cow::Owned(block) };
-                let len = block.len();
-                // A single block is always cached: computing it again would take too long.
-                let is_full = n_cached.fetch_add(len, Ordering::Relaxed) + len > MAX_CACHED;
-                if is_full && blocks.len() > 1 {
-                    n_cached.fetch_sub(len, Ordering::Relaxed);
-                    return Cow::Owned(block);
-                }
-                if place.set(block.into()).is_err() {
-                    // Another thread has set it first.
-                    n_cached.fetch_sub(len, Ordering::Relaxed);
-                }
-                Cow::Borrowed(place.get().expect("the block is set"))
+                blocks.get(at, k * k, || factors.block(states(from), states(to)))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod probability_tables;
 pub(crate) mod factors;
+pub(crate) mod once_cache;
 pub(crate) mod block_cache;
 pub(crate) mod tag_table;
 pub(crate) mod listed_ratios;

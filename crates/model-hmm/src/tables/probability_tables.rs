@@ -52,6 +52,12 @@ impl<T: Real> Tables<T> {
         }
     }
 
+    /// g of a tag, for some states.
+    pub(crate) fn tag_of(&self, tag: u32, states: StateSet<'_>) -> Cow<'_, [T]> {
+        let n = self.n_states();
+        self.pick(&self.tags[tag as usize * n..(tag as usize + 1) * n], states)
+    }
+
     /// Converts b from state lists to dense rows of all states.
     pub(crate) fn expand_lists(&mut self) {
         if let Some(lists) = self.lists.take() {

@@ -1,11 +1,15 @@
 //! A fitted model against the sum over all paths, and against equivalent models.
 
-use super::toy::{for_each_path, sentences};
+use super::toy::{emission, for_each_path, sentences};
 use super::toy_models::{assert_near, blocks, dense, hmm, hmm_with, listed, wide};
 use crate::params::Memory;
+use crate::recursion::batch::Batch;
+use crate::recursion::forward_backward::ForwardBackward;
+use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
 use latens_corpus::WordId;
-use latens_model::LanguageModel;
+use latens_math::log_sum_exp;
+use latens_model::{FeatureRows, LanguageModel, TokenEncoder};
 
 #[test]
 fn a_fitted_model_agrees_with_the_sum_over_all_paths() {
@@ -149,6 +153,100 @@ fn tiny_probabilities_agree_with_the_sum_over_all_paths() {
         for_each_path(&space, &tables, &sentence, &[], |_, p| total += p);
         assert_near(&[hmm.log_prob(&sentence)], &[total.ln()]);
     }
+}
+
+/// Checks that all roles agree on a sentence, and returns its log-probability.
+fn one_answer(space: &StateSpace, tables: &Tables<f32>, sentence: &[WordId]) -> f64 {
+    let hmm = hmm(space, tables);
+    let expected = log_prob_by_paths(space, tables, sentence);
+    let (mut scorer, mut next, mut sum) = (hmm.scorer(), vec![0.0; 8], 0.0);
+    for &word in sentence {
+        scorer.next_log_probs(&mut next);
+        let log_prob = scorer.read(word);
+        assert_near(&[next[word.index()]], &[log_prob]);
+        sum += log_prob;
+    }
+    let trained = ForwardBackward::default().log_probs(
+        space,
+        tables,
+        &Batch { sentences: vec![sentence], tags: vec![] },
+    );
+    assert_near(&[hmm.log_prob(sentence), sum, trained[0]], &[expected; 3]);
+    let is_possible = expected > f64::NEG_INFINITY;
+    assert_eq!(hmm.posterior_of(sentence).is_some(), is_possible);
+    assert_eq!(hmm.viterbi_of(sentence).is_some(), is_possible);
+    let mut rows = FeatureRows::default();
+    hmm.encode(sentence, &mut rows);
+    assert_eq!(rows.row(0).0.is_empty(), !is_possible);
+    expected
+}
+
+/// The logarithm of the sum over all paths, with products that do not underflow.
+fn log_prob_by_paths(space: &StateSpace, tables: &Tables<f32>, sentence: &[WordId]) -> f64 {
+    let n = tables.n_states();
+    let mut alpha: Vec<f64> = tables.start.iter().map(|&p| f64::from(p).ln()).collect();
+    for (t, &word) in sentence.iter().enumerate() {
+        let before = alpha.clone();
+        for (j, alpha) in alpha.iter_mut().enumerate() {
+            if t > 0 {
+                let into = |i: usize| before[i] + f64::from(tables.transition[i * n + j]).ln();
+                *alpha = log_sum_exp(&(0..n).map(into).collect::<Vec<_>>());
+            }
+            *alpha += emission(space, tables, word, j).ln();
+        }
+    }
+    log_sum_exp(&alpha)
+}
+
+#[test]
+fn all_roles_agree_on_sentences_whose_products_underflow() {
+    let (space, tables) = blocks(2, 3, 14);
+    let n = space.n_states();
+    // π · b of the first word is below the smallest single-precision number.
+    let mut first = tables.clone();
+    first.start.fill(1.5e-42);
+    first.emission.iter_mut().for_each(|b| *b *= 1e-10);
+    // Only state 5 leads to cluster 1, and it is lost in single precision after word 2.
+    let mut lost = tables.clone();
+    lost.start.fill(0.5);
+    lost.start[5] = 1e-37;
+    for state in 0..n {
+        lost.transition[state * n + 2..state * n + 4].fill(if state == 5 { 0.5 } else { 0.0 });
+    }
+    let slot = space.slot(WordId(2)).unwrap();
+    lost.emission[slot * 2..slot * 2 + 2].copy_from_slice(&[0.5, 1e-37]);
+    // Only state 3 emits word 5, but nearly no transition leads to it, while its cluster is likely.
+    let mut rare = tables.clone();
+    for state in 0..n {
+        rare.transition[state * n + 3] = 1e-35;
+    }
+    let slot = space.slot(WordId(5)).unwrap();
+    rare.emission[slot * 2..slot * 2 + 2].copy_from_slice(&[0.0, 0.5]);
+    for tables in [first, lost, rare] {
+        for sentence in [&[2, 5, 7, 1][..], &[2, 1], &[4, 5, 1], &[2]] {
+            let sentence: Vec<WordId> = sentence.iter().map(|&word| WordId(word)).collect();
+            let answers = [(space.clone(), tables.clone()), listed(&space, &tables)]
+                .map(|(space, tables)| one_answer(&space, &tables, &sentence));
+            assert_near(&answers[1..], &answers[..1]);
+        }
+    }
+}
+
+#[test]
+fn after_an_impossible_word_the_next_one_is_scored_as_before_it() {
+    let (space, mut tables) = blocks(2, 3, 15);
+    // No transition leads to cluster 1, and no sentence starts there.
+    let n = space.n_states();
+    tables.transition.chunks_exact_mut(n).for_each(|row| row[2..4].fill(0.0));
+    tables.start[2..4].fill(0.0);
+    let hmm = hmm(&space, &tables);
+    let mut scorer = hmm.scorer();
+    scorer.read(WordId(2));
+    assert_eq!(scorer.read(WordId(5)), f64::NEG_INFINITY);
+    let mut next = vec![0.0; 8];
+    scorer.next_log_probs(&mut next);
+    assert_near(&[scorer.read(WordId(7))], &[next[7]]);
+    assert!(next[7].is_finite());
 }
 
 #[test]

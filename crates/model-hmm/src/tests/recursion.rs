@@ -121,6 +121,26 @@ fn sentences_that_underflow_have_the_same_expected_counts() {
 }
 
 #[test]
+fn products_of_emissions_and_tags_do_not_underflow() {
+    let space = StateSpace::new(2, 3, CLUSTERS.to_vec());
+    let mut tables = random_tables::<f32>(&space, 3, 6);
+    let (sentences, n_tags) = (sentences(), 3);
+    let tags = tags(&sentences);
+    tables.emission.iter_mut().chain(&mut tables.tags).for_each(|p| *p *= 1e-30);
+    let batch = batch(&sentences, &tags);
+    let log_probs = ForwardBackward::default().log_probs(&space, &tables, &batch);
+    tables.emission.iter_mut().chain(&mut tables.tags).for_each(|p| *p *= 1e30);
+    let usual = ForwardBackward::default().log_probs(&space, &tables, &batch);
+    for ((tiny, usual), (words, tags)) in
+        log_probs.iter().zip(usual).zip(sentences.iter().zip(&tags))
+    {
+        let expected = usual + 1e-30f64.ln() * (words.len() + tags.len()) as f64;
+        assert!((tiny - expected).abs() < 1e-4 * expected.abs().max(1.0), "{tiny} {expected}");
+    }
+    assert_eq!(tables.tags.len(), n_tags * space.n_states());
+}
+
+#[test]
 fn an_impossible_sentence_has_no_expected_counts() {
     let space = StateSpace::new(2, 3, CLUSTERS.to_vec());
     let tables = random_tables::<f32>(&space, 0, 7);

@@ -148,6 +148,10 @@ impl<E: Estimator> Learner for EmLearner<'_, E> {
         Ok(checkpoint_of(self.task, &stored, &self.estimator.tables()?, best.map(|best| &**best)))
     }
 
+    fn advice(&self) -> &'static str {
+        "raise `prior`"
+    }
+
     fn divergence(&self, _: usize) -> FitError {
         FitError::not_enough_data("sentences with a probability above 0", "one without")
     }

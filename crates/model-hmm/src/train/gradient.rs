@@ -141,9 +141,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
         schedule: &mut Schedules,
         result: &EpochResult<'_, Vec<f32>>,
     ) -> Result<Outcome, FitError> {
-        // With an impossible sentence every model has infinite perplexity, which ranks none.
-        let valid = result.valid_loss.filter(|&loss| loss != f64::INFINITY);
-        let perplexity = valid.unwrap_or(result.train_loss).exp();
+        let perplexity = result.valid_loss.unwrap_or(result.train_loss).exp();
         schedule.plateau.observe(perplexity);
         Ok(if perplexity.is_nan() { Outcome::Diverged } else { Outcome::Continue })
     }
@@ -152,11 +150,12 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
         self.device.weights()
     }
 
-    /// The training text must have a finite likelihood.
+    /// The weights and the likelihood of the training text must be finite.
     fn check_last(&mut self) -> Result<bool, FitError> {
         let mut batches = self.task.train.scored_batches();
         batches.truncate(1);
-        Ok(self.device.log_prob(&batches)?.is_finite())
+        let is_finite = |weights: Vec<f32>| weights.iter().all(|weight| weight.is_finite());
+        Ok(self.device.log_prob(&batches)?.is_finite() && is_finite(self.weights()?))
     }
 
     fn checkpoint(

@@ -2,9 +2,10 @@
 
 use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
+use crate::tables::emission::vectors::SMALLEST_PROBABILITY;
 use crate::tables::expected_counts::ExpectedCounts;
 use crate::tables::probability_tables::Tables;
-use latens_math::{Real, Rng};
+use latens_math::{Real, Rng, softmax};
 use latens_nn::{Dropout, Layout};
 
 /// Maps weights to probabilities (forward) and expected counts to gradients (backward).
@@ -48,8 +49,31 @@ pub(crate) trait TableMapping<T: Real>: Send {
     );
 }
 
+/// Replaces the logits of π by probabilities. No state becomes impossible because its exponential underflows.
+pub(crate) fn start_probabilities<T: Real>(logits: &mut [T]) {
+    softmax(logits);
+    let floor = T::of(SMALLEST_PROBABILITY);
+    logits.iter_mut().for_each(|p| *p = if *p < floor { floor } else { *p });
+}
+
 /// Overwrites π with N − (Σ N) π, the derivative with respect to the logits.
 pub(crate) fn start_gradient<T: Real>(start: &mut [T], expected: &[T]) {
     let total: T = expected.iter().copied().sum();
     start.iter_mut().zip(expected).for_each(|(start, &count)| *start = count - total * *start);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_state_becomes_impossible_as_a_start_by_underflow() {
+        let mut start = [0.0f32, 500.0, -500.0];
+        start_probabilities(&mut start);
+        assert!(start.iter().all(|&p| p > 0.0), "{start:?}");
+        assert_eq!(start[1], 1.0);
+        let mut start = [0.0, f32::NAN];
+        start_probabilities(&mut start);
+        assert!(start.iter().all(|p| p.is_nan()), "{start:?}");
+    }
 }

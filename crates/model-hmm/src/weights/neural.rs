@@ -9,12 +9,12 @@ use crate::tables::expected_counts::ExpectedCounts;
 use crate::tables::factors::Factors;
 use crate::tables::probability_tables::Tables;
 use crate::tables::transition;
-use crate::weights::mapping::{TableMapping, start_gradient};
+use crate::weights::mapping::{TableMapping, start_gradient, start_probabilities};
 use crate::weights::state_vectors::{StateScratch, StateVectors, Use};
 use crate::weights::tags::{tag_gradient, tag_probabilities};
 use crate::weights::word_vectors::{WordScratch, WordTable};
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
-use latens_math::{Real, Rng, softmax};
+use latens_math::{Real, Rng};
 use latens_nn::{Buffer, Dropout, Layout, Linear, Residual, ResidualScratch};
 
 /// With more states, scoring does not compute the table of all transitions: it would be over 256 MiB, 16 GiB at 2¹⁶
@@ -108,7 +108,7 @@ impl<T: Real> Neural<T> {
         tables.start.resize(kept.states.len(), T::zero());
         let column = MatMut::from_row_major_slice_mut(&mut tables.start, kept.states.len(), 1);
         self.start_out.forward(weights, self.start.out.view(), column, par);
-        softmax(&mut tables.start);
+        start_probabilities(&mut tables.start);
 
         let mut factors = tables.factors.take().unwrap_or_default();
         factors.dim = self.transition.out.n_cols();

@@ -6,7 +6,7 @@ use crate::tables::emission::clustered as emission;
 use crate::tables::expected_counts::ExpectedCounts;
 use crate::tables::probability_tables::Tables;
 use crate::tables::transition;
-use crate::weights::mapping::{TableMapping, start_gradient};
+use crate::weights::mapping::{TableMapping, start_gradient, start_probabilities};
 use latens_math::{Real, Rng, softmax};
 use latens_nn::{Dropout, Layout, WeightId};
 use rayon::prelude::*;
@@ -54,7 +54,7 @@ impl<T: Real> TableMapping<T> for Scalar {
         let n = kept.states.len();
         tables.k = kept.k;
         gather(self.start.of(weights), &kept.states, &mut tables.start);
-        softmax(&mut tables.start);
+        start_probabilities(&mut tables.start);
         let logits = self.transition.of(weights);
         tables.transition.resize(n * n, T::zero());
         tables.transition.par_chunks_exact_mut(n).zip(&kept.states).for_each(|(row, &state)| {

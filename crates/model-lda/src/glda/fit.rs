@@ -1,3 +1,4 @@
+use super::cost::cost;
 use super::gaussian::prior::Prior;
 use super::kmeans::kmeans;
 use super::model::Glda;
@@ -6,13 +7,13 @@ use super::problem::{Problem, State};
 use super::sampler::{Sweep, document_rng, sweep};
 use super::types::Types;
 use crate::counts::TypeCounts;
-use crate::dirichlet::improve_alpha;
+use crate::dirichlet::{DIRICHLET, improve_alpha};
 use crate::documents::TypedDocuments;
 use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::Rng;
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, WordVectors,
-    check_that, fingerprint,
+    Checkpoint, CheckpointError, Cost, FitError, Progress, Session, Setup, Valid, Watch,
+    WordVectors, check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -53,6 +54,15 @@ impl latens_model::Fit for GldaParams {
     type Data = DocumentCorpus;
     type Inputs<'a> = GldaInputs<'a>;
     type Error = FitError;
+
+    fn cost_with(
+        params: &GldaParams,
+        data: &DocumentCorpus,
+        inputs: &GldaInputs<'_>,
+        _: &Setup<'_>,
+    ) -> Cost {
+        cost(params, data, inputs.vectors)
+    }
 
     fn fit_with(
         params: &Valid<GldaParams>,
@@ -109,7 +119,7 @@ impl<'a> Fit<'a> {
         let topics: Vec<u16> = checkpoint.array("topics", &[self.problem.documents.n_tokens()])?;
         let alpha: Vec<f64> = checkpoint.array("alpha", &[n_topics])?;
         let is_good = topics.iter().all(|&k| usize::from(k) < n_topics)
-            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
+            && alpha.iter().all(|a| DIRICHLET.contains(a));
         if !is_good {
             let problem = "a topic or an alpha is out of range";
             return Err(CheckpointError::Invalid { problem }.into());
@@ -124,6 +134,11 @@ impl<'a> Fit<'a> {
         let n_tokens = documents.n_tokens();
         if n_tokens == 0 {
             return Err(FitError::not_enough_data("a word that has a vector", "none"));
+        }
+        let largest = documents.type_counts(vectors.len()).into_iter().max().unwrap_or(0);
+        if largest > u64::from(u32::MAX) {
+            let allows = format!("at most {} occurrences of a word", u32::MAX);
+            return Err(FitError::too_much_data(allows, largest));
         }
         let must = format!("at most the number of tokens that have a vector, {n_tokens}");
         check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
@@ -146,7 +161,7 @@ impl<'a> Fit<'a> {
         match self.params.start {
             Start::Kmeans => {
                 let counts = documents.type_counts(vectors.len());
-                let weights: Vec<f64> = counts.iter().map(|&n| f64::from(n).sqrt()).collect();
+                let weights: Vec<f64> = counts.iter().map(|&n| (n as f64).sqrt()).collect();
                 let mut rng = Rng::stream(self.params.seed, u64::MAX);
                 let clusters = kmeans(vectors, &weights, n_topics, &mut rng);
                 documents.types.iter().map(|&t| clusters[t as usize]).collect()

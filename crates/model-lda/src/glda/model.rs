@@ -5,7 +5,8 @@ use super::gaussian::topic::Topic;
 use super::params::GldaParams;
 use super::problem::Problem;
 use super::types::Types;
-use crate::counts::TypeCounts;
+use crate::counts::{TypeCounts, row_total};
+use crate::dirichlet::DIRICHLET;
 use crate::documents::TypedDocuments;
 use crate::draw::padded_alpha;
 use crate::infer::{InferenceParams, Known, infer_fixed};
@@ -170,7 +171,7 @@ impl Glda {
         let count = |t: u32| row(t)[topic] as f32;
         match by {
             Ranking::Density => {
-                let total = |t: u32| row(t).iter().map(|&n| u64::from(n)).sum::<u64>();
+                let total = |t: u32| row_total(row(t));
                 // Do not filter a vocabulary without frequent words.
                 let has_frequent = (0..self.types.len() as u32).any(|t| total(t) >= MIN_COUNT);
                 let least = if has_frequent { MIN_COUNT } else { 0 };
@@ -183,7 +184,7 @@ impl Glda {
                 best(seen.map(|(&word, t)| (word, count(t))), n)
             }
             Ranking::Distinctive => {
-                let total = |t: u32| row(t).iter().sum::<u32>() as f32;
+                let total = |t: u32| row_total(row(t)) as f32;
                 let seen = types.filter(|&(_, t)| count(t) > 0.0);
                 best(seen.map(|(&word, t)| (word, count(t) * count(t) / total(t))), n)
             }
@@ -208,8 +209,8 @@ impl Glda {
         let (types, vectors) = Types::new(&word_vectors);
         let prior = Prior::of(&params, &vectors).map_err(|error| file.invalid(error))?;
         let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
-        if alpha.iter().any(|&a| a <= 0.0) {
-            return Err(file.invalid("`alpha` must be positive"));
+        if !alpha.iter().all(|a| DIRICHLET.contains(a)) {
+            return Err(file.invalid("`alpha` contains values outside [1e-12, 1e9]"));
         }
         let counts = SparseCounts::read(file, types.len(), params.n_topics)?;
         let documents = TypedDocuments::default();

@@ -1,5 +1,6 @@
 //! Inference for new documents, with fixed or updated topics.
 
+use super::gaussian::prior::check_components;
 use super::gaussian::table::Table;
 use super::gaussian::topic::Topic;
 use super::gaussian::vectors::TypeVectors;
@@ -10,7 +11,7 @@ use crate::counts::TypeCounts;
 use crate::draw::{Mixture, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, MeanMixture, first_topics, infer_fixed};
 use latens_corpus::{Documents, Vocab, WordId};
-use latens_model::{Valid, WordVectors};
+use latens_model::{ParamError, Valid, WordVectors, check_that};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
@@ -43,12 +44,21 @@ impl MoreVectors<'_> {
 }
 
 impl Glda {
+    /// Checks that additional vectors have the dimension of the model, and that their squares do not overflow.
+    pub fn check_vectors(&self, vectors: &WordVectors) -> Result<(), ParamError> {
+        let dim = self.vectors().dim();
+        let must = format!("of {dim} dimensions, as those of the model are");
+        check_that(vectors.dim() == dim, "vectors", must, vectors.dim())?;
+        vectors.iter().try_for_each(|(_, vector)| check_components(vector))
+    }
+
     /// Infers the topic mixtures of documents, which must be read with the lexicon of this model
     /// ([`Documents::read_with`]). Words outside the training text are used if `more` has vectors for them; words
     /// without a vector are ignored.
     ///
     /// # Panics
-    /// If the vectors of `more` have another dimension than those of the model, or the batch size is 0.
+    /// If the vectors of `more` have another dimension than those of the model (see [`Glda::check_vectors`]), or the
+    /// batch size is 0.
     pub fn infer_documents(
         &self,
         documents: &Documents,

@@ -1,6 +1,8 @@
+use crate::dirichlet::DIRICHLET;
 use latens_model::{ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::Bound::{Excluded, Included};
+use std::ops::RangeInclusive;
 
 /// Parameters of Gaussian LDA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,16 +156,19 @@ impl GldaParams {
     }
 }
 
+/// The range of degrees of freedom. Below it, precisions that are drawn from the prior underflow.
+pub(super) const NU: RangeInclusive<f64> = 0.1..=1e9;
+
 impl Params for GldaParams {
     fn check(&self) -> Result<(), ParamError> {
         check_range("n_topics", self.n_topics, 1..=65_535)?;
         check_range("n_iterations", self.n_iterations, 1..=1_000_000)?;
-        let positive = (Excluded(0.0), Unbounded);
-        check_range("alpha", self.first_alpha(), positive)?;
-        check_range("kappa", self.kappa, positive)?;
-        check_range("nu", self.nu.unwrap_or(1.0), positive)?;
+        check_range("alpha", self.first_alpha(), DIRICHLET)?;
+        // κ₀ must not vanish in rounding next to one vector.
+        check_range("kappa", self.kappa, 1e-9..=1e9)?;
+        check_range("nu", self.nu.unwrap_or(1.0), NU)?;
         // A smaller scale would vanish in rounding next to the scatter of the vectors.
-        check_range("psi_scale", self.psi_scale, 1e-9..)?;
+        check_range("psi_scale", self.psi_scale, 1e-9..=1e9)?;
         check_range("likelihood_weight", self.likelihood_weight, (Excluded(0.0), Included(1.0)))?;
         check_range("n_shards", self.n_shards, 2..=10_000)
     }

@@ -1,14 +1,16 @@
+use super::cost::cost;
 use super::model::Lda;
 use super::params::{LdaParams, LdaSampler};
 use super::sampler::{LdaState, Sampling};
 use super::types::type_of;
 use crate::counts::TypeCounts;
-use crate::dirichlet::{improve_alpha, log_mixtures};
+use crate::dirichlet::{DIRICHLET, improve_alpha, log_mixtures};
 use crate::documents::TypedDocuments;
 use latens_corpus::{DocumentCorpus, Documents, Lexicon};
 use latens_math::{Rng, ln_gamma};
 use latens_model::{
-    Checkpoint, CheckpointError, FitError, Progress, Session, Valid, Watch, check_that, fingerprint,
+    Checkpoint, CheckpointError, Cost, FitError, Progress, Session, Setup, Valid, Watch,
+    check_that, fingerprint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -17,8 +19,6 @@ use std::time::{Duration, Instant};
 /// Number of iterations between updates of α, and number of fixed-point steps per update.
 const ALPHA_EVERY: u64 = 20;
 const ALPHA_STEPS: usize = 10;
-/// Upper limit on the count of a word: counts are stored as `f32`.
-const MAX_COUNT: u64 = 1 << 24;
 
 /// One thread samples tokens sequentially, so results depend only on the seed. A checkpoint is available after each
 /// iteration.
@@ -27,6 +27,10 @@ impl latens_model::Fit for LdaParams {
     type Data = DocumentCorpus;
     type Inputs<'a> = ();
     type Error = FitError;
+
+    fn cost_with(params: &LdaParams, data: &DocumentCorpus, (): &(), _: &Setup<'_>) -> Cost {
+        cost(params, data)
+    }
 
     fn fit_with(
         params: &Valid<LdaParams>,
@@ -99,7 +103,7 @@ impl<'a> Fit<'a> {
         let topics: Vec<u16> = checkpoint.array("topics", &[self.documents.n_tokens()])?;
         let alpha: Vec<f64> = checkpoint.array("alpha", &[n_topics])?;
         let is_good = topics.iter().all(|&k| usize::from(k) < n_topics)
-            && alpha.iter().all(|a| *a > 0.0 && a.is_finite());
+            && alpha.iter().all(|a| DIRICHLET.contains(a));
         if !is_good {
             let problem = "a topic or an alpha is out of range";
             return Err(CheckpointError::Invalid { problem }.into());
@@ -122,9 +126,9 @@ impl<'a> Fit<'a> {
         let must = format!("at most the number of tokens, {n_tokens}");
         check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
         let largest = documents.type_counts(n_words).into_iter().max().unwrap_or(0);
-        if u64::from(largest) >= MAX_COUNT {
-            let needs = "words that occur fewer than 16,777,216 times";
-            return Err(FitError::not_enough_data(needs, largest));
+        if largest > u64::from(u32::MAX) {
+            let allows = format!("at most {} occurrences of a word", u32::MAX);
+            return Err(FitError::too_much_data(allows, largest));
         }
         let state = LdaState::new(&TypedDocuments::new([[0u32; 0]]), vec![], 0, vec![1.0]);
         let (done, started) = (Done::default(), Instant::now());

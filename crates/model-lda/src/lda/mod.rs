@@ -3,6 +3,7 @@
 mod params;
 mod types;
 mod sampler;
+mod cost;
 mod fit;
 mod model;
 mod spelling;

@@ -1,6 +1,7 @@
 use super::params::LdaParams;
 use super::types::type_of;
-use crate::counts::TypeCounts;
+use crate::counts::{TypeCounts, row_total};
+use crate::dirichlet::DIRICHLET;
 use crate::draw::{padded, padded_alpha};
 use crate::infer::{InferenceParams, Inferred, Known, infer_fixed};
 use crate::sparse_counts::SparseCounts;
@@ -153,7 +154,7 @@ impl Lda {
         );
         let words = (2..self.lexicon.vocab.len()).map(WordId::from);
         let count = |word: WordId| self.counts.row(word.0)[topic] as f32;
-        let total = |word: WordId| self.counts.row(word.0).iter().sum::<u32>().max(1) as f32;
+        let total = |word: WordId| row_total(self.counts.row(word.0)).max(1) as f32;
         let score = |word: WordId| match by {
             Ranking::Density => self.prob(topic, word) as f32,
             Ranking::Count => count(word),
@@ -179,8 +180,8 @@ impl Lda {
         file.expect_kind(Self::KIND)?;
         let (params, lexicon) = (file.parameters::<LdaParams>()?, file.lexicon()?);
         let alpha = file.finite_array::<f64>("alpha", &[params.n_topics])?.to_vec();
-        if alpha.iter().any(|&a| a <= 0.0) {
-            return Err(file.invalid("`alpha` must be positive"));
+        if !alpha.iter().all(|a| DIRICHLET.contains(a)) {
+            return Err(file.invalid("`alpha` contains values outside [1e-12, 1e9]"));
         }
         let counts = SparseCounts::read(file, lexicon.vocab.len(), params.n_topics)?;
         Ok(Lda::new(params, lexicon, counts, alpha, file.header().training.clone()))

@@ -1,6 +1,6 @@
+use crate::dirichlet::DIRICHLET;
 use latens_model::{ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
-use std::ops::Bound::{Excluded, Unbounded};
 
 /// Parameters of latent Dirichlet allocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl Params for LdaParams {
     fn check(&self) -> Result<(), ParamError> {
         check_range("n_topics", self.n_topics, 1..=65_535)?;
         check_range("n_iterations", self.n_iterations, 1..=1_000_000)?;
-        check_range("alpha", self.first_alpha(), (Excluded(0.0), Unbounded))?;
-        check_range("beta", self.beta, (Excluded(0.0), Unbounded))
+        check_range("alpha", self.first_alpha(), DIRICHLET)?;
+        check_range("beta", self.beta, DIRICHLET)
     }
 }

@@ -1,5 +1,6 @@
 //! Names and numbers of the format, and its errors.
 
+use latens_corpus::LineError;
 use std::io;
 use thiserror::Error;
 
@@ -33,4 +34,13 @@ pub enum ArpaError {
         /// What is wrong with the line.
         problem: String,
     },
+}
+
+impl From<LineError> for ArpaError {
+    fn from(error: LineError) -> ArpaError {
+        match error {
+            LineError::Io(error) => ArpaError::Io(error),
+            LineError::Line { line, problem } => ArpaError::Line { line, problem },
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::complete::{Entry, trie_of};
 use super::format::{ArpaError, BEGIN, END, LOG_ZERO, OTHER_UNK};
 use crate::model::Ngram;
 use crate::params::{MAX_ORDER, NgramParams};
-use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits};
+use latens_corpus::{EOS, Lexicon, LineReader, Preprocessing, UNK, Vocab, VocabLimits};
 use latens_model::Params;
 use latens_store::StringTable;
 use std::f64::consts::LN_10;
@@ -20,7 +20,7 @@ impl Ngram {
         input: &mut dyn BufRead,
         preprocessing: &Preprocessing,
     ) -> Result<Ngram, ArpaError> {
-        let mut lines = Lines { input, number: 0, text: String::new() };
+        let mut lines = Lines(LineReader::new(input));
         let sizes = read_sizes(&mut lines)?;
         let mut names = StringTable::from_iter([UNK, EOS]);
         let mut levels = vec![read_unigrams(&mut lines, sizes[0], &mut names)?];
@@ -43,35 +43,29 @@ impl Ngram {
 }
 
 /// Reader of the lines that are not blank, with their numbers.
-struct Lines<'a> {
-    input: &'a mut dyn BufRead,
-    number: u64,
-    text: String,
-}
+struct Lines<'a>(LineReader<'a>);
 
 impl Lines<'_> {
-    fn next(&mut self) -> Result<&str, ArpaError> {
-        loop {
-            self.text.clear();
-            self.number += 1;
-            if self.input.read_line(&mut self.text)? == 0 {
-                return Err(self.problem("unexpected end of file"));
-            }
-            if !self.text.trim_ascii().is_empty() {
-                return Ok(self.text.trim_ascii_end());
+    fn next(&mut self) -> Result<String, ArpaError> {
+        while let Some(line) = self.0.next_str()? {
+            let line = line.trim_ascii_end();
+            if !line.is_empty() {
+                return Ok(line.to_owned());
             }
         }
+        Err(self.problem("unexpected end of file"))
     }
 
     fn expect(&mut self, wanted: &str) -> Result<(), ArpaError> {
-        if self.next()?.trim_ascii() == wanted {
+        let line = self.next()?;
+        if line.trim_ascii() == wanted {
             return Ok(());
         }
-        Err(self.problem(format!("expected `{wanted}`, found {:?}", self.text.trim_ascii())))
+        Err(self.problem(format!("expected `{wanted}`, found {:?}", line.trim_ascii())))
     }
 
     fn problem(&self, problem: impl Into<String>) -> ArpaError {
-        ArpaError::Line { line: self.number, problem: problem.into() }
+        ArpaError::Line { line: self.0.number(), problem: problem.into() }
     }
 }
 
@@ -81,7 +75,8 @@ fn read_sizes(lines: &mut Lines<'_>) -> Result<Vec<usize>, ArpaError> {
     while lines.next()?.trim_ascii() != "\\data\\" {}
     let mut sizes = Vec::new();
     loop {
-        let line = lines.next()?.trim_ascii();
+        let line = lines.next()?;
+        let line = line.trim_ascii();
         if line == "\\1-grams:" {
             break;
         }
@@ -116,7 +111,7 @@ fn read_unigrams(
     let mut begin = impossible(u32::MAX);
     let mut seen = [false; 3];
     for _ in 0..size {
-        let line = lines.next()?.to_owned();
+        let line = lines.next()?;
         let (log_prob, words, backoff) = fields(&line, 1).ok_or_else(|| lines.bad_ngram(1))?;
         let mut entry = Entry { log_prob, backoff, ..impossible(0) };
         let special = match words[0] {
@@ -161,7 +156,7 @@ fn read_ngrams(
     lines.expect(&format!("\\{order}-grams:"))?;
     let mut entries = Vec::new();
     for _ in 0..size {
-        let line = lines.next()?.to_owned();
+        let line = lines.next()?;
         let (log_prob, words, backoff) =
             fields(&line, order).ok_or_else(|| lines.bad_ngram(order))?;
         let mut entry = Entry { words: [0; MAX_ORDER], log_prob, backoff };

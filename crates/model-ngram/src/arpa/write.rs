@@ -32,7 +32,7 @@ impl Ngram {
         let mut names: Vec<&str> = self.lexicon.vocab.words().collect();
         let unfit = |word: &&&str| {
             word.is_empty()
-                || word.contains(|c: char| c.is_ascii_whitespace())
+                || word.contains(|c: char| c.is_ascii_whitespace() || c == '\0')
                 || [BEGIN, END].contains(*word)
         };
         if let Some(word) = names.iter().find(unfit) {

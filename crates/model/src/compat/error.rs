@@ -1,3 +1,4 @@
+use latens_corpus::LineError;
 use std::io;
 use thiserror::Error;
 
@@ -50,4 +51,15 @@ pub enum VectorsError {
         /// The word.
         word: String,
     },
+}
+
+impl From<LineError> for VectorsError {
+    fn from(error: LineError) -> VectorsError {
+        match error {
+            LineError::Io(error) => VectorsError::Io(error),
+            LineError::Line { line, problem } => {
+                VectorsError::Entry { unit: "line", number: line, problem }
+            }
+        }
+    }
 }

@@ -2,8 +2,9 @@
 
 use super::entries::Entries;
 use super::error::{MAX_DIM, VectorsError};
+use super::text::without_line_breaks;
 use crate::words::WordVectors;
-use latens_corpus::{Lexicon, Preprocessing, Vocab};
+use latens_corpus::{Lexicon, LineReader, Preprocessing, Vocab};
 use std::io::{self, BufRead, Read, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -58,19 +59,16 @@ pub fn read(
 ) -> Result<(Lexicon, WordVectors), VectorsError> {
     let Header { n_rows, n_cols, size } = Header::read(matrix)?;
     let mut entries = Entries::new("line", n_cols);
-    let (mut line, mut bytes) = (Vec::new(), vec![0; size * n_cols]);
+    let (mut lines, mut bytes) = (LineReader::new(words), vec![0; size * n_cols]);
     for number in 1..=n_rows {
-        line.clear();
-        words.read_until(b'\n', &mut line)?;
-        if line.is_empty() {
+        let Some(line) = lines.next_line()? else {
             return Err(wrong_number(n_rows, format!("{} words", number - 1)));
-        }
+        };
         matrix.read_exact(&mut bytes).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => wrong_number(n_rows, (number - 1).to_string()),
             _ => VectorsError::Io(error),
         })?;
-        let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
-        let place = entries.word(number, &line[..end])?;
+        let place = entries.word(number, without_line_breaks(line))?;
         for (value, bytes) in place.iter_mut().zip(bytes.chunks_exact(size)) {
             *value = match size {
                 4 => f32::from_le_bytes(bytes.try_into().expect("chunks have four bytes")),

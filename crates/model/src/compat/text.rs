@@ -1,8 +1,8 @@
 use super::entries::Entries;
 use super::error::{MAX_DIM, VectorsError};
 use crate::words::WordVectors;
-use latens_corpus::{Lexicon, Preprocessing, Vocab};
-use std::io::{BufRead, Read, Write};
+use latens_corpus::{Lexicon, LineReader, Preprocessing, Vocab};
+use std::io::{BufRead, Write};
 
 /// A text format of word vectors, with one word and its values per line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum TextFormat {
 }
 
 /// Maximum length of a line, in bytes.
-const MAX_LINE: u64 = 1 << 24;
+const MAX_LINE: usize = 1 << 24;
 
 /// Reads vectors in a text format.
 ///
@@ -25,21 +25,23 @@ pub fn read_text(
     format: TextFormat,
     preprocessing: &Preprocessing,
 ) -> Result<(Lexicon, WordVectors), VectorsError> {
-    let mut lines = Lines { input, line: Vec::new(), number: 0 };
+    let mut lines = LineReader::new(input).max_line(MAX_LINE);
     let header = match format {
         TextFormat::Word2vec => Some(read_header(&mut lines)?),
         TextFormat::Glove => None,
     };
     let mut entries: Option<Entries> = None;
-    while lines.next()? {
+    loop {
+        let number = lines.number() + 1;
+        let Some(line) = lines.next_line()? else { break };
         // Skip empty lines: some programs end their files with one.
-        if lines.line.trim_ascii().is_empty() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let dim =
-            header.map_or_else(|| fields(&lines.line).count().saturating_sub(1), |(_, dim)| dim);
+        let line = without_line_breaks(line);
+        let dim = header.map_or_else(|| fields(line).count().saturating_sub(1), |(_, dim)| dim);
         let entries = entries.get_or_insert_with(|| Entries::new("line", dim));
-        read_line(&lines, entries)?;
+        read_line(line, number, entries)?;
         if let Some((n_words, _)) = header
             && entries.len() > n_words
         {
@@ -68,15 +70,18 @@ pub(super) fn parse_header(line: &[u8]) -> Result<(u64, usize), VectorsError> {
     }
 }
 
-fn read_header(lines: &mut Lines) -> Result<(u64, usize), VectorsError> {
-    if !lines.next()? {
-        return Err(VectorsError::Empty);
-    }
-    parse_header(&lines.line)
+fn read_header(lines: &mut LineReader<'_>) -> Result<(u64, usize), VectorsError> {
+    parse_header(lines.next_line()?.ok_or(VectorsError::Empty)?)
 }
 
-fn read_line(lines: &Lines, entries: &mut Entries) -> Result<(), VectorsError> {
-    let (line, number, dim) = (&lines.line, lines.number, entries.dim());
+/// The line without the line breaks of all systems at its end.
+pub(super) fn without_line_breaks(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
+    &line[..end]
+}
+
+fn read_line(line: &[u8], number: u64, entries: &mut Entries) -> Result<(), VectorsError> {
+    let dim = entries.dim();
     let problem = |entries: &Entries, problem: String| Err(entries.error(number, problem));
     if !(1..=MAX_DIM).contains(&dim) {
         return problem(entries, format!("expected a word and its values, found {dim} values"));
@@ -118,30 +123,6 @@ fn fields(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 /// Offset of a subslice in its line.
 fn offset(line: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
-}
-
-/// Reads lines without their line breaks.
-struct Lines<'a> {
-    input: &'a mut dyn BufRead,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl Lines<'_> {
-    /// Reads the next line. Returns `false` at the end of the input.
-    fn next(&mut self) -> Result<bool, VectorsError> {
-        self.line.clear();
-        self.number += 1;
-        let length = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line)?;
-        if length as u64 == MAX_LINE {
-            let problem = "the line is too long".into();
-            return Err(VectorsError::Entry { unit: "line", number: self.number, problem });
-        }
-        while self.line.last().is_some_and(|&byte| byte == b'\n' || byte == b'\r') {
-            self.line.pop();
-        }
-        Ok(length > 0)
-    }
 }
 
 /// Writes vectors such that reading restores every bit. Omits words without a vector.

@@ -24,7 +24,7 @@ pub struct Header {
     /// Limits on the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocab_limits: Option<VocabLimits>,
-    /// Facts about the training run: `tokens`, `seconds`, `seed` …
+    /// Facts about the training run: `tokens`, `seed` … Files of version 0.1 also have times.
     #[serde(default)]
     pub training: Map<String, Value>,
     /// Fields specific to checkpoints.
@@ -41,6 +41,13 @@ pub struct CheckpointHeader {
     pub data_fingerprint: u64,
     /// The trainer state except its arrays.
     pub state: Value,
+}
+
+/// Whether a fact about a training run measures time: `seconds`, `seconds_per_epoch`, `tokens_per_second` …
+///
+/// Fitted models have such facts, model files do not: the files of equal runs are equal byte for byte.
+pub fn is_timing(fact: &str) -> bool {
+    fact.split('_').any(|part| part == "second" || part == "seconds")
 }
 
 impl Header {

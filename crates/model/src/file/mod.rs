@@ -17,6 +17,8 @@
 //!   everything after the JSON.
 //! - The vocabulary is stored as `vocab.letters`, the concatenated words in UTF-8; `vocab.ends`,
 //!   the end offset of each word; and `vocab.counts`.
+//! - A model file contains no times and no speeds: the same parameters, data and seed give the same
+//!   bytes (word2vec: with one thread). The trainer reports times while it runs.
 
 mod writer;
 mod reader;
@@ -29,7 +31,7 @@ mod error;
 pub use contents::{ArrayInfo, Inspection, inspect};
 pub use element::{Element, ElementType};
 pub use error::FileError;
-pub use header::{CheckpointHeader, Header};
+pub use header::{CheckpointHeader, Header, is_timing};
 pub use reader::ModelFile;
 pub use writer::ModelWriter;
 

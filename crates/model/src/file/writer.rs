@@ -1,6 +1,6 @@
 use super::element::Element;
 use super::error::FileError;
-use super::header::Header;
+use super::header::{Header, is_timing};
 use super::sealed::{ArrayEntry, Content, Whole, write_sealed};
 use crate::params::Valid;
 use latens_corpus::Lexicon;
@@ -42,19 +42,26 @@ impl<'a> ModelWriter<'a> {
         self.array("vocab.counts", &[vocab.len()], vocab.counts())
     }
 
-    /// Adds a fact about the training run: `tokens`, `seconds`, `seed` …
+    /// Adds a fact about the training run: `tokens`, `seed` … Measurements of time are left out, see
+    /// [`is_timing`](super::is_timing).
     ///
     /// # Panics
     /// If the value cannot be serialized as JSON.
     pub fn fact(mut self, name: &str, value: impl Serialize) -> Self {
-        self.header.training.insert(name.to_owned(), to_json(&value));
+        self.add_fact(name, to_json(&value));
         self
     }
 
-    /// Adds facts about the training run.
+    /// Adds facts about the training run, except measurements of time.
     pub fn facts(mut self, facts: &serde_json::Map<String, Value>) -> Self {
-        self.header.training.extend(facts.iter().map(|(name, fact)| (name.clone(), fact.clone())));
+        facts.iter().for_each(|(name, fact)| self.add_fact(name, fact.clone()));
         self
+    }
+
+    fn add_fact(&mut self, name: &str, value: Value) {
+        if !is_timing(name) {
+            self.header.training.insert(name.to_owned(), value);
+        }
     }
 
     /// Adds a borrowed row-major array.

@@ -1,8 +1,10 @@
 //! The common interface for fitting models.
 
 use super::checkpoint::Checkpoint;
+use super::cost::Cost;
 use super::device::Device;
 use super::error::FitError;
+use super::memory::AvailableMemory;
 use super::progress::{Progress, Watch, unwatched};
 use crate::file::FileError;
 use crate::params::{Params, Valid, check_that};
@@ -49,7 +51,22 @@ pub trait Fit: Params {
         session: Session<'_>,
     ) -> Result<Self::Model, Self::Error>;
 
-    /// Fits a model to data.
+    /// Estimates the memory and the work of fitting. Models implement this method; callers use [`Fit::cost`].
+    ///
+    /// The parameters are valid. The estimate must not overflow, and must take much less time than fitting.
+    fn cost_with(
+        params: &Self,
+        data: &Self::Data,
+        inputs: &Self::Inputs<'_>,
+        setup: &Setup<'_>,
+    ) -> Cost;
+
+    /// Estimates the memory and the work of fitting a model to data, without doing it.
+    fn cost(self, data: &Self::Data) -> Result<Cost, Self::Error> {
+        self.builder().cost(data)
+    }
+
+    /// Fits a model to data. Fails if it would need more memory than there is; see [`FitBuilder::force`].
     fn fit(self, data: &Self::Data) -> Result<Self::Model, Self::Error> {
         self.builder().fit(data)
     }
@@ -77,6 +94,11 @@ pub trait Fit: Params {
         self.builder().device(device)
     }
 
+    /// Trains even if the estimated memory exceeds what is available; see [`FitBuilder::force`].
+    fn force<'a>(self) -> FitBuilder<'a, 'a, Self> {
+        self.builder().force(true)
+    }
+
     /// Sets additional inputs.
     fn with<'a, 'i>(self, inputs: Self::Inputs<'i>) -> FitBuilder<'a, 'i, Self> {
         self.builder::<'a>().with(inputs)
@@ -91,6 +113,7 @@ pub trait Fit: Params {
             device: Device::default(),
             checkpoint: None,
             watch: None,
+            force: false,
         }
     }
 }
@@ -106,6 +129,16 @@ pub struct FitBuilder<'a, 'i, F: Fit> {
     device: Device,
     checkpoint: Option<Source<'a>>,
     watch: Option<Box<Watch<'a>>>,
+    force: bool,
+}
+
+/// What the cost of a training run depends on, besides parameters, data and inputs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup<'a> {
+    /// Validation text.
+    pub valid: Option<&'a Sentences>,
+    /// The device to train on.
+    pub device: Device,
 }
 
 /// An owned or borrowed checkpoint.
@@ -169,13 +202,31 @@ impl<'a, 'i, F: Fit> FitBuilder<'a, 'i, F> {
 
     /// Sets additional inputs.
     pub fn with<'j>(self, inputs: F::Inputs<'j>) -> FitBuilder<'a, 'j, F> {
-        let FitBuilder { params, valid, device, checkpoint, watch, .. } = self;
-        FitBuilder { params, inputs, valid, device, checkpoint, watch }
+        let FitBuilder { params, valid, device, checkpoint, watch, force, .. } = self;
+        FitBuilder { params, inputs, valid, device, checkpoint, watch, force }
     }
 
-    /// Validates the parameters and fits the model.
+    /// Whether to train even if the estimated memory exceeds what is available. The system may then end the process.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// Validates the parameters, and estimates the memory and the work of fitting.
+    pub fn cost(&self, data: &F::Data) -> Result<Cost, F::Error> {
+        self.params.check().map_err(FitError::from)?;
+        let setup = Setup { valid: self.valid, device: self.device };
+        Ok(F::cost_with(&self.params, data, &self.inputs, &setup))
+    }
+
+    /// Validates the parameters and fits the model. Fails if training on the CPU would need more memory than this
+    /// machine, the control group or the limits of the process leave.
     pub fn fit(self, data: &F::Data) -> Result<F::Model, F::Error> {
-        let FitBuilder { params, inputs, valid, device, checkpoint, watch } = self;
+        // The tables of a model on a GPU are in the memory of the GPU, which reports its limits itself.
+        if !self.force && self.device == Device::Cpu {
+            self.cost(data)?.check_fits(AvailableMemory::now())?;
+        }
+        let FitBuilder { params, inputs, valid, device, checkpoint, watch, .. } = self;
         let params = params.validate().map_err(FitError::from)?;
         let mut watch = watch.unwrap_or_else(|| Box::new(unwatched));
         let session = Session {

@@ -1,7 +1,9 @@
 //! Errors of fitting.
 
 use crate::fit::checkpoint::CheckpointError;
+use crate::fit::cost::Bytes;
 use crate::fit::device::Device;
+use crate::fit::memory::MemoryLimit;
 use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;
@@ -24,6 +26,14 @@ pub enum FitError {
         /// The actual size: `1`.
         has: String,
     },
+    /// The training text is too large.
+    #[error("too much text to learn from: allows {allows}, has {has}")]
+    TooMuchData {
+        /// The limit: `at most 4294967295 occurrences of a word`.
+        allows: String,
+        /// The actual size.
+        has: String,
+    },
     /// The checkpoint does not match the parameters or the data.
     #[error("cannot resume from the checkpoint")]
     Checkpoint(#[from] CheckpointError),
@@ -35,6 +45,12 @@ pub enum FitError {
         /// The parameter to lower.
         lower: &'static str,
     },
+    /// The model gives the validation text a perplexity that is not finite, or would give it one.
+    #[error("the model cannot score the validation text: {problem}")]
+    Unscorable {
+        /// The reason, and what to change: "its perplexity is not finite after epoch 1; lower `learning_rate`".
+        problem: String,
+    },
     /// The requested device cannot be used.
     #[error("cannot use the device `{device}`: {problem}")]
     Device {
@@ -42,6 +58,25 @@ pub enum FitError {
         device: Device,
         /// The reason.
         problem: String,
+    },
+    /// Training would need more memory than there is. [`crate::FitBuilder::force`] trains anyway.
+    #[error(
+        "training needs about {} of memory, of which {} for {largest}, but only {} are available {limit}",
+        Bytes(*needed), Bytes(*largest_bytes), Bytes(*available)
+    )]
+    TooLittleMemory {
+        /// Estimated memory in bytes, besides the data.
+        needed: u64,
+        /// Memory in bytes that the process can still allocate.
+        available: u64,
+        /// What limits it.
+        limit: MemoryLimit,
+        /// The largest part: `transitions`.
+        largest: &'static str,
+        /// Its size in bytes.
+        largest_bytes: u64,
+        /// The parameter to lower; `None` if only the data matters.
+        lower: Option<&'static str>,
     },
     /// A step of the training failed, such as counting or writing a temporary file.
     #[error("cannot {action}")]
@@ -65,6 +100,11 @@ impl FitError {
     /// An error for too little text: "needs at least 2 words, has 1".
     pub fn not_enough_data(needs: impl ToString, has: impl ToString) -> FitError {
         FitError::NotEnoughData { needs: needs.to_string(), has: has.to_string() }
+    }
+
+    /// An error for too much text: "allows at most 10 words, has 11".
+    pub fn too_much_data(allows: impl ToString, has: impl ToString) -> FitError {
+        FitError::TooMuchData { allows: allows.to_string(), has: has.to_string() }
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod setters;
 mod device;
+mod memory;
 mod error;
+mod cost;
 mod checkpoint;
 mod progress;
 mod pace;
@@ -10,11 +12,13 @@ mod builder;
 mod epochs;
 mod trainer;
 
-pub use builder::{Fit, FitBuilder, Session};
+pub use builder::{Fit, FitBuilder, Session, Setup};
 pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
+pub use cost::{Bytes, Cost, CostPart};
 pub use device::Device;
 pub use epochs::Epochs;
 pub use error::FitError;
+pub use memory::{AvailableMemory, MemoryLimit, resident_memory};
 pub use pace::CheckpointPace;
 pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
 pub use trainer::{EpochResult, Learner, Outcome, Trainer, TrainingState};

@@ -86,6 +86,11 @@ pub trait Learner {
     fn divergence(&self, epoch: usize) -> FitError {
         FitError::Diverged { epoch, lower: "learning_rate" }
     }
+
+    /// What to change if no weights can score the validation text.
+    fn advice(&self) -> &'static str {
+        "lower `learning_rate`"
+    }
 }
 
 /// The state of a training run except the weights.
@@ -130,6 +135,8 @@ pub struct Trainer<L: Learner> {
     /// The weights of the best epoch so far.
     best: Option<Arc<L::Weights>>,
     n_batches: usize,
+    /// Whether the last weights give the validation text a perplexity that is not finite.
+    is_unscorable: bool,
 }
 
 impl<L: Learner> Trainer<L>
@@ -142,7 +149,7 @@ where
         state: TrainingState<L::Schedule>,
         best: Option<L::Weights>,
     ) -> Trainer<L> {
-        Trainer { learner, state, best: best.map(Arc::new), n_batches: 0 }
+        Trainer { learner, state, best: best.map(Arc::new), n_batches: 0, is_unscorable: false }
     }
 
     /// Trains until all epochs are completed, the schedule stops, the loss diverges, or the callback stops. Returns the
@@ -160,6 +167,11 @@ where
         let facts = self.state.epochs.facts();
         let weights = match (self.best, self.state.epochs.diverged_in_epoch) {
             (Some(best), _) => Arc::unwrap_or_clone(best),
+            (None, Some(epoch)) if self.is_unscorable => {
+                let advice = self.learner.advice();
+                let problem = format!("its perplexity is not finite after epoch {epoch}; {advice}");
+                return Err(FitError::Unscorable { problem });
+            }
             (None, Some(epoch)) => return Err(self.learner.divergence(epoch)),
             (None, None) => self.learner.weights()?,
         };
@@ -216,7 +228,10 @@ where
         }
         let result = EpochResult { train_loss, valid_loss, is_best, best: self.best.as_deref() };
         let mut outcome = self.learner.judge(&mut self.state.schedule, &result)?;
-        if self.learner.is_useless(train_loss) || outcome == Outcome::Diverged {
+        // A finite loss may still have an infinite perplexity.
+        self.is_unscorable = valid_loss.is_some_and(|loss| !loss.exp().is_finite());
+        let is_useless = self.learner.is_useless(train_loss) || self.is_unscorable;
+        if is_useless || outcome == Outcome::Diverged {
             outcome = self.diverge();
         }
         let mut metrics = vec![("train_perplexity", train_loss.exp())];

@@ -1,6 +1,8 @@
 //! Hierarchical word clusters, produced by one model and used by others.
 
-use latens_corpus::{EOS, Lexicon, Preprocessing, UNK, Vocab, VocabLimits, WordId};
+use latens_corpus::{
+    EOS, Lexicon, LineError, LineReader, Preprocessing, UNK, Vocab, VocabLimits, WordId,
+};
 use latens_store::StringTable;
 use std::io::{self, BufRead, Write};
 use thiserror::Error;
@@ -35,6 +37,15 @@ pub enum ClustersError {
         /// What is wrong.
         problem: &'static str,
     },
+}
+
+impl From<LineError> for ClustersError {
+    fn from(error: LineError) -> ClustersError {
+        match error {
+            LineError::Io(error) => ClustersError::Io(error),
+            LineError::Line { line, problem } => ClustersError::Line { line, problem },
+        }
+    }
 }
 
 impl WordClusters {
@@ -115,8 +126,10 @@ impl WordClusters {
     ) -> Result<(Lexicon, WordClusters), ClustersError> {
         let (mut words, mut paths) = (StringTable::from_iter([UNK, EOS]), StringTable::default());
         let (mut counts, mut of_word) = (vec![0; 2], vec![None; 2]);
-        for (line, number) in input.lines().zip(1..) {
-            let line = line?;
+        let mut lines = LineReader::new(input);
+        loop {
+            let number = lines.number() + 1;
+            let Some(line) = lines.next_str()? else { break };
             let problem =
                 |problem: &str| ClustersError::Line { line: number, problem: problem.into() };
             let mut fields = line.split('\t');

@@ -89,6 +89,8 @@ pub(crate) fn writer<'a>(lexicon: &'a Lexicon, arrays: &'a Arrays) -> ModelWrite
         .array("empty bytes", &[0], &[0u8; 0])
         .fact("tokens", 13)
         .fact("seconds", 0.25)
+        .fact("seconds_per_epoch", 0.125)
+        .fact("tokens_per_second", 52.0)
 }
 
 pub(crate) fn bytes() -> Vec<u8> {

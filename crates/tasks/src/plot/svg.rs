@@ -108,8 +108,24 @@ impl Svg {
     }
 }
 
+/// Escapes markup. Replaces control characters, which XML forbids or browsers hide, and characters that change the direction
+/// of text, which would move what follows them.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{61C}' | '\u{200E}' | '\u{200F}' => escaped.push('\u{FFFD}'),
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => escaped.push('\u{FFFD}'),
+            '\u{FFFE}' | '\u{FFFF}' => escaped.push('\u{FFFD}'),
+            c if c.is_control() => escaped.push('\u{FFFD}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -122,5 +138,27 @@ mod tests {
         svg.text((1.0, 2.0), 8.0, Anchor::Start, "<unk> & co");
         let text = svg.finish();
         assert!(text.contains(">&lt;unk&gt; &amp; co</text>") && text.starts_with("<svg "));
+    }
+
+    #[test]
+    fn any_text_gives_valid_xml() {
+        let controls = (0..=0x9F).chain([0x202E, 0x2066, 0x200F, 0x61C, 0xFFFE, 0xFFFF]);
+        let mut text: String = controls.filter_map(char::from_u32).collect();
+        text.push_str("<b>&\"' é 東 \u{1F600} ]]>");
+        let mut svg = Svg::new(10.0, 20.0);
+        svg.text((1.0, 2.0), 8.0, Anchor::Start, &text);
+        svg.colored_text((1.0, 2.0), 8.0, "#000", &text);
+        let picture = svg.finish();
+        let document = roxmltree::Document::parse(&picture).unwrap();
+        let texts: Vec<&str> = document
+            .descendants()
+            .filter(|n| n.has_tag_name("text"))
+            .filter_map(|n| n.text())
+            .collect();
+        assert_eq!(texts.len(), 2);
+        for found in texts {
+            assert!(found.ends_with("<b>&\"' é 東 \u{1F600} ]]>"), "{found:?}");
+            assert!(!found.contains(|c: char| c.is_control() || c == '\u{202E}'), "{found:?}");
+        }
     }
 }

@@ -4,7 +4,6 @@ use super::foreign_format::ForeignFormat;
 use super::vectors;
 use crate::args::PreprocessingArgs;
 use crate::output::Output;
-use crate::paths::{check_output, refuse_same_output};
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::brown::Brown;
@@ -59,12 +58,7 @@ pub(crate) struct ImportArgs {
 }
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
-    check_output(&args.output, [&args.model])?;
     vectors::check_words(args.to, args.words.as_deref())?;
-    if let Some(words) = &args.words {
-        check_output(words, [&args.model])?;
-        refuse_same_output(words, &args.output, "the matrix and its words")?;
-    }
     let model = &*latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
@@ -105,7 +99,6 @@ fn write_foreign(model: &dyn Model, args: &ExportArgs, out: &mut dyn Write) -> R
 }
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
-    check_output(&args.output, [&args.file].into_iter().chain(&args.words))?;
     vectors::check_words(args.from, args.words.as_deref())?;
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);

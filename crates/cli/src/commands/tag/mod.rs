@@ -7,7 +7,6 @@ mod train;
 use self::inputs::{column, tagged_inputs, tagger};
 use crate::args::{Common, TextArgs};
 use crate::output::{Output, print, print_json, thousands};
-use crate::paths::check_output;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -111,9 +110,6 @@ fn eval(args: &EvalArgs, output: &Output) -> Result<()> {
 }
 
 fn tag(args: &RunArgs, output: &Output) -> Result<()> {
-    if let Some(path) = &args.output {
-        check_output(path, args.text.files.iter().chain([&args.tagger]))?;
-    }
     let inputs = watched(args.text.inputs()?, output);
     let model = &*latens::open(&args.tagger)?;
     let tagger = tagger(model, &args.tagger)?;

@@ -1,13 +1,15 @@
 use super::inputs::tagged_inputs;
-use crate::args::{Common, TextArgs};
+use crate::args::{Common, EncoderArg, TextArgs};
 use crate::choice::choice;
 use crate::errors::hinted;
+use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
-use crate::paths::{check_input, check_output, refuse_same_output, refuse_second_stdin};
-use crate::progress::{Watcher, catch_interrupts};
+use crate::paths::{check_input, checkpoint_path};
+use crate::progress::Watcher;
 use crate::reading::watched;
 use crate::train::{
-    TAG_COLUMN, TrainResult, checkpoint_path, open_checkpoint, open_log, refuse_other_file,
+    CostArgs, TAG_COLUMN, TrainResult, open_checkpoint, open_log, refuse_other_file, save_model,
+    show_cost,
 };
 use anyhow::{Context, Result};
 use clap::Args;
@@ -38,7 +40,7 @@ pub(crate) struct TagTrainArgs {
     pos_column: Option<u16>,
     /// Model whose features are used, optionally with their kind (repeatable)
     #[arg(long = "encoder", value_name = "MODEL[:KIND]")]
-    encoders: Vec<String>,
+    encoders: Vec<EncoderArg>,
     /// Path of the tagger to write
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
@@ -96,6 +98,8 @@ pub(crate) struct TagTrainArgs {
     /// Write one JSON line per iteration to this file
     #[arg(long, value_name = "FILE.jsonl")]
     log: Option<PathBuf>,
+    #[command(flatten)]
+    cost: CostArgs,
 }
 
 choice!(KindArg for tagging::Kind {
@@ -120,7 +124,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
     args.check_direct_words()?;
     let params = args.params(common.seed);
     params.check()?;
-    args.check_files()?;
+    args.check_dev()?;
     let encoders = args.open_encoders()?;
     let checkpoint_path = checkpoint_path(&args.output);
     let checkpoint = match args.resume {
@@ -139,8 +143,9 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         Ok(dev)
     });
     let dev = dev.transpose()?;
-    let log = args.log.as_deref().map(|path| open_log(path, args.resume)).transpose()?;
-    catch_interrupts()?;
+    let log = args.log.as_deref().filter(|_| !args.cost.dry_run);
+    let log = log.map(|path| open_log(path, args.resume)).transpose()?;
+    catch_interrupts();
     output.note(&format!(
         "{} words, {} sentences",
         thousands(text.n_tokens()),
@@ -151,9 +156,13 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
     let mut inputs = TaggerInputs::default().column(args.column()).preprocessing(preprocessing);
     inputs.encoders = encoders;
-    let mut builder = params.with(inputs).watch(|progress| watcher.watch(progress));
+    let mut builder =
+        params.with(inputs).force(args.cost.force).watch(|progress| watcher.watch(progress));
     if let Some(checkpoint) = &checkpoint {
         builder = builder.checkpoint(checkpoint);
+    }
+    if args.cost.dry_run {
+        return show_cost(&builder.cost(&text)?, output);
     }
     let fitted = builder.fit(&text);
     let mut tagger = match fitted {
@@ -175,8 +184,8 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         metrics.extend(measure(&tagger, dev, args.column())?);
     }
     let vocab = tagger.lexicon().vocab.len();
-    tagger.save(&args.output)?;
-    watcher.log_result(&metrics)?;
+    save_model(&tagger, &args.output)?;
+    watcher.log_result(&metrics);
     if watcher.has_saved() || checkpoint.is_some() {
         let _ = fs::remove_file(&checkpoint_path);
     }
@@ -230,22 +239,13 @@ impl TagTrainArgs {
         Err(hinted(message, "omit `--direct-words`, or add `--kind local`"))
     }
 
-    fn check_files(&self) -> Result<()> {
-        refuse_second_stdin(self.text.files.iter().chain(&self.dev))?;
-        let encoders: Vec<PathBuf> = self.encoders.iter().map(|name| split(name).0).collect();
-        let inputs = || self.text.files.iter().chain(&self.dev).chain(&encoders);
-        check_output(&self.output, inputs())?;
-        if let Some(log) = &self.log {
-            check_output(log, inputs())?;
-            refuse_same_output(log, &self.output, "the model and the log")?;
-        }
+    fn check_dev(&self) -> Result<()> {
         self.dev.as_deref().map_or(Ok(()), check_input)
     }
 
     fn open_encoders(&self) -> Result<Vec<Encoder>> {
-        let open = |name: &String| {
-            let (path, kind) = split(name);
-            Ok(latens::open_encoder(&path, kind.as_deref())?)
+        let open = |encoder: &EncoderArg| {
+            Ok(latens::open_encoder(&encoder.path, encoder.kind.as_deref())?)
         };
         let encoders: Vec<Encoder> = self.encoders.iter().map(open).collect::<Result<_>>()?;
         let network = matches!(self.kind, KindArg::Local) && self.n_hidden > 0;
@@ -274,13 +274,5 @@ impl TagTrainArgs {
             .n_hidden(self.n_hidden)
             .direct_words(self.direct_words.clone())
             .seed(seed)
-    }
-}
-
-/// Splits `news.hmm:posterior` into `news.hmm` and `posterior`, unless a file of the whole name exists.
-fn split(name: &str) -> (PathBuf, Option<String>) {
-    match name.rsplit_once(':') {
-        Some((path, kind)) if !PathBuf::from(name).exists() => (path.into(), Some(kind.to_owned())),
-        _ => (name.into(), None),
     }
 }

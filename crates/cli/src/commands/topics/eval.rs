@@ -80,7 +80,7 @@ pub(super) fn run(args: &EvalArgs, output: &Output) -> Result<()> {
         for TopicResult { topic, coherence } in &result.per_topic {
             let number = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.3}"));
             let (pmi, npmi) = (number(coherence.pmi), number(coherence.npmi));
-            writeln!(out, "{:3} {pmi:>7} {npmi:>7}  {}", topic.topic, topic.words.join(" "))?;
+            writeln!(out, "{:3} {pmi:>7} {npmi:>7}  {}", topic.topic, topic.line())?;
         }
         let number = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.4}"));
         writeln!(out, "pmi {}", number(result.pmi))?;

@@ -2,10 +2,9 @@ use crate::args::{Common, TextArgs};
 use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
-use crate::paths::check_output;
 use crate::reading::watched;
 use crate::word_vectors::VectorFormatArgs;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::Documents;
 use latens::lda::{Glda, Lda};
@@ -58,10 +57,6 @@ enum MovingArg {
 }
 
 pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<()> {
-    if let Some(path) = &args.output {
-        let inputs = args.text.files.iter().chain([&args.model]).chain(&args.vectors);
-        check_output(path, inputs)?;
-    }
     ensure!(args.batch > 0, "`--batch` must be at least 1, got 0");
     let model = &*latens::open(&args.model)?;
     topic_model(model, &args.model)?;
@@ -114,6 +109,7 @@ fn infer(
             "the vectors in `{}` have {found} dimensions, but the model has {needed}",
             path.display()
         );
+        model.check_vectors(vectors).with_context(|| format!("cannot use `{}`", path.display()))?;
     }
     let more =
         more.as_ref().map(|(_, (lexicon, vectors))| MoreVectors { vocab: &lexicon.vocab, vectors });

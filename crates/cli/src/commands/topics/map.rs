@@ -2,7 +2,6 @@ use super::top_words::TopWordArgs;
 use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::Output;
-use crate::paths::check_output;
 use anyhow::{Result, ensure};
 use clap::Args;
 use latens::store::write_atomically;
@@ -31,7 +30,6 @@ pub(crate) struct MapArgs {
 }
 
 pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
-    check_output(&args.output, [&args.model])?;
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
     let Some(vectors) = model.word_vectors() else {

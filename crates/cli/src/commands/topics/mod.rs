@@ -52,6 +52,6 @@ fn show(args: &ShowArgs, output: &Output) -> Result<()> {
     let model = &*latens::open(&args.model)?;
     let topics = args.words.topics(model, &args.model)?;
     output.result(&json!({ "topics": topics }), |out| {
-        topics.iter().try_for_each(|t| writeln!(out, "{:3}  {}", t.topic, t.words.join(" ")))
+        topics.iter().try_for_each(|t| writeln!(out, "{:3}  {}", t.topic, t.line()))
     })
 }

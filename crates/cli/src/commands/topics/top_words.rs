@@ -1,6 +1,7 @@
 //! The top words of topics.
 
 use crate::commands::roles::topic_model;
+use crate::output::shown_words;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::corpus::WordId;
@@ -35,6 +36,13 @@ enum RankingArg {
 pub(super) struct Topic {
     pub(super) topic: usize,
     pub(super) words: Vec<String>,
+}
+
+impl Topic {
+    /// The words in one line of text.
+    pub(super) fn line(&self) -> String {
+        shown_words(self.words.iter().map(String::as_str))
+    }
 }
 
 impl TopWordArgs {

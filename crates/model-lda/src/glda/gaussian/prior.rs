@@ -2,11 +2,10 @@
 
 use super::cholesky;
 use super::vectors::TypeVectors;
-use crate::glda::params::{Covariance, GldaParams, Preset};
+use crate::glda::params::{Covariance, GldaParams, NU, Preset};
 use latens_math::ln_gamma;
 use latens_model::{ParamError, check_range, check_that};
 use std::f64::consts::PI;
-use std::ops::Bound::{Excluded, Unbounded};
 
 /// The normal-inverse-Wishart prior of a topic, or its analog for simpler covariances.
 #[derive(Clone, Debug)]
@@ -21,6 +20,27 @@ pub(crate) struct Prior {
     pub(crate) scale: Scale,
     /// h of Ψ₀; `topic.rs` defines it.
     pub(crate) half_log_det: f64,
+}
+
+/// The largest absolute component of a vector, and the smallest standard deviation of vectors that differ. Squares of
+/// larger or smaller numbers would overflow or underflow in single precision.
+const LARGEST: f32 = 1e8;
+const SMALLEST_DEVIATION: f64 = 1e-8;
+
+/// Checks that the squares of vectors neither overflow nor underflow.
+fn check_vectors(vectors: &TypeVectors, variance: f64) -> Result<(), ParamError> {
+    check_components(vectors.values())?;
+    let deviation = variance.sqrt();
+    let is_large = variance == 0.0 || deviation >= SMALLEST_DEVIATION;
+    let must = "such that their standard deviation is at least 1e-8 (scale them up)";
+    check_that(is_large, "vectors", must, format!("{deviation:e}"))
+}
+
+/// Checks that the squares of a vector do not overflow.
+pub(crate) fn check_components(values: &[f32]) -> Result<(), ParamError> {
+    let largest = values.iter().fold(0f32, |max, x| max.max(x.abs()));
+    let must = "at most 1e8 in every component (scale them down)";
+    check_that(largest <= LARGEST, "vectors", must, format!("{largest:e}"))
 }
 
 /// A scale matrix Ψ: a column-major lower triangle or factor, a diagonal, or a multiple of the identity.
@@ -60,6 +80,7 @@ impl Prior {
     /// The prior given by the parameters for the vectors of these types.
     pub(crate) fn of(params: &GldaParams, vectors: &TypeVectors) -> Result<Prior, ParamError> {
         let (mean, variance) = vectors.moments();
+        check_vectors(vectors, variance)?;
         let dim = mean.len();
         let default_nu = match (params.covariance, params.prior) {
             (Covariance::Full, Preset::Relative) => dim as f64 + 2.0,
@@ -71,7 +92,7 @@ impl Prior {
             let must = format!("above {}, the number of dimensions minus 1", dim - 1);
             check_that(nu > dim as f64 - 1.0, "nu", must, nu)?;
         }
-        check_range("nu", nu, (Excluded(0.0), Unbounded))?;
+        check_range("nu", nu, NU)?;
         let psi = params.psi_scale
             * match params.prior {
                 // Identical vectors still need a positive scale.

@@ -216,7 +216,8 @@ fn exponentials(logs: &mut [f32]) -> [f32; WORDS] {
     for row in logs.chunks_exact_mut(WORDS) {
         for (log, best) in row.iter_mut().zip(&best) {
             let gap = *log - best;
-            *log = (if gap < FLOOR { FLOOR } else { gap }).exp_of();
+            // NaN, if the vector is so far from all topics that its densities underflow, counts as the floor.
+            *log = (if gap > FLOOR { gap } else { FLOOR }).exp_of();
         }
     }
     best

@@ -60,15 +60,15 @@ impl Pass<'_> {
         totals.iter().enumerate().for_each(|(k, &total)| self.weigh(k, total));
         let mut n_changed = 0;
         for token in range {
-            let row = &mut rows[documents.types[token] as usize * *stride..][..*stride];
+            let row = documents.types[token] as usize * *stride;
             let old = usize::from(topics[token]);
-            row[old] -= 1.0;
-            totals[old] -= 1;
+            rows.remove(row + old);
+            totals[old] -= 1.0;
             self.counts[old] -= 1;
             self.weigh(old, totals[old]);
-            let new = self.draw(row, rng.uniform());
-            row[new] += 1.0;
-            totals[new] += 1;
+            let new = self.draw(&rows.values()[row..][..*stride], rng.uniform());
+            rows.add(row + new);
+            totals[new] += 1.0;
             self.counts[new] += 1;
             self.weigh(new, totals[new]);
             n_changed += u64::from(new != old);
@@ -78,7 +78,7 @@ impl Pass<'_> {
     }
 
     #[inline(always)]
-    fn weigh(&mut self, k: usize, total: u32) {
+    fn weigh(&mut self, k: usize, total: f64) {
         self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) / (total as f32 + self.all_beta);
     }
 

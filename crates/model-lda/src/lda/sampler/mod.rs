@@ -1,5 +1,6 @@
 //! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), with all counts excluding the token.
 
+mod rows;
 mod state;
 mod dense;
 mod sparse;

@@ -91,7 +91,7 @@ impl Pass {
         let all_beta = state.n_types as f64 * beta;
         let mean_total = state.topics.len() as f64 / n_topics as f64 + all_beta;
         let mean_alpha = state.alpha.iter().sum::<f64>() / n_topics as f64;
-        let inverse = |&total: &u32| 1.0 / (total as f32 + all_beta as f32);
+        let inverse = |&total: &f64| 1.0 / (total as f32 + all_beta as f32);
         Pass {
             alpha: state.alpha.iter().map(|&a| a as f32).collect(),
             beta: beta as f32,
@@ -117,13 +117,13 @@ impl Pass {
             let token_type = documents.types[token];
             let others = Others { all: occurrences.of(token_type), but: token as u32 };
             let old = usize::from(state.topics[token]);
-            self.count(state, token_type, old, -1.0);
-            let row = &state.rows[token_type as usize * state.stride..][..state.stride];
+            self.count(state, token_type, old, false);
+            let row = &state.rows.values()[token_type as usize * state.stride..][..state.stride];
             let proposed = self.propose(row, others, &state.topics, rng);
             let is_accepted =
                 proposed == old || rng.uniform() as f32 * self.excess(old) < self.excess(proposed);
             let new = if is_accepted { proposed } else { old };
-            self.count(state, token_type, new, 1.0);
+            self.count(state, token_type, new, true);
             state.topics[token] = new as u16;
             n_changed += u64::from(new != old);
         }
@@ -132,12 +132,17 @@ impl Pass {
 
     /// Adds a token to a topic or removes it.
     #[inline(always)]
-    fn count(&mut self, state: &mut LdaState, token_type: u32, topic: usize, change: f32) {
-        state.rows[token_type as usize * state.stride + topic] += change;
-        let total = &mut state.totals[topic];
-        *total = if change > 0.0 { *total + 1 } else { *total - 1 };
+    fn count(&mut self, state: &mut LdaState, token_type: u32, topic: usize, comes: bool) {
+        let (at, total) = (token_type as usize * state.stride + topic, &mut state.totals[topic]);
+        if comes {
+            state.rows.add(at);
+            *total += 1.0;
+        } else {
+            state.rows.remove(at);
+            *total -= 1.0;
+        }
         self.inverses[topic] = 1.0 / (*total as f32 + self.all_beta);
-        self.mixture.count(topic, change > 0.0, self.inverses[topic]);
+        self.mixture.count(topic, comes, self.inverses[topic]);
     }
 
     /// Draws k with probability proportional to q_k.

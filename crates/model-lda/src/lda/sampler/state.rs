@@ -3,6 +3,7 @@
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use crate::draw::padded;
+use crate::lda::sampler::rows::Rows;
 
 /// The topics of all tokens and their counts, in the layout that sampling needs.
 pub(crate) struct LdaState {
@@ -10,10 +11,10 @@ pub(crate) struct LdaState {
     pub(crate) alpha: Vec<f64>,
     pub(super) n_types: usize,
     pub(super) stride: usize,
-    /// n_wk, padded. `f32` represents integers up to 2²⁴ exactly.
-    pub(super) rows: Vec<f32>,
-    /// N_k.
-    pub(super) totals: Vec<u32>,
+    /// n_wk, padded.
+    pub(super) rows: Rows,
+    /// N_k, padded. `f64` represents integers up to 2⁵³ exactly, and converts to `f32` in vectors.
+    pub(super) totals: Vec<f64>,
 }
 
 impl LdaState {
@@ -24,10 +25,10 @@ impl LdaState {
         alpha: Vec<f64>,
     ) -> LdaState {
         let stride = padded(alpha.len());
-        let (mut rows, mut totals) = (vec![0.0; n_types * stride], vec![0; stride]);
+        let (mut rows, mut totals) = (Rows::new(n_types * stride), vec![0.0; stride]);
         for (&t, &k) in documents.types.iter().zip(&topics) {
-            rows[t as usize * stride + usize::from(k)] += 1.0;
-            totals[usize::from(k)] += 1;
+            rows.add(t as usize * stride + usize::from(k));
+            totals[usize::from(k)] += 1.0;
         }
         LdaState { topics, alpha, n_types, stride, rows, totals }
     }
@@ -40,8 +41,8 @@ impl LdaState {
     /// Counts of each type in each topic.
     pub(crate) fn counts(&self) -> TypeCounts {
         let n_topics = self.alpha.len();
-        let rows = self.rows.chunks_exact(self.stride);
-        let values = rows.flat_map(|row| row[..n_topics].iter().map(|&n| n as u32)).collect();
-        TypeCounts::from_values(n_topics, values)
+        let starts = (0..self.rows.values().len()).step_by(self.stride);
+        let positions = starts.flat_map(|start| start..start + n_topics);
+        TypeCounts::from_values(n_topics, positions.map(|at| self.rows.count(at)).collect())
     }
 }

@@ -1,5 +1,6 @@
 //! Fits a tagger to a tagged text.
 
+use super::cost::cost;
 use super::data::{TaggedTraining, TaggerInputs};
 use super::error::{MAX_TAGS, TaggerError};
 use super::optimize::{Task, learn};
@@ -15,7 +16,9 @@ use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
 use crate::tagging::weights::layout::Layout;
 use latens_corpus::{EOS, Lexicon, TaggedSentences, Vocab, VocabLimits};
-use latens_model::{Checkpoint, Fit, FitError, Progress, Session, Valid, Watch, check_that};
+use latens_model::{
+    Checkpoint, Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, check_that,
+};
 use latens_store::StringTable;
 use serde_json::{Map, json};
 use std::sync::OnceLock;
@@ -27,6 +30,15 @@ impl Fit for TaggerParams {
     type Data = TaggedSentences;
     type Inputs<'a> = TaggerInputs;
     type Error = TaggerError;
+
+    fn cost_with(
+        params: &TaggerParams,
+        text: &TaggedSentences,
+        inputs: &TaggerInputs,
+        _: &Setup<'_>,
+    ) -> Cost {
+        cost(params, text, inputs)
+    }
 
     fn fit_with(
         params: &Valid<TaggerParams>,

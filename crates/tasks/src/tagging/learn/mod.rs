@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod error;
+pub(crate) mod cost;
 pub(crate) mod fit;
 pub(crate) mod optimize;
 pub(crate) mod objective;

@@ -1,0 +1,144 @@
+//! Every fuzz target over its seeds and a fixed set of mutations of them, without a fuzzer.
+
+use latens::KINDS;
+use latens::corpus::{Corpus, Documents};
+use latens::counts::{LagCounts, NgramCounts};
+use latens_fuzz::mutation::mutated;
+use latens_fuzz::outline::Outline;
+use latens_fuzz::scratch::file;
+use latens_fuzz::seeds::{self, Seed};
+use latens_fuzz::targets::{TARGETS, Target, find};
+use latens_fuzz::trainings::TRAININGS;
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::LazyLock;
+
+static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| seeds::all().expect("seeds can be made"));
+
+fn seeds_of(target: &str) -> Vec<&'static Seed> {
+    SEEDS.iter().filter(|seed| seed.target == target).collect()
+}
+
+/// Runs a target, and keeps the input if it panics.
+fn run(target: &Target, name: &str, input: &[u8]) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", target.name));
+        fs::write(&kept, input).expect("there is room for a small file");
+        eprintln!("the target `{}` panics: see {}", target.name, kept.display());
+        resume_unwind(panic);
+    }
+}
+
+fn check(name: &str, n_mutations: u32) {
+    let target = find(name).expect("the target exists");
+    let seeds = seeds_of(name);
+    assert!(!seeds.is_empty());
+    for (i, seed) in seeds.iter().enumerate() {
+        run(target, &seed.name, &seed.bytes);
+        let other = seeds[(i + 1) % seeds.len()];
+        for number in 0..n_mutations.div_ceil(seeds.len() as u32) {
+            let input = mutated(&seed.bytes, &other.bytes, target.takes_outlines, number);
+            run(target, &format!("{}-{number}", seed.name), &input);
+        }
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident: $n_mutations:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name), $n_mutations);
+        })*
+
+        #[test]
+        fn every_target_has_a_test() {
+            let tested: BTreeSet<&str> = [$(stringify!($name)),*].into();
+            let expected: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
+            assert_eq!(tested, expected);
+        }
+    };
+}
+
+targets! {
+    arpa: 2000,
+    clusters: 2000,
+    container_arrays: 2000,
+    container_file: 1000,
+    model_arrays: 1500,
+    model_file: 1000,
+    resume: 600,
+    text_compressed: 500,
+    text_conll: 1000,
+    text_conllu: 1000,
+    text_docs: 1000,
+    text_jsonl: 1000,
+    text_lines: 1000,
+    vectors_binary: 2000,
+    vectors_npy: 2000,
+    vectors_text: 2000,
+    vocab: 2000,
+}
+
+/// A reader that rejects its seed would never be fuzzed beyond the first check.
+#[test]
+fn every_kind_of_model_has_seeds_that_open_as_files_and_as_outlines() {
+    let expected: BTreeSet<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+    for target in ["model_file", "model_arrays"] {
+        let is_model =
+            |seed: &&&Seed| !seed.name.contains("checkpoint") && !seed.name.contains("-open");
+        let kinds: BTreeSet<&str> = seeds_of(target)
+            .iter()
+            .filter(is_model)
+            .map(|seed| {
+                let bytes = match target {
+                    "model_file" => seed.bytes.clone(),
+                    _ => Outline::parse(std::str::from_utf8(&seed.bytes).unwrap()).model(),
+                };
+                let model = latens::open(file("seed", &bytes));
+                model.unwrap_or_else(|error| panic!("{}: {error}", seed.name)).kind()
+            })
+            .collect();
+        assert_eq!(kinds, expected, "{target}");
+    }
+}
+
+#[test]
+fn every_outline_of_a_model_is_the_whole_file() {
+    for seed in seeds_of("model_file").iter().filter(|seed| !seed.name.contains("-open")) {
+        let outline = seeds_of("model_arrays").into_iter().find(|other| other.name == seed.name);
+        let outline = std::str::from_utf8(&outline.unwrap().bytes).unwrap();
+        assert_eq!(Outline::parse(outline).model(), seed.bytes, "{}", seed.name);
+    }
+}
+
+/// A resumed training that is refused would not be fuzzed.
+#[test]
+fn every_training_resumes_from_its_seed() {
+    for training in TRAININGS {
+        let name = format!("{}-0", training.name);
+        let seed = seeds_of("resume").into_iter().find(|seed| seed.name == name);
+        let text = std::str::from_utf8(&seed.expect("a checkpoint").bytes).unwrap();
+        let outline = text.split_once('\n').unwrap().1;
+        let path = file("checkpoint", &Outline::parse(outline).model());
+        let checkpoint = latens::model::Checkpoint::open(path).unwrap();
+        let model = (training.fit)(Some(&checkpoint), &mut latens::model::unwatched);
+        assert!(model.is_ok(), "{}: {:?}", training.name, model.err());
+    }
+}
+
+#[test]
+fn every_container_is_opened_from_its_outline() {
+    for seed in seeds_of("container_arrays") {
+        let outline = std::str::from_utf8(&seed.bytes).unwrap();
+        let path = file("container", &Outline::parse(outline).container());
+        let opens = match seed.name.as_str() {
+            "sentences" => Corpus::open(&path).is_ok(),
+            "documents" => Documents::open(&path).is_ok(),
+            "lags" => LagCounts::open(&path).is_ok(),
+            _ => NgramCounts::open(&path).is_ok(),
+        };
+        assert!(opens, "{}", seed.name);
+    }
+}

@@ -1,0 +1,48 @@
+//! Memory and work of counting and estimating n-grams.
+
+use crate::params::NgramParams;
+use latens_corpus::Corpus;
+use latens_counts::{Budget, distinct_ngrams};
+use latens_model::Cost;
+
+/// Bytes per n-gram while it is estimated: word, count, adjusted count and children, in vectors that grow by doubling.
+const ESTIMATED: f64 = 1.4 * (4.0 + 8.0 + 8.0 + 8.0);
+/// Bytes per n-gram of the model: word, probability, back-off weight and children.
+const STORED: f64 = 4.0 + 4.0 + 4.0 + 8.0;
+/// Bytes per counted n-gram: its packed context, its last word and its count.
+const COUNTED: f64 = 16.0 + 4.0 + 4.0;
+
+/// The cost of a model. N-grams of all orders are distinct suffixes of those of the highest order.
+pub(crate) fn cost(params: &NgramParams, corpus: &Corpus) -> Cost {
+    let n_words = corpus.lexicon.vocab.len() as f64;
+    let longer = (2..=params.order).map(|order| distinct_ngrams(&corpus.sentences, order));
+    let longer: Vec<f64> = longer.collect();
+    let n_ngrams = n_words + longer.iter().sum::<f64>();
+    let highest = longer.last().copied().unwrap_or(n_words);
+    // Counting sorts the n-grams of a shard, and moves to the disk beyond its budget.
+    let n_tokens = corpus.sentences.n_tokens() as f64;
+    let counting = (COUNTED * (highest + n_tokens)).min(Budget::default().bytes as f64);
+    Cost::new(1)
+        .part("counts", counting, Some("order"))
+        .part("n-grams", (ESTIMATED + STORED) * n_ngrams, Some("order"))
+        // p(w | h) = discounted share + γ(h) p(w | h′) of every n-gram.
+        .multiply_adds(n_ngrams)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_multiplication_per_ngram_of_the_model() {
+        let corpus = Corpus::from_lines(["a b", "a b a"]).unwrap();
+        let work = |order: usize| {
+            let params = NgramParams { order, ..NgramParams::default() };
+            cost(&params, &corpus).multiply_adds_per_iteration()
+        };
+        // `<unk>`, `<eos>`, a, b.
+        assert_eq!(work(1), 4.0);
+        // `<s> a`, `a b`, `b <eos>`, `b a`, `a <eos>`.
+        assert_eq!(work(2), 9.0);
+    }
+}

@@ -1,0 +1,109 @@
+//! `cargo run -p xtask -- torture`: kills trainings, damages files, feeds odd inputs and fills disks, always through the
+//! program, as users do.
+//!
+//! The same seed makes the same runs, except for the moment at which a signal arrives.
+
+mod random;
+mod runner;
+mod corpus;
+mod kinds;
+mod model_file;
+mod kills;
+mod damage;
+mod inputs;
+mod disks;
+
+use anyhow::{Context, Result, bail, ensure};
+use random::Random;
+use runner::Runner;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much is done.
+pub(crate) struct Effort {
+    /// Interrupted trainings per kind of model.
+    pub(crate) n_interruptions: usize,
+    /// Time that a training should take. Checkpoints are written after two seconds at the earliest.
+    pub(crate) training: Duration,
+    /// Damaged and forged files per kind of model.
+    pub(crate) n_damages: usize,
+    /// Commands per odd input.
+    pub(crate) n_commands: usize,
+    /// Size of the largest odd input in bytes.
+    pub(crate) max_input: usize,
+    /// Folders with little room per kind of model.
+    pub(crate) n_full_disks: usize,
+}
+
+impl Effort {
+    fn short() -> Effort {
+        Effort {
+            n_interruptions: 1,
+            training: Duration::from_millis(300),
+            n_damages: 6,
+            n_commands: 6,
+            max_input: 1 << 20,
+            n_full_disks: 1,
+        }
+    }
+
+    fn long() -> Effort {
+        Effort {
+            n_interruptions: 10,
+            training: Duration::from_secs(8),
+            n_damages: 300,
+            n_commands: 60,
+            max_input: 64 << 20,
+            n_full_disks: 5,
+        }
+    }
+}
+
+/// Runs the whole campaign with `--short`, `--seed N` and `--program PATH`, in any order.
+pub(crate) fn run(args: &[&str]) -> Result<()> {
+    let (mut effort, mut seed, mut program) = (Effort::long(), 1, default_program()?);
+    let mut args = args.iter();
+    while let Some(&arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("`{arg}` needs a value"));
+        match arg {
+            "--short" => effort = Effort::short(),
+            "--seed" => seed = value()?.parse().context("`--seed` must be a number")?,
+            "--program" => program = PathBuf::from(value()?),
+            _ => bail!("unknown argument `{arg}`: expected --short, --seed N or --program PATH"),
+        }
+    }
+    ensure!(
+        program.is_file(),
+        "`{}` does not exist: run `cargo build` first, or pass `--program PATH`",
+        program.display()
+    );
+    campaign(Runner::new(program)?, &effort, &mut Random::new(seed))
+}
+
+fn campaign(mut runner: Runner, effort: &Effort, random: &mut Random) -> Result<()> {
+    corpus::write(runner.folder(), random)?;
+    say("training one model of each kind")?;
+    let trained = kinds::train_all(&mut runner, effort)?;
+    say("killing trainings")?;
+    kills::run(&mut runner, &trained, effort, random)?;
+    say("damaging files")?;
+    damage::run(&mut runner, &trained, effort, random)?;
+    say("odd inputs")?;
+    inputs::run(&mut runner, effort, random)?;
+    say("full disks")?;
+    disks::run(&mut runner, &trained, effort, random)?;
+    let counts = runner.finish();
+    say(&counts.to_string())?;
+    ensure!(counts.failures == 0, "{} of {} runs failed", counts.failures, counts.runs);
+    Ok(())
+}
+
+/// The debug program beside this one, which `cargo build` and `cargo test` make.
+fn default_program() -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(format!("latens{}", std::env::consts::EXE_SUFFIX)))
+}
+
+pub(crate) fn say(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
