@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -68,6 +69,8 @@ class Estimator:
             rust = self._renamed.get(name, name)
             if name not in skipped and rust in known:
                 params[rust] = _plain(value)
+                if isinstance(params[rust], float) and not math.isfinite(params[rust]):
+                    raise ValueError(f"`{name}` must be a finite number, got {value}")
         if "seed" in known:
             params["seed"] = self._seed()
         return json.dumps(params)

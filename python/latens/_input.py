@@ -58,6 +58,10 @@ def is_matrix(X: Any) -> bool:
     if shape is not None:
         dtype = getattr(X, "dtype", None)
         return len(shape) == 2 or (dtype is not None and getattr(dtype, "kind", "O") in "iufb")
+    if hasattr(X, "__array__"):
+        import numpy as np
+
+        return is_matrix(np.asarray(X))
     return isinstance(X, list) and bool(X) and isinstance(X[0], list) and bool(X[0]) and _is_number(X[0][0])
 
 
@@ -82,6 +86,8 @@ def counts(X: Any, estimator: Any, reset: bool) -> Counts:
         from scipy.sparse import csr_array
 
         X = csr_array(X)
+    # The order of words in a row must not matter.
+    X = X.sorted_indices()
     # Fractions of words cannot be sampled: a weighted matrix such as TF–IDF is rounded up, so that no word is lost.
     whole = np.ceil(X.data).astype(np.uint64)
     return Counts(X.indptr.astype(np.int64), X.indices.astype(np.int64), whole, X.shape[1])

@@ -47,6 +47,9 @@ class Model:
     def mixtures(
         self, records: Iterable[Any] | None, paths: Sequence[Path], n_threads: int | None
     ) -> NDArray[np.float32]: ...
+    def lengths(
+        self, records: Iterable[Any] | None, paths: Sequence[Path], n_threads: int | None
+    ) -> NDArray[np.int64]: ...
     def mixtures_of_ids(
         self, indptr: Sequence[int], ids: Sequence[int], n_threads: int | None
     ) -> NDArray[np.float32]: ...

@@ -91,12 +91,13 @@ class Encoder(Estimator):
         n_words = int(offsets[-1])
         weights = np.repeat(1.0 / np.maximum(lengths, 1), lengths).astype(np.float32)
         means = csr_array((weights, np.arange(n_words), offsets), shape=(len(lengths), n_words))
-        return (means @ matrix).toarray().astype(np.float32, copy=False)
+        rows: NDArray[np.float32] = (means @ matrix).toarray().astype(np.float32, copy=False)
+        return rows
 
     def fit_transform(self, X: Text, y: Any = None, **fit_params: Any) -> NDArray[np.float32]:
         """Fit the model, then `transform` the same sentences."""
-        X = X if isinstance(X, Sequence) or not isinstance(X, Iterable) else list(X)
-        return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined,no-any-return]
+        text: Any = list(X) if isinstance(X, Iterable) and not isinstance(X, Sequence) else X
+        return self.fit(text, y, **fit_params).transform(text)  # type: ignore[attr-defined,no-any-return]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`."""

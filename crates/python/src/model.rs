@@ -341,6 +341,27 @@ impl Model {
         values.into_pyarray(py).reshape([n_rows, model.n_topics()])
     }
 
+    /// Number of known words of each document.
+    fn lengths<'py>(
+        &self,
+        py: Python<'py>,
+        records: Option<&Bound<'py, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let text = Text::new(records, paths)?;
+        let lengths = run(py, wishes(n_threads), |caller| {
+            let mut lengths = Vec::new();
+            text.each(self.0.lexicon(), caller, |_, ids| {
+                let known = |ids: &Vec<WordId>| ids.iter().filter(|&&id| id != WordId::UNK).count();
+                lengths.extend(ids.iter().map(|ids| known(ids) as i64));
+                Ok(())
+            })?;
+            Ok(lengths)
+        })?;
+        Ok(lengths.into_pyarray(py))
+    }
+
     /// Topic proportions of documents that are given as ids of words, with offsets.
     fn mixtures_of_ids<'py>(
         &self,

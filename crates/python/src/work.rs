@@ -117,11 +117,13 @@ pub(crate) fn run<T: Send>(
                 let last_report = Instant::now();
                 let pace = CheckpointPace::new(last_report);
                 let mut caller = Caller { stop, reports, checkpoint, last_report, pace };
-                let pool = rayon::ThreadPoolBuilder::new()
-                    .num_threads(n_threads)
-                    .build()
-                    .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-                let result = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&mut caller))));
+                // Scoped, so that the threads have ended when the call returns.
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
+                let result = catch_unwind(AssertUnwindSafe(|| {
+                    let run = |thread: rayon::ThreadBuilder| thread.run();
+                    pool.build_scoped(run, |pool| pool.install(|| work(&mut caller)))
+                        .unwrap_or_else(|error| Err(PyRuntimeError::new_err(error.to_string())))
+                }));
                 drop(ends);
                 result.unwrap_or_else(|panic| Err(internal_error(&*panic)))
             });

@@ -35,7 +35,9 @@ def test_models_equal_those_of_the_program(kind: str, sentences, program, tmp_pa
     }
     program("train", kind, text, "--min-count", "2", *flags[kind], "-o", path, "--quiet")
     theirs, ours = latens.open(path), TINY[kind]().fit(sentences)
-    assert _arrays(theirs) == _arrays(ours)
+    assert len(_arrays(ours)) > 100 and _arrays(theirs) == _arrays(ours)
+    if kind != "ngram":  # The program notes the seed, which n-gram models do not have.
+        assert path.read_bytes() == ours.model_.to_bytes()
 
 
 def test_topics_equal_those_of_the_program(documents, program, tmp_path: Path) -> None:
@@ -51,9 +53,9 @@ def test_topics_equal_those_of_the_program(documents, program, tmp_path: Path) -
 
 
 def _arrays(model) -> bytes:
-    """The numbers of a model file, without the header, which has facts such as times."""
+    """The arrays of a model file: what follows the header, whose length comes first."""
     data = model.model_.to_bytes()
-    return data[data.index(b"}", len(data) // 10**9) :][-len(data) // 2 :]
+    return data[8 + int.from_bytes(data[:8], "little") :]
 
 
 def test_threads_do_not_change_a_model_and_none_survives(sentences) -> None:

@@ -98,13 +98,15 @@ def test_encoders_give_one_row_per_word(kind: str, models, held_out) -> None:
     matrix = model.encode(held_out)
     assert matrix.shape[0] == sum(len(sentence.split()) for sentence in held_out)
     assert matrix.dtype == np.float32
+    kind_of_means = getattr(model, "features", None)
+    matrix = model.encode(held_out, features=kind_of_means)
     mean = model.transform(held_out)
     assert mean.shape == (len(held_out), matrix.shape[1])
     first = matrix[: len(held_out[0].split())].toarray().mean(axis=0)
     np.testing.assert_allclose(mean[0], first, rtol=1e-4, atol=1e-6)
     assert len(model.get_feature_names_out()) == matrix.shape[1]
     # Lists of words are the same text.
-    tokens = model.encode([sentence.split() for sentence in held_out])
+    tokens = model.encode([sentence.split() for sentence in held_out], features=kind_of_means)
     np.testing.assert_array_equal(tokens.toarray(), matrix.toarray())
     with pytest.raises(ValueError, match="no_such"):
         model.encode(held_out, features="no_such")
