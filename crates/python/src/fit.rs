@@ -248,8 +248,7 @@ pub(crate) fn fit_counts(
         let columns = indices[range.clone()].iter().map(|&column| column as usize);
         columns.zip(counts[range].iter().copied())
     });
-    let corpus =
-        DocumentCorpus::from_counts(&words, rows).map_err(|error| read_error(&error))?;
+    let corpus = DocumentCorpus::from_counts(&words, rows).map_err(|error| read_error(&error))?;
     let model = run(py, wishes, |caller| params.fit(&corpus, &session, caller))?;
     Ok(Model::from(model))
 }

@@ -31,7 +31,8 @@ pub(crate) fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py
         ))),
         Some(Cow::Borrowed(vectors)) => {
             let shape = (vectors.n_words(), vectors.dim());
-            let view = ArrayView2::from_shape(shape, vectors.values()).expect("rows of equal length");
+            let view =
+                ArrayView2::from_shape(shape, vectors.values()).expect("rows of equal length");
             // SAFETY: the array keeps a reference to the model, which owns the numbers and never changes them.
             let array = unsafe { PyArray2::borrow_from_array(&view, model.clone().into_any()) };
             // A model must not change under the hands of its other users.
@@ -81,10 +82,7 @@ fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>) -> Part<'py> {
     Ok(Some(values.into_pyarray(py).into_any()))
 }
 
-fn matrix<'py, T: Element>(py: Python<'py>, matrix: Matrix<T>) -> Part<'py>
-where
-    T: Clone,
-{
+fn matrix<'py, T: Element + Clone>(py: Python<'py>, matrix: Matrix<T>) -> Part<'py> {
     let shape = [matrix.n_rows(), matrix.n_columns()];
     Ok(Some(matrix.into_vec().into_pyarray(py).reshape(shape)?.into_any()))
 }
@@ -160,7 +158,10 @@ fn lda_part<'py>(py: Python<'py>, lda: &Lda, name: &str) -> Part<'py> {
         "components" => {
             let (n_topics, n_words) = (lda.alpha().len(), lda.lexicon().vocab.len());
             let prob = |i: usize| lda.prob(i / n_words, latens::corpus::WordId::from(i % n_words));
-            matrix(py, Matrix::from_vec(n_topics, n_words, (0..n_topics * n_words).map(prob).collect()))
+            matrix(
+                py,
+                Matrix::from_vec(n_topics, n_words, (0..n_topics * n_words).map(prob).collect()),
+            )
         }
         _ => Ok(None),
     }

@@ -143,7 +143,10 @@ impl Model {
         PyBytes::new(py, &bytes)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let function = py.import("latens._latens")?.getattr("from_bytes")?;
         Ok((function, PyTuple::new(py, [self.to_bytes(py)])?))
     }
@@ -443,7 +446,12 @@ impl Model {
     }
 
     /// The words with the most similar vectors, with their cosines.
-    fn nearest(&self, query: Vec<f32>, n: usize, except: Vec<String>) -> PyResult<Vec<(&str, f32)>> {
+    fn nearest(
+        &self,
+        query: Vec<f32>,
+        n: usize,
+        except: Vec<String>,
+    ) -> PyResult<Vec<(&str, f32)>> {
         let vectors = self.0.word_vectors();
         let vectors = vectors.ok_or_else(|| self.without("which has no word vectors"))?;
         if query.len() != vectors.dim() {
