@@ -108,14 +108,14 @@ fn vectors() -> Result<Vec<Seed>, Box<dyn Error>> {
 /// A vocabulary, encoded text and counts, as the program writes them.
 fn containers() -> Result<Vec<Seed>, Box<dyn Error>> {
     let (inputs, how) = (Inputs::new([file("text", TEXT.as_bytes())]), Preprocessing::default());
-    let corpus = Corpus::encode_to(&path("corpus"), &inputs, &how, &VocabLimits::default())?;
+    let corpus = Corpus::encode_to(path("corpus"), &inputs, &how, &VocabLimits::default())?;
     corpus.lexicon.save(path("vocab"))?;
     let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
-    Documents::encode_to(&path("documents"), &inputs, &how, &limits)?;
+    Documents::encode_to(path("documents"), &inputs, &how, &limits)?;
     let (budget, mut watch) = (Budget::default(), |_| ControlFlow::Continue(()));
     let n_words = corpus.lexicon.vocab.len();
-    NgramCounts::of(&corpus.sentences, n_words, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
-    LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(&path("lags"))?;
+    NgramCounts::of(&corpus.sentences, n_words, 3, &budget, &mut watch)?.save(path("ngrams"))?;
+    LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(path("lags"))?;
     let mut seeds = vec![seed("vocab", "text", fs::read(path("vocab"))?)];
     for name in ["corpus", "documents", "ngrams", "lags"] {
         let bytes = fs::read(path(name))?;
