@@ -96,7 +96,8 @@ pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write `{}`", path.display())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;

@@ -150,7 +150,7 @@ fn unusable_training_data_is_rejected() {
         ("tag train train.conll --column 2 --l2=-1 -o x", "`l2` must be at least 0"),
         ("tag train train.conll --column 2 --optimizer perceptron --l1 1 -o x", "`l1` must be 0"),
         ("tag train train.conll --column 2 --direct-words the -o x", "add `--kind local`"),
-        ("tag train train.conll --column 2 --log ./x -o x", "both the model and the log"),
+        ("tag train train.conll --column 2 --log ./x -o x", "would be written twice"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),
         ("tag train train.conll --column 2 --resume -o x", "does not exist"),
         ("tag train train.conll --column 2 --dev one.txt -o x", "no column 2"),

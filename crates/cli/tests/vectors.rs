@@ -155,7 +155,7 @@ fn models_without_vectors_are_rejected() {
         fs::create_dir_all(folder.path().join("new")).unwrap();
         folder
             .run(&format!("export m.word2vec --to npy --words {words} -o v"))
-            .assert_refused("both the matrix and its words");
+            .assert_refused("would be written twice");
     }
     folder.run("nearest m.word2vec zyzzyva").assert_refused("no vector for the word `zyzzyva`");
     folder.run("perplexity m.word2vec valid.txt").assert_refused("not a language model");

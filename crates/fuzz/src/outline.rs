@@ -48,9 +48,9 @@ impl<'a> Outline<'a> {
         for Array { name, dtype, shape, bytes: values, .. } in &self.arrays {
             let begin = bytes.len();
             bytes.extend_from_slice(values);
-            let (name, shape, end) = (Value::from(*name), Value::from(shape.clone()), bytes.len());
+            let (name, end) = (Value::from(*name), bytes.len());
             let offsets = format!(r#""data_offsets":[{begin},{end}]"#);
-            write!(json, r#",{name}:{{"dtype":"{dtype}","shape":{shape},{offsets}}}"#)
+            write!(json, r#",{name}:{{"dtype":"{dtype}","shape":{shape:?},{offsets}}}"#)
                 .expect("writing to a string cannot fail");
         }
         json.push('}');
@@ -125,7 +125,9 @@ pub fn outline_of_model(bytes: &[u8]) -> String {
     let header = json["__metadata__"]["latens"].as_str().expect("a model file has a header");
     let arrays = json.as_object().expect("the header is an object").iter();
     let mut arrays: Vec<_> = arrays.filter(|(name, _)| *name != "__metadata__").collect();
-    arrays.sort_by_key(|(_, info)| info["data_offsets"][0].as_u64());
+    // Empty arrays begin where another one does: they come first, sorted by name.
+    let offset = |info: &Value, i: usize| info["data_offsets"][i].as_u64();
+    arrays.sort_by_key(|(_, info)| (offset(info, 0), offset(info, 1)));
     let mut outline = header.to_owned();
     for (name, info) in arrays {
         let at = |i: usize| info["data_offsets"][i].as_u64().expect("an offset") as usize;

@@ -3,7 +3,7 @@
 mod constants;
 
 use crate::forge::{unsealed_container, unsealed_model};
-use crate::outline::outline_of_model;
+use crate::outline::{Outline, outline_of_model};
 use crate::scratch::{file, path};
 use crate::trainings::{TRAININGS, files_of, foreign_vectors};
 use constants::{
@@ -16,6 +16,7 @@ use latens::corpus::{Corpus, Documents, Inputs, Preprocessing, VocabLimits};
 use latens::counts::{Boundary, Budget, LagCounts, NgramCounts};
 use latens::model::Model;
 use latens::model::compat::{TextFormat, npy, read_text, write_binary};
+use serde_json::Value;
 use std::error::Error;
 use std::fs;
 use std::io::Write;
@@ -107,14 +108,14 @@ fn vectors() -> Result<Vec<Seed>, Box<dyn Error>> {
 /// A vocabulary, encoded text and counts, as the program writes them.
 fn containers() -> Result<Vec<Seed>, Box<dyn Error>> {
     let (inputs, how) = (Inputs::new([file("text", TEXT.as_bytes())]), Preprocessing::default());
-    let corpus = Corpus::encode_to(&path("corpus"), &inputs, &how, &VocabLimits::default())?;
+    let corpus = Corpus::encode_to(path("corpus"), &inputs, &how, &VocabLimits::default())?;
     corpus.lexicon.save(path("vocab"))?;
     let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
-    Documents::encode_to(&path("documents"), &inputs, &how, &limits)?;
+    Documents::encode_to(path("documents"), &inputs, &how, &limits)?;
     let (budget, mut watch) = (Budget::default(), |_| ControlFlow::Continue(()));
     let vocab = &corpus.lexicon.vocab;
-    NgramCounts::of(&corpus.sentences, vocab, 3, &budget, &mut watch)?.save(&path("ngrams"))?;
-    LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(&path("lags"))?;
+    NgramCounts::of(&corpus.sentences, vocab, 3, &budget, &mut watch)?.save(path("ngrams"))?;
+    LagCounts::of(&corpus, 2, Boundary::Sentence, &budget, &mut watch)?.save(path("lags"))?;
     let mut seeds = vec![seed("vocab", "text", fs::read(path("vocab"))?)];
     for name in ["corpus", "documents", "ngrams", "lags"] {
         let bytes = fs::read(path(name))?;
@@ -134,13 +135,14 @@ fn models() -> Vec<Seed> {
         let places = [0, checkpoints.len() / 2];
         for (i, place) in places.into_iter().enumerate().take(checkpoints.len()) {
             let name = format!("{}-{i}", training.name);
-            let outline = outline_of_model(&checkpoints[place]);
+            let outline = without_times(&outline_of_model(&checkpoints[place]));
             seeds.push(seed("resume", &name, format!("{}\n{outline}", training.name)));
             seeds.push(seed("model_arrays", format!("checkpoint-{name}"), outline));
         }
         if let Some(first) = checkpoints.first() {
-            let name = format!("checkpoint-{}", training.name);
-            seeds.push(seed("model_file", format!("{name}-open"), unsealed_model(first)));
+            let name = format!("checkpoint-{}-open", training.name);
+            let bytes = Outline::parse(&without_times(&outline_of_model(first))).model();
+            seeds.push(seed("model_file", name, unsealed_model(&bytes)));
         }
     }
     let vectors: &dyn Model = &foreign_vectors();
@@ -149,9 +151,31 @@ fn models() -> Vec<Seed> {
 }
 
 fn of_model(name: &str, bytes: &[u8]) -> [Seed; 3] {
+    let outline = without_times(&outline_of_model(bytes));
+    let bytes = Outline::parse(&outline).model();
     [
+        seed("model_file", format!("{name}-open"), unsealed_model(&bytes)),
         seed("model_file", name, bytes),
-        seed("model_file", format!("{name}-open"), unsealed_model(bytes)),
-        seed("model_arrays", name, outline_of_model(bytes)),
+        seed("model_arrays", name, outline),
     ]
+}
+
+/// The outline with one second for every time, so that seeds are the same in every run.
+fn without_times(outline: &str) -> String {
+    let (header, arrays) = outline.split_once('\n').expect("an outline has a header");
+    let mut header: Value = serde_json::from_str(header).expect("a header is JSON");
+    set_times(&mut header, false);
+    format!("{header}\n{arrays}")
+}
+
+/// Sets all numbers under keys that name seconds.
+fn set_times(value: &mut Value, is_time: bool) {
+    match value {
+        Value::Object(fields) => fields
+            .iter_mut()
+            .for_each(|(key, value)| set_times(value, is_time || key.contains("second"))),
+        Value::Array(values) => values.iter_mut().for_each(|value| set_times(value, is_time)),
+        Value::Number(_) if is_time => *value = Value::from(1.0),
+        _ => {}
+    }
 }

@@ -166,8 +166,9 @@ fn tagger(
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch<'_>,
 ) -> Result<Box<dyn Model>, String> {
-    let brown = Brown::params().n_clusters(2).fit(&CORPUS).map_err(|error| error.to_string())?;
-    let encoder = Encoder::from_model(brown, None).map_err(|error| error.to_string())?;
+    // A trained encoder would have another time in its file, and so be another encoder, in every process.
+    let encoder =
+        Encoder::from_model(foreign_vectors(), None).map_err(|error| error.to_string())?;
     let params = FeatureTagger::params().n_iterations(3);
     run(params.with(TaggerInputs::default().encoder(encoder)), &TAGGED, checkpoint, watch)
 }

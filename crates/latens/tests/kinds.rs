@@ -1,10 +1,14 @@
 //! One small model of every kind, saved and opened through the table of kinds.
 
 use latens::KINDS;
+use latens::hmm::{Parameterization, TaggedText, WordVectors as HmmWordVectors};
+use latens::model::FeatureRows;
 use latens::model::file::{ModelWriter, is_timing};
 use latens::neural::Neural;
 use latens::prelude::*;
+use latens_testkit::forged_floats;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 fn corpus() -> Corpus {
     let lines = ["the cat sees a dog", "a dog sees the cat", "the dog sleeps", "a cat sleeps"];
@@ -128,4 +132,86 @@ fn an_unknown_kind_is_named() {
     ModelWriter::new("oracle", &params).save(&path).unwrap();
     let message = latens::open(&path).unwrap_err().to_string();
     assert!(message.contains("does not know models of kind `oracle`"), "{message}");
+}
+
+/// Hidden Markov models of stored probabilities, and of networks that read characters and emit tags.
+fn more_hmms() -> Vec<Box<dyn Model>> {
+    let corpus = corpus();
+    let scalar = Hmm::params().parameterization(Parameterization::Scalar).epochs(1);
+    let rows = [[("the", "D"), ("cat", "N")], [("a", "D"), ("dog", "N")]].repeat(8);
+    let tagged = TaggedSentences::from_rows(rows).unwrap();
+    let lines = ["the cat", "a dog"].repeat(8);
+    let words = Corpus::from_lines(lines).unwrap();
+    let tags = TaggedText::of(&tagged, 1, &words).unwrap();
+    let chars = Hmm::params().word_vectors(HmmWordVectors::Chars).dim(4).epochs(1);
+    vec![
+        Box::new(scalar.n_states(4).n_clusters(2).fit(&corpus).unwrap()),
+        Box::new(
+            chars
+                .n_states(4)
+                .n_clusters(2)
+                .with(HmmInputs::default().tags(&tags))
+                .fit(&words)
+                .unwrap(),
+        ),
+    ]
+}
+
+/// Uses a model in all its roles. No answer may be NaN, and features and mixtures must be finite.
+fn use_model(model: &dyn Model) {
+    let vocab = &model.lexicon().vocab;
+    let sentence: Vec<WordId> = (0..40).map(|i| WordId::from(i * 7 % vocab.len())).collect();
+    if let Some(model) = model.as_language_model() {
+        let (mut scorer, mut next) = (model.scorer(), vec![0.0; model.n_words()]);
+        for &word in &sentence {
+            scorer.next_log_probs(&mut next);
+            assert!(next.iter().all(|p| !p.is_nan() && *p < 1e3), "{next:?}");
+            assert!(!scorer.read(word).is_nan(), "the score of a word");
+        }
+        assert!(!model.text_log_prob(&sentence).is_nan(), "the score of a text");
+        latens::tasks::sample(model, 5, &mut latens::math::Rng::new(1));
+    }
+    for kind in model.feature_kinds() {
+        let (encoder, mut rows) = (model.encoder(kind).unwrap(), FeatureRows::new());
+        encoder.encode(&sentence, &mut rows);
+        assert_eq!(rows.len(), sentence.len());
+        assert!(rows.iter().all(|(_, row)| row.iter().all(|x| x.is_finite())), "{kind}");
+    }
+    if let Some(model) = model.as_topic_model() {
+        let mixture = model.mixture(&sentence);
+        assert!((mixture.iter().sum::<f32>() - 1.0).abs() < 1e-3, "{mixture:?}");
+        for (_, score) in (0..model.n_topics()).flat_map(|topic| model.top_words(topic, 3)) {
+            assert!(score.is_finite());
+        }
+    }
+    if let Some(tagger) = model.as_tagger()
+        && let Ok(tags) = tagger.tag(&["the", "unheard-of", "dog"])
+    {
+        assert!(tags.iter().all(|&tag| (tag as usize) < tagger.tags().len()));
+    }
+    if let Some(vectors) = model.word_vectors() {
+        let query = vec![1.0; vectors.dim()];
+        assert!(vectors.nearest(&query, 3, &[]).iter().all(|(_, cosine)| !cosine.is_nan()));
+    }
+}
+
+fn open_forged(path: &Path, bytes: &[u8]) -> bool {
+    std::fs::write(path, bytes).unwrap();
+    latens::open(path).inspect(|model| use_model(&**model)).is_ok()
+}
+
+#[test]
+fn huge_numbers_in_model_files_are_refused_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("forged");
+    let mut failed = Vec::new();
+    for model in models().into_iter().chain(more_hmms()) {
+        assert!(open_forged(&path, &model.to_bytes()), "{}", model.kind());
+        for (what, bytes) in forged_floats(&model.to_bytes()) {
+            if std::panic::catch_unwind(|| open_forged(&path, &bytes)).is_err() {
+                failed.push(format!("{}: {what}", model.kind()));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
 }

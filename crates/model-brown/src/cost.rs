@@ -9,7 +9,8 @@ use latens_model::Cost;
 pub(crate) fn cost(params: &BrownParams, corpus: &Corpus) -> Cost {
     let n_tokens = corpus.sentences.n_tokens() as f64;
     let n_bigrams = distinct_pairs(&corpus.sentences, 1, Boundary::Stream);
-    let n_clusters = params.n_clusters as f64;
+    // More clusters than words are refused, with a clearer message.
+    let n_clusters = params.n_clusters.min(corpus.lexicon.vocab.len()) as f64;
     let slots = (n_clusters + 1.0).powi(2);
     // Losses, logarithms of sums, and counts of both directions, with 8 bytes each.
     let losses = 32.0 * slots;
@@ -41,6 +42,7 @@ mod tests {
         // 4 tables of 4 × 4 numbers of 8 bytes; 4 bigrams, including those with the end of a sentence.
         assert_eq!(of(3).parts()[0].bytes, 512.0);
         assert_eq!(of(3).multiply_adds_per_iteration(), 4.0 * 4.0 * 3.0);
-        assert_eq!(of(usize::MAX).memory_bytes(), u64::MAX);
+        // `<unk>`, `<eos>`, a and b.
+        assert_eq!(of(usize::MAX), of(4));
     }
 }

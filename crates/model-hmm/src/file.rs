@@ -70,11 +70,28 @@ impl Hmm {
         if let Some(tags) = &mut tags {
             tags.emission = std::mem::take(&mut tables.tags).into();
         }
-        Ok(Hmm::new(params, lexicon, facts, space, Some(weights), tables, tags))
+        let hmm = Hmm::new(params, lexicon, facts, space, Some(weights), tables, tags);
+        if hmm.is_finite() {
+            Ok(hmm)
+        } else {
+            Err(file.invalid("its weights are so large that probabilities overflow"))
+        }
     }
 }
 
 impl Hmm {
+    /// Whether all probabilities are numbers. Finite weights may be so large that they are not.
+    fn is_finite(&self) -> bool {
+        let tags = self.tags.iter().flat_map(|tags| tags.emission.iter());
+        let transitions: Vec<&[f32]> = match &self.blocks {
+            TransitionBlocks::Stored(blocks) => vec![blocks],
+            // An infinite or NaN product of factors makes its normalizer infinite or NaN.
+            TransitionBlocks::Computed { factors, .. } => vec![&factors.log_sums],
+        };
+        let tables = self.start.iter().chain(self.emission.iter()).chain(tags);
+        tables.chain(transitions.into_iter().flatten()).all(|value| value.is_finite())
+    }
+
     /// The contents of the model file.
     pub(crate) fn file_writer(&self) -> ModelWriter<'_> {
         let StateSpace { k, ref lists, .. } = self.space;

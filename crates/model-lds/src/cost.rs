@@ -13,7 +13,9 @@ pub(crate) fn cost(params: &LdsParams, corpus: &Corpus, counts: Option<&LagCount
     };
     let n_pairs: Vec<f64> = (1..=params.counted_lags()).map(n_pairs).collect();
     let (n_all, n_used): (f64, f64) = (n_pairs.iter().sum(), n_pairs[..params.lags].iter().sum());
-    let (n_words, dim) = (corpus.lexicon.vocab.len() as f64, params.dim as f64);
+    let n_words = corpus.lexicon.vocab.len() as f64;
+    // More dimensions than words are refused, with a clearer message.
+    let dim = (params.dim as f64).min(n_words);
     // Counting keeps positions of words and moves to the disk beyond its budget. Its memory is free again when the
     // matrices are built, unless the caller counted.
     let n_tokens = corpus.sentences.n_tokens() as f64;

@@ -50,7 +50,10 @@ impl Lds {
         let counts = file.array::<u64>("word_counts", &[n])?.to_vec();
         let words = file.finite_array::<f32>("words", &[n, dim])?;
         let system = Canonical::restored(square("transition")?, Panel::from_rows(n, dim, &words));
-        Lds::new(LdsParts {
+        if !system.is_contraction().map_err(|error| file.invalid(error))? {
+            return Err(file.invalid("a singular value of `transition` or `words` is above 1"));
+        }
+        let lds = Lds::new(LdsParts {
             filtered_moment: square("filtered_moment")?,
             smoothed_moment: square("smoothed_moment")?,
             facts: file.header().training.clone(),
@@ -60,6 +63,11 @@ impl Lds {
             counts,
             system,
         })
-        .map_err(|error| file.invalid(error))
+        .map_err(|error| file.invalid(error))?;
+        if lds.step_matrices.are_moderate() {
+            Ok(lds)
+        } else {
+            Err(file.invalid("its moments are so extreme that states overflow"))
+        }
     }
 }

@@ -80,6 +80,17 @@ impl StepMatrices {
     }
 }
 
+impl StepMatrices {
+    /// Whether products of the matrices with states cannot overflow.
+    pub(crate) fn are_moderate(&self) -> bool {
+        let StepMatrices { known_word, unseen_word, from_next, from_filtered, .. } = self;
+        let StepMatrices { whiten_types, whiten_filtered, whiten_smoothed, .. } = self;
+        let steps = [known_word, unseen_word, from_next, from_filtered];
+        let all = steps.into_iter().chain([whiten_types, whiten_filtered, whiten_smoothed]);
+        all.flatten().all(|x| x.abs() <= 1e18)
+    }
+}
+
 /// Right factors that give each kind of vector unit covariance.
 #[derive(Clone, Debug)]
 pub(crate) struct Whitening {

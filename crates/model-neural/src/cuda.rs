@@ -254,8 +254,10 @@ impl<'a> CudaLearner<'a> {
         };
         let (plan, ints) = self.plan(batch)?;
         let mut memory = std::mem::take(&mut self.memory);
-        self.forward(&plan, &ints, &mut memory, dropout, true)?;
+        let read = self.forward(&plan, &ints, &mut memory, dropout, true);
+        // After an error, too: the next call returns the error of the device again.
         self.memory = memory;
+        read?;
         self.backward(&plan, &ints, dropout)?;
         self.ints = Some(ints);
 

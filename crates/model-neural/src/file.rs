@@ -32,6 +32,9 @@ impl Neural {
         for (name, shape, range) in network.layout.entries() {
             weights[range].copy_from_slice(&file.finite_array::<f32>(name, shape)?);
         }
+        if !network.is_bounded(&weights) {
+            return Err(file.invalid("its weights are so large that probabilities overflow"));
+        }
         let facts = file.header().training.clone();
         Ok(Neural { params, lexicon, facts, network, weights })
     }

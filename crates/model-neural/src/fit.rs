@@ -290,6 +290,13 @@ fn restore(
     let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|x| x.is_finite());
     let is_sound =
         arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
+    let first = initial_state(task.params).schedule;
+    let follows = state.schedule.plateau.follows(&first.plateau)
+        && state.schedule.halving.follows(&first.halving);
+    if !follows {
+        let problem = "its learning-rate schedule does not belong to these parameters";
+        return Err(CheckpointError::Invalid { problem });
+    }
     if !is_sound || state.epochs.epoch > task.params.epochs {
         return Err(CheckpointError::Invalid {
             problem: "weights are not finite, or more epochs are completed than `epochs`",

@@ -22,6 +22,7 @@
 
 mod params;
 mod batches;
+mod bounds;
 mod network;
 mod learner;
 #[cfg(feature = "cuda")]

@@ -83,6 +83,9 @@ impl Ngram {
     }
 }
 
+/// Largest logarithm of a back-off weight.
+const MAX_LOG_BACKOFF: f32 = 50.0;
+
 fn array<'a, T: Element>(
     writer: ModelWriter<'a>,
     level: usize,
@@ -129,9 +132,9 @@ fn check(
     if level.log_probs.iter().any(|&p| p.is_nan() || p > 1e-5) {
         return Err("it contains a probability above 1 or NaN");
     }
-    // A back-off weight of an imported model may be above 1.
-    if level.backoffs.iter().any(|&b| b.is_nan() || b == f32::INFINITY) {
-        return Err("it contains a back-off weight that is infinite or NaN");
+    // A back-off weight of an imported model may be above 1, but probabilities must not overflow.
+    if !level.backoffs.iter().all(|&b| b <= MAX_LOG_BACKOFF) {
+        return Err("it contains a back-off weight above e^50 or NaN");
     }
     Ok(())
 }

@@ -83,6 +83,11 @@ fn finish(
     params: &Valid<NgramParams>,
     lexicon: &Lexicon,
 ) -> Result<Ngram, FitError> {
+    let n_ngrams = estimator.largest_order();
+    if u32::try_from(n_ngrams).is_err() {
+        let allows = format!("at most {} different n-grams of an order", u32::MAX);
+        return Err(FitError::too_much_data(allows, n_ngrams));
+    }
     let Some((trie, discounts)) = estimator.finish(params) else {
         let (action, problem) = ("use n-gram counts", "an n-gram was counted without its history");
         return Err(FitError::Step { action, source: problem.into() });

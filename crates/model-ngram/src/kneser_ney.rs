@@ -87,7 +87,13 @@ impl Estimator {
         }
     }
 
-    /// Returns the trie of all probabilities, and the discounts of each order.
+    /// The number of n-grams of the order that has most. Numbers of n-grams are stored as `u32`.
+    pub(crate) fn largest_order(&self) -> usize {
+        self.levels.iter().map(|level| level.counts.len()).max().unwrap_or(0)
+    }
+
+    /// Returns the trie of all probabilities, and the discounts of each order. No order may have more than
+    /// `u32::MAX` n-grams.
     ///
     /// `None` if the history of an n-gram was never added, which cannot happen with n-grams of a text.
     pub(crate) fn finish(mut self, params: &NgramParams) -> Option<(Trie, Vec<Discounts>)> {

@@ -119,7 +119,8 @@ pub(crate) fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

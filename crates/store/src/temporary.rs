@@ -3,7 +3,7 @@
 //! On Linux they have no name until then, so that a process that is killed leaves nothing. Elsewhere, and on file systems
 //! that cannot do this, they have a name, and later processes remove those whose owner has died.
 
-use crate::lock;
+use crate::lock::{is_at, is_supported, try_lock};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Temporary {
     /// Creates an empty file in a folder.
     pub(crate) fn new(folder: &Path) -> io::Result<Temporary> {
         #[cfg(target_os = "linux")]
-        if let Some(file) = linux::unnamed(folder) {
+        if let Some(file) = unnamed(folder) {
             return Ok(Temporary { file, name: None });
         }
         Temporary::named(folder)
@@ -37,7 +37,7 @@ impl Temporary {
         // A process that removes stale files may find the file before it is locked.
         for _ in 0..100 {
             let (file, name) = named_like().tempfile_in(folder)?.into_parts();
-            if lock::try_lock(&file).is_ok() && lock::is_at(&file, &name) {
+            if try_lock(&file).is_ok() && is_at(&file, &name) {
                 return Ok(Temporary { file, name: Some(name) });
             }
         }
@@ -53,7 +53,7 @@ impl Temporary {
         match self.name {
             Some(name) => name.persist(path).map_err(|error| error.error),
             #[cfg(target_os = "linux")]
-            None => linux::give_name(self.file, path, folder),
+            None => give_name(&self.file, path, folder),
             #[cfg(not(target_os = "linux"))]
             None => unreachable!("temporary files have names on this system: {}", folder.display()),
         }
@@ -94,60 +94,55 @@ fn remove_if_stale(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let file = File::options().read(true).write(true).open(path)?;
-    if lock::is_supported() && lock::try_lock(&file).is_ok() && lock::is_at(&file, path) {
+    if is_supported() && try_lock(&file).is_ok() && is_at(&file, path) {
         fs::remove_file(path)?;
     }
     Ok(())
 }
 
+/// A file without a name, if the file system can make one and it can get a name later.
 #[cfg(target_os = "linux")]
-mod linux {
-    use super::{Temporary, named_like};
-    use crate::lock;
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat};
-    use std::fs::{self, File};
-    use std::io::{self, Seek};
-    use std::os::fd::AsRawFd;
-    use std::path::{Path, PathBuf};
+fn unnamed(folder: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = File::from(openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).ok()?);
+    Path::new(&handle(&file)).exists().then_some(file)
+}
 
-    /// A file without a name, if the file system can make one and it can get a name later.
-    pub(super) fn unnamed(folder: &Path) -> Option<File> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = File::from(openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).ok()?);
-        handle(&file).exists().then_some(file)
+/// The path through which an open file can be linked.
+#[cfg(target_os = "linux")]
+fn handle(file: &File) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
+}
+
+#[cfg(target_os = "linux")]
+fn give_name(file: &File, path: &Path, folder: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let link = |path: &Path| Ok(linkat(CWD, handle(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+    if fs::symlink_metadata(path).is_err() && link(path).is_ok() {
+        return Ok(());
     }
-
-    /// The path through which an open file can be linked.
-    fn handle(file: &File) -> PathBuf {
-        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
-    }
-
-    pub(super) fn give_name(file: File, path: &Path, folder: &Path) -> io::Result<()> {
-        let link =
-            |path: &Path| Ok(linkat(CWD, handle(&file), CWD, path, AtFlags::SYMLINK_FOLLOW)?);
-        if fs::symlink_metadata(path).is_err() && link(path).is_ok() {
-            return Ok(());
-        }
-        // A link cannot replace a file, but a rename can. The lock tells other processes that the name is in use.
-        let _ = lock::try_lock(&file);
-        match named_like().make_in(folder, link) {
-            Ok(named) => named.persist(path).map(drop).map_err(|error| error.error),
-            Err(_) => copy(&file, path, folder),
-        }
-    }
-
-    /// For file systems that make files without a name but cannot link them.
-    pub(super) fn copy(mut file: &File, path: &Path, folder: &Path) -> io::Result<()> {
-        let mut named = Temporary::named(folder)?;
-        file.rewind()?;
-        io::copy(&mut file, named.file())?;
-        named.file().set_permissions(file.metadata()?.permissions())?;
-        named.file().sync_all()?;
-        named.persist(path, folder)
+    // A link cannot replace a file, but a rename can. The lock tells other processes that the name is in use.
+    let _ = try_lock(file);
+    match named_like().make_in(folder, link) {
+        Ok(named) => named.persist(path).map(drop).map_err(|error| error.error),
+        Err(_) => copy(file, path, folder),
     }
 }
 
-#[cfg(all(test, unix))]
+/// For file systems that make files without a name but cannot link them.
+#[cfg(target_os = "linux")]
+fn copy(mut file: &File, path: &Path, folder: &Path) -> io::Result<()> {
+    let mut named = Temporary::named(folder)?;
+    io::Seek::rewind(&mut file)?;
+    io::copy(&mut file, named.file())?;
+    named.file().set_permissions(file.metadata()?.permissions())?;
+    named.file().sync_all()?;
+    named.persist(path, folder)
+}
+
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
@@ -198,7 +193,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"content").unwrap();
         for _ in 0..2 {
-            linux::copy(&file, &path, folder.path()).unwrap();
+            copy(&file, &path, folder.path()).unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"content");
         }
         assert_eq!(names(folder.path()), ["file"]);
@@ -229,7 +224,8 @@ mod tests {
             ".latens-link.part",
             &alive_name,
         ];
-        (found.sort(), expected.sort());
+        found.sort();
+        expected.sort();
         assert_eq!(found, expected);
         write(alive, "whole", &at("file"));
         assert_eq!(fs::read(at("file")).unwrap(), b"whole");

@@ -32,11 +32,13 @@ mod language_model;
 mod token_encoder;
 mod topic_model;
 mod files;
+mod forge;
 mod resume;
 #[cfg(test)]
 mod trainer;
 
 pub use files::{check_damaged_file, check_file_round_trip};
+pub use forge::forged_floats;
 pub use language_model::check_language_model;
 pub use resume::check_resume;
 pub use token_encoder::check_token_encoder;

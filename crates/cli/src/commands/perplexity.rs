@@ -49,6 +49,12 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
         tokens: found.tokens,
         oov: found.oov,
     };
+    if !result.perplexity.is_finite() || !result.log_prob.is_finite() {
+        return Err(hinted(
+            format!("the perplexity of the text under `{}` is not finite", args.model.display()),
+            "the training of the model probably diverged: train it again with a lower `--learning-rate`",
+        ));
+    }
     output.result(&result, |out| {
         let (tokens, oov) = (thousands(result.tokens), thousands(result.oov));
         writeln!(out, "perplexity {:.2}", result.perplexity)?;

@@ -169,7 +169,8 @@ impl TrainingArgs {
         let log = log.map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts();
         output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
-        let watcher = Watcher::new(output, log, Some(checkpoint_path(&self.output)), self.resume);
+        let checkpoint_path = (!self.cost.dry_run).then(|| checkpoint_path(&self.output));
+        let watcher = Watcher::new(output, log, checkpoint_path, self.resume);
         let args = self;
         Ok(Training { args, started, data, n_tokens, n_words, valid, checkpoint, watcher })
     }

@@ -74,12 +74,19 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_indices() {
-        let draws = || {
-            let mut rng = Rng::new(1);
-            (0..100).map(|_| sample_index(&[1.0; 50], &mut rng)).collect::<Vec<_>>()
-        };
-        assert_eq!(draws(), draws());
+    fn an_index_is_where_the_cumulative_weight_exceeds_one_uniform_number() {
+        let (mut rng, mut same) = (Rng::new(1), Rng::new(1));
+        let weights: Vec<f64> = (0..50).map(|i| f64::from(i % 7)).collect();
+        let total: f64 = weights.iter().sum();
+        for _ in 0..1000 {
+            let target = same.uniform() * total;
+            let mut sum = 0.0;
+            let expected = weights.iter().position(|weight| {
+                sum += weight;
+                target < sum
+            });
+            assert_eq!(Some(sample_index(&weights, &mut rng)), expected);
+        }
     }
 
     #[test]

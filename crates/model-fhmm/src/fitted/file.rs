@@ -91,22 +91,36 @@ impl Fhmm {
         };
         let positive = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
             let values = finite(name, shape)?;
-            match values.iter().all(|p| *p > 0.0 && *p <= 1.0) {
+            let sums_to_one = |row: &[f32]| (row.iter().sum::<f32>() - 1.0).abs() < 1e-2;
+            if !values.iter().all(|p| *p > 0.0 && *p <= 1.0) {
+                return Err(file.invalid(format!("`{name}` contains values outside (0, 1]")));
+            }
+            if !values.chunks_exact(n_states).all(sums_to_one) {
+                return Err(file.invalid(format!("a row of `{name}` does not sum to 1")));
+            }
+            Ok(values)
+        };
+        let score = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
+            let values = finite(name, shape)?;
+            match values.iter().all(|score| score.abs() <= MAX_SCORE) {
                 true => Ok(values),
-                false => Err(file.invalid(format!("`{name}` contains values outside (0, 1]"))),
+                false => Err(file.invalid(format!("`{name}` contains values above 1e15"))),
             }
         };
         let distribution = Distribution {
             shape,
-            base: finite("base", &[n_words])?,
+            base: score("base", &[n_words])?,
             start: positive("start", &[n_layers, n_states])?,
             transition: positive("transition", &[n_layers, n_states, n_states])?,
-            theta: finite("scores", &[n_words, n_layers, n_states])?,
+            theta: score("scores", &[n_words, n_layers, n_states])?,
         };
         let smoother = Smoother::new(distribution, params.chosen_inference());
         Ok(Fhmm { params, lexicon, facts, rows, smoother })
     }
 }
+
+/// Largest magnitude of a score in a file: sums and products of scores do not overflow.
+const MAX_SCORE: f32 = 1e15;
 
 fn read_rows(file: &ModelFile, n_vocab: usize, n_rows: usize) -> Result<WordRows, FileError> {
     let of_word = file.array::<u32>("rows", &[n_vocab])?.to_vec();

@@ -18,7 +18,7 @@ use crate::params::HmmParams;
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
 use crate::steps::learner::{Choices, DeviceLearner, LearnerState};
-use latens_cuda::{AdamWStep, CudaError};
+use latens_cuda::{AdamWStep, Array, CudaError};
 use latens_model::FitError;
 use latens_nn::{AdamWParams, Dropout};
 
@@ -31,11 +31,26 @@ impl CudaLearner<'_> {
         seed: u64,
         learning_rate: f64,
     ) -> Result<(), CudaError> {
+        let mut ints = self.ints.take().expect("every step puts it back");
+        let computed = self.gradient(plan, kept, seed, &mut ints);
+        // After an error, too: the next call returns the error of the device again.
+        self.ints = Some(ints);
+        computed?;
+        self.update(plan, learning_rate)
+    }
+
+    /// Computes the gradient of a batch.
+    fn gradient(
+        &mut self,
+        plan: &BatchPlan,
+        kept: &KeptStates,
+        seed: u64,
+        ints: &mut Array<u32>,
+    ) -> Result<(), CudaError> {
         let (k, n) = (kept.k, kept.states.len());
         let (sizes, format) = (Sizes { k, n }, self.logit_format(k));
         // Copies to the device come first, because a copy waits for the work before it.
-        let mut ints = self.ints.take().expect("every step puts it back");
-        let planned = DevicePlan::new(&self.device, plan, &mut ints)?;
+        let planned = DevicePlan::new(&self.device, plan, ints)?;
         self.forward(kept, Some(seed))?;
         self.logits(0..n, sizes)?;
         self.tables.reserve(&self.device, plan, k)?;
@@ -46,10 +61,7 @@ impl CudaLearner<'_> {
         self.side.clear(&mut self.learned.gradient)?;
         let devices = (&self.device, &self.side);
         self.tables.expect(devices, &planned, sizes, (format, self.precision))?;
-        self.backward(&planned, kept)?;
-        self.ints = Some(ints);
-
-        self.update(plan, learning_rate)
+        self.backward(&planned, kept)
     }
 
     /// Updates the weights by AdamW with a clipped gradient.

@@ -8,7 +8,7 @@ use crate::cuda::plan::batch_plan::{BatchPlan, lists, max_listed_tokens};
 use crate::cuda::plan::device_plan::DevicePlan;
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
-use latens_cuda::{CudaError, Listed, Precision};
+use latens_cuda::{Array, CudaError, Listed, Precision};
 
 /// The largest number of values in blocks, and in tokens, at a time: 16 GiB.
 const MAX_BLOCK_VALUES: usize = 1 << 32;
@@ -19,20 +19,32 @@ const ROWS: usize = if cfg!(test) { 24 } else { 4096 };
 impl CudaLearner<'_> {
     /// Σ ln p of a batch whose blocks fit in memory.
     fn score(&mut self, batch: &Batch<'_>, kept: &KeptStates) -> Result<f64, CudaError> {
-        let sizes @ Sizes { k, .. } = Sizes { k: kept.k, n: kept.states.len() };
         let plan = BatchPlan::to_score(self.space, batch, Some(kept));
         let mut ints = self.ints.take().expect("every step puts it back");
-        let planned = DevicePlan::new(&self.device, &plan, &mut ints)?;
-        self.tables.reserve_to_score(&self.device, &plan, k)?;
+        let scored = self.log_probs(&plan, kept, &mut ints);
+        // After an error, too: the next call returns the error of the device again.
+        self.ints = Some(ints);
+        scored?;
+        let log_probs = self.device.download(&self.tables.log_probs)?;
+        Ok(log_probs[..plan.n_sentences()].iter().sum())
+    }
+
+    /// Computes ln p of every sentence of a plan.
+    fn log_probs(
+        &mut self,
+        plan: &BatchPlan,
+        kept: &KeptStates,
+        ints: &mut Array<u32>,
+    ) -> Result<(), CudaError> {
+        let sizes @ Sizes { k, .. } = Sizes { k: kept.k, n: kept.states.len() };
+        let planned = DevicePlan::new(&self.device, plan, ints)?;
+        self.tables.reserve_to_score(&self.device, plan, k)?;
         match planned.listed() {
             Some(listed) => self.gather_listed(&planned, &listed, sizes)?,
             None => self.gather(&planned, sizes)?,
         }
         // Scores are in full precision, like those of the CPU.
-        self.tables.forward(&self.device, &planned, k, Precision::Full)?;
-        self.ints = Some(ints);
-        let log_probs = self.device.download(&self.tables.log_probs)?;
-        Ok(log_probs[..plan.n_sentences()].iter().sum())
+        self.tables.forward(&self.device, &planned, k, Precision::Full)
     }
 
     /// Computes the blocks of a plan, with some rows of logits at a time.

@@ -54,7 +54,12 @@ impl UnknownWords {
                 });
                 let logits: Vec<f32> = logits.collect();
                 let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                Some((states, logits.iter().map(|logit| (logit - largest).exp()).collect()))
+                if !largest.is_finite() {
+                    // The weights of a model file may be so large that a spelling overflows.
+                    return hmm.emitters(WordId::UNK);
+                }
+                let weight = |logit: &f32| (logit - largest).exp().max(0.0);
+                Some((states, logits.iter().map(weight).collect()))
             }
         }
     }

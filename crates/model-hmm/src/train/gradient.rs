@@ -207,6 +207,10 @@ fn restore(
             problem: "invalid weights, optimizer state or epoch",
         });
     }
+    if !state.schedule.plateau.follows(&initial_state(task.params).schedule.plateau) {
+        let problem = "its learning-rate schedule does not belong to these parameters";
+        return Err(CheckpointError::Invalid { problem });
+    }
     let n_steps = state.epochs.n_steps;
     Ok((state, LearnerState { weights, mean, square, n_steps }, best))
 }

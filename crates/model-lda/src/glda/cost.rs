@@ -31,12 +31,13 @@ pub(super) fn cost(
     let sizes = Sizes {
         n_tokens: n_tokens as f64,
         n_types: known.iter().filter(|&&known| known).count() as f64,
-        n_topics: params.n_topics as f64,
+        // More topics than tokens are refused, with a clearer message.
+        n_topics: params.n_topics.min(n_tokens) as f64,
         dim: dim as f64,
     };
     let sampler = params.chosen_sampler(n_tokens, dim);
     let Sizes { n_types, n_topics, dim, .. } = sizes;
-    let stride = padded(params.n_topics) as f64;
+    let stride = padded(params.n_topics.min(n_tokens)) as f64;
     let matrix = match params.covariance {
         Covariance::Full => dim * dim,
         Covariance::Diagonal => dim,
@@ -46,8 +47,7 @@ pub(super) fn cost(
     // much for whiteners in single precision.
     let n_copies = match sampler {
         Sampler::Exact | Sampler::Cholesky | Sampler::Naive => 1.5,
-        Sampler::Mh | Sampler::Alias => 2.5,
-        Sampler::Parallel | Sampler::Auto => 2.5,
+        Sampler::Mh | Sampler::Alias | Sampler::Parallel | Sampler::Auto => 2.5,
     };
     let topics = n_copies * 8.0 * n_topics * (matrix + dim);
     let n_tables = match sampler {

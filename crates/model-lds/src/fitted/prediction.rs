@@ -1,6 +1,6 @@
 //! Predicting text: the likelihood of a text, and the next word.
 
-use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::likelihood::{Run, TextGain, warm_up};
 use crate::linalg::dense::product;
 use crate::model::Lds;
 use latens_corpus::{Sentences, WordId};
@@ -17,7 +17,7 @@ impl Lds {
     /// Rare words dominate it. It compares models with the same vocabulary and the same `pseudo_counts`.
     pub fn gain(&self, text: &Sentences) -> f64 {
         let gain = TextGain::new(&self.dynamics, &self.steady, &self.words, &self.mu);
-        let runs = Run::all(text, self.params.boundary);
+        let runs = Run::all(text, self.params.boundary, warm_up(&self.steady));
         gain.of(text.tokens(), &runs) / text.n_tokens().max(1) as f64
     }
 

@@ -12,14 +12,27 @@ use latens_counts::Boundary;
 use latens_math::linalg::{Accum, Mat, MatRef, matmul};
 use latens_math::{Real, dot_wide};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-/// Number of tokens per run. Runs are scored independently, so that threads share a long text.
+/// Smallest number of tokens per run. Runs are scored independently, so that threads share a long text.
 const RUN: usize = 1024;
 
-/// Number of tokens read before a run to find its state. States forget: with a spectral radius of 0.8, the influence
-/// of earlier tokens falls to 4·10⁻¹³.
-const WARM_UP: usize = 128;
+/// Smallest and largest number of tokens read before a run to find its state.
+const WARM_UP: RangeInclusive<usize> = 128..=1 << 16;
+
+/// Influence of earlier tokens on the state of a run that counts as forgotten.
+const FORGOTTEN: f64 = 4e-13;
+
+/// Number of tokens read before a run: the smallest power of two n ≥ 128 at which ‖Hⁿ‖ ≤ [`FORGOTTEN`], so that x_t =
+/// H x_{t−1} + B u_t has forgotten the tokens before. A slow system has longer runs in proportion, up to a limit.
+pub(crate) fn warm_up(steady: &SteadyState) -> usize {
+    let (mut n, mut power) = (1, steady.h.clone());
+    while n < *WARM_UP.start() || (n < *WARM_UP.end() && power.norm_l2() > FORGOTTEN) {
+        power = product([power.as_ref(), power.as_ref()]);
+        n *= 2;
+    }
+    n
+}
 
 /// Number of runs filtered together.
 const LANES: usize = 16;
@@ -33,12 +46,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Runs that cover a text; the state is 0 at the start of each file or sentence.
-    pub(crate) fn all(sentences: &Sentences, boundary: Boundary) -> Vec<Run> {
+    /// Runs that cover a text after a warm-up; the state is 0 at the start of each file or sentence.
+    pub(crate) fn all(sentences: &Sentences, boundary: Boundary, warm_up: usize) -> Vec<Run> {
         let mut runs = Vec::new();
         let mut begin = 0;
         let mut add = |length: usize| {
-            Run::cut(begin..begin + length, &mut runs);
+            Run::cut(begin..begin + length, warm_up, &mut runs);
             begin += length;
         };
         match boundary {
@@ -55,10 +68,11 @@ impl Run {
     }
 
     /// Appends runs that cover a range of consecutive tokens.
-    pub(crate) fn cut(tokens: Range<usize>, runs: &mut Vec<Run>) {
-        for start in tokens.clone().step_by(RUN) {
-            let begin = start.saturating_sub(WARM_UP).max(tokens.start);
-            runs.push(Run { begin, start, end: (start + RUN).min(tokens.end) });
+    pub(crate) fn cut(tokens: Range<usize>, warm_up: usize, runs: &mut Vec<Run>) {
+        let length = RUN / WARM_UP.start() * warm_up;
+        for start in tokens.clone().step_by(length) {
+            let begin = start.saturating_sub(warm_up).max(tokens.start);
+            runs.push(Run { begin, start, end: (start + length).min(tokens.end) });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::learn::checkpoint::{self, Restored};
 use crate::learn::e_step::{Expectations, StateMoments, WordTerms, expectations};
-use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::likelihood::{Run, TextGain, warm_up};
 use crate::learn::m_step::m_step;
 use crate::learn::memory_budget::n_oversamples;
 use crate::learn::moments::covariances::Covariances;
@@ -163,7 +163,8 @@ impl<'a> Trainer<'a> {
             None => None,
             Some(valid) => {
                 let gain = TextGain::new(&model, &steady, c, moments.mu());
-                let sum = gain.of(valid.tokens(), &Run::all(valid, params.boundary));
+                let sum =
+                    gain.of(valid.tokens(), &Run::all(valid, params.boundary, warm_up(&steady)));
                 if !sum.is_finite() {
                     return Err(NumericError::NotConverged("the filter"));
                 }

@@ -64,6 +64,15 @@ impl<T: Real> Canonical<T> {
         Canonical { a, c, g, n_clipped: 0 }
     }
 
+    /// Whether no singular value of A or C is above 1 by more than rounding.
+    pub(crate) fn is_contraction(&self) -> Result<bool, NumericError> {
+        let largest = |x: &Mat<f64>, name| -> Result<f64, NumericError> {
+            Ok(eigen(x, name)?.values.last().copied().unwrap_or(0.0))
+        };
+        let of_a = largest(&product([self.a.transpose(), self.a.as_ref()]), "A")?;
+        Ok(of_a <= 1.0 + 1e-3 && largest(&self.g, "C")? <= 1.0 + 1e-3)
+    }
+
     pub(crate) fn dynamics(&self) -> Dynamics {
         Dynamics::canonical(self.a.clone(), self.g.clone())
     }

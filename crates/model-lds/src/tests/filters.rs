@@ -5,13 +5,13 @@ use super::fixtures::{
 };
 use super::toy::{golden, golden_tokens, markov_text, moments, sharp_markov_text};
 use crate::learn::e_step::{Expectations, WordTerms, expectations};
-use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::likelihood::{Run, TextGain, warm_up};
 use crate::learn::moments::covariances::Covariances;
 use crate::learn::moments::text_moments::Moments;
 use crate::learn::subspace::{Sketch, decompose};
 use crate::linalg::dense::{cholesky, identity, product, to_row_major};
 use crate::linalg::lu::inverse;
-use crate::linalg::panel::Panel;
+use crate::linalg::panel::{Panel, times};
 use crate::linalg::solvers::lyapunov;
 use crate::system::canonical::Canonical;
 use crate::system::steady_state::{Dynamics, MeasurementUpdate, SteadyState};
@@ -134,6 +134,25 @@ fn scoring_in_runs_agrees_with_a_single_run() {
     let whole = scorer.of(&words, &[Run::whole(words.len())]);
     let in_runs = text_gain(&dynamics, &steady, &model.c, moments.mu(), &text);
     assert!((whole - in_runs).abs() < 1e-8 * whole.abs(), "{whole} {in_runs}");
+}
+
+#[test]
+fn a_slow_system_has_a_longer_warm_up() {
+    let text = markov_text(20_000, 30, 4);
+    let moments = moments::<f64>(&text, 30, 7, 1.0);
+    let fast = initial_model(&moments, 4);
+    assert_eq!(warm_up(&SteadyState::of(&fast.dynamics()).unwrap()), 128);
+    // Words say little about the state, so the filter forgets at the rate of A: 0.97^128 is 0.02.
+    let c = times(fast.c.view(), &(Scale(0.05) * identity(4)));
+    let slow = Canonical::restored(Scale(0.97) * identity(4), c);
+    let dynamics = slow.dynamics();
+    let steady = SteadyState::of(&dynamics).unwrap();
+    assert_eq!(warm_up(&steady), 1024);
+    let words: Vec<WordId> = text.iter().map(|&word| WordId::from(word)).collect();
+    let scorer = TextGain::new(&dynamics, &steady, &slow.c, moments.mu());
+    let whole = scorer.of(&words, &[Run::whole(words.len())]);
+    let in_runs = text_gain(&dynamics, &steady, &slow.c, moments.mu(), &text);
+    assert!((whole - in_runs).abs() < 1e-10 * whole.abs(), "{whole} {in_runs}");
 }
 
 fn at_horizon(moments: &Moments<f64>, model: &Canonical<f64>, horizon: usize) -> Expectations<f64> {

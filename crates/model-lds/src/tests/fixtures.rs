@@ -1,7 +1,7 @@
 //! Models and reference computations that several tests share.
 
 use crate::fitted::filter::{filter, smooth};
-use crate::learn::likelihood::{Run, TextGain};
+use crate::learn::likelihood::{Run, TextGain, warm_up};
 use crate::learn::moments::covariances::{Covariances, Side};
 use crate::learn::moments::text_moments::Moments;
 use crate::learn::subspace::{Sketch, decompose};
@@ -92,7 +92,7 @@ pub(super) fn text_gain(
 ) -> f64 {
     let words: Vec<WordId> = text.iter().map(|&word| WordId::from(word)).collect();
     let mut runs = Vec::new();
-    Run::cut(0..words.len(), &mut runs);
+    Run::cut(0..words.len(), warm_up(steady), &mut runs);
     TextGain::new(model, steady, c, mu).of(&words, &runs)
 }
 

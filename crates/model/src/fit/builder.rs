@@ -257,3 +257,52 @@ impl Session<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::ParamError;
+
+    /// A model that would need more memory than any machine has.
+    #[derive(Default)]
+    struct Huge;
+
+    impl Params for Huge {
+        fn check(&self) -> Result<(), ParamError> {
+            Ok(())
+        }
+    }
+
+    impl Fit for Huge {
+        type Model = ();
+        type Data = ();
+        type Inputs<'a> = ();
+        type Error = FitError;
+
+        fn cost_with(_: &Huge, (): &(), (): &(), setup: &Setup<'_>) -> Cost {
+            assert!(setup.valid.is_none());
+            Cost::new(1).part("everything", f64::MAX, Some("n_states"))
+        }
+
+        fn fit_with(_: &Valid<Huge>, (): &(), (): (), _: Session<'_>) -> Result<(), FitError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn fitting_fails_before_it_starts_if_the_memory_is_too_small() {
+        let error = Huge.fit(&()).unwrap_err();
+        let FitError::TooLittleMemory { needed, largest, lower, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((needed, largest, lower), (u64::MAX, "everything", Some("n_states")));
+    }
+
+    #[test]
+    fn force_and_a_gpu_skip_the_check() {
+        assert!(Huge.force().fit(&()).is_ok());
+        assert!(Huge.device(Device::Cuda).fit(&()).is_ok());
+        assert_eq!(Huge.cost(&()).unwrap().n_iterations(), 1);
+    }
+}

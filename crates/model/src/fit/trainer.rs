@@ -1,6 +1,6 @@
 //! The shared training loop over epochs of mini-batches.
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, CheckpointError};
 use super::epochs::Epochs;
 use super::error::FitError;
 use super::progress::{MakeCheckpoint, Progress, Watch};
@@ -181,6 +181,10 @@ where
     fn epoch(&mut self, watch: &mut Watch) -> Result<Outcome, FitError> {
         self.n_batches = self.learner.begin_epoch(&self.state.epochs)?;
         let first = self.state.epochs.batch;
+        if first > self.n_batches {
+            let problem = "more mini-batches are completed than an epoch has";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
         let mut started = Instant::now();
         let mut next = (first < self.n_batches).then(|| self.prepare(first));
         while let Some(batch) = next.take() {

@@ -66,6 +66,15 @@ impl Plateau {
         Plateau { rate, factor, patience, best: None, n_worse: 0 }
     }
 
+    /// Whether this is a state that training from `first` can reach, for schedules read from files: its constants are
+    /// the same, and its rate is positive and not larger.
+    pub fn follows(&self, first: &Plateau) -> bool {
+        let is_counted = self.n_worse < self.patience;
+        let constants = |plateau: &Plateau| (plateau.factor, plateau.patience);
+        let is_rate = self.rate >= 0.0 && self.rate <= first.rate;
+        constants(self) == constants(first) && is_rate && is_counted
+    }
+
     /// Current learning rate.
     pub fn rate(&self) -> f64 {
         self.rate
@@ -113,6 +122,12 @@ impl Halving {
         Halving { rate, min_improvement, last: None, halving: false }
     }
 
+    /// Whether this is a state that training from `first` can reach, for schedules read from files.
+    pub fn follows(&self, first: &Halving) -> bool {
+        let is_rate = self.rate >= 0.0 && self.rate <= first.rate;
+        is_rate && self.min_improvement == first.min_improvement
+    }
+
     /// Current learning rate.
     pub fn rate(&self) -> f64 {
         self.rate
@@ -154,6 +169,28 @@ mod tests {
         let mut plateau = Plateau::new(1.0, 4.0, 2);
         let rates = [5.0, 4.0, 4.0, f64::NAN, 4.0, 3.9, 3.9, 4.0].map(|loss| plateau.observe(loss));
         assert_eq!(rates, [1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.0625]);
+    }
+
+    #[test]
+    fn a_stored_schedule_with_other_constants_does_not_follow() {
+        let first = Plateau::new(1.0, 4.0, 2);
+        let mut later = first;
+        [5.0, 6.0, 7.0, 8.0].map(|loss| later.observe(loss));
+        assert!(first.follows(&first) && later.follows(&first) && !first.follows(&later));
+        for wrong in [
+            Plateau { factor: 0.0, ..first },
+            Plateau { patience: 0, ..first },
+            Plateau { rate: -1.0, ..first },
+            Plateau { rate: f64::NAN, ..first },
+            Plateau { rate: 1e300, ..first },
+            Plateau { n_worse: 2, ..first },
+        ] {
+            assert!(!wrong.follows(&first), "{wrong:?}");
+        }
+        let first = Halving::new(1.0, 1.003);
+        assert!(Halving { rate: 0.5, ..first }.follows(&first));
+        assert!(!Halving { rate: 2.0, ..first }.follows(&first));
+        assert!(!Halving { min_improvement: 0.0, ..first }.follows(&first));
     }
 
     #[test]

@@ -93,11 +93,17 @@ fn minimize(
     if !search.value().is_finite() {
         return Err(FitError::Diverged { epoch: search.state().n_steps as usize, lower: "scale" });
     }
+    let facts = facts_of(&search, outcome);
+    Ok(Learned { weights: search.into_x(), facts })
+}
+
+/// Facts about a search that ended. One that found no smaller value has not converged.
+fn facts_of(search: &Lbfgs, outcome: Outcome) -> Map<String, Value> {
     let mut facts = Map::new();
     facts.insert("loss".into(), json!(search.value()));
     facts.insert("iterations".into(), json!(search.state().n_steps));
-    facts.insert("converged".into(), json!(outcome != Outcome::Improved));
-    Ok(Learned { weights: search.into_x(), facts })
+    facts.insert("converged".into(), json!(outcome == Outcome::Converged));
+    facts
 }
 
 impl Task<'_> {
@@ -213,4 +219,23 @@ fn run_perceptron(
     facts.insert("train_errors".into(), json!(state.errors));
     facts.insert("epochs".into(), json!(state.epoch));
     Ok(Learned { weights: perceptron.average(), facts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_is_stuck_has_not_converged() {
+        // No value is smaller than that of the first point, although its gradient is not zero.
+        let mut function = |x: &[f64], gradient: &mut [f64]| {
+            gradient[0] = 1.0;
+            if x[0] == 0.0 { 0.0 } else { 1.0 }
+        };
+        let mut search = Lbfgs::start(LbfgsParams::default(), vec![0.0], &mut function);
+        let outcome = search.step(&mut function);
+        assert_eq!(outcome, Outcome::Stuck);
+        assert_eq!(facts_of(&search, outcome)["converged"], false);
+        assert_eq!(facts_of(&search, Outcome::Converged)["converged"], true);
+    }
 }
