@@ -175,7 +175,9 @@ mod tests {
     fn a_stored_schedule_with_other_constants_does_not_follow() {
         let first = Plateau::new(1.0, 4.0, 2);
         let mut later = first;
-        [5.0, 6.0, 7.0, 8.0].map(|loss| later.observe(loss));
+        for loss in [5.0, 6.0, 7.0, 8.0] {
+            later.observe(loss);
+        }
         assert!(first.follows(&first) && later.follows(&first) && !first.follows(&later));
         for wrong in [
             Plateau { factor: 0.0, ..first },
