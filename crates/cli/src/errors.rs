@@ -104,6 +104,11 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     match error.downcast_ref::<FitError>() {
         Some(FitError::Interrupted) => return None,
         Some(FitError::TooLittleMemory { lower, .. }) => return Some(memory_hint(*lower)),
+        Some(FitError::Unscorable { .. }) => {
+            let hint = "`--min-count 2` replaces words that occur once by `<unk>`, so that new words are possible; \
+                        Baum–Welch needs a `--prior` above 0";
+            return Some(hint.to_owned());
+        }
         _ => {}
     }
     error.downcast_ref::<io::Error>().and_then(|error| io_hint(error.kind()))

@@ -175,9 +175,10 @@ fn an_impossible_validation_sentence_is_named() {
     folder.write("text", "a b c d\nb c a\nd a b c\n");
     folder.write("new", "a b c d\na b never c\nnever\n");
     let scalar = "--constraint none --n-states 3 --parameterization scalar --epochs 30";
-    let trained = train_hmm(&folder, &format!("text {scalar} --prior 0 --valid new"));
-    assert_eq!(trained.code, Some(0), "{}", trained.stderr);
-    assert!(trained.stderr.contains("warning: the text of `--valid` has probability zero"));
+    let refused = train_hmm(&folder, &format!("text {scalar} --prior 0 --valid new"));
+    refused.assert_refused("cannot score the validation text: no state can emit `<unk>`");
+    assert!(refused.stderr.contains("--min-count 2"), "{}", refused.stderr);
+    assert_eq!(train_hmm(&folder, &format!("text {scalar} --prior 0")).code, Some(0));
     let ran = folder.run("perplexity hmm new");
     ran.assert_refused(
         "sentence 2 is impossible under `hmm`: its token 3, `<unk>`, has probability zero",

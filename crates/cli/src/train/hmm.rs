@@ -145,7 +145,7 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     };
     let mut inputs = HmmInputs::default();
     (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
-    let HmmParams { epochs, learning_rate, clip, .. } = params;
+    let HmmParams { learning_rate, clip, .. } = params;
     let Some(mut model) =
         training.fit(params, inputs, args.device, HeldOut::WhileTraining, output)?
     else {
@@ -156,14 +156,6 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     }
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(model.n_weights()));
-    let has_validation = model.facts().contains_key("valid_perplexity");
-    if training.valid.is_some() && epochs > 0 && !has_validation {
-        output.note(
-            "warning: the text of `--valid` has probability zero under the model of every epoch; keeping the last model\n\n\
-             hint: `--min-count 2` replaces words that occur once by `<unk>`, so that new words are possible; \
-             Baum–Welch needs a `--prior` above 0",
-        );
-    }
     if let Some(epoch) = model.facts().get("diverged_in_epoch") {
         output.note(&format!(
             "warning: the loss diverged in epoch {epoch}; keeping the best model before it\n\n\

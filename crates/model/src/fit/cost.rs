@@ -2,7 +2,6 @@
 
 use super::error::FitError;
 use super::memory::AvailableMemory;
-use std::fmt;
 
 /// Estimated memory and work of a training run.
 ///
@@ -115,27 +114,9 @@ impl Cost {
     }
 }
 
-/// A number of bytes with a binary unit, for messages: `1.5 GiB`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bytes(pub u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let (mut value, mut units) = (self.0 as f64 / 1024.0, UNITS.iter());
-        let mut unit = units.next().expect("there are units");
-        // 1023.95 would be printed as 1024.0.
-        while value >= 1023.95 {
-            let Some(next) = units.next() else { break };
-            (value, unit) = (value / 1024.0, next);
-        }
-        write!(f, "{value:.1} {unit}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::memory::MemoryLimit;
+    use super::super::memory::{Bytes, MemoryLimit};
     use super::*;
 
     fn available(bytes: u64) -> Option<AvailableMemory> {

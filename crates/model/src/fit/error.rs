@@ -1,9 +1,8 @@
 //! Errors of fitting.
 
 use crate::fit::checkpoint::CheckpointError;
-use crate::fit::cost::Bytes;
 use crate::fit::device::Device;
-use crate::fit::memory::MemoryLimit;
+use crate::fit::memory::{Bytes, MemoryLimit};
 use crate::params::ParamError;
 use std::error::Error as StdError;
 use thiserror::Error;

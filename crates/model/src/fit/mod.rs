@@ -14,11 +14,11 @@ mod trainer;
 
 pub use builder::{Fit, FitBuilder, Session, Setup};
 pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
-pub use cost::{Bytes, Cost, CostPart};
+pub use cost::{Cost, CostPart};
 pub use device::Device;
 pub use epochs::Epochs;
 pub use error::FitError;
-pub use memory::{AvailableMemory, MemoryLimit, resident_memory};
+pub use memory::{AvailableMemory, Bytes, MemoryLimit, resident_memory};
 pub use pace::CheckpointPace;
 pub use progress::{MakeCheckpoint, Progress, Watch, unwatched};
 pub use trainer::{EpochResult, Learner, Outcome, Trainer, TrainingState};

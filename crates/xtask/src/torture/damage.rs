@@ -1,7 +1,7 @@
 //! Changes bytes of model files. A damaged file is refused; a forged one, whose checksums are valid, is refused or used,
 //! but never makes the program panic or answer NaN.
 
-use super::Effort;
+use super::effort::Effort;
 use super::kinds::Trained;
 use super::model_file::{Array, Contents};
 use super::random::Random;

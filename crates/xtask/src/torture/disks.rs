@@ -1,12 +1,11 @@
 //! Writes to places without room: a file that may not grow, a full device, a small file system. The program says what is
 //! wrong, and leaves neither a part of a file nor a damaged older one.
 
-use super::Effort;
+use super::effort::Effort;
 use super::kinds::Trained;
 use super::model_file::Contents;
 use super::random::Random;
-use super::runner::{Expected, Runner};
-use super::say;
+use super::runner::{Expected, Runner, say};
 use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};

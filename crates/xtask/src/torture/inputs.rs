@@ -1,6 +1,6 @@
 //! Text that nobody would write, for every command that reads text.
 
-use super::Effort;
+use super::effort::Effort;
 use super::random::Random;
 use super::runner::{Expected, Runner};
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! Ends trainings at random moments, resumes them, and compares the model with that of an uninterrupted training.
 
-use super::Effort;
+use super::effort::Effort;
 use super::kinds::Trained;
 use super::model_file::Contents;
 use super::random::Random;

@@ -1,6 +1,6 @@
 //! Trainings of every kind of model, and what the models are used for.
 
-use super::Effort;
+use super::effort::Effort;
 use super::model_file::Contents;
 use super::runner::{Expected, Runner};
 use anyhow::{Result, bail};

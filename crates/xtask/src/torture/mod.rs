@@ -4,6 +4,7 @@
 //! The same seed makes the same runs, except for the moment at which a signal arrives.
 
 mod random;
+mod effort;
 mod runner;
 mod corpus;
 mod kinds;
@@ -14,51 +15,10 @@ mod inputs;
 mod disks;
 
 use anyhow::{Context, Result, bail, ensure};
+use effort::Effort;
 use random::Random;
-use runner::Runner;
-use std::io::{self, Write};
+use runner::{Runner, say};
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// How much is done.
-pub(crate) struct Effort {
-    /// Interrupted trainings per kind of model.
-    pub(crate) n_interruptions: usize,
-    /// Time that a training should take. Checkpoints are written after two seconds at the earliest.
-    pub(crate) training: Duration,
-    /// Damaged and forged files per kind of model.
-    pub(crate) n_damages: usize,
-    /// Commands per odd input.
-    pub(crate) n_commands: usize,
-    /// Size of the largest odd input in bytes.
-    pub(crate) max_input: usize,
-    /// Folders with little room per kind of model.
-    pub(crate) n_full_disks: usize,
-}
-
-impl Effort {
-    fn short() -> Effort {
-        Effort {
-            n_interruptions: 1,
-            training: Duration::from_millis(300),
-            n_damages: 6,
-            n_commands: 6,
-            max_input: 1 << 20,
-            n_full_disks: 1,
-        }
-    }
-
-    fn long() -> Effort {
-        Effort {
-            n_interruptions: 10,
-            training: Duration::from_secs(8),
-            n_damages: 300,
-            n_commands: 60,
-            max_input: 64 << 20,
-            n_full_disks: 5,
-        }
-    }
-}
 
 /// Runs the whole campaign with `--short`, `--seed N` and `--program PATH`, in any order.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
@@ -102,8 +62,4 @@ fn campaign(mut runner: Runner, effort: &Effort, random: &mut Random) -> Result<
 /// The debug program beside this one, which `cargo build` and `cargo test` make.
 fn default_program() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(format!("latens{}", std::env::consts::EXE_SUFFIX)))
-}
-
-pub(crate) fn say(text: &str) -> Result<()> {
-    Ok(writeln!(io::stdout(), "{text}")?)
 }

@@ -1,9 +1,9 @@
 //! Runs the program, judges how it ends, and counts.
 
-use super::say;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -186,6 +186,11 @@ impl Runner {
 fn has_nan(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.split(|c| !is_part(c)).any(|word| word.eq_ignore_ascii_case("nan"))
+}
+
+/// Prints a line.
+pub(crate) fn say(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
 }
 
 #[cfg(test)]
