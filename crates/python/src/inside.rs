@@ -19,9 +19,23 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use std::borrow::Cow;
 
+/// A look inside.
+#[pymethods]
+impl Model {
+    /// Word vectors, one row per word of the vocabulary. A view of the model's memory where it stores them.
+    fn word_vectors<'py>(slf: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        word_vectors(slf)
+    }
+
+    /// A part of the model as an array or JSON.
+    fn inside<'py>(&self, py: Python<'py>, name: &str, arg: usize) -> PyResult<Bound<'py, PyAny>> {
+        part(py, self.get(), name, arg)
+    }
+}
+
 /// The word vectors of a model as an array: a read-only view if the model stores them, otherwise a copy.
 #[allow(unsafe_code)]
-pub(crate) fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let py = model.py();
     let base = model.get().get();
     match base.word_vectors() {
@@ -47,7 +61,7 @@ pub(crate) fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py
 }
 
 /// A part of a model by name. `arg` is an index for parts that have several, such as the rows of a transition matrix.
-pub(crate) fn part<'py>(
+fn part<'py>(
     py: Python<'py>,
     model: &dyn base::Model,
     name: &str,

@@ -430,11 +430,6 @@ impl Model {
 /// Word vectors.
 #[pymethods]
 impl Model {
-    /// Word vectors, one row per word of the vocabulary. A view of the model's memory where it stores them.
-    fn word_vectors<'py>(slf: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        crate::inside::word_vectors(slf)
-    }
-
     /// The vector of a word.
     fn vector<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let vectors = self.0.word_vectors();
@@ -462,10 +457,5 @@ impl Model {
         let except: Vec<WordId> = except.iter().map(|word| vocab.id(word)).collect();
         let found = vectors.nearest(&query, n, &except).into_iter();
         Ok(found.map(|(word, cosine)| (vocab.word(word), cosine)).collect())
-    }
-
-    /// Parts of the model as an array or JSON; see `inside.rs`.
-    fn inside<'py>(&self, py: Python<'py>, part: &str, arg: usize) -> PyResult<Bound<'py, PyAny>> {
-        crate::inside::part(py, self.get(), part, arg)
     }
 }
