@@ -166,6 +166,10 @@ impl Fit for NeuralParams {
             device,
         };
         let (weights, mut facts) = fit::fit(&task, checkpoint, watch)?;
+        // Files with such weights cannot be opened.
+        if !network.is_bounded(&weights) {
+            return Err(FitError::Diverged { epoch: params.epochs, lower: "learning_rate" });
+        }
         facts.insert("tokens".into(), sentences.n_tokens().into());
         facts.insert("sentences".into(), sentences.len().into());
         facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());

@@ -84,7 +84,7 @@ impl Ngram {
 }
 
 /// Largest logarithm of a back-off weight.
-const MAX_LOG_BACKOFF: f32 = 50.0;
+pub(crate) const MAX_LOG_BACKOFF: f32 = 50.0;
 
 fn array<'a, T: Element>(
     writer: ModelWriter<'a>,

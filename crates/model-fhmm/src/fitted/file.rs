@@ -104,7 +104,7 @@ impl Fhmm {
             let values = finite(name, shape)?;
             match values.iter().all(|score| score.abs() <= MAX_SCORE) {
                 true => Ok(values),
-                false => Err(file.invalid(format!("`{name}` contains values above 1e15"))),
+                false => Err(file.invalid(format!("`{name}` contains values above 1,000"))),
             }
         };
         let distribution = Distribution {
@@ -119,8 +119,9 @@ impl Fhmm {
     }
 }
 
-/// Largest magnitude of a score in a file: sums and products of scores do not overflow.
-const MAX_SCORE: f32 = 1e15;
+/// Largest magnitude of a score in a file. Scores are logarithms, so that no trained model comes near it, and sums over
+/// layers stay exact enough for their differences.
+const MAX_SCORE: f32 = 1e3;
 
 fn read_rows(file: &ModelFile, n_vocab: usize, n_rows: usize) -> Result<WordRows, FileError> {
     let of_word = file.array::<u32>("rows", &[n_vocab])?.to_vec();

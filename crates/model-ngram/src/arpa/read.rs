@@ -2,6 +2,7 @@
 
 use super::complete::{Entry, trie_of};
 use super::format::{ArpaError, BEGIN, END, LOG_ZERO, OTHER_UNK};
+use crate::file::MAX_LOG_BACKOFF;
 use crate::model::Ngram;
 use crate::params::{MAX_ORDER, NgramParams};
 use latens_corpus::{EOS, Lexicon, LineReader, Preprocessing, UNK, Vocab, VocabLimits};
@@ -195,7 +196,7 @@ fn fields(line: &str, order: usize) -> Option<(f32, Vec<&str>, f32)> {
         if log_10 <= f64::from(LOG_ZERO) { f32::NEG_INFINITY } else { (log_10 * LN_10) as f32 }
     };
     let (log_prob, backoff) = (ln(log_10), ln(backoff_10));
-    // An infinite weight times a probability of zero is NaN. The weight may also overflow an `f32`.
-    let sound = log_prob <= 0.0 && backoff < f32::INFINITY;
+    // An infinite weight times a probability of zero is NaN, and model files have the same limit.
+    let sound = log_prob <= 0.0 && backoff <= MAX_LOG_BACKOFF;
     (sound && words.len() == order && parts.next().is_none()).then_some((log_prob, words, backoff))
 }

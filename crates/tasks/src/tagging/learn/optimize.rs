@@ -39,9 +39,14 @@ pub(crate) fn learn(
     if let Some(checkpoint) = checkpoint {
         checkpoint.check_fits(FeatureTagger::KIND, task.params, task.fingerprint, GROWABLE)?;
     }
-    match task.params.optimizer {
-        Optimizer::Lbfgs => minimize(task, checkpoint, watch),
-        Optimizer::Perceptron => run_perceptron(task, checkpoint, watch),
+    let (learned, n_passes) = match task.params.optimizer {
+        Optimizer::Lbfgs => (minimize(task, checkpoint, watch)?, task.params.n_iterations),
+        Optimizer::Perceptron => (run_perceptron(task, checkpoint, watch)?, task.params.epochs),
+    };
+    // The file has single precision. A checkpoint of a stranger may have any weights.
+    match learned.weights.iter().all(|&weight| (weight as f32).is_finite()) {
+        true => Ok(learned),
+        false => Err(FitError::Diverged { epoch: n_passes, lower: "scale" }),
     }
 }
 
