@@ -175,10 +175,11 @@ fn divergence_ends_the_training() {
     };
     for params in [&kinds()[0], &kinds()[2], &kinds()[4]] {
         let error = wild(params, 1e12).map(drop).unwrap_err();
-        assert!(
-            matches!(error, FitError::Diverged { epoch: 1, lower: "learning_rate" }),
-            "{error}"
-        );
+        // Some networks diverge within the epoch, others cannot score the validation text after it.
+        let is_diverged = matches!(error, FitError::Diverged { epoch: 1, .. });
+        let is_unscorable = matches!(error, FitError::Unscorable { .. });
+        assert!(is_diverged || is_unscorable, "{error}");
+        assert!(error.to_string().contains("lower `learning_rate`"), "{error}");
     }
 }
 
