@@ -696,8 +696,6 @@ class GaussianLda(_Topics):
 class _Neural(SentenceEstimator, LanguageModel):
     """What neural language models share."""
 
-    _architecture: ClassVar[str]
-
 
 class FeedForward(_Neural):
     """Feed-forward n-gram network.
