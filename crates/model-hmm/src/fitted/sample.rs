@@ -16,11 +16,14 @@ pub struct StateSample {
 
 impl Hmm {
     /// Generates `n_tokens` tokens, the ends of sentences included. The last sentence may be incomplete.
+    ///
+    /// The text ends early in a state that has no next state or no word: a row of zeros, which training never leaves but
+    /// a file from elsewhere may have.
     pub fn sample_states(&self, n_tokens: usize, seed: u64) -> StateSample {
         let mut rng = Rng::new(seed);
         let mut draw = |weights: &[f32]| {
             let weights: Vec<f64> = weights.iter().map(|&p| f64::from(p)).collect();
-            sample_index(&weights, &mut rng)
+            weights.iter().any(|&p| p > 0.0).then(|| sample_index(&weights, &mut rng))
         };
         let (mut sample, mut before) = (StateSample::default(), None);
         for _ in 0..n_tokens {
@@ -28,8 +31,10 @@ impl Hmm {
                 None => draw(&self.start),
                 Some(state) => draw(&self.transition(state)),
             };
+            let Some(state) = state else { break };
             let (words, weights): (Vec<WordId>, Vec<f32>) = self.emitted_by(state).unzip();
-            let word = words[draw(&weights)];
+            let Some(i) = draw(&weights) else { break };
+            let word = words[i];
             let is_over = word == WordId::EOS && self.params.memory == Memory::Reset;
             before = (!is_over).then_some(state);
             sample.states.push(state as u32);

@@ -102,3 +102,11 @@ fn samples_follow_the_probabilities_of_the_model() {
         }
     }
 }
+
+#[test]
+fn a_sample_ends_in_a_state_without_successors() {
+    let (space, mut tables) = blocks(3, 3, 17);
+    tables.transition.fill(0.0);
+    let hmm = hmm_with(Memory::Carry, &space, &tables);
+    assert_eq!(hmm.sample_states(100, 3).words.len(), 1);
+}
