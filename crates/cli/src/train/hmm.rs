@@ -103,13 +103,13 @@ choice!(Constraint for hmm::Constraint {
 });
 choice!(Parameterization for hmm::Parameterization {
     Neural "Neural networks over state embeddings",
-    Factored "Neural networks over sums of cluster and state embeddings",
+    Factored "Neural networks over concatenated cluster and state embeddings",
     Scalar "One parameter per probability"
 });
 choice!(Learning for hmm::Learning { Em "Baum–Welch", Gradient "Gradient descent (AdamW)" });
 choice!(Tying for hmm::Tying {
     Shared "One embedding per state",
-    Separate "Separate embeddings of a state for start, transitions and emissions",
+    Separate "One embedding per state for each of start, transition from, transition to and emission",
 });
 choice!(WordVectors for hmm::WordVectors {
     Words "One embedding per word",
