@@ -17,8 +17,8 @@ pub(crate) struct CacheArgs {
     pub(crate) cache: Option<PathBuf>,
 }
 
-/// Reads a text to learn from: with the words of the file `vocab` or its own, through the cache if
-/// there is one.
+/// Reads a training text, with the vocabulary file `vocab` or a vocabulary learned from the text, and
+/// through the cache if there is one.
 pub(crate) fn read_corpus(
     inputs: &Inputs,
     words: &LearnedWordArgs,
@@ -41,7 +41,7 @@ pub(crate) fn read_corpus(
     encode_corpus(&path, inputs, words, lexicon.as_ref())
 }
 
-/// Encodes a text to learn from into a file, and maps the file into memory.
+/// Encodes a training text into a file, and memory-maps the file.
 pub(crate) fn encode_corpus(
     path: &Path,
     inputs: &Inputs,
@@ -54,7 +54,7 @@ pub(crate) fn encode_corpus(
     })
 }
 
-/// Reads documents to learn from; see [`read_corpus`].
+/// Reads training documents; see [`read_corpus`].
 pub(crate) fn read_documents(
     inputs: &Inputs,
     words: &LearnedWordArgs,
@@ -95,8 +95,8 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<&Path> {
     Ok(folder)
 }
 
-/// A name that changes with the files (by their names, sizes and times of change, as build tools have
-/// it), with how they are read, and with the program that reads them.
+/// A file name that depends on the inputs (their paths, sizes and modification times), on how they
+/// are read, and on the version of the program.
 fn cache_name(
     inputs: &Inputs,
     words: &LearnedWordArgs,
@@ -112,7 +112,7 @@ fn cache_name(
     Ok(format!("{:016x}.{extension}", hash.finish()))
 }
 
-/// What changes with the files and the program.
+/// A hash of the inputs and of the version of the program.
 pub(crate) fn hash_inputs(inputs: &Inputs) -> anyhow::Result<DefaultHasher> {
     let mut hash = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hash);

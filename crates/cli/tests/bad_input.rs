@@ -150,7 +150,7 @@ fn mismatched_clusters_and_states_are_rejected() {
     let folder = Folder::new();
     folder.write("text", "a b c d\nb c a\nd a b c\n");
     train_hmm(&folder, "text --n-states 18 --n-clusters 9")
-        .assert_refused("`n_clusters` must be at most 4, the number of different words, got 9");
+        .assert_refused("`n_clusters` must be at most 4, the number of distinct words, got 9");
     train_hmm(&folder, "text --n-states 10 --n-clusters 3")
         .assert_refused("`n_states` must be a multiple of `n_clusters` = 3, got 10");
     let two = "--n-states 4 --n-clusters 2 --dim 4 --epochs 1";
@@ -287,7 +287,7 @@ fn other_counts_and_vocabularies_are_rejected() {
     folder.write("b", "p q r\n");
     folder.json("count a --lags 2 -o a.counts");
     folder.json("count b --lags 2 -o b.counts");
-    folder.run("count --merge a.counts b.counts -o c").assert_refused("another vocabulary");
+    folder.run("count --merge a.counts b.counts -o c").assert_refused("a different vocabulary");
     folder.run("count --merge a -o c").assert_refused("`a` is not a file of kind `lag counts`");
     folder
         .run("inspect a.counts")

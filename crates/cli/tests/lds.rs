@@ -81,7 +81,7 @@ fn mismatched_counts_are_rejected() {
     train(&folder, "counts --vocab other")
         .assert_refused("the vocabulary of the counts differs from `other`");
     folder.json("count test.txt --lags 7 --boundary sentence -o more");
-    train(&folder, "counts more").assert_refused("has another vocabulary than part 1");
+    train(&folder, "counts more").assert_refused("has a different vocabulary from part 1");
     let bytes = std::fs::read(folder.path().join("counts")).unwrap();
     folder.write("cut", &bytes[..bytes.len() / 2]);
     assert_eq!(train(&folder, "cut").code, Some(2));
@@ -92,7 +92,7 @@ fn too_little_text_is_rejected() {
     let folder = Folder::new();
     folder.write("one", "a a a a a a a a a a a\n");
     folder.write("short", "a b c d\n");
-    train(&folder, "one").assert_refused("at least 3 different words");
+    train(&folder, "one").assert_refused("at least 3 distinct words");
     train(&folder, "short --dim 2").assert_refused("words 7 tokens apart");
     folder.write("text", "a b c a c b b a c a b c c b a\n".repeat(20));
     train(&folder, "text").assert_refused("`dim` must be at most 3");

@@ -170,7 +170,7 @@ fn impossible_trainings_are_rejected() {
     folder.write("same", "a a a\na a\n");
     let train = |args: &str| folder.run(&format!("train word2vec {args} -o model"));
     train("words").assert_refused("a sentence of at least 2 words, has 1");
-    train("same").assert_refused("at least 2 different words, has 1");
+    train("same").assert_refused("at least 2 distinct words, has 1");
     train("text --dim 0").assert_refused("`dim` must be at least 1");
     train("text --window 0").assert_refused("`window` must be at least 1");
     train("text --learning-rate 0").assert_refused("`learning_rate` must be above 0");

@@ -1,8 +1,8 @@
-//! From text to sentences, documents and tagged sentences of word ids.
+//! Reads text into sentences, documents and tagged sentences of word ids.
 //!
 //! A [`Corpus`] holds [`Sentences`] and the [`Lexicon`] that defines their word ids. A
 //! [`DocumentCorpus`] does the same for [`Documents`]. [`TaggedSentences`] hold tokens with columns of
-//! tags. All of them read files or text in memory; a [`Reader`] sets options such as lowercase or the
+//! tags. All of them read files or text in memory; a [`Reader`] sets options such as lowercasing or the
 //! size of the vocabulary. The crate is independent of models.
 //!
 //! ```

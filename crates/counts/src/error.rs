@@ -16,13 +16,13 @@ pub enum CountError {
         order: usize,
     },
     /// The vocabulary is too large for n-grams of this order.
-    #[error("{order}-grams can be counted for at most {limit} different words, got {n_words}")]
+    #[error("{order}-grams can be counted for at most {limit} distinct words, got {n_words}")]
     TooManyWords {
         /// The requested order.
         order: usize,
-        /// Number of different words.
+        /// Number of distinct words.
         n_words: usize,
-        /// Maximum number of different words for this order.
+        /// Maximum number of distinct words for this order.
         limit: usize,
     },
     /// The number of lags is 0 or too large.
@@ -40,7 +40,7 @@ pub enum CountError {
         difference: String,
     },
     /// There are no counts to merge.
-    #[error("cannot merge counts: there are none")]
+    #[error("cannot merge counts: none were given")]
     NothingToMerge,
     /// A count does not fit in 64 bits.
     #[error("a count is larger than 2^64 - 1")]

@@ -1,9 +1,9 @@
 //! Exact counts of a text: n-grams ([`NgramCounts`]) and pairs of words at fixed distances
 //! ([`LagCounts`]).
 //!
-//! Counting uses all threads of the current `rayon` pool and a memory [`Budget`], beyond which it
-//! continues in temporary files. Neither changes the result. Counting the parts of a text separately
-//! and merging them gives the same bytes as counting the whole.
+//! Counting uses all threads of the current `rayon` pool and a memory [`Budget`], beyond which counts
+//! are written to temporary files. Neither affects the result. Counting the parts of a text separately
+//! and merging the counts gives the same bytes as counting the whole text.
 //!
 //! ```
 //! use latens_corpus::Corpus;

@@ -231,7 +231,7 @@ fn counts_with_different_settings_are_not_merged() {
         other
     };
     let words = with_vocab(["<unk>", "<eos>", "w2", "w3", "w5", "w4"], 9);
-    assert!(merge(count(words, 2, Boundary::Stream)).contains("part 2 has another vocabulary"));
+    assert!(merge(count(words, 2, Boundary::Stream)).contains("part 2 has a different vocabulary"));
     let seen = with_vocab(["<unk>", "<eos>", "w2", "w3", "w4", "w5"], 8);
     assert!(merge(count(seen, 2, Boundary::Stream)).contains("another text"));
     assert!(LagCounts::merge(&[], &Budget::default()).is_err());

@@ -145,10 +145,10 @@ fn counts_with_different_settings_are_not_merged() {
         NgramCounts::of(&sentences(&files), vocab, 2, &Budget::default(), &mut watch).unwrap()
     };
     let other = count(&vocab(9));
-    assert!(merge(other).contains("part 2 has 9 different words, part 1 has 6"));
+    assert!(merge(other).contains("part 2 has 9 distinct words, part 1 has 6"));
     let words = ["<unk>", "<eos>", "w2", "w3", "w5", "w4"];
     let other = Vocab::from_parts(words, vec![9; N_WORDS]).unwrap();
-    assert!(merge(count(&other)).contains("part 2 has another vocabulary"));
+    assert!(merge(count(&other)).contains("part 2 has a different vocabulary"));
     assert!(!count(&vocab(N_WORDS)).fits(&other) && count(&other).fits(&other));
     assert!(NgramCounts::merge(&[], &Budget::default()).is_err());
 }

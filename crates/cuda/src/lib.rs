@@ -1,4 +1,4 @@
-//! CUDA kernels of latens, behind functions over arrays on the device.
+//! CUDA kernels of latens, wrapped in functions over device arrays.
 //!
 //! - [`Device`] and [`Array`]: memory, streams and errors. Operations run asynchronously, in the order of the calls.
 //! - Matrix products with cuBLAS ([`Device::multiply`]).
@@ -28,11 +28,11 @@
 //! # Panics
 //! Every function checks the length of each array before it launches a kernel, and panics if an array is too short for
 //! the given sizes, or belongs to another device. The indices inside arrays of `u32` are **not** checked, since they are
-//! in device memory. Whoever writes them must keep them in bounds.
+//! in device memory. The caller must keep them in bounds.
 //!
 //! # Layout
-//! Matrices are row-major. Each `.rs` file is beside the `.cu` file with its kernels, and one table lists the signatures
-//! of all kernels. `tests/twins` compares every kernel with a twin on the CPU; the tests of `latens-model-hmm` and
+//! Matrices are row-major. Each `.rs` file is next to the `.cu` file with its kernels, and one table lists the signatures
+//! of all kernels. `tests/twins` compares every kernel with a CPU implementation; the tests of `latens-model-hmm` and
 //! `latens-model-neural` compare whole training steps with those on the CPU.
 
 #![allow(unsafe_code)]

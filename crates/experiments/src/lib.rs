@@ -1,6 +1,8 @@
-//! Experiments that reproduce the tables and figures of papers: our results beside the published ones.
+//! Experiments that reproduce tables and figures of papers, with our results next to the published
+//! ones.
 //!
-//! An experiment reads its corpora from a folder that the user provides, since most of them may not be redistributed.
+//! An experiment reads its corpora from a folder that the user provides, since most corpora may not
+//! be redistributed.
 //!
 //! ```
 //! use latens_experiments::EXPERIMENTS;

@@ -1,11 +1,12 @@
-//! What the fuzz targets do, as ordinary functions of bytes: [`targets::TARGETS`].
+//! Fuzz targets as ordinary functions of bytes: [`targets::TARGETS`].
 //!
-//! A reader may reject anything, but it may not panic, hang, or ask for memory out of proportion. What it accepts is used
-//! as a program would use it, and must keep the promises of its type: sentences end where they should, no answer is NaN,
-//! and what was read can be saved and opened again.
+//! A reader may reject any input, but it may not panic, hang, or allocate memory out of proportion
+//! to its input. What it accepts is used as a program would use it, and must satisfy the invariants
+//! of its type: sentences end where they should, no result is NaN, and what was read can be saved
+//! and opened again.
 //!
-//! The package in `fuzz/` runs the targets with libFuzzer. The tests of this crate run them over [`seeds`] and a fixed
-//! set of [mutations](mutation::mutated) of these, which needs no fuzzer.
+//! The package in `fuzz/` runs the targets with libFuzzer. The tests of this crate run them on
+//! [`seeds`] and a fixed set of [mutations](mutation::mutated), without a fuzzer.
 
 pub mod forge;
 pub mod outline;

@@ -1,7 +1,7 @@
-//! latens learns latent-variable models of text: hidden Markov models with thousands of states, linear dynamical
-//! systems, Brown clusters, word vectors, topic models. It uses them to tag, score, generate and explore text.
+//! Latent-variable models of text: hidden Markov models with tens of thousands of states, linear
+//! dynamical systems, Brown clusters, word vectors, topic models, language models and taggers.
 //!
-//! Import the [`prelude`], make a corpus, choose parameters, fit:
+//! Import the [`prelude`], read a corpus, set parameters and call `fit`:
 //!
 //! ```
 //! use latens::prelude::*;
@@ -9,7 +9,7 @@
 //! let lines = ["the cat sleeps", "a dog barks", "the dog sleeps", "a cat walks"];
 //! let corpus = Corpus::from_lines(lines)?;
 //!
-//! // A hidden Markov model. The clusters of words that share its states are learned if they are not given.
+//! // A hidden Markov model. Its word clusters are learned if they are not given.
 //! let hmm = Hmm::params().n_states(8).n_clusters(2).dim(8).epochs(2).fit(&corpus)?;
 //! let posterior = hmm.posterior("the cat sleeps")?; // one row per token, one column per state
 //! assert_eq!((posterior.n_rows(), posterior.n_columns()), (3, 8));
@@ -25,7 +25,7 @@
 //! let mixtures = topics.infer(["balls and goals"]); // one row per document, one column per topic
 //! assert_eq!(mixtures.n_columns(), 2);
 //!
-//! // A model is one file, and `open` knows what kind it is.
+//! // A model is a single file, and `open` detects its kind.
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("toy.hmm");
 //! hmm.save(&path)?;
@@ -33,8 +33,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Fit`](model::Fit) describes what else a fit can have: held-out text, a progress callback, a checkpoint, a
-//! device. The modules below re-export the crates that this one is made of.
+//! [`Fit`](model::Fit) describes the other options of a fit: a validation set, a progress callback, a
+//! checkpoint to resume from, a device. The modules below re-export the crates of the workspace.
 
 mod kinds;
 mod open;

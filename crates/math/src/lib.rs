@@ -1,4 +1,5 @@
-//! Numeric building blocks: slices and matrices in, numbers out. Nothing in this crate knows about words.
+//! Numeric building blocks: linear algebra, linear chains, optimization and sampling. Independent of
+//! text.
 //!
 //! | Module | Contents |
 //! |---|---|

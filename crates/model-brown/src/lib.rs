@@ -1,9 +1,10 @@
 //! Brown clusters (Brown et al. 1992): a hard clustering of words that maximizes the mutual information of adjacent
 //! clusters, with the clusters in a binary tree.
 //!
-//! [`Algorithm::Brown`] is the original greedy algorithm, computed exactly. It is fast because an insertion or a merger
-//! updates only those entries of the table of losses that change (`algorithms/loss_table.rs`).
-//! [`Algorithm::Exchange`] moves words between clusters, and suits large vocabularies (`algorithms/exchange.rs`).
+//! [`Algorithm::Brown`] is the original greedy algorithm, computed exactly. It is fast because adding
+//! a word or merging two clusters updates only those entries of the table of losses that change
+//! (`algorithms/loss_table.rs`). [`Algorithm::Exchange`] moves words between clusters, and suits large
+//! vocabularies (`algorithms/exchange.rs`).
 //!
 //! ```
 //! use latens_model::Fit;

@@ -1,10 +1,11 @@
 //! Factorial hidden Markov models of text: several layers of hidden states per word (Nepal and Yates 2013).
 //!
 //! Each of M layers is a Markov chain over K states, and the states of all layers together emit a word:
-//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). Only M K scores per word thus parameterize Kᴹ joint states.
+//! p(Y | s) ∝ exp(b_Y + Σ_m θ[Y, m, s^m]). The Kᴹ joint states thus need only M K scores per word.
 //!
-//! Structured mean field approximates the posterior by a product of chains, one per layer. The normalizer of the
-//! emission is exact, from a table of all joint states computed once per M-step; the paper bounds it for every token.
+//! Structured mean field approximates the posterior by a product of chains, one per layer. By default,
+//! the normalizer of the emission is exact, from a table of all joint states that is computed once
+//! per M-step; the paper bounds it for every token.
 //! Training is stepwise EM. A fitted model encodes each token by the states of all layers.
 //!
 //! ```

@@ -73,7 +73,7 @@ pub enum Unknown {
     Missing,
 }
 
-/// Hyperparameters of a factorial hidden Markov model.
+/// Parameters of a factorial hidden Markov model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -90,9 +90,9 @@ pub struct FhmmParams {
     pub lbfgs_iterations: usize,
     /// Number of passes over the training text.
     pub epochs: usize,
-    /// Number of sentences per batch. By default at most 1000, and few enough for 500 batches over all epochs.
+    /// Number of sentences per batch. By default 1000, or fewer to get 500 batches over all epochs.
     pub batch_sentences: Option<usize>,
-    /// Exponent α of the step size (k + 2)^−α of batch k. With 0 each batch replaces all statistics before it.
+    /// Exponent α of the step size (k + 2)^−α of batch k. With 0, each batch replaces all earlier statistics.
     pub step_power: f64,
     /// Maximum number of mean-field sweeps per sentence in training.
     pub sweeps: usize,
@@ -102,7 +102,7 @@ pub struct FhmmParams {
     pub prior: f64,
     /// Base score of a word in all states.
     pub base_measure: BaseMeasure,
-    /// Minimum count of a word; rarer words are treated as `unknown` says.
+    /// Minimum count of a word; rarer words are treated as set by `unknown`.
     pub min_count: u64,
     /// Treatment of rare and unseen words.
     pub unknown: Unknown,

@@ -73,7 +73,7 @@ pub enum Memory {
 pub enum Schedule {
     /// Constant.
     Constant,
-    /// Half a cosine to zero over all epochs.
+    /// Cosine decay to zero over all epochs.
     Cosine,
     /// Divided by four after each epoch that does not improve the model on the validation set.
     Plateau,
@@ -122,9 +122,9 @@ pub struct HmmParams {
     pub schedule: Schedule,
     /// Weight decay.
     pub weight_decay: f64,
-    /// Largest norm of the gradient; larger gradients are clipped.
+    /// Maximum norm of the gradient; larger gradients are clipped.
     pub clip: f64,
-    /// Pseudocount that Baum–Welch adds to the expected count of every allowed event.
+    /// Pseudo-count that Baum–Welch adds to the expected count of every allowed event.
     pub prior: f64,
     /// Random seed.
     pub seed: u64,

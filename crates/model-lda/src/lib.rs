@@ -4,7 +4,7 @@
 //! - [`Glda`] (Das et al. 2015): a topic is a Gaussian over word vectors. Words outside the training text can be
 //!   assigned topics if they have vectors.
 //!
-//! Both are fitted by Gibbs sampling of token topics. Optimizations:
+//! Both are fitted by Gibbs sampling of the topics of tokens. Optimizations:
 //!
 //! - Gaussian densities are computed once per word and topic (`glda/gaussian/table.rs`).
 //! - A token is removed from its topic in closed form (`glda/gaussian/topic.rs`).

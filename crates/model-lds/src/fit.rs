@@ -75,7 +75,7 @@ impl Fit for LdsParams {
         let counts = match inputs.counts {
             Some(counts) if !counts.vocab().words().eq(corpus.lexicon.vocab.words()) => {
                 let must = "counts with the vocabulary of the corpus".to_owned();
-                let got = "counts with another vocabulary".to_owned();
+                let got = "counts with a different vocabulary".to_owned();
                 return Err(ParamError { name: "counts", must, got }.into());
             }
             Some(counts) => counts,
@@ -188,7 +188,7 @@ fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
     let n_types = counts.unigrams().iter().filter(|&&count| count > 0).count();
     if n_types < 3 {
         let has = format!("{n_types}, including the end of sentence");
-        return Err(FitError::not_enough_data("at least 3 different words", has));
+        return Err(FitError::not_enough_data("at least 3 distinct words", has));
     }
     let needed = params.counted_lags();
     if counts.n_lags() < needed {
@@ -212,7 +212,7 @@ fn check(params: &LdsParams, counts: &LagCounts) -> Result<(), FitError> {
     }
     let max_dim = n_types - 1;
     if params.dim > max_dim {
-        let must = format!("at most {max_dim}, one less than the number of different words");
+        let must = format!("at most {max_dim}, one less than the number of distinct words");
         return Err(param("dim", must, params.dim.to_string()));
     }
     Ok(())

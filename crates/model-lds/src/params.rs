@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct LdsParams {
     /// Dimension of the state.
     pub dim: usize,
-    /// Largest distance in tokens of the pairs of words that EM uses.
+    /// Maximum distance in tokens of the pairs of words that EM uses.
     pub lags: usize,
     /// Number of block rows and block columns of the Hankel matrix for the initial model, which uses pairs of words
     /// up to `2 · ssid_lags − 1` tokens apart.
     pub ssid_lags: usize,
-    /// Number added to the count of every word, but not to pairs of words. The default is a fifth of the average
-    /// count of a word, and at least 1. Pseudo-counts prevent overfitting of rare words.
+    /// Pseudo-count added to the count of every word, but not to pairs of words. The default is a
+    /// fifth of the mean count of a word, and at least 1. Pseudo-counts prevent overfitting of rare words.
     pub pseudo_counts: Option<f64>,
     /// Maximum number of EM iterations after the initial model. Held-out text can stop EM earlier.
     pub n_iterations: usize,

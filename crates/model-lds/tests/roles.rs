@@ -261,7 +261,7 @@ fn held_out_text_decides_when_to_stop() {
 fn too_little_text_is_rejected() {
     let one_type = corpus(&["a a a a a a a a a a a a"]);
     let message = fit_error(params(), &one_type);
-    assert!(message.contains("at least 3 different words, has 2"), "{message}");
+    assert!(message.contains("at least 3 distinct words, has 2"), "{message}");
     let short = corpus(&["a b c d e"]);
     let message = fit_error(params(), &short);
     assert!(message.contains("pairs of words 7 tokens apart, has none"), "{message}");

@@ -55,7 +55,7 @@ pub enum Optimizer {
     AdamW,
 }
 
-/// The learning-rate schedule.
+/// The learning rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
@@ -104,7 +104,7 @@ pub struct NeuralParams {
     pub bptt: usize,
     /// Optimizer.
     pub optimizer: Optimizer,
-    /// Learning-rate schedule.
+    /// Learning rate schedule.
     pub schedule: Schedule,
     /// Initial learning rate.
     pub learning_rate: f64,

@@ -69,7 +69,7 @@ impl Ngram {
     ) -> Result<Ngram, FitError> {
         assert_eq!(counts.order(), params.order, "the counts must have the order of the model");
         if !counts.fits(&lexicon.vocab) {
-            let (action, problem) = ("use n-gram counts", "they have another vocabulary");
+            let (action, problem) = ("use n-gram counts", "they have a different vocabulary");
             return Err(FitError::Step { action, source: problem.into() });
         }
         let mut estimator = Estimator::new(params.order, lexicon.vocab.len());
@@ -85,7 +85,7 @@ fn finish(
 ) -> Result<Ngram, FitError> {
     let n_ngrams = estimator.largest_order();
     if u32::try_from(n_ngrams).is_err() {
-        let allows = format!("at most {} different n-grams of an order", u32::MAX);
+        let allows = format!("at most {} distinct n-grams per order", u32::MAX);
         return Err(FitError::too_much_data(allows, n_ngrams));
     }
     let Some((trie, discounts)) = estimator.finish(params) else {

@@ -3,10 +3,10 @@
 use latens_model::{ParamError, Params, check_range, check_that};
 use serde::{Deserialize, Serialize};
 
-/// Largest supported order.
+/// Maximum order.
 pub const MAX_ORDER: usize = 6;
 
-/// Hyperparameters of an n-gram language model.
+/// Parameters of an n-gram language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -69,7 +69,7 @@ fn fit_from(
     trainer.run(watch)
 }
 
-/// Requires a sentence with two words, so that there is a context, and two different words, so that there is a negative
+/// Requires a sentence with two words, so that there is a context, and two distinct words, so that there is a negative
 /// sample.
 fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     let longest = corpus.sentences.iter().map(|sentence| sentence.len() - 1).max().unwrap_or(0);
@@ -78,7 +78,7 @@ fn check_text(corpus: &Corpus) -> Result<(), FitError> {
     }
     let words = || corpus.sentences.tokens().iter().filter(|&&word| word != WordId::EOS);
     if words().min() == words().max() {
-        return Err(FitError::not_enough_data("at least 2 different words", 1));
+        return Err(FitError::not_enough_data("at least 2 distinct words", 1));
     }
     Ok(())
 }

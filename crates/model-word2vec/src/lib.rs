@@ -1,9 +1,9 @@
 //! Word vectors by word2vec (Mikolov et al. 2013): words that occur in similar contexts get vectors of similar direction.
 //!
 //! [`Algorithm::Cbow`] predicts a word from the mean of the vectors of its context words, [`Algorithm::SkipGram`] from
-//! each of them. The loss contrasts the word with negative samples (`negatives.rs`). Frequent words are randomly dropped
-//! (`text.rs`). All threads train at once without locks (`latens_math::hogwild`), so that the result is reproducible for
-//! a given seed with one thread only.
+//! each of them. The loss contrasts the word with negative samples (`negatives.rs`). Tokens of frequent words are
+//! randomly dropped (`text.rs`). Threads update the vectors without locks (`latens_math::hogwild`), so
+//! the result is reproducible from a seed only with one thread.
 //!
 //! ```
 //! use latens_model::Fit;

@@ -4,7 +4,7 @@ use latens_model::{ParamError, Params, check_range};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Hyperparameters of word2vec. The defaults are those of the original program and of gensim.
+/// Parameters of word2vec. Except for the algorithm, the defaults are those of gensim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

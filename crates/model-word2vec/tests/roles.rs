@@ -132,7 +132,7 @@ fn text_without_a_context_or_a_negative_sample_is_rejected() {
     for (text, reason) in [
         (&[&[][..], &[]][..], "a sentence of at least 2 words, has 0"),
         (&[&[a], &[b]], "a sentence of at least 2 words, has 1"),
-        (&[&[a, a, a]], "at least 2 different words, has 1"),
+        (&[&[a, a, a]], "at least 2 distinct words, has 1"),
     ] {
         let error = fit(text).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");

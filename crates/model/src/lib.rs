@@ -10,7 +10,7 @@
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct UnigramParams {
-//!     /// Pseudocount added to every word count.
+//!     /// Pseudo-count added to every word count.
 //!     smoothing: f64,
 //! }
 //!

@@ -149,7 +149,7 @@ impl<T: Tagger + ?Sized> Tagger for &T {
 #[non_exhaustive]
 pub enum TagError {
     /// A word is out of vocabulary, and the training text had no unknown words.
-    #[error("the word `{word}` was not in the training text, and neither was any unknown word")]
+    #[error("the word `{word}` is unknown, and the training text had no unknown words")]
     UnknownWord {
         /// The word before preprocessing.
         word: String,

@@ -1,10 +1,11 @@
-//! Neural layers with hand-derived gradients: matrices in, matrices out. Nothing in this crate knows about words.
+//! Neural network layers with hand-derived gradients, optimizers and learning rate schedules.
+//! Independent of text.
 //!
 //! All weights of a model are stored in one flat vector, whose [`Layout`] assigns a range to each weight. A layer is a
 //! handful of [`WeightId`]s and holds no numbers. `forward` reads the weights and an input with one row per example;
 //! `backward` adds to a gradient of the same layout. Intermediate results are kept in a scratch struct that the caller
 //! owns and reuses, so that training steps do not allocate. Optimizers ([`AdamW`], [`Sgd`]), the [`norm`] and
-//! checkpoints see only the flat vectors.
+//! checkpoints use only the flat vectors.
 //!
 //! Everything is generic over `f32`, which models use, and `f64`, which finite differences ([`check`]) use. Loops run
 //! over fixed chunks and [`multiply`] over fixed tiles, so results are bit for bit the same for any number of threads.

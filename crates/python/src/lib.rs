@@ -1,8 +1,8 @@
 //! The extension module `latens._latens`: conversions between Python and the library.
 //!
 //! Estimators, documentation and everything else that Python users see is in `python/latens`. This crate has no numeric
-//! code. Work runs in a thread pool of its own call with the GIL released (`work.rs`), so that Ctrl-C is noticed, no
-//! thread outlives a call, and a forked process can go on.
+//! code. Each call runs in its own thread pool with the GIL released (`work.rs`), so that Ctrl-C is
+//! handled, no thread outlives a call, and forked processes keep working.
 
 mod errors;
 mod fit;

@@ -1,7 +1,7 @@
 //! Storage for everything that outlives a run: atomic file writes, memory-mapped arrays and
 //! checksummed containers.
 //!
-//! The crate knows neither text nor models. A file gets its name when it is complete. A crash
+//! The crate is independent of text and models. A file gets its name when it is complete. A crash
 //! therefore never leaves a partial file, and the content of a mapped file never changes.
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! Tasks that use fitted models: perplexity, sampling, tagging, analogies, topic coherence, classification, plots.
 //!
-//! A task takes a model by its role (`LanguageModel`, `TokenEncoder`, `TopicModel`, `Tagger`) and depends on no model
-//! crate. Every model with the role works:
+//! A task uses a model through its role (`LanguageModel`, `TokenEncoder`, `TopicModel`, `Tagger`) and
+//! does not depend on model crates. It works with every model that has the role:
 //!
 //! ```
 //! use latens_corpus::{Sentences, WordId};

@@ -1,6 +1,6 @@
 //! Test support for all models: toy corpora, and checks that every model must pass.
 //!
-//! A `check_*` function panics with the reason if a model fails. Every model crate calls the checks of
+//! A `check_*` function panics with a message if a model fails the check. Every model crate calls the checks of
 //! its roles in `tests/roles.rs`:
 //!
 //! ```

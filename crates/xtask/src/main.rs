@@ -3,8 +3,8 @@
 //! `cargo run -p xtask -- docs` generates the tables of results in `docs/results/` and the models table in
 //! `README.md` from `results/*.jsonl`; `docs --check` fails if one of them is stale.
 //!
-//! `cargo run -p xtask -- torture` kills trainings, damages files, feeds odd inputs and fills disks; `torture --short`
-//! takes less than a minute.
+//! `cargo run -p xtask -- torture` injects faults: it kills training runs, damages files, passes
+//! malformed inputs and fills disks; `torture --short` takes less than a minute.
 
 mod numbers;
 mod record;

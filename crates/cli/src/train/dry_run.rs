@@ -9,10 +9,10 @@ use serde::Serialize;
 /// Options on the cost of training.
 #[derive(Args)]
 pub(crate) struct CostArgs {
-    /// Read the text, print the memory and the work that training needs at most, and train nothing
+    /// Print the estimated memory and number of operations of training, without training
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Train even if the estimated memory exceeds what is available
+    /// Train even if the estimated memory exceeds the available memory
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) force: bool,
 }

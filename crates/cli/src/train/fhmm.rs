@@ -63,7 +63,7 @@ pub(crate) struct FhmmArgs {
     /// Number of random initializations; each is trained for two epochs, and training continues with the best one
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().restarts)]
     restarts: usize,
-    /// Train only on the N sentences with the most frequent words
+    /// Train only on the N sentences with the highest mean log-count of words
     #[arg(long, value_name = "N")]
     keep_sentences: Option<usize>,
 }

@@ -51,13 +51,14 @@ pub(crate) struct GldaArgs {
     /// Learn one alpha per topic (asymmetric prior), every 20 iterations
     #[arg(long)]
     optimize_alpha: bool,
-    /// Weight of the prior mean of a topic, in vectors
+    /// Weight of the prior mean of a topic, as a number of word vectors
     #[arg(long, value_name = "K", default_value_t = GldaParams::default().kappa)]
     kappa: f64,
-    /// Degrees of freedom of the prior covariance, above dimensions - 1 [default: dimensions + 2; 3 unless full]
+    /// Degrees of freedom of the prior covariance; above dimensions - 1 with `--covariance full`
+    /// [default: dimensions + 2, dimensions with `--prior das2015`, 3 unless full]
     #[arg(long, value_name = "N")]
     nu: Option<f64>,
-    /// Factor by which the prior covariance of `--prior` is multiplied
+    /// Factor of the prior covariance set by `--prior`
     #[arg(long, value_name = "S", default_value_t = GldaParams::default().psi_scale)]
     psi_scale: f64,
     /// Exponent of the densities; 1 is the model of the paper, smaller values give the document more influence

@@ -49,7 +49,7 @@ pub(crate) struct HmmArgs {
     /// Standard deviation of the initial embeddings
     #[arg(long, value_name = "S", default_value_t = HmmParams::default().init_deviation)]
     init_deviation: f64,
-    /// Sharing of state embeddings between their uses
+    /// Sharing of state embeddings between start, transitions and emissions
     #[arg(long, value_enum, default_value_t = Tying::Shared)]
     tying: Tying,
     /// Source of the word vectors
@@ -103,13 +103,13 @@ choice!(Constraint for hmm::Constraint {
 });
 choice!(Parameterization for hmm::Parameterization {
     Neural "Neural networks over state embeddings",
-    Factored "Neural networks over sums of cluster and state embeddings",
+    Factored "Neural networks over concatenated cluster and state embeddings",
     Scalar "One parameter per probability"
 });
 choice!(Learning for hmm::Learning { Em "Baum–Welch", Gradient "Gradient descent (AdamW)" });
 choice!(Tying for hmm::Tying {
     Shared "One embedding per state",
-    Separate "One embedding per state and use",
+    Separate "One embedding per state for each of start, transition from, transition to and emission",
 });
 choice!(WordVectors for hmm::WordVectors {
     Words "One embedding per word",
@@ -121,7 +121,7 @@ choice!(Memory for hmm::Memory {
 });
 choice!(Schedule for hmm::Schedule {
     Constant "Constant learning rate",
-    Cosine "Half a cosine to zero over all epochs",
+    Cosine "Cosine decay to zero over all epochs",
     Plateau "Divide by four after each epoch without improvement on the validation set"
 });
 

@@ -33,7 +33,7 @@ macro_rules! network_args {
             /// Dropout rate after word vectors and after each layer, 0 to 1
             #[arg(long, value_name = "P", default_value_t = $defaults.dropout)]
             dropout: f64,
-            /// Initial word vectors are drawn uniformly from -R to R
+            /// Range of the initial word vectors, which are drawn uniformly from -R to R
             #[arg(long, value_name = "R", default_value_t = $defaults.init_range)]
             init_range: f64,
             /// Maximum number of passes over the training text
@@ -161,7 +161,7 @@ choice!(
 );
 choice!(Schedule for neural::Schedule {
     Constant "Constant learning rate",
-    Cosine "Half a cosine to zero over all epochs",
+    Cosine "Cosine decay to zero over all epochs",
     Plateau "Divide by four after each epoch without improvement on the validation set",
     Halving "Halve after each epoch once validation improves by less than 0.3 %; stop when that happens again"
 });

@@ -207,8 +207,8 @@ pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     Ok(Checkpoint::open(path)?)
 }
 
-/// Saves a model. If its path cannot be written after all, e.g., because the disk is full, the work of hours goes to the
-/// folder of temporary files.
+/// Saves a model. If its path cannot be written, e.g., because the disk is full, saves it in the
+/// temporary folder, so that hours of training are not lost.
 pub(crate) fn save_model(model: &dyn Model, path: &Path) -> Result<()> {
     let Err(error) = model.save(path) else { return Ok(()) };
     if is_stream(path) {
@@ -217,7 +217,7 @@ pub(crate) fn save_model(model: &dyn Model, path: &Path) -> Result<()> {
     match write_elsewhere(path, |path| Ok(model.save(path)?)) {
         Ok(elsewhere) => {
             let message = format!("{:#}", anyhow::Error::new(error));
-            Err(hinted(message, format!("the model is in `{}`: move it", elsewhere.display())))
+            Err(hinted(message, format!("the model was saved as `{}`", elsewhere.display())))
         }
         Err(_) => Err(error.into()),
     }

@@ -54,8 +54,8 @@ pub enum VocabError {
         /// The word.
         word: String,
     },
-    /// The text of the words is not UTF-8, or it does not match their ends.
-    #[error("the text of the words of the vocabulary is damaged")]
+    /// The words are not UTF-8, or their text does not match their offsets.
+    #[error("the words of the vocabulary are damaged: invalid UTF-8 or offsets")]
     Letters,
     /// The number of counts differs from the number of words.
     #[error("the vocabulary has {words} words but {counts} counts")]

@@ -94,7 +94,7 @@ impl LagCounts {
     fn check_like(&self, other: &LagCounts) -> Result<(), &'static str> {
         let (ours, theirs) = (&self.lexicon, &other.lexicon);
         if !ours.vocab.words().eq(theirs.vocab.words()) {
-            return Err("has another vocabulary than part 1");
+            return Err("has a different vocabulary from part 1");
         }
         if ours.vocab.counts() != theirs.vocab.counts() || ours.limits != theirs.limits {
             return Err(
@@ -105,10 +105,10 @@ impl LagCounts {
             return Err("was preprocessed differently from part 1");
         }
         if self.boundary != other.boundary {
-            return Err("uses other boundaries than part 1");
+            return Err("uses a different boundary from part 1");
         }
         if self.n_lags() != other.n_lags() {
-            return Err("has another number of lags than part 1");
+            return Err("has a different number of lags from part 1");
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ impl LagMatrix {
         self.0.n_rows()
     }
 
-    /// Number of different pairs, i.e. of nonzero entries.
+    /// Number of distinct pairs, i.e., of nonzero entries.
     pub fn nnz(&self) -> usize {
         self.0.len()
     }

@@ -30,7 +30,7 @@ impl Tally {
         Tally { counters: vec![0; n_words], met: Vec::new(), marks }
     }
 
-    /// Appends a row to `part`: the different words in `seen`, ascending, with their counts.
+    /// Appends a row to `part`: the distinct words in `seen`, ascending, with their counts.
     pub(crate) fn count(&mut self, seen: &mut [u32], part: &mut Part<'_, u32>) {
         let n_words = self.counters.len();
         if is_few(seen.len(), n_words) {

@@ -100,7 +100,7 @@ impl NgramCounts {
         }
         if other.n_words() != self.n_words() {
             let (others, ours) = (other.n_words(), self.n_words());
-            return Err(format!("has {others} different words, part 1 has {ours}"));
+            return Err(format!("has {others} distinct words, part 1 has {ours}"));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl NgramCounts {
     fn check_vocab(&self, other: &NgramCounts) -> Result<(), String> {
         match (self.vocab, other.vocab) {
             (Some(ours), Some(theirs)) if ours != theirs => {
-                Err("has another vocabulary than the parts before it".to_owned())
+                Err("has a different vocabulary from the previous parts".to_owned())
             }
             _ => Ok(()),
         }
@@ -136,7 +136,7 @@ impl NgramCounts {
         self.order
     }
 
-    /// Number of different words, which is also the id of positions before the start of a sentence.
+    /// Number of distinct words, which is also the id of positions before the start of a sentence.
     pub fn n_words(&self) -> usize {
         with_table!(&self.ngrams, table => table.n_rows())
     }
@@ -146,7 +146,7 @@ impl NgramCounts {
         self.n_tokens
     }
 
-    /// Number of different n-grams.
+    /// Number of distinct n-grams.
     pub fn len(&self) -> usize {
         with_table!(&self.ngrams, table => table.len())
     }

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Files of sentences of words, without end-of-sentence tokens.
 pub(crate) type Files = Vec<Vec<Vec<u32>>>;
 
-/// Number of different words in [`files`], including `<unk>` and `<eos>`.
+/// Number of distinct words in [`files`], including `<unk>` and `<eos>`.
 pub(crate) const N_WORDS: usize = 6;
 
 /// Random toy texts, including empty files and empty sentences.

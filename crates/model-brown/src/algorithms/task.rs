@@ -33,7 +33,7 @@ impl<'a> Task<'a> {
         if params.n_clusters > words.len() {
             return Err(FitError::Params(ParamError {
                 name: "n_clusters",
-                must: format!("at most {}, the number of different words", words.len()),
+                must: format!("at most {}, the number of distinct words", words.len()),
                 got: params.n_clusters.to_string(),
             }));
         }

@@ -47,7 +47,7 @@ impl Glda {
     /// Checks that additional vectors have the dimension of the model, and that their squares do not overflow.
     pub fn check_vectors(&self, vectors: &WordVectors) -> Result<(), ParamError> {
         let dim = self.vectors().dim();
-        let must = format!("of {dim} dimensions, as those of the model are");
+        let must = format!("of {dim} dimensions, as in the model");
         check_that(vectors.dim() == dim, "vectors", must, vectors.dim())?;
         vectors.iter().try_for_each(|(_, vector)| check_components(vector))
     }

@@ -11,11 +11,11 @@ use std::ops::RangeInclusive;
 pub struct GldaParams {
     /// Number of topics.
     pub n_topics: usize,
-    /// Number of sweeps over all tokens.
+    /// Number of Gibbs sampling iterations over all tokens.
     pub n_iterations: usize,
     /// Sampling algorithm.
     pub sampler: Sampler,
-    /// Form of the topic covariances.
+    /// Shape of the topic covariances.
     pub covariance: Covariance,
     /// Initialization of the token topics.
     pub start: Start,
@@ -80,7 +80,7 @@ pub enum Sampler {
     Parallel,
 }
 
-/// The form of the topic covariances.
+/// The shape of the topic covariances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Covariance {

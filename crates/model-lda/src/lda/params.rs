@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct LdaParams {
     /// Number of topics.
     pub n_topics: usize,
-    /// Number of sweeps over all tokens.
+    /// Number of Gibbs sampling iterations over all tokens.
     pub n_iterations: usize,
     /// Sampling algorithm.
     pub sampler: LdaSampler,

@@ -1,7 +1,7 @@
-//! `cargo run -p xtask -- torture`: kills trainings, damages files, feeds odd inputs and fills disks, always through the
-//! program, as users do.
+//! `cargo run -p xtask -- torture` injects faults: it kills training runs, damages files, passes
+//! malformed inputs and fills disks, always through the program, as users do.
 //!
-//! The same seed makes the same runs, except for the moment at which a signal arrives.
+//! The same seed gives the same runs, except for the times at which signals arrive.
 
 mod random;
 mod effort;

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// A file format of other programs.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ForeignFormat {
-    /// N-gram language models (ARPA), as all toolkits read them
+    /// N-gram language model in the ARPA format
     Arpa,
     /// Brown clusters as `wcluster` writes them: path, word, count
     Paths,
@@ -17,6 +17,6 @@ pub(crate) enum ForeignFormat {
     Glove,
     /// Word vectors as fastText writes them (`.vec`), the same as `word2vec`
     Fasttext,
-    /// Word vectors as a numpy matrix, with the words in a separate file
+    /// Word vectors as a NumPy matrix, with the words in a separate file
     Npy,
 }
