@@ -125,13 +125,15 @@ fn every_outline_of_a_model_is_the_whole_file() {
     }
 }
 
-/// A resumed training that is refused would not be fuzzed.
+/// A resumed training that is refused would not be fuzzed. Every trainer must offer a checkpoint: front ends wait for one
+/// before they stop it.
 #[test]
 fn every_training_resumes_from_its_seed() {
     for training in TRAININGS {
         let name = format!("{}-0", training.name);
         let seed = seeds_of("resume").into_iter().find(|seed| seed.name == name);
-        let text = std::str::from_utf8(&seed.expect("a checkpoint").bytes).unwrap();
+        let seed = seed.unwrap_or_else(|| panic!("`{}` offers no checkpoint", training.name));
+        let text = std::str::from_utf8(&seed.bytes).unwrap();
         let outline = text.split_once('\n').unwrap().1;
         let path = file("checkpoint", &Outline::parse(outline).model());
         let checkpoint = latens::model::Checkpoint::open(path).unwrap();

@@ -87,6 +87,36 @@ fn every_kind_is_opened_as_what_it_is_and_saved_as_it_was() {
     assert_eq!(kinds, expected, "one model of each kind");
 }
 
+/// Lists of all kinds in other places, and what stands before and after the name of a kind there. These lists cannot use
+/// [`KINDS`].
+const LISTS: &[(&str, &str, &str)] = &[
+    ("ARCHITECTURE.md", "`", "`"),
+    ("crates/cli/tests/equal_runs.rs", "\"train ", " "),
+    ("crates/cli/tests/own_files.rs", "\"train ", " IN "),
+    ("crates/cli/tests/sizes.rs", "(\"train ", " "),
+    ("crates/xtask/src/torture/kinds.rs", "\"train ", " "),
+    ("docs/README.md", "`", "`"),
+    ("python/latens/_models.py", "_kind = \"", "\"\n"),
+    ("results/models.toml", "model = \"`", "`"),
+];
+
+/// Kinds that other commands than `train` write.
+const NOT_TRAINED: [&str; 2] = [FeatureTagger::KIND, Vectors::KIND];
+
+#[test]
+fn every_list_of_kinds_names_all_that_are_trained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut missing = Vec::new();
+    for (file, before, after) in LISTS {
+        // A document may have the command as well as the kind: `train ff`, `rnn`.
+        let text = std::fs::read_to_string(root.join(file)).unwrap().replace("`train ", "`");
+        let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| !NOT_TRAINED.contains(kind));
+        let is_missing = |kind: &&str| !text.contains(&format!("{before}{kind}{after}"));
+        missing.extend(kinds.filter(is_missing).map(|kind| format!("{file}: {kind}")));
+    }
+    assert!(missing.is_empty(), "lists without a kind of model: {missing:#?}");
+}
+
 #[test]
 fn files_of_equal_runs_are_equal() {
     // The threads of word2vec update vectors without locks.

@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +40,18 @@ def test_defaults_and_names_are_those_of_the_library(kind: str) -> None:
     assert set(known) <= {"architecture", "order", "n_layers", "squash", "memory", "bptt", "pos_column", "min_count"}
 
 
+def test_every_class_is_exported_and_documented() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
+    for cls in _CLASSES.values():
+        assert cls.__name__ in latens.__all__
+        assert f"`{cls.__name__}`" in guide
+
+
+def test_every_kind_has_a_small_estimator() -> None:
+    # Topic models and taggers need other data, and have tests of their own.
+    assert {*TINY, "glda", "lda", "tagger", "vectors"} == set(_CLASSES)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_follow_the_conventions_of_scikit_learn(kind: str) -> None:
     estimator = _CLASSES[kind]()
@@ -66,9 +79,13 @@ def test_models_are_saved_opened_and_pickled(kind: str, models, tmp_path, held_o
     for other in (opened, copy):
         assert other.words_ == model.words_
         assert other.model_.to_bytes() == model.model_.to_bytes()
-        for name in ("dim", "epochs", "n_states", "min_count", "random_state"):
-            if hasattr(model, name):
-                assert getattr(other, name) == getattr(model, name), name
+        for name, value in model.get_params().items():
+            # Not part of a model, or stored in another form: no limit is 0.
+            if name in ("n_jobs", "verbose", "device", "max_vocab", *model._own):
+                continue
+            found = getattr(other, name)
+            # A file has lists only.
+            assert (tuple(found) if isinstance(found, list) else found) == value, name
     assert type(model).__name__ in model._repr_html_()
 
 

@@ -57,18 +57,8 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
         }
     };
     write_corpus(folder)?;
-    let result = DemoResult {
-        models: vec![
-            ngram(folder, common.seed)?,
-            brown(folder)?,
-            hidden_markov(folder, common.seed)?,
-            word_vectors(folder, common.seed)?,
-            dynamical(folder, common.seed)?,
-            topics::words(folder, common.seed)?,
-            topics::vectors(folder, common.seed)?,
-            factorial(folder, common.seed)?,
-        ],
-    };
+    let models = PARTS.iter().map(|(_, train)| train(folder, common.seed));
+    let result = DemoResult { models: models.collect::<Result<_>>()? };
     output.result(&result, |out| {
         writeln!(
             out,
@@ -120,17 +110,8 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    let files = [
-        NGRAM_FILE,
-        BROWN_FILE,
-        HMM_FILE,
-        WORD2VEC_FILE,
-        LDS_FILE,
-        topics::LDA_FILE,
-        topics::GLDA_FILE,
-        FHMM_FILE,
-    ];
-    match other_text.or_else(|| files.into_iter().find(is_other_model)) {
+    let mut files = PARTS.iter().map(|(name, _)| *name);
+    match other_text.or_else(|| files.find(is_other_model)) {
         Some(name) => Err(hinted(
             format!(
                 "`{}` exists and was not written by `latens demo`",
@@ -141,6 +122,21 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         None => Ok(()),
     }
 }
+
+/// Trains a model with a random seed, and saves it in a folder.
+type Train = fn(&Path, u64) -> Result<ModelResult>;
+
+/// The models in the order of the output, each with its file. Gaussian LDA reads the file of word2vec.
+const PARTS: &[(&str, Train)] = &[
+    (NGRAM_FILE, ngram),
+    (BROWN_FILE, brown),
+    (HMM_FILE, hidden_markov),
+    (WORD2VEC_FILE, word_vectors),
+    (LDS_FILE, dynamical),
+    (topics::LDA_FILE, topics::words),
+    (topics::GLDA_FILE, topics::vectors),
+    (FHMM_FILE, factorial),
+];
 
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
@@ -164,7 +160,7 @@ fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
     Ok(Corpus::read(&inputs(folder, Split::Train), &preprocessing, &limits)?)
 }
 
-fn brown(folder: &Path) -> Result<ModelResult> {
+fn brown(folder: &Path, _: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
     let model = Brown::params().n_clusters(60).fit(&corpus)?;
