@@ -4,7 +4,7 @@ use crate::choice::choice;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
-    Digits, Field, Format, Inputs, Invalid, Preprocessing, Tokenize, VocabLimits,
+    Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, Tokenize, VocabLimits,
 };
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -148,12 +148,16 @@ pub(crate) struct PreprocessingArgs {
     /// Treatment of digits
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     digits: DigitsArg,
+    /// Normal form of Unicode, so that a character has one spelling
+    #[arg(long, value_enum, default_value_t, help_heading = "Words")]
+    normalize: NormalizeArg,
 }
 
 impl PreprocessingArgs {
     pub(crate) fn preprocessing(&self) -> Preprocessing {
         let (tokenize, digits) = (self.tokenize.into(), self.digits.into());
-        Preprocessing { tokenize, lowercase: self.lowercase, digits }
+        let normalize = self.normalize.into();
+        Preprocessing { tokenize, lowercase: self.lowercase, digits, normalize }
     }
 }
 
@@ -162,14 +166,10 @@ impl PreprocessingArgs {
 pub(crate) struct LearnedWordArgs {
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
-    /// Minimum number of occurrences of a word; rarer words become `<unk>`
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = VocabLimits::default().min_count,
-        help_heading = "Words"
-    )]
-    min_count: u64,
+    /// Minimum number of occurrences of a word; rarer words become `<unk>`. `train hmm` uses 2 on text without `<unk>`
+    /// [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Words")]
+    pub(crate) min_count: Option<u64>,
     /// Maximum size of the vocabulary, including `<unk>` and `<eos>`; 0 means no limit
     #[arg(
         long,
@@ -186,7 +186,8 @@ impl LearnedWordArgs {
     }
 
     pub(crate) fn limits(&self) -> VocabLimits {
-        VocabLimits { min_count: self.min_count, max_vocab: self.max_vocab }
+        let min_count = self.min_count.unwrap_or(VocabLimits::default().min_count);
+        VocabLimits { min_count, max_vocab: self.max_vocab }
     }
 }
 
@@ -200,7 +201,7 @@ pub(crate) struct WordArgs {
         long,
         value_name = "VOCAB",
         help_heading = "Words",
-        conflicts_with_all = ["tokenize", "lowercase", "digits", "min_count", "max_vocab"]
+        conflicts_with_all = ["tokenize", "lowercase", "digits", "normalize", "min_count", "max_vocab"]
     )]
     pub(crate) vocab: Option<PathBuf>,
 }
@@ -251,8 +252,16 @@ choice!(#[derive(Default)] pub(crate) InvalidArg for Invalid {
     Replace "Replace them by U+FFFD",
 });
 choice!(#[derive(Default)] pub(crate) TokenizeArg for Tokenize {
-    #[default] Blanks "Split at whitespace",
+    #[default] #[value(name = "whitespace", alias = "blanks")] Blanks "Split at whitespace",
     Words "Split at Unicode word boundaries and separate punctuation",
+    Tweets "Like `words`, but keep hashtags, mentions and URLs whole",
+    #[cfg_attr(not(feature = "segmentation"), value(skip))]
+    Dictionary "Like `words`, but split Chinese, Japanese, Thai, Lao, Khmer and Burmese text into words by dictionaries",
+});
+choice!(#[derive(Default)] pub(crate) NormalizeArg for Normalize {
+    #[default] Nfc "Compose characters and their accents (NFC)",
+    Nfkc "Also replace compatibility characters such as ligatures and full-width letters (NFKC)",
+    None "Keep text as it is",
 });
 choice!(#[derive(Default)] pub(crate) DigitsArg for Digits {
     #[default] Keep "Keep digits",

@@ -96,8 +96,10 @@ impl Files {
             Role::Read => return self.reads.push(NamedFile { path, source, role }),
             Role::Model => {
                 let companion = |what: &str| format!("the {what} of {source}");
-                self.add(checkpoint_path(&path), Role::Companion, companion("checkpoint"));
-                self.add(lock_path(&path), Role::Companion, companion("lock file"));
+                if let Some(checkpoint) = checkpoint_path(&path) {
+                    self.add(checkpoint, Role::Companion, companion("checkpoint"));
+                    self.add(lock_path(&path), Role::Companion, companion("lock file"));
+                }
             }
             Role::Write | Role::Companion | Role::Append => {}
         }

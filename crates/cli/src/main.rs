@@ -17,11 +17,10 @@ mod train;
 
 use args::Common;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use commands::language::{perplexity, sample, score};
 #[cfg(feature = "reproduce")]
 use commands::reproduce;
-use commands::{
-    convert, count, demo, encode, inspect, manual, nearest, perplexity, sample, tag, topics, vocab,
-};
+use commands::{convert, count, demo, encode, inspect, manual, nearest, tag, topics, vocab};
 use files::Files;
 use output::Output;
 use std::borrow::Cow;
@@ -47,6 +46,7 @@ enum Command {
     Count(count::CountArgs),
     Vocab(vocab::VocabArgs),
     Perplexity(perplexity::PerplexityArgs),
+    Score(score::ScoreArgs),
     Sample(sample::SampleArgs),
     Tag(tag::TagArgs),
     Topics(topics::TopicsArgs),
@@ -115,6 +115,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Count(args) => count::run(&args, output)?,
         Command::Vocab(args) => vocab::run(&args, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
+        Command::Score(args) => score::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,
         Command::Tag(args) => return tag::run(&args, &common, output),
         Command::Topics(args) => topics::run(&args, &common, output)?,

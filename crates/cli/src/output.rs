@@ -77,6 +77,40 @@ pub(crate) fn complain(text: &str) {
     let _ = io::stderr().write_all(escape_lines(text).as_bytes());
 }
 
+/// Formats a number with about four significant digits, which is what it means to a reader; JSON has all digits.
+pub(crate) fn figure(x: f64) -> String {
+    let size = x.abs();
+    match size {
+        _ if x.fract() == 0.0 && size < 1e15 => format!("{x:.0}"),
+        _ if !x.is_finite() => x.to_string(),
+        _ if size >= 1000.0 => format!("{x:.0}"),
+        _ if size >= 100.0 => format!("{x:.1}"),
+        _ if size >= 10.0 => format!("{x:.2}"),
+        _ if size >= 1.0 => format!("{x:.3}"),
+        _ if size >= 0.001 => format!("{x:.4}"),
+        _ => format!("{x:.2e}"),
+    }
+}
+
+/// Formats a duration in seconds with the largest unit that fits: `45 s`, `3 min`, `2.5 h`.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
+        s if s < 360_000.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+/// Formats a p-value with the digits that mean something: `p = 0.031`, `p < 0.001`.
+pub(crate) fn p_text(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p if p < 0.1 => format!("p = {p:.3}"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
 /// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(n: usize) -> String {
     let digits = n.to_string();
@@ -93,6 +127,39 @@ pub(crate) fn thousands(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_have_the_digits_that_mean_something() {
+        let cases = [
+            (0.0, "0"),
+            (12.0, "12"),
+            (12345.678, "12346"),
+            (123.456, "123.5"),
+            (12.3456, "12.35"),
+            (-1.23456, "-1.235"),
+            (0.123456, "0.1235"),
+            (0.000012345, "1.23e-5"),
+            (f64::INFINITY, "inf"),
+        ];
+        for (x, expected) in cases {
+            assert_eq!(figure(x), expected);
+        }
+        let durations =
+            [(5.4, "5 s"), (99.0, "99 s"), (150.0, "2 min"), (9000.0, "2.5 h"), (1e6, "12 days")];
+        for (seconds, expected) in durations {
+            assert_eq!(duration(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn p_values_are_never_zero() {
+        let cases =
+            [(0.0, "p < 0.001"), (9e-4, "p < 0.001"), (0.0312, "p = 0.031"), (0.5, "p = 0.50")];
+        for (p, expected) in cases {
+            assert_eq!(p_text(p), expected);
+        }
+        assert_eq!(p_text(1.0), "p = 1.00");
+    }
 
     #[test]
     fn digits_are_grouped_from_the_right() {

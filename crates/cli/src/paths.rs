@@ -10,11 +10,14 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Path of the checkpoint, next to the model.
-pub(crate) fn checkpoint_path(model: &Path) -> PathBuf {
+/// Path of the checkpoint, next to the model. There is none next to a device or a pipe.
+pub(crate) fn checkpoint_path(model: &Path) -> Option<PathBuf> {
+    if is_stream(model) {
+        return None;
+    }
     let mut name = model.to_owned().into_os_string();
     name.push(".checkpoint");
-    name.into()
+    Some(name.into())
 }
 
 /// Whether both paths lead to the same file, or would if it existed. Devices, pipes and standard input may be read and
@@ -125,6 +128,12 @@ mod tests {
             assert!(same_file(&at("new"), &at(name)), "{name}");
             assert!(!same_file(&at("newer"), &at(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn there_is_no_checkpoint_next_to_a_device() {
+        assert_eq!(checkpoint_path(Path::new("/dev/full")), None);
+        assert_eq!(checkpoint_path(Path::new("a.hmm")), Some("a.hmm.checkpoint".into()));
     }
 
     #[test]

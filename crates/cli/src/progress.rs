@@ -2,7 +2,7 @@
 
 use crate::errors::hinted;
 use crate::interrupts::interrupted;
-use crate::output::{Output, complain};
+use crate::output::{Output, complain, figure};
 use crate::paths::write_elsewhere;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use latens::model::{Checkpoint, CheckpointPace, FitError, Progress};
@@ -138,9 +138,9 @@ impl Watcher {
             Some(bar) => {
                 if new_phase {
                     bar.reset();
-                    bar.set_style(style(progress.total.is_some()));
+                    bar.set_style(style(total(progress).is_some()));
                     bar.set_message(progress.phase);
-                    bar.set_length(progress.total.unwrap_or(0));
+                    bar.set_length(total(progress).unwrap_or(0));
                     bar.set_position(progress.done);
                     bar.reset_eta();
                 }
@@ -159,7 +159,7 @@ impl Watcher {
 
     fn line(&self, progress: &Progress<'_>) -> String {
         let mut line = format!("{}: {}", progress.phase, progress.done);
-        if let Some(total) = progress.total {
+        if let Some(total) = total(progress) {
             line += &format!("/{total} {}", progress.unit);
             let elapsed = self.phase_started.elapsed().as_secs_f64();
             let done_since = progress.done.saturating_sub(self.done_before);
@@ -300,6 +300,11 @@ fn pace(old: Option<&Path>, began: Instant) -> CheckpointPace {
     if old.is_some() { CheckpointPace::late(began) } else { CheckpointPace::new(began) }
 }
 
+/// The total, unless it is 0: then nothing is known about it.
+fn total(progress: &Progress<'_>) -> Option<u64> {
+    progress.total.filter(|&total| total > 0)
+}
+
 fn style(has_total: bool) -> ProgressStyle {
     let template = if has_total {
         "{msg} {bar:30} {human_pos}/{human_len}, {eta} left {prefix}"
@@ -310,7 +315,7 @@ fn style(has_total: bool) -> ProgressStyle {
 }
 
 fn metrics_text(progress: &Progress<'_>) -> String {
-    let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.4}"));
+    let metrics = progress.metrics.iter().map(|&(name, value)| format!("{name} {}", figure(value)));
     metrics.collect::<Vec<_>>().join(", ")
 }
 
@@ -371,6 +376,14 @@ mod tests {
         // Five in ten seconds, so another five take as long.
         assert!(watcher.line(&at(95)).contains(", 10 s left"), "{}", watcher.line(&at(95)));
         assert!(!watcher.line(&at(90)).contains("left"));
+    }
+
+    #[test]
+    fn a_total_of_zero_is_not_shown() {
+        let watcher = quiet_watcher(None, None);
+        let progress =
+            Progress { phase: "learn", total: Some(0), unit: "epochs", ..Progress::default() };
+        assert_eq!(watcher.line(&progress), "learn: 0 epochs");
     }
 
     #[test]

@@ -28,7 +28,8 @@ pub(crate) fn total_bytes(inputs: &Inputs) -> Option<u64> {
         let found = fs::metadata(path).ok().filter(|found| found.is_file() && !compressed)?;
         Some(found.len())
     };
-    inputs.paths.iter().map(length).sum()
+    // An empty file has no bar; reading it is an error.
+    inputs.paths.iter().map(length).sum::<Option<u64>>().filter(|&total| total > 0)
 }
 
 fn bar(total: Option<u64>) -> ReadWatch {

@@ -140,8 +140,12 @@ mod tests {
     use super::*;
     use crate::{Preprocessing, Tokenize};
 
-    const WORDS: Preprocessing =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: false, digits: crate::Digits::Keep };
+    const WORDS: Preprocessing = Preprocessing {
+        tokenize: Tokenize::Words,
+        lowercase: false,
+        digits: crate::Digits::Keep,
+        normalize: crate::Normalize::Nfc,
+    };
 
     fn words(text: &str) -> Vec<String> {
         let mut words = Vec::new();

@@ -1,5 +1,6 @@
 //! Options for reading text, and the short ways to read it.
 
+use crate::annotated::tagged::TaggedSentences;
 use crate::corpus::Corpus;
 use crate::document_corpus::DocumentCorpus;
 use crate::documents::Documents;
@@ -7,8 +8,9 @@ use crate::error::ReadError;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid, ReadWatch};
 use crate::input::source::Memory;
-use crate::tagged::TaggedSentences;
-use crate::words::preprocessing::{Digits, Preprocessing, Tokenize};
+use crate::words::normalize::Normalize;
+use crate::words::preprocessing::{Digits, Preprocessing};
+use crate::words::tokenize::Tokenize;
 use crate::words::vocab::VocabLimits;
 use std::iter;
 use std::marker::PhantomData;
@@ -104,6 +106,13 @@ impl<T: LearnsVocab> Reader<T> {
     #[must_use]
     pub fn digits(mut self, digits: Digits) -> Self {
         self.preprocessing.digits = digits;
+        self
+    }
+
+    /// Normal form of Unicode. Default: [`Normalize::Nfc`].
+    #[must_use]
+    pub fn normalize(mut self, normalize: Normalize) -> Self {
+        self.preprocessing.normalize = normalize;
         self
     }
 

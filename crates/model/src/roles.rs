@@ -2,6 +2,7 @@
 
 use crate::features::FeatureRows;
 use latens_corpus::WordId;
+use latens_math::Matrix;
 use thiserror::Error;
 
 /// Computes features of each token in the context of its sentence.
@@ -118,6 +119,27 @@ pub trait Tagger: Send + Sync {
         self.tag(words)
     }
 
+    /// Posterior probability of each tag of [`Tagger::tags`] for each word: one row per word, which sums to one.
+    ///
+    /// `pos` has the sentence's values of [`Tagger::pos_column`].
+    fn tag_marginals(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
+        let _ = (words, pos);
+        Err(TagError::NoMarginals)
+    }
+
+    /// The `n` most probable sequences of tags with their log probabilities, best first; fewer if there are fewer.
+    ///
+    /// `pos` has the sentence's values of [`Tagger::pos_column`].
+    fn tag_n_best(
+        &self,
+        words: &[&str],
+        pos: Option<&[&str]>,
+        n: usize,
+    ) -> Result<Vec<(Vec<u32>, f64)>, TagError> {
+        let _ = (words, pos, n);
+        Err(TagError::NoSequences)
+    }
+
     /// Frequency of the word in the training text.
     fn n_seen(&self, word: &str) -> u64;
 }
@@ -137,6 +159,19 @@ impl<T: Tagger + ?Sized> Tagger for &T {
 
     fn tag_with_pos(&self, words: &[&str], pos: &[&str]) -> Result<Vec<u32>, TagError> {
         (**self).tag_with_pos(words, pos)
+    }
+
+    fn tag_marginals(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
+        (**self).tag_marginals(words, pos)
+    }
+
+    fn tag_n_best(
+        &self,
+        words: &[&str],
+        pos: Option<&[&str]>,
+        n: usize,
+    ) -> Result<Vec<(Vec<u32>, f64)>, TagError> {
+        (**self).tag_n_best(words, pos, n)
     }
 
     fn n_seen(&self, word: &str) -> u64 {
@@ -160,6 +195,12 @@ pub enum TagError {
         /// One-based column.
         column: usize,
     },
+    /// The tagger has no posterior probabilities of tags.
+    #[error("the tagger does not give probabilities of tags")]
+    NoMarginals,
+    /// The tagger does not rank sequences of tags.
+    #[error("the tagger does not rank sequences of tags")]
+    NoSequences,
 }
 
 #[cfg(test)]

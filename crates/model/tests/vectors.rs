@@ -211,11 +211,27 @@ fn words_that_a_format_cannot_represent_are_rejected() {
     let refused = [
         write_text(&vocab, &vectors, TextFormat::Word2vec, out),
         write_binary(&vocab, &vectors, out),
+        // The first line tells the dimension.
+        write_text(&vocab, &vectors, TextFormat::Glove, out),
     ];
     for error in refused.map(Result::unwrap_err) {
         assert!(error.to_string().contains("\"a b\" contains whitespace"), "{error}");
     }
-    write_text(&vocab, &vectors, TextFormat::Glove, out).unwrap();
+}
+
+#[test]
+fn glove_begins_with_a_word_without_spaces() {
+    let vocab = Vocab::from_parts([UNK, EOS, "a b", "c\u{a0}", "d 1"], vec![0; 5]).unwrap();
+    let vectors = WordVectors::new(1, vec![0., 0., 1., 2., 0.]).unwrap();
+    let mut out = Vec::new();
+    write_text(&vocab, &vectors, TextFormat::Glove, &mut out).unwrap();
+    assert_eq!(out, "c\u{a0} 2\na b 1\n".as_bytes());
+    let (lexicon, read) = glove(&out).unwrap();
+    assert_eq!(read.get(lexicon.vocab.id("a b")), Some(&[1.0][..]));
+    // A number at the end of a word cannot be told from the vector.
+    let vectors = WordVectors::new(1, vec![0., 0., 1., 2., 3.]).unwrap();
+    let error = write_text(&vocab, &vectors, TextFormat::Glove, &mut out).unwrap_err();
+    assert!(error.to_string().contains("\"d 1\" contains whitespace"), "{error}");
 }
 
 #[test]

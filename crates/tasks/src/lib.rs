@@ -45,5 +45,5 @@ pub mod topics;
 pub mod classification;
 pub mod plot;
 
-pub use perplexity::{Impossible, Perplexity, first_impossible, perplexity};
-pub use sampling::sample;
+pub use perplexity::{Impossible, Perplexity, first_impossible, perplexity, token_log_probs};
+pub use sampling::{SampleOptions, sample, sample_with};

@@ -46,6 +46,23 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     Perplexity { log_prob, tokens: text.n_tokens(), oov }
 }
 
+/// ln p of every token of a text given the tokens before it, in order, end-of-sentence tokens included.
+///
+/// Their sum is the log-probability of [`perplexity`] up to rounding. Word by word, some models take much longer than at
+/// once.
+pub fn token_log_probs(model: &dyn LanguageModel, text: &Sentences) -> Vec<f64> {
+    let score = |tokens: &[WordId]| -> Vec<f64> {
+        let mut scorer = model.scorer();
+        tokens.iter().map(|&word| scorer.read(word)).collect()
+    };
+    if !model.forgets_sentences() {
+        return score(text.tokens());
+    }
+    let sentences: Vec<Vec<f64>> =
+        (0..text.len()).into_par_iter().map(|sentence| score(text.get(sentence))).collect();
+    sentences.concat()
+}
+
 /// The position of a token to which a model assigns probability zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impossible {

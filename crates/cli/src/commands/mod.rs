@@ -8,10 +8,9 @@ pub(crate) mod encode;
 pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod nearest;
-pub(crate) mod perplexity;
+pub(crate) mod language;
 #[cfg(feature = "reproduce")]
 pub(crate) mod reproduce;
-pub(crate) mod sample;
 pub(crate) mod tag;
 pub(crate) mod topics;
 pub(crate) mod vocab;

@@ -130,7 +130,11 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     params.check()?;
     args.clusters.as_deref().map_or(Ok(()), check_input)?;
     args.refuse_tags_of_stdin()?;
-    let mut training = args.training.begin(output)?;
+    let mut training = match args.word_vectors {
+        WordVectors::Words => args.training.begin_with_unknown_words(output)?,
+        // The letters of unknown words say what they are.
+        WordVectors::Chars => args.training.begin(output)?,
+    };
     let tags = args.read_tags(&training.data, output)?;
     let clusters = match (args.constraint, &args.clusters) {
         (Constraint::Brown, Some(path)) => Some(read_clusters(path, &training.data)?),

@@ -1,7 +1,7 @@
 //! `latens train`: one module per model, which maps flags to parameters.
 
 mod training;
-mod dry_run;
+mod cost;
 mod brown;
 mod fhmm;
 mod glda;
@@ -12,9 +12,9 @@ mod neural;
 mod ngram;
 mod word2vec;
 
-pub(crate) use dry_run::{CostArgs, show_cost};
+pub(crate) use cost::{CostArgs, show_cost};
 pub(crate) use hmm::TAG_COLUMN;
-pub(crate) use training::{TrainResult, open_checkpoint, open_log, refuse_other_file, save_model};
+pub(crate) use training::{TrainResult, find_checkpoint, open_log, save_model};
 
 use crate::args::Common;
 use crate::output::Output;

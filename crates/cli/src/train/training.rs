@@ -1,17 +1,19 @@
 //! What all trainers share: files, checkpoints, the fit itself and its result.
 
-use super::dry_run::{CostArgs, show_cost};
+use super::cost::{CostArgs, show_cost, time_estimate};
 use crate::args::{TextArgs, WordArgs};
 use crate::cache::{CacheArgs, read_corpus, read_documents};
 use crate::errors::hinted;
 use crate::interrupts::catch_interrupts;
-use crate::output::{Output, thousands};
+use crate::output::{Output, figure, thousands};
 use crate::paths::{cannot_write, check_input, checkpoint_path, write_elsewhere};
 use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::corpus::{Corpus, DocumentCorpus, Lexicon, Sentences, WordId};
+use latens::corpus::{
+    Corpus, DocumentCorpus, Lexicon, Sentences, Tokenize, VocabLimits, WordId, has_no_spaces,
+};
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::store::is_stream;
@@ -32,8 +34,8 @@ pub(super) struct TrainingArgs {
     #[command(flatten)]
     pub(super) cache: CacheArgs,
     /// Path of the model to write
-    #[arg(short, long, value_name = "PATH")]
-    pub(super) output: PathBuf,
+    #[arg(short, long, value_name = "PATH", required_unless_present = "dry_run")]
+    pub(super) output: Option<PathBuf>,
     /// Validation set, in the same format as the training text
     #[arg(long, value_name = "FILE")]
     pub(super) valid: Option<PathBuf>,
@@ -88,7 +90,10 @@ impl TrainResult {
         output.result(self, |out| {
             writeln!(out, "wrote `{}` in {:.1} s", self.path, self.seconds)?;
             let mut metrics = self.metrics.iter();
-            metrics.try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
+            metrics.try_for_each(|(name, value)| match value.as_f64().filter(|_| value.is_f64()) {
+                Some(x) => writeln!(out, "{name} {}", figure(x)),
+                None => writeln!(out, "{name} {value}"),
+            })
         })
     }
 }
@@ -97,7 +102,14 @@ impl TrainingArgs {
     /// Reads the text and starts the training of a model.
     pub(super) fn begin(&self, output: &Output) -> Result<Training<'_>> {
         let checkpoint = self.open_checkpoint()?;
-        self.read(checkpoint, output)
+        self.read(checkpoint, false, output)
+    }
+
+    /// Like [`TrainingArgs::begin`], for a model to which unknown words would be impossible: unless the text has `<unk>` or
+    /// the user decides, words that occur once become `<unk>`.
+    pub(super) fn begin_with_unknown_words(&self, output: &Output) -> Result<Training<'_>> {
+        let checkpoint = self.open_checkpoint()?;
+        self.read(checkpoint, true, output)
     }
 
     /// Starts the training of a model on counts instead of text.
@@ -128,32 +140,57 @@ impl TrainingArgs {
         self.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
-        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache())?;
+        warn_of_characters(&data.lexicon, output);
         let checkpoint = self.open_checkpoint()?;
         let sizes = (data.documents.n_tokens(), data.lexicon.vocab.len());
         self.begin_with(Instant::now(), data, sizes, None, checkpoint, output)
     }
 
     fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
-        let path = checkpoint_path(&self.output);
-        if self.resume {
-            return open_checkpoint(&path).map(Some);
-        }
-        refuse_other_file(&path)?;
-        Ok(None)
+        find_checkpoint(self.checkpoint_path().as_deref(), self.resume)
     }
 
     /// Reads the text after checking that the validation set can be read. From then on, Ctrl-C waits for a
     /// checkpoint.
-    fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
+    fn read(
+        &self,
+        checkpoint: Option<Checkpoint>,
+        needs_unknown_words: bool,
+        output: &Output,
+    ) -> Result<Training<'_>> {
         let started = Instant::now();
         self.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
-        let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
+        let mut corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache())?;
+        warn_of_characters(&corpus.lexicon, output);
+        if needs_unknown_words && let Some(limited) = self.with_unknown_words(&corpus) {
+            let n_rare = thousands(limited.lexicon.vocab.count(WordId::UNK) as usize);
+            output.note(&format!(
+                "the text has no `<unk>`: {n_rare} words that occur once are read as `<unk>`, so that unknown words are \
+                 possible (`--min-count 2`); `--min-count 1` keeps them"
+            ));
+            corpus = limited;
+        }
         let valid = self.read_valid(&corpus.lexicon)?;
         let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
         self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+    }
+
+    /// The text with `<unk>` for words that occur once, if it has no unknown words and the user did not decide.
+    fn with_unknown_words(&self, corpus: &Corpus) -> Option<Corpus> {
+        let vocab = &corpus.lexicon.vocab;
+        let is_decided = self.words.learned.min_count.is_some() || self.words.vocab.is_some();
+        let is_word = |&(id, _): &(usize, &u64)| id > WordId::EOS.index();
+        let counts = || vocab.counts().iter().enumerate().filter(is_word).map(|(_, &count)| count);
+        // Text in which every word occurs once would have no words left.
+        let has_both = counts().any(|count| count == 1) && counts().any(|count| count > 1);
+        if is_decided || vocab.count(WordId::UNK) > 0 || !has_both {
+            return None;
+        }
+        let limits = VocabLimits { min_count: 2, ..self.words.learned.limits() };
+        Some(corpus.limited(&limits))
     }
 
     fn begin_with<D>(
@@ -169,10 +206,19 @@ impl TrainingArgs {
         let log = log.map(|path| open_log(path, self.resume)).transpose()?;
         catch_interrupts();
         output.note(&format!("{} tokens, {} words", thousands(n_tokens), thousands(n_words)));
-        let checkpoint_path = (!self.cost.dry_run).then(|| checkpoint_path(&self.output));
+        let checkpoint_path = self.checkpoint_path().filter(|_| !self.cost.dry_run);
         let watcher = Watcher::new(output, log, checkpoint_path, self.resume);
         let args = self;
         Ok(Training { args, started, data, n_tokens, n_words, valid, checkpoint, watcher })
+    }
+
+    fn checkpoint_path(&self) -> Option<PathBuf> {
+        self.output.as_deref().and_then(checkpoint_path)
+    }
+
+    /// The cache, which a dry run does not write.
+    fn cache(&self) -> CacheArgs {
+        CacheArgs { cache: self.cache.cache.clone().filter(|_| !self.cost.dry_run) }
     }
 
     fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
@@ -197,7 +243,41 @@ pub(crate) fn open_log(path: &Path, resume: bool) -> Result<File> {
     options.create(true).open(path).with_context(|| cannot_write(path))
 }
 
-pub(crate) fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+/// The checkpoint to continue from. A run that starts anew must not overwrite a file that is not a checkpoint.
+pub(crate) fn find_checkpoint(path: Option<&Path>, resume: bool) -> Result<Option<Checkpoint>> {
+    match (path, resume) {
+        (Some(path), true) => open_checkpoint(path).map(Some),
+        (Some(path), false) => refuse_other_file(path).map(|()| None),
+        (None, true) => Err(hinted(
+            "a model without a file has no checkpoint to resume from",
+            "give the path of the interrupted run with `-o`",
+        )),
+        (None, false) => Ok(None),
+    }
+}
+
+/// Warns of text without spaces that was split into characters.
+fn warn_of_characters(lexicon: &Lexicon, output: &Output) {
+    if !matches!(lexicon.preprocessing.tokenize, Tokenize::Words | Tokenize::Tweets) {
+        return;
+    }
+    let is_character = |word: &str| word.chars().count() == 1 && word.chars().all(has_no_spaces);
+    let (mut n_characters, mut n_all) = (0, 0);
+    for (word, &count) in lexicon.vocab.words().zip(lexicon.vocab.counts()) {
+        n_all += count;
+        n_characters += if is_character(word) { count } else { 0 };
+    }
+    if n_characters * 3 > n_all {
+        let percent = 100 * n_characters / n_all.max(1);
+        output.note(&format!(
+            "warning: {percent} % of the words are single characters, because their script has no spaces between words\n\n\
+             hint: separate the words by spaces first, or use `--tokenize dictionary` in a program that was built with \
+             `--features segmentation`"
+        ));
+    }
+}
+
+fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     if !path.exists() {
         return Err(hinted(
             format!("cannot resume: the checkpoint `{}` does not exist", path.display()),
@@ -224,7 +304,7 @@ pub(crate) fn save_model(model: &dyn Model, path: &Path) -> Result<()> {
 }
 
 /// Rejects a run whose checkpoint would overwrite a file that is not a checkpoint.
-pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
+fn refuse_other_file(path: &Path) -> Result<()> {
     let is_checkpoint = || inspect(path).is_ok_and(|found| found.header.checkpoint.is_some());
     if path.exists() && !is_checkpoint() {
         return Err(hinted(
@@ -264,6 +344,9 @@ impl<D> Training<'_, D> {
             show_cost(&builder.cost(&self.data)?, output)?;
             return Ok(None);
         }
+        if let Some(estimate) = time_estimate(&builder.cost(&self.data)?, device) {
+            output.note(&estimate);
+        }
         let fitted = builder.fit(&self.data);
         self.watcher.finish(fitted).map(Some)
     }
@@ -282,13 +365,15 @@ impl<D> Training<'_, D> {
         if let (Some(model), Some(valid)) = (model.as_language_model(), &self.valid) {
             metrics.insert("valid_perplexity".into(), perplexity(model, valid).perplexity().into());
         }
-        let path = &self.args.output;
+        let path = self.args.output.as_ref().expect("only a dry run has no output");
         save_model(model, path)?;
         self.watcher.log_result(&metrics);
         // The model is complete, so its checkpoint is obsolete. One that this run neither wrote nor read may belong to
         // another run.
-        if self.watcher.has_saved() || self.checkpoint.is_some() {
-            let _ = fs::remove_file(checkpoint_path(&self.args.output));
+        if let Some(checkpoint) = self.args.checkpoint_path()
+            && (self.watcher.has_saved() || self.checkpoint.is_some())
+        {
+            let _ = fs::remove_file(checkpoint);
         }
         let result = TrainResult {
             model: model.kind(),

@@ -27,7 +27,7 @@ pub(crate) enum Text<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn of_text(text: &'a str, line: u64) -> Record<'a> {
+    pub(crate) fn of_text(text: &'a str, line: u64) -> Record<'a> {
         let empty = Cow::Borrowed("");
         Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[], line }
     }
@@ -85,7 +85,7 @@ impl Block {
         Ok(())
     }
 
-    fn problem(&self, line: u64, problem: String) -> ReadError {
+    pub(crate) fn problem(&self, line: u64, problem: String) -> ReadError {
         ReadError::Line { file: self.file.clone(), line, problem }
     }
 }
@@ -171,12 +171,12 @@ pub(crate) fn check_tokens(tokens: &[&str]) -> Result<(), String> {
     }
 }
 
-fn conll_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
+pub(crate) fn conll_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     Ok(if columns.is_empty() || columns[0] == "-DOCSTART-" { None } else { Some((columns, 0)) })
 }
 
-fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
+pub(crate) fn conllu_row(line: &str) -> Result<Option<(Vec<&str>, usize)>, String> {
     if line.starts_with('#') {
         return Ok(None);
     }

@@ -1,7 +1,8 @@
-use crate::words::vocab::UNK;
-use serde::{Deserialize, Serialize};
+use crate::words::normalize::Normalize;
+use crate::words::tokenize::{NUM, Tokenize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// How text is split into words and how words are normalized before they are looked up.
 ///
@@ -10,22 +11,22 @@ use unicode_segmentation::UnicodeSegmentation;
 #[serde(default, deny_unknown_fields)]
 pub struct Preprocessing {
     /// How text is split into words.
+    #[serde(deserialize_with = "supported")]
     pub tokenize: Tokenize,
     /// Whether text is converted to lowercase.
     pub lowercase: bool,
     /// How digits are normalized.
     pub digits: Digits,
+    /// Normal form of Unicode. Files of version 0.1.0 have none.
+    #[serde(default = "Normalize::none")]
+    pub normalize: Normalize,
 }
 
-/// How text is split into words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tokenize {
-    /// At ASCII whitespace, for text that is tokenized already.
-    #[default]
-    Blanks,
-    /// At Unicode word boundaries (UAX #29). Every punctuation mark is a word of its own.
-    Words,
+/// Reads a tokenization, if this program supports it.
+fn supported<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tokenize, D::Error> {
+    let tokenize = Tokenize::deserialize(deserializer)?;
+    let refused = "the tokenization `dictionary` needs a program with the feature `segmentation`";
+    if tokenize.is_supported() { Ok(tokenize) } else { Err(D::Error::custom(refused)) }
 }
 
 /// How digits are normalized.
@@ -41,33 +42,31 @@ pub enum Digits {
     Num,
 }
 
-/// The word that [`Digits::Num`] puts in place of a number.
-pub const NUM: &str = "<num>";
-
 impl Preprocessing {
     /// Calls `word` with each normalized word of `text`, in order.
     #[inline]
-    pub fn words<'a>(&self, text: &'a str, mut word: impl FnMut(&str)) {
-        let mut normalized = |token: &'a str| match self.normalize(token) {
+    pub fn words(&self, text: &str, mut word: impl FnMut(&str)) {
+        let text = self.normalize.apply(text);
+        self.tokenize.split(&text, |token| match self.fold(token) {
             Cow::Borrowed(token) => word(token),
             Cow::Owned(token) => word(&token),
-        };
-        match self.tokenize {
-            Tokenize::Blanks => text.split_ascii_whitespace().for_each(&mut normalized),
-            // Text that was preprocessed before may contain `<unk>` and `<num>`: keep them whole.
-            Tokenize::Words => text.split_ascii_whitespace().for_each(|part| match part {
-                UNK | NUM => normalized(part),
-                part => part
-                    .split_word_bounds()
-                    .filter(|token| !token.trim().is_empty())
-                    .for_each(&mut normalized),
-            }),
+        });
+    }
+
+    /// Normalizes one word: Unicode, lowercase and digits.
+    ///
+    /// A character that compatibility normalization would replace by a space is kept, because words have no spaces.
+    #[inline]
+    pub fn normalize<'a>(&self, token: &'a str) -> Cow<'a, str> {
+        match self.normalize.apply_to_word(token) {
+            Cow::Borrowed(token) => self.fold(token),
+            Cow::Owned(token) => Cow::Owned(self.fold(&token).into_owned()),
         }
     }
 
-    /// Normalizes one word: lowercase and digits.
+    /// Lowercase and digits.
     #[inline]
-    pub fn normalize<'a>(&self, token: &'a str) -> Cow<'a, str> {
+    fn fold<'a>(&self, token: &'a str) -> Cow<'a, str> {
         let mut token = Cow::Borrowed(token);
         if self.lowercase && token.chars().any(char::is_uppercase) {
             token = Cow::Owned(token.to_lowercase());
@@ -92,6 +91,7 @@ fn is_number(token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::vocab::UNK;
 
     fn words(preprocessing: Preprocessing, text: &str) -> Vec<String> {
         let mut words = Vec::new();
@@ -120,6 +120,30 @@ mod tests {
     fn unk_and_num_stay_whole() {
         let how = Preprocessing { tokenize: Tokenize::Words, ..Preprocessing::default() };
         assert_eq!(words(how, "the <unk>, <unk> <num>"), ["the", "<", "unk", ">", ",", UNK, NUM]);
+    }
+
+    #[test]
+    fn composed_and_decomposed_characters_are_the_same_word() {
+        let (composed, decomposed) = ("\u{e9}t\u{e9} na\u{ef}ve", "e\u{301}te\u{301} nai\u{308}ve");
+        let how = Preprocessing { tokenize: Tokenize::Words, ..Default::default() };
+        assert_eq!(words(how, decomposed), words(how, composed));
+        assert_eq!(how.normalize("e\u{301}"), "\u{e9}");
+        let none = Preprocessing { normalize: Normalize::None, ..how };
+        assert_ne!(words(none, decomposed), words(none, composed));
+        let nfkc = Preprocessing { normalize: Normalize::Nfkc, ..how };
+        assert_eq!(words(nfkc, "\u{fb01}ne\u{a0}x\u{b2}"), ["fine", "x2"]);
+        assert_eq!(nfkc.normalize("10\u{a0}000"), "10\u{a0}000");
+        let lower = Preprocessing { lowercase: true, ..how };
+        assert_eq!(lower.normalize("E\u{301}"), "\u{e9}");
+    }
+
+    #[test]
+    fn files_of_0_1_0_are_read_without_normalization() {
+        let old: Preprocessing = serde_json::from_str("{\"tokenize\":\"words\"}").unwrap();
+        assert_eq!((old.tokenize, old.normalize), (Tokenize::Words, Normalize::None));
+        assert_eq!(Preprocessing::default().normalize, Normalize::Nfc);
+        let json = serde_json::to_string(&Preprocessing::default()).unwrap();
+        assert_eq!(serde_json::from_str::<Preprocessing>(&json).unwrap(), Preprocessing::default());
     }
 
     #[test]

@@ -15,11 +15,13 @@ mod viterbi;
 mod sampling;
 mod log;
 mod max_sum;
+mod n_best;
 #[cfg(test)]
 mod tests;
 
 pub use log::{log_forward, log_smooth, log_viterbi};
 pub use max_sum::max_sum;
+pub use n_best::log_n_best;
 pub use sampling::sample_path;
 pub use scaled::{Filtered, SMALLEST_SCALE, Smoothed, add_edges, forward, smooth};
 pub use viterbi::viterbi;

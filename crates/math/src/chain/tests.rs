@@ -123,6 +123,29 @@ fn the_best_path_has_the_largest_weight() {
 }
 
 #[test]
+fn the_best_paths_are_the_first_of_all_paths_sorted_by_weight() {
+    for (seed, widths) in WIDTHS.iter().enumerate() {
+        let mut chain = random_chain::<f64>(widths, 20 + seed as u64);
+        // An impossible state.
+        let last = widths.len() - 1;
+        if widths[last] > 1 {
+            chain.local[last][1] = 0.0;
+        }
+        let mut paths = all_paths(&chain);
+        paths.retain(|path| path.1 > 0.0);
+        paths.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for n in [1, 2, 7, 1000] {
+            let found = log_n_best(&chain, n);
+            assert_eq!(found.len(), n.min(paths.len()), "{widths:?}");
+            for ((path, log_weight), (expected, weight)) in found.iter().zip(&paths) {
+                assert_eq!(path, expected, "{widths:?}, {n}");
+                assert!((log_weight - weight.ln()).abs() < 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
 fn filtered_states_depend_on_earlier_steps_only() {
     let widths = [3, 2, 4];
     let chain = random_chain::<f64>(&widths, 3);

@@ -125,7 +125,15 @@ fn offset(line: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }
 
+/// Whether a word with spaces can be told from the numbers after it.
+fn can_be_read(word: &str) -> bool {
+    let last = fields(word.as_bytes()).next_back().unwrap_or_default();
+    word.trim_ascii() == word && parse(last).is_none()
+}
+
 /// Writes vectors such that reading restores every bit. Omits words without a vector.
+///
+/// The first line of the format of GloVe tells readers the dimension, so its word is one without spaces.
 pub fn write_text(
     vocab: &Vocab,
     vectors: &WordVectors,
@@ -135,13 +143,18 @@ pub fn write_text(
     if format == TextFormat::Word2vec {
         writeln!(out, "{} {}", vectors.iter().count(), vectors.dim())?;
     }
-    for (id, vector) in vectors.iter() {
+    let has_blank = |word: &str| word.contains([' ', '\t']);
+    let mut found: Vec<_> = vectors.iter().collect();
+    if format == TextFormat::Glove {
+        let first = found.iter().position(|&(id, _)| !has_blank(vocab.word(id))).unwrap_or(0);
+        if !found.is_empty() {
+            found[..=first].rotate_right(1);
+        }
+    }
+    for (row, (id, vector)) in found.into_iter().enumerate() {
         let word = vocab.word(id);
-        let blanks: &[char] = match format {
-            TextFormat::Word2vec => &[' ', '\t', '\n', '\r'],
-            TextFormat::Glove => &['\n', '\r'],
-        };
-        if word.contains(blanks) {
+        let can_have_blanks = format == TextFormat::Glove && row > 0 && can_be_read(word);
+        if word.contains(['\n', '\r']) || has_blank(word) && !can_have_blanks {
             return Err(VectorsError::Blank { word: word.to_owned() });
         }
         write!(out, "{word}")?;

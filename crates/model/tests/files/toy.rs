@@ -30,6 +30,7 @@ pub(crate) const PREPROCESSING: Preprocessing = Preprocessing {
     tokenize: latens_corpus::Tokenize::Words,
     lowercase: true,
     digits: Digits::Zero,
+    normalize: latens_corpus::Normalize::Nfkc,
 };
 pub(crate) const LIMITS: VocabLimits = VocabLimits { min_count: 2, max_vocab: 10 };
 

@@ -101,6 +101,12 @@ pub fn spans<'a>(tags: &[&'a str]) -> Vec<Span<'a>> {
     spans
 }
 
+/// Whether a tag starts a span after another tag, or at the beginning of a sentence; `None` for `O`.
+pub(crate) fn starts(before: Option<&str>, tag: &str) -> Option<bool> {
+    let tag = split(tag);
+    (tag.0 != "O").then(|| starts_span(before.map_or(("O", ""), split), tag))
+}
+
 /// Whether a tag other than `O` starts a span.
 fn starts_span(before: (&str, &str), tag: (&str, &str)) -> bool {
     matches!(before.0, "O" | "E" | "S") || matches!(tag.0, "B" | "S") || before.1 != tag.1

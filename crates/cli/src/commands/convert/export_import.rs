@@ -7,7 +7,7 @@ use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::brown::Brown;
-use latens::corpus::open_input;
+use latens::corpus::{open_input, write_compressed};
 use latens::model::Model;
 use latens::model::WordClusters;
 use latens::ngram::Ngram;
@@ -31,7 +31,7 @@ pub(crate) struct ExportArgs {
     /// Path of the word list of the format `npy`, one word per line
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
-    /// Path of the file to write
+    /// Path of the file to write; `.gz` and `.zst` are compressed
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }
@@ -62,10 +62,12 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
     let model = &*latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
-        write_foreign(model, args, out).map_err(|error| {
-            let message = error.to_string();
-            failed = Some(error);
-            io::Error::other(message)
+        write_compressed(&args.output, out, |out| {
+            write_foreign(model, args, out).map_err(|error| {
+                let message = error.to_string();
+                failed = Some(error);
+                io::Error::other(message)
+            })
         })
     });
     if let Some(error) = failed {

@@ -8,8 +8,7 @@ use crate::paths::{check_input, checkpoint_path};
 use crate::progress::Watcher;
 use crate::reading::watched;
 use crate::train::{
-    CostArgs, TAG_COLUMN, TrainResult, open_checkpoint, open_log, refuse_other_file, save_model,
-    show_cost,
+    CostArgs, TAG_COLUMN, TrainResult, find_checkpoint, open_log, save_model, show_cost,
 };
 use anyhow::{Context, Result};
 use clap::Args;
@@ -19,8 +18,10 @@ use latens::tasks::tagging::{
     self, Encoder, FeatureTagger, TaggerError, TaggerInputs, TaggerParams, evaluate,
 };
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Train a tagger on tagged text
@@ -42,11 +43,15 @@ pub(crate) struct TagTrainArgs {
     #[arg(long = "encoder", value_name = "MODEL[:KIND]")]
     encoders: Vec<EncoderArg>,
     /// Path of the tagger to write
-    #[arg(short, long, value_name = "PATH")]
-    output: PathBuf,
-    /// Tagged text to evaluate the tagger on
+    #[arg(short, long, value_name = "PATH", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// Tagged text to evaluate the tagger on. Training ends when the score on it no longer improves
     #[arg(long, value_name = "FILE")]
     dev: Option<PathBuf>,
+    /// Number of evaluations on `--dev`, one per 10 iterations or per epoch of the perceptron, without a better score that
+    /// end training; 0 trains to the end
+    #[arg(long, value_name = "N", default_value_t = TaggerInputs::default().patience, requires = "dev")]
+    patience: usize,
     /// Kind of tagger
     #[arg(long, value_enum, default_value_t = KindArg::Crf)]
     kind: KindArg,
@@ -65,9 +70,9 @@ pub(crate) struct TagTrainArgs {
     /// Minimum number of occurrences of a lexical attribute; rarer ones are dropped
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().min_count)]
     min_count: u64,
-    /// Coefficient of L2 regularization
-    #[arg(long, value_name = "C", default_value_t = TaggerParams::default().l2)]
-    l2: f64,
+    /// Coefficient of L2 regularization; `auto` tries several and keeps the best one on `--dev`
+    #[arg(long, value_name = "C", default_value_t = L2Arg::Value(TaggerParams::default().l2))]
+    l2: L2Arg,
     /// Coefficient of L1 regularization
     #[arg(long, value_name = "C", default_value_t = TaggerParams::default().l1)]
     l1: f64,
@@ -102,6 +107,38 @@ pub(crate) struct TagTrainArgs {
     cost: CostArgs,
 }
 
+/// Values that `--l2 auto` tries, in ascending order: half a decade apart, around the default.
+const L2_GRID: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
+
+/// The strength of regularization, or the wish to choose it.
+#[derive(Clone, Copy)]
+enum L2Arg {
+    Auto,
+    Value(f64),
+}
+
+impl FromStr for L2Arg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<L2Arg, String> {
+        match text {
+            "auto" => Ok(L2Arg::Auto),
+            text => {
+                text.parse().map(L2Arg::Value).map_err(|_| "expected a number or `auto`".into())
+            }
+        }
+    }
+}
+
+impl fmt::Display for L2Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            L2Arg::Auto => f.write_str("auto"),
+            L2Arg::Value(l2) => write!(f, "{l2}"),
+        }
+    }
+}
+
 choice!(KindArg for tagging::Kind {
     Crf "Linear-chain conditional random field: tags of a sentence are predicted jointly",
     Local "Classifier: the tag of each word is predicted independently"
@@ -121,16 +158,14 @@ choice!(PairsArg for tagging::Pairs {
 
 pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Result<()> {
     let started = Instant::now();
+    args.check_column()?;
     args.check_direct_words()?;
-    let params = args.params(common.seed);
-    params.check()?;
+    let l2_values = args.l2_values()?;
+    l2_values.iter().try_for_each(|&l2| args.params(common.seed).l2(l2).check())?;
     args.check_dev()?;
     let encoders = args.open_encoders()?;
-    let checkpoint_path = checkpoint_path(&args.output);
-    let checkpoint = match args.resume {
-        true => Some(open_checkpoint(&checkpoint_path)?),
-        false => refuse_other_file(&checkpoint_path).map(|()| None)?,
-    };
+    let checkpoint_path = args.output.as_deref().and_then(checkpoint_path);
+    let checkpoint = find_checkpoint(checkpoint_path.as_deref(), args.resume)?;
     let text = TaggedSentences::read(&watched(
         tagged_inputs(&args.text.reading, &args.text.files)?,
         output,
@@ -151,47 +186,79 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
         thousands(text.n_tokens()),
         thousands(text.len())
     ));
-    let mut watcher = Watcher::new(output, log, Some(checkpoint_path.clone()), args.resume);
-    let preprocessing =
-        Preprocessing { tokenize: args.tokenize.into(), ..Preprocessing::default() };
-    let mut inputs = TaggerInputs::default().column(args.column()).preprocessing(preprocessing);
-    inputs.encoders = encoders;
-    let mut builder =
-        params.with(inputs).force(args.cost.force).watch(|progress| watcher.watch(progress));
-    if let Some(checkpoint) = &checkpoint {
-        builder = builder.checkpoint(checkpoint);
-    }
-    if args.cost.dry_run {
-        return show_cost(&builder.cost(&text)?, output);
-    }
-    let fitted = builder.fit(&text);
-    let mut tagger = match fitted {
-        Ok(tagger) => watcher.finish(Ok(tagger))?,
-        Err(TaggerError::Fit(error)) => return watcher.finish(Err(error)),
-        Err(error) => {
-            let cannot = || format!("cannot train on the tags of column {}", args.column);
-            return watcher.finish(Ok(())).and(Err(error).with_context(cannot));
+    // The checkpoint of one value of `--l2` says nothing about the others.
+    let keeps_checkpoint = l2_values.len() == 1 && !args.cost.dry_run;
+    let watcher_path = checkpoint_path.clone().filter(|_| keeps_checkpoint);
+    let mut watcher = Watcher::new(output, log, watcher_path, args.resume);
+    let mut encoders = Some(encoders);
+    let mut chosen: Option<(f64, f64, FeatureTagger)> = None;
+    for (i, l2) in l2_values.iter().copied().enumerate() {
+        let encoders = encoders.take().map_or_else(|| args.open_encoders(), Ok)?;
+        let params = args.params(common.seed).l2(l2);
+        let mut builder = params
+            .with(args.inputs(encoders, dev.clone()))
+            .force(args.cost.force)
+            .watch(|progress| watcher.watch(progress));
+        if let Some(checkpoint) = &checkpoint {
+            builder = builder.checkpoint(checkpoint);
         }
-    };
+        if args.cost.dry_run {
+            return show_cost(&builder.cost(&text)?, output);
+        }
+        let tagger = match builder.fit(&text) {
+            Ok(tagger) => tagger,
+            Err(TaggerError::Fit(error)) => return watcher.finish(Err(error)),
+            Err(error) => {
+                let cannot = || format!("cannot train on the tags of column {}", args.column);
+                return watcher.finish(Ok(())).and(Err(error).with_context(cannot));
+            }
+        };
+        if l2_values.len() == 1 {
+            chosen = Some((0.0, l2, tagger));
+            break;
+        }
+        let dev = dev.as_ref().expect("`--l2 auto` needs `--dev`");
+        let scores = evaluate(&tagger, dev, args.column())?;
+        let score = scores.spans.map_or(scores.accuracy, |spans| spans.f1);
+        output.note(&format!(
+            "--l2 {l2} ({} of {}): {:.2} % on the development set",
+            i + 1,
+            l2_values.len(),
+            100.0 * score
+        ));
+        // The grid ascends: of equal scores, the stronger regularization is kept.
+        if chosen.as_ref().is_none_or(|best| score >= best.0) {
+            chosen = Some((score, l2, tagger));
+        }
+    }
+    watcher.finish(Ok(()))?;
+    let (_, l2, mut tagger) = chosen.expect("there is at least one value");
     tagger.add_fact(TAG_COLUMN, args.column);
     warn_of_low_coverage(&tagger, output);
     let mut metrics = Map::new();
     metrics.insert("weights".into(), json!(tagger.n_weights()));
-    for name in ["loss", "iterations", "train_errors"] {
+    for name in ["loss", "iterations", "train_errors", "best_iteration"] {
         metrics.extend(tagger.facts().get(name).map(|value| (name.to_owned(), value.clone())));
+    }
+    if l2_values.len() > 1 {
+        metrics.insert("l2".into(), json!(l2));
+    }
+    let vocab = tagger.lexicon().vocab.len();
+    // Before the evaluation, which may fail.
+    let path = args.output.as_ref().expect("only a dry run has no output");
+    save_model(&tagger, path)?;
+    if let Some(old) = checkpoint_path
+        && (watcher.has_saved() || checkpoint.is_some())
+    {
+        let _ = fs::remove_file(old);
     }
     if let Some(dev) = &dev {
         metrics.extend(measure(&tagger, dev, args.column())?);
     }
-    let vocab = tagger.lexicon().vocab.len();
-    save_model(&tagger, &args.output)?;
     watcher.log_result(&metrics);
-    if watcher.has_saved() || checkpoint.is_some() {
-        let _ = fs::remove_file(&checkpoint_path);
-    }
     TrainResult {
         model: FeatureTagger::KIND,
-        path: args.output.display().to_string(),
+        path: path.display().to_string(),
         seconds: started.elapsed().as_secs_f64(),
         tokens: text.n_tokens(),
         vocab,
@@ -231,6 +298,44 @@ impl TagTrainArgs {
         usize::from(self.column) - 1
     }
 
+    fn check_column(&self) -> Result<()> {
+        if self.column > 1 {
+            return Ok(());
+        }
+        Err(hinted(
+            "`--column 1` is the column of the words, not of their tags",
+            "columns are counted from 1; tags are in column 2 or later, and in column 4 or 5 of CoNLL-U",
+        ))
+    }
+
+    /// The values of `--l2` to try, in ascending order.
+    fn l2_values(&self) -> Result<Vec<f64>> {
+        let L2Arg::Auto = self.l2 else {
+            let L2Arg::Value(l2) = self.l2 else { unreachable!("there are two kinds") };
+            return Ok(vec![l2]);
+        };
+        let refuse = |message: &str, hint: &str| Err(hinted(message, hint));
+        if self.dev.is_none() {
+            return refuse("`--l2 auto` needs text to judge by", "add it with `--dev`");
+        }
+        if matches!(self.optimizer, OptimizerArg::Perceptron) {
+            return refuse("a perceptron has no `--l2`", "omit `--l2 auto` or `--optimizer`");
+        }
+        if self.resume {
+            let hint = "repeat the run without `--resume`, or with the best value so far";
+            return refuse("a run with `--l2 auto` cannot be resumed", hint);
+        }
+        Ok(L2_GRID.to_vec())
+    }
+
+    fn inputs(&self, encoders: Vec<Encoder>, dev: Option<TaggedSentences>) -> TaggerInputs {
+        let preprocessing =
+            Preprocessing { tokenize: self.tokenize.into(), ..Preprocessing::default() };
+        let mut inputs = TaggerInputs::default().column(self.column()).preprocessing(preprocessing);
+        (inputs.encoders, inputs.dev, inputs.patience) = (encoders, dev, self.patience);
+        inputs
+    }
+
     fn check_direct_words(&self) -> Result<()> {
         if self.direct_words.is_empty() || matches!(self.kind, KindArg::Local) {
             return Ok(());
@@ -265,7 +370,6 @@ impl TagTrainArgs {
             .spans(self.spans.into())
             .pairs(self.pairs.into())
             .min_count(self.min_count)
-            .l2(self.l2)
             .l1(self.l1)
             .n_iterations(self.n_iterations)
             .epochs(self.epochs)

@@ -1,5 +1,6 @@
 //! Scores of a tagger on a text: accuracy, and F1 of spans.
 
+use super::per_type::{Confusion, TypeScores, confusions, ratio, type_scores};
 use super::tagged::{EvaluateError, are_correct, tag_all, true_tags};
 use crate::tagging::spans::{Span, are_chunk_tags, spans};
 use latens_corpus::{TaggedSentence, TaggedSentences};
@@ -16,6 +17,10 @@ pub struct TagScores {
     pub tokens: usize,
     /// Fraction of tokens with the correct tag.
     pub accuracy: f64,
+    /// Number of out-of-vocabulary tokens.
+    pub oov_tokens: usize,
+    /// Number of rare tokens, out-of-vocabulary ones included.
+    pub rare_tokens: usize,
     /// Accuracy on out-of-vocabulary words, which do not occur in the training text.
     pub oov_accuracy: Option<f64>,
     /// Accuracy on rare words, which occur at most twice in the training text.
@@ -24,6 +29,10 @@ pub struct TagScores {
     pub unknown_tags: Vec<String>,
     /// Scores of spans, if the tags encode spans.
     pub spans: Option<SpanScores>,
+    /// Counts of each type of span or, if the tags do not encode spans, of each tag, in alphabetical order.
+    pub types: Vec<TypeScores>,
+    /// What was mistaken for what, the most frequent confusions first.
+    pub confusions: Vec<Confusion>,
 }
 
 /// Scores of spans. A span is correct if its type, its first and its last word are correct.
@@ -66,6 +75,10 @@ pub fn evaluate(
     let unknown_tags = unknown_tags(tagger, &true_tags, are_spans);
     Ok(TagScores {
         tokens: text.n_tokens(),
+        oov_tokens: oov.n,
+        rare_tokens: rare.n,
+        types: type_scores(&true_tags, &found, are_spans),
+        confusions: confusions(&true_tags, &found, are_spans),
         accuracy: all.ratio().unwrap_or(0.0),
         oov_accuracy: oov.ratio(),
         rare_accuracy: rare.ratio(),
@@ -166,10 +179,6 @@ impl SpanTally {
     }
 }
 
-fn ratio(part: usize, whole: usize) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +228,8 @@ mod tests {
         assert_eq!(scores.oov_accuracy, Some(0.0));
         assert_eq!(scores.rare_accuracy, Some(1.0 / 3.0));
         assert_eq!(scores.spans, None);
+        assert_eq!((scores.oov_tokens, scores.rare_tokens), (1, 3));
+        assert_eq!(scores.types.len(), 3);
         let known = evaluate(&tagger(["X", "Y", "Z"]), &read("a X\n"), 1).unwrap();
         assert_eq!((known.oov_accuracy, known.rare_accuracy), (None, None));
     }

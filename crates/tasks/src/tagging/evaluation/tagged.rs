@@ -1,7 +1,7 @@
 //! Tags a text, and checks the tags.
 
 use crate::tagging::spans::{Scheme, are_chunk_tags};
-use latens_corpus::{MissingColumn, TaggedSentences};
+use latens_corpus::{MissingColumn, TaggedSentence, TaggedSentences};
 use latens_model::{TagError, Tagger};
 use rayon::prelude::*;
 use thiserror::Error;
@@ -31,17 +31,24 @@ pub fn tag_all<'t>(
 ) -> Result<Vec<Vec<&'t str>>, TagError> {
     let names = tagger.tags();
     let tag = |i: usize| -> Result<Vec<&'t str>, TagError> {
-        let (sentence, words) = (text.get(i), text.get(i).words());
-        let tags = match tagger.pos_column() {
+        let words = text.get(i).words();
+        let tags = match parts_of_speech(tagger, text.get(i))? {
             None => tagger.tag(&words)?,
-            Some(column) => {
-                let missing = TagError::NoPartsOfSpeech { column: column + 1 };
-                tagger.tag_with_pos(&words, &sentence.column(column).ok_or(missing)?)?
-            }
+            Some(pos) => tagger.tag_with_pos(&words, &pos)?,
         };
         Ok(tags.into_iter().map(|tag| names[tag as usize].as_str()).collect())
     };
     (0..text.len()).into_par_iter().map(tag).collect()
+}
+
+/// The parts of speech of a sentence, if the tagger reads them.
+pub fn parts_of_speech<'a>(
+    tagger: &dyn Tagger,
+    sentence: TaggedSentence<'a>,
+) -> Result<Option<Vec<&'a str>>, TagError> {
+    let Some(column) = tagger.pos_column() else { return Ok(None) };
+    let missing = TagError::NoPartsOfSpeech { column: column + 1 };
+    sentence.column(column).ok_or(missing).map(Some)
 }
 
 /// Tags a text and returns, for each token, whether the tag is correct. `column` has the true tags, counted from 0.

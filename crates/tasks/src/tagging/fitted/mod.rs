@@ -1,6 +1,7 @@
 //! A fitted tagger, and its file.
 
 pub(crate) mod tagger;
+pub(crate) mod posterior;
 pub(crate) mod tag_names;
 pub(crate) mod direct;
 pub(crate) mod word_scores;

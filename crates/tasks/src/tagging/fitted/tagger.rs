@@ -14,6 +14,7 @@ use latens_math::chain::{log_smooth, max_sum};
 use latens_math::softmax;
 use latens_model::{FeatureRows, Matrix, TagError, Tagger, Valid};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -128,11 +129,16 @@ impl FeatureTagger {
             Kind::Crf => max_sum(&scores, &self.weights.transitions, n_tags),
             Kind::Local => {
                 let rows = words.iter().zip(scores.chunks_exact(n_tags));
-                rows.map(|(word, scores)| self.direct.tag(word).unwrap_or_else(|| best(scores)))
+                rows.map(|(word, scores)| self.direct_tag(word).unwrap_or_else(|| best(scores)))
                     .collect()
             }
         };
         Ok(self.tags.write(&found))
+    }
+
+    /// The tag of a word, if it is fixed.
+    pub(crate) fn direct_tag(&self, word: &str) -> Option<u32> {
+        self.direct.tag(&self.lexicon.preprocessing.normalize(word))
     }
 
     /// Scores of the tags of each word; row-major, words × tags.
@@ -144,6 +150,10 @@ impl FeatureTagger {
         if let (Some(column), None) = (self.params.pos_column, pos) {
             return Err(TagError::NoPartsOfSpeech { column: column + 1 });
         }
+        let normal: Vec<Cow<'_, str>> =
+            words.iter().map(|word| self.lexicon.preprocessing.normalize(word)).collect();
+        let normal: Vec<&str> = normal.iter().map(|word| &**word).collect();
+        let words = &normal[..];
         let n_tags = self.tags.internal.len();
         let width = if self.params.has_network() { self.params.n_hidden } else { n_tags };
         let mut scores = vec![0.0; words.len() * width];
@@ -240,8 +250,22 @@ impl Tagger for FeatureTagger {
         self.predict(words, Some(pos))
     }
 
+    fn tag_marginals(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
+        self.returned_marginals(words, pos)
+    }
+
+    fn tag_n_best(
+        &self,
+        words: &[&str],
+        pos: Option<&[&str]>,
+        n: usize,
+    ) -> Result<Vec<(Vec<u32>, f64)>, TagError> {
+        self.n_best(words, pos, n)
+    }
+
     fn n_seen(&self, word: &str) -> u64 {
         // The vocabulary keeps all words, so `<unk>` in it is the literal word.
-        self.lexicon.vocab.get(word).map_or(0, |id| self.lexicon.vocab.count(id))
+        let word = self.lexicon.preprocessing.normalize(word);
+        self.lexicon.vocab.get(&word).map_or(0, |id| self.lexicon.vocab.count(id))
     }
 }

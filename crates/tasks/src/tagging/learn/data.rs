@@ -37,12 +37,18 @@ pub struct TaggerInputs {
     pub preprocessing: Preprocessing,
     /// Encoders, which become part of the tagger.
     pub encoders: Vec<Encoder>,
+    /// Development set, with the same columns. Training ends when the score on it no longer improves, and the weights
+    /// with the best score are kept: the F1 of spans, or the accuracy.
+    pub dev: Option<TaggedSentences>,
+    /// Number of evaluations on the development set without a better score that end training; 0 for no end. Evaluations
+    /// follow every tenth iteration of L-BFGS, or every epoch of a perceptron. Default: 3.
+    pub patience: usize,
 }
 
 impl Default for TaggerInputs {
     fn default() -> TaggerInputs {
         let preprocessing = Preprocessing::default();
-        TaggerInputs { column: 1, preprocessing, encoders: Vec::new() }
+        TaggerInputs { column: 1, preprocessing, encoders: Vec::new(), dev: None, patience: 3 }
     }
 }
 
@@ -58,6 +64,13 @@ impl TaggerInputs {
     #[must_use]
     pub fn preprocessing(mut self, preprocessing: Preprocessing) -> Self {
         self.preprocessing = preprocessing;
+        self
+    }
+
+    /// Sets the development set.
+    #[must_use]
+    pub fn dev(mut self, dev: TaggedSentences) -> Self {
+        self.dev = Some(dev);
         self
     }
 

@@ -2,8 +2,10 @@
 
 use super::cost::cost;
 use super::data::{TaggedTraining, TaggerInputs};
+use super::early::{EarlyStop, Judge};
 use super::error::{MAX_TAGS, TaggerError};
 use super::optimize::{Task, learn};
+use crate::tagging::evaluation::scores::evaluate;
 use crate::tagging::features::encoder::{Encoder, EncoderInfo};
 use crate::tagging::features::examples::Examples;
 use crate::tagging::features::lexical::Lexical;
@@ -48,9 +50,11 @@ impl Fit for TaggerParams {
     ) -> Result<FeatureTagger, TaggerError> {
         session.refuse_valid()?;
         session.refuse_cuda()?;
-        let TaggerInputs { column, preprocessing, encoders } = inputs;
+        let TaggerInputs { column, preprocessing, encoders, dev, patience } = inputs;
+        let text = &*text.normalized(&preprocessing);
         let training = TaggedTraining { text, column, preprocessing };
-        fit(params, &training, encoders, session.checkpoint, session.watch)
+        let dev = dev.as_ref().map(|dev| (dev, patience));
+        fit(params, &training, encoders, dev, session.checkpoint, session.watch)
     }
 }
 
@@ -58,6 +62,7 @@ fn fit(
     params: &Valid<TaggerParams>,
     training: &TaggedTraining<'_>,
     encoders: Vec<Encoder>,
+    dev: Option<(&TaggedSentences, usize)>,
     checkpoint: Option<&Checkpoint>,
     watch: &mut Watch,
 ) -> Result<FeatureTagger, TaggerError> {
@@ -65,6 +70,10 @@ fn fit(
     let text = training.text;
     text.check_column(training.column)?;
     params.pos_column.map_or(Ok(()), |column| text.check_column(column))?;
+    if let Some((dev, _)) = dev {
+        dev.check_column(training.column)?;
+        params.pos_column.map_or(Ok(()), |column| dev.check_column(column))?;
+    }
     let is_same = params.pos_column == Some(training.column);
     let must = "different from the column of the tags";
     check_that(!is_same, "pos_column", must, training.column + 1).map_err(FitError::from)?;
@@ -103,32 +112,62 @@ fn fit(
     let layout = Layout::new(&examples, params.pairs, params.kind, params.n_hidden_units());
     let fingerprint = fingerprint(training, &encoders);
     let task = Task { params, examples: &examples, layout: &layout, fingerprint };
-    let learned = learn(&task, checkpoint, watch)?;
-
-    let fitted =
-        encoders.into_iter().zip(infos).enumerate().map(|(block, (encoder, (info, means)))| {
-            let positions = 0..layout.n_positions;
-            let weights =
-                positions.flat_map(|position| &learned.weights[layout.block(block, position)]);
-            let weights = weights.map(|&w| w as f32).collect();
-            FittedEncoder { encoder, info, means, weights }
-        });
-    let mut facts = Map::new();
+    let fitted = encoders.into_iter().zip(infos).map(|(encoder, (info, means))| FittedEncoder {
+        encoder,
+        info,
+        means,
+        weights: Vec::new(),
+    });
+    let mut tagger = FeatureTagger {
+        params: params.clone(),
+        lexicon: lexicon(training),
+        facts: Map::new(),
+        tags: names,
+        weights: Weights::of(&vec![0.0; layout.n_weights()], &layout, &examples.lexical.attributes),
+        encoders: fitted.collect(),
+        direct,
+        word_scores: OnceLock::new(),
+    };
+    let attributes = &examples.lexical.attributes;
+    let learned = {
+        let mut judge = |weights: &[f64]| {
+            set_weights(&mut tagger, weights, &layout, attributes);
+            dev.map_or(0.0, |(dev, _)| score(&tagger, dev, training.column))
+        };
+        let patience = dev.map_or(0, |(_, patience)| patience);
+        let judge: Option<&mut Judge<'_>> = if dev.is_some() { Some(&mut judge) } else { None };
+        learn(&task, checkpoint, EarlyStop::new(judge, patience), watch)?
+    };
+    set_weights(&mut tagger, &learned.weights, &layout, attributes);
+    let facts = &mut tagger.facts;
     facts.insert("tokens".into(), json!(text.n_tokens()));
     facts.insert("sentences".into(), json!(text.len()));
     facts.insert("tags".into(), json!(n_tags));
     facts.extend(learned.facts);
     facts.insert("seconds".into(), json!(started.elapsed().as_secs_f64()));
-    Ok(FeatureTagger {
-        params: params.clone(),
-        lexicon: lexicon(training),
-        facts,
-        tags: names,
-        weights: Weights::of(&learned.weights, &layout, &examples.lexical.attributes),
-        encoders: fitted.collect(),
-        direct,
-        word_scores: OnceLock::new(),
-    })
+    Ok(tagger)
+}
+
+/// Gives a tagger the learned weights.
+fn set_weights(
+    tagger: &mut FeatureTagger,
+    learned: &[f64],
+    layout: &Layout,
+    attributes: &StringTable,
+) {
+    tagger.weights = Weights::of(learned, layout, attributes);
+    for (block, encoder) in tagger.encoders.iter_mut().enumerate() {
+        let positions = 0..layout.n_positions;
+        let weights = positions.flat_map(|position| &learned[layout.block(block, position)]);
+        encoder.weights = weights.map(|&w| w as f32).collect();
+    }
+    tagger.word_scores = OnceLock::new();
+}
+
+/// The F1 of spans, or the accuracy.
+fn score(tagger: &FeatureTagger, dev: &TaggedSentences, column: usize) -> f64 {
+    let scores = evaluate(tagger, dev, column).expect("the columns were checked");
+    scores.spans.map_or(scores.accuracy, |spans| spans.f1)
 }
 
 /// The names of tags, and the tag index of each token. Tags of spans are converted to the scheme of the parameters.

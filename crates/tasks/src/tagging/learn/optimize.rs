@@ -1,5 +1,6 @@
 //! Optimization of the weights by L-BFGS or a perceptron, with progress reports and checkpoints.
 
+use super::early::{Best, EVERY, EarlyStop};
 use super::objective::Objective;
 use super::perceptron::Perceptron;
 use crate::tagging::features::examples::Examples;
@@ -34,14 +35,17 @@ const GROWABLE: &[&str] = &["n_iterations", "epochs"];
 pub(crate) fn learn(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
+    early: EarlyStop<'_>,
     watch: &mut Watch,
 ) -> Result<Learned, FitError> {
     if let Some(checkpoint) = checkpoint {
         checkpoint.check_fits(FeatureTagger::KIND, task.params, task.fingerprint, GROWABLE)?;
     }
     let (learned, n_passes) = match task.params.optimizer {
-        Optimizer::Lbfgs => (minimize(task, checkpoint, watch)?, task.params.n_iterations),
-        Optimizer::Perceptron => (run_perceptron(task, checkpoint, watch)?, task.params.epochs),
+        Optimizer::Lbfgs => (minimize(task, checkpoint, early, watch)?, task.params.n_iterations),
+        Optimizer::Perceptron => {
+            (run_perceptron(task, checkpoint, early, watch)?, task.params.epochs)
+        }
     };
     // The file has single precision. A checkpoint of a stranger may have any weights.
     match learned.weights.iter().all(|&weight| (weight as f32).is_finite()) {
@@ -56,11 +60,15 @@ struct SearchState {
     n_pairs: usize,
     n_values: usize,
     n_steps: u64,
+    /// The best evaluation on the development set.
+    #[serde(default)]
+    best: Option<Best>,
 }
 
 fn minimize(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
+    mut early: EarlyStop<'_>,
     watch: &mut Watch,
 ) -> Result<Learned, FitError> {
     let mut objective: Objective<'_, f32> =
@@ -71,16 +79,23 @@ fn minimize(
         Some(checkpoint) => Lbfgs::resume(params, task.restore(checkpoint)?),
         None => Lbfgs::start(params, task.first_weights(), &mut function),
     };
+    if let Some(checkpoint) = checkpoint {
+        let best = checkpoint.state::<SearchState>()?.best;
+        early.restore(best, checkpoint, task.layout.n_weights())?;
+    }
     let total = task.params.n_iterations as u64;
     let mut outcome = Outcome::Improved;
-    while outcome == Outcome::Improved && search.state().n_steps < total {
+    while outcome == Outcome::Improved && search.state().n_steps < total && !early.is_over() {
         outcome = search.step(&mut function);
         if outcome == Outcome::Stuck {
             break;
         }
-        let metrics = [("loss", search.value()), ("gradient_norm", search.gradient_norm())];
-        let save = || Ok(task.checkpoint(&search));
         let (done, unit) = (search.state().n_steps, "iterations");
+        let mut metrics = vec![("loss", search.value()), ("gradient_norm", search.gradient_norm())];
+        if done.is_multiple_of(EVERY) || outcome == Outcome::Converged || done == total {
+            metrics.extend(early.evaluate(done, search.x()).map(|score| ("dev_score", score)));
+        }
+        let save = || Ok(early.save(task.checkpoint(&search, early.state())));
         let checkpoint: Option<&MakeCheckpoint<'_>> = Some(&save);
         // A converged search has no checkpoint: resumed, it would converge elsewhere.
         let checkpoint = checkpoint.filter(|_| outcome == Outcome::Improved);
@@ -98,8 +113,10 @@ fn minimize(
     if !search.value().is_finite() {
         return Err(FitError::Diverged { epoch: search.state().n_steps as usize, lower: "scale" });
     }
-    let facts = facts_of(&search, outcome);
-    Ok(Learned { weights: search.into_x(), facts })
+    let mut facts = facts_of(&search, outcome);
+    let (weights, best) = early.finish(search.into_x());
+    facts.extend(best.map(|best| ("best_iteration".to_owned(), json!(best.iteration))));
+    Ok(Learned { weights, facts })
 }
 
 /// Facts about a search that ended. One that found no smaller value has not converged.
@@ -131,9 +148,10 @@ impl Task<'_> {
         weights
     }
 
-    fn checkpoint(&self, search: &Lbfgs) -> Checkpoint {
+    fn checkpoint(&self, search: &Lbfgs, best: Option<Best>) -> Checkpoint {
         let LbfgsState { x, gradient, pairs, values, n_steps } = search.state();
-        let state = SearchState { n_pairs: pairs.len(), n_values: values.len(), n_steps: *n_steps };
+        let (n_pairs, n_values) = (pairs.len(), values.len());
+        let state = SearchState { n_pairs, n_values, n_steps: *n_steps, best };
         let mut checkpoint =
             Checkpoint::new(FeatureTagger::KIND, self.params, self.fingerprint, &state)
                 .with_array("weights", &[x.len()], x)
@@ -180,33 +198,42 @@ struct PerceptronState {
     epoch: u64,
     time: u64,
     errors: f64,
+    /// The best evaluation on the development set.
+    #[serde(default)]
+    best: Option<Best>,
 }
 
 fn run_perceptron(
     task: &Task<'_>,
     checkpoint: Option<&Checkpoint>,
+    mut early: EarlyStop<'_>,
     watch: &mut Watch,
 ) -> Result<Learned, FitError> {
     let mut perceptron = Perceptron::new(task.examples, task.layout);
-    let mut state = PerceptronState { epoch: 0, time: 1, errors: 1.0 };
+    let mut state = PerceptronState { epoch: 0, time: 1, errors: 1.0, best: None };
     let n = [task.layout.n_weights()];
     if let Some(checkpoint) = checkpoint {
         state = checkpoint.state()?;
         perceptron.weights = checkpoint.array("weights", &n)?;
         perceptron.weighted_changes = checkpoint.array("weighted_changes", &n)?;
         perceptron.time = state.time;
+        early.restore(state.best, checkpoint, task.layout.n_weights())?;
     }
     let total = task.params.epochs as u64;
-    while state.epoch < total {
+    while state.epoch < total && !early.is_over() {
         let errors = perceptron.epoch(&mut Rng::stream(task.params.seed, state.epoch));
-        state = PerceptronState { epoch: state.epoch + 1, time: perceptron.time, errors };
-        let metrics = [("train_errors", errors)];
+        let mut metrics = vec![("train_errors", errors)];
+        let epoch = state.epoch + 1;
+        let dev_score = early.evaluate_with(epoch, || perceptron.average());
+        metrics.extend(dev_score.map(|score| ("dev_score", score)));
+        let (time, best) = (perceptron.time, early.state());
+        state = PerceptronState { epoch, time, errors, best };
         let save = || {
             let checkpoint =
                 Checkpoint::new(FeatureTagger::KIND, task.params, task.fingerprint, &state)
                     .with_array("weights", &n, &perceptron.weights)
                     .with_array("weighted_changes", &n, &perceptron.weighted_changes);
-            Ok(checkpoint)
+            Ok(early.save(checkpoint))
         };
         let (done, unit) = (state.epoch, "epochs");
         Progress {
@@ -223,7 +250,9 @@ fn run_perceptron(
     let mut facts = Map::new();
     facts.insert("train_errors".into(), json!(state.errors));
     facts.insert("epochs".into(), json!(state.epoch));
-    Ok(Learned { weights: perceptron.average(), facts })
+    let (weights, best) = early.finish(perceptron.average());
+    facts.extend(best.map(|best| ("best_iteration".to_owned(), json!(best.iteration))));
+    Ok(Learned { weights, facts })
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@ use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::records::{Record, Text, check_tokens};
 use crate::input::source::{Files, Source};
-use crate::words::preprocessing::{Preprocessing, Tokenize};
+use crate::words::preprocessing::Preprocessing;
+use crate::words::tokenize::Tokenize;
 use latens_store::StringTable;
+use std::borrow::Cow;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -142,7 +144,7 @@ impl TaggedSentences {
     }
 
     /// Adds a sentence with columns. Returns whether it had any.
-    fn push(&mut self, record: &Record<'_>) -> bool {
+    pub(super) fn push(&mut self, record: &Record<'_>) -> bool {
         if record.rows.is_empty() {
             return matches!(&record.text, Text::Tokens(tokens) if tokens.is_empty());
         }
@@ -224,6 +226,20 @@ impl TaggedSentences {
             }
         }
         changed
+    }
+
+    /// The same text with words in the normal form of `preprocessing`; columns stay as written.
+    pub fn normalized(&self, preprocessing: &Preprocessing) -> Cow<'_, TaggedSentences> {
+        let normal = |word: &u32| preprocessing.normalize(self.strings.get(*word));
+        let is_normal = |word: &u32| matches!(normal(word), Cow::Borrowed(_));
+        if self.words.iter().all(is_normal) {
+            return Cow::Borrowed(self);
+        }
+        let mut changed = self.clone();
+        for (word, to) in self.words.iter().zip(&mut changed.words) {
+            *to = changed.strings.intern(&normal(word));
+        }
+        Cow::Owned(changed)
     }
 
     /// Number of sentences.

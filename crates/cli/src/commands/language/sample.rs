@@ -1,0 +1,101 @@
+use crate::args::Common;
+use crate::commands::roles::language_model;
+use crate::output::{Output, print, print_json, shown_words};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use latens::corpus::WordId;
+use latens::math::Rng;
+use latens::tasks::{SampleOptions, sample_with};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Generate text with a language model
+///
+/// Draws sentences from a model and prints one sentence per line. `--seed` determines the sample. `--temperature` changes
+/// the probabilities of the next word first, then `--top-k` and `--top-p` limit the words to draw from.
+#[derive(Args)]
+pub(crate) struct SampleArgs {
+    /// Language model
+    model: PathBuf,
+    /// Number of sentences
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    n: usize,
+    /// Maximum number of words to draw per sentence
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    max_words: usize,
+    /// Beginning of each sentence, preprocessed like the training text
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// Exponent 1/T of the probabilities: below 1 for likelier words, above 1 for more variety; 0 always takes the likeliest
+    #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = temperature)]
+    temperature: f64,
+    /// Draw from the K likeliest words only
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    top_k: Option<u32>,
+    /// Draw from the smallest set of likeliest words whose probability is at least P, above 0 and at most 1
+    #[arg(long, value_name = "P", value_parser = share)]
+    top_p: Option<f64>,
+    /// Whether `<unk>`, which stands for all unknown words, is drawn
+    #[arg(long, value_enum, default_value_t)]
+    unk: UnkArg,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum UnkArg {
+    /// Draw `<unk>` as often as the model expects unknown words
+    Keep,
+    /// Never draw `<unk>`; the other words are renormalized
+    #[default]
+    Never,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let parsed = text.parse::<f64>().ok().filter(|t| t.is_finite() && *t >= 0.0);
+    parsed.ok_or_else(|| "expected a number of at least 0".into())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let parsed = text.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 1.0);
+    parsed.ok_or_else(|| "expected a number above 0 and at most 1".into())
+}
+
+pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result<()> {
+    let any_model = &*latens::open(&args.model)?;
+    let model = language_model(any_model, &args.model)?;
+    let lexicon = any_model.lexicon();
+    let prompt = lexicon.ids(args.prompt.as_deref().unwrap_or(""));
+    let mut options = SampleOptions::default();
+    options.max_words = args.max_words;
+    options.keep_unk = args.unk == UnkArg::Keep;
+    options.temperature = args.temperature;
+    options.top_k = args.top_k.map(|k| k as usize);
+    options.top_p = args.top_p;
+    // The prompt as its reader wrote it: the model may know its words only as `<unk>`.
+    let mut shown_prompt: Vec<String> = Vec::new();
+    lexicon.preprocessing.words(args.prompt.as_deref().unwrap_or(""), |word| {
+        shown_prompt.push(word.to_owned());
+    });
+    let n_unknown = prompt.iter().filter(|&&word| word == WordId::UNK).count();
+    if n_unknown > 0 {
+        output.note(&format!(
+            "warning: {n_unknown} of the {} words of the prompt are unknown to the model",
+            prompt.len()
+        ));
+    }
+    let mut rng = Rng::new(common.seed);
+    let mut draw = || -> Vec<&str> {
+        let words = sample_with(model, &prompt, &options, &mut rng);
+        let drawn = words.into_iter().map(|word| lexicon.vocab.word(word));
+        shown_prompt.iter().map(String::as_str).chain(drawn).collect()
+    };
+    if output.is_json() {
+        let mut sentences = Vec::new();
+        // `collect` would reserve memory for all sentences at once.
+        for _ in 0..args.n {
+            sentences.push(draw().join(" "));
+        }
+        print_json(&json!({ "sentences": sentences }))
+    } else {
+        print(|out| (0..args.n).try_for_each(|_| writeln!(out, "{}", shown_words(draw()))))
+    }
+}
