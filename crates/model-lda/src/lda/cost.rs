@@ -1,6 +1,7 @@
 //! Memory and work of sampling.
 
 use super::params::{LdaParams, LdaSampler};
+use super::sampler::n_tables;
 use crate::draw::padded;
 use latens_corpus::DocumentCorpus;
 use latens_model::Cost;
@@ -19,8 +20,9 @@ pub(super) fn cost(params: &LdaParams, data: &DocumentCorpus) -> Cost {
     // The type and the topic of each token, and its place among the tokens of its type.
     let per_token = 4.0 + 2.0 + if is_sparse { 4.0 } else { 0.0 };
     let tokens = per_token * n_tokens + 8.0 * n_documents;
-    // Counts in the layout of the sampler, and as integers for the likelihood and the model.
-    let counts = 4.0 * n_words * (stride + n_topics);
+    // Counts in the layout of the sampler, one copy per thread, and as integers for the likelihood and the model.
+    let n_tables = n_tables(data.documents.n_tokens()) as f64;
+    let counts = 4.0 * n_words * (n_tables * stride + n_topics);
     // One weight per topic, or per topic that the document has.
     let per_draw = if is_sparse { mean_length.min(n_topics) } else { n_topics };
     Cost::new(params.n_iterations)

@@ -20,8 +20,10 @@ use std::time::{Duration, Instant};
 const ALPHA_EVERY: u64 = 20;
 const ALPHA_STEPS: usize = 10;
 
-/// One thread samples tokens sequentially, so results depend only on the seed. A checkpoint is available after each
-/// iteration.
+/// Number of iterations between measurements of the likelihood, which costs about as much as a sweep of few topics.
+const LIKELIHOOD_EVERY: u64 = 10;
+
+/// Results depend only on the seed, not on the number of threads. A checkpoint is available after each iteration.
 impl latens_model::Fit for LdaParams {
     type Model = Lda;
     type Data = DocumentCorpus;
@@ -165,8 +167,22 @@ impl<'a> Fit<'a> {
                     improve_alpha(&self.documents, topics, alpha);
                 }
             }
-            self.measure();
-            self.report(n_changed, took, watch)?;
+            self.timed = (self.timed.0 + took, self.timed.1 + self.documents.n_tokens());
+            let is_last = self.done.iteration == self.params.n_iterations as u64;
+            let is_measured = self.done.iteration.is_multiple_of(LIKELIHOOD_EVERY)
+                || is_last
+                || self.done.iteration == 1;
+            if is_measured {
+                self.measure();
+            }
+            let n = self.documents.n_tokens() as f64;
+            let metrics = [
+                ("log_likelihood", self.done.log_likelihood),
+                ("log_likelihood_per_token", self.done.log_likelihood / n),
+                ("tokens_per_second", n / took.as_secs_f64()),
+                ("changed", n_changed as f64 / n),
+            ];
+            self.report(if is_measured { &metrics } else { &[] }, watch)?;
         }
         Ok(self.finish())
     }
@@ -178,23 +194,14 @@ impl<'a> Fit<'a> {
             log_likelihood(&self.documents, topics, alpha, &counts, self.n_types(), beta);
     }
 
-    fn report(&mut self, changed: u64, took: Duration, watch: &mut Watch) -> Result<(), FitError> {
-        let n_tokens = self.documents.n_tokens();
-        self.timed = (self.timed.0 + took, self.timed.1 + n_tokens);
-        let n = n_tokens as f64;
-        let metrics = [
-            ("log_likelihood", self.done.log_likelihood),
-            ("log_likelihood_per_token", self.done.log_likelihood / n),
-            ("tokens_per_second", n / took.as_secs_f64()),
-            ("changed", changed as f64 / n),
-        ];
+    fn report(&self, metrics: &[(&'static str, f64)], watch: &mut Watch) -> Result<(), FitError> {
         let checkpoint = || Ok(self.checkpoint());
         let progress = Progress {
             phase: "sample topics",
             done: self.done.iteration,
             total: Some(self.params.n_iterations as u64),
             unit: "iterations",
-            metrics: &metrics,
+            metrics,
             iteration: None,
             checkpoint: Some(&checkpoint),
         };

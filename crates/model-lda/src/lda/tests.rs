@@ -76,9 +76,8 @@ fn a_sweep_leaves_the_posterior_invariant() {
     }
 }
 
-/// Themes of ten words each, two per document: both samplers must reach about the same likelihood.
-#[test]
-fn both_samplers_reach_the_same_likelihood() {
+/// Themes of ten words each, two per document, and random topics of all tokens.
+fn themes() -> (TypedDocuments, Vec<u16>) {
     let mut rng = Rng::new(3);
     let draw = |n: usize, rng: &mut Rng| (rng.uniform() * n as f64) as u32;
     let documents = TypedDocuments::new((0..200).map(|_| {
@@ -87,8 +86,33 @@ fn both_samplers_reach_the_same_likelihood() {
             .map(|_| 10 * themes[draw(2, &mut rng) as usize] + draw(10, &mut rng))
             .collect::<Vec<u32>>()
     }));
+    let topics = documents.types.iter().map(|_| draw(20, &mut rng) as u16).collect();
+    (documents, topics)
+}
+
+#[test]
+fn models_do_not_depend_on_the_number_of_threads() {
+    let (documents, start) = themes();
+    for sampler in [LdaSampler::Dense, LdaSampler::Sparse] {
+        let sampling = Sampling::new(sampler, &documents, 200);
+        let [one, two, five] = [1, 2, 5].map(|n_threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| {
+                let mut state = LdaState::new(&documents, start.clone(), 200, vec![0.05; 20]);
+                let changed = [0, 1, 2, 3].map(|i| sampling.sweep(&mut state, &documents, 0.01, i));
+                assert_eq!(state.counts(), TypeCounts::of(&documents, &state.topics, 200, 20));
+                (state.topics, changed)
+            })
+        });
+        assert_ne!(one.0, start);
+        assert!(one == two && two == five, "{sampler:?}");
+    }
+}
+
+#[test]
+fn both_samplers_reach_the_same_likelihood() {
+    let (documents, start) = themes();
     let alpha = vec![0.05; 20];
-    let start: Vec<u16> = documents.types.iter().map(|_| draw(20, &mut rng) as u16).collect();
     let learned = [LdaSampler::Dense, LdaSampler::Sparse].map(|sampler| {
         let sampling = Sampling::new(sampler, &documents, 200);
         let mut state = LdaState::new(&documents, start.clone(), 200, alpha.clone());

@@ -2,41 +2,33 @@
 //!
 //! This is one vectorized pass over two single-precision rows, which is fastest for few topics.
 
-use super::state::LdaState;
-use crate::documents::TypedDocuments;
+use super::shards::Shard;
 use crate::draw::{BLOCK, padded_alpha};
 use latens_math::Rng;
 
-/// Samples every token once. Returns the number of tokens that changed their topic.
-pub(super) fn sweep(state: &mut LdaState, documents: &TypedDocuments, beta: f64, seed: u64) -> u64 {
-    let alpha = padded_alpha(&state.alpha);
-    let mut pass = Pass {
-        alpha: &alpha,
-        beta: beta as f32,
-        all_beta: (state.n_types as f64 * beta) as f32,
-        counts: vec![0; state.stride],
-        weights: vec![0.0; state.stride],
-        sums: vec![0.0; state.stride / BLOCK],
-    };
-    let mut n_changed = 0;
+/// Samples every token of a shard once.
+pub(super) fn sample(shard: &mut Shard<'_>) {
+    let mut pass = Pass::new(shard);
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
-            for document in 0..documents.len() {
-                let mut rng = Rng::stream(seed, document as u64);
-                n_changed += pass.document(state, documents, document, &mut rng);
+            for document in shard.documents.clone() {
+                pass.document(shard, document);
             }
         },
     );
-    n_changed
 }
 
 /// Buffers and constants of a sweep.
-struct Pass<'a> {
-    alpha: &'a [f32],
+struct Pass {
+    alpha: Vec<f32>,
     beta: f32,
     /// V β.
     all_beta: f32,
+    /// 1 / (N_k + V β).
+    inverses: Vec<f32>,
+    /// α_k / (N_k + V β).
+    empty: Vec<f32>,
     /// n_dk of the current document.
     counts: Vec<u32>,
     /// (n_dk + α_k) / (N_k + V β).
@@ -44,42 +36,50 @@ struct Pass<'a> {
     sums: Vec<f32>,
 }
 
-impl Pass<'_> {
-    #[inline(always)]
-    fn document(
-        &mut self,
-        state: &mut LdaState,
-        documents: &TypedDocuments,
-        document: usize,
-        rng: &mut Rng,
-    ) -> u64 {
-        let range = documents.range(document);
-        let LdaState { topics, stride, rows, totals, .. } = state;
-        self.counts.fill(0);
-        topics[range.clone()].iter().for_each(|&k| self.counts[usize::from(k)] += 1);
-        totals.iter().enumerate().for_each(|(k, &total)| self.weigh(k, total));
-        let mut n_changed = 0;
-        for token in range {
-            let row = documents.types[token] as usize * *stride;
-            let old = usize::from(topics[token]);
-            rows.remove(row + old);
-            totals[old] -= 1.0;
-            self.counts[old] -= 1;
-            self.weigh(old, totals[old]);
-            let new = self.draw(&rows.values()[row..][..*stride], rng.uniform());
-            rows.add(row + new);
-            totals[new] += 1.0;
-            self.counts[new] += 1;
-            self.weigh(new, totals[new]);
-            n_changed += u64::from(new != old);
-            topics[token] = new as u16;
-        }
-        n_changed
+impl Pass {
+    fn new(shard: &Shard<'_>) -> Pass {
+        let alpha = padded_alpha(shard.prior.alpha);
+        let all_beta = shard.prior.all_beta() as f32;
+        let totals = shard.table.totals().iter();
+        let inverses: Vec<f32> = totals.map(|&total| 1.0 / (total as f32 + all_beta)).collect();
+        let empty = alpha.iter().zip(&inverses).map(|(alpha, inverse)| alpha * inverse).collect();
+        let (counts, weights) = (vec![0; alpha.len()], vec![0.0; alpha.len()]);
+        let sums = vec![0.0; alpha.len() / BLOCK];
+        let beta = shard.prior.beta as f32;
+        Pass { alpha, beta, all_beta, inverses, empty, counts, weights, sums }
     }
 
     #[inline(always)]
-    fn weigh(&mut self, k: usize, total: f64) {
-        self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) / (total as f32 + self.all_beta);
+    fn document(&mut self, shard: &mut Shard<'_>, document: usize) {
+        let Shard { all, table, topics, seed, .. } = shard;
+        let mut rng = Rng::stream(*seed, document as u64);
+        let range = all.range(document);
+        let (types, topics) = (&all.types[range.clone()], topics.document(range));
+        self.weights.copy_from_slice(&self.empty);
+        for &topic in &*topics {
+            let k = usize::from(topic);
+            self.counts[k] += 1;
+            self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) * self.inverses[k];
+        }
+        for (&token_type, topic) in types.iter().zip(&mut *topics) {
+            let old = usize::from(*topic);
+            self.counts[old] -= 1;
+            self.resize(old, table.remove(token_type, old));
+            let new = self.draw(table.row(token_type), rng.uniform());
+            self.counts[new] += 1;
+            self.resize(new, table.add(token_type, new));
+            *topic = new as u16;
+        }
+        topics.iter().for_each(|&k| self.counts[usize::from(k)] = 0);
+    }
+
+    /// Takes note of the new size of a topic.
+    #[inline(always)]
+    fn resize(&mut self, k: usize, total: f64) {
+        let inverse = 1.0 / (total as f32 + self.all_beta);
+        self.inverses[k] = inverse;
+        self.empty[k] = self.alpha[k] * inverse;
+        self.weights[k] = (self.counts[k] as f32 + self.alpha[k]) * inverse;
     }
 
     /// Draws k with probability proportional to weights_k (row_k + β). Padding has zero weight.

@@ -1,11 +1,14 @@
 //! Collapsed Gibbs sampling of LDA: p(k) ∝ (n_dk + α_k) (n_wk + β) / (N_k + V β), with all counts excluding the token.
 
 mod rows;
+mod table;
+mod prior;
+mod shards;
 mod state;
 mod dense;
 mod sparse;
 
-pub(crate) use state::LdaState;
+pub(crate) use state::{LdaState, n_tables};
 
 use super::params::LdaSampler;
 use crate::documents::TypedDocuments;
@@ -43,9 +46,9 @@ impl Sampling {
         seed: u64,
     ) -> u64 {
         match self {
-            Sampling::Dense => dense::sweep(state, documents, beta, seed),
+            Sampling::Dense => state.sweep(documents, beta, seed, dense::sample),
             Sampling::Sparse(occurrences) => {
-                sparse::sweep(state, documents, occurrences, beta, seed)
+                state.sweep(documents, beta, seed, |shard| sparse::sample(shard, occurrences))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 const EXACT: f32 = 16_777_216.0;
 
 /// n_wk in padded rows of `f32`, so that the samplers need no conversion. Counts above 2²⁴ are also kept as integers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rows {
     values: Vec<f32>,
     /// The exact counts above 2²⁴, by position in `values`.

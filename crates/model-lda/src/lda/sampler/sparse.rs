@@ -11,7 +11,8 @@
 //! only in α_k / (N_k + V β) versus g, which matters for topics that the document does not have: nearly all proposals are
 //! accepted.
 
-use super::state::LdaState;
+use super::shards::{Shard, ShardTopics};
+use super::table::Table;
 use crate::documents::TypedDocuments;
 use latens_math::Rng;
 
@@ -41,21 +42,12 @@ impl Occurrences {
     }
 }
 
-/// Samples every token once. Returns the number of tokens that changed their topic.
-pub(super) fn sweep(
-    state: &mut LdaState,
-    documents: &TypedDocuments,
-    occurrences: &Occurrences,
-    beta: f64,
-    seed: u64,
-) -> u64 {
-    let mut pass = Pass::new(state, beta);
-    let mut n_changed = 0;
-    for document in 0..documents.len() {
-        let mut rng = Rng::stream(seed, document as u64);
-        n_changed += pass.document(state, documents, document, occurrences, &mut rng);
+/// Samples every token of a shard once.
+pub(super) fn sample(shard: &mut Shard<'_>, occurrences: &Occurrences) {
+    let mut pass = Pass::new(shard);
+    for document in shard.documents.clone() {
+        pass.document(shard, document, occurrences);
     }
-    n_changed
 }
 
 /// Buffers and constants of a sweep.
@@ -86,68 +78,59 @@ struct Mixture {
 }
 
 impl Pass {
-    fn new(state: &LdaState, beta: f64) -> Pass {
-        let n_topics = state.alpha.len();
-        let all_beta = state.n_types as f64 * beta;
-        let mean_total = state.topics.len() as f64 / n_topics as f64 + all_beta;
-        let mean_alpha = state.alpha.iter().sum::<f64>() / n_topics as f64;
+    fn new(shard: &Shard<'_>) -> Pass {
+        let (alpha, all_beta) = (shard.prior.alpha, shard.prior.all_beta());
+        let n_topics = alpha.len();
+        let mean_total = shard.all.n_tokens() as f64 / n_topics as f64 + all_beta;
+        let mean_alpha = alpha.iter().sum::<f64>() / n_topics as f64;
         let inverse = |&total: &f64| 1.0 / (total as f32 + all_beta as f32);
         Pass {
-            alpha: state.alpha.iter().map(|&a| a as f32).collect(),
-            beta: beta as f32,
+            alpha: alpha.iter().map(|&a| a as f32).collect(),
+            beta: shard.prior.beta as f32,
             all_beta: all_beta as f32,
             of_word: (mean_alpha / mean_total) as f32,
-            inverses: state.totals.iter().map(inverse).collect(),
+            inverses: shard.table.totals().iter().map(inverse).collect(),
             mixture: Mixture::new(n_topics),
         }
     }
 
-    fn document(
-        &mut self,
-        state: &mut LdaState,
-        documents: &TypedDocuments,
-        document: usize,
-        occurrences: &Occurrences,
-        rng: &mut Rng,
-    ) -> u64 {
-        let range = documents.range(document);
-        self.mixture.reset(&state.topics[range.clone()], &self.inverses);
-        let mut n_changed = 0;
+    fn document(&mut self, shard: &mut Shard<'_>, document: usize, occurrences: &Occurrences) {
+        let Shard { all, table, topics, seed, .. } = shard;
+        let mut rng = Rng::stream(*seed, document as u64);
+        let range = all.range(document);
+        self.mixture.reset(topics.document(range.clone()), &self.inverses);
         for token in range {
-            let token_type = documents.types[token];
+            let token_type = all.types[token];
             let others = Others { all: occurrences.of(token_type), but: token as u32 };
-            let old = usize::from(state.topics[token]);
-            self.count(state, token_type, old, false);
-            let row = &state.rows.values()[token_type as usize * state.stride..][..state.stride];
-            let proposed = self.propose(row, others, &state.topics, rng);
+            let old = usize::from(topics.get(token));
+            self.count(table, token_type, old, false);
+            let proposed = self.propose(table.row(token_type), others, topics, &mut rng);
             let is_accepted =
                 proposed == old || rng.uniform() as f32 * self.excess(old) < self.excess(proposed);
             let new = if is_accepted { proposed } else { old };
-            self.count(state, token_type, new, true);
-            state.topics[token] = new as u16;
-            n_changed += u64::from(new != old);
+            self.count(table, token_type, new, true);
+            topics.set(token, new as u16);
         }
-        n_changed
     }
 
     /// Adds a token to a topic or removes it.
     #[inline(always)]
-    fn count(&mut self, state: &mut LdaState, token_type: u32, topic: usize, comes: bool) {
-        let (at, total) = (token_type as usize * state.stride + topic, &mut state.totals[topic]);
-        if comes {
-            state.rows.add(at);
-            *total += 1.0;
-        } else {
-            state.rows.remove(at);
-            *total -= 1.0;
-        }
-        self.inverses[topic] = 1.0 / (*total as f32 + self.all_beta);
+    fn count(&mut self, table: &mut Table, token_type: u32, topic: usize, comes: bool) {
+        let total =
+            if comes { table.add(token_type, topic) } else { table.remove(token_type, topic) };
+        self.inverses[topic] = 1.0 / (total as f32 + self.all_beta);
         self.mixture.count(topic, comes, self.inverses[topic]);
     }
 
     /// Draws k with probability proportional to q_k.
     #[inline(always)]
-    fn propose(&mut self, row: &[f32], others: Others<'_>, topics: &[u16], rng: &mut Rng) -> usize {
+    fn propose(
+        &mut self,
+        row: &[f32],
+        others: Others<'_>,
+        topics: &ShardTopics<'_>,
+        rng: &mut Rng,
+    ) -> usize {
         let (beta, n_topics) = (self.beta, self.alpha.len());
         let of_document = self.mixture.weigh(row, beta);
         let n_others = others.len() as f64;
@@ -158,7 +141,7 @@ impl Pass {
         }
         let place = (target - f64::from(of_document)) / f64::from(self.of_word);
         if place < n_others {
-            usize::from(topics[others.token(place as usize)])
+            usize::from(topics.get(others.token(place as usize)))
         } else {
             (((place - n_others) / f64::from(beta)) as usize).min(n_topics - 1)
         }

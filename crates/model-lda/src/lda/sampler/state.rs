@@ -1,20 +1,21 @@
 //! The state of the LDA samplers.
 
+use super::prior::Prior;
+use super::shards::{self, Shard, n_shards};
+use super::table::Table;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use crate::draw::padded;
-use crate::lda::sampler::rows::Rows;
+use std::ops::Range;
 
-/// The topics of all tokens and their counts, in the layout that sampling needs.
+/// The topics of all tokens and their counts.
 pub(crate) struct LdaState {
     pub(crate) topics: Vec<u16>,
     pub(crate) alpha: Vec<f64>,
-    pub(super) n_types: usize,
-    pub(super) stride: usize,
-    /// n_wk, padded.
-    pub(super) rows: Rows,
-    /// N_k, padded. `f64` represents integers up to 2⁵³ exactly, and converts to `f32` in vectors.
-    pub(super) totals: Vec<f64>,
+    n_types: usize,
+    /// The counts: one table per thread, all equal between sweeps.
+    tables: Vec<Table>,
+    shards: Vec<Range<usize>>,
 }
 
 impl LdaState {
@@ -24,13 +25,9 @@ impl LdaState {
         n_types: usize,
         alpha: Vec<f64>,
     ) -> LdaState {
-        let stride = padded(alpha.len());
-        let (mut rows, mut totals) = (Rows::new(n_types * stride), vec![0.0; stride]);
-        for (&t, &k) in documents.types.iter().zip(&topics) {
-            rows.add(t as usize * stride + usize::from(k));
-            totals[usize::from(k)] += 1.0;
-        }
-        LdaState { topics, alpha, n_types, stride, rows, totals }
+        let table = Table::new(documents, &topics, n_types, padded(alpha.len()));
+        let tables = vec![table; n_tables(documents.n_tokens())];
+        LdaState { topics, alpha, n_types, tables, shards: shards::shards(documents) }
     }
 
     /// Sets the number of types V in V β, if not all rows are types.
@@ -41,8 +38,24 @@ impl LdaState {
     /// Counts of each type in each topic.
     pub(crate) fn counts(&self) -> TypeCounts {
         let n_topics = self.alpha.len();
-        let starts = (0..self.rows.values().len()).step_by(self.stride);
-        let positions = starts.flat_map(|start| start..start + n_topics);
-        TypeCounts::from_values(n_topics, positions.map(|at| self.rows.count(at)).collect())
+        TypeCounts::from_values(n_topics, self.tables[0].counts(n_topics))
     }
+
+    /// Samples every token once. Returns the number of tokens that changed their topic.
+    pub(super) fn sweep(
+        &mut self,
+        documents: &TypedDocuments,
+        beta: f64,
+        seed: u64,
+        sample: impl Fn(&mut Shard<'_>) + Sync,
+    ) -> u64 {
+        let LdaState { topics, alpha, n_types, tables, shards } = self;
+        let prior = Prior { alpha, beta, n_types: *n_types };
+        shards::sweep(documents, shards, &prior, tables, topics, seed, sample)
+    }
+}
+
+/// Number of copies of the counts: one per thread that can sample.
+pub(crate) fn n_tables(n_tokens: usize) -> usize {
+    rayon::current_num_threads().min(n_shards(n_tokens))
 }

@@ -1,0 +1,73 @@
+//! Counts of words in topics, as the samplers use them.
+
+use super::rows::Rows;
+use crate::documents::TypedDocuments;
+
+/// n_wk and N_k of all tokens.
+#[derive(Clone, Default)]
+pub(super) struct Table {
+    stride: usize,
+    /// n_wk, padded.
+    rows: Rows,
+    /// N_k, padded. `f64` represents integers up to 2⁵³ exactly, and converts to `f32` in vectors.
+    totals: Vec<f64>,
+}
+
+impl Table {
+    pub(super) fn new(
+        documents: &TypedDocuments,
+        topics: &[u16],
+        n_rows: usize,
+        stride: usize,
+    ) -> Table {
+        let mut table =
+            Table { stride, rows: Rows::new(n_rows * stride), totals: vec![0.0; stride] };
+        for (&t, &k) in documents.types.iter().zip(topics) {
+            table.add(t, usize::from(k));
+        }
+        table
+    }
+
+    /// The counts of a type, rounded to `f32`.
+    #[inline(always)]
+    pub(super) fn row(&self, token_type: u32) -> &[f32] {
+        &self.rows.values()[token_type as usize * self.stride..][..self.stride]
+    }
+
+    #[inline(always)]
+    pub(super) fn totals(&self) -> &[f64] {
+        &self.totals
+    }
+
+    /// Exact counts of all types in the first `n_topics` topics.
+    pub(super) fn counts(&self, n_topics: usize) -> Vec<u32> {
+        let starts = (0..self.rows.values().len()).step_by(self.stride);
+        starts.flat_map(|start| start..start + n_topics).map(|at| self.rows.count(at)).collect()
+    }
+
+    /// Adds a token to a topic. Returns the new size of the topic.
+    #[inline(always)]
+    pub(super) fn add(&mut self, token_type: u32, topic: usize) -> f64 {
+        self.rows.add(token_type as usize * self.stride + topic);
+        self.totals[topic] += 1.0;
+        self.totals[topic]
+    }
+
+    /// Removes a token from a topic. Returns the new size of the topic.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, token_type: u32, topic: usize) -> f64 {
+        self.rows.remove(token_type as usize * self.stride + topic);
+        self.totals[topic] -= 1.0;
+        self.totals[topic]
+    }
+
+    /// Moves tokens from one topic to another: token `i` from `from[i]` to `to[i]`.
+    pub(super) fn move_tokens(&mut self, types: &[u32], from: &[u16], to: &[u16]) {
+        for ((&t, &from), &to) in types.iter().zip(from).zip(to) {
+            if from != to {
+                self.remove(t, usize::from(from));
+                self.add(t, usize::from(to));
+            }
+        }
+    }
+}
