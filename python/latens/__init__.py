@@ -8,24 +8,20 @@
 
 from __future__ import annotations
 
+import sys
+
+from latens import _latens
+
+_latens.check_interpreter(sys.modules)
+
 from latens import datasets
+from latens._hmm import Fhmm, Hmm
+from latens._language import FeedForward, Lstm, Ngram, Rnn
 from latens._latens import ModelFileError, __version__
-from latens._models import (
-    Brown,
-    FeedForward,
-    Fhmm,
-    GaussianLda,
-    Hmm,
-    Lda,
-    Lds,
-    Lstm,
-    Ngram,
-    Rnn,
-    Tagger,
-    Vectors,
-    Word2Vec,
-    open,
-)
+from latens._models import open
+from latens._tagger import Tagger
+from latens._topics import GaussianLda, Lda
+from latens._words import Brown, Lds, Vectors, Word2Vec
 
 __all__ = [
     "Brown",
