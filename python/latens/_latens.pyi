@@ -7,6 +7,24 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Model",
+    "ModelFileError",
+    "__version__",
+    "check_interpreter",
+    "default_params",
+    "embedded_text",
+    "fit_counts",
+    "fit_documents",
+    "fit_sentences",
+    "fit_tagger",
+    "from_bytes",
+    "hmm_from_arrays",
+    "open",
+    "run_program",
+    "vectors_from_arrays",
+]
+
 __version__: str
 
 class ModelFileError(ValueError):
@@ -59,7 +77,7 @@ class Model:
     def word_vectors(self) -> NDArray[np.float32]: ...
     def vector(self, word: str) -> NDArray[np.float32]: ...
     def nearest(self, query: Sequence[float], n: int, except_: Sequence[str]) -> list[tuple[str, float]]: ...
-    def inside(self, part: str, arg: int) -> Any: ...
+    def inside(self, name: str, arg: int) -> Any: ...
 
 def fit_sentences(
     kind: str,

@@ -186,9 +186,21 @@ def test_joblib_runs_models_in_processes(models, held_out) -> None:
     assert scores == [model.perplexity(held_out)] * 2
 
 
-def test_import_is_quick() -> None:
-    script = "import sys, latens; sys.exit('sklearn' in sys.modules or 'scipy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_import_takes_no_other_library() -> None:
+    script = """
+import sys, latens
+heavy = {"numpy", "scipy", "sklearn", "pandas", "dataclasses", "inspect", "json"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+for name in latens.__all__:
+    getattr(latens, name)
+assert set(latens.__all__) == set(dir(latens))
+assert not {"scipy", "sklearn", "pandas"} & set(sys.modules)
+"""
+    # Without `site`, which may import anything.
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-S", "-c", script], check=True, env={**os.environ, **path})
+    with pytest.raises(AttributeError, match="no_such"):
+        latens.no_such
 
 
 def test_views_of_large_models_copy_nothing(tmp_path: Path) -> None:
