@@ -8,24 +8,23 @@
 
 from __future__ import annotations
 
-from latens import datasets
+import sys
+
+from latens import _latens
 from latens._latens import ModelFileError, __version__
-from latens._models import (
-    Brown,
-    FeedForward,
-    Fhmm,
-    GaussianLda,
-    Hmm,
-    Lda,
-    Lds,
-    Lstm,
-    Ngram,
-    Rnn,
-    Tagger,
-    Vectors,
-    Word2Vec,
-    open,
-)
+
+_latens.check_interpreter(sys.modules)
+
+# Type checkers take this for true. `typing` has it, but takes longer to import than everything here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from latens import datasets
+    from latens._hmm import Fhmm, Hmm
+    from latens._language import FeedForward, Lstm, Ngram, Rnn
+    from latens._models import open
+    from latens._tagger import Tagger
+    from latens._topics import GaussianLda, Lda
+    from latens._words import Brown, Lds, Vectors, Word2Vec
 
 __all__ = [
     "Brown",
@@ -46,3 +45,37 @@ __all__ = [
     "datasets",
     "open",
 ]
+
+#: The module of each name. It is imported with the first use, so that the program and `import latens` start at once.
+_MODULES = {
+    "Brown": "_words",
+    "FeedForward": "_language",
+    "Fhmm": "_hmm",
+    "GaussianLda": "_topics",
+    "Hmm": "_hmm",
+    "Lda": "_topics",
+    "Lds": "_words",
+    "Lstm": "_language",
+    "Ngram": "_language",
+    "Rnn": "_language",
+    "Tagger": "_tagger",
+    "Vectors": "_words",
+    "Word2Vec": "_words",
+    "datasets": "datasets",
+    "open": "_models",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module 'latens' has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(f"latens.{_MODULES[name]}")
+        value = module if name == "datasets" else getattr(module, name)
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted(__all__)

@@ -7,6 +7,8 @@ import inspect
 import json
 import math
 import os
+import sys
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,8 +27,13 @@ RUN = ("random_state", "n_jobs", "verbose", "device")
 
 
 class Estimator:
-    """Base class of all models."""
+    """Base class of all models.
 
+    Estimators are dataclasses, so that constructors only store their arguments, as scikit-learn asks for.
+    """
+
+    n_jobs: int | None
+    verbose: bool | int
     _kind: ClassVar[str]
     #: Python names of parameters that have another name in Rust.
     _renamed: ClassVar[dict[str, str]] = {}
@@ -53,6 +60,19 @@ class Estimator:
                 raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {names!r}.")
             setattr(self, name, value)
         return self
+
+    def __sklearn_clone__(self) -> Self:
+        from sklearn.base import clone
+
+        # A model that another one learns from is data: a clone of it would be one without a fit.
+        params = {
+            name: value if _holds_models(value) else clone(value, safe=False)
+            for name, value in self.get_params().items()
+        }
+        copy = type(self)(**params)
+        if hasattr(self, "_sklearn_output_config"):
+            copy._sklearn_output_config = dict(self._sklearn_output_config)  # type: ignore[attr-defined]
+        return copy
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
@@ -112,7 +132,7 @@ class Estimator:
             raise ValueError(f"`device` must be 'cpu' or 'cuda', got {device!r}")
         if resume and checkpoint is None:
             raise ValueError("`resume=True` needs the path of a `checkpoint`")
-        bar = Bar(callback) if self.verbose else None  # type: ignore[attr-defined]
+        bar = Bar(callback) if self.verbose else None
         options = {
             "n_threads": self._n_threads(),
             "callback": bar or callback,
@@ -213,8 +233,62 @@ class Estimator:
         )
 
 
+class Transformer(Estimator):
+    """A model whose `transform` gives one row of numbers per text."""
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container of the results of `transform`: 'default' (NumPy), 'pandas' or 'polars'."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise ValueError(f"`transform` must be 'default', 'pandas' or 'polars', got {transform!r}")
+        if transform is not None:
+            # The name that scikit-learn uses: its pipelines and clones look for it.
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns of `transform`."""
+        raise NotImplementedError
+
+    def _output(self, rows: Any, X: Any) -> Any:
+        """Rows in the container that was asked for."""
+        config = getattr(self, "_sklearn_output_config", {}).get("transform")
+        # Who has set the global configuration has imported scikit-learn.
+        if config is None and "sklearn" in sys.modules:
+            from sklearn import get_config
+
+            config = get_config()["transform_output"]
+        if config == "pandas":
+            import pandas
+
+            index = X.index if isinstance(X, (pandas.Series, pandas.DataFrame)) else None
+            return pandas.DataFrame(rows, index=index, columns=self.get_feature_names_out())
+        if config == "polars":
+            import polars
+
+            return polars.DataFrame(rows, schema=list(self.get_feature_names_out()), orient="row")
+        return rows
+
+
+@dataclass(eq=False, repr=False)
+class TextParams:
+    """Parameters of all models of text: the vocabulary and the run."""
+
+    _: KW_ONLY
+    tokenize: str = "blanks"
+    lowercase: bool = False
+    digits: str = "keep"
+    min_count: int = 1
+    max_vocab: int | None = None
+    n_jobs: int | None = None
+    verbose: bool | int = False
+
+
 class SentenceEstimator(Estimator):
     """A model that is fitted to sentences."""
+
+    def _inputs(self, words: list[list[str]] | None, tags: list[list[str]] | None) -> dict[str, Any]:
+        """What the model learns from besides text."""
+        return {"clusters": None, "tags": None, "init": None}
 
     def fit(
         self,
@@ -231,13 +305,14 @@ class SentenceEstimator(Estimator):
         Parameters
         ----------
         X : sentences as strings or lists of words, or paths of files; a generator is read once.
-        y : ignored.
+        y : ignored, except for the tags of `Hmm`.
         valid : validation sentences. Models that support it keep the parameters of the best epoch.
         callback : function that gets facts about the progress. An exception stops the training.
         checkpoint : path of a checkpoint, which is written from time to time and on Ctrl-C.
         resume : continue from the checkpoint.
         """
-        text = source(X)
+        words, tags = self._tagged(X, y)
+        text = source(X if words is None else words)
         valid_text = None if valid is None else source(valid)
         options, bar = self._options(callback, checkpoint, resume)
         try:
@@ -250,12 +325,47 @@ class SentenceEstimator(Estimator):
                 text.paths,
                 None if valid_text is None else valid_text.records,
                 None if valid_text is None or valid_text.records is not None else valid_text.paths,
+                self._inputs(words, tags),
                 options,
             )
         finally:
             if bar is not None:
                 bar.close()
         return self
+
+
+    def _tagged(self, X: Any, y: Any) -> tuple[list[list[str]] | None, list[list[str]] | None]:
+        """Words and their tags, for models that learn from tags."""
+        return None, None
+
+
+def tagged_sentences(X: Any, y: Any) -> tuple[list[list[str]], list[list[str]]]:
+    """Sentences of words, and the tags of the words."""
+    for sentence in X[:1] if isinstance(X, (list, tuple)) else ():
+        if isinstance(sentence, str):
+            raise ValueError("sentences with tags must be lists of words, got a string; split it into words first")
+    words, tags = [list(sentence) for sentence in X], [list(sentence) for sentence in y]
+    if len(words) != len(tags):
+        raise ValueError(f"X has {len(words)} sentences, but y has {len(tags)}")
+    for i, (sentence, own) in enumerate(zip(words, tags)):
+        if len(sentence) != len(own):
+            raise ValueError(f"sentence {i} has {len(sentence)} words, but {len(own)} tags")
+    return words, tags
+
+
+def opened(model: Any, name: str) -> _latens.Model:
+    """The model of a parameter that is an estimator or the path of a model file."""
+    if isinstance(model, Estimator):
+        return model.model_
+    if isinstance(model, (str, os.PathLike)):
+        return _latens.open(Path(model))
+    raise ValueError(f"`{name}` must be a fitted model or the path of one, got {type(model).__name__}")
+
+
+def _holds_models(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_models(item) for item in value)
+    return isinstance(value, Estimator)
 
 
 def _plain(value: Any) -> Any:

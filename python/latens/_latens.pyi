@@ -7,6 +7,24 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Model",
+    "ModelFileError",
+    "__version__",
+    "check_interpreter",
+    "default_params",
+    "embedded_text",
+    "fit_counts",
+    "fit_documents",
+    "fit_sentences",
+    "fit_tagger",
+    "from_bytes",
+    "hmm_from_arrays",
+    "open",
+    "run_program",
+    "vectors_from_arrays",
+]
+
 __version__: str
 
 class ModelFileError(ValueError):
@@ -51,7 +69,7 @@ class Model:
         self, records: Iterable[Any] | None, paths: Sequence[Path], n_threads: int | None
     ) -> NDArray[np.int64]: ...
     def mixtures_of_ids(
-        self, indptr: Sequence[int], ids: Sequence[int], n_threads: int | None
+        self, indptr: NDArray[np.int64], ids: NDArray[np.uint32], n_threads: int | None
     ) -> NDArray[np.float32]: ...
     def top_words(self, topic: int, n: int) -> list[tuple[str, float]]: ...
     def tags(self) -> list[str]: ...
@@ -59,7 +77,7 @@ class Model:
     def word_vectors(self) -> NDArray[np.float32]: ...
     def vector(self, word: str) -> NDArray[np.float32]: ...
     def nearest(self, query: Sequence[float], n: int, except_: Sequence[str]) -> list[tuple[str, float]]: ...
-    def inside(self, part: str, arg: int) -> Any: ...
+    def inside(self, name: str, arg: int) -> Any: ...
 
 def fit_sentences(
     kind: str,
@@ -70,6 +88,7 @@ def fit_sentences(
     paths: Sequence[Path],
     valid_records: Iterable[Any] | None,
     valid_paths: Sequence[Path] | None,
+    inputs: dict[str, Any],
     options: dict[str, Any],
 ) -> Model: ...
 def fit_documents(
@@ -99,6 +118,16 @@ def fit_tagger(
     encoders: Sequence[tuple[Model, str | None]],
     options: dict[str, Any],
 ) -> Model: ...
+def vectors_from_arrays(words: Sequence[str], counts: Sequence[int], vectors: NDArray[np.float32]) -> Model: ...
+def hmm_from_arrays(
+    words: Sequence[str],
+    counts: Sequence[int],
+    start: NDArray[np.float32],
+    transition: NDArray[np.float32],
+    emission: NDArray[np.float32],
+) -> Model: ...
+def check_interpreter(modules: dict[str, Any]) -> None: ...
+def run_program(arguments: Sequence[str]) -> int: ...
 def default_params(kind: str) -> str: ...
 def open(path: Path) -> Model: ...
 def from_bytes(bytes: bytes) -> Model: ...

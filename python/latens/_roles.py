@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from latens._base import Estimator
+from latens._base import Estimator, Transformer
 from latens._input import Text, source
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LanguageModel(Estimator):
         return self.model_.score_tokens(text.records, text.paths, self._n_threads())
 
 
-class Encoder(Estimator):
+class Encoder(Transformer):
     """A model that computes features of words in context."""
 
     def encode(self, X: Text, features: str | None = None) -> Any:
@@ -81,8 +81,11 @@ class Encoder(Estimator):
         """The kinds of features that `encode` has."""
         return self.model_.feature_kinds
 
-    def transform(self, X: Text) -> NDArray[np.float32]:
-        """Mean features of the words of each sentence: one row per sentence."""
+    def transform(self, X: Text) -> Any:
+        """Mean features of the words of each sentence: one row per sentence, in the container of `set_output`."""
+        return self._output(self._means(X), X)
+
+    def _means(self, X: Text) -> NDArray[np.float32]:
         import numpy as np
         from scipy.sparse import csr_array
 
@@ -94,10 +97,10 @@ class Encoder(Estimator):
         rows: NDArray[np.float32] = (means @ matrix).toarray().astype(np.float32, copy=False)
         return rows
 
-    def fit_transform(self, X: Text, y: Any = None, **fit_params: Any) -> NDArray[np.float32]:
+    def fit_transform(self, X: Text, y: Any = None, **fit_params: Any) -> Any:
         """Fit the model, then `transform` the same sentences."""
         text: Any = list(X) if isinstance(X, Iterable) and not isinstance(X, Sequence) else X
-        return self.fit(text, y, **fit_params).transform(text)  # type: ignore[attr-defined,no-any-return]
+        return self.fit(text, y, **fit_params).transform(text)  # type: ignore[attr-defined]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`."""

@@ -14,10 +14,11 @@ def sentences(split: Literal["train", "valid", "test"] = "train") -> list[str]:
     return _latens.embedded_text(split).splitlines()
 
 
-def documents() -> tuple[list[str], list[str]]:
-    """Documents of the embedded corpus and their subjects."""
-    rows = [line.split("\t", 1) for line in _latens.embedded_text("docs").splitlines() if line]
-    return [text for _, text in rows], [subject for subject, _ in rows]
+def documents(split: Literal["train", "valid", "test"] | None = None) -> tuple[list[str], list[str]]:
+    """Documents of the embedded corpus and their subjects, of one split or of all."""
+    rows = [line.split("\t", 2) for line in _latens.embedded_text("docs").splitlines() if line]
+    rows = [row for row in rows if split in (None, row[1])]
+    return [text for _, _, text in rows], [subject for subject, _, _ in rows]
 
 
 def tagged() -> tuple[list[list[str]], list[list[str]]]:

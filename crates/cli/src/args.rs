@@ -7,8 +7,24 @@ use latens::corpus::{
     Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, Tokenize, VocabLimits,
 };
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// The arguments of this run. Those of the process begin with an interpreter where Python runs the program.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Keeps the arguments of this run for [`all`].
+pub(crate) fn keep(arguments: Vec<OsString>) -> &'static [OsString] {
+    ARGUMENTS.get_or_init(|| arguments)
+}
+
+/// The arguments of this run, the name of the program first.
+#[cfg(feature = "reproduce")]
+pub(crate) fn all() -> &'static [OsString] {
+    ARGUMENTS.get().map(Vec::as_slice).unwrap_or_default()
+}
 
 /// Options of all commands.
 #[derive(Args)]

@@ -36,6 +36,7 @@ mod steps;
 mod cuda;
 mod train;
 mod model;
+mod probabilities;
 mod cost;
 mod fit;
 mod fitted;

@@ -1,18 +1,19 @@
 //! Fitting models.
 
 use crate::errors::{file_error, read_error, tagger_error, value_error};
+use crate::inputs::{SentenceInputs, tagged_sentences};
 use crate::model::Model;
 use crate::params::with_params;
 use crate::text::{Lexical, Text};
 use crate::work::{Caller, Wishes, run, training_error};
 use latens::brown::BrownParams;
-use latens::corpus::{Corpus, DocumentCorpus, Sentences, TaggedSentences};
+use latens::corpus::{Corpus, DocumentCorpus, Sentences};
 use latens::fhmm::FhmmParams;
-use latens::hmm::HmmParams;
+use latens::hmm::{HmmInputs, HmmParams};
 use latens::lda::{GldaInputs, GldaParams, LdaParams};
 use latens::lds::LdsParams;
 use latens::model::{self, Checkpoint, Device, Fit, FitError};
-use latens::neural::NeuralParams;
+use latens::neural::{NeuralInputs, NeuralParams};
 use latens::ngram::NgramParams;
 use latens::tasks::tagging::{Encoder, TaggerInputs, TaggerParams};
 use latens::word2vec::Word2vecParams;
@@ -107,6 +108,7 @@ impl SentenceParams {
         self,
         corpus: &Corpus,
         valid: Option<&Sentences>,
+        inputs: &SentenceInputs,
         session: &Session,
         caller: &mut Caller<'_>,
     ) -> PyResult<Box<dyn model::Model>> {
@@ -114,13 +116,19 @@ impl SentenceParams {
             SentenceParams::Brown(params) => session.fit(params, (), corpus, valid, caller),
             SentenceParams::Fhmm(params) => session.fit(params, (), corpus, valid, caller),
             SentenceParams::Hmm(params) => {
-                session.fit(*params, Default::default(), corpus, valid, caller)
+                let (clusters, tags) = (inputs.clusters(corpus)?, inputs.tags(corpus)?);
+                let mut inputs = HmmInputs::default();
+                (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
+                session.fit(*params, inputs, corpus, valid, caller)
             }
             SentenceParams::Lds(params) => {
                 session.fit(params, Default::default(), corpus, valid, caller)
             }
             SentenceParams::Neural(params) => {
-                session.fit(*params, Default::default(), corpus, valid, caller)
+                let first_weights = inputs.first_weights()?;
+                let mut inputs = NeuralInputs::default();
+                inputs.init = first_weights.as_ref();
+                session.fit(*params, inputs, corpus, valid, caller)
             }
             SentenceParams::Ngram(params) => session.fit(params, (), corpus, valid, caller),
             SentenceParams::Word2vec(params) => session.fit(params, (), corpus, valid, caller),
@@ -141,6 +149,7 @@ pub(crate) fn fit_sentences(
     paths: Vec<PathBuf>,
     valid_records: Option<&Bound<'_, PyAny>>,
     valid_paths: Option<Vec<PathBuf>>,
+    inputs: SentenceInputs,
     options: Options,
 ) -> PyResult<Model> {
     let params = SentenceParams::new(kind, params)?;
@@ -154,7 +163,7 @@ pub(crate) fn fit_sentences(
     let model = run(py, wishes, |caller| {
         let corpus = text.corpus(&lexical, caller)?;
         let valid = valid.map(|text| text.sentences(&corpus.lexicon, caller)).transpose()?;
-        params.fit(&corpus, valid.as_ref(), &session, caller)
+        params.fit(&corpus, valid.as_ref(), &inputs, &session, caller)
     })?;
     Ok(Model::from(model))
 }
@@ -264,8 +273,7 @@ pub(crate) fn fit_tagger(
     options: Options,
 ) -> PyResult<Model> {
     let params: TaggerParams = with_params(TaggerParams::default(), params)?;
-    let rows = words.iter().zip(&tags).map(|(words, tags)| words.iter().zip(tags));
-    let text = TaggedSentences::from_rows(rows).map_err(|error| read_error(&error))?;
+    let text = tagged_sentences(&words, &tags)?;
     let mut inputs = TaggerInputs::default();
     for (model, features) in encoders {
         // The tagger owns its encoders, so it gets a copy.

@@ -7,7 +7,7 @@ use latens::corpus::WordId;
 use latens::math::Rng;
 use latens::model::{FeatureRows, LanguageModel, Tagger, TopicModel};
 use latens::tasks::{perplexity, sample};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -369,22 +369,26 @@ impl Model {
     fn mixtures_of_ids<'py>(
         &self,
         py: Python<'py>,
-        indptr: Vec<usize>,
-        ids: Vec<u32>,
+        indptr: PyReadonlyArray1<'py, i64>,
+        ids: PyReadonlyArray1<'py, u32>,
         n_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let model = self.topic_model()?;
         let n_words = self.0.lexicon().vocab.len();
+        let (indptr, ids) = (indptr.as_slice()?, ids.as_slice()?);
         let is_valid = indptr.is_sorted()
-            && indptr.last() == Some(&ids.len())
+            && indptr.first() == Some(&0)
+            && indptr.last() == Some(&(ids.len() as i64))
             && ids.iter().all(|&id| (id as usize) < n_words);
         if !is_valid {
             return Err(PyValueError::new_err("the ids do not fit the vocabulary"));
         }
-        let ids: Vec<WordId> = ids.into_iter().map(WordId).collect();
+        let ids: Vec<WordId> = ids.iter().map(|&id| WordId(id)).collect();
         let values: Vec<f32> = run(py, wishes(n_threads), |_| {
             let rows = indptr.par_windows(2);
-            Ok(rows.flat_map_iter(|ends| model.mixture(&ids[ends[0]..ends[1]])).collect())
+            Ok(rows
+                .flat_map_iter(|ends| model.mixture(&ids[ends[0] as usize..ends[1] as usize]))
+                .collect())
         })?;
         values.into_pyarray(py).reshape([indptr.len() - 1, model.n_topics()])
     }

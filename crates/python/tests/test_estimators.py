@@ -184,3 +184,59 @@ def test_taggers_learn_their_training_text(encoded: bool, models) -> None:
     assert again.predict(X[:5]) == tagger.predict(X[:5])
     with pytest.raises(ValueError, match="sentence 0 has"):
         tagger.fit(X[:1], [y[0][:-1]])
+
+
+def test_an_hmm_learns_tags(tmp_path) -> None:
+    X, y = latens.datasets.tagged()
+    X, y = X[:200], y[:200]
+    hmm = latens.Hmm(32, n_clusters=8, dim=16, epochs=6, min_count=2).fit(X, y)
+    assert set(hmm.tags_) == {tag for tags in y for tag in tags}
+    pairs = [pair for own, right in zip(hmm.predict_tags(X), y) for pair in zip(own, right)]
+    words = [(word, tag) for sentence, tags in zip(X, y) for word, tag in zip(sentence, tags)]
+    most_frequent = max(sum(tag == other for _, tag in words) for other in hmm.tags_) / len(words)
+    assert sum(found == right for found, right in pairs) / len(pairs) > 2 * most_frequent
+    assert hmm.perplexity(X) > 1
+    hmm.save(tmp_path / "tags.hmm")
+    assert latens.open(tmp_path / "tags.hmm").predict_tags(X[:3]) == hmm.predict_tags(X[:3])
+    with pytest.raises(ValueError, match="sentence 0 has"):
+        hmm.fit(X, [y[0][:-1], *y[1:]])
+    with pytest.raises(ValueError, match="lists of words"):
+        hmm.fit([" ".join(words) for words in X], y)
+    # The labels of a pipeline are no tags.
+    plain = latens.Hmm(8, n_clusters=2, dim=4, epochs=1).fit(X[:20], ["label"] * 20)
+    with pytest.raises(ValueError, match="does not assign tags"):
+        plain.predict_tags(X[:1])
+
+
+def test_an_hmm_takes_clusters(models, sentences) -> None:
+    def make(**params) -> latens.Hmm:
+        return latens.Hmm(16, n_clusters=8, dim=8, epochs=1, min_count=2, **params)
+
+    given, learned = make(clusters=models["brown"]).fit(sentences), make().fit(sentences)
+    # The clusters that it would learn itself.
+    np.testing.assert_array_equal(given.transmat_, learned.transmat_)
+    with pytest.raises(ValueError, match="`clusters` must be a Brown clustering"):
+        make(clusters=models["ngram"]).fit(sentences)
+    with pytest.raises(ValueError, match="constraint='brown'"):
+        make(clusters=models["brown"], constraint="none").fit(sentences)
+
+
+def test_a_network_starts_from_a_linear_dynamical_system(models, sentences, held_out, tmp_path) -> None:
+    lds = models["lds"]
+    path = tmp_path / "small.lds"
+    lds.save(path)
+
+    def make(**params) -> latens.Rnn:
+        return latens.Rnn(6, epochs=0, min_count=2, **params).fit(sentences)
+
+    assert make(init=lds).perplexity(held_out) < make().perplexity(held_out)
+    assert make(init=path).perplexity(held_out) == make(init=lds).perplexity(held_out)
+    assert make(init=lds, init_state="filtered").perplexity(held_out) != make(init=lds).perplexity(held_out)
+    with pytest.raises(ValueError, match="`init` must be a linear dynamical system"):
+        make(init=models["ngram"])
+    with pytest.raises(ValueError, match="`init_state` must be"):
+        make(init=lds, init_state="smoothed")
+    with pytest.raises(ValueError, match="`init_scale` must be above 0"):
+        make(init=lds, init_scale=0)
+    with pytest.raises(ValueError, match="`init` must be a fitted model or the path of one"):
+        make(init=3)

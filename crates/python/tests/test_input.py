@@ -111,3 +111,14 @@ def test_roles_that_a_model_lacks_are_named(models, documents) -> None:
         lda.model_.word_vectors()
     with pytest.raises(ValueError, match="does not assign probabilities"):
         lda.model_.next_probs("a")
+
+
+def test_documents_have_a_subject_and_a_split() -> None:
+    texts, subjects = latens.datasets.documents()
+    assert len(texts) == len(subjects) == 300
+    assert not any("\t" in text for text in texts)
+    # Thirty documents per subject, of which three are for validation and three for tests.
+    assert {subjects.count(subject) for subject in subjects} == {30}
+    test_texts, test_subjects = latens.datasets.documents("test")
+    assert {test_subjects.count(subject) for subject in subjects} == {3}
+    assert set(test_texts) < set(texts) and not set(test_texts) & set(latens.datasets.documents("train")[0])

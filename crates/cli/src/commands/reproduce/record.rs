@@ -1,5 +1,6 @@
 //! Figures as records of `results/*.jsonl`: one JSON object per line, with what is needed to measure them again.
 
+use crate::args;
 use anyhow::{Context, Result};
 use latens_experiments::{Experiment, Row};
 use serde::Serialize;
@@ -109,7 +110,7 @@ pub(super) fn append(
     rows: &[Row],
 ) -> Result<()> {
     let run = Run {
-        command: command(std::env::args().skip(1)),
+        command: command(args::all().iter().skip(1).map(|arg| arg.to_string_lossy().into_owned())),
         commit: commit(),
         machine: machine(),
         date: date(SystemTime::now()),
