@@ -25,6 +25,7 @@
 //! ```
 
 mod words;
+mod cleaning;
 mod input;
 mod encode;
 mod census;
@@ -40,11 +41,16 @@ pub mod embedded;
 mod error;
 
 pub use census::Census;
+pub use cleaning::frequency::DocumentFrequency;
+pub use cleaning::rules::Cleaning;
+pub use cleaning::stop_words::StopWords;
 pub use corpus::Corpus;
 pub use document_corpus::DocumentCorpus;
 pub use documents::{Document, Documents};
 pub use error::ReadError;
+pub use input::columns::Columns;
 pub use input::compression::open_input;
+pub use input::folder::folder_files;
 pub use input::format::{Field, Format};
 pub use input::inputs::{DEFAULT_MAX_LINE, Inputs, Invalid, ReadWatch};
 pub use input::lines::{LineError, LineReader};
