@@ -30,8 +30,8 @@ impl Lexicon {
         let seen = encode_new_words(&mut Files::new(inputs), preprocessing, &mut tally)?;
         let Tally { counts, n_sentences } = tally;
         let n_tokens = counts.iter().sum::<u64>() + n_sentences;
-        let (vocab, _) = settle(&seen, &counts, n_sentences, limits);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        let (vocab, _) = settle(&seen, &counts, n_sentences, limits, |_| true);
+        let lexicon = Lexicon::new(*preprocessing, *limits, vocab);
         Ok(Census { lexicon, n_tokens, n_sentences })
     }
 }

@@ -52,9 +52,9 @@ impl Corpus {
         for &number in flat.numbers.iter().filter(|&&number| number != END) {
             counts[number as usize] += 1;
         }
-        let (vocab, ids) = settle(&seen, &counts, flat.n_sentences(), limits);
+        let (vocab, ids) = settle(&seen, &counts, flat.n_sentences(), limits, |_| true);
         let sentences = flat.finish(|number| ids[number as usize]);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        let lexicon = Lexicon::new(*preprocessing, *limits, vocab);
         Ok(Corpus { lexicon, sentences })
     }
 
@@ -67,10 +67,7 @@ impl Corpus {
         let ids = self.sentences.tokens().iter().map(id).collect();
         let (offsets, segments) = (self.sentences.offsets(), self.sentences.segment_bounds());
         let sentences = Sentences::from_encoded(ids, offsets.to_vec(), segments.to_vec());
-        Corpus {
-            lexicon: Lexicon { preprocessing: *preprocessing, limits: *limits, vocab },
-            sentences,
-        }
+        Corpus { lexicon: Lexicon::new(*preprocessing, *limits, vocab), sentences }
     }
 }
 

@@ -1,5 +1,7 @@
+use crate::cleaning::learn::NumberCleaning;
+use crate::cleaning::rules::Cleaning;
 use crate::documents::{Documents, FlatDocuments};
-use crate::encode::{EncodedRecord, count_words, encode_new_words, settle};
+use crate::encode::{EncodedRecord, RecordNames, count_words, encode_new_words, settle};
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::{Files, Source};
@@ -41,17 +43,39 @@ impl DocumentCorpus {
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
     ) -> Result<DocumentCorpus, ReadError> {
-        DocumentCorpus::read_source(&mut Files::new(inputs), preprocessing, limits)
+        DocumentCorpus::read_clean(inputs, preprocessing, limits, &Cleaning::default())
+    }
+
+    /// Reads documents into memory, cleans them, and learns their vocabulary.
+    pub fn read_clean(
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+        cleaning: &Cleaning,
+    ) -> Result<DocumentCorpus, ReadError> {
+        let flat = FlatDocuments::new(&inputs.columns.kept);
+        DocumentCorpus::read_source(&mut Files::new(inputs), flat, preprocessing, limits, cleaning)
     }
 
     pub(crate) fn read_source(
         source: &mut impl Source,
+        mut flat: FlatDocuments,
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
+        cleaning: &Cleaning,
     ) -> Result<DocumentCorpus, ReadError> {
-        let mut flat = FlatDocuments::default();
-        let seen = encode_new_words(source, preprocessing, &mut flat)?;
-        Ok(DocumentCorpus::settled(flat, &seen, preprocessing, limits))
+        let mut seen = encode_new_words(source, preprocessing, &mut flat)?;
+        let mut cleaning = cleaning.clone();
+        let found = cleaning.learn(&mut seen, &mut flat)?;
+        if let Some(found) = &found {
+            flat.clean(found);
+            if flat.numbers.is_empty() {
+                return Err(ReadError::NoWordsLeft { files: source.names() });
+            }
+        }
+        let settled = DocumentCorpus::settled(flat, &seen, preprocessing, limits, found.as_ref());
+        let lexicon = Lexicon { cleaning, ..settled.lexicon };
+        Ok(DocumentCorpus { lexicon, ..settled })
     }
 
     /// Documents given as counts of words: each is a sequence of pairs of an index into `words` and a count. The words
@@ -80,13 +104,13 @@ impl DocumentCorpus {
             for (word_idx, count) in document {
                 tokens.extend(iter::repeat_n(numbers[word_idx], count as usize));
             }
-            flat.push(EncodedRecord { words: &tokens, label: "", split: "" });
+            flat.push(EncodedRecord { words: &tokens, names: &RecordNames::default() });
         }
         if flat.numbers.is_empty() {
             return Err(ReadError::NoWords { files: "the counts".to_owned() });
         }
         let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
-        Ok(DocumentCorpus::settled(flat, &seen, &preprocessing, &limits))
+        Ok(DocumentCorpus::settled(flat, &seen, &preprocessing, &limits, None))
     }
 
     /// Learns the vocabulary of documents whose words are provisional numbers.
@@ -95,15 +119,17 @@ impl DocumentCorpus {
         seen: &StringTable,
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
+        cleaning: Option<&NumberCleaning>,
     ) -> DocumentCorpus {
         let mut counts = vec![0; seen.len()];
         count_words(&mut counts, &flat.numbers);
-        let SettledWords { vocab, ids, extra } = settle_all_words(seen, &counts, limits);
+        let SettledWords { vocab, ids, extra } = settle_all_words(seen, &counts, limits, cleaning);
         for number in &mut flat.numbers {
             *number = ids[*number as usize].0;
         }
         let documents = flat.finish(vocab.len(), extra);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        let cleaning = Cleaning::default();
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab, cleaning };
         DocumentCorpus { lexicon, documents }
     }
 }
@@ -135,11 +161,16 @@ pub(crate) fn settle_all_words(
     seen: &StringTable,
     counts: &[u64],
     limits: &VocabLimits,
+    cleaning: Option<&NumberCleaning>,
 ) -> SettledWords {
-    let (vocab, mut ids) = settle(seen, counts, 0, limits);
+    let is_rare = |number: usize| cleaning.is_some_and(|c| c.is_rare.get(number) == Some(&true));
+    // Words that are left out have no tokens, and rare words are not in the vocabulary.
+    let kept = |number: usize| (cleaning.is_none() || counts[number] > 0) && !is_rare(number);
+    let (vocab, mut ids) = settle(seen, counts, 0, limits, kept);
     let mut extra = StringTable::default();
-    for (id, word) in ids.iter_mut().zip(seen.iter()) {
-        if *id == WordId::UNK && word != UNK {
+    for (number, (id, word)) in ids.iter_mut().zip(seen.iter()).enumerate() {
+        let is_used = cleaning.is_none() || counts[number] > 0;
+        if *id == WordId::UNK && word != UNK && is_used {
             *id = WordId::from(vocab.len() + extra.intern(word) as usize);
         }
     }

@@ -1,4 +1,5 @@
-use crate::encode::{EncodedRecord, Sink, encode_all_words, number_any_word};
+use crate::cleaning::learn::{NumberCleaning, NumberedDocuments};
+use crate::encode::{EncodedRecord, RecordNames, Sink, encode_all_words, number_any_word};
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::Files;
@@ -20,6 +21,9 @@ pub struct Documents {
     pub(crate) offsets: FlatArray<u64>,
     pub(crate) labels: Names,
     pub(crate) splits: Names,
+    pub(crate) keys: Names,
+    /// The columns of [`Columns::kept`](crate::Columns::kept) with their names.
+    pub(crate) kept: Vec<(String, Names)>,
     pub(crate) n_words: usize,
     pub(crate) extra: StringTable,
 }
@@ -33,12 +37,14 @@ pub struct Document<'a> {
     pub label: &'a str,
     /// The part of the data that it belongs to, such as `train`; empty if there are no parts.
     pub split: &'a str,
+    /// Its identifier, such as the name of its file; empty if it has none.
+    pub id: &'a str,
 }
 
 impl Documents {
     /// Reads documents into memory with a given lexicon.
     pub fn read_with(inputs: &Inputs, lexicon: &Lexicon) -> Result<Documents, ReadError> {
-        let mut flat = FlatDocuments::default();
+        let mut flat = FlatDocuments::new(&inputs.columns.kept);
         let extra = encode_all_words(&mut Files::new(inputs), lexicon, &mut flat)?;
         Ok(flat.finish(lexicon.vocab.len(), extra))
     }
@@ -68,7 +74,33 @@ impl Documents {
             words: &self.ids[begin as usize..end as usize],
             label: self.labels.get(document_idx),
             split: self.splits.get(document_idx),
+            id: self.keys.get(document_idx),
         }
+    }
+
+    /// Returns the value of a column of [`Columns::kept`](crate::Columns::kept); `None` if it was not kept.
+    /// Documents in encoded files have no such columns.
+    ///
+    /// # Panics
+    /// If `document_idx` is out of range.
+    pub fn value(&self, column: &str, document_idx: usize) -> Option<&str> {
+        let (_, values) = self.kept.iter().find(|(name, _)| name == column)?;
+        Some(values.get(document_idx))
+    }
+
+    /// Splits the documents into those whose index `is_first`, and the others. Further columns are not kept.
+    pub fn split(&self, is_first: impl Fn(usize) -> bool) -> (Documents, Documents) {
+        let part = |wanted: bool| {
+            let mut flat = FlatDocuments::default();
+            for idx in (0..self.len()).filter(|&idx| is_first(idx) == wanted) {
+                let Document { words, label, split, id } = self.get(idx);
+                let [label, split, id] = [label, split, id].map(str::to_owned);
+                let names = RecordNames { label, split, id, kept: Vec::new() };
+                flat.push(EncodedRecord { words: bytemuck::cast_slice(words), names: &names });
+            }
+            flat.finish(self.n_words, self.extra.clone())
+        };
+        (part(true), part(false))
     }
 
     /// Iterates over all documents in order.
@@ -91,8 +123,8 @@ impl Documents {
         if self.ids.iter().any(|id| id.index() >= n_ids || *id == WordId::EOS) {
             return Err("it contains word ids outside its vocabulary");
         }
-        if !self.labels.are_complete(self.len()) || !self.splits.are_complete(self.len()) {
-            return Err("it does not have one label and one split per document");
+        if ![&self.labels, &self.splits, &self.keys].iter().all(|n| n.are_complete(self.len())) {
+            return Err("it does not have one label, one split and one identifier per document");
         }
         Ok(())
     }
@@ -115,10 +147,10 @@ impl Lexicon {
         let mut words = Vec::new();
         for text in texts {
             words.clear();
-            self.preprocessing.words(text.as_ref(), |word| {
+            self.words(text.as_ref(), |word| {
                 words.push(number_any_word(&self.vocab, &mut extra, word));
             });
-            flat.push(EncodedRecord { words: &words, label: "", split: "" });
+            flat.push(EncodedRecord { words: &words, names: &RecordNames::default() });
         }
         flat.finish(self.vocab.len(), extra)
     }
@@ -131,6 +163,8 @@ pub(crate) struct FlatDocuments {
     offsets: Vec<u64>,
     labels: NamesBuilder,
     splits: NamesBuilder,
+    keys: NamesBuilder,
+    kept: Vec<(String, NamesBuilder)>,
 }
 
 impl Sink for FlatDocuments {
@@ -144,12 +178,45 @@ impl Sink for FlatDocuments {
     }
 }
 
+impl NumberedDocuments for FlatDocuments {
+    fn each(&mut self, visit: &mut dyn FnMut(&[u32])) -> Result<(), ReadError> {
+        (0..self.offsets.len()).for_each(|idx| visit(self.document(idx)));
+        Ok(())
+    }
+}
+
 impl FlatDocuments {
+    /// Documents with these further columns.
+    pub(crate) fn new(kept: &[String]) -> FlatDocuments {
+        let kept = kept.iter().map(|name| (name.clone(), NamesBuilder::default())).collect();
+        FlatDocuments { kept, ..FlatDocuments::default() }
+    }
+
     pub(crate) fn push(&mut self, record: EncodedRecord<'_>) {
         self.offsets.push(self.numbers.len() as u64);
         self.numbers.extend_from_slice(record.words);
-        self.labels.push(record.label);
-        self.splits.push(record.split);
+        let RecordNames { label, split, id, kept } = record.names;
+        self.labels.push(label);
+        self.splits.push(split);
+        self.keys.push(id);
+        for (column, (_, values)) in self.kept.iter_mut().enumerate() {
+            values.push(kept.get(column).map_or("", String::as_str));
+        }
+    }
+
+    fn document(&self, idx: usize) -> &[u32] {
+        let end = self.offsets.get(idx + 1).map_or(self.numbers.len(), |&end| end as usize);
+        &self.numbers[self.offsets[idx] as usize..end]
+    }
+
+    /// Cleans all documents.
+    pub(crate) fn clean(&mut self, cleaning: &NumberCleaning) {
+        let (mut numbers, mut offsets) = (Vec::new(), Vec::new());
+        for idx in 0..self.offsets.len() {
+            offsets.push(numbers.len() as u64);
+            cleaning.clean(self.document(idx), |word| numbers.push(word));
+        }
+        (self.numbers, self.offsets) = (numbers, offsets);
     }
 
     pub(crate) fn finish(mut self, n_words: usize, extra: StringTable) -> Documents {
@@ -159,6 +226,8 @@ impl FlatDocuments {
             offsets: self.offsets.into(),
             labels: self.labels.finish(),
             splits: self.splits.finish(),
+            keys: self.keys.finish(),
+            kept: self.kept.into_iter().map(|(name, values)| (name, values.finish())).collect(),
             n_words,
             extra,
         }

@@ -5,9 +5,11 @@
 //! get provisional numbers in the order of their first occurrence; the final ids, by frequency, follow
 //! at the end. The text is therefore read only once.
 
+use crate::cleaning::rules::Cleaning;
 use crate::error::ReadError;
-use crate::input::blocks::{BLOCK_BYTES, Block};
+use crate::input::blocks::Block;
 use crate::input::records::{Record, Text};
+use crate::input::rows::BLOCK_BYTES;
 use crate::input::source::Source;
 use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
@@ -19,8 +21,17 @@ use rayon::prelude::*;
 /// An encoded sentence or document.
 pub(crate) struct EncodedRecord<'a> {
     pub(crate) words: &'a [u32],
-    pub(crate) label: &'a str,
-    pub(crate) split: &'a str,
+    pub(crate) names: &'a RecordNames,
+}
+
+/// What a record is called besides its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordNames {
+    pub(crate) label: String,
+    pub(crate) split: String,
+    pub(crate) id: String,
+    /// The columns of [`Columns::kept`](crate::Columns::kept).
+    pub(crate) kept: Vec<String>,
 }
 
 /// Receives encoded records.
@@ -39,7 +50,8 @@ pub(crate) fn encode_new_words(
     sink: &mut impl Sink,
 ) -> Result<StringTable, ReadError> {
     let mut seen = StringTable::default();
-    encode(source, preprocessing, &mut Numbering::Learned(&mut seen), sink)?;
+    let cleaning = Cleaning::default();
+    encode(source, preprocessing, &cleaning, &mut Numbering::Learned(&mut seen), sink)?;
     Ok(seen)
 }
 
@@ -49,7 +61,8 @@ pub(crate) fn encode_known_words(
     lexicon: &Lexicon,
     sink: &mut impl Sink,
 ) -> Result<(), ReadError> {
-    encode(source, &lexicon.preprocessing, &mut Numbering::Fixed(&lexicon.vocab), sink)
+    let mut numbering = Numbering::Fixed(&lexicon.vocab);
+    encode(source, &lexicon.preprocessing, &lexicon.cleaning, &mut numbering, sink)
 }
 
 /// Encodes a text with a known vocabulary. Returns the words that it lacks: their numbers continue
@@ -61,7 +74,7 @@ pub(crate) fn encode_all_words(
 ) -> Result<StringTable, ReadError> {
     let mut extra = StringTable::default();
     let mut numbering = Numbering::Growing(&lexicon.vocab, &mut extra);
-    encode(source, &lexicon.preprocessing, &mut numbering, sink)?;
+    encode(source, &lexicon.preprocessing, &lexicon.cleaning, &mut numbering, sink)?;
     Ok(extra)
 }
 
@@ -105,6 +118,7 @@ pub(crate) fn number_any_word(vocab: &Vocab, extra: &mut StringTable, word: &str
 fn encode(
     source: &mut impl Source,
     preprocessing: &Preprocessing,
+    cleaning: &Cleaning,
     numbering: &mut Numbering<'_>,
     sink: &mut impl Sink,
 ) -> Result<(), ReadError> {
@@ -128,11 +142,11 @@ fn encode(
             let fixed = numbering.fixed();
             let encoded: Vec<Result<EncodedBlock, ReadError>> = batch
                 .into_par_iter()
-                .map(|block| EncodedBlock::of(&block, preprocessing, fixed))
+                .map(|block| EncodedBlock::of(&block, preprocessing, cleaning, fixed))
                 .collect();
             for block in encoded {
                 let block = block?;
-                n_words += block.numbers.len();
+                n_words += block.n_words;
                 block.send(numbering, sink)?;
             }
             if let Some(watch) = &watch {
@@ -149,11 +163,13 @@ fn encode(
 
 /// The words and records of one block, in numbers of its own.
 struct EncodedBlock {
+    /// Number of words before cleaning.
+    n_words: usize,
     numbers: Vec<u32>,
     /// End of each record in `numbers`.
     ends: Vec<usize>,
-    /// Label and split of each record up to the last one that has any.
-    labels: Vec<(String, String)>,
+    /// Names of each record up to the last one that has any.
+    names: Vec<RecordNames>,
     /// The words that `numbers` refer to, unless the numbers are final.
     words: StringTable,
 }
@@ -162,26 +178,45 @@ impl EncodedBlock {
     fn of(
         block: &Block,
         preprocessing: &Preprocessing,
+        cleaning: &Cleaning,
         fixed: Option<&Vocab>,
     ) -> Result<EncodedBlock, ReadError> {
         let mut encoded = EncodedBlock {
+            n_words: 0,
             numbers: Vec::new(),
             ends: Vec::new(),
-            labels: Vec::new(),
+            names: Vec::new(),
             words: StringTable::default(),
         };
-        let EncodedBlock { numbers, ends, labels, words } = &mut encoded;
+        let EncodedBlock { n_words, numbers, ends, names, words } = &mut encoded;
+        let is_clean = cleaning.is_empty();
         block.records(|record| {
+            let before = numbers.len();
             match fixed {
+                _ if !is_clean => {
+                    *n_words += each_clean_word(&record, preprocessing, cleaning, |word| {
+                        let number = |vocab: &Vocab| vocab.id(word).0;
+                        numbers.push(fixed.map_or_else(|| words.intern(word), number));
+                    });
+                }
                 Some(vocab) => {
                     each_word(&record, preprocessing, |word| numbers.push(vocab.id(word).0));
                 }
                 None => each_word(&record, preprocessing, |word| numbers.push(words.intern(word))),
             }
+            if is_clean {
+                *n_words += numbers.len() - before;
+            }
             ends.push(numbers.len());
-            if !record.label.is_empty() || !record.split.is_empty() {
-                labels.resize(ends.len(), Default::default());
-                labels[ends.len() - 1] = (record.label.into_owned(), record.split.into_owned());
+            let of_record = RecordNames {
+                label: record.label.into_owned(),
+                split: record.split.into_owned(),
+                id: record.id.into_owned(),
+                kept: record.kept,
+            };
+            if of_record != RecordNames::default() {
+                names.resize(ends.len(), RecordNames::default());
+                names[ends.len() - 1] = of_record;
             }
         })?;
         Ok(encoded)
@@ -199,11 +234,10 @@ impl EncodedBlock {
                 *number = translation[*number as usize];
             }
         }
-        let mut begin = 0;
+        let (mut begin, unnamed) = (0, RecordNames::default());
         for (record_idx, &end) in self.ends.iter().enumerate() {
-            let (label, split) =
-                self.labels.get(record_idx).map_or(("", ""), |(label, split)| (label, split));
-            sink.record(EncodedRecord { words: &self.numbers[begin..end], label, split })?;
+            let names = self.names.get(record_idx).unwrap_or(&unnamed);
+            sink.record(EncodedRecord { words: &self.numbers[begin..end], names })?;
             begin = end;
         }
         Ok(())
@@ -220,6 +254,20 @@ fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl
     }
 }
 
+/// Calls `visit` with the words of a record that cleaning leaves. Returns the number of words before.
+fn each_clean_word(
+    record: &Record<'_>,
+    preprocessing: &Preprocessing,
+    cleaning: &Cleaning,
+    visit: impl FnMut(&str),
+) -> usize {
+    let mut words = Vec::new();
+    each_word(record, preprocessing, |word| words.push(word.to_owned()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    cleaning.clean(&words, visit);
+    words.len()
+}
+
 /// End-of-sentence marker among provisional numbers. No word has this number.
 pub(crate) const END: u32 = u32::MAX;
 
@@ -234,15 +282,18 @@ pub(crate) fn count_words(counts: &mut Vec<u64>, numbers: &[u32]) {
     }
 }
 
-/// Learns the vocabulary from provisional numbers. Returns it with the final id of each number.
+/// Learns the vocabulary from provisional numbers, as far as they are `kept`. Returns it with the final id
+/// of each number.
 pub(crate) fn settle(
     seen: &StringTable,
     counts: &[u64],
     n_sentences: u64,
     limits: &VocabLimits,
+    kept: impl Fn(usize) -> bool,
 ) -> (Vocab, Vec<WordId>) {
     // The characters `<eos>` in a text are an unknown word, not the end of a sentence.
-    let words = seen.iter().zip(counts.iter().copied());
+    let words = seen.iter().zip(counts.iter().copied()).enumerate();
+    let words = words.filter(|&(number, _)| kept(number)).map(|(_, word)| word);
     let words = words.map(|(word, count)| (if word == EOS { UNK } else { word }, count));
     let vocab = Vocab::from_counts(words.chain([(EOS, n_sentences)]), limits);
     let ids = seen.iter().map(|word| vocab.id(word)).collect();

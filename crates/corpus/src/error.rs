@@ -29,6 +29,12 @@ pub enum ReadError {
         /// Paths of all files, each in backticks.
         files: String,
     },
+    /// Cleaning leaves no words of the files.
+    #[error("no words of {files} are left after cleaning")]
+    NoWordsLeft {
+        /// Paths of all files, each in backticks.
+        files: String,
+    },
     /// The file contains bytes that are not UTF-8.
     #[error("`{file}` is not UTF-8: invalid bytes in line {line}")]
     NotUtf8 {
@@ -52,7 +58,7 @@ pub enum ReadError {
         file: String,
         /// Number of the first line of the record, counted from 1.
         line: u64,
-        /// What a record of the format is: `line` or `sentence`.
+        /// What a record of the format is: `line`, `row`, `sentence` or `document`.
         record: &'static str,
         /// The limit in bytes.
         limit: usize,

@@ -25,6 +25,7 @@
 //! ```
 
 mod words;
+mod cleaning;
 mod input;
 mod encode;
 mod census;
@@ -43,11 +44,16 @@ pub use annotated::guess::ColumnGuess;
 pub use annotated::tagged::{MissingColumn, TaggedSentence, TaggedSentences};
 pub use annotated::to_tag::{Layout, SourceText, TextToTag};
 pub use census::Census;
+pub use cleaning::frequency::DocumentFrequency;
+pub use cleaning::rules::Cleaning;
+pub use cleaning::stop_words::StopWords;
 pub use corpus::Corpus;
 pub use document_corpus::DocumentCorpus;
 pub use documents::{Document, Documents};
 pub use error::ReadError;
+pub use input::columns::Columns;
 pub use input::compression::{open_input, write_compressed};
+pub use input::folder::folder_files;
 pub use input::format::{Field, Format};
 pub use input::inputs::{DEFAULT_MAX_LINE, Inputs, Invalid, ReadWatch};
 pub use input::lines::{LineError, LineReader};

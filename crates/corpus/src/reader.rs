@@ -1,13 +1,15 @@
 //! Options for reading text, and the short ways to read it.
 
 use crate::annotated::tagged::TaggedSentences;
+use crate::cleaning::rules::Cleaning;
 use crate::corpus::Corpus;
 use crate::document_corpus::DocumentCorpus;
-use crate::documents::Documents;
+use crate::documents::{Documents, FlatDocuments};
 use crate::error::ReadError;
+use crate::input::columns::Columns;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid, ReadWatch};
-use crate::input::source::Memory;
+use crate::input::source::{Memory, Source};
 use crate::words::normalize::Normalize;
 use crate::words::preprocessing::{Digits, Preprocessing};
 use crate::words::tokenize::Tokenize;
@@ -31,6 +33,7 @@ pub struct Reader<T> {
     inputs: Inputs,
     preprocessing: Preprocessing,
     limits: VocabLimits,
+    cleaning: Cleaning,
     result: PhantomData<fn() -> T>,
 }
 
@@ -46,6 +49,7 @@ impl<T> Reader<T> {
             inputs: Inputs::default(),
             preprocessing: Preprocessing::default(),
             limits: VocabLimits::default(),
+            cleaning: Cleaning::default(),
             result: PhantomData,
         }
     }
@@ -55,6 +59,13 @@ impl<T> Reader<T> {
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.inputs.format = Some(format);
+        self
+    }
+
+    /// Columns of tables and keys of JSON objects that hold the text, the identifier and the label.
+    #[must_use]
+    pub fn columns(mut self, columns: Columns) -> Self {
+        self.inputs.columns = columns;
         self
     }
 
@@ -203,7 +214,15 @@ fn json_lines<W: AsRef<str>>(
 
 /// Reading a [`DocumentCorpus`].
 impl Reader<DocumentCorpus> {
-    /// Reads a file and learns its vocabulary; `-` is the standard input.
+    /// Which words are left out, and which are joined to phrases. Default: none.
+    #[must_use]
+    pub fn cleaning(mut self, cleaning: Cleaning) -> Self {
+        self.cleaning = cleaning;
+        self
+    }
+
+    /// Reads a file and learns its vocabulary; `-` is the standard input. Every file of a folder is one
+    /// document.
     pub fn read_file(&self, path: impl AsRef<Path>) -> Result<DocumentCorpus, ReadError> {
         self.read_files(iter::once(path))
     }
@@ -213,7 +232,8 @@ impl Reader<DocumentCorpus> {
         &self,
         paths: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<DocumentCorpus, ReadError> {
-        DocumentCorpus::read(&self.inputs(paths), &self.preprocessing, &self.limits)
+        let inputs = Inputs { folders: true, ..self.inputs(paths) };
+        DocumentCorpus::read_clean(&inputs, &self.preprocessing, &self.limits, &self.cleaning)
     }
 
     /// Reads documents in memory, one per string, and learns their vocabulary.
@@ -223,8 +243,13 @@ impl Reader<DocumentCorpus> {
         &self,
         texts: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<DocumentCorpus, ReadError> {
-        let mut source = Memory::new("texts", texts);
-        DocumentCorpus::read_source(&mut source, &self.preprocessing, &self.limits)
+        self.read_memory(&mut Memory::new("texts", texts))
+    }
+
+    fn read_memory(&self, source: &mut impl Source) -> Result<DocumentCorpus, ReadError> {
+        let Reader { preprocessing, limits, cleaning, .. } = self;
+        let flat = FlatDocuments::default();
+        DocumentCorpus::read_source(source, flat, preprocessing, limits, cleaning)
     }
 
     /// Reads documents in memory that are split into words already, and learns their vocabulary.
@@ -234,8 +259,7 @@ impl Reader<DocumentCorpus> {
         &self,
         documents: impl IntoIterator<Item = impl IntoIterator<Item = W>>,
     ) -> Result<DocumentCorpus, ReadError> {
-        let mut source = Memory::in_format(Format::Jsonl, "tokens", json_lines(documents));
-        DocumentCorpus::read_source(&mut source, &self.preprocessing, &self.limits)
+        self.read_memory(&mut Memory::in_format(Format::Jsonl, "tokens", json_lines(documents)))
     }
 }
 

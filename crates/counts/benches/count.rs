@@ -44,7 +44,7 @@ fn zipf(n_tokens: usize, n_words: usize) -> Corpus {
     let limits = VocabLimits::default();
     let words: Vec<String> = (2..n_words).map(|rank| format!("w{rank}")).collect();
     let vocab = Vocab::from_counts(words.iter().map(|word| (&word[..], 1)), &limits);
-    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), limits, vocab);
     Corpus { lexicon, sentences: Sentences::from_words(ids.chunks(22)) }
 }
 

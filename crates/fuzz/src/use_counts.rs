@@ -68,5 +68,5 @@ fn lexicon(n_words: usize) -> Lexicon {
     });
     let vocab = Vocab::from_parts(words, vec![0; n_words]).expect("the words are different");
     let limits = VocabLimits::default();
-    Lexicon { preprocessing: Preprocessing::default(), limits, vocab }
+    Lexicon::new(Preprocessing::default(), limits, vocab)
 }

@@ -60,5 +60,5 @@ pub use glda::{
     Covariance, Glda, GldaInputs, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
 };
 pub use infer::{InferenceParams, Inferred};
-pub use lda::{Lda, LdaParams, LdaSampler};
+pub use lda::{Completion, Lda, LdaParams, LdaSampler};
 pub use top_words::Ranking;

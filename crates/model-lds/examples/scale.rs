@@ -73,7 +73,7 @@ fn count(n_tokens: usize, n_words: usize, n_shards: usize) -> LagCounts {
     let seen = names.iter().map(|name| (name.as_str(), 1)).chain([("<eos>", 1)]);
     let limits = VocabLimits::default();
     let vocab = Vocab::from_counts(seen, &limits);
-    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), limits, vocab);
     let mut sum: Option<LagCounts> = None;
     for shard in 0..n_shards {
         let sentences = text(n_tokens / n_shards, &cumulative, shard as u64);

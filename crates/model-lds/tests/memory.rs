@@ -86,7 +86,7 @@ fn corpus(seed: u64) -> Corpus {
     };
     let words: Vec<WordId> = (0..5 * N_WORDS).map(&mut word).collect();
     let sentences = Sentences::from_words(words.chunks(25).map(<[WordId]>::to_vec));
-    let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), limits, vocab);
     Corpus { lexicon, sentences }
 }
 

@@ -45,10 +45,7 @@ fn corpus(sentences: &[&str]) -> Corpus {
         sentence.split_whitespace().map(|word| vocab.id(word)).collect()
     };
     let sentences = Sentences::from_words(sentences.iter().map(ids));
-    Corpus {
-        lexicon: Lexicon { preprocessing: Preprocessing::default(), limits, vocab },
-        sentences,
-    }
+    Corpus { lexicon: Lexicon::new(Preprocessing::default(), limits, vocab), sentences }
 }
 
 /// The message of the error that fitting must fail with.
@@ -286,8 +283,7 @@ fn more_dimensions_than_the_rank_of_the_covariances_are_rejected() {
     let mut counts = vec![0; 30];
     sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
     let vocab = Vocab::from_parts(words, counts).unwrap();
-    let lexicon =
-        Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab);
     let message = fit_error(params().dim(16), &Corpus { lexicon, sentences });
     let rank = message.split("at most ").nth(1).and_then(|rest| rest.split(',').next());
     let rank: usize = rank.and_then(|rank| rank.parse().ok()).unwrap_or(usize::MAX);

@@ -139,8 +139,7 @@ mod tests {
     fn an_inconsistent_checkpoint_is_rejected() {
         let words = [[1, 3, 2], [2, 4, 4], [3, 2, 4]];
         let vocab = latens_corpus::Vocab::from_counts([("a", 2), ("b", 1)], &Default::default());
-        let lexicon =
-            Lexicon { preprocessing: Default::default(), limits: Default::default(), vocab };
+        let lexicon = Lexicon::new(Default::default(), Default::default(), vocab);
         let sentences = Sentences::from_words([&[WordId(2), WordId(3)][..], &[WordId(2)]]);
         let corpus = Corpus { lexicon, sentences };
         let params = NgramParams { order: 3, ..NgramParams::default() }.validate().unwrap();

@@ -109,8 +109,7 @@ fn corpus(seed: u64, n_sentences: usize) -> Corpus {
         (0..length).map(|_| word(rng.uniform())).collect::<Vec<_>>()
     });
     let sentences = Sentences::from_words(sentences.collect::<Vec<_>>());
-    let lexicon =
-        Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab);
     Corpus { lexicon, sentences }
 }
 
@@ -158,8 +157,7 @@ fn unseen_words_have_a_probability_above_zero() {
     let times = counts.iter().flat_map(|&(times, n)| std::iter::repeat_n(times, n));
     let tokens = times.zip(2..).flat_map(|(times, id)| std::iter::repeat_n(WordId(id), times));
     let sentences = Sentences::from_words([tokens.collect::<Vec<_>>()]);
-    let lexicon =
-        Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab };
+    let lexicon = Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab);
     let model = Ngram::params().order(1).fit(&Corpus { lexicon, sentences }).unwrap();
     assert!(model.log_prob(&[WordId::UNK]).is_finite());
 }

@@ -33,7 +33,7 @@
 //! let total = vocab.counts().iter().sum::<u64>() as f64 + params.smoothing * vocab.len() as f64;
 //! let prob = |&count: &u64| (count as f64 + params.smoothing) / total;
 //! let probs: Vec<f64> = vocab.counts().iter().map(prob).collect();
-//! let lexicon = Lexicon { preprocessing: Preprocessing::default(), limits, vocab };
+//! let lexicon = Lexicon::new(Preprocessing::default(), limits, vocab);
 //!
 //! // Save.
 //! let folder = tempfile::tempdir()?;

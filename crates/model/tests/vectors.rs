@@ -238,7 +238,7 @@ fn glove_begins_with_a_word_without_spaces() {
 fn vectors_encode_tokens_and_round_trip_as_a_model() {
     let (vocab, vectors) = toy();
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
-    let mut model = Vectors::new(Lexicon { preprocessing, limits, vocab }, vectors);
+    let mut model = Vectors::new(Lexicon::new(preprocessing, limits, vocab), vectors);
     model.add_fact("imported_from", "glove");
     let sentences = latens_corpus::Sentences::from_words([[WordId(2), WordId(3), WordId(4)]]);
     check_token_encoder(model.vectors(), &sentences);

@@ -42,6 +42,8 @@ pub mod sampling;
 pub mod tagging;
 pub mod analogies;
 pub mod topics;
+pub mod trend;
+pub mod stability;
 pub mod classification;
 pub mod plot;
 

@@ -3,7 +3,7 @@
 //! The coherence of a topic is the mean pointwise mutual information of its top words, estimated from the documents of
 //! a reference corpus (Newman et al. 2010).
 
-use latens_corpus::{EOS, Lexicon, Preprocessing, Sentences, UNK, Vocab, VocabLimits, WordId};
+use latens_corpus::{EOS, Lexicon, Sentences, UNK, Vocab, VocabLimits, WordId};
 use latens_store::StorageError;
 use latens_store::{Container, ContainerError, write_container};
 use serde::{Deserialize, Serialize};
@@ -29,14 +29,16 @@ struct Meta {
 }
 
 impl Cooccurrences {
-    /// Lexicon to read a reference corpus with: only `words`, given as they are after preprocessing, are known.
-    pub fn lexicon(words: &[String], preprocessing: Preprocessing) -> Lexicon {
+    /// Lexicon to read a reference corpus with: only `words`, given as they are after preprocessing, are known. Texts are
+    /// preprocessed and cleaned as by the lexicon `like`.
+    pub fn lexicon(words: &[String], like: &Lexicon) -> Lexicon {
         let distinct: BTreeSet<&str> =
             words.iter().map(String::as_str).filter(|word| ![UNK, EOS].contains(word)).collect();
         let counts = vec![0; distinct.len() + 2];
         let all = [UNK, EOS].into_iter().chain(distinct);
         let vocab = Vocab::from_parts(all, counts).expect("a set has no duplicates");
-        Lexicon { preprocessing, limits: VocabLimits::default(), vocab }
+        let (preprocessing, cleaning) = (like.preprocessing, like.cleaning.clone());
+        Lexicon { preprocessing, limits: VocabLimits::default(), vocab, cleaning }
     }
 
     /// Counts the documents of a corpus read with [`Cooccurrences::lexicon`]. Each record of `documents` is one document.
@@ -157,10 +159,14 @@ pub fn diversity(topics: &[Vec<String>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latens_corpus::Preprocessing;
 
     fn counted(lines: &[&str], words: &[&str]) -> (Cooccurrences, Vec<String>) {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let lexicon = Cooccurrences::lexicon(&words, Preprocessing::default());
+        let limits = VocabLimits::default();
+        let empty = Vocab::from_counts([], &limits);
+        let like = Lexicon::new(Preprocessing::default(), limits, empty);
+        let lexicon = Cooccurrences::lexicon(&words, &like);
         let documents = Sentences::from_words(lines.iter().map(|line| lexicon.ids(line)));
         (Cooccurrences::count(&lexicon, &documents), words)
     }

@@ -57,10 +57,7 @@ fn corpus(sentences: Vec<Vec<String>>) -> Corpus {
     let ids =
         |sentence: &Vec<String>| sentence.iter().map(|word| vocab.id(word)).collect::<Vec<_>>();
     let sentences = Sentences::from_words(sentences.iter().map(ids));
-    Corpus {
-        lexicon: Lexicon { preprocessing: Preprocessing::default(), limits, vocab },
-        sentences,
-    }
+    Corpus { lexicon: Lexicon::new(Preprocessing::default(), limits, vocab), sentences }
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ impl Corpus {
         let mut spool = Spool::new(path, SpoolOf::Sentences)?;
         let seen = encode_new_words(&mut Files::new(inputs), preprocessing, &mut spool)?;
         let n_sentences = spool.n_records();
-        let (vocab, ids) = settle(&seen, spool.counts(seen.len()), n_sentences, limits);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+        let (vocab, ids) = settle(&seen, spool.counts(seen.len()), n_sentences, limits, |_| true);
+        let lexicon = Lexicon::new(*preprocessing, *limits, vocab);
         spool.write(path, &lexicon, &StringTable::default(), |number| ids[number as usize])?;
         Corpus::open(path)
     }

@@ -1,12 +1,13 @@
 //! Encoded documents on disk.
 
+use crate::cleaning::rules::Cleaning;
 use crate::disk::spool::{Spool, SpoolOf, read_lexicon, read_strings};
 use crate::document_corpus::{DocumentCorpus, SettledWords, settle_all_words};
 use crate::documents::Documents;
 use crate::encode::{encode_all_words, encode_new_words};
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
-use crate::input::source::Files;
+use crate::input::source::{Files, Source};
 use crate::names::Names;
 use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
@@ -26,12 +27,33 @@ impl DocumentCorpus {
         preprocessing: &Preprocessing,
         limits: &VocabLimits,
     ) -> Result<DocumentCorpus, ReadError> {
+        DocumentCorpus::encode_clean(path, inputs, preprocessing, limits, &Cleaning::default())
+    }
+
+    /// Encodes documents into the file `path` after cleaning; see [`DocumentCorpus::encode_to`]. If phrases
+    /// are learned, memory also holds the counts of all pairs of neighbors.
+    pub fn encode_clean(
+        path: impl AsRef<Path>,
+        inputs: &Inputs,
+        preprocessing: &Preprocessing,
+        limits: &VocabLimits,
+        cleaning: &Cleaning,
+    ) -> Result<DocumentCorpus, ReadError> {
         let path = path.as_ref();
         let mut spool = Spool::new(path, SpoolOf::Documents)?;
-        let seen = encode_new_words(&mut Files::new(inputs), preprocessing, &mut spool)?;
+        let mut files = Files::new(inputs);
+        let mut seen = encode_new_words(&mut files, preprocessing, &mut spool)?;
+        let mut cleaning = cleaning.clone();
+        let found = cleaning.learn(&mut seen, &mut spool)?;
+        if let Some(found) = &found {
+            spool = spool.cleaned(found)?;
+            if spool.n_numbers() == 0 {
+                return Err(ReadError::NoWordsLeft { files: files.names() });
+            }
+        }
         let SettledWords { vocab, ids, extra } =
-            settle_all_words(&seen, spool.counts(seen.len()), limits);
-        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab };
+            settle_all_words(&seen, spool.counts(seen.len()), limits, found.as_ref());
+        let lexicon = Lexicon { preprocessing: *preprocessing, limits: *limits, vocab, cleaning };
         spool.write(path, &lexicon, &extra, |number| ids[number as usize])?;
         DocumentCorpus::open(path)
     }
@@ -64,6 +86,8 @@ impl DocumentCorpus {
             offsets: file.array("offsets")?,
             labels: names("labels")?,
             splits: names("splits")?,
+            keys: names("keys")?,
+            kept: Vec::new(),
             n_words: lexicon.vocab.len(),
             extra: read_strings(&file, "extra")?,
         };
@@ -133,6 +157,21 @@ mod tests {
         assert!(encoded.lexicon.vocab.words().eq(lexicon.vocab.words()));
         let with = DocumentCorpus::encode_with(&path, &inputs, &lexicon).unwrap();
         let read_with = Documents::read_with(&inputs, &lexicon).unwrap();
+        let cleaning =
+            Cleaning { min_df: crate::DocumentFrequency::Count(2), ..Cleaning::default() };
+        let error = DocumentCorpus::encode_clean(
+            &path,
+            &inputs,
+            &how,
+            &limits,
+            &Cleaning {
+                stop_words: crate::StopWords::new("all", ["ball", "goal"]),
+                ..Cleaning::default()
+            },
+        );
+        assert!(matches!(error, Err(ReadError::NoWordsLeft { .. })));
+        let rare = DocumentCorpus::encode_clean(&path, &inputs, &how, &limits, &cleaning).unwrap();
+        assert_eq!((rare.lexicon.vocab.len(), rare.documents.n_tokens()), (2, 3));
         for again in [read_with, encoded.documents, with.documents] {
             assert_eq!(again.len(), 2);
             assert_eq!(again.get(0).words, first.words);

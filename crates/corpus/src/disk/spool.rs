@@ -1,5 +1,7 @@
 //! Encoded text on its way to a file, in bounded memory.
 
+use crate::cleaning::learn::{NumberCleaning, NumberedDocuments};
+use crate::cleaning::rules::Cleaning;
 use crate::encode::{END, EncodedRecord, Sink, count_words};
 use crate::error::ReadError;
 use crate::names::NamesBuilder;
@@ -12,6 +14,7 @@ use latens_store::{
     ArrayWriter, Container, ContainerError, StorageError, StringTable, parent_folder,
     write_container,
 };
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +47,7 @@ pub(crate) struct Spool {
     segments: Vec<u64>,
     labels: NamesBuilder,
     splits: NamesBuilder,
+    keys: NamesBuilder,
     counts: Vec<u64>,
     n_numbers: u64,
     n_records: u64,
@@ -62,6 +66,7 @@ impl Spool {
             segments: vec![0],
             labels: NamesBuilder::default(),
             splits: NamesBuilder::default(),
+            keys: NamesBuilder::default(),
             counts: Vec::new(),
             n_numbers: 0,
             n_records: 0,
@@ -91,7 +96,7 @@ impl Spool {
     ) -> Result<(), StorageError> {
         let files = read_again(self.numbers).and_then(|n| Ok((n, read_again(self.offsets)?)));
         let (numbers, offsets) = files.map_err(StorageError::new("write", path))?;
-        let Lexicon { preprocessing, limits, vocab } = lexicon;
+        let Lexicon { preprocessing, limits, vocab, cleaning } = lexicon;
         let mut lengths = vec![
             ("ids", 4 * self.n_numbers),
             ("offsets", 8 * (self.n_records + 1)),
@@ -101,12 +106,15 @@ impl Spool {
         let documents = self.of == SpoolOf::Documents;
         if documents {
             let numbers = 4 * self.n_records;
-            lengths.extend([("labels.numbers", numbers), ("splits.numbers", numbers)]);
+            lengths
+                .extend(["labels.numbers", "splits.numbers", "keys.numbers"].map(|n| (n, numbers)));
             lengths.extend(string_arrays("labels.ends", "labels.letters", &self.labels.names));
             lengths.extend(string_arrays("splits.ends", "splits.letters", &self.splits.names));
+            lengths.extend(string_arrays("keys.ends", "keys.letters", &self.keys.names));
             lengths.extend(string_arrays("extra.ends", "extra.letters", extra));
         }
-        write_container(path, self.of.kind(), &(preprocessing, limits), &lengths, |arrays| {
+        let meta = Meta::new(*preprocessing, *limits, cleaning);
+        write_container(path, self.of.kind(), &meta, &lengths, |arrays| {
             each_chunk(numbers, |chunk: &mut [u32]| {
                 for number in &mut *chunk {
                     *number = if *number == END { WordId::EOS.0 } else { id(*number).0 };
@@ -121,7 +129,8 @@ impl Spool {
             if documents {
                 arrays.array(&self.labels.of_record)?;
                 arrays.array(&self.splits.of_record)?;
-                for strings in [&self.labels.names, &self.splits.names, extra] {
+                arrays.array(&self.keys.of_record)?;
+                for strings in [&self.labels.names, &self.splits.names, &self.keys.names, extra] {
                     write_strings(strings, arrays)?;
                 }
             }
@@ -130,24 +139,114 @@ impl Spool {
     }
 }
 
-impl Sink for Spool {
-    fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError> {
-        count_words(&mut self.counts, record.words);
+/// The lexicon of an encoded text, without its vocabulary. Text that is not cleaned has two entries, as in
+/// files of version 0.1.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Meta {
+    Clean(Preprocessing, VocabLimits, Box<Cleaning>),
+    Bare(Preprocessing, VocabLimits),
+}
+
+impl Meta {
+    fn new(preprocessing: Preprocessing, limits: VocabLimits, cleaning: &Cleaning) -> Meta {
+        if cleaning.is_empty() {
+            Meta::Bare(preprocessing, limits)
+        } else {
+            Meta::Clean(preprocessing, limits, Box::new(cleaning.clone()))
+        }
+    }
+}
+
+impl NumberedDocuments for Spool {
+    fn each(&mut self, visit: &mut dyn FnMut(&[u32])) -> Result<(), ReadError> {
+        let mut read = |spool: &mut Spool| -> io::Result<()> {
+            let mut numbers = rewound(&mut spool.numbers)?;
+            let mut offsets = rewound(&mut spool.offsets)?;
+            let (mut begin, mut document) = (0, Vec::new());
+            for idx in 0..spool.n_records {
+                // The first offset is 0, and the end of the last record is not written yet.
+                if idx == 0 {
+                    next_offset(&mut offsets)?;
+                }
+                let is_last = idx + 1 == spool.n_records;
+                let end = if is_last { spool.n_numbers } else { next_offset(&mut offsets)? };
+                document.resize((end - begin) as usize, 0u32);
+                numbers.read_exact(bytemuck::cast_slice_mut(&mut document))?;
+                visit(&document);
+                begin = end;
+            }
+            Ok(())
+        };
+        let path = self.path.clone();
+        Ok(read(self).map_err(StorageError::new("read", &path))?)
+    }
+}
+
+/// Reads a file from its beginning; later records are written to its end.
+fn rewound(file: &mut BufWriter<File>) -> io::Result<BufReader<File>> {
+    file.flush()?;
+    let mut file = file.get_ref().try_clone()?;
+    file.rewind()?;
+    Ok(BufReader::with_capacity(1 << 20, file))
+}
+
+fn next_offset(offsets: &mut BufReader<File>) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    offsets.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+impl Spool {
+    /// The same documents after cleaning.
+    pub(crate) fn cleaned(mut self, cleaning: &NumberCleaning) -> Result<Spool, ReadError> {
+        let mut clean = Spool::new(&self.path, self.of)?;
+        let (mut words, mut failure) = (Vec::new(), None);
+        self.each(&mut |document| {
+            words.clear();
+            cleaning.clean(document, |word| words.push(word));
+            if let Err(error) = clean.words(&words) {
+                failure.get_or_insert(error);
+            }
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let Spool { labels, splits, keys, segments, .. } = self;
+        Ok(Spool { labels, splits, keys, segments, ..clean })
+    }
+
+    /// Number of tokens.
+    pub(crate) fn n_numbers(&self) -> u64 {
+        self.n_numbers
+    }
+
+    /// Adds the words of a record.
+    fn words(&mut self, words: &[u32]) -> Result<(), ReadError> {
+        count_words(&mut self.counts, words);
         let end: &[u32] = match self.of {
             SpoolOf::Sentences => &[END],
             SpoolOf::Documents => &[],
         };
         let mut write = || {
             self.offsets.write_all(&self.n_numbers.to_le_bytes())?;
-            self.numbers.write_all(bytemuck::cast_slice(record.words))?;
+            self.numbers.write_all(bytemuck::cast_slice(words))?;
             self.numbers.write_all(bytemuck::cast_slice(end))
         };
         write().map_err(StorageError::new("write", &self.path))?;
-        self.n_numbers += (record.words.len() + end.len()) as u64;
+        self.n_numbers += (words.len() + end.len()) as u64;
         self.n_records += 1;
+        Ok(())
+    }
+}
+
+impl Sink for Spool {
+    fn record(&mut self, record: EncodedRecord<'_>) -> Result<(), ReadError> {
+        self.words(record.words)?;
         if self.of == SpoolOf::Documents {
-            self.labels.push(record.label);
-            self.splits.push(record.split);
+            self.labels.push(&record.names.label);
+            self.splits.push(&record.names.split);
+            self.keys.push(&record.names.id);
         }
         Ok(())
     }
@@ -188,8 +287,13 @@ fn each_chunk<T: bytemuck::Pod>(
 
 /// Reads the lexicon of an encoded text.
 pub(crate) fn read_lexicon(file: &Container) -> Result<Lexicon, ContainerError> {
-    let (preprocessing, limits): (Preprocessing, VocabLimits) = file.meta()?;
-    Ok(Lexicon { preprocessing, limits, vocab: read_vocab(file)? })
+    let vocab = read_vocab(file)?;
+    Ok(match file.meta()? {
+        Meta::Bare(preprocessing, limits) => Lexicon::new(preprocessing, limits, vocab),
+        Meta::Clean(preprocessing, limits, cleaning) => {
+            Lexicon { preprocessing, limits, vocab, cleaning: *cleaning }
+        }
+    })
 }
 
 fn string_arrays<'n>(

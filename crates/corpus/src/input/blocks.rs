@@ -1,17 +1,18 @@
 //! Text cut into blocks of whole records that threads can share.
 
 use crate::error::ReadError;
+use crate::input::columns::Columns;
 use crate::input::compression::open_input;
+use crate::input::folder::FolderReader;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid};
+use crate::input::rows::{BLOCK_BYTES, Row};
+use crate::input::table::Table;
 use memchr::{memchr, memchr_iter};
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-
-/// Approximate size of a block in bytes: large enough to keep a thread busy for milliseconds, small
-/// enough that a few blocks per thread fit in the cache.
-pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+use std::sync::Arc;
 
 /// Iterator over the blocks of one text.
 pub(crate) struct Blocks<'a> {
@@ -25,11 +26,24 @@ pub(crate) struct Blocks<'a> {
     /// First line of the next block.
     line: u64,
     at_start: bool,
+    columns: Arc<Columns>,
+    /// Documents that are whole already, instead of `reader`.
+    rows: Option<Rows<'a>>,
+}
+
+/// Where whole documents come from.
+enum Rows<'a> {
+    Table(Box<Table<'a>>),
+    Folder(FolderReader),
 }
 
 /// Some whole records of one text.
 pub(crate) struct Block {
     bytes: Vec<u8>,
+    /// Documents that are whole already, instead of `bytes`.
+    pub(crate) rows: Vec<Row>,
+    n_bytes: usize,
+    pub(crate) columns: Arc<Columns>,
     pub(crate) file: String,
     pub(crate) format: Format,
     pub(crate) first_line: u64,
@@ -44,22 +58,72 @@ impl<'a> Blocks<'a> {
         invalid: Invalid,
         max_line: usize,
     ) -> Blocks<'a> {
-        let (rest, line, at_start) = (Vec::new(), 1, true);
-        Blocks { reader, format, file, invalid, max_line, rest, line, at_start }
+        let (rest, line, at_start, columns) = (Vec::new(), 1, true, Arc::default());
+        Blocks {
+            reader,
+            format,
+            file,
+            invalid,
+            max_line,
+            rest,
+            line,
+            at_start,
+            columns,
+            rows: None,
+        }
     }
 
     /// Opens a file.
     pub(crate) fn open(path: &Path, inputs: &Inputs) -> Result<Blocks<'a>, ReadError> {
         let file = path.display().to_string();
-        let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
-        match open_input(path) {
-            Ok(reader) => Ok(Blocks::new(reader, format, file, inputs.invalid, inputs.max_line)),
-            Err(source) => Err(ReadError::Io { file, source }),
+        let &Inputs { invalid, max_line, ref columns, .. } = inputs;
+        if inputs.folders && path.is_dir() {
+            let rows = Rows::Folder(FolderReader::open(path, invalid, max_line)?);
+            let blocks = Blocks::new(Box::new(io::empty()), Format::Lines, file, invalid, max_line);
+            return Ok(Blocks { rows: Some(rows), ..blocks });
         }
+        let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
+        let reader: Box<dyn Read + 'a> = match open_input(path) {
+            Ok(reader) => reader,
+            Err(source) => return Err(ReadError::Io { file, source }),
+        };
+        let (reader, delimiter) = match format {
+            Format::Csv => (reader, Some(b',')),
+            Format::Tsv => {
+                let (reader, has_header) = look_for_header(reader, columns, max_line)
+                    .map_err(|source| ReadError::Io { file: file.clone(), source })?;
+                (reader, has_header.then_some(b'\t'))
+            }
+            _ => (reader, None),
+        };
+        let Some(delimiter) = delimiter else {
+            let blocks = Blocks::new(reader, format, file, invalid, max_line);
+            return Ok(Blocks { columns: Arc::new(columns.clone()), ..blocks });
+        };
+        let table = Table::open(reader, delimiter, columns, file.clone(), invalid, max_line)?;
+        let blocks = Blocks::new(Box::new(io::empty()), format, file, invalid, max_line);
+        Ok(Blocks { rows: Some(Rows::Table(Box::new(table))), ..blocks })
+    }
+
+    /// Reads the next block of whole documents.
+    fn next_rows(&mut self) -> Result<Option<Block>, ReadError> {
+        let (rows, n_bytes) = match &mut self.rows {
+            Some(Rows::Table(table)) => table.rows()?,
+            Some(Rows::Folder(folder)) => folder.rows()?,
+            None => (Vec::new(), 0),
+        };
+        let Some(first_line) = rows.first().map(|row| row.line) else { return Ok(None) };
+        let (file, format, columns) =
+            (self.file.clone(), self.format.clone(), self.columns.clone());
+        let (bytes, invalid) = (Vec::new(), self.invalid);
+        Ok(Some(Block { bytes, rows, n_bytes, columns, file, format, first_line, invalid }))
     }
 
     /// Reads the next block; `None` at the end of the text.
     pub(crate) fn next(&mut self) -> Result<Option<Block>, ReadError> {
+        if self.rows.is_some() {
+            return self.next_rows();
+        }
         let mut bytes = std::mem::take(&mut self.rest);
         let cut = loop {
             let searched = bytes.len();
@@ -87,8 +151,10 @@ impl<'a> Blocks<'a> {
         }
         let first_line = self.line;
         self.line += memchr_iter(b'\n', &bytes).count() as u64;
-        let (file, format) = (self.file.clone(), self.format.clone());
-        Ok(Some(Block { bytes, file, format, first_line, invalid: self.invalid }))
+        let (file, format, columns) =
+            (self.file.clone(), self.format.clone(), self.columns.clone());
+        let (rows, n_bytes, invalid) = (Vec::new(), bytes.len(), self.invalid);
+        Ok(Some(Block { bytes, rows, n_bytes, columns, file, format, first_line, invalid }))
     }
 
     /// Reads `wanted` bytes. Returns `false` if the text ended before.
@@ -140,10 +206,28 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// Whether the first line of a file with tabs is a header: it names the text column, or columns were asked
+/// for. Returns the input from its beginning.
+fn look_for_header<'a>(
+    reader: Box<dyn Read + 'a>,
+    columns: &Columns,
+    max_line: usize,
+) -> io::Result<(Box<dyn Read + 'a>, bool)> {
+    let mut reader = BufReader::new(reader);
+    let mut first = Vec::new();
+    (&mut reader).take(max_line as u64).read_until(b'\n', &mut first)?;
+    let line = String::from_utf8_lossy(&first);
+    let names = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).split('\t');
+    let has_header = *columns != Columns::default()
+        || names.map(|name| name.trim_matches('"')).any(|name| name == columns.text());
+    drop(line);
+    Ok((Box::new(io::Cursor::new(first).chain(reader)), has_header))
+}
+
 impl Block {
     /// Number of bytes.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.n_bytes
     }
 
     /// The text of the block. Invalid bytes are an error or become replacement characters.

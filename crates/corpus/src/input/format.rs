@@ -16,13 +16,20 @@ pub enum Format {
     /// are skipped.
     Conllu,
     /// One JSON object per line, with the key `text` (a string or an array of tokens) and optionally
-    /// `label` and `tags`. Blank lines are skipped.
+    /// `id`, `label` and `tags`. [`Columns`](crate::Columns) names other keys. Blank lines are skipped.
     Jsonl,
+    /// Comma-separated values with a header (RFC 4180), one document per row.
+    Csv,
+    /// Tab-separated values, one document per row: with a header that names the column of the text, or
+    /// without a header and exactly two columns, label and text.
+    Tsv,
 }
 
 /// A field of the format [`Format::Docs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
+    /// Identifier of the document.
+    Id,
     /// Class of the document.
     Label,
     /// Part of the data that the document belongs to, such as `train`.
@@ -43,7 +50,8 @@ impl Format {
             "conll" => Format::Conll,
             "conllu" => Format::Conllu,
             "jsonl" | "ndjson" => Format::Jsonl,
-            "tsv" => Format::Docs(vec![Field::Label, Field::Text]),
+            "csv" => Format::Csv,
+            "tsv" => Format::Tsv,
             _ => Format::Lines,
         }
     }
@@ -72,7 +80,7 @@ impl Format {
     /// What a record is, for messages.
     pub(crate) fn record_name(&self) -> &'static str {
         match self {
-            Format::Lines | Format::Docs(_) | Format::Jsonl => "line",
+            Format::Lines | Format::Docs(_) | Format::Jsonl | Format::Csv | Format::Tsv => "line",
             Format::Conll | Format::Conllu => "sentence",
         }
     }
@@ -81,7 +89,9 @@ impl Format {
     /// line, the first `searched` bytes are known to contain no end.
     pub(crate) fn last_record_end(&self, bytes: &[u8], searched: usize) -> Option<usize> {
         match self {
-            Format::Lines | Format::Docs(_) | Format::Jsonl => last_line_end(bytes, searched),
+            Format::Lines | Format::Docs(_) | Format::Jsonl | Format::Csv | Format::Tsv => {
+                last_line_end(bytes, searched)
+            }
             Format::Conll | Format::Conllu => last_blank_line_end(bytes),
         }
     }

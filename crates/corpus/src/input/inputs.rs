@@ -1,3 +1,4 @@
+use crate::input::columns::Columns;
 use crate::input::format::Format;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,6 +14,10 @@ pub struct Inputs {
     pub paths: Vec<PathBuf>,
     /// Format of all files; `None` infers it from the extension of each file.
     pub format: Option<Format>,
+    /// Columns of tables and keys of JSON objects.
+    pub columns: Columns,
+    /// Whether a path may be a folder, in which every file is one document. Default: `false`.
+    pub folders: bool,
     /// How to handle bytes that are not valid text.
     pub invalid: Invalid,
     /// Maximum length of a record in bytes: of a line, including its line break, or of a sentence in a
@@ -31,6 +36,8 @@ impl Default for Inputs {
         Inputs {
             paths: Vec::new(),
             format: None,
+            columns: Columns::default(),
+            folders: false,
             invalid: Invalid::default(),
             max_line: DEFAULT_MAX_LINE,
             watch: None,

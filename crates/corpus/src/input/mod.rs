@@ -2,7 +2,11 @@
 
 pub(crate) mod format;
 pub(crate) mod inputs;
+pub(crate) mod columns;
 pub(crate) mod compression;
+pub(crate) mod rows;
+pub(crate) mod table;
+pub(crate) mod folder;
 pub(crate) mod blocks;
 pub(crate) mod lines;
 pub(crate) mod source;

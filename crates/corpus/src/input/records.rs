@@ -2,9 +2,11 @@
 
 use crate::error::ReadError;
 use crate::input::blocks::Block;
+use crate::input::columns::Columns;
 use crate::input::format::{Field, Format};
-
+use crate::input::rows::Row;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// One sentence or document of a file.
@@ -12,6 +14,9 @@ pub(crate) struct Record<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) label: Cow<'a, str>,
     pub(crate) split: Cow<'a, str>,
+    pub(crate) id: Cow<'a, str>,
+    /// The columns of [`Columns::kept`].
+    pub(crate) kept: Vec<String>,
     /// All columns of all tokens; empty for formats without columns.
     pub(crate) rows: &'a [Vec<&'a str>],
     /// First line of the record in its file.
@@ -28,14 +33,24 @@ pub(crate) enum Text<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn of_text(text: &'a str, line: u64) -> Record<'a> {
-        let empty = Cow::Borrowed("");
-        Record { text: Text::Raw(text.into()), label: empty.clone(), split: empty, rows: &[], line }
+        let [label, split, id] = ["", "", ""].map(Cow::Borrowed);
+        Record { text: Text::Raw(text.into()), label, split, id, kept: Vec::new(), rows: &[], line }
+    }
+
+    fn of_row(row: &'a Row) -> Record<'a> {
+        Record {
+            label: row.label.as_str().into(),
+            id: row.id.as_str().into(),
+            kept: row.kept.clone(),
+            ..Record::of_text(&row.text, row.line)
+        }
     }
 }
 
 impl Block {
     /// Calls `visit` with each record of the block.
     pub(crate) fn records(&self, mut visit: impl FnMut(Record<'_>)) -> Result<(), ReadError> {
+        self.rows.iter().for_each(|row| visit(Record::of_row(row)));
         let text = self.text()?;
         let lines = text.lines().zip(self.first_line..);
         match &self.format {
@@ -49,7 +64,15 @@ impl Block {
             }
             Format::Jsonl => {
                 for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
-                    json_record(line, number, &mut visit).map_err(|p| self.problem(number, p))?;
+                    json_record(line, number, &self.columns, &mut visit)
+                        .map_err(|p| self.problem(number, p))?;
+                }
+            }
+            // A table has rows, which are visited above.
+            Format::Csv => {}
+            Format::Tsv => {
+                for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+                    visit(labeled(line, number).map_err(|p| self.problem(number, p))?);
                 }
             }
             Format::Conll => self.columns(lines, conll_row, &mut visit)?,
@@ -99,6 +122,7 @@ fn document<'a>(line: &'a str, number: u64, fields: &[Field]) -> Result<Record<'
     let mut record = Record::of_text("", number);
     for (part, field) in parts.into_iter().zip(fields) {
         match field {
+            Field::Id => record.id = part.into(),
             Field::Label => record.label = part.into(),
             Field::Split => record.split = part.into(),
             Field::Text => record.text = Text::Raw(part.into()),
@@ -108,10 +132,27 @@ fn document<'a>(line: &'a str, number: u64, fields: &[Field]) -> Result<Record<'
     Ok(record)
 }
 
+/// A line of tab-separated values without a header: label and text, and nothing else.
+fn labeled(line: &str, number: u64) -> Result<Record<'_>, String> {
+    /// Length of the excerpt in a message.
+    const N_CHARS: usize = 120;
+    let n_fields = line.split('\t').count();
+    if n_fields <= 2 {
+        return document(line, number, &[Field::Label, Field::Text]);
+    }
+    let excerpt: String = line.chars().take(N_CHARS).collect();
+    Err(format!(
+        "{n_fields} tab-separated fields, and no header with a column `text` says which one is the text: `{}`",
+        excerpt.replace('\t', "<TAB>")
+    ))
+}
+
 #[derive(Deserialize)]
 struct JsonRecord<'a> {
     #[serde(borrow)]
     text: JsonText<'a>,
+    #[serde(default)]
+    id: Option<JsonLabel>,
     #[serde(default)]
     label: Option<JsonLabel>,
     #[serde(default)]
@@ -127,20 +168,63 @@ enum JsonText<'a> {
 
 /// Labels may be numbers.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "`label` must be a string or a number")]
+#[serde(untagged, expecting = "`label` and `id` must be strings or numbers")]
 enum JsonLabel {
     Name(String),
     Number(serde_json::Number),
 }
 
-fn json_record(line: &str, number: u64, visit: &mut impl FnMut(Record<'_>)) -> Result<(), String> {
-    let record: JsonRecord = serde_json::from_str(line)
-        .map_err(|error| format!("not a JSON object with the key `text`: {error}"))?;
-    let label = match record.label {
-        Some(JsonLabel::Name(name)) => name,
-        Some(JsonLabel::Number(number)) => number.to_string(),
-        None => String::new(),
+impl JsonLabel {
+    fn into_name(self) -> String {
+        match self {
+            JsonLabel::Name(name) => name,
+            JsonLabel::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// The record with the keys of `columns`, and the values to keep.
+fn json_keys<'a>(
+    line: &'a str,
+    columns: &Columns,
+) -> Result<(JsonRecord<'a>, Vec<String>), String> {
+    let no_text = |error: &dyn std::fmt::Display| {
+        format!("not a JSON object with the key `{}`: {error}", columns.text())
     };
+    if *columns == Columns::default() {
+        let record = serde_json::from_str(line).map_err(|error| no_text(&error))?;
+        return Ok((record, Vec::new()));
+    }
+    let mut object: Map<String, Value> =
+        serde_json::from_str(line).map_err(|error| no_text(&error))?;
+    let name = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let kept = columns.kept.iter().map(|key| name(object.get(key))).collect();
+    let [id, label] =
+        [columns.id(), columns.label()].map(|key| object.get(key).map(|v| name(Some(v))));
+    let text = object.remove(columns.text()).ok_or_else(|| no_text(&"there is no such key"))?;
+    let text: JsonText<'static> = match text {
+        Value::String(text) => JsonText::Raw(text.into()),
+        other => JsonText::Tokens(serde_json::from_value(other).map_err(|error| no_text(&error))?),
+    };
+    let tags = object.remove("tags").map(serde_json::from_value).transpose();
+    let tags = tags.map_err(|error| format!("`tags` must be a list of strings: {error}"))?;
+    let [id, label] = [id, label].map(|name| name.map(JsonLabel::Name));
+    Ok((JsonRecord { text, id, label, tags }, kept))
+}
+
+fn json_record(
+    line: &str,
+    number: u64,
+    columns: &Columns,
+    visit: &mut impl FnMut(Record<'_>),
+) -> Result<(), String> {
+    let (record, kept) = json_keys(line, columns)?;
+    let [id, label] =
+        [record.id, record.label].map(|name| name.map(JsonLabel::into_name).unwrap_or_default());
     let tags = record.tags.unwrap_or_default();
     let tokens: Vec<&str> = match &record.text {
         JsonText::Raw(text) => text.split_ascii_whitespace().collect(),
@@ -156,7 +240,8 @@ fn json_record(line: &str, number: u64, visit: &mut impl FnMut(Record<'_>)) -> R
         JsonText::Raw(text) if tags.is_empty() => Text::Raw(Cow::Borrowed(text)),
         _ => Text::Tokens(tokens.into_iter().map(Cow::Borrowed).collect()),
     };
-    visit(Record { text, label: label.into(), rows: &rows, ..Record::of_text("", number) });
+    let (label, id) = (label.into(), id.into());
+    visit(Record { text, label, id, kept, rows: &rows, ..Record::of_text("", number) });
     Ok(())
 }
 

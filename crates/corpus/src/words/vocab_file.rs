@@ -3,12 +3,14 @@
 //! The first line is [`MAGIC`] followed by preprocessing and limits as JSON. Then there is one line per
 //! word: the word, a tab and its count.
 
+use crate::cleaning::rules::Cleaning;
 use crate::error::ReadError;
 use crate::input::lines::{LineError, LineReader};
 use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};
 use latens_store::{StorageError, StringTable, write_atomically};
+use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -39,7 +41,12 @@ impl Lexicon {
 }
 
 fn write(lexicon: &Lexicon, out: &mut dyn Write) -> io::Result<()> {
-    let header = serde_json::to_string(&(lexicon.preprocessing, lexicon.limits))?;
+    let Lexicon { preprocessing, limits, cleaning, .. } = lexicon;
+    let header = if cleaning.is_empty() {
+        serde_json::to_string(&(preprocessing, limits))?
+    } else {
+        serde_json::to_string(&(preprocessing, limits, cleaning))?
+    };
     writeln!(out, "{MAGIC}{header}")?;
     for (word, count) in lexicon.vocab.words().zip(lexicon.vocab.counts()) {
         writeln!(out, "{word}\t{count}")?;
@@ -54,8 +61,15 @@ fn parse(input: &mut dyn BufRead) -> Result<Lexicon, LineError> {
     let Some(header) = header else {
         return Err(problem(1, format!("it does not start with `{}`", MAGIC.trim())));
     };
-    let (preprocessing, limits): (Preprocessing, VocabLimits) = serde_json::from_slice(header)
-        .map_err(|error| problem(1, format!("invalid settings: {error}")))?;
+    let invalid = |error: serde_json::Error| problem(1, format!("invalid settings: {error}"));
+    let settings: Vec<serde_json::Value> = serde_json::from_slice(header).map_err(invalid)?;
+    let cleaning: Cleaning = match settings.get(2) {
+        Some(cleaning) => Cleaning::deserialize(cleaning).map_err(invalid)?,
+        None => Cleaning::default(),
+    };
+    let two = serde_json::Value::from_iter(settings.into_iter().take(2));
+    let (preprocessing, limits): (Preprocessing, VocabLimits) =
+        serde_json::from_value(two).map_err(invalid)?;
     let (mut words, mut counts) = (StringTable::default(), Vec::new());
     loop {
         let number = lines.number() + 1;
@@ -71,7 +85,7 @@ fn parse(input: &mut dyn BufRead) -> Result<Lexicon, LineError> {
     }
     let vocab = Vocab::from_parts(words.iter(), counts)
         .map_err(|error| problem(lines.number().min(2), error.to_string()))?;
-    Ok(Lexicon { preprocessing, limits, vocab })
+    Ok(Lexicon { preprocessing, limits, vocab, cleaning })
 }
 
 #[cfg(test)]
@@ -83,7 +97,7 @@ mod tests {
         let limits = VocabLimits { min_count: 2, max_vocab: 9 };
         let preprocessing = Preprocessing { lowercase: true, ..Preprocessing::default() };
         let vocab = Vocab::from_counts([("a", 3), ("#", 2), ("é", 2)], &limits);
-        Lexicon { preprocessing, limits, vocab }
+        Lexicon::new(preprocessing, limits, vocab)
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl LagCounts {
             check(&table, &unigrams).map_err(|problem| file.problem(problem.to_owned()))?;
             lags.push(LagMatrix(table));
         }
-        let lexicon = Lexicon { preprocessing, limits, vocab };
+        let lexicon = Lexicon::new(preprocessing, limits, vocab);
         Ok(LagCounts { lexicon, boundary, unigrams, n_tokens, lags })
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn vocab(n_words: usize) -> Vocab {
 
 pub(crate) fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
-    let lexicon = Lexicon { preprocessing, limits, vocab: vocab(N_WORDS) };
+    let lexicon = Lexicon::new(preprocessing, limits, vocab(N_WORDS));
     Corpus { lexicon, sentences: sentences(files) }
 }
 

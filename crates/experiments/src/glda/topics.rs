@@ -97,7 +97,7 @@ struct Measured {
 
 fn measure(topics: &[Vec<String>], lexicon: &Lexicon, documents: &[Document]) -> Result<Measured> {
     let words: Vec<String> = topics.iter().flatten().cloned().collect();
-    let reference = Cooccurrences::lexicon(&words, lexicon.preprocessing);
+    let reference = Cooccurrences::lexicon(&words, lexicon);
     let read = encode_with(documents, &reference)?;
     let known = read.iter().map(|document| {
         let is_known = |word: &&WordId| word.index() < reference.vocab.len();

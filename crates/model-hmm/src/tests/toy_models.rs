@@ -29,7 +29,7 @@ pub(super) fn hmm_with(memory: Memory, space: &StateSpace, tables: &Tables<f32>)
     let words = ["<unk>", "<eos>", "a", "b", "c", "d", "e", "f"];
     let vocab = Vocab::from_parts(words, vec![1; words.len()]).unwrap();
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
-    let lexicon = Lexicon { preprocessing, limits, vocab };
+    let lexicon = Lexicon::new(preprocessing, limits, vocab);
     let (params, tables) = (params.validate().unwrap(), tables.clone());
     Hmm::new(params, lexicon, Map::new(), space.clone(), None, tables, None)
 }

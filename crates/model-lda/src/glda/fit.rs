@@ -1,8 +1,9 @@
+use super::choice::{Choice, Sizes, choose};
 use super::cost::cost;
 use super::gaussian::prior::Prior;
 use super::kmeans::kmeans;
 use super::model::Glda;
-use super::params::{GldaParams, Sampler, Start};
+use super::params::{GldaParams, Start};
 use super::problem::{Problem, State};
 use super::sampler::{Sweep, document_rng, sweep};
 use super::types::Types;
@@ -103,7 +104,7 @@ struct Fit<'a> {
     types: Types,
     problem: Problem,
     state: State,
-    sampler: Sampler,
+    choice: Choice,
     done: Done,
     started: Instant,
     /// Sampling time and number of sampled tokens in this run.
@@ -142,7 +143,7 @@ impl<'a> Fit<'a> {
         }
         let must = format!("at most the number of tokens that have a vector, {n_tokens}");
         check_that(params.n_topics <= n_tokens, "n_topics", must, params.n_topics)?;
-        let sampler = params.chosen_sampler(n_tokens, vectors.dim());
+        let choice = choose(params, Sizes::new(params, n_tokens, vectors.len(), vectors.dim()));
         let prior = Prior::of(params, &vectors)?;
         let problem = Problem { prior, vectors, documents, weight: params.likelihood_weight };
         let state = State {
@@ -152,7 +153,7 @@ impl<'a> Fit<'a> {
         };
         let started = Instant::now();
         let (done, sampling) = (Done::default(), (Duration::ZERO, 0));
-        Ok(Fit { params, data, types, problem, state, sampler, done, started, sampling })
+        Ok(Fit { params, data, types, problem, state, choice, done, started, sampling })
     }
 
     fn first_topics(&self) -> Vec<u16> {
@@ -181,7 +182,7 @@ impl<'a> Fit<'a> {
         while self.done.iteration < self.params.n_iterations as u64 {
             let began = Instant::now();
             let (n_shards, at) = (self.params.n_shards, (self.params.seed, self.done.iteration));
-            let swept = sweep(self.sampler, &self.problem, &mut self.state, n_shards, at);
+            let swept = sweep(self.choice.sampler, &self.problem, &mut self.state, n_shards, at);
             let took = began.elapsed();
             self.done.iteration += 1;
             self.done.n_rebuilt += swept.n_rebuilt;
@@ -252,8 +253,11 @@ impl<'a> Fit<'a> {
         fact("documents_without_known_words", n_without.into());
         fact(
             "sampler",
-            serde_json::to_value(self.sampler).expect("a sampler serializes to its name"),
+            serde_json::to_value(self.choice.sampler).expect("a sampler serializes to its name"),
         );
+        if let Some(reason) = self.choice.reason {
+            fact("sampler_reason", reason.into());
+        }
         fact("log_likelihood", self.done.log_likelihood.into());
         fact("log_likelihood_per_token", (self.done.log_likelihood / n_tokens as f64).into());
         fact("empty_topics", n_empty.into());

@@ -6,6 +6,7 @@ mod problem;
 mod sampler;
 mod kmeans;
 mod types;
+mod choice;
 mod cost;
 mod fit;
 mod model;

@@ -63,7 +63,8 @@ latens_model::setters!(GldaParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampler {
-    /// `exact` for small problems, `mh` for topics with few vectors, otherwise `parallel`.
+    /// The fastest by an estimate from the numbers of tokens, words, topics and dimensions: usually `parallel`; `exact` if
+    /// training takes less than a second; `exact` or `mh` for topics with very few vectors.
     #[default]
     Auto,
     /// Computes every density from scratch. For comparison only.
@@ -140,19 +141,6 @@ impl GldaParams {
     /// Initial `alpha` of each topic.
     pub(crate) fn first_alpha(&self) -> f64 {
         self.alpha.unwrap_or(1.0 / self.n_topics as f64)
-    }
-
-    /// The sampler to use for this number of tokens and dimensions.
-    pub(crate) fn chosen_sampler(&self, n_tokens: usize, dim: usize) -> Sampler {
-        let (n, k, m) = (n_tokens as f64, self.n_topics as f64, dim as f64);
-        match self.sampler {
-            // About one second per iteration.
-            Sampler::Auto if n * k * m * m < 1e10 => Sampler::Exact,
-            // In small topics, explicit covariances depend strongly on each token, which slows mixing.
-            Sampler::Auto if n < 50.0 * k * m => Sampler::Mh,
-            Sampler::Auto => Sampler::Parallel,
-            chosen => chosen,
-        }
     }
 }
 

@@ -8,8 +8,10 @@ mod fit;
 mod model;
 mod spelling;
 mod online;
+mod completion;
 #[cfg(test)]
 mod tests;
 
+pub use completion::Completion;
 pub use model::Lda;
 pub use params::{LdaParams, LdaSampler};

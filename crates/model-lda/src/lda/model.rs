@@ -117,7 +117,7 @@ impl Lda {
         documents.into_par_iter().map(|words| self.infer_words(words, params)).collect()
     }
 
-    fn infer_words(&self, words: &[WordId], params: &InferenceParams) -> Inferred {
+    pub(super) fn infer_words(&self, words: &[WordId], params: &InferenceParams) -> Inferred {
         let n_words = self.lexicon.vocab.len();
         let known = Known::new(words.iter().map(|&word| type_of(word, n_words)));
         let padded = padded_alpha(&self.alpha);

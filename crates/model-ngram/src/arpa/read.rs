@@ -37,8 +37,7 @@ impl Ngram {
         let params = NgramParams { order: sizes.len(), ..NgramParams::default() }
             .validate()
             .expect("the order is in range");
-        let lexicon =
-            Lexicon { preprocessing: *preprocessing, limits: VocabLimits::default(), vocab };
+        let lexicon = Lexicon::new(*preprocessing, VocabLimits::default(), vocab);
         Ok(Ngram { params, lexicon, facts: serde_json::Map::new(), trie })
     }
 }

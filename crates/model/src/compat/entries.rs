@@ -75,7 +75,7 @@ impl Entries {
         let counts = vec![0; self.words.len()];
         let vocab = Vocab::from_parts(self.words.iter(), counts).expect("all words are unique");
         let limits = VocabLimits::default();
-        Ok((Lexicon { preprocessing: *preprocessing, limits, vocab }, vectors))
+        Ok((Lexicon::new(*preprocessing, limits, vocab), vectors))
     }
 
     fn check_finite(&self) -> Result<(), VectorsError> {

@@ -1,6 +1,6 @@
 //! The header of a model file.
 
-use latens_corpus::{Preprocessing, VocabLimits};
+use latens_corpus::{Cleaning, Preprocessing, VocabLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -24,6 +24,9 @@ pub struct Header {
     /// Limits on the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocab_limits: Option<VocabLimits>,
+    /// Which words of documents are left out, and which are joined to phrases. Absent if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleaning: Option<Cleaning>,
     /// Facts about the training run: `tokens`, `seed` … Files of version 0.1 also have times.
     #[serde(default)]
     pub training: Map<String, Value>,
@@ -60,6 +63,7 @@ impl Header {
             parameters,
             preprocessing: None,
             vocab_limits: None,
+            cleaning: None,
             training: Map::new(),
             checkpoint: None,
         }

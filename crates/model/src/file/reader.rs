@@ -104,11 +104,8 @@ impl ModelFile {
 
     /// Reads the preprocessing and the vocabulary.
     pub fn lexicon(&self) -> Result<Lexicon, FileError> {
-        Ok(Lexicon {
-            preprocessing: self.preprocessing()?,
-            limits: self.vocab_limits()?,
-            vocab: self.vocab()?,
-        })
+        let lexicon = Lexicon::new(self.preprocessing()?, self.vocab_limits()?, self.vocab()?);
+        Ok(Lexicon { cleaning: self.header().cleaning.clone().unwrap_or_default(), ..lexicon })
     }
 
     /// The preprocessing of the model.

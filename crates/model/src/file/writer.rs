@@ -28,9 +28,10 @@ impl<'a> ModelWriter<'a> {
 
     /// Adds the preprocessing and the vocabulary.
     pub fn lexicon(mut self, lexicon: &'a Lexicon) -> Self {
-        let Lexicon { preprocessing, limits, vocab } = lexicon;
+        let Lexicon { preprocessing, limits, vocab, cleaning } = lexicon;
         self.header.preprocessing = Some(*preprocessing);
         self.header.vocab_limits = Some(*limits);
+        self.header.cleaning = (!cleaning.is_empty()).then(|| cleaning.clone());
         let letters: String = vocab.words().collect();
         let ends = vocab.words().scan(0u64, |end, word| {
             *end += word.len() as u64;

@@ -153,7 +153,7 @@ impl WordClusters {
         let vocab = Vocab::from_parts(words.iter(), counts)
             .expect("the words are unique and begin with the special words");
         let limits = VocabLimits::default();
-        Ok((Lexicon { preprocessing: *preprocessing, limits, vocab }, clusters))
+        Ok((Lexicon::new(*preprocessing, limits, vocab), clusters))
     }
 }
 

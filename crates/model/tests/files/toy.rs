@@ -39,7 +39,7 @@ pub(crate) fn vocab() -> Vocab {
 }
 
 pub(crate) fn lexicon() -> Lexicon {
-    Lexicon { preprocessing: PREPROCESSING, limits: LIMITS, vocab: vocab() }
+    Lexicon::new(PREPROCESSING, LIMITS, vocab())
 }
 
 /// The extreme values of each type, including negative zero.

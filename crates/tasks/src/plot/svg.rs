@@ -19,6 +19,12 @@ pub struct Svg {
     body: String,
 }
 
+/// Colors that also differ in print and for most color-blind readers.
+pub(super) const COLORS: [&str; 9] = [
+    "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22",
+    "#ff7f0e",
+];
+
 /// Which point of a text its coordinates give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
@@ -71,6 +77,15 @@ impl Svg {
         writeln!(
             self.body,
             r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height}" fill="{color}"/>"#
+        )
+        .expect("writing to a string cannot fail");
+    }
+
+    /// Draws a translucent circle around (x, y).
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str) {
+        writeln!(
+            self.body,
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{color}" fill-opacity="0.35" stroke="{color}"/>"#
         )
         .expect("writing to a string cannot fail");
     }

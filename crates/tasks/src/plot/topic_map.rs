@@ -1,6 +1,7 @@
 //! Two-dimensional map of the top words of topics (Das et al. 2015, Figure 3).
 
-use super::svg::Svg;
+use super::labels::{Rectangle, place_labels, text_width};
+use super::svg::{COLORS, Svg};
 
 /// A word to place on a topic map.
 pub struct MapWord<'a> {
@@ -15,13 +16,10 @@ pub struct MapWord<'a> {
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 720.0;
 const MARGIN: f64 = 50.0;
-/// Colors that also differ in print and for most color-blind readers.
-const COLORS: [&str; 9] = [
-    "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22",
-    "#ff7f0e",
-];
+const FONT: f64 = 11.0;
 
-/// Draws words at the first two principal components of their vectors, colored by topic, as SVG.
+/// Draws words at the first two principal components of their vectors, colored by topic, as SVG. Words that would
+/// overlap are moved aside.
 ///
 /// # Panics
 /// If a vector is shorter than that of the first word.
@@ -39,10 +37,18 @@ pub fn topic_map(words: &[MapWord<'_>]) -> String {
     topics.sort_unstable();
     topics.dedup();
     let color = |topic: usize| COLORS[topics.binary_search(&topic).unwrap_or(0) % COLORS.len()];
-    for (word, place) in words.iter().zip(&places) {
+    let point = |place: &[f64; 2]| {
         let x = MARGIN + (place[0] - x_span.0) / x_span.1 * (WIDTH - 3.0 * MARGIN);
         let y = HEIGHT - MARGIN - (place[1] - y_span.0) / y_span.1 * (HEIGHT - 2.0 * MARGIN);
-        svg.colored_text((x, y), 11.0, color(word.topic), word.word);
+        (x, y)
+    };
+    let points: Vec<(f64, f64)> = places.iter().map(point).collect();
+    let sizes: Vec<(f64, f64)> =
+        words.iter().map(|word| (text_width(word.word, FONT), FONT + 1.0)).collect();
+    let frame = Rectangle { left: 0.0, top: 0.0, right: WIDTH - 80.0, bottom: HEIGHT };
+    for (word, place) in words.iter().zip(place_labels(&points, &sizes, frame)) {
+        let Some(place) = place else { continue };
+        svg.colored_text((place.left, place.bottom - 2.0), FONT, color(word.topic), word.word);
     }
     for (i, &topic) in topics.iter().enumerate() {
         let place = (WIDTH - 70.0, 20.0 + 15.0 * i as f64);

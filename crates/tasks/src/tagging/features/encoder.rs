@@ -16,7 +16,7 @@ use std::fmt;
 ///
 /// let vocab = Vocab::from_parts(["<unk>", "<eos>", "cat", "dog"], vec![0; 4])?;
 /// let preprocessing = Preprocessing::default();
-/// let lexicon = Lexicon { preprocessing, limits: VocabLimits::default(), vocab };
+/// let lexicon = Lexicon::new(preprocessing, VocabLimits::default(), vocab);
 /// let vectors = WordVectors::new(2, vec![0.0, 0.0, 0.0, 0.0, 0.9, 0.1, 0.8, 0.2])?;
 ///
 /// let encoder = Encoder::from_model(Vectors::new(lexicon, vectors), None)?;

@@ -209,7 +209,7 @@ fn lexicon(training: &TaggedTraining<'_>) -> Lexicon {
     let ends = [(EOS, training.text.len() as u64)];
     let counted = words.iter().zip(counts).filter(|(word, _)| *word != EOS).chain(ends);
     let vocab = Vocab::from_counts(counted, &limits);
-    Lexicon { preprocessing: training.preprocessing, limits, vocab }
+    Lexicon::new(training.preprocessing, limits, vocab)
 }
 
 /// Hash of the text, the column of the tags and the encoders.

@@ -14,7 +14,7 @@ fn vectors() -> Vectors {
     let words = ["<unk>", "<eos>", "the", "dog", "cat", "barks"];
     let vocab = Vocab::from_parts(words, vec![0; 6]).unwrap();
     let preprocessing = Preprocessing { lowercase: true, ..Preprocessing::default() };
-    let lexicon = Lexicon { preprocessing, limits: VocabLimits::default(), vocab };
+    let lexicon = Lexicon::new(preprocessing, VocabLimits::default(), vocab);
     let values = vec![0.1, 0.1, 0., 0., 1., 0., 0., 1., 0.1, 0.9, -1., -1.];
     Vectors::new(lexicon, WordVectors::new(2, values).unwrap())
 }
