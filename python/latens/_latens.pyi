@@ -23,6 +23,8 @@ class Model:
     @property
     def preprocessing(self) -> str: ...
     @property
+    def cleaning(self) -> str: ...
+    @property
     def limits(self) -> str: ...
     @property
     def feature_kinds(self) -> list[str]: ...
@@ -77,6 +79,7 @@ def fit_documents(
     params: str,
     preprocessing: str,
     limits: str,
+    cleaning: str | None,
     records: Iterable[Any] | None,
     paths: Sequence[Path],
     vectors: Model | None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latens import _latens
-from latens._base import Estimator, SentenceEstimator
+from latens._base import Estimator, SentenceEstimator, _plain
 from latens._input import Counts, Text, counts, is_matrix, source
 from latens._progress import Callback
 from latens._roles import Encoder, LanguageModel, WordVectors
@@ -453,6 +454,7 @@ class _Topics(Estimator):
                 self._params_json(),
                 self._preprocessing_json(),
                 self._limits_json(),
+                self._cleaning_json(),
                 text.records,
                 text.paths,
                 self._vectors(),
@@ -462,6 +464,42 @@ class _Topics(Estimator):
             if bar is not None:
                 bar.close()
         return self
+
+    def _preprocessing_json(self) -> str:
+        keep_all = getattr(self, "keep_all", False)
+        tokenize, lowercase = getattr(self, "tokenize", None), getattr(self, "lowercase", None)
+        bare = {"tokenize": "blanks", "lowercase": False} if keep_all else {"tokenize": "words", "lowercase": True}
+        given = {"tokenize": tokenize, "lowercase": lowercase}
+        chosen = {name: bare[name] if value is None else value for name, value in given.items()}
+        return json.dumps({**json.loads(super()._preprocessing_json()), **chosen})
+
+    def _cleaning_json(self) -> str | None:
+        """How documents are cleaned; None for the bare text."""
+        if getattr(self, "keep_all", False):
+            return None
+        stop_words = getattr(self, "stop_words", None)
+        if stop_words is not None and not isinstance(stop_words, str):
+            stop_words = [str(word) for word in stop_words]
+        names = ("min_df", "max_df", "phrases")
+        return json.dumps({"stop_words": stop_words, **{name: _plain(getattr(self, name)) for name in names}})
+
+    @classmethod
+    def _opened(cls, model: _latens.Model) -> Self:
+        estimator = super()._opened(model)
+        cleaning = json.loads(model.cleaning)
+        estimator.keep_all = cleaning is None  # type: ignore[attr-defined]
+        if cleaning is not None:
+            stop_words = cleaning["stop_words"]
+            named = stop_words["name"] if stop_words["name"] not in ("none", "list") else stop_words["words"] or None
+            values = {
+                "stop_words": named,
+                "min_df": cleaning["min_df"],
+                "max_df": cleaning["max_df"],
+                "phrases": cleaning["n_phrases"],
+            }
+            for name, value in values.items():
+                setattr(estimator, name, value)
+        return estimator
 
     def _fit_counts(
         self,
@@ -557,6 +595,11 @@ class Lda(_Topics):
     alpha : Dirichlet parameter of each topic in a document; by default 1 / `n_topics`.
     optimize_alpha : learn one alpha per topic.
     beta : Dirichlet parameter of each word in a topic.
+    stop_words : words to leave out: the name of a language, a list of words, or None.
+    min_df, max_df : number of documents that contain a word (int), or their share (float).
+    phrases : number of pairs of words that are joined to phrases.
+    keep_all : keep stop words, punctuation and numbers, and the case of letters.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
     """
 
     _kind = "lda"
@@ -570,8 +613,13 @@ class Lda(_Topics):
         alpha: float | None = None,
         optimize_alpha: bool = False,
         beta: float = 0.01,
-        tokenize: str = "blanks",
-        lowercase: bool = False,
+        stop_words: str | Sequence[str] | None = "english",
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        phrases: int = 0,
+        keep_all: bool = False,
+        tokenize: str | None = None,
+        lowercase: bool | None = None,
         digits: str = "keep",
         min_count: int = 1,
         max_vocab: int | None = None,
@@ -585,6 +633,11 @@ class Lda(_Topics):
         self.alpha = alpha
         self.optimize_alpha = optimize_alpha
         self.beta = beta
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.max_df = max_df
+        self.phrases = phrases
+        self.keep_all = keep_all
         self.tokenize = tokenize
         self.lowercase = lowercase
         self.digits = digits
@@ -626,6 +679,11 @@ class GaussianLda(_Topics):
     n_iterations : number of Gibbs sampling iterations over all tokens.
     sampler : 'auto' or what `latens train glda --help` lists.
     covariance : 'full', 'diagonal' or 'spherical'.
+    stop_words : words to leave out: the name of a language, a list of words, or None.
+    min_df, max_df : number of documents that contain a word (int), or their share (float).
+    phrases : number of pairs of words that are joined to phrases.
+    keep_all : keep stop words, punctuation and numbers, and the case of letters.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
     """
 
     _kind = "glda"
@@ -648,8 +706,13 @@ class GaussianLda(_Topics):
         psi_scale: float = 1.0,
         likelihood_weight: float = 1.0,
         n_shards: int = 4,
-        tokenize: str = "blanks",
-        lowercase: bool = False,
+        stop_words: str | Sequence[str] | None = "english",
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        phrases: int = 0,
+        keep_all: bool = False,
+        tokenize: str | None = None,
+        lowercase: bool | None = None,
         digits: str = "keep",
         min_count: int = 1,
         max_vocab: int | None = None,
@@ -671,6 +734,11 @@ class GaussianLda(_Topics):
         self.psi_scale = psi_scale
         self.likelihood_weight = likelihood_weight
         self.n_shards = n_shards
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.max_df = max_df
+        self.phrases = phrases
+        self.keep_all = keep_all
         self.tokenize = tokenize
         self.lowercase = lowercase
         self.digits = digits

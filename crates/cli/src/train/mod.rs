@@ -1,6 +1,7 @@
 //! `latens train`: one module per model, which maps flags to parameters.
 
 mod training;
+mod documents;
 mod dry_run;
 mod brown;
 mod fhmm;
@@ -12,6 +13,7 @@ mod neural;
 mod ngram;
 mod word2vec;
 
+pub(crate) use documents::DocumentWordArgs;
 pub(crate) use dry_run::{CostArgs, show_cost};
 pub(crate) use hmm::TAG_COLUMN;
 pub(crate) use training::{TrainResult, open_checkpoint, open_log, refuse_other_file, save_model};

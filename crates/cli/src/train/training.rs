@@ -2,7 +2,7 @@
 
 use super::dry_run::{CostArgs, show_cost};
 use crate::args::{TextArgs, WordArgs};
-use crate::cache::{CacheArgs, read_corpus, read_documents};
+use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;
 use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
@@ -11,7 +11,7 @@ use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::corpus::{Corpus, DocumentCorpus, Lexicon, Sentences, WordId};
+use latens::corpus::{Corpus, Lexicon, Sentences, WordId};
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::store::is_stream;
@@ -29,6 +29,13 @@ pub(super) struct TrainingArgs {
     pub(super) text: TextArgs,
     #[command(flatten)]
     pub(super) words: WordArgs,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// Options of a training run, whatever it reads.
+#[derive(Args)]
+pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) cache: CacheArgs,
     /// Path of the model to write
@@ -49,7 +56,7 @@ pub(super) struct TrainingArgs {
 
 /// A training run with its data.
 pub(super) struct Training<'a, D = Corpus> {
-    pub(super) args: &'a TrainingArgs,
+    pub(super) args: &'a RunArgs,
     pub(super) started: Instant,
     pub(super) data: D,
     /// Number of training tokens, also if only their counts are in memory.
@@ -96,7 +103,7 @@ impl TrainResult {
 impl TrainingArgs {
     /// Reads the text and starts the training of a model.
     pub(super) fn begin(&self, output: &Output) -> Result<Training<'_>> {
-        let checkpoint = self.open_checkpoint()?;
+        let checkpoint = self.run.open_checkpoint()?;
         self.read(checkpoint, output)
     }
 
@@ -107,34 +114,37 @@ impl TrainingArgs {
         n_tokens: usize,
         output: &Output,
     ) -> Result<Training<'_>> {
-        let checkpoint = self.open_checkpoint()?;
+        let checkpoint = self.run.open_checkpoint()?;
         let started = Instant::now();
-        self.check_valid()?;
+        self.run.check_valid()?;
         let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
         let valid = self.read_valid(&lexicon)?;
         let sizes = (n_tokens, lexicon.vocab.len());
         let corpus = Corpus { lexicon, sentences };
-        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+        self.run.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
-    /// Reads documents and starts the training of a topic model.
-    pub(super) fn begin_documents(&self, output: &Output) -> Result<Training<'_, DocumentCorpus>> {
-        if self.valid.is_some() {
-            return Err(hinted(
-                "topic models do not support `--valid`",
-                "omit `--valid` and run `latens topics eval` after training",
-            ));
-        }
-        self.check_valid()?;
+    /// Reads the text after checking that the validation set can be read.
+    fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
+        let started = Instant::now();
+        self.run.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
-        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache)?;
-        let checkpoint = self.open_checkpoint()?;
-        let sizes = (data.documents.n_tokens(), data.lexicon.vocab.len());
-        self.begin_with(Instant::now(), data, sizes, None, checkpoint, output)
+        let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.run.cache)?;
+        let valid = self.read_valid(&corpus.lexicon)?;
+        let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
+        self.run.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
-    fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
+    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
+        let Some(valid) = &self.run.valid else { return Ok(None) };
+        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
+        Ok(Some(lexicon.read(&inputs)?))
+    }
+}
+
+impl RunArgs {
+    pub(super) fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let path = checkpoint_path(&self.output);
         if self.resume {
             return open_checkpoint(&path).map(Some);
@@ -143,20 +153,8 @@ impl TrainingArgs {
         Ok(None)
     }
 
-    /// Reads the text after checking that the validation set can be read. From then on, Ctrl-C waits for a
-    /// checkpoint.
-    fn read(&self, checkpoint: Option<Checkpoint>, output: &Output) -> Result<Training<'_>> {
-        let started = Instant::now();
-        self.check_valid()?;
-        let inputs = watched(self.text.inputs()?, output);
-        let vocab = self.words.vocab.as_deref();
-        let corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache)?;
-        let valid = self.read_valid(&corpus.lexicon)?;
-        let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
-    }
-
-    fn begin_with<D>(
+    /// Starts a run on data. From then on, Ctrl-C waits for a checkpoint.
+    pub(super) fn begin_with<D>(
         &self,
         started: Instant,
         data: D,
@@ -175,13 +173,7 @@ impl TrainingArgs {
         Ok(Training { args, started, data, n_tokens, n_words, valid, checkpoint, watcher })
     }
 
-    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
-        let Some(valid) = &self.valid else { return Ok(None) };
-        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
-        Ok(Some(lexicon.read(&inputs)?))
-    }
-
-    fn check_valid(&self) -> Result<()> {
+    pub(super) fn check_valid(&self) -> Result<()> {
         self.valid.as_deref().map_or(Ok(()), check_input)
     }
 }
