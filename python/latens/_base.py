@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Parameters of the vocabulary, which all models of text share.
-PREPROCESSING = ("tokenize", "lowercase", "digits")
+PREPROCESSING = ("tokenize", "lowercase", "digits", "normalize")
 LIMITS = ("min_count", "max_vocab")
 #: Parameters of a run, which do not change the model.
 RUN = ("random_state", "n_jobs", "verbose", "device")
@@ -277,6 +277,7 @@ class TextParams:
     tokenize: str = "blanks"
     lowercase: bool = False
     digits: str = "keep"
+    normalize: str = "nfc"
     min_count: int = 1
     max_vocab: int | None = None
     n_jobs: int | None = None

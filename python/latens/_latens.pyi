@@ -41,6 +41,8 @@ class Model:
     @property
     def preprocessing(self) -> str: ...
     @property
+    def cleaning(self) -> str: ...
+    @property
     def limits(self) -> str: ...
     @property
     def feature_kinds(self) -> list[str]: ...
@@ -96,6 +98,7 @@ def fit_documents(
     params: str,
     preprocessing: str,
     limits: str,
+    cleaning: str | None,
     records: Iterable[Any] | None,
     paths: Sequence[Path],
     vectors: Model | None,

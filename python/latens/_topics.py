@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latens import _latens
-from latens._base import TextParams, Transformer, opened
+from latens._base import TextParams, Transformer, _plain, opened
 from latens._input import Counts, Text, counts, is_matrix, source
 from latens._progress import Callback
 from latens._roles import WordVectors
@@ -19,8 +20,28 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@dataclass(eq=False, repr=False)
+class TopicParams(TextParams):
+    """Parameters of all topic models: how documents are split into words and cleaned."""
+
+    _: KW_ONLY
+    stop_words: str | Sequence[str] | None = "english"
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    phrases: int = 0
+    keep_all: bool = False
+    tokenize: str | None = None  # type: ignore[assignment]
+    lowercase: bool | None = None  # type: ignore[assignment]
+
+
 class _Topics(Transformer):
     """What topic models share."""
+
+    stop_words: str | Sequence[str] | None
+    min_df: int | float
+    max_df: int | float
+    phrases: int
+    keep_all: bool
 
     def _vectors(self) -> _latens.Model | None:
         return None
@@ -53,6 +74,7 @@ class _Topics(Transformer):
                 self._params_json(),
                 self._preprocessing_json(),
                 self._limits_json(),
+                self._cleaning_json(),
                 text.records,
                 text.paths,
                 self._vectors(),
@@ -62,6 +84,34 @@ class _Topics(Transformer):
             if bar is not None:
                 bar.close()
         return self
+
+    def _preprocessing_json(self) -> str:
+        bare = {"tokenize": "blanks", "lowercase": False} if self.keep_all else {"tokenize": "words", "lowercase": True}
+        given = json.loads(super()._preprocessing_json())
+        return json.dumps({**given, **{name: value for name, value in bare.items() if given[name] is None}})
+
+    def _cleaning_json(self) -> str | None:
+        """How documents are cleaned; None for the bare text."""
+        if self.keep_all:
+            return None
+        stop_words = self.stop_words
+        if stop_words is not None and not isinstance(stop_words, str):
+            stop_words = [str(word) for word in stop_words]
+        names = ("min_df", "max_df", "phrases")
+        return json.dumps({"stop_words": stop_words, **{name: _plain(getattr(self, name)) for name in names}})
+
+    @classmethod
+    def _opened(cls, model: _latens.Model) -> Self:
+        estimator = super()._opened(model)
+        cleaning = json.loads(model.cleaning)
+        estimator.keep_all = cleaning is None
+        if cleaning is not None:
+            stop_words = cleaning["stop_words"]
+            named = stop_words["name"] if stop_words["name"] not in ("none", "list") else stop_words["words"] or None
+            estimator.stop_words = named
+            estimator.min_df, estimator.max_df = cleaning["min_df"], cleaning["max_df"]
+            estimator.phrases = cleaning["n_phrases"]
+        return estimator
 
     def _fit_counts(
         self,
@@ -150,7 +200,7 @@ class _Topics(Transformer):
 
 
 @dataclass(eq=False, repr=False)
-class Lda(TextParams, _Topics):
+class Lda(TopicParams, _Topics):
     """Latent Dirichlet allocation: topics are distributions over words.
 
     Parameters
@@ -161,6 +211,11 @@ class Lda(TextParams, _Topics):
     alpha : Dirichlet parameter of each topic in a document; by default 1 / `n_topics`.
     optimize_alpha : learn one alpha per topic.
     beta : Dirichlet parameter of each word in a topic.
+    stop_words : words to leave out: the name of a language, a list of words, or None.
+    min_df, max_df : number of documents that contain a word (int), or their share (float).
+    phrases : number of pairs of words that are joined to phrases.
+    keep_all : keep stop words, punctuation and numbers, and the case of letters.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
     """
 
     _kind = "lda"
@@ -197,7 +252,7 @@ class Lda(TextParams, _Topics):
 
 
 @dataclass(eq=False, repr=False)
-class GaussianLda(TextParams, _Topics):
+class GaussianLda(TopicParams, _Topics):
     """Gaussian LDA: topics are Gaussian distributions over word vectors.
 
     Parameters
@@ -207,6 +262,11 @@ class GaussianLda(TextParams, _Topics):
     n_iterations : number of Gibbs sampling iterations over all tokens.
     sampler : 'auto' or what `latens train glda --help` lists.
     covariance : 'full', 'diagonal' or 'spherical'.
+    stop_words : words to leave out: the name of a language, a list of words, or None.
+    min_df, max_df : number of documents that contain a word (int), or their share (float).
+    phrases : number of pairs of words that are joined to phrases.
+    keep_all : keep stop words, punctuation and numbers, and the case of letters.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
     """
 
     _kind = "glda"

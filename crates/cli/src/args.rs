@@ -1,10 +1,12 @@
 //! Command-line arguments that several commands share.
 
 use crate::choice::choice;
+use crate::errors::hinted;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
-    Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, Tokenize, VocabLimits,
+    Columns, Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, Tokenize,
+    VocabLimits,
 };
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -71,6 +73,23 @@ impl TextArgs {
     }
 }
 
+/// Documents as input.
+#[derive(Args)]
+pub(crate) struct DocumentArgs {
+    /// Documents: CSV, TSV or JSONL files, text with one document per line, or folders with one document per file; `-`
+    /// reads standard input, `.gz` and `.zst` are decompressed
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+impl DocumentArgs {
+    pub(crate) fn inputs(&self) -> Result<Inputs> {
+        self.reading.document_inputs(&self.files)
+    }
+}
+
 /// Options for reading text files.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
@@ -86,6 +105,15 @@ pub(crate) struct ReadingArgs {
         help_heading = "Reading text"
     )]
     pub(crate) fields: Vec<FieldArg>,
+    /// Column of a table, or key of JSON objects, with the text [default: text, or the only column]
+    #[arg(long, value_name = "NAME", help_heading = "Reading text")]
+    pub(crate) text_column: Option<String>,
+    /// Column or key with the identifier of a document [default: id, if there is one]
+    #[arg(long, value_name = "NAME", help_heading = "Reading text")]
+    pub(crate) id_column: Option<String>,
+    /// Column or key with the label of a document [default: label, if there is one]
+    #[arg(long, value_name = "NAME", help_heading = "Reading text")]
+    pub(crate) label_column: Option<String>,
     /// Treatment of bytes that are not valid UTF-8
     #[arg(long, value_enum, default_value_t, help_heading = "Reading text")]
     pub(crate) invalid: InvalidArg,
@@ -119,7 +147,30 @@ fn parse_size(text: &str) -> Result<usize, String> {
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
         let (format, invalid, max_line) = (self.format()?, self.invalid.into(), self.max_line);
-        Ok(Inputs { paths: files.to_vec(), format, invalid, max_line, watch: None })
+        let columns = Columns {
+            text: self.text_column.clone(),
+            id: self.id_column.clone(),
+            label: self.label_column.clone(),
+            kept: Vec::new(),
+        };
+        let has_columns =
+            |format: &Format| matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
+        let is_other = |path: &PathBuf| !has_columns(&Format::of_path(path));
+        if columns != Columns::default()
+            && format.as_ref().map_or(files.iter().any(is_other), |format| !has_columns(format))
+        {
+            return Err(hinted(
+                "columns need a table with a header, or JSON objects",
+                "set the format with `--format csv`, `--format tsv` or `--format jsonl`",
+            ));
+        }
+        let paths = files.to_vec();
+        Ok(Inputs { paths, format, columns, invalid, max_line, ..Inputs::default() })
+    }
+
+    /// Inputs that may be folders, in which every file is one document.
+    pub(crate) fn document_inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
+        Ok(Inputs { folders: true, ..self.inputs(files)? })
     }
 
     fn format(&self) -> Result<Option<Format>> {
@@ -133,6 +184,8 @@ impl ReadingArgs {
             (Some(FormatArg::Conll), None) => Format::Conll,
             (Some(FormatArg::Conllu), None) => Format::Conllu,
             (Some(FormatArg::Jsonl), None) => Format::Jsonl,
+            (Some(FormatArg::Csv), None) => Format::Csv,
+            (Some(FormatArg::Tsv), None) => Format::Tsv,
             (None, None) => return Ok(None),
         };
         Ok(Some(format))
@@ -146,6 +199,7 @@ impl ReadingArgs {
         let fields: Vec<Field> = self.fields.iter().map(|&field| field.into()).collect();
         let count = |field| fields.iter().filter(|&&found| found == field).count();
         ensure!(count(Field::Text) == 1, "`--fields` must contain `text` exactly once");
+        ensure!(count(Field::Id) <= 1, "`--fields` contains `id` more than once");
         ensure!(count(Field::Label) <= 1, "`--fields` contains `label` more than once");
         ensure!(count(Field::Split) <= 1, "`--fields` contains `split` more than once");
         Ok(Some(fields))
@@ -253,11 +307,16 @@ pub(crate) enum FormatArg {
     Conll,
     /// Universal Dependencies (CoNLL-U)
     Conllu,
-    /// One JSON object per line with `text` and optionally `label` and `tags`
+    /// One JSON object per line with `text` and optionally `id`, `label` and `tags`
     Jsonl,
+    /// Comma-separated values with a header (RFC 4180), one document per row
+    Csv,
+    /// Tab-separated values: with a header, or without one and with two columns, label and text
+    Tsv,
 }
 
 choice!(pub(crate) FieldArg for Field {
+    Id "Identifier of the document",
     Label "Class or title of the document",
     Split "Part of the corpus to which the document belongs",
     Text "Text of the document",

@@ -4,7 +4,11 @@ use crate::args::LearnedWordArgs;
 use crate::paths::is_stdin;
 use anyhow::Context;
 use clap::Args;
-use latens::corpus::{Corpus, DocumentCorpus, Documents, Format, Inputs, Lexicon};
+use latens::corpus::{
+    Cleaning, Corpus, DocumentCorpus, Documents, Format, Inputs, Lexicon, Preprocessing,
+    VocabLimits, folder_files,
+};
+use std::fmt::Debug;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -32,7 +36,12 @@ pub(crate) fn read_corpus(
             None => Corpus::read(inputs, &words.preprocessing(), &words.limits())?,
         });
     };
-    let path = make_folder(folder)?.join(cache_name(inputs, words, vocab, "corpus")?);
+    let path = make_folder(folder)?.join(cache_name(
+        inputs,
+        &(words.preprocessing(), words.limits()),
+        vocab,
+        "corpus",
+    )?);
     if path.exists()
         && let Ok(corpus) = Corpus::open(&path)
     {
@@ -54,20 +63,29 @@ pub(crate) fn encode_corpus(
     })
 }
 
+/// How the words of documents are learned.
+#[derive(Clone, Debug)]
+pub(crate) struct DocumentWords {
+    pub(crate) preprocessing: Preprocessing,
+    pub(crate) limits: VocabLimits,
+    pub(crate) cleaning: Cleaning,
+}
+
 /// Reads training documents; see [`read_corpus`].
 pub(crate) fn read_documents(
     inputs: &Inputs,
-    words: &LearnedWordArgs,
+    words: &DocumentWords,
     vocab: Option<&Path>,
     cache: &CacheArgs,
 ) -> anyhow::Result<DocumentCorpus> {
+    let DocumentWords { preprocessing, limits, cleaning } = words;
     let lexicon = vocab.map(Lexicon::open).transpose()?;
     let Some(folder) = &cache.cache else {
         return Ok(match lexicon {
             Some(lexicon) => {
                 DocumentCorpus { documents: Documents::read_with(inputs, &lexicon)?, lexicon }
             }
-            None => DocumentCorpus::read(inputs, &words.preprocessing(), &words.limits())?,
+            None => DocumentCorpus::read_clean(inputs, preprocessing, limits, cleaning)?,
         });
     };
     let path = make_folder(folder)?.join(cache_name(inputs, words, vocab, "documents")?);
@@ -80,12 +98,7 @@ pub(crate) fn read_documents(
         Some(lexicon) => {
             DocumentCorpus { documents: Documents::encode_with(&path, inputs, &lexicon)?, lexicon }
         }
-        None => {
-            let (preprocessing, limits) = (words.preprocessing(), words.limits());
-            let (lexicon, documents) =
-                Documents::encode_to(&path, inputs, &preprocessing, &limits)?;
-            DocumentCorpus { lexicon, documents }
-        }
+        None => DocumentCorpus::encode_clean(&path, inputs, preprocessing, limits, cleaning)?,
     })
 }
 
@@ -99,7 +112,7 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<&Path> {
 /// are read, and on the version of the program.
 fn cache_name(
     inputs: &Inputs,
-    words: &LearnedWordArgs,
+    words: &dyn Debug,
     vocab: Option<&Path>,
     extension: &str,
 ) -> anyhow::Result<String> {
@@ -107,7 +120,7 @@ fn cache_name(
     if let Some(vocab) = vocab {
         hash_file(vocab, &mut hash)?;
     }
-    let how = (inputs.invalid, words.preprocessing(), words.limits());
+    let how = (inputs.invalid, &inputs.columns, words);
     format!("{how:?}").hash(&mut hash);
     Ok(format!("{:016x}.{extension}", hash.finish()))
 }
@@ -118,6 +131,11 @@ pub(crate) fn hash_inputs(inputs: &Inputs) -> anyhow::Result<DefaultHasher> {
     env!("CARGO_PKG_VERSION").hash(&mut hash);
     for path in &inputs.paths {
         anyhow::ensure!(!is_stdin(path), "standard input cannot be cached");
+        if inputs.folders && path.is_dir() {
+            let files =
+                folder_files(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+            files.iter().try_for_each(|file| hash_file(file, &mut hash))?;
+        }
         hash_file(path, &mut hash)?;
         // A link may have another extension than the file that it leads to.
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));

@@ -75,9 +75,19 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             ReadError::TooLong { .. } => Some(
                 "check that the text has line breaks and the right `--format`; `--max-line` raises the limit".into(),
             ),
+            ReadError::Line { problem, .. } if problem.contains("no column `") => {
+                Some("name the column of the text with `--text-column`".into())
+            }
+            ReadError::Line { problem, .. } if problem.contains("no header") => Some(
+                "name the fields, e.g., with `--fields label,split,text`, or add a header to the file".into(),
+            ),
             ReadError::Line { .. } => {
                 Some("set the format of the file with `--format` and `--fields`".into())
             }
+            ReadError::NoWordsLeft { .. } => Some(
+                "`--keep-all` keeps all words; `--stop-words`, `--min-df` and `--max-df` change what is left out"
+                    .into(),
+            ),
             _ => None,
         };
     }

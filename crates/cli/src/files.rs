@@ -34,6 +34,9 @@ pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
     let role = match (command, argument) {
         ("demo" | "man", "output") | (_, "cache" | "data") => Role::Folder,
         (_, "output") if trains => Role::Model,
+        ("topics show", "mixtures") => Role::Read,
+        (_, "mixtures" | "plot") => Role::Write,
+        (_, "stop_words") => Role::Read,
         (_, "output") | ("export", "words") => Role::Write,
         (_, "log" | "record") => Role::Append,
         (_, "file" | "files" | "text" | "reference" | "questions" | "vocab" | "words") => {

@@ -48,8 +48,8 @@ fn folder() -> Folder {
     for command in [
         "train ngram text.txt --order 2 -o m.ngram",
         "train brown text.txt --n-clusters 3 -o m.brown",
-        "train lda docs.tsv --n-topics 2 --n-iterations 3 -o m.lda",
-        "train glda docs.tsv --vectors vectors.txt --n-topics 2 --n-iterations 3 -o m.glda",
+        "train lda docs.tsv --keep-all --n-topics 2 --n-iterations 3 -o m.lda",
+        "train glda docs.tsv --keep-all --vectors vectors.txt --n-topics 2 --n-iterations 3 -o m.glda",
         "tag train tags.conll --column 2 --n-iterations 2 -o m.tagger",
         "import vectors.txt --from word2vec -o m.vectors",
     ] {

@@ -54,7 +54,7 @@ fn gaussian_topics_are_trained_and_used_by_every_command() {
     assert_eq!(shown["topics"].as_array().unwrap().len(), 6);
     assert_eq!(shown["topics"][0]["words"].as_array().unwrap().len(), 4);
 
-    folder.write("new.txt", "the sail zzzsail\nzzz\n\n");
+    folder.write("new.txt", "qqq sail zzzsail\nzzz\n\n");
     folder.write("more.txt", "zzzsail 18.0 0.1 0.1\n");
     let found = folder.json("topics infer m.glda new.txt");
     assert_eq!(found["mixtures"].as_array().unwrap().len(), 3);
@@ -139,8 +139,9 @@ fn multinomial_topics_are_trained_and_used() {
         other += alike(3 * i, (3 * i + 67) % 300);
     }
     assert!(same > 1.2 * other, "{same} {other}");
-    let refused = folder.run("topics map m.lda -o map.svg");
-    assert_eq!(refused.code, Some(2));
+    folder.json("topics map m.lda -o map.svg");
+    let svg = std::fs::read_to_string(folder.path().join("map.svg")).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 10);
 }
 
 #[test]

@@ -89,11 +89,8 @@ mod tests {
 
     fn lexicon() -> Lexicon {
         let words = ["<unk>", "<eos>", "a", "b"];
-        Lexicon {
-            preprocessing: Preprocessing::default(),
-            limits: VocabLimits::default(),
-            vocab: Vocab::from_parts(words, vec![0, 1, 1, 1]).unwrap(),
-        }
+        let vocab = Vocab::from_parts(words, vec![0, 1, 1, 1]).unwrap();
+        Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab)
     }
 
     const START: [f32; 2] = [0.75, 0.25];

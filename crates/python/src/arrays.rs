@@ -18,7 +18,7 @@ fn lexicon(words: &[String], counts: Vec<u64>) -> PyResult<Lexicon> {
         }
     }
     let vocab = Vocab::from_parts(words, counts).map_err(|error| value_error(&error))?;
-    Ok(Lexicon { preprocessing: Preprocessing::default(), limits: VocabLimits::default(), vocab })
+    Ok(Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab))
 }
 
 /// Word vectors, one row per word.

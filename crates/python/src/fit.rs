@@ -153,7 +153,7 @@ pub(crate) fn fit_sentences(
     options: Options,
 ) -> PyResult<Model> {
     let params = SentenceParams::new(kind, params)?;
-    let lexical = Lexical::new(preprocessing, limits)?;
+    let lexical = Lexical::new(preprocessing, limits, None)?;
     let text = Text::new(records, paths)?;
     let valid = match (valid_records, valid_paths) {
         (None, None) => None,
@@ -219,13 +219,14 @@ pub(crate) fn fit_documents(
     params: &str,
     preprocessing: &str,
     limits: &str,
+    cleaning: Option<&str>,
     records: Option<&Bound<'_, PyAny>>,
     paths: Vec<PathBuf>,
     vectors: Option<Model>,
     options: Options,
 ) -> PyResult<Model> {
     let params = TopicParams::new(kind, params, vectors)?;
-    let lexical = Lexical::new(preprocessing, limits)?;
+    let lexical = Lexical::new(preprocessing, limits, cleaning)?;
     let text = Text::new(records, paths)?;
     let (wishes, session) = options.split()?;
     let model = run(py, wishes, |caller| {

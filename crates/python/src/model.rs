@@ -112,6 +112,14 @@ impl Model {
         serde_json::to_string(&self.0.lexicon().limits).expect("plain data")
     }
 
+    /// Cleaning of documents, as JSON; `null` if nothing is left out.
+    #[getter]
+    fn cleaning(&self) -> String {
+        let cleaning = &self.0.lexicon().cleaning;
+        let found = (!cleaning.is_empty()).then_some(cleaning);
+        serde_json::to_string(&found).expect("plain data")
+    }
+
     /// The words of the vocabulary in the order of their ids.
     fn words(&self) -> Vec<&str> {
         self.0.lexicon().vocab.words().collect()

@@ -4,13 +4,14 @@ use crate::errors::{read_error, value_error};
 use crate::work::Caller;
 use latens::corpus::embedded::{self, Split};
 use latens::corpus::{
-    Corpus, DocumentCorpus, Inputs, Lexicon, Preprocessing, ReadError, Sentences, VocabLimits,
-    WordId,
+    Cleaning, Corpus, DocumentCorpus, DocumentFrequency, Inputs, Lexicon, Preprocessing, ReadError,
+    Sentences, StopWords, VocabLimits, WordId,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString};
 use rayon::prelude::*;
+use serde::Deserialize;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -59,8 +60,10 @@ impl Text {
         lexical: &Lexical,
         caller: &Caller<'_>,
     ) -> PyResult<DocumentCorpus> {
-        let reader =
-            DocumentCorpus::reader().preprocessing(lexical.preprocessing).limits(lexical.limits);
+        let reader = DocumentCorpus::reader()
+            .preprocessing(lexical.preprocessing)
+            .limits(lexical.limits)
+            .cleaning(lexical.cleaning.clone());
         match self {
             Text::Paths(paths) => reader.read_files(paths).map_err(|error| read_error(&error)),
             Text::Records(records) => read(
@@ -131,11 +134,22 @@ fn visit_words(
     lexicon: &Lexicon,
     visit: &mut impl FnMut(Vec<Vec<String>>, Vec<Vec<WordId>>) -> PyResult<()>,
 ) -> PyResult<()> {
+    let words = match lexicon.cleaning.is_empty() {
+        true => words,
+        false => words.into_par_iter().map(|words| cleaned(&words, &lexicon.cleaning)).collect(),
+    };
     let ids = words
         .par_iter()
         .map(|words| words.iter().map(|word| lexicon.vocab.id(word)).collect())
         .collect();
     visit(words, ids)
+}
+
+fn cleaned(words: &[String], cleaning: &Cleaning) -> Vec<String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut left = Vec::new();
+    cleaning.clean(&words, |word| left.push(word.to_owned()));
+    left
 }
 
 impl Record {
@@ -157,15 +171,67 @@ impl Record {
 pub(crate) struct Lexical {
     preprocessing: Preprocessing,
     limits: VocabLimits,
+    cleaning: Cleaning,
+}
+
+/// How documents are cleaned, as Python says it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CleaningChoice {
+    /// The name of a language or a list of words; `None` for no stop words.
+    stop_words: Option<StopWordsChoice>,
+    min_df: DocumentFrequency,
+    max_df: DocumentFrequency,
+    phrases: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StopWordsChoice {
+    Language(String),
+    Words(Vec<String>),
+}
+
+impl CleaningChoice {
+    fn cleaning(self) -> PyResult<Cleaning> {
+        let mut cleaning = Cleaning::topics();
+        cleaning.stop_words = match self.stop_words {
+            None => StopWords::default(),
+            Some(StopWordsChoice::Words(words)) => StopWords::new("list", words),
+            Some(StopWordsChoice::Language(name)) => {
+                StopWords::of_language(&name).ok_or_else(|| {
+                    let known = StopWords::languages().collect::<Vec<_>>().join(", ");
+                    let message = "`stop_words` must be None, a list of words or a language";
+                    PyValueError::new_err(format!("{message} ({known}), got '{name}'"))
+                })?
+            }
+        };
+        cleaning.min_df = self.min_df;
+        cleaning.max_df = self.max_df;
+        cleaning.n_phrases = self.phrases;
+        Ok(cleaning)
+    }
 }
 
 impl Lexical {
-    /// Parses the JSON objects of both.
-    pub(crate) fn new(preprocessing: &str, limits: &str) -> PyResult<Lexical> {
+    /// Parses the JSON objects of preprocessing, limits, and, for documents, cleaning.
+    pub(crate) fn new(
+        preprocessing: &str,
+        limits: &str,
+        cleaning: Option<&str>,
+    ) -> PyResult<Lexical> {
         let preprocessing =
             serde_json::from_str(preprocessing).map_err(|error| value_error(&error))?;
         let limits = serde_json::from_str(limits).map_err(|error| value_error(&error))?;
-        Ok(Lexical { preprocessing, limits })
+        let cleaning = match cleaning {
+            None => Cleaning::default(),
+            Some(json) => {
+                let choice: CleaningChoice =
+                    serde_json::from_str(json).map_err(|error| value_error(&error))?;
+                choice.cleaning()?
+            }
+        };
+        Ok(Lexical { preprocessing, limits, cleaning })
     }
 }
 

@@ -100,3 +100,20 @@ def test_gaussian_topics_need_vectors(documents) -> None:
 )
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
+
+
+def test_stop_words_and_phrases_are_part_of_the_model(documents, tmp_path) -> None:
+    texts = documents[0] + ["In New York it rained, and 17 of them left."] * 12
+    lda = latens.Lda(5, n_iterations=10, phrases=20, max_df=0.5).fit(texts)
+    words = set(lda.words_)
+    assert not words & {"the", "The", "and", ".", ","} and any("_" in word for word in words)
+    lda.save(tmp_path / "m.lda")
+    opened = latens.open(tmp_path / "m.lda")
+    assert (opened.stop_words, opened.phrases, opened.max_df, opened.keep_all) == ("english", 20, 0.5, False)
+    np.testing.assert_array_equal(opened.transform(texts), lda.transform(texts))
+    bare = latens.Lda(5, n_iterations=10, keep_all=True).fit(texts)
+    assert "the" in bare.words_
+    own = latens.Lda(5, n_iterations=10, stop_words=["moon"]).fit(texts)
+    assert "the" in own.words_ and "moon" not in own.words_
+    with pytest.raises(ValueError, match="`stop_words` must be"):
+        latens.Lda(stop_words="klingon").fit(texts)

@@ -43,6 +43,7 @@ fn as_json(found: &Inspection) -> Value {
         "parameters": header.parameters,
         "preprocessing": header.preprocessing,
         "vocab_limits": header.vocab_limits,
+        "cleaning": header.cleaning,
         "vocab": n_words(found),
         "training": header.training,
         "checkpoint": header.checkpoint,
@@ -67,6 +68,12 @@ fn write_text(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some(checkpoint) = &header.checkpoint {
         writeln!(out, "checkpoint  of a model of kind {}", shown(&checkpoint.of))?;
+    }
+    if let Some(cleaning) = &header.cleaning {
+        let stop_words = &cleaning.stop_words;
+        write!(out, "cleaning    {} stop words ({})", stop_words.len(), shown(&stop_words.name))?;
+        write!(out, ", document frequencies {} to {}", cleaning.min_df, cleaning.max_df)?;
+        writeln!(out, ", {} phrases", cleaning.phrases().count())?;
     }
     let state = header.checkpoint.as_ref().map(|checkpoint| checkpoint.state.clone());
     for (title, value) in [

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BrownArgs, output: &Output) -> Result<()> {
         .algorithm(algorithm.into())
         .n_iterations(n_iterations);
     params.check()?;
-    if args.training.valid.is_some() {
+    if args.training.run.valid.is_some() {
         return Err(hinted(
             "Brown clusters do not support `--valid`: they define no probabilities",
             "omit `--valid`",

@@ -1,6 +1,8 @@
-use super::training::{HeldOut, TrainingArgs};
+use super::documents::TopicTrainingArgs;
+use super::training::HeldOut;
 use crate::args::Common;
 use crate::choice::choice;
+use crate::errors::hinted;
 use crate::output::Output;
 use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::Result;
@@ -12,8 +14,8 @@ use std::path::PathBuf;
 
 /// Train Gaussian LDA: topics are Gaussians over word vectors (Das et al. 2015)
 ///
-/// Reads documents and word vectors, and writes a topic model for `latens topics`. Words without a vector are ignored.
-/// The same seed gives the same topics for any number of threads.
+/// Reads documents and word vectors, and writes a topic model for `latens topics`. Words without a vector are ignored,
+/// and so are stop words, punctuation and numbers unless `--keep-all` is given. The same seed gives the same topics for any number of threads.
 ///
 /// Samplers: `parallel` uses all threads; `mh` mixes better for topics with few tokens; `exact` suits small corpora;
 /// `cholesky` and `alias` are those of the paper, and `naive` follows the definition, for comparison. `auto` chooses
@@ -21,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(crate) struct GldaArgs {
     #[command(flatten)]
-    training: TrainingArgs,
+    training: TopicTrainingArgs,
     /// Word vectors: a latens model with vectors, or a word2vec, GloVe, fastText or NumPy file
     #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
     vectors: PathBuf,
@@ -70,7 +72,7 @@ pub(crate) struct GldaArgs {
 }
 
 choice!(SamplerArg for Sampler {
-    Auto "`exact`, `mh` or `parallel`, by the number of tokens and topics",
+    Auto "`exact`, `mh` or `parallel`, by their estimated time",
     Exact "Collapsed Gibbs sampling with closed-form removal of the current token",
     Mh "Collapsed Metropolis–Hastings sampling with proposals from a table",
     Parallel "Sampling with explicit means and covariances on all threads",
@@ -96,8 +98,14 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
     let params = args.params(common.seed);
     params.check()?;
     args.format.check(&args.vectors)?;
+    if args.training.run.valid.is_some() {
+        return Err(hinted(
+            "Gaussian topics do not support `--valid`: densities of vectors are not probabilities of words",
+            "omit `--valid` and run `latens topics eval` after training",
+        ));
+    }
     let (own, vectors) = args.format.read(&args.vectors)?;
-    let mut training = args.training.begin_documents(output)?;
+    let mut training = args.training.begin(output)?;
     let (vectors, coverage) = vectors.for_words(&own.vocab, &training.data.lexicon.vocab);
     tell_coverage(&coverage, output);
     let enough = coverage.n_found_tokens as usize / (10 * vectors.dim());
@@ -121,9 +129,11 @@ pub(crate) fn run(args: &GldaArgs, common: &Common, output: &Output) -> Result<(
         "log_likelihood_per_token",
         "tokens_per_second",
         "sampler",
+        "sampler_reason",
         "empty_topics",
         "documents_without_known_words",
     ];
+    args.training.write_mixtures(&model, &training.data.documents, common.seed)?;
     training.finish(&model, metrics, &facts, output)
 }
 

@@ -1,4 +1,5 @@
-use super::training::{HeldOut, TrainingArgs};
+use super::documents::TopicTrainingArgs;
+use super::training::HeldOut;
 use crate::args::Common;
 use crate::choice::choice;
 use crate::output::Output;
@@ -10,15 +11,17 @@ use serde_json::Map;
 
 /// Train latent Dirichlet allocation: topics are distributions over words
 ///
-/// Reads documents and writes a topic model for `latens topics`. Sampling is sequential and uses one thread: the same
-/// seed gives the same topics.
+/// Reads documents and writes a topic model for `latens topics`. Stop words, punctuation and numbers are left out, unless
+/// `--keep-all` is given; new documents are treated in the same way. Sampling is sequential and uses one thread: the same
+/// seed gives the same topics. With `--valid`, the perplexity of held-out documents is measured by document completion: one
+/// half of the words of a document predicts the other half.
 ///
 /// Samplers: `dense` computes the weights of all topics; `sparse` draws proposals from the topics of the document and
 /// of the word, so that its cost depends only on the number of topics in the document. Both have the same posterior.
 #[derive(Args)]
 pub(crate) struct LdaArgs {
     #[command(flatten)]
-    training: TrainingArgs,
+    training: TopicTrainingArgs,
     /// Number of topics
     #[arg(long, value_name = "N", default_value_t = LdaParams::default().n_topics)]
     n_topics: usize,
@@ -57,7 +60,7 @@ pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()
         .beta(beta)
         .seed(seed);
     params.check()?;
-    let mut training = args.training.begin_documents(output)?;
+    let mut training = args.training.begin(output)?;
     let Some(model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)? else {
         return Ok(());
     };
@@ -68,5 +71,8 @@ pub(crate) fn run(args: &LdaArgs, common: &Common, output: &Output) -> Result<()
         "sampler",
         "empty_topics",
     ];
-    training.finish(&model, Map::new(), &facts, output)
+    args.training.write_mixtures(&model, &training.data.documents, seed)?;
+    let mut metrics = Map::new();
+    args.training.completion(&model, seed, &mut metrics)?;
+    training.finish(&model, metrics, &facts, output)
 }

@@ -127,7 +127,7 @@ impl LdsArgs {
         let learned = &self.training.words.learned;
         let is_default = learned.preprocessing() == Preprocessing::default()
             && learned.limits() == VocabLimits::default();
-        if !is_default || self.training.cache.cache.is_some() {
+        if !is_default || self.training.run.cache.cache.is_some() {
             return Err(hinted(
                 "options for reading text cannot be used with counts",
                 "omit `--cache` and the options for words",

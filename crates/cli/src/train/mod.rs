@@ -1,6 +1,7 @@
 //! `latens train`: one module per model, which maps flags to parameters.
 
 mod training;
+mod documents;
 mod cost;
 mod brown;
 mod fhmm;
@@ -13,6 +14,7 @@ mod ngram;
 mod word2vec;
 
 pub(crate) use cost::{CostArgs, show_cost};
+pub(crate) use documents::DocumentWordArgs;
 pub(crate) use hmm::TAG_COLUMN;
 pub(crate) use training::{TrainResult, find_checkpoint, open_log, save_model};
 

@@ -2,7 +2,7 @@
 
 use super::cost::{CostArgs, show_cost, time_estimate};
 use crate::args::{TextArgs, WordArgs};
-use crate::cache::{CacheArgs, read_corpus, read_documents};
+use crate::cache::{CacheArgs, read_corpus};
 use crate::errors::hinted;
 use crate::interrupts::catch_interrupts;
 use crate::output::{Output, figure, thousands};
@@ -11,9 +11,7 @@ use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::corpus::{
-    Corpus, DocumentCorpus, Lexicon, Sentences, Tokenize, VocabLimits, WordId, has_no_spaces,
-};
+use latens::corpus::{Corpus, Lexicon, Sentences, Tokenize, VocabLimits, WordId, has_no_spaces};
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::store::is_stream;
@@ -31,6 +29,13 @@ pub(super) struct TrainingArgs {
     pub(super) text: TextArgs,
     #[command(flatten)]
     pub(super) words: WordArgs,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// Options of a training run, whatever it reads.
+#[derive(Args)]
+pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) cache: CacheArgs,
     /// Path of the model to write
@@ -51,7 +56,7 @@ pub(super) struct TrainingArgs {
 
 /// A training run with its data.
 pub(super) struct Training<'a, D = Corpus> {
-    pub(super) args: &'a TrainingArgs,
+    pub(super) args: &'a RunArgs,
     pub(super) started: Instant,
     pub(super) data: D,
     /// Number of training tokens, also if only their counts are in memory.
@@ -101,14 +106,14 @@ impl TrainResult {
 impl TrainingArgs {
     /// Reads the text and starts the training of a model.
     pub(super) fn begin(&self, output: &Output) -> Result<Training<'_>> {
-        let checkpoint = self.open_checkpoint()?;
+        let checkpoint = self.run.open_checkpoint()?;
         self.read(checkpoint, false, output)
     }
 
     /// Like [`TrainingArgs::begin`], for a model to which unknown words would be impossible: unless the text has `<unk>` or
     /// the user decides, words that occur once become `<unk>`.
     pub(super) fn begin_with_unknown_words(&self, output: &Output) -> Result<Training<'_>> {
-        let checkpoint = self.open_checkpoint()?;
+        let checkpoint = self.run.open_checkpoint()?;
         self.read(checkpoint, true, output)
     }
 
@@ -119,40 +124,17 @@ impl TrainingArgs {
         n_tokens: usize,
         output: &Output,
     ) -> Result<Training<'_>> {
-        let checkpoint = self.open_checkpoint()?;
+        let checkpoint = self.run.open_checkpoint()?;
         let started = Instant::now();
-        self.check_valid()?;
+        self.run.check_valid()?;
         let sentences = Sentences::from_words(std::iter::empty::<Vec<WordId>>());
         let valid = self.read_valid(&lexicon)?;
         let sizes = (n_tokens, lexicon.vocab.len());
         let corpus = Corpus { lexicon, sentences };
-        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+        self.run.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
-    /// Reads documents and starts the training of a topic model.
-    pub(super) fn begin_documents(&self, output: &Output) -> Result<Training<'_, DocumentCorpus>> {
-        if self.valid.is_some() {
-            return Err(hinted(
-                "topic models do not support `--valid`",
-                "omit `--valid` and run `latens topics eval` after training",
-            ));
-        }
-        self.check_valid()?;
-        let inputs = watched(self.text.inputs()?, output);
-        let vocab = self.words.vocab.as_deref();
-        let data = read_documents(&inputs, &self.words.learned, vocab, &self.cache())?;
-        warn_of_characters(&data.lexicon, output);
-        let checkpoint = self.open_checkpoint()?;
-        let sizes = (data.documents.n_tokens(), data.lexicon.vocab.len());
-        self.begin_with(Instant::now(), data, sizes, None, checkpoint, output)
-    }
-
-    fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
-        find_checkpoint(self.checkpoint_path().as_deref(), self.resume)
-    }
-
-    /// Reads the text after checking that the validation set can be read. From then on, Ctrl-C waits for a
-    /// checkpoint.
+    /// Reads the text after checking that the validation set can be read.
     fn read(
         &self,
         checkpoint: Option<Checkpoint>,
@@ -160,10 +142,10 @@ impl TrainingArgs {
         output: &Output,
     ) -> Result<Training<'_>> {
         let started = Instant::now();
-        self.check_valid()?;
+        self.run.check_valid()?;
         let inputs = watched(self.text.inputs()?, output);
         let vocab = self.words.vocab.as_deref();
-        let mut corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.cache())?;
+        let mut corpus = read_corpus(&inputs, &self.words.learned, vocab, &self.run.cache())?;
         warn_of_characters(&corpus.lexicon, output);
         if needs_unknown_words && let Some(limited) = self.with_unknown_words(&corpus) {
             let n_rare = thousands(limited.lexicon.vocab.count(WordId::UNK) as usize);
@@ -175,7 +157,7 @@ impl TrainingArgs {
         }
         let valid = self.read_valid(&corpus.lexicon)?;
         let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
-        self.begin_with(started, corpus, sizes, valid, checkpoint, output)
+        self.run.begin_with(started, corpus, sizes, valid, checkpoint, output)
     }
 
     /// The text with `<unk>` for words that occur once, if it has no unknown words and the user did not decide.
@@ -193,7 +175,20 @@ impl TrainingArgs {
         Some(corpus.limited(&limits))
     }
 
-    fn begin_with<D>(
+    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
+        let Some(valid) = &self.run.valid else { return Ok(None) };
+        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
+        Ok(Some(lexicon.read(&inputs)?))
+    }
+}
+
+impl RunArgs {
+    pub(super) fn open_checkpoint(&self) -> Result<Option<Checkpoint>> {
+        find_checkpoint(self.checkpoint_path().as_deref(), self.resume)
+    }
+
+    /// Starts a run on data. From then on, Ctrl-C waits for a checkpoint.
+    pub(super) fn begin_with<D>(
         &self,
         started: Instant,
         data: D,
@@ -217,17 +212,11 @@ impl TrainingArgs {
     }
 
     /// The cache, which a dry run does not write.
-    fn cache(&self) -> CacheArgs {
+    pub(super) fn cache(&self) -> CacheArgs {
         CacheArgs { cache: self.cache.cache.clone().filter(|_| !self.cost.dry_run) }
     }
 
-    fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {
-        let Some(valid) = &self.valid else { return Ok(None) };
-        let inputs = self.text.reading.inputs(std::slice::from_ref(valid))?;
-        Ok(Some(lexicon.read(&inputs)?))
-    }
-
-    fn check_valid(&self) -> Result<()> {
+    pub(super) fn check_valid(&self) -> Result<()> {
         self.valid.as_deref().map_or(Ok(()), check_input)
     }
 }
@@ -257,7 +246,7 @@ pub(crate) fn find_checkpoint(path: Option<&Path>, resume: bool) -> Result<Optio
 }
 
 /// Warns of text without spaces that was split into characters.
-fn warn_of_characters(lexicon: &Lexicon, output: &Output) {
+pub(super) fn warn_of_characters(lexicon: &Lexicon, output: &Output) {
     if !matches!(lexicon.preprocessing.tokenize, Tokenize::Words | Tokenize::Tweets) {
         return;
     }

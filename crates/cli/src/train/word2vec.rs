@@ -52,7 +52,7 @@ choice!(AlgorithmArg for Algorithm {
 pub(crate) fn run(args: &Word2vecArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.params(common.seed);
     params.check()?;
-    if args.training.valid.is_some() {
+    if args.training.run.valid.is_some() {
         return Err(hinted(
             "word2vec does not support `--valid`: word vectors define no probabilities",
             "omit `--valid`",

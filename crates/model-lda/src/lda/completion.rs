@@ -24,11 +24,10 @@ impl Completion {
 
 impl Lda {
     /// Measures the perplexity of held-out documents by document completion (Wallach et al. 2009): the mixture of a
-    /// document is inferred from every second of its known words, and predicts the others with p(w) = Σ θ_k φ_kw. The
-    /// documents must be read with the lexicon of this model.
+    /// document is inferred from every second of its known words, and predicts the others with p(w) = Σ θ_k φ_kw. Words
+    /// without a token in training are unknown. The documents must be read with the lexicon of this model.
     pub fn completion(&self, documents: &Documents, params: &Valid<InferenceParams>) -> Completion {
-        let n_words = self.lexicon().vocab.len();
-        let known = |word: &WordId| *word > WordId::EOS && word.index() < n_words;
+        let known = |word: &WordId| self.has_tokens(*word);
         let of_document = |idx: usize| {
             let words: Vec<WordId> =
                 documents.get(idx).words.iter().copied().filter(known).collect();

@@ -90,6 +90,12 @@ impl Lda {
         (n + self.params.beta) / (self.totals[topic] as f64 + all_beta)
     }
 
+    /// Whether a word has tokens in the training documents.
+    pub(super) fn has_tokens(&self, word: WordId) -> bool {
+        let known = type_of(word, self.lexicon.vocab.len());
+        known.is_some_and(|token_type| row_total(self.counts.row(token_type)) > 0)
+    }
+
     pub(super) fn row(&self, token_type: u32) -> &[f32] {
         let stride = padded(self.params.n_topics);
         let table = self.table.get_or_init(|| self.probs(stride));

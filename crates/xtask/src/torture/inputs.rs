@@ -18,7 +18,7 @@ const COMMANDS: &[&str] = &[
     "train ngram F -o odd.out",
     "train brown F --n-clusters 3 -o odd.out",
     "train hmm F --n-states 4 --constraint none --dim 4 --epochs 1 -o odd.out",
-    "train lda F --n-topics 2 --n-iterations 3 -o odd.out",
+    "train lda F --keep-all --n-topics 2 --n-iterations 3 -o odd.out",
     "tag train F --column 2 --n-iterations 3 -o odd.out",
     "perplexity ngram.model F",
     "perplexity lstm.model F",

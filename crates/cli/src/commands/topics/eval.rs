@@ -53,11 +53,11 @@ struct TopicResult {
 }
 
 pub(super) fn run(args: &EvalArgs, output: &Output) -> Result<()> {
-    let inputs = watched(args.reading.inputs(&args.reference)?, output);
+    let inputs = watched(args.reading.document_inputs(&args.reference)?, output);
     let model = &*latens::open(&args.model)?;
     let topics = args.words.topics(model, &args.model)?;
     let all: Vec<String> = topics.iter().flat_map(|topic| topic.words.iter().cloned()).collect();
-    let lexicon = Cooccurrences::lexicon(&all, model.lexicon().preprocessing);
+    let lexicon = Cooccurrences::lexicon(&all, model.lexicon());
     let counts = count(args, &inputs, &lexicon)?;
     let words: Vec<Vec<String>> = topics.iter().map(|topic| topic.words.clone()).collect();
     let per_topic: Vec<TopicResult> = topics
@@ -94,7 +94,9 @@ fn count(args: &EvalArgs, inputs: &Inputs, lexicon: &Lexicon) -> Result<Cooccurr
     let kept = match &args.cache {
         Some(folder) => {
             let mut hash = hash_inputs(inputs)?;
-            let how = (inputs.invalid, lexicon.preprocessing, lexicon.vocab.fingerprint());
+            let Lexicon { preprocessing, cleaning, vocab, .. } = lexicon;
+            let how =
+                (inputs.invalid, &inputs.columns, preprocessing, cleaning, vocab.fingerprint());
             format!("{how:?}").hash(&mut hash);
             Some(make_folder(folder)?.join(format!("{:016x}.pairs", hash.finish())))
         }

@@ -1,4 +1,5 @@
-use crate::args::{Common, TextArgs};
+use super::mixtures;
+use crate::args::{Common, DocumentArgs};
 use crate::commands::roles::topic_model;
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
@@ -11,22 +12,20 @@ use latens::lda::{Glda, Lda};
 use latens::lda::{InferenceParams, Inferred, MoreVectors, Topics};
 use latens::model::Model;
 use latens::model::Params;
-use latens::store::write_atomically;
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Infer the topic mixtures of documents
 ///
-/// Reads a topic model and documents, and writes one line per document: its label, the number of unknown tokens, and the
-/// proportion of each topic, separated by tabs. With `--vectors`, Gaussian topics also use words that are not in the
+/// Reads a topic model and documents, and writes a table with a header and one row per document: its identifier, its label,
+/// the number of unknown tokens, and the proportion of each topic. The extension `.csv` writes comma-separated values. With `--vectors`, Gaussian topics also use words that are not in the
 /// training text but have a vector.
 #[derive(Args)]
 pub(crate) struct InferArgs {
     /// Topic model
     model: PathBuf,
     #[command(flatten)]
-    text: TextArgs,
+    text: DocumentArgs,
     /// Vectors for words that are not in the training text
     #[arg(long, value_name = "FILE", help_heading = "Word vectors")]
     vectors: Option<PathBuf>,
@@ -41,8 +40,8 @@ pub(crate) struct InferArgs {
     /// Number of Gibbs sweeps; mixtures are means over the second half
     #[arg(long, value_name = "N", default_value_t = InferenceParams::default().n_sweeps)]
     n_sweeps: usize,
-    /// Path of the mixtures to write [default: standard output]
-    #[arg(short, long, value_name = "FILE.tsv")]
+    /// Path of the mixtures to write, `.tsv` or `.csv` [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -68,11 +67,10 @@ pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<
         let (n, all) = (thousands(n_skipped), thousands(documents.n_tokens()));
         output.note(&format!("{n} of {all} tokens are unknown to the model"));
     }
-    let write = |out: &mut dyn Write| write_lines(&documents, &found, out);
     match &args.output {
-        Some(path) => write_atomically(path, |mut out| write(&mut out))?,
+        Some(path) => mixtures::save(path, &documents, &found)?,
         None if output.is_json() => {}
-        None => return print(write),
+        None => return print(|out| mixtures::write(&documents, &found, b'\t', out)),
     }
     if output.is_json() {
         return print_json(&as_json(&documents, &found));
@@ -121,16 +119,10 @@ fn infer(
     Ok(model.infer_documents(documents, more, topics, &params))
 }
 
-fn write_lines(documents: &Documents, found: &[Inferred], out: &mut dyn Write) -> io::Result<()> {
-    for (document, found) in documents.iter().zip(found) {
-        write!(out, "{}\t{}", document.label, found.n_skipped)?;
-        found.mixture.iter().try_for_each(|share| write!(out, "\t{share:.6}"))?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
 fn as_json(documents: &Documents, found: &[Inferred]) -> Value {
-    let one = |(document, found): (latens::corpus::Document<'_>, &Inferred)| json!({ "label": document.label, "skipped": found.n_skipped, "mixture": found.mixture });
-    json!({ "mixtures": documents.iter().zip(found).map(one).collect::<Vec<_>>() })
+    let one = |(idx, found): (usize, &Inferred)| {
+        let (id, label) = (mixtures::id_of(documents, idx), documents.get(idx).label);
+        json!({ "id": id, "label": label, "skipped": found.n_skipped, "mixture": found.mixture })
+    };
+    json!({ "mixtures": found.iter().enumerate().map(one).collect::<Vec<_>>() })
 }

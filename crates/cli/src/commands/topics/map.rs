@@ -1,27 +1,28 @@
-use super::top_words::TopWordArgs;
+use super::top_words::{TopWordArgs, prevalence, word_weights};
 use crate::commands::roles::topic_model;
-use crate::errors::hinted;
 use crate::output::Output;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use clap::Args;
+use latens::corpus::WordId;
+use latens::model::{Model, WordVectors};
 use latens::store::write_atomically;
-use latens::tasks::plot::{MapWord, topic_map};
-
+use latens::tasks::plot::{MapWord, TopicCircle, topic_circles, topic_map};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Draw the words of topics in a plane
+/// Draw topics in a plane
 ///
-/// Reads a Gaussian topic model and draws the top words of topics at the first two principal components of their vectors,
-/// colored by topic. The extension `.html` writes a web page.
+/// Reads a topic model. Topics of LDA are circles: similar topics are near each other, and the area is the prevalence. For
+/// Gaussian topics, draws the top words at the first two principal components of their vectors, colored by topic. The
+/// extension `.html` writes a web page.
 #[derive(Args)]
 pub(crate) struct MapArgs {
-    /// Gaussian topic model
+    /// Topic model
     model: PathBuf,
     #[command(flatten)]
     words: TopWordArgs,
-    /// Topics to draw, e.g., `0,3,17` [default: the first nine]
+    /// Topics to draw, e.g., `0,3,17` [default: all of LDA, the first nine Gaussian topics]
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     topics: Vec<usize>,
     /// Path of the drawing to write, `.svg` or `.html`
@@ -32,28 +33,13 @@ pub(crate) struct MapArgs {
 pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
-    let Some(vectors) = model.word_vectors() else {
-        let what = model.description();
-        return Err(hinted(
-            format!("`{}` is {what}, which has no word vectors", args.model.display()),
-            "train a Gaussian topic model with `latens train glda`",
-        ));
-    };
-    let topics =
-        if args.topics.is_empty() { (0..n_topics.min(9)).collect() } else { args.topics.clone() };
-    let mut words = Vec::new();
-    for &topic in &topics {
-        ensure!(
-            topic < n_topics,
-            "unknown topic {topic}: topics are numbered 0 to {}",
-            n_topics - 1
-        );
-        for word in args.words.of_topic(model, topic) {
-            let Some(vector) = vectors.get(word) else { continue };
-            words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });
-        }
+    if let Some(&topic) = args.topics.iter().find(|&&topic| topic >= n_topics) {
+        bail!("unknown topic {topic}: topics are numbered 0 to {}", n_topics - 1);
     }
-    let picture = topic_map(&words);
+    let (picture, n_words) = match model.word_vectors() {
+        Some(vectors) => words_map(args, model, n_topics, &vectors),
+        None => circles_map(args, model, n_topics),
+    };
     let is_page = args.output.extension().is_some_and(|extension| extension == "html");
     let text = if is_page {
         format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>Topics</title>\n{picture}")
@@ -62,6 +48,53 @@ pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
     };
     write_atomically(&args.output, |out| out.write_all(text.as_bytes()))?;
     let path = args.output.display().to_string();
-    let result = json!({ "path": path, "words": words.len() });
-    output.result(&result, |out| writeln!(out, "wrote `{path}`: {} words", words.len()))
+    let result = json!({ "path": path, "words": n_words });
+    output.result(&result, |out| writeln!(out, "wrote `{path}`: {} words", n_words))
+}
+
+/// The map of the words of Gaussian topics, and their number.
+fn words_map(
+    args: &MapArgs,
+    model: &dyn Model,
+    n_topics: usize,
+    vectors: &WordVectors,
+) -> (String, usize) {
+    let topics =
+        if args.topics.is_empty() { (0..n_topics.min(9)).collect() } else { args.topics.clone() };
+    let mut words = Vec::new();
+    for &topic in &topics {
+        for word in args.words.of_topic(model, topic) {
+            let Some(vector) = vectors.get(word) else { continue };
+            words.push(MapWord { word: model.lexicon().vocab.word(word), topic, vector });
+        }
+    }
+    (topic_map(&words), words.len())
+}
+
+/// The map of topics as circles, and the number of words in their labels.
+fn circles_map(args: &MapArgs, model: &dyn Model, n_topics: usize) -> (String, usize) {
+    /// Number of words in a label.
+    const N_WORDS: usize = 3;
+    let topics: Vec<usize> =
+        if args.topics.is_empty() { (0..n_topics).collect() } else { args.topics.clone() };
+    let (prevalence, weights) = (prevalence(model), word_weights(model));
+    let n_words = model.lexicon().vocab.len();
+    let circle = |&topic: &usize| {
+        let label: Vec<&str> = args
+            .words
+            .of_topic(model, topic)
+            .into_iter()
+            .take(N_WORDS)
+            .map(|word| model.lexicon().vocab.word(word))
+            .collect();
+        let weight = |word: usize| weights[topic].get(&WordId::from(word)).copied().unwrap_or(0.0);
+        TopicCircle {
+            topic,
+            label: label.join(" "),
+            prevalence: prevalence[topic],
+            words: (0..n_words).map(weight).collect(),
+        }
+    };
+    let circles: Vec<TopicCircle> = topics.iter().map(circle).collect();
+    (topic_circles(&circles), circles.len() * N_WORDS)
 }

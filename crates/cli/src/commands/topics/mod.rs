@@ -1,19 +1,21 @@
-//! `latens topics`: shows, infers, evaluates and draws topics.
+//! `latens topics`: shows, names, infers, evaluates, compares and draws topics.
 
+pub(crate) mod mixtures;
 mod top_words;
 mod eval;
 mod infer;
+mod label;
 mod map;
+mod select;
+mod show;
+mod trend;
 
-use self::top_words::TopWordArgs;
 use crate::args::Common;
 use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
-use std::path::PathBuf;
 
-/// Show, infer, evaluate and draw topics
+/// Show, infer, evaluate, compare and draw topics
 #[derive(Args)]
 pub(crate) struct TopicsArgs {
     #[command(subcommand)]
@@ -22,36 +24,23 @@ pub(crate) struct TopicsArgs {
 
 #[derive(Subcommand)]
 enum TopicsCommand {
-    Show(ShowArgs),
+    Show(show::ShowArgs),
+    Label(Box<label::LabelArgs>),
     Infer(Box<infer::InferArgs>),
     Eval(Box<eval::EvalArgs>),
+    Select(Box<select::SelectArgs>),
+    Trend(Box<trend::TrendArgs>),
     Map(map::MapArgs),
-}
-
-/// Show the words of each topic
-///
-/// Reads a topic model and prints one line per topic with its top words.
-#[derive(Args)]
-struct ShowArgs {
-    /// Topic model
-    model: PathBuf,
-    #[command(flatten)]
-    words: TopWordArgs,
 }
 
 pub(crate) fn run(args: &TopicsArgs, common: &Common, output: &Output) -> Result<()> {
     match &args.command {
-        TopicsCommand::Show(args) => show(args, output),
+        TopicsCommand::Show(args) => show::run(args, output),
+        TopicsCommand::Label(args) => label::run(args, output),
         TopicsCommand::Infer(args) => infer::run(args, common, output),
         TopicsCommand::Eval(args) => eval::run(args, output),
+        TopicsCommand::Select(args) => select::run(args, common, output),
+        TopicsCommand::Trend(args) => trend::run(args, common, output),
         TopicsCommand::Map(args) => map::run(args, output),
     }
-}
-
-fn show(args: &ShowArgs, output: &Output) -> Result<()> {
-    let model = &*latens::open(&args.model)?;
-    let topics = args.words.topics(model, &args.model)?;
-    output.result(&json!({ "topics": topics }), |out| {
-        topics.iter().try_for_each(|t| writeln!(out, "{:3}  {}", t.topic, t.line()))
-    })
 }

@@ -8,6 +8,7 @@ use latens::corpus::WordId;
 use latens::lda::{Glda, Lda, Ranking};
 use latens::model::Model;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Selection of the top words of a topic.
@@ -31,6 +32,42 @@ enum RankingArg {
     Distinctive,
 }
 
+/// A word and its weight in a topic: its probability, or its share of the tokens of a Gaussian topic.
+#[derive(Serialize)]
+pub(super) struct WeightedWord {
+    pub(super) word: String,
+    pub(super) weight: f64,
+}
+
+/// The share of the training tokens of each topic.
+pub(super) fn prevalence(model: &dyn Model) -> Vec<f64> {
+    let sizes = match (model.downcast_ref::<Lda>(), model.downcast_ref::<Glda>()) {
+        (Some(lda), _) => lda.topic_sizes(),
+        (_, Some(glda)) => glda.topic_sizes(),
+        _ => Vec::new(),
+    };
+    let total = sizes.iter().sum::<u64>().max(1) as f64;
+    sizes.into_iter().map(|size| size as f64 / total).collect()
+}
+
+/// The weights of all words of each topic.
+pub(super) fn word_weights(model: &dyn Model) -> Vec<HashMap<WordId, f64>> {
+    let n_topics = model.as_topic_model().map_or(0, |model| model.n_topics());
+    (0..n_topics).map(|topic| weights_of(model, topic)).collect()
+}
+
+/// The weights of the words that have tokens in a topic.
+fn weights_of(model: &dyn Model, topic: usize) -> HashMap<WordId, f64> {
+    if let Some(lda) = model.downcast_ref::<Lda>() {
+        let words = lda.ranked_words(topic, usize::MAX, Ranking::Count).into_iter();
+        return words.map(|(word, _)| (word, lda.prob(topic, word))).collect();
+    }
+    let Some(glda) = model.downcast_ref::<Glda>() else { return HashMap::new() };
+    let words = glda.ranked_words(topic, usize::MAX, Ranking::Count);
+    let total: f64 = words.iter().map(|&(_, count)| f64::from(count)).sum();
+    words.into_iter().map(|(word, count)| (word, f64::from(count) / total)).collect()
+}
+
 /// A topic and its top words.
 #[derive(Serialize)]
 pub(super) struct Topic {
@@ -46,6 +83,11 @@ impl Topic {
 }
 
 impl TopWordArgs {
+    /// The first `n` words, in the order of the model.
+    pub(super) fn first(n_words: usize) -> TopWordArgs {
+        TopWordArgs { n_words, by: None }
+    }
+
     /// The top words of each topic.
     pub(super) fn topics(&self, model: &dyn Model, path: &Path) -> Result<Vec<Topic>> {
         let n_topics = topic_model(model, path)?.n_topics();
@@ -56,6 +98,18 @@ impl TopWordArgs {
             Topic { topic, words }
         };
         Ok((0..n_topics).map(topic).collect())
+    }
+
+    /// The top words of a topic with their weights.
+    pub(super) fn weighted(&self, model: &dyn Model, topic: usize) -> Vec<WeightedWord> {
+        let (vocab, weights) = (&model.lexicon().vocab, weights_of(model, topic));
+        let words = self.of_topic(model, topic).into_iter();
+        words
+            .map(|word| WeightedWord {
+                word: vocab.word(word).to_owned(),
+                weight: weights.get(&word).copied().unwrap_or(0.0),
+            })
+            .collect()
     }
 
     pub(super) fn of_topic(&self, model: &dyn Model, topic: usize) -> Vec<WordId> {
