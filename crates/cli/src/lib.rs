@@ -196,8 +196,10 @@ mod tests {
         let is_positional = |argument: &&Arg| argument.is_positional();
         let options = command.get_arguments().filter(|argument| !argument.is_positional());
         for argument in options.chain(command.get_arguments().filter(is_positional)) {
-            let needed =
-                argument.is_required_set() || name == "reproduce" && argument.is_positional();
+            let trains = name.starts_with("train ") || name == "tag train";
+            let needed = argument.is_required_set()
+                || name == "reproduce" && argument.is_positional()
+                || trains && argument.get_id() == "output";
             let value = match value(argument) {
                 Some(path) => path.into_os_string(),
                 None if !needed => continue,

@@ -133,8 +133,10 @@ fn url_len(text: &str) -> usize {
     let end = text.find(['<', '>', '"', '“', '”', '«', '»']).unwrap_or(text.len());
     let mut url = &text[..end];
     while let Some(last) = url.chars().next_back() {
-        let is_open = last == ')' && url.contains('(');
-        if is_open || !".,;:!?'’…)]}".contains(last) {
+        // A parenthesis that was opened in the URL belongs to it.
+        let count = |wanted| url.matches(wanted).count();
+        let is_own = last == ')' && count('(') >= count(')');
+        if is_own || !".,;:!?'’…)]}".contains(last) {
             break;
         }
         url = &url[..url.len() - last.len_utf8()];

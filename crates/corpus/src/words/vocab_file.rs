@@ -117,9 +117,13 @@ mod tests {
     fn the_bytes_of_the_file_do_not_change_between_versions() {
         let mut text = Vec::new();
         write(&lexicon(), &mut text).unwrap();
-        let header = r##"[{"tokenize":"blanks","lowercase":true,"digits":"keep"},{"min_count":2,"max_vocab":9}]"##;
+        let header = r##"[{"tokenize":"blanks","lowercase":true,"digits":"keep","normalize":"nfc"},{"min_count":2,"max_vocab":9}]"##;
         let words = "<unk>\t0\n<eos>\t0\na\t3\n#\t2\né\t2\n";
         assert_eq!(String::from_utf8(text).unwrap(), format!("{MAGIC}{header}\n{words}"));
+        // A file of 0.1.0, which normalized nothing.
+        let old = format!("{MAGIC}{}\n{words}", header.replace(",\"normalize\":\"nfc\"", ""));
+        let read = parse(&mut old.as_bytes()).unwrap();
+        assert_eq!(read.preprocessing.normalize, crate::Normalize::None);
     }
 
     #[test]

@@ -68,7 +68,6 @@ struct TokenRow<'a> {
 }
 
 /// JSON has no infinity, which is the surprisal of an impossible token.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn finite_or_text<S: serde::Serializer>(x: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match *x {
         x if x.is_finite() => serializer.serialize_f64(x),
