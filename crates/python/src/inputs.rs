@@ -11,14 +11,17 @@ use latens::neural::FirstWeights;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+/// One string per word, sentence by sentence.
+type Rows = Vec<Vec<String>>;
+
 /// Inputs of a model of sentences. Each kind of model uses its own.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SentenceInputs {
     /// Brown clusters for a hidden Markov model.
     clusters: Option<Model>,
-    /// Words and their tags for a hidden Markov model, sentence by sentence.
-    tags: Option<(Vec<Vec<String>>, Vec<Vec<String>>)>,
+    /// Words and their tags for a hidden Markov model.
+    tags: Option<(Rows, Rows)>,
     /// A linear dynamical system for a recurrent network.
     init: Option<Init>,
 }
