@@ -1,7 +1,7 @@
 mod result;
 mod topics;
 
-use self::result::{ModelResult, WORD2VEC_FILE};
+use self::result::ModelResult;
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
@@ -12,6 +12,7 @@ use latens::corpus::embedded::{self, Split};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
 use latens::fhmm::Fhmm;
 use latens::hmm::{Hmm, HmmInputs};
+use latens::lda::{Glda, Lda};
 use latens::lds::Lds;
 use latens::math::Rng;
 use latens::model::file::inspect;
@@ -36,7 +37,40 @@ pub(crate) struct DemoArgs {
     /// Keep the models and the corpus in this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Train only these models, e.g., `ngram,lda`
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,...", value_parser = PARTS.map(|part| part.model))]
+    only: Vec<String>,
 }
+
+/// A part of the demo: a model, how it is trained, and the command that trains one on other text.
+struct Part {
+    model: &'static str,
+    run: fn(&Path, u64) -> Result<ModelResult>,
+    command: &'static str,
+}
+
+const PARTS: [Part; 8] = [
+    Part { model: Ngram::KIND, run: ngram, command: "train ngram news.txt -o news.ngram" },
+    Part { model: Brown::KIND, run: brown, command: "train brown news.txt -o news.brown" },
+    Part { model: Hmm::KIND, run: hidden_markov, command: "train hmm news.txt -o news.hmm" },
+    Part {
+        model: Word2vec::KIND,
+        run: word_vectors,
+        command: "train word2vec news.txt -o news.word2vec",
+    },
+    Part { model: Lds::KIND, run: dynamical, command: "train lds news.txt -o news.lds" },
+    Part {
+        model: Lda::KIND,
+        run: topics::words,
+        command: "train lda documents.csv --text-column text -o documents.lda",
+    },
+    Part {
+        model: Glda::KIND,
+        run: topics::vectors,
+        command: "train glda documents.csv --text-column text --vectors news.word2vec -o documents.glda",
+    },
+    Part { model: Fhmm::KIND, run: factorial, command: "train fhmm news.txt -o news.fhmm" },
+];
 
 #[derive(Serialize)]
 struct DemoResult {
@@ -57,25 +91,20 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
         }
     };
     write_corpus(folder)?;
-    let result = DemoResult {
-        models: vec![
-            ngram(folder, common.seed)?,
-            brown(folder)?,
-            hidden_markov(folder, common.seed)?,
-            word_vectors(folder, common.seed)?,
-            dynamical(folder, common.seed)?,
-            topics::words(folder, common.seed)?,
-            topics::vectors(folder, common.seed)?,
-            factorial(folder, common.seed)?,
-        ],
-    };
+    let is_wanted =
+        |part: &&Part| args.only.is_empty() || args.only.iter().any(|m| m == part.model);
+    let parts: Vec<&Part> = PARTS.iter().filter(is_wanted).collect();
+    let models = parts.iter().map(|part| (part.run)(folder, common.seed));
+    let result = DemoResult { models: models.collect::<Result<_>>()? };
     output.result(&result, |out| {
         writeln!(
             out,
             "The embedded corpus: {} short documents on ten subjects, from astronomy to sailing.",
             embedded::documents().len()
         )?;
-        result.models.iter().try_for_each(|model| write!(out, "\n{}", model.text))?;
+        for (part, model) in parts.iter().zip(&result.models) {
+            write!(out, "\n{}  on your own text: latens {}\n", model.text, part.command)?;
+        }
         match &args.output {
             Some(folder) => writeln!(
                 out,
@@ -145,6 +174,7 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
+const WORD2VEC_FILE: &str = "demo.word2vec";
 const LDS_FILE: &str = "demo.lds";
 const FHMM_FILE: &str = "demo.fhmm";
 
@@ -164,7 +194,7 @@ fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
     Ok(Corpus::read(&inputs(folder, Split::Train), &preprocessing, &limits)?)
 }
 
-fn brown(folder: &Path) -> Result<ModelResult> {
+fn brown(folder: &Path, _seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
     let model = Brown::params().n_clusters(60).fit(&corpus)?;
