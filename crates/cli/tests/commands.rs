@@ -223,11 +223,21 @@ fn every_format_is_read() {
 #[test]
 fn the_demo_runs_and_keeps_its_models() {
     let folder = Folder::new();
-    let ran = folder.run("demo");
+    let ran = folder.run("demo --only ngram,brown");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("n-gram"), "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("on your own text: latens train").count(), 2, "{}", ran.stdout);
     assert!(folder.names().is_empty(), "nothing is written unless asked");
     let result = folder.json("demo -o kept");
+    // Topics find the ten subjects.
+    for model in result["models"].as_array().unwrap() {
+        if let Some(purity) = model["metrics"]["purity"].as_f64() {
+            assert!(purity > 0.6, "{model}"); // 0.1 by chance
+        }
+    }
+    assert_eq!(result["models"].as_array().unwrap().len(), 8);
+    let shown = folder.json("topics show kept/demo.lda");
+    assert!(!shown.to_string().contains("\"the\""), "{shown}");
     let mut models = result["models"].as_array().unwrap().iter();
     let model = models.find(|model| model["model"] == "ngram").unwrap();
     assert_eq!(keys(model), ["metrics", "model", "seconds"]);
@@ -239,7 +249,7 @@ fn the_demo_runs_and_keeps_its_models() {
     let scored = folder.json("perplexity kept/demo.ngram kept/test.txt");
     assert_eq!(scored["perplexity"], metrics["test_perplexity"]);
     // A second demo replaces its own files, and its last words are commands that work.
-    let ran = folder.run("demo -o kept");
+    let ran = folder.run("demo -o kept --only ngram");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let examples: Vec<&str> =
         ran.stdout.lines().filter_map(|line| line.strip_prefix("  latens ")).collect();
@@ -353,7 +363,7 @@ fn the_log_has_a_line_for_a_model_without_iterations() {
 #[test]
 fn the_cache_knows_the_format_of_each_file() {
     let folder = Folder::new();
-    folder.write("a.tsv", "label\ttext\n");
+    folder.write("a.tsv", "sport\tball\n");
     std::os::unix::fs::symlink("a.tsv", folder.path().join("a.txt")).unwrap();
     let tokens =
         |name: &str| folder.json(&format!("vocab {name} --cache kept -o v"))["tokens"].clone();

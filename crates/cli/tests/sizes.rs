@@ -25,7 +25,7 @@ fn run(folder: &Folder, args: &str) -> Ran {
 fn folder() -> Folder {
     let folder = Folder::with_embedded_corpus();
     folder.write("train.conll", embedded::tagged(Split::Train));
-    folder.write("vectors.txt", "the 0.1 0.2\nof 0.3 0.1\na 0.2 0.4\nin 0.5 0.5\n");
+    folder.write("vectors.txt", "water 0.1 0.2\nmoney 0.3 0.1\ncourt 0.2 0.4\ntrain 0.5 0.5\n");
     folder
 }
 

@@ -1,7 +1,7 @@
 mod result;
 mod topics;
 
-use self::result::{ModelResult, WORD2VEC_FILE};
+use self::result::ModelResult;
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::{Output, thousands};
@@ -12,6 +12,7 @@ use latens::corpus::embedded::{self, Split};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Tokenize, VocabLimits, WordId};
 use latens::fhmm::Fhmm;
 use latens::hmm::{Hmm, HmmInputs};
+use latens::lda::{Glda, Lda};
 use latens::lds::Lds;
 use latens::math::Rng;
 use latens::model::file::inspect;
@@ -36,7 +37,71 @@ pub(crate) struct DemoArgs {
     /// Keep the models and the corpus in this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Train only these models, e.g., `ngram,lda`
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,...", value_parser = PARTS.map(|part| part.model))]
+    only: Vec<String>,
 }
+
+/// A part of the demo: a model with its file, how it is trained with a random seed and saved in a folder, and the command
+/// that trains one on other text.
+struct Part {
+    model: &'static str,
+    file: &'static str,
+    run: fn(&Path, u64) -> Result<ModelResult>,
+    command: &'static str,
+}
+
+/// The models in the order of the output. Gaussian LDA reads the file of word2vec.
+const PARTS: [Part; 8] = [
+    Part {
+        model: Ngram::KIND,
+        file: NGRAM_FILE,
+        run: ngram,
+        command: "train ngram news.txt -o news.ngram",
+    },
+    Part {
+        model: Brown::KIND,
+        file: BROWN_FILE,
+        run: brown,
+        command: "train brown news.txt -o news.brown",
+    },
+    Part {
+        model: Hmm::KIND,
+        file: HMM_FILE,
+        run: hidden_markov,
+        command: "train hmm news.txt -o news.hmm",
+    },
+    Part {
+        model: Word2vec::KIND,
+        file: WORD2VEC_FILE,
+        run: word_vectors,
+        command: "train word2vec news.txt -o news.word2vec",
+    },
+    Part {
+        model: Lds::KIND,
+        file: LDS_FILE,
+        run: dynamical,
+        command: "train lds news.txt -o news.lds",
+    },
+    Part {
+        model: Lda::KIND,
+        file: topics::LDA_FILE,
+        run: topics::words,
+        command: "train lda documents.csv --text-column text -o documents.lda",
+    },
+    Part {
+        model: Glda::KIND,
+        file: topics::GLDA_FILE,
+        run: topics::vectors,
+        command: "train glda documents.csv --text-column text --vectors news.word2vec -o documents.glda",
+    },
+    Part {
+        model: Fhmm::KIND,
+        file: FHMM_FILE,
+        run: factorial,
+        command: "train fhmm news.txt -o news.fhmm",
+    },
+];
 
 #[derive(Serialize)]
 struct DemoResult {
@@ -57,7 +122,10 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
         }
     };
     write_corpus(folder)?;
-    let models = PARTS.iter().map(|(_, train)| train(folder, common.seed));
+    let is_wanted =
+        |part: &&Part| args.only.is_empty() || args.only.iter().any(|m| m == part.model);
+    let parts: Vec<&Part> = PARTS.iter().filter(is_wanted).collect();
+    let models = parts.iter().map(|part| (part.run)(folder, common.seed));
     let result = DemoResult { models: models.collect::<Result<_>>()? };
     output.result(&result, |out| {
         writeln!(
@@ -65,7 +133,9 @@ pub(crate) fn run(args: &DemoArgs, common: &Common, output: &Output) -> Result<(
             "The embedded corpus: {} short documents on ten subjects, from astronomy to sailing.",
             embedded::documents().len()
         )?;
-        result.models.iter().try_for_each(|model| write!(out, "\n{}", model.text))?;
+        for (part, model) in parts.iter().zip(&result.models) {
+            write!(out, "\n{}  on your own text: latens {}\n", model.text, part.command)?;
+        }
         match &args.output {
             Some(folder) => writeln!(
                 out,
@@ -110,7 +180,7 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
         path.exists() && inspect(&path).is_err()
     };
     let other_text = texts.iter().find(is_other_text).map(|(name, _)| name.as_str());
-    let mut files = PARTS.iter().map(|(name, _)| *name);
+    let mut files = PARTS.iter().map(|part| part.file);
     match other_text.or_else(|| files.find(is_other_model)) {
         Some(name) => Err(hinted(
             format!(
@@ -123,24 +193,10 @@ fn refuse_other_files(folder: &Path, texts: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Trains a model with a random seed, and saves it in a folder.
-type Train = fn(&Path, u64) -> Result<ModelResult>;
-
-/// The models in the order of the output, each with its file. Gaussian LDA reads the file of word2vec.
-const PARTS: &[(&str, Train)] = &[
-    (NGRAM_FILE, ngram),
-    (BROWN_FILE, brown),
-    (HMM_FILE, hidden_markov),
-    (WORD2VEC_FILE, word_vectors),
-    (LDS_FILE, dynamical),
-    (topics::LDA_FILE, topics::words),
-    (topics::GLDA_FILE, topics::vectors),
-    (FHMM_FILE, factorial),
-];
-
 const NGRAM_FILE: &str = "demo.ngram";
 const BROWN_FILE: &str = "demo.brown";
 const HMM_FILE: &str = "demo.hmm";
+const WORD2VEC_FILE: &str = "demo.word2vec";
 const LDS_FILE: &str = "demo.lds";
 const FHMM_FILE: &str = "demo.fhmm";
 
@@ -160,7 +216,7 @@ fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
     Ok(Corpus::read(&inputs(folder, Split::Train), &preprocessing, &limits)?)
 }
 
-fn brown(folder: &Path, _: u64) -> Result<ModelResult> {
+fn brown(folder: &Path, _seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = training_text(folder, 4)?;
     let model = Brown::params().n_clusters(60).fit(&corpus)?;

@@ -3,9 +3,6 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// The file of word vectors, which Gaussian LDA uses.
-pub(super) const WORD2VEC_FILE: &str = "demo.word2vec";
-
 /// A trained model: its metrics, and what a reader sees of it.
 #[derive(Serialize)]
 pub(super) struct ModelResult {
