@@ -144,7 +144,10 @@ impl Watcher {
                     bar.set_position(progress.done);
                     bar.reset_eta();
                 }
-                bar.set_prefix(metrics_text(progress));
+                // Metrics of an earlier iteration stay until there are newer ones.
+                if new_phase || !progress.metrics.is_empty() {
+                    bar.set_prefix(metrics_text(progress));
+                }
                 bar.set_position(progress.done);
             }
             None if self.quiet => {}
