@@ -94,9 +94,9 @@ const LISTS: &[(&str, &str, &str)] = &[
     ("crates/cli/tests/equal_runs.rs", "\"train ", " "),
     ("crates/cli/tests/own_files.rs", "\"train ", " IN "),
     ("crates/cli/tests/sizes.rs", "(\"train ", " "),
+    ("crates/python/src/params.rs", "\"", "\" =>"),
     ("crates/xtask/src/torture/kinds.rs", "\"train ", " "),
     ("docs/README.md", "`", "`"),
-    ("python/latens/_models.py", "_kind = \"", "\"\n"),
     ("results/models.toml", "model = \"`", "`"),
 ];
 
