@@ -10,6 +10,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// Empty names for `n_records` records.
+    pub(crate) fn empty(n_records: usize) -> Names {
+        let mut names = NamesBuilder::default();
+        (0..n_records).for_each(|_| names.push(""));
+        names.finish()
+    }
+
     pub(crate) fn get(&self, record_idx: usize) -> &str {
         self.names.get(self.of_record[record_idx])
     }

@@ -219,7 +219,7 @@ fn counts_with_different_settings_are_not_merged() {
         LagCounts::merge(&parts, &Budget::default()).unwrap_err().to_string()
     };
     assert!(merge(count(corpus(&files), 3, Boundary::Stream)).contains("number of lags"));
-    assert!(merge(count(corpus(&files), 2, Boundary::Sentence)).contains("boundaries"));
+    assert!(merge(count(corpus(&files), 2, Boundary::Sentence)).contains("different boundary"));
 
     let mut zeros = corpus(&files);
     zeros.lexicon.preprocessing.digits = Digits::Zero;

@@ -165,6 +165,11 @@ impl Container {
             .map_err(|error| self.problem(format!("invalid header: {error}")))
     }
 
+    /// Whether there is an array `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.arrays.iter().any(|(array, _)| array == name)
+    }
+
     /// Returns the array `name` without copying it.
     pub fn array<T: Pod>(&self, name: &str) -> Result<FlatArray<T>, ContainerError> {
         let found = self.arrays.iter().find(|(array, _)| array == name);

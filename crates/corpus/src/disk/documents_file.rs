@@ -81,12 +81,18 @@ impl DocumentCorpus {
                 of_record: file.array(&format!("{what}.numbers"))?,
             })
         };
+        let labels = names("labels")?;
+        // Files of 0.1.0 have no identifiers.
+        let keys = match file.has("keys.numbers") {
+            true => names("keys")?,
+            false => Names::empty(labels.of_record.len()),
+        };
         let documents = Documents {
             ids: file.array("ids")?,
             offsets: file.array("offsets")?,
-            labels: names("labels")?,
+            labels,
             splits: names("splits")?,
-            keys: names("keys")?,
+            keys,
             kept: Vec::new(),
             n_words: lexicon.vocab.len(),
             extra: read_strings(&file, "extra")?,
