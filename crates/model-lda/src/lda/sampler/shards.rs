@@ -146,6 +146,7 @@ mod tests {
                 "{shards:?}"
             );
         }
-        assert_eq!(super::shards(&TypedDocuments::new([[0; 10]; 3])), [0..3]);
+        let few = TypedDocuments::new([[0; 10]; 3]);
+        assert_eq!(super::shards(&few), vec![Range { start: 0, end: 3 }]);
     }
 }
