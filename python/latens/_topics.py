@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+#: Parameters of cleaning, which are part of a model's preprocessing.
+CLEANING = ("stop_words", "min_df", "max_df", "phrases", "keep_all")
+
+
 @dataclass(eq=False, repr=False)
 class TopicParams(TextParams):
     """Parameters of all topic models: how documents are split into words and cleaned."""
@@ -219,6 +223,7 @@ class Lda(TopicParams, _Topics):
     """
 
     _kind = "lda"
+    _own = CLEANING
 
     n_topics: int = 50
     _: KW_ONLY
@@ -270,7 +275,7 @@ class GaussianLda(TopicParams, _Topics):
     """
 
     _kind = "glda"
-    _own = ("vectors",)
+    _own = ("vectors", *CLEANING)
 
     vectors: WordVectors | str | os.PathLike[str] | None = None
     n_topics: int = 50
