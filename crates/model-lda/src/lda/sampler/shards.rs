@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of shards, and minimum number of tokens per shard; few in tests, so that small corpora are split, too.
-const N_SHARDS: usize = 16;
+const N_SHARDS: usize = 4;
 const TOKENS: usize = if cfg!(test) { 1024 } else { 16_384 };
 
 /// Number of shards of a corpus.
