@@ -27,6 +27,7 @@
 
 mod real;
 mod sums;
+mod vectorized;
 mod softmax;
 mod log_space;
 mod matrix;
@@ -48,3 +49,4 @@ pub use real::Real;
 pub use softmax::{softmax, softmax_columns};
 pub use sparse::{Csr, Strip};
 pub use sums::{dot, dot_wide, sum_of};
+pub use vectorized::vectorized;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 ///
 /// A row of −∞ becomes a row of zeros with lse = −∞; an empty row also has lse = −∞. If any logit is NaN, so is lse.
 pub fn softmax<T: Real>(row: &mut [T]) -> T {
-    pulp::Arch::new().dispatch(
+    crate::vectorized(
         #[inline(always)]
         || softmax_inlined(row),
     )
@@ -81,7 +81,7 @@ pub fn softmax_columns<T: Real>(columns: &mut [T], log_sums: &mut [T]) {
         *sum = if *sum > T::zero() { T::one() / *sum } else { T::zero() };
     }
     columns.par_chunks_mut(n_values).for_each(|rows| {
-        pulp::Arch::new().dispatch(
+        crate::vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact_mut(n_columns) {
@@ -97,7 +97,7 @@ const ROWS: usize = 64;
 
 fn column_maxima<T: Real>(rows: &[T], n_columns: usize) -> Vec<T> {
     let mut maxima = vec![T::neg_infinity(); n_columns];
-    pulp::Arch::new().dispatch(
+    crate::vectorized(
         #[inline(always)]
         || {
             for row in rows.chunks_exact(n_columns) {
@@ -111,7 +111,7 @@ fn column_maxima<T: Real>(rows: &[T], n_columns: usize) -> Vec<T> {
 /// Replaces every x by exp(x − max) with the maximum of its column, and returns the sum of each column.
 fn exp_and_sum<T: Real>(rows: &mut [T], maxima: &[T]) -> Vec<T> {
     let mut sums = vec![T::zero(); maxima.len()];
-    pulp::Arch::new().dispatch(
+    crate::vectorized(
         #[inline(always)]
         || {
             for row in rows.chunks_exact_mut(maxima.len()) {

@@ -111,7 +111,7 @@ pub(crate) fn infer_fixed<'t>(
     let mut mixture = Mixture::new(padded);
     let mut topics = first_topics(document, row, &mut mixture, &mut rng);
     let mut mean = MeanMixture::new(alpha.len());
-    pulp::Arch::new().dispatch(
+    latens_math::vectorized(
         #[inline(always)]
         || {
             for sweep in 0..params.n_sweeps {

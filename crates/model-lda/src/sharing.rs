@@ -22,11 +22,11 @@ pub(crate) fn sample_documents<'t>(
     let sample = |(first, topics): (std::ops::Range<usize>, &mut [u16])| {
         let mut changes = Vec::new();
         let mut mixture = Mixture::new(alpha);
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
-                let mut rest = topics;
-                for document in first {
+                let mut rest = &mut *topics;
+                for document in first.clone() {
                     let types = &documents.types[documents.range(document)];
                     let (topics, others) = std::mem::take(&mut rest).split_at_mut(types.len());
                     rest = others;

@@ -20,7 +20,7 @@ pub fn max_sum<T: Real>(local: &[T], pairs: &[T], n_states: usize) -> Vec<u32> {
     let (mut best, mut next) = (first.to_vec(), vec![T::zero(); n_states]);
     let mut origins = vec![0u32; local.len() - n_states];
     for (local, origins) in steps.zip(origins.chunks_exact_mut(n_states)) {
-        pulp::Arch::new().dispatch(
+        crate::vectorized(
             #[inline(always)]
             || {
                 next.fill(T::neg_infinity());

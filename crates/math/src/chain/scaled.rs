@@ -154,10 +154,11 @@ pub fn add_edges<T: Real>(
     let (filtered, scale, weighted) = smoothed.edge_factors(step);
     let pairs = chain.pairs(step);
     assert_eq!(out.len(), pairs.len(), "`out` must have one value per pair");
-    let rows = out.chunks_exact_mut(weighted.len()).zip(pairs.chunks_exact(weighted.len()));
-    pulp::Arch::new().dispatch(
+    crate::vectorized(
         #[inline(always)]
         || {
+            let n = weighted.len();
+            let rows = out.chunks_exact_mut(n).zip(pairs.chunks_exact(n));
             for (&alpha, (out, pairs)) in filtered.iter().zip(rows) {
                 let factor = alpha * scale;
                 for ((out, &pair), &weighted) in out.iter_mut().zip(pairs).zip(weighted) {

@@ -15,7 +15,7 @@ pub fn viterbi<T: Real>(chain: &impl Chain<T>) -> Option<(Vec<u32>, f64)> {
     for step in 1..chain.n_steps() {
         let (pairs, local) = (chain.pairs(step - 1), chain.local(step));
         let (mut next, mut origin) = (vec![T::zero(); local.len()], vec![0; local.len()]);
-        pulp::Arch::new().dispatch(
+        crate::vectorized(
             #[inline(always)]
             || {
                 for ((i, &best), pairs) in

@@ -15,7 +15,7 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn dot_block(a: &[f64], b: &[f64]) -> f64 {
-    pulp::Arch::new().dispatch(
+    crate::vectorized(
         #[inline(always)]
         || {
             let mut lanes = [0.0; LANES];

@@ -48,7 +48,7 @@ impl<'a, T: Real> TableCoupling<'a, T> {
         self.products.resize(n * n_others, T::zero());
         self.rest.resize(n * n_group, T::zero());
         let products = &mut self.products;
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for (out, weights) in
@@ -89,7 +89,7 @@ impl<T: Real> Coupling<T> for TableCoupling<'_, T> {
         let n_left = shape.joint(group.end - layer);
         let mut tail = vec![T::zero(); n_left / k];
         out.resize(weights.len() / row * k, T::zero());
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 if layer > group.start {

@@ -50,7 +50,7 @@ impl<T: Real> PartitionTable<T> {
 pub(crate) fn exponentials<T: Real>(values: &[T]) -> Vec<T> {
     let mut out = values.to_vec();
     out.par_chunks_mut(1 << 14).for_each(|chunk| {
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || chunk.iter_mut().for_each(|x| *x = x.exp_of()),
         );
@@ -121,11 +121,11 @@ impl<T: Real> Products<T> {
     fn fill_first(&mut self, exps: &[T], base: &[T]) {
         let shape = self.shape;
         self.first.resize(self.n * shape.n_rows(), T::zero());
-        let rows = self.first.chunks_exact_mut(shape.n_rows());
-        let words = exps.chunks_exact(shape.row()).zip(base);
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
+                let rows = self.first.chunks_exact_mut(shape.n_rows());
+                let words = exps.chunks_exact(shape.row()).zip(base);
                 for (out, (exps, &base)) in rows.zip(words) {
                     kronecker(&exps[shape.layers(shape.first())], shape.n_states, base, out);
                 }
@@ -136,10 +136,10 @@ impl<T: Real> Products<T> {
     fn fill_second(&mut self, exps: &[T]) {
         let shape = self.shape;
         self.second.resize(self.n * shape.n_columns(), T::zero());
-        let rows = self.second.chunks_exact_mut(shape.n_columns());
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
+                let rows = self.second.chunks_exact_mut(shape.n_columns());
                 for (out, exps) in rows.zip(exps.chunks_exact(shape.row())) {
                     kronecker(&exps[shape.layers(shape.second())], shape.n_states, T::one(), out);
                 }

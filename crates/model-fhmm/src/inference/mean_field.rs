@@ -165,7 +165,7 @@ impl<'a, T: Real, C: Coupling<T>> MeanField<'a, T, C> {
     fn smooth(&mut self, layer: usize) {
         let shape = self.distribution.shape;
         let (row, column) = (shape.row(), self.column(layer));
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for (sentence, ends) in self.offsets.windows(2).enumerate() {

@@ -219,7 +219,7 @@ impl<T: Real> Smoother<T> {
     ) {
         let shape = self.distribution.shape;
         let n_pairs = shape.n_states * shape.n_states;
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for (layer, pairs) in pairs.chunks_exact_mut(n_pairs).enumerate() {

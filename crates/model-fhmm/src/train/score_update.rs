@@ -211,7 +211,7 @@ impl<'a, T: Real> Pass<'a, T> {
         counts: &WordCounts<'_>,
     ) {
         let (row, LayerStep { layer, power }) = (self.shape.row(), step);
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 let words = theta.chunks_exact_mut(row).zip(exps.chunks_exact_mut(row));

@@ -133,7 +133,7 @@ pub(crate) fn group_products<T: Real>(
     let mut second = vec![T::zero(); rows.len() * n_columns];
     let blocks = first.par_chunks_mut(ROWS * n_rows).zip(second.par_chunks_mut(ROWS * n_columns));
     blocks.zip(rows.par_chunks(ROWS)).enumerate().for_each(|(block, ((first, second), rows))| {
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 let outs = first.chunks_exact_mut(n_rows).zip(second.chunks_exact_mut(n_columns));

@@ -82,7 +82,7 @@ pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut
 
 /// out = a ∘ b, scaled to sum to 1. Returns the sum before scaling, unless it underflowed.
 pub(crate) fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
-    pulp::Arch::new().dispatch(
+    latens_math::vectorized(
         #[inline(always)]
         || {
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
@@ -130,7 +130,7 @@ pub(crate) fn largest<T: Real>(values: &[T]) -> T {
 
 /// out = a ∘ b, scaled to a maximum of 1.
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    pulp::Arch::new().dispatch(
+    latens_math::vectorized(
         #[inline(always)]
         || {
             let mut max = T::zero();

@@ -64,7 +64,7 @@ fn listed_gradient<T: Real>(lists: &KeptLists, transition: &mut [T], expected: &
         |ratios, (state, (row, &departures))| {
             ratios.fill(T::zero());
             expected.listed.add_row(lists, state, ratios);
-            pulp::Arch::new().dispatch(
+            latens_math::vectorized(
                 #[inline(always)]
                 || scale_segment(row, Some(ratios), departures),
             );
@@ -79,7 +79,7 @@ fn blocked_gradient<T: Real>(tables: &mut Tables<T>, expected: &ExpectedCounts<T
     clusters.enumerate().for_each(|(from, (rows, departures))| {
         let mut used: Vec<Option<&Block<T>>> = vec![None; n_clusters];
         blocks_from(&expected.ratios, from).for_each(|block| used[block.to as usize] = Some(block));
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for (i, (row, &n_z)) in rows.chunks_exact_mut(n).zip(departures).enumerate() {

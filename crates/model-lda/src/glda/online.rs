@@ -187,7 +187,7 @@ impl<'a> Work<'a> {
         let mut means: Vec<MeanMixture> =
             batch.iter().map(|_| MeanMixture::new(alpha.len())).collect();
         let mut proposals = Proposals { table: &self.table, mixture };
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for sweep in 0..self.params.n_sweeps {

@@ -1,8 +1,7 @@
 //! Memory and work of sampling.
 
 use super::params::{LdaParams, LdaSampler};
-use super::sampler::n_tables;
-use crate::draw::padded;
+use super::sampler::{n_tables, padded};
 use latens_corpus::DocumentCorpus;
 use latens_model::Cost;
 

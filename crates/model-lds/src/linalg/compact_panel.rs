@@ -174,12 +174,13 @@ impl<T: Quantize> Block<'_, T> {
     fn read_strip(&self, strip: usize, out: &mut [T], stride: usize) {
         let columns = &self.strips[strip];
         let width = columns.len();
-        let codes = self.codes[columns.start * self.n_rows..].chunks_exact(width);
+        let codes = &self.codes[columns.start * self.n_rows..];
         let scales = &self.scales[strip * self.n_rows..][..self.n_rows];
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
-                for ((codes, &scale), out) in codes.zip(scales).zip(out.chunks_mut(stride)) {
+                let rows = codes.chunks_exact(width).zip(scales);
+                for ((codes, &scale), out) in rows.zip(out.chunks_mut(stride)) {
                     T::dequantize(codes, scale, &mut out[..width]);
                 }
             },
@@ -203,12 +204,13 @@ impl<T: Quantize> BlockMut<'_, T> {
     fn write_strip(&mut self, strip: usize, values: &[T], stride: usize) {
         let columns = &self.strips[strip];
         let width = columns.len();
-        let codes = self.codes[columns.start * self.n_rows..].chunks_exact_mut(width);
+        let codes = &mut self.codes[columns.start * self.n_rows..];
         let scales = &mut self.scales[strip * self.n_rows..][..self.n_rows];
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
-                for ((codes, scale), row) in codes.zip(scales).zip(values.chunks(stride)) {
+                let rows = codes.chunks_exact_mut(width).zip(&mut *scales);
+                for ((codes, scale), row) in rows.zip(values.chunks(stride)) {
                     *scale = T::quantize(&row[..width], codes);
                 }
             },

@@ -176,7 +176,7 @@ fn max<T: Real>(a: T, b: T) -> T {
 }
 
 fn exp<T: Real>(values: &mut [T]) {
-    pulp::Arch::new().dispatch(
+    latens_math::vectorized(
         #[inline(always)]
         || values.iter_mut().for_each(|value| *value = value.exp_of()),
     );

@@ -30,7 +30,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed:
             of_document: vec![0; alpha.len()],
             logs: vec![f64::NAN; alpha.len()],
         };
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for &document in &shard {

@@ -19,7 +19,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64, moving: Mov
     let State { topics, counts, alpha } = state;
     let mut collapsed = Collapsed::new(problem, counts);
     let mut sweep = Sweep::default();
-    pulp::Arch::new().dispatch(
+    latens_math::vectorized(
         #[inline(always)]
         || sample(problem, topics, alpha, &mut collapsed, seed, moving, &mut sweep),
     );

@@ -20,7 +20,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, n_shards: usize, seed:
         let table = table_without(problem, topics, counts, &shard);
         let mut collapsed = Collapsed::new(problem, counts);
         let mut proposals = Proposals { table: &table, mixture: Mixture::new(&alpha) };
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 for &document in &shard {

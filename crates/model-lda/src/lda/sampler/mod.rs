@@ -9,6 +9,7 @@ mod dense;
 mod sparse;
 
 pub(crate) use state::{LdaState, n_tables};
+pub(super) use table::padded;
 
 use super::params::LdaSampler;
 use crate::documents::TypedDocuments;

@@ -13,8 +13,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of shards, and minimum number of tokens per shard; few in tests, so that small corpora are split, too.
-const N_SHARDS: usize = 4;
-const TOKENS: usize = if cfg!(test) { 1024 } else { 16_384 };
+///
+/// The fewer tokens, the more a shard misses of the others' changes, and the more sweeps are needed.
+const N_SHARDS: usize = if cfg!(test) { 4 } else { 16 };
+const TOKENS: usize = if cfg!(test) { 1024 } else { 262_144 };
 
 /// Number of shards of a corpus.
 pub(crate) fn n_shards(n_tokens: usize) -> usize {

@@ -103,14 +103,24 @@ impl Pass {
             let token_type = all.types[token];
             let others = Others { all: occurrences.of(token_type), but: token as u32 };
             let old = usize::from(topics.get(token));
-            self.count(table, token_type, old, false);
-            let proposed = self.propose(table.row(token_type), others, topics, &mut rng);
-            let is_accepted =
-                proposed == old || rng.uniform() as f32 * self.excess(old) < self.excess(proposed);
-            let new = if is_accepted { proposed } else { old };
-            self.count(table, token_type, new, true);
-            topics.set(token, new as u16);
+            let without = self.without(old, table.totals()[old]);
+            let proposed = self.propose(table.row(token_type), &without, others, topics, &mut rng);
+            if proposed != old
+                && rng.uniform() as f32 * self.excess(without.n, without.inverse, old)
+                    < self.excess(self.mixture.counts[proposed], self.inverses[proposed], proposed)
+            {
+                self.count(table, token_type, old, false);
+                self.count(table, token_type, proposed, true);
+                topics.set(token, proposed as u16);
+            }
         }
+    }
+
+    /// The topic of a token, which all counts still include, without this token.
+    #[inline(always)]
+    fn without(&self, topic: usize, total: f64) -> Without {
+        let n = self.mixture.counts[topic] - 1;
+        Without { topic, n, inverse: 1.0 / ((total - 1.0) as f32 + self.all_beta) }
     }
 
     /// Adds a token to a topic or removes it.
@@ -127,12 +137,13 @@ impl Pass {
     fn propose(
         &mut self,
         row: &[f32],
+        without: &Without,
         others: Others<'_>,
         topics: &ShardTopics<'_>,
         rng: &mut Rng,
     ) -> usize {
         let (beta, n_topics) = (self.beta, self.alpha.len());
-        let of_document = self.mixture.weigh(row, beta);
+        let of_document = self.mixture.weigh(row, beta, without);
         let n_others = others.len() as f64;
         let of_word = f64::from(self.of_word) * (n_others + n_topics as f64 * f64::from(beta));
         let target = rng.uniform() * (f64::from(of_document) + of_word);
@@ -147,12 +158,21 @@ impl Pass {
         }
     }
 
-    /// Ratio of target to proposal probability of a topic, up to a common factor.
+    /// Ratio of target to proposal probability of a topic, up to a common factor, given n_dk and 1 / (N_k + V β).
     #[inline(always)]
-    fn excess(&self, topic: usize) -> f32 {
-        let (n, inverse) = (self.mixture.counts[topic] as f32, self.inverses[topic]);
+    fn excess(&self, n: u32, inverse: f32, topic: usize) -> f32 {
+        let n = n as f32;
         (n + self.alpha[topic]) * inverse / (n * inverse + self.of_word)
     }
+}
+
+/// The counts of a token's topic, without the token.
+struct Without {
+    topic: usize,
+    /// n_dk.
+    n: u32,
+    /// 1 / (N_k + V β).
+    inverse: f32,
 }
 
 /// All tokens of a type except one.
@@ -214,12 +234,16 @@ impl Mixture {
         }
     }
 
-    /// The sum over the document's topics of (n_wk + β) n_dk / (N_k + V β).
+    /// The sum over the document's topics of (n_wk + β) n_dk / (N_k + V β), without one token.
     #[inline(always)]
-    fn weigh(&mut self, row: &[f32], beta: f32) -> f32 {
+    fn weigh(&mut self, row: &[f32], beta: f32, without: &Without) -> f32 {
+        let place = usize::from(self.places[without.topic]);
+        let rest = without.n as f32 * without.inverse * (row[without.topic] - 1.0 + beta);
         let mut total = 0.0;
-        for ((&k, weight), sum) in self.topics.iter().zip(&self.weights).zip(&mut self.sums) {
-            total += weight * (row[usize::from(k)] + beta);
+        let topics = self.topics.iter().zip(&self.weights).zip(&mut self.sums).enumerate();
+        for (at, ((&k, weight), sum)) in topics {
+            let all = weight * (row[usize::from(k)] + beta);
+            total += if at == place { rest } else { all };
             *sum = total;
         }
         total

@@ -2,10 +2,9 @@
 
 use super::prior::Prior;
 use super::shards::{self, Shard, n_shards};
-use super::table::Table;
+use super::table::{Table, padded};
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::draw::padded;
 use std::ops::Range;
 
 /// The topics of all tokens and their counts.

@@ -3,6 +3,15 @@
 use super::rows::Rows;
 use crate::documents::TypedDocuments;
 
+/// Number of topics that are added up side by side. The order of additions is fixed, so that results agree on all
+/// machines.
+pub(super) const LANES: usize = 8;
+
+/// Padded length of a row of `n` numbers.
+pub(crate) fn padded(n: usize) -> usize {
+    n.next_multiple_of(LANES)
+}
+
 /// n_wk and N_k of all tokens.
 #[derive(Clone, Default)]
 pub(super) struct Table {

@@ -83,7 +83,7 @@ impl<T: Real> ChainHead<T> {
     fn exponentials(&self, scores: &[T], local: &mut Vec<T>) -> f64 {
         local.resize(scores.len(), T::zero());
         let mut sum = 0.0;
-        pulp::Arch::new().dispatch(
+        latens_math::vectorized(
             #[inline(always)]
             || {
                 let rows =

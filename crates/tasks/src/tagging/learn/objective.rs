@@ -166,7 +166,7 @@ impl<'a, T: Real> Objective<'a, T> {
                 let (own, after) = scores.split_at_mut(tokens.len() * stride);
                 let sums =
                     TokenSums { examples, layout, weights, group_scores, row_scores, stride };
-                pulp::Arch::new().dispatch(
+                latens_math::vectorized(
                     #[inline(always)]
                     || sums.write(tokens.clone(), own),
                 );
@@ -174,9 +174,16 @@ impl<'a, T: Real> Objective<'a, T> {
                     Head::Chain(head) => head.run(&examples.tags[tokens], own, &mut shard_sums),
                     Head::Local(head) => {
                         let counts = &examples.counts[tokens.clone()];
-                        pulp::Arch::new().dispatch(
+                        latens_math::vectorized(
                             #[inline(always)]
-                            || head.run(&examples.tags[tokens], counts, own, &mut shard_sums),
+                            || {
+                                head.run(
+                                    &examples.tags[tokens.clone()],
+                                    counts,
+                                    own,
+                                    &mut shard_sums,
+                                )
+                            },
                         );
                     }
                 }
@@ -207,7 +214,7 @@ impl<'a, T: Real> Objective<'a, T> {
         let (tokens, token_scores, stride) =
             (&self.tokens_of_group, &self.token_scores, self.stride);
         self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, sums)| {
-            pulp::Arch::new().dispatch(
+            latens_math::vectorized(
                 #[inline(always)]
                 || {
                     for (i, sums) in sums.chunks_exact_mut(stride).enumerate() {
