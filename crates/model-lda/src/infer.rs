@@ -2,9 +2,13 @@
 
 use crate::draw::Mixture;
 use crate::sharing::sample_document;
+use crate::sparse_infer::SparseDocument;
 use latens_math::Rng;
 use latens_model::{ParamError, Params, check_range, fingerprint};
 use serde::{Deserialize, Serialize};
+
+/// Number of topics from which on only those of the document are weighed.
+const MANY_TOPICS: usize = 128;
 
 /// Parameters of topic inference for new documents.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,12 +115,24 @@ pub(crate) fn infer_fixed<'t>(
     let mut mixture = Mixture::new(padded);
     let mut topics = first_topics(document, row, &mut mixture, &mut rng);
     let mut mean = MeanMixture::new(alpha.len());
+    let types = &document.types;
+    let mut sparse =
+        (alpha.len() >= MANY_TOPICS).then(|| SparseDocument::new(types, &topics, row, padded));
     latens_math::vectorized(
         #[inline(always)]
         || {
             for sweep in 0..params.n_sweeps {
-                let types = &document.types;
-                sample_document(types, &mut topics, &mut mixture, row, &mut rng, &mut |_| ());
+                match &mut sparse {
+                    Some(sparse) => sparse.sample(types, &mut topics, row, &mut rng),
+                    None => sample_document(
+                        types,
+                        &mut topics,
+                        &mut mixture,
+                        row,
+                        &mut rng,
+                        &mut |_| (),
+                    ),
+                }
                 if sweep >= params.n_sweeps / 2 {
                     mean.add(&topics, alpha);
                 }

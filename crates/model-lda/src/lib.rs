@@ -51,6 +51,7 @@ mod sparse_counts;
 mod dirichlet;
 mod draw;
 mod sharing;
+mod sparse_infer;
 mod infer;
 mod top_words;
 mod lda;
