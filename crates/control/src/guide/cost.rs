@@ -1,6 +1,7 @@
 //! The memory and the work of tables.
 
-use super::lookahead::{Lookahead, LookaheadOptions};
+use super::lookahead::Lookahead;
+use super::options::LookaheadOptions;
 use crate::automaton::Automaton;
 use crate::error::ControlError;
 use latens_model::{AvailableMemory, Cost};

@@ -1,7 +1,7 @@
 //! The recursion over the number of words that are left.
 
 use super::edges::Edge;
-use super::lookahead::Lengths;
+use super::options::Lengths;
 use latens_math::Real;
 
 /// One vector over hidden states per automaton state, each scaled to a maximum of 1.

@@ -1,6 +1,7 @@
 //! The beginning of a text, and what may follow it under a constraint.
 
-use super::lookahead::{Lengths, Lookahead};
+use super::lookahead::Lookahead;
+use super::options::Lengths;
 use super::products::two_dots;
 use crate::error::ControlError;
 use latens_corpus::WordId;

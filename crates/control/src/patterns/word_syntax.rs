@@ -262,6 +262,18 @@ mod tests {
     }
 
     #[test]
+    fn no_text_crashes_the_parser() {
+        let letters: Vec<char> = r#"ab ()|*+?{}[]^.,\"/123"#.chars().collect();
+        let mut rng = latens_math::Rng::new(1);
+        for _ in 0..20_000 {
+            let n = (rng.uniform() * 12.0) as usize;
+            let letter = |_| letters[(rng.uniform() * letters.len() as f64) as usize];
+            let pattern: String = (0..n).map(letter).collect();
+            let _ = parse(&pattern);
+        }
+    }
+
+    #[test]
     fn words_may_be_quoted_or_escaped() {
         let (_, sets) = parse(r#"u\.s\. "u.s." a"b""#).unwrap();
         let words = |word: &str| WordSet::Words { words: vec![word.into()], negated: false };

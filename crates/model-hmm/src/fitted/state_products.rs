@@ -58,10 +58,10 @@ impl Hmm {
         let mut next = vec![0.0; n];
         let sparse: Vec<u32> = (0..n as u32).filter(|&z| states[z as usize] > 0.0).collect();
         for from in sparse.chunk_by(|&a, &b| a as usize / k == b as usize / k) {
-            // A few states of a large cluster are gathered; otherwise the block is used as it is.
+            // The few states of a list are gathered; otherwise the block is used as it is.
             let cluster = from[0] as usize / k;
             let all: Vec<u32>;
-            let (set, from) = if from.len() * 4 < k {
+            let (set, from) = if self.space.lists.is_some() && from.len() * 4 < k {
                 (StateSet::List(from), from)
             } else {
                 all = StateSet::Cluster(cluster).list(k).into_owned();
