@@ -18,7 +18,7 @@ _latens.check_interpreter(sys.modules)
 # Type checkers take this for true. `typing` has it, but takes longer to import than everything here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from latens import datasets
+    from latens import constraint, datasets, hf
     from latens._hmm import Fhmm, Hmm
     from latens._language import FeedForward, Lstm, Ngram, Rnn
     from latens._models import open
@@ -42,7 +42,9 @@ __all__ = [
     "Vectors",
     "Word2Vec",
     "__version__",
+    "constraint",
     "datasets",
+    "hf",
     "open",
 ]
 
@@ -61,7 +63,9 @@ _MODULES = {
     "Tagger": "_tagger",
     "Vectors": "_words",
     "Word2Vec": "_words",
+    "constraint": "constraint",
     "datasets": "datasets",
+    "hf": "hf",
     "open": "_models",
 }
 
@@ -73,7 +77,7 @@ if not TYPE_CHECKING:
         from importlib import import_module
 
         module = import_module(f"latens.{_MODULES[name]}")
-        value = module if name == "datasets" else getattr(module, name)
+        value = module if _MODULES[name] == name else getattr(module, name)
         globals()[name] = value
         return value
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from latens._words import Brown
+    from latens.constraint import Constraint
 
 
 @dataclass(eq=False, repr=False)
@@ -105,6 +106,18 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
         matrix, lengths = self._encode(X, "posterior")
         ends = np.cumsum(lengths)
         return [matrix[begin:end].toarray() for begin, end in zip(ends - lengths, ends)]
+
+    def constraint_log_prob(
+        self, constraint: Constraint, *, prefix: str = "", min_words: int = 0, max_words: int = 30
+    ) -> float:
+        """Log-probability that a sentence satisfies a constraint of `latens.constraint`, given its beginning."""
+        from latens.constraint import Guide
+
+        ids = self.model_.ids(prefix)
+        guide = Guide(
+            self, constraint, prefix=ids, min_words=min_words, max_words=max_words, n_jobs=self._n_threads()
+        )
+        return guide.log_prob()
 
     @property
     def tags_(self) -> list[str]:

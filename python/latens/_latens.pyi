@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Guide",
     "Model",
     "ModelFileError",
     "__version__",
@@ -59,6 +60,7 @@ class Model:
         self, records: Iterable[Any] | None, paths: Sequence[Path], n_threads: int | None
     ) -> tuple[NDArray[np.float64], NDArray[np.uint64], NDArray[np.uint32]]: ...
     def next_probs(self, text: str) -> NDArray[np.float64]: ...
+    def ids(self, text: str) -> list[int]: ...
     def sample(self, n: int, max_words: int, seed: int) -> list[list[str]]: ...
     def encode(
         self, features: str, records: Iterable[Any] | None, paths: Sequence[Path], n_threads: int | None
@@ -80,6 +82,38 @@ class Model:
     def vector(self, word: str) -> NDArray[np.float32]: ...
     def nearest(self, query: Sequence[float], n: int, except_: Sequence[str]) -> list[tuple[str, float]]: ...
     def inside(self, name: str, arg: int) -> Any: ...
+
+@final
+class Guide:
+    def __new__(
+        cls,
+        model: Model,
+        constraint: str,
+        pieces: Sequence[bytes | None] | None,
+        prefix: Sequence[int],
+        min_words: int,
+        max_words: int,
+        keep_unk: bool,
+        n_threads: int | None,
+    ) -> Guide: ...
+    @property
+    def n_states(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    def log_prob(self, words: Sequence[int]) -> float: ...
+    def next(self, words: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def accepts(self, words: Sequence[int]) -> bool: ...
+    def generate(
+        self,
+        model: Model | None,
+        n: int,
+        weight: float,
+        beam: int | None,
+        temperature: float,
+        top_k: int | None,
+        top_p: float | None,
+        seed: int,
+    ) -> list[tuple[list[int], float]]: ...
 
 def fit_sentences(
     kind: str,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from latens.constraint import Constraint
+
 
 class LanguageModel(Estimator):
     """A model that assigns probabilities to text."""
@@ -52,6 +54,56 @@ class LanguageModel(Estimator):
     def sample(self, n: int = 1, max_words: int = 100, random_state: int = 1) -> list[list[str]]:
         """Sampled sentences, as lists of words."""
         return self.model_.sample(n, max_words, random_state)
+
+    def generate(
+        self,
+        constraint: Constraint | None = None,
+        n: int = 5,
+        *,
+        guide: Any = None,
+        prefix: str = "",
+        min_words: int = 0,
+        max_words: int = 30,
+        weight: float = 1.0,
+        beam: int | None = None,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        keep_unk: bool = False,
+        random_state: int = 1,
+    ) -> list[str]:
+        """Texts that satisfy a constraint of `latens.constraint`.
+
+        `guide` is an `Hmm` with the same vocabulary; an `Hmm` is its own guide, and its texts are exact samples. `prefix`
+        begins every text; `min_words` and `max_words` limit the words after it. With `beam`, the likeliest texts are
+        searched for with this many hypotheses. `weight` is the strength of the guide.
+        """
+        from latens import constraint as constraints
+
+        hmm = self if guide is None else guide
+        if hmm.model_.kind != "hmm":
+            raise ValueError(f"{self.model_.description} needs `guide`: an Hmm with the same vocabulary")
+        tables = constraints.Guide(
+            hmm,
+            constraints.anything() if constraint is None else constraint,
+            prefix=self.model_.ids(prefix),
+            min_words=min_words,
+            max_words=max_words,
+            keep_unk=keep_unk,
+            n_jobs=self._n_threads(),
+        )
+        found = tables.generate(
+            None if guide is None else self,
+            n,
+            weight=weight,
+            beam=beam,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            random_state=random_state,
+        )
+        words = self.words_
+        return [" ".join([*prefix.split(), *(words[i] for i in ids)]) for ids, _ in found]
 
     def _log_prob(self, X: Text) -> tuple[float, int, int]:
         text = source(X)

@@ -2,6 +2,7 @@
 
 use crate::terminal::escape;
 use anyhow::Error;
+use latens::control::ControlError;
 use latens::corpus::{MissingColumn, ReadError};
 use latens::hmm::TagsError;
 use latens::model::compat::VectorsError;
@@ -97,6 +98,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(hint) = tagging_hint(error) {
         return Some(hint);
     }
+    if let Some(error) = error.downcast_ref::<ControlError>() {
+        return control_hint(error);
+    }
     if let Some(error) = error.downcast_ref::<FileError>() {
         return match error {
             FileError::NotLatens { .. } => Some(
@@ -132,6 +136,36 @@ fn memory_hint(parameter: Option<&str>) -> String {
         None => "use less text".to_owned(),
     };
     format!("{change}; `--dry-run` lists what needs memory, and `--force` trains anyway")
+}
+
+fn control_hint(error: &ControlError) -> Option<String> {
+    let hint = match error {
+        ControlError::UnknownWord { .. } => {
+            "check the spelling; a model can only generate words of its vocabulary"
+        }
+        ControlError::TooLarge { .. } => {
+            "use fewer or shorter phrases, or `--in-order`, which needs fewer states; `--max-states` raises the limit"
+        }
+        ControlError::Contradiction { .. } => "drop or change one of them",
+        ControlError::TooShort { needed, .. } => {
+            return Some(format!("raise `--max-words`: {needed} more words are needed in total"));
+        }
+        ControlError::Lengths { .. } => "raise `--max-words`, or lower `--min-words`",
+        ControlError::ImpossiblePrefix { .. } | ControlError::ImpossibleConstraint { .. } => {
+            "train the guide on more text, or with `--prior 0.01`, which leaves no probability at zero"
+        }
+        ControlError::ImpossibleModel { .. } => {
+            "use a language model that gives all words a positive probability"
+        }
+        ControlError::Vocabulary { .. } => {
+            "train the guide on the text of the model, with the same `--min-count`, `--max-vocab` and preprocessing"
+        }
+        ControlError::TooLittleMemory { .. } => {
+            "lower `--max-words`, or use fewer phrases; `--dry-run` lists what needs memory"
+        }
+        _ => return None,
+    };
+    Some(hint.into())
 }
 
 fn vectors_hint(error: &VectorsError) -> Option<String> {

@@ -19,7 +19,7 @@ mod train;
 
 use args::Common;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use commands::language::{perplexity, sample, score};
+use commands::language::{generate, perplexity, sample, score};
 #[cfg(feature = "reproduce")]
 use commands::reproduce;
 use commands::{convert, count, demo, encode, inspect, manual, nearest, tag, topics, vocab};
@@ -52,6 +52,7 @@ enum Command {
     Perplexity(perplexity::PerplexityArgs),
     Score(score::ScoreArgs),
     Sample(sample::SampleArgs),
+    Generate(generate::GenerateArgs),
     Tag(tag::TagArgs),
     Topics(topics::TopicsArgs),
     Encode(encode::EncodeArgs),
@@ -131,6 +132,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Score(args) => score::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,
+        Command::Generate(args) => generate::run(&args, &common, output)?,
         Command::Tag(args) => return tag::run(&args, &common, output),
         Command::Topics(args) => topics::run(&args, &common, output)?,
         Command::Encode(args) => encode::run(&args, output)?,

@@ -41,6 +41,7 @@ mod open;
 pub mod prelude;
 
 pub use kinds::{KINDS, ReadModel};
+pub use latens_control as control;
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;
 pub use latens_math as math;

@@ -5,6 +5,7 @@
 //! handled, no thread outlives a call, and forked processes keep working.
 
 mod arrays;
+mod control;
 mod errors;
 mod fit;
 mod inputs;
@@ -26,6 +27,7 @@ fn _latens(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ModelFileError", module.py().get_type::<errors::ModelFileError>())?;
     module.add_function(wrap_pyfunction!(check_interpreter, module)?)?;
     module.add_class::<model::Model>()?;
+    module.add_class::<control::Guide>()?;
     module.add_function(wrap_pyfunction!(fit::fit_sentences, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit_documents, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit_counts, module)?)?;

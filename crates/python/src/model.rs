@@ -225,6 +225,11 @@ impl Model {
         Ok(probs.into_pyarray(py))
     }
 
+    /// The ids of the words of a text.
+    fn ids(&self, text: &str) -> Vec<u32> {
+        self.0.lexicon().ids(text).into_iter().map(|word| word.0).collect()
+    }
+
     /// Sampled sentences.
     fn sample(
         &self,

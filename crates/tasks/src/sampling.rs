@@ -70,8 +70,8 @@ pub fn sample_with(
 }
 
 impl SampleOptions {
-    /// Changes log-probabilities; the results are not normalized.
-    fn apply(&self, log_probs: &mut [f64]) {
+    /// Changes log-probabilities of words; the results are not normalized.
+    pub fn apply(&self, log_probs: &mut [f64]) {
         // `<unk>` is useless to a reader. Excluding it renormalizes the other words.
         if !self.keep_unk {
             log_probs[WordId::UNK.index()] = f64::NEG_INFINITY;

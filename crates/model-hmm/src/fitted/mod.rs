@@ -9,3 +9,4 @@ pub(crate) mod scorer;
 pub(crate) mod encoder;
 pub(crate) mod unknown_words;
 pub(crate) mod tagger;
+pub(crate) mod state_products;

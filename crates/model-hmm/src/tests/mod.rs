@@ -3,6 +3,7 @@
 mod toy;
 mod toy_models;
 mod recursion;
+mod state_products;
 mod lists;
 mod dropout;
 mod gradients;

@@ -1,5 +1,8 @@
-//! Commands that use language models: `latens perplexity`, `latens score` and `latens sample`.
+//! Commands that use language models: `latens perplexity`, `latens score`, `latens sample` and
+//! `latens generate`.
 
+mod drawing;
+pub(crate) mod generate;
 pub(crate) mod perplexity;
 pub(crate) mod sample;
 pub(crate) mod score;

@@ -1,8 +1,9 @@
 use crate::args::Common;
+use crate::commands::language::drawing::{UnkArg, share, temperature};
 use crate::commands::roles::language_model;
 use crate::output::{Output, print, print_json, shown_words};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latens::corpus::WordId;
 use latens::math::Rng;
 use latens::tasks::{SampleOptions, sample_with};
@@ -38,25 +39,6 @@ pub(crate) struct SampleArgs {
     /// Whether `<unk>`, which stands for all unknown words, is drawn
     #[arg(long, value_enum, default_value_t)]
     unk: UnkArg,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum UnkArg {
-    /// Draw `<unk>` as often as the model expects unknown words
-    Keep,
-    /// Never draw `<unk>`; the other words are renormalized
-    #[default]
-    Never,
-}
-
-fn temperature(text: &str) -> Result<f64, String> {
-    let parsed = text.parse::<f64>().ok().filter(|t| t.is_finite() && *t >= 0.0);
-    parsed.ok_or_else(|| "expected a number of at least 0".into())
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let parsed = text.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 1.0);
-    parsed.ok_or_else(|| "expected a number above 0 and at most 1".into())
 }
 
 pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result<()> {

@@ -1,0 +1,49 @@
+//! The memory and the work of tables.
+
+use super::lookahead::Lookahead;
+use super::options::LookaheadOptions;
+use crate::automaton::Automaton;
+use crate::error::ControlError;
+use latens_model::{AvailableMemory, Cost};
+use latens_model_hmm::Hmm;
+
+impl Lookahead {
+    /// The memory of the tables, and the multiplications for each word of the maximum length.
+    pub fn cost(hmm: &Hmm, automaton: &Automaton, options: &LookaheadOptions) -> Cost {
+        let distances = automaton.distances();
+        let n_live = distances.iter().flatten().count() as f64;
+        let n_edges: usize = (0..automaton.n_states())
+            .filter(|&state| distances[state].is_some())
+            .map(|state| {
+                automaton.edges(state).iter().filter(|(to, _)| distances[*to].is_some()).count()
+            })
+            .sum();
+        let n_hidden = hmm.n_states() as f64;
+        let size = if Lookahead::is_double(hmm) { 8.0 } else { 4.0 };
+        let n_words = options.lengths.max as f64;
+        Cost::new(options.lengths.max)
+            .part("tables", n_words * n_live * n_hidden * size, Some("max_words"))
+            // Masses are summed in double precision first.
+            .part("edges", n_edges as f64 * n_hidden * (size + 8.0), Some("automaton states"))
+            .part("products", 3.0 * n_live * n_hidden * size, Some("automaton states"))
+            .multiply_adds(n_live * n_hidden * n_hidden)
+    }
+
+    pub(super) fn check_memory(
+        hmm: &Hmm,
+        automaton: &Automaton,
+        options: &LookaheadOptions,
+    ) -> Result<(), ControlError> {
+        let needed = Lookahead::cost(hmm, automaton, options).memory_bytes();
+        match AvailableMemory::now().filter(|available| available.bytes < needed) {
+            None => Ok(()),
+            Some(available) => Err(ControlError::TooLittleMemory {
+                n_states: automaton.n_states(),
+                n_hidden: hmm.n_states(),
+                n_words: options.lengths.max,
+                needed,
+                available,
+            }),
+        }
+    }
+}
