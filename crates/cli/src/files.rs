@@ -42,6 +42,7 @@ pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
         (_, "file" | "files" | "text" | "reference" | "questions" | "vocab" | "words") => {
             Role::Read
         }
+        (_, "models" | "documents") => Role::Read,
         (_, "model" | "guide" | "tagger" | "first" | "second" | "encoders" | "init") => Role::Read,
         (_, "valid" | "dev" | "clusters" | "vectors" | "vectors_words") => Role::Read,
         _ => return None,

@@ -19,6 +19,8 @@ mod train;
 
 use args::Common;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+#[cfg(feature = "explore")]
+use commands::explore;
 use commands::language::{generate, perplexity, sample, score};
 #[cfg(feature = "reproduce")]
 use commands::reproduce;
@@ -58,6 +60,10 @@ enum Command {
     Encode(encode::EncodeArgs),
     Nearest(nearest::NearestArgs),
     Inspect(inspect::InspectArgs),
+    #[cfg(feature = "explore")]
+    Explore(Box<explore::ExploreArgs>),
+    #[cfg(feature = "explore")]
+    Report(Box<explore::ReportArgs>),
     Export(convert::ExportArgs),
     Import(convert::ImportArgs),
     #[cfg(feature = "reproduce")]
@@ -138,6 +144,10 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Encode(args) => encode::run(&args, output)?,
         Command::Nearest(args) => nearest::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,
+        #[cfg(feature = "explore")]
+        Command::Explore(args) => explore::run(&args, output)?,
+        #[cfg(feature = "explore")]
+        Command::Report(args) => explore::run_report(&args, output)?,
         Command::Export(args) => convert::export(&args, output)?,
         Command::Import(args) => convert::import(&args, output)?,
         #[cfg(feature = "reproduce")]

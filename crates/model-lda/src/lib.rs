@@ -56,6 +56,7 @@ mod infer;
 mod top_words;
 mod lda;
 mod glda;
+mod weights;
 
 pub use glda::{
     Covariance, Glda, GldaInputs, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
@@ -63,3 +64,4 @@ pub use glda::{
 pub use infer::{InferenceParams, Inferred};
 pub use lda::{Completion, Lda, LdaParams, LdaSampler};
 pub use top_words::Ranking;
+pub use weights::TopicWord;

@@ -2,31 +2,48 @@
 
 use std::collections::BTreeSet;
 
-/// The stability of two lists of topics, each given by its top words: the mean Jaccard similarity of topics that are
-/// matched one to one, most similar first. 1 for equal topics in any order, 0 for topics without a common word.
-pub fn stability(a: &[Vec<String>], b: &[Vec<String>]) -> f64 {
+/// A topic of one list, and the topic of another list that is matched to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopicMatch {
+    /// Index in the first list.
+    pub first: usize,
+    /// Index in the second list.
+    pub second: usize,
+    /// Jaccard similarity of their top words.
+    pub similarity: f64,
+}
+
+/// Matches two lists of topics one to one, each given by its top words, most similar pairs first.
+pub fn matches(a: &[Vec<String>], b: &[Vec<String>]) -> Vec<TopicMatch> {
     let sets = |topics: &[Vec<String>]| -> Vec<BTreeSet<String>> {
         topics.iter().map(|words| words.iter().cloned().collect()).collect()
     };
     let (a, b) = (sets(a), sets(b));
-    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    let mut pairs: Vec<TopicMatch> = Vec::new();
     for (i, first) in a.iter().enumerate() {
         for (j, second) in b.iter().enumerate() {
             let common = first.intersection(second).count() as f64;
             let all = first.union(second).count().max(1) as f64;
-            pairs.push((common / all, i, j));
+            pairs.push(TopicMatch { first: i, second: j, similarity: common / all });
         }
     }
     // A stable sort keeps ties in the order of the topics.
-    pairs.sort_by(|x, y| y.0.total_cmp(&x.0));
+    pairs.sort_by(|x, y| y.similarity.total_cmp(&x.similarity));
     let (mut used_a, mut used_b) = (vec![false; a.len()], vec![false; b.len()]);
-    let mut sum = 0.0;
-    for (similarity, i, j) in pairs {
-        if !used_a[i] && !used_b[j] {
-            (used_a[i], used_b[j]) = (true, true);
-            sum += similarity;
+    pairs.retain(|pair| {
+        let is_free = !used_a[pair.first] && !used_b[pair.second];
+        if is_free {
+            (used_a[pair.first], used_b[pair.second]) = (true, true);
         }
-    }
+        is_free
+    });
+    pairs
+}
+
+/// The stability of two lists of topics, each given by its top words: the mean Jaccard similarity of topics that are
+/// matched one to one, most similar first. 1 for equal topics in any order, 0 for topics without a common word.
+pub fn stability(a: &[Vec<String>], b: &[Vec<String>]) -> f64 {
+    let sum: f64 = matches(a, b).iter().map(|pair| pair.similarity).sum();
     sum / a.len().max(b.len()).max(1) as f64
 }
 

@@ -156,6 +156,12 @@ pub fn diversity(topics: &[Vec<String>]) -> f64 {
     if n_words == 0 { 0.0 } else { distinct.len() as f64 / n_words as f64 }
 }
 
+/// The relevance λ ln p(word | topic) + (1 − λ) ln (p(word | topic) / p(word)) of a word to a topic (Sievert & Shirley 2014):
+/// λ = 1 ranks words by probability, λ = 0 by lift.
+pub fn relevance(prob_in_topic: f64, prob: f64, lambda: f64) -> f64 {
+    lambda * prob_in_topic.ln() + (1.0 - lambda) * (prob_in_topic / prob).ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +209,14 @@ mod tests {
         let opened = Cooccurrences::open(&path).unwrap();
         assert_eq!(opened, counts);
         assert!(opened.has_all(&words) && !opened.has_all(&["d".to_owned()]));
+    }
+
+    #[test]
+    fn relevance_is_between_log_probability_and_log_lift() {
+        assert_eq!(relevance(0.5, 0.25, 1.0), 0.5f64.ln());
+        assert_eq!(relevance(0.5, 0.25, 0.0), 2f64.ln());
+        let half = (0.5f64.ln() + 2f64.ln()) / 2.0;
+        assert!((relevance(0.5, 0.25, 0.5) - half).abs() < 1e-12);
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod demo;
 pub(crate) mod encode;
+#[cfg(feature = "explore")]
+pub(crate) mod explore;
 pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod nearest;

@@ -8,5 +8,5 @@ mod topic_map;
 
 pub use series::{Series, SeriesPoint, series_plot};
 pub use svg::{Anchor, Svg};
-pub use topic_circles::{TopicCircle, topic_circles};
-pub use topic_map::{MapWord, topic_map};
+pub use topic_circles::{TopicCircle, topic_circles, topic_places};
+pub use topic_map::{MapWord, principal_plane, topic_map};

@@ -23,11 +23,16 @@ const MARGIN: f64 = 90.0;
 const RADIUS: f64 = 120.0;
 const FONT: f64 = 12.0;
 
-/// Draws topics as circles, as SVG. Places are the first two coordinates of classical scaling of the distances between
-/// topics, the square roots of their Jensen–Shannon divergences (as in LDAvis, Sievert & Shirley 2014).
+/// The places of topics on a map: the first two coordinates of classical scaling of the distances between topics, the
+/// square roots of their Jensen–Shannon divergences (as in LDAvis, Sievert & Shirley 2014).
+pub fn topic_places(topics: &[TopicCircle]) -> Vec<[f64; 2]> {
+    scaled(&distances(topics))
+}
+
+/// Draws topics as circles at their places ([`topic_places`]), as SVG.
 pub fn topic_circles(topics: &[TopicCircle]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let places = scaled(&distances(topics));
+    let places = topic_places(topics);
     let span = |axis: usize| {
         let of_axis = || places.iter().map(|place| place[axis]);
         let low = of_axis().fold(f64::INFINITY, f64::min);

@@ -25,7 +25,8 @@ const FONT: f64 = 11.0;
 /// If a vector is shorter than that of the first word.
 pub fn topic_map(words: &[MapWord<'_>]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    let places = principal_plane(words);
+    let vectors: Vec<&[f32]> = words.iter().map(|word| word.vector).collect();
+    let places = principal_plane(&vectors);
     let span = |axis: usize| {
         let of_axis = || places.iter().map(|place| place[axis]);
         let (low, high) =
@@ -57,17 +58,20 @@ pub fn topic_map(words: &[MapWord<'_>]) -> String {
     svg.finish()
 }
 
-/// Coordinates of the vectors along their first two principal components.
-fn principal_plane(words: &[MapWord<'_>]) -> Vec<[f64; 2]> {
-    let dim = words.first().map_or(0, |word| word.vector.len());
-    let n = words.len().max(1) as f64;
+/// Coordinates of vectors along their first two principal components.
+///
+/// # Panics
+/// If a vector is shorter than the first one.
+pub fn principal_plane(vectors: &[&[f32]]) -> Vec<[f64; 2]> {
+    let dim = vectors.first().map_or(0, |vector| vector.len());
+    let n = vectors.len().max(1) as f64;
     let mean: Vec<f64> =
-        (0..dim).map(|j| words.iter().map(|w| f64::from(w.vector[j])).sum::<f64>() / n).collect();
-    let mut rows: Vec<Vec<f64>> = words
+        (0..dim).map(|j| vectors.iter().map(|v| f64::from(v[j])).sum::<f64>() / n).collect();
+    let mut rows: Vec<Vec<f64>> = vectors
         .iter()
-        .map(|w| w.vector.iter().zip(&mean).map(|(&x, m)| f64::from(x) - m).collect())
+        .map(|v| v.iter().zip(&mean).map(|(&x, m)| f64::from(x) - m).collect())
         .collect();
-    let mut places = vec![[0.0; 2]; words.len()];
+    let mut places = vec![[0.0; 2]; vectors.len()];
     for axis in 0..2 {
         let direction = principal_axis(&rows, dim);
         for (row, place) in rows.iter_mut().zip(&mut places) {
@@ -109,7 +113,7 @@ mod tests {
             vec![[9.0, 0.1, 0.0], [-9.0, 0.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.1, -4.0]];
         let words: Vec<MapWord<'_>> =
             vectors.iter().map(|v| MapWord { word: "<w>", topic: 3, vector: v }).collect();
-        let places = principal_plane(&words);
+        let places = principal_plane(&vectors.iter().map(|v| &v[..]).collect::<Vec<_>>());
         assert!((places[0][0] - places[1][0]).abs() > 17.9, "{places:?}");
         assert!((places[2][1] - places[3][1]).abs() > 7.9, "{places:?}");
         let picture = topic_map(&words);

@@ -39,6 +39,7 @@ pub use features::encoder::Encoder;
 pub use features::model_encoder::{EncoderError, ModelEncoder};
 pub use features::template::attributes;
 pub use features::word_encoder::WordEncoder;
+pub use fitted::contributions::Contribution;
 pub use fitted::file::OpenEncoder;
 pub use fitted::tagger::FeatureTagger;
 pub use learn::data::TaggerInputs;

@@ -8,7 +8,7 @@ mod label;
 mod map;
 mod select;
 mod show;
-mod trend;
+pub(crate) mod trend;
 
 use crate::args::Common;
 use crate::output::Output;

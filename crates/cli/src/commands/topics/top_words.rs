@@ -41,13 +41,11 @@ pub(super) struct WeightedWord {
 
 /// The share of the training tokens of each topic.
 pub(super) fn prevalence(model: &dyn Model) -> Vec<f64> {
-    let sizes = match (model.downcast_ref::<Lda>(), model.downcast_ref::<Glda>()) {
-        (Some(lda), _) => lda.topic_sizes(),
-        (_, Some(glda)) => glda.topic_sizes(),
+    match (model.downcast_ref::<Lda>(), model.downcast_ref::<Glda>()) {
+        (Some(lda), _) => lda.prevalence(),
+        (_, Some(glda)) => glda.prevalence(),
         _ => Vec::new(),
-    };
-    let total = sizes.iter().sum::<u64>().max(1) as f64;
-    sizes.into_iter().map(|size| size as f64 / total).collect()
+    }
 }
 
 /// The weights of all words of each topic.
@@ -58,14 +56,12 @@ pub(super) fn word_weights(model: &dyn Model) -> Vec<HashMap<WordId, f64>> {
 
 /// The weights of the words that have tokens in a topic.
 fn weights_of(model: &dyn Model, topic: usize) -> HashMap<WordId, f64> {
-    if let Some(lda) = model.downcast_ref::<Lda>() {
-        let words = lda.ranked_words(topic, usize::MAX, Ranking::Count).into_iter();
-        return words.map(|(word, _)| (word, lda.prob(topic, word))).collect();
-    }
-    let Some(glda) = model.downcast_ref::<Glda>() else { return HashMap::new() };
-    let words = glda.ranked_words(topic, usize::MAX, Ranking::Count);
-    let total: f64 = words.iter().map(|&(_, count)| f64::from(count)).sum();
-    words.into_iter().map(|(word, count)| (word, f64::from(count) / total)).collect()
+    let words = match (model.downcast_ref::<Lda>(), model.downcast_ref::<Glda>()) {
+        (Some(lda), _) => lda.counted_words(topic),
+        (_, Some(glda)) => glda.counted_words(topic),
+        _ => Vec::new(),
+    };
+    words.into_iter().map(|word| (word.word, word.weight)).collect()
 }
 
 /// A topic and its top words.

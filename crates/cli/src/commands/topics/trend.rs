@@ -65,7 +65,9 @@ pub(super) fn run(args: &TrendArgs, common: &Common, output: &Output) -> Result<
             n_topics - 1
         );
     }
-    let (documents, values) = read(args, model.lexicon(), output)?;
+    let (inputs, has_column) = (args.text.inputs()?, args.text.reading.label_column.is_some());
+    let (documents, values) =
+        read_by_column(inputs, &args.by, has_column, model.lexicon(), output)?;
     let found = mixtures::infer(model, &documents, InferenceParams::default().seed(common.seed))?;
     let shares: Vec<&[f32]> = found.iter().map(|found| found.mixture.as_slice()).collect();
     let groups = trend(&values, &shares, args.bin).map_err(|error| {
@@ -114,24 +116,25 @@ pub(super) fn run(args: &TrendArgs, common: &Common, output: &Output) -> Result<
     }
 }
 
-/// Reads the documents and their values of the column.
-fn read(
-    args: &TrendArgs,
+/// Reads documents and their values of a column. `label` is the label of documents, unless a column holds it.
+pub(crate) fn read_by_column(
+    inputs: Inputs,
+    by: &str,
+    has_label_column: bool,
     lexicon: &latens::corpus::Lexicon,
     output: &Output,
 ) -> Result<(Documents, Vec<String>)> {
-    let inputs = args.text.inputs()?;
     let is_folder = inputs.paths.iter().any(|path| path.is_dir());
-    let of_label = args.by == "label" && (is_folder || args.text.reading.label_column.is_none());
+    let of_label = by == "label" && (is_folder || !has_label_column);
     let mut columns = inputs.columns.clone();
     if !of_label {
-        columns.kept = vec![args.by.clone()];
+        columns.kept = vec![by.to_owned()];
     }
     let inputs = watched(Inputs { columns, ..inputs }, output);
     let documents = Documents::read_with(&inputs, lexicon)?;
     let value = |idx: usize| match of_label {
         true => documents.get(idx).label,
-        false => documents.value(&args.by, idx).unwrap_or_default(),
+        false => documents.value(by, idx).unwrap_or_default(),
     };
     let values = (0..documents.len()).map(|idx| value(idx).trim().to_owned()).collect();
     Ok((documents, values))

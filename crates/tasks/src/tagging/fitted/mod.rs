@@ -2,6 +2,7 @@
 
 pub(crate) mod tagger;
 pub(crate) mod posterior;
+pub(crate) mod contributions;
 pub(crate) mod tag_names;
 pub(crate) mod direct;
 pub(crate) mod word_scores;

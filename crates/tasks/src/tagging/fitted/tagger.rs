@@ -196,7 +196,7 @@ impl FeatureTagger {
 
 impl FittedEncoder {
     /// Adds the scores of the features of each word of a sentence.
-    fn add(&self, words: &[&str], window: usize, width: usize, scores: &mut [f32]) {
+    pub(crate) fn add(&self, words: &[&str], window: usize, width: usize, scores: &mut [f32]) {
         let mut rows = FeatureRows::new();
         self.encoder.model.encode(words, &mut rows);
         let n_columns = self.info.n_features;

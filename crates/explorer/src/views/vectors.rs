@@ -1,0 +1,206 @@
+//! Word vectors: neighbors, analogies, a map, the pairs of a transition, and typed sentences.
+
+use super::args::{NoArgs, TextArgs, WordArgs, parse};
+use super::text::{Typed, largest, weighted};
+use crate::error::ViewError;
+use latens::corpus::WordId;
+use latens::lds::{Features, Lds, SingularPair};
+use latens::model::{FeatureRows, Model, TokenEncoder, WordVectors};
+use latens::tasks::plot::principal_plane;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+
+/// Number of words on the map.
+const N_MAP: usize = 600;
+/// Limit on the words of a typed sentence.
+const MAX_WORDS: usize = 100;
+
+/// What is computed once per model.
+#[derive(Default)]
+pub(crate) struct VectorCache {
+    vectors: OnceLock<Option<WordVectors>>,
+    map: OnceLock<Value>,
+    /// States of sentences of one word.
+    alone: OnceLock<Option<WordVectors>>,
+}
+
+impl VectorCache {
+    /// Computes everything, so that later questions are answered at once.
+    pub(crate) fn fill(&self, model: &dyn Model) {
+        if let Some(vectors) = self.vectors(model) {
+            self.map(model, vectors);
+        }
+    }
+
+    fn vectors(&self, model: &dyn Model) -> Option<&WordVectors> {
+        // Some models compute them.
+        self.vectors.get_or_init(|| Some(model.word_vectors()?.into_owned())).as_ref()
+    }
+
+    fn map(&self, model: &dyn Model, vectors: &WordVectors) -> &Value {
+        self.map.get_or_init(|| map(model, vectors))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnalogyArgs {
+    a: String,
+    b: String,
+    c: String,
+}
+
+/// Answers `map`, `neighbors`, `analogy`, `pairs` and `embed`; `None` for other views, and models without vectors.
+pub(crate) fn answer(
+    model: &dyn Model,
+    cache: &VectorCache,
+    view: &str,
+    args: &Value,
+) -> Option<Result<Value, ViewError>> {
+    let vectors = cache.vectors(model)?;
+    Some(match (view, model.downcast_ref::<Lds>()) {
+        ("map", _) => parse::<NoArgs>(args).map(|_| cache.map(model, vectors).clone()),
+        ("neighbors", _) => {
+            parse::<WordArgs>(args).and_then(|args| neighbors(model, vectors, &args.word))
+        }
+        ("analogy", _) => parse::<AnalogyArgs>(args)
+            .and_then(|args| analogy(model, vectors, [&args.a, &args.b, &args.c])),
+        ("pairs", Some(lds)) => parse::<NoArgs>(args).and_then(|_| pairs(lds)),
+        ("embed", Some(lds)) => {
+            parse::<TextArgs>(args).and_then(|args| embed(lds, vectors, cache, &args.text))
+        }
+        _ => return None,
+    })
+}
+
+/// The most frequent words with vectors at the first two principal components of their vectors.
+fn map(model: &dyn Model, vectors: &WordVectors) -> Value {
+    let vocab = &model.lexicon().vocab;
+    let has_vector = |word: WordId| word.index() > 1 && vectors.get(word).is_some();
+    let count = |word: usize| match has_vector(WordId::from(word)) {
+        true => vocab.count(WordId::from(word)) as f64,
+        false => -1.0,
+    };
+    let counts: Vec<f64> = (0..vocab.len()).map(count).collect();
+    let words: Vec<WordId> = largest(&counts, N_MAP)
+        .into_iter()
+        .filter(|&word| counts[word] >= 0.0)
+        .map(WordId::from)
+        .collect();
+    let rows: Vec<&[f32]> = words.iter().filter_map(|&word| vectors.get(word)).collect();
+    let place = |(&word, [x, y]): (&WordId, [f64; 2])| json!({ "word": vocab.word(word), "count": vocab.count(word), "x": x, "y": y });
+    let places: Vec<Value> = words.iter().zip(principal_plane(&rows)).map(place).collect();
+    let n_vectors = vectors.iter().count();
+    json!({ "words": places, "n_vectors": n_vectors, "dim": vectors.dim() })
+}
+
+/// Finds a word after the preprocessing of the model, or in lowercase.
+fn find(model: &dyn Model, vectors: &WordVectors, word: &str) -> Result<WordId, ViewError> {
+    let (lexicon, word) = (model.lexicon(), word.trim());
+    let known = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
+    let found = known(&lexicon.preprocessing.normalize(word));
+    found
+        .or_else(|| known(&word.to_lowercase()))
+        .ok_or_else(|| ViewError::no_answer(format!("`{word}` has no vector")))
+}
+
+fn listed(model: &dyn Model, found: Vec<(WordId, f32)>) -> Vec<Value> {
+    let vocab = &model.lexicon().vocab;
+    let words = found.into_iter().map(|(id, cosine)| (vocab.word(id), f64::from(cosine)));
+    weighted("similarity", words)
+}
+
+fn neighbors(model: &dyn Model, vectors: &WordVectors, word: &str) -> Result<Value, ViewError> {
+    let id = find(model, vectors, word)?;
+    let vector = vectors.get(id).expect("the word was found by its vector");
+    let vocab = &model.lexicon().vocab;
+    let nearest = listed(model, vectors.nearest(vector, 20, &[id]));
+    Ok(json!({ "word": vocab.word(id), "count": vocab.count(id), "neighbors": nearest }))
+}
+
+fn analogy(
+    model: &dyn Model,
+    vectors: &WordVectors,
+    words: [&String; 3],
+) -> Result<Value, ViewError> {
+    let mut ids = [WordId::UNK; 3];
+    for (id, word) in ids.iter_mut().zip(words) {
+        *id = find(model, vectors, word)?;
+    }
+    let [a, b, c] = ids;
+    let query = vectors.analogy(a, b, c).expect("all words have vectors");
+    let vocab = &model.lexicon().vocab;
+    Ok(json!({
+        "words": ids.map(|id| vocab.word(id)),
+        "nearest": listed(model, vectors.nearest(&query, 10, &ids)),
+    }))
+}
+
+/// Which words bring which: the singular pairs of the transition.
+fn pairs(lds: &Lds) -> Result<Value, ViewError> {
+    let found = lds.singular_pairs(12, 8, 5).map_err(ViewError::no_answer)?;
+    let vocab = &lds.lexicon().vocab;
+    let side = |words: &[(WordId, f64)]| {
+        weighted("weight", words.iter().map(|&(id, weight)| (vocab.word(id), weight)))
+    };
+    let pair = |pair: &SingularPair| json!({ "strength": pair.strength, "from": side(&pair.from), "to": side(&pair.to) });
+    let values = lds.singular_values().map_err(ViewError::no_answer)?;
+    Ok(json!({ "pairs": found.iter().map(pair).collect::<Vec<_>>(), "values": values }))
+}
+
+/// The words of a sentence: their neighbors by their own vectors and in context, and the next words.
+fn embed(
+    lds: &Lds,
+    vectors: &WordVectors,
+    cache: &VectorCache,
+    text: &str,
+) -> Result<Value, ViewError> {
+    const N: usize = 6;
+    let typed = Typed::new(lds, text, MAX_WORDS)?;
+    let vocab = &lds.lexicon().vocab;
+    let mut rows = FeatureRows::new();
+    lds.encoder(Features::Smoothed).encode(&typed.sentence(), &mut rows);
+    let alone = cache.alone.get_or_init(|| states_alone(lds)).as_ref();
+    let in_context = |state: &[f32], id: WordId| match alone {
+        Some(alone) => listed(lds, alone.nearest(state, N, &[id])),
+        None => Vec::new(),
+    };
+    let token = |(at, (_, state)): (usize, (&[u32], &[f32]))| {
+        let id = typed.ids[at];
+        let alone = vectors.get(id).map(|vector| listed(lds, vectors.nearest(vector, N, &[id])));
+        json!({
+            "word": typed.words[at],
+            "known": typed.is_known(at),
+            "alone": alone,
+            "in_context": in_context(state, id),
+        })
+    };
+    let tokens: Vec<Value> = rows.iter().enumerate().take(typed.words.len()).map(token).collect();
+    let probs = lds.next_word_probs(&typed.ids);
+    let next: Vec<(&str, f64)> = largest(&probs, 15)
+        .into_iter()
+        .map(|word| (vocab.word(WordId::from(word)), probs[word]))
+        .collect();
+    Ok(json!({ "tokens": tokens, "next": weighted("prob", next) }))
+}
+
+/// The states of frequent words as sentences of one word, in the same space as the states of words in context.
+fn states_alone(lds: &Lds) -> Option<WordVectors> {
+    /// Number of words that are compared.
+    const N_WORDS: usize = 20_000;
+    let (encoder, n_words) = (lds.encoder(Features::Smoothed), lds.lexicon().vocab.len());
+    // Words are numbered by descending frequency.
+    let mut values = Vec::new();
+    for word in 0..n_words {
+        let mut rows = FeatureRows::new();
+        if (2..N_WORDS).contains(&word) {
+            encoder.encode(&[WordId::from(word), WordId::EOS], &mut rows);
+        }
+        match rows.iter().next() {
+            Some((_, state)) => values.extend_from_slice(state),
+            None => values.resize(values.len() + lds.dim(), 0.0),
+        }
+    }
+    WordVectors::new(lds.dim(), values).ok()
+}
