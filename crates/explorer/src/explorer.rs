@@ -43,13 +43,19 @@ impl Explorer {
             .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let read = |source| OpenError::Read { path: path.to_owned(), source };
         std::fs::File::open(path).map_err(read)?;
+        let neither = || OpenError::Neither { path: path.to_owned() };
+        if path.is_dir() {
+            return Err(neither());
+        }
         let content = match inspect(path) {
+            // A training run that is not over.
+            Ok(found) if found.header.checkpoint.is_some() => return Err(neither()),
             Ok(found) => {
                 let parameters = found.header.parameters.clone();
                 Content::Model(Box::new(ShownModel::new(latens::open(path)?, parameters)))
             }
             Err(_) if log::is_log(path).map_err(read)? => Content::Log(path.to_owned()),
-            Err(_) => return Err(OpenError::Neither { path: path.to_owned() }),
+            Err(_) => return Err(neither()),
         };
         self.items.push(Item { name, content });
         Ok(())
@@ -76,7 +82,7 @@ impl Explorer {
     /// Shows documents with a topic model.
     pub fn set_documents(&mut self, item: usize, documents: ShownDocuments) {
         if let Some(Item { content: Content::Model(shown), .. }) = self.items.get_mut(item) {
-            shown.documents = Some(documents);
+            shown.set_documents(documents);
         }
     }
 

@@ -30,9 +30,10 @@ pub(crate) enum Content {
 /// A model, and what is computed once for its views.
 pub(crate) struct ShownModel {
     pub(crate) model: Box<dyn Model>,
-    pub(crate) documents: Option<ShownDocuments>,
+    documents: Option<ShownDocuments>,
     /// Parameters, if they are known from the file.
     pub(crate) parameters: Value,
+    panels: OnceLock<Vec<&'static str>>,
     topics: OnceLock<TopicTable>,
     hmm: HmmCache,
     brown: BrownCache,
@@ -45,11 +46,18 @@ impl ShownModel {
             model,
             documents: None,
             parameters,
+            panels: OnceLock::new(),
             topics: OnceLock::new(),
             hmm: HmmCache::default(),
             brown: BrownCache::default(),
             vectors: VectorCache::default(),
         }
+    }
+
+    /// Shows documents with the topics of the model.
+    pub(crate) fn set_documents(&mut self, documents: ShownDocuments) {
+        self.documents = Some(documents);
+        self.panels = OnceLock::new();
     }
 
     fn topics(&self) -> &TopicTable {
@@ -68,8 +76,13 @@ impl ShownModel {
         }
     }
 
-    /// The parts of the page that this model has, the first one is shown first.
-    fn panels(&self) -> Vec<&'static str> {
+    /// The parts of the page that this model has. The first one is shown first.
+    fn panels(&self) -> &[&'static str] {
+        // Some models compute their vectors whenever they are asked for them.
+        self.panels.get_or_init(|| self.find_panels())
+    }
+
+    fn find_panels(&self) -> Vec<&'static str> {
         let model = &*self.model;
         let is_topics = model.as_topic_model().is_some();
         let mut panels = Vec::new();

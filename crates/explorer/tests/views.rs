@@ -2,7 +2,7 @@
 
 use latens::corpus::embedded::{self, Split};
 use latens::prelude::*;
-use latens_explorer::{Explorer, Query, ShownDocuments, ViewError, report};
+use latens_explorer::{Explorer, OpenError, Query, ShownDocuments, ViewError, report};
 use serde_json::{Value, json};
 
 fn corpus() -> Corpus {
@@ -250,4 +250,22 @@ fn a_report_contains_the_answers_and_no_markup_of_words() {
     assert!(!page.contains("<script>alert"));
     assert_eq!(page.matches("</script").count(), 2);
     assert!(!page.contains("src=") && !page.contains("href=\"style"), "something is loaded");
+}
+
+#[test]
+fn folders_checkpoints_and_texts_are_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(&path, "neither").unwrap();
+    let mut explorer = Explorer::default();
+    for path in [path.as_path(), folder.path()] {
+        assert!(matches!(explorer.open(path), Err(OpenError::Neither { .. })));
+    }
+    let missing = folder.path().join("missing");
+    assert!(matches!(explorer.open(&missing), Err(OpenError::Read { .. })));
+    let model = folder.path().join("model.lda");
+    lda().save(&model).unwrap();
+    explorer.open(&model).unwrap();
+    assert_eq!(explorer.items()[0]["name"], "model.lda");
+    assert_eq!(ask(&explorer, "about", json!({})).unwrap()["parameters"]["n_topics"], 4);
 }

@@ -53,7 +53,8 @@ function linkTo(route, changes) {
 
 function currentPanel(all, route) {
   const item = Math.min(Math.max(Number(route.get("model") ?? 0) || 0, 0), all.length - 1);
-  const panels = all[item].panels.filter((panel) => isLive || !TYPED.has(panel));
+  const hasOther = all.some((other, index) => index !== item && other.panels.includes("compare"));
+  const panels = all[item].panels.filter((panel) => (isLive || !TYPED.has(panel)) && (panel !== "compare" || hasOther));
   const panel = panels.includes(route.get("panel")) ? route.get("panel") : panels[0];
   return { item, panel, panels };
 }

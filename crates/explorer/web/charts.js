@@ -50,8 +50,9 @@ function roving(buttons, selected) {
 export function circleMap(label, points, { selected, marked = new Set(), onselect }) {
   const [width, height, margin] = [560, 430, 58];
   const [x, y] = [scale(points.map((p) => p.x), margin, width - margin), scale(points.map((p) => p.y), height - margin, margin)];
-  const largest = Math.max(...points.map((p) => p.size));
-  const radius = (size) => Math.max(6, 54 * Math.sqrt(size / largest));
+  // All circles together cover about a fifth of the map, however many there are.
+  const total = points.reduce((sum, p) => sum + p.size, 0) || 1;
+  const radius = (size) => Math.min(Math.max(6, Math.sqrt((0.2 * width * height * size) / total / Math.PI)), 54);
   const ordered = [...points].sort((a, b) => b.size - a.size);
   const buttons = ordered.map((p) => {
     const [r, cx, cy] = [radius(p.size), x(p.x), y(p.y)];

@@ -110,8 +110,6 @@ export const texts = {
     type: "Type or paste text",
     example: "The old ship",
     colored: "Surprisal of each word",
-    legend: "expected",
-    legendHigh: "surprising",
   },
   tags: {
     type: "Type a sentence",
@@ -161,7 +159,6 @@ export const texts = {
     title: (metric) => metric.replaceAll("_", " "),
     iteration: "iteration",
     last: "Last value",
-    metric: "Metric",
     run: "Run",
     points: "Values",
     waiting: "The log is empty. Values appear here as soon as there are some.",

@@ -30,6 +30,8 @@ pub(crate) struct HmmCache {
     order: OnceLock<Vec<usize>>,
     /// All transitions of a model with few states.
     transitions: OnceLock<Option<Matrix<f32>>>,
+    /// The first words of each state.
+    words: OnceLock<Vec<OnceLock<Vec<WordId>>>>,
 }
 
 impl HmmCache {
@@ -50,6 +52,15 @@ impl HmmCache {
             states.into_iter().for_each(|state| shares[state as usize] += each);
             shares
         })
+    }
+
+    /// The first words of a state, at most eight.
+    fn words<'a>(&self, hmm: &'a Hmm, state: usize, n: usize) -> Vec<&'a str> {
+        const N: usize = 8;
+        let all = self.words.get_or_init(|| vec![OnceLock::new(); hmm.n_states()]);
+        let ids = all[state]
+            .get_or_init(|| hmm.top_word_ids(state, N).into_iter().map(|(word, _)| word).collect());
+        ids.iter().take(n).map(|&word| hmm.lexicon().vocab.word(word)).collect()
     }
 
     fn order(&self, hmm: &Hmm) -> &[usize] {
@@ -98,14 +109,14 @@ pub(crate) fn answer(
         "states_of_word" => {
             parse::<WordArgs>(args).and_then(|args| states_of_word(hmm, cache, &args.word))
         }
-        "sentence" => parse::<TextArgs>(args).and_then(|args| sentence(hmm, &args.text)),
+        "sentence" => parse::<TextArgs>(args).and_then(|args| sentence(hmm, cache, &args.text)),
         "sample_states" => parse::<SampleArgs>(args).map(|args| sample(hmm, &args)),
         _ => return None,
     })
 }
 
 fn summary(hmm: &Hmm, cache: &HmmCache, state: usize) -> Value {
-    let words: Vec<&str> = hmm.top_words(state, 8).into_iter().map(|(word, _)| word).collect();
+    let words = cache.words(hmm, state, 8);
     json!({ "state": state, "share": cache.shares(hmm)[state], "words": words })
 }
 
@@ -169,7 +180,7 @@ fn states_of_word(hmm: &Hmm, cache: &HmmCache, word: &str) -> Result<Value, View
 }
 
 /// Surprisal, the next words, the most likely path, and the posterior of the states with the largest sums.
-fn sentence(hmm: &Hmm, text: &str) -> Result<Value, ViewError> {
+fn sentence(hmm: &Hmm, cache: &HmmCache, text: &str) -> Result<Value, ViewError> {
     let typed = Typed::new(hmm, text, MAX_WORDS)?;
     let mut answer = scored(hmm, hmm, &typed);
     let posterior = hmm.posterior(text).map_err(ViewError::no_answer)?;
@@ -180,12 +191,9 @@ fn sentence(hmm: &Hmm, text: &str) -> Result<Value, ViewError> {
     let mut shown: Vec<usize> =
         largest(&sums, N_SHOWN).into_iter().filter(|&state| sums[state] > 0.0).collect();
     shown.sort_unstable();
-    let words = |state: usize| -> Vec<&str> {
-        hmm.top_words(state, 4).into_iter().map(|(word, _)| word).collect()
-    };
     let state = |&state: &usize| {
         let probs: Vec<f32> = (0..posterior.n_rows()).map(|row| posterior[(row, state)]).collect();
-        json!({ "state": state, "words": words(state), "posterior": probs })
+        json!({ "state": state, "words": cache.words(hmm, state, 4), "posterior": probs })
     };
     answer["states"] = json!(shown.iter().map(state).collect::<Vec<_>>());
     answer["path"] = json!(hmm.viterbi(text).map_err(ViewError::no_answer)?);

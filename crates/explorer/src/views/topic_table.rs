@@ -15,7 +15,12 @@ pub(crate) struct TopicTable {
     pub(crate) totals: Vec<f64>,
     pub(crate) n_tokens: f64,
     pub(crate) places: Vec<[f64; 2]>,
+    /// The first words of each topic, as `latens topics show` orders them.
+    pub(crate) names: Vec<Vec<String>>,
 }
+
+/// Number of words in the name of a topic.
+const N_NAME: usize = 8;
 
 impl TopicTable {
     /// The table of a topic model; without topics for other models.
@@ -35,13 +40,20 @@ impl TopicTable {
         words.iter().flatten().for_each(|word| totals[word.word.index()] += word.count);
         let n_tokens = totals.iter().sum();
         let places = topic_places(&circles(&prevalence, &words, &totals));
-        TopicTable { prevalence, words, totals, n_tokens, places }
+        let names = (0..n_topics).map(|topic| top_words(model, topic, N_NAME)).collect();
+        TopicTable { prevalence, words, totals, n_tokens, places, names }
     }
 
     /// Probability of a word in the training tokens.
     pub(crate) fn prob(&self, word: WordId) -> f64 {
         self.totals[word.index()] / self.n_tokens
     }
+}
+
+/// The first words of a topic.
+pub(crate) fn top_words(model: &dyn Model, topic: usize, n: usize) -> Vec<String> {
+    let words = model.as_topic_model().map(|model| model.top_words(topic, n)).unwrap_or_default();
+    words.into_iter().map(|(word, _)| model.lexicon().vocab.word(word).to_owned()).collect()
 }
 
 /// Topics as distributions over the most frequent words and all others as one, so that the distances between many topics

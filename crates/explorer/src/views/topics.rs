@@ -2,7 +2,7 @@
 
 use super::args::{MAX_ROWS, NoArgs, WordArgs, below, parse};
 use super::text::largest;
-use super::topic_table::TopicTable;
+use super::topic_table::{TopicTable, top_words};
 use crate::error::ViewError;
 use latens::corpus::WordId;
 use latens::lda::TopicWord;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Number of words in the name of a topic, as `latens topics show` orders them.
+/// Number of words of a topic that a comparison shows.
 const N_NAME: usize = 8;
 
 #[derive(Deserialize)]
@@ -50,16 +50,10 @@ pub(crate) fn answer(
     })
 }
 
-/// The first words of a topic.
-pub(crate) fn name(model: &dyn Model, topic: usize, n: usize) -> Vec<String> {
-    let words = model.as_topic_model().map(|model| model.top_words(topic, n)).unwrap_or_default();
-    words.into_iter().map(|(word, _)| model.lexicon().vocab.word(word).to_owned()).collect()
-}
-
 fn topics(model: &dyn Model, table: &TopicTable) -> Value {
     let one = |topic: usize| {
         let [x, y] = table.places[topic];
-        let (prevalence, words) = (table.prevalence[topic], name(model, topic, N_NAME));
+        let (prevalence, words) = (table.prevalence[topic], &table.names[topic]);
         json!({ "topic": topic, "prevalence": prevalence, "x": x, "y": y, "words": words })
     };
     let topics: Vec<Value> = (0..table.words.len()).map(one).collect();
@@ -140,7 +134,7 @@ pub(crate) fn compare(a: &dyn Model, b: &dyn Model) -> Result<Value, ViewError> 
         let Some(topics) = model.as_topic_model() else {
             return Err(ViewError::arguments("both items must be topic models"));
         };
-        Ok((0..topics.n_topics()).map(|topic| name(model, topic, N_WORDS)).collect())
+        Ok((0..topics.n_topics()).map(|topic| top_words(model, topic, N_WORDS)).collect())
     };
     let (a, b) = (topics(a)?, topics(b)?);
     let found = matches(&a, &b);

@@ -15,8 +15,8 @@ def test_axe_finds_no_violation(view, theme):
     axe = pytest.importorskip("axe_core_python.sync_playwright").Axe()
     view.page.emulate_media(color_scheme=theme)
     found = {}
-    # Themes differ in their colors only, which the first views have all of.
-    for model, panel in PANELS if theme == "light" else PANELS[:7]:
+    # Themes differ in their colors only, which a few views have all of.
+    for model, panel in PANELS if theme == "light" else [PANELS[0], PANELS[6], PANELS[15]]:
         page = view.open(model, panel)
         for violation in axe.run(page)["violations"]:
             targets = [node["html"][:160] for node in violation["nodes"]][:3]
