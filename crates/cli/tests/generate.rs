@@ -88,6 +88,8 @@ fn every_model_meets_the_constraints() {
         let lines = run(&folder, &args).stdout;
         let texts = sentences(&json(&folder, &args));
         assert_eq!(lines.lines().collect::<Vec<_>>(), texts);
+        let alone = json(&folder, &[&args[..], &["--threads", "1"]].concat());
+        assert_eq!(alone, json(&folder, &[&args[..], &["--threads", "2"]].concat()));
         assert_ne!(texts, sentences(&json(&folder, &[&args[..], &["--seed", "2"]].concat())));
     }
 }

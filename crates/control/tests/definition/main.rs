@@ -2,6 +2,7 @@
 
 mod constraints;
 mod extremes;
+mod kinds;
 mod steering;
 mod tables;
 mod toy;
