@@ -166,6 +166,12 @@ class Guide:
             n_jobs if n_jobs is not None and n_jobs > 0 else None,
         )
 
+    def with_prefix(self, prefix: Iterable[int]) -> Guide:
+        """The same tables for texts that begin with other words. As many words may follow them."""
+        other = Guide.__new__(Guide)
+        other._guide = self._guide.with_prefix([int(word) for word in prefix])
+        return other
+
     @property
     def n_states(self) -> int:
         """Number of states of the automaton of the constraint."""

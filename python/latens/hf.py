@@ -87,15 +87,21 @@ class Control:
         words: list[str] = hmm.words_
         self._hmm, self._constraint = hmm, constraint
         self._eos = int(tokenizer.eos_token_id)
-        self._pieces = [None, None, *(spelling.get(word) for word in words[2:])]
         ids: dict[str, int] = tokenizer.get_vocab()
         #: The token of each word of the guide; -1 if the tokenizer has no such token.
         self._token_of = np.array([-1, self._eos, *(ids.get(word, -1) for word in words[2:])], dtype=np.int64)
         if (self._token_of[2:] < 0).all():
             raise ValueError("no word of the guide is a token of the tokenizer")
         self._word_of = {int(token): word for word, token in enumerate(self._token_of) if word > 1 and token >= 0}
-        self._lengths = {"min_words": min_new_tokens, "max_words": max_new_tokens, "n_jobs": n_jobs}
+        self._options: dict[str, Any] = {
+            "pieces": [None, None, *(spelling.get(word) for word in words[2:])],
+            "min_words": min_new_tokens,
+            "max_words": max_new_tokens,
+            "n_jobs": n_jobs,
+        }
         self._weight, self._continue_prompt = weight, continue_prompt
+        #: All guides share the tables of the first one.
+        self._tables: Guide | None = None
         self._guides: dict[tuple[int, ...], Guide] = {}
         self._n_prompt: int | None = None
         self._n_last = 0
@@ -142,9 +148,9 @@ class Control:
     def _guide(self, prompt: tuple[int, ...]) -> Guide:
         if prompt not in self._guides:
             prefix = [self._word(token) for token in prompt]
-            pieces, lengths = self._pieces, self._lengths
-            guide = Guide(self._hmm, self._constraint, prefix=prefix, pieces=pieces, **lengths)  # type: ignore[arg-type]
-            self._guides[prompt] = guide
+            if self._tables is None:
+                self._tables = Guide(self._hmm, self._constraint, prefix=prefix, **self._options)
+            self._guides[prompt] = self._tables.with_prefix(prefix)
         return self._guides[prompt]
 
     def _word(self, token: int) -> int:

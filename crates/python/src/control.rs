@@ -16,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// A constraint as `python/latens/constraint.py` writes it.
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ impl From<Tree> for Constraint {
 #[pyclass(frozen, module = "latens._latens")]
 pub(crate) struct Guide {
     model: Model,
-    lookahead: Lookahead,
+    lookahead: Arc<Lookahead>,
     prefix: Vec<WordId>,
     start: Reading,
     /// The latest beginnings of texts: the next word usually continues one of them.
@@ -131,7 +131,23 @@ impl Guide {
             let start = start.map_err(|e| error(&e))?;
             Ok((lookahead, start))
         })?;
+        let lookahead = Arc::new(lookahead);
         Ok(Guide { model, lookahead, prefix, start, recent: Mutex::default(), n_threads })
+    }
+
+    /// The same tables for texts with another beginning. As many words may follow it.
+    fn with_prefix(&self, py: Python<'_>, prefix: Vec<u32>) -> PyResult<Guide> {
+        let prefix = ids(hmm(&self.model)?, prefix)?;
+        let start =
+            run(py, self.wishes(), |_| self.guide()?.start_with(&prefix).map_err(|e| error(&e)))?;
+        Ok(Guide {
+            model: self.model.clone(),
+            lookahead: Arc::clone(&self.lookahead),
+            prefix,
+            start,
+            recent: Mutex::default(),
+            n_threads: self.n_threads,
+        })
     }
 
     /// Number of states of the automaton.

@@ -121,6 +121,9 @@ def test_mistakes_are_explained(models) -> None:
         with pytest.raises(ValueError, match="id of a word|at most 2"):
             guide.log_prob(words)
     assert guide.satisfied([2]) and not guide.satisfied([3])
+    other = guide.with_prefix([3])
+    expected = constraint.Guide(random_hmm(), constraint.contains("a"), max_words=2, prefix=[3])
+    assert other.log_prob([3]) == expected.log_prob([3])
 
 
 class Tokenizer:
@@ -169,8 +172,11 @@ def test_a_logits_processor_needs_only_the_protocol() -> None:
         latens.hf.Control(random_hmm(), condition, tokenizer, max_new_tokens=5)
     # The prompt counts as a part of the text if it should.
     begun = latens.hf.Control(token_hmm(), condition, tokenizer, max_new_tokens=2, continue_prompt=True)
-    scores = begun(np.array([[5, 4]]), np.zeros((1, len(tokenizer.tokens))))
-    assert scores[0, 0] == -np.inf and scores[0, 2] > -np.inf
+    scores = begun(np.array([[5, 4], [2, 4]]), np.zeros((2, len(tokenizer.tokens))))
+    assert (scores[:, 0] == -np.inf).all() and (scores[:, 2] > -np.inf).all()
+    # " dog" lacks its last letter and a second word.
+    scores = begun(np.array([[5]]), np.zeros((1, len(tokenizer.tokens))))
+    assert scores[0, 4] > -np.inf and np.isneginf(scores[0, :4]).sum() >= 2
 
 
 def test_tokens_are_spelled_in_bytes() -> None:
