@@ -30,7 +30,7 @@ pub(crate) enum Role {
 ///
 /// A test fails on paths that are not declared here.
 pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
-    let trains = command.starts_with("train ") || command == "tag train";
+    let trains = command.starts_with("train ") || ["tag train", "distill"].contains(&command);
     let role = match (command, argument) {
         ("demo" | "man", "output") | (_, "cache" | "data") => Role::Folder,
         (_, "output") if trains => Role::Model,
@@ -38,12 +38,15 @@ pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
         (_, "mixtures" | "plot") => Role::Write,
         (_, "stop_words") => Role::Read,
         (_, "output") | ("export", "words") => Role::Write,
-        (_, "log" | "record") => Role::Append,
+        (_, "log" | "record" | "keep_samples") => Role::Append,
         (_, "file" | "files" | "text" | "reference" | "questions" | "vocab" | "words") => {
             Role::Read
         }
         (_, "models" | "documents") => Role::Read,
-        (_, "model" | "guide" | "tagger" | "first" | "second" | "encoders" | "init") => Role::Read,
+        (
+            _,
+            "model" | "guide" | "tagger" | "first" | "second" | "encoders" | "init" | "teacher",
+        ) => Role::Read,
         (_, "valid" | "dev" | "clusters" | "vectors" | "vectors_words") => Role::Read,
         _ => return None,
     };

@@ -49,6 +49,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Train(train::TrainArgs),
+    Distill(Box<train::DistillArgs>),
     Count(count::CountArgs),
     Vocab(vocab::VocabArgs),
     Perplexity(perplexity::PerplexityArgs),
@@ -133,6 +134,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, &common, output)?,
         Command::Train(args) => train::run(&args, &common, output)?,
+        Command::Distill(args) => train::run_distill(&args, &common, output)?,
         Command::Count(args) => count::run(&args, output)?,
         Command::Vocab(args) => vocab::run(&args, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
@@ -208,7 +210,7 @@ mod tests {
         let is_positional = |argument: &&Arg| argument.is_positional();
         let options = command.get_arguments().filter(|argument| !argument.is_positional());
         for argument in options.chain(command.get_arguments().filter(is_positional)) {
-            let trains = name.starts_with("train ") || name == "tag train";
+            let trains = name.starts_with("train ") || ["tag train", "distill"].contains(&name);
             let needed = argument.is_required_set()
                 || name == "reproduce" && argument.is_positional()
                 || trains && argument.get_id() == "output";

@@ -48,5 +48,6 @@ pub use device::{Array, CudaError, Device, Element};
 pub use half::{bf16, f16};
 pub use hmm::{Blocks, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps};
 pub use nn::{
-    AdamWStep, Columns, Derivative, Fresh, NormWeights, RowGroups, Squash, StepResult, WordGroups,
+    AdamWStep, Columns, Derivative, Dropout, Fresh, NormWeights, RowGroups, Squash, StepResult,
+    WordGroups,
 };

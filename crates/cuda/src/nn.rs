@@ -12,4 +12,4 @@ pub use layers::{Columns, RowGroups};
 pub use norms::NormWeights;
 pub use optimizer::{AdamWStep, StepResult};
 pub use recurrent::{Fresh, Squash};
-pub use words::WordGroups;
+pub use words::{Dropout, WordGroups};

@@ -32,6 +32,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm::language::PTB,
     hmm::language::WIKITEXT_2,
     hmm::ablation::EXPERIMENT,
+    hmm::distillation::EXPERIMENT,
     hmm::tagging::EXPERIMENT,
     lds::dynamics::EXPERIMENT,
     lds::rnn::EXPERIMENT,
@@ -46,7 +47,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// Returns the function that resumes an interrupted run of an experiment, if the experiment keeps its models.
 pub fn resume(name: &str) -> Option<Run> {
-    let resumable: [(Experiment, Run); 3] = [
+    let resumable: [(Experiment, Run); 4] = [
         (hmm::language::PTB, |data, quick, note| {
             hmm::language::ptb(data, quick, Earlier::Reuse, note)
         }),
@@ -55,6 +56,9 @@ pub fn resume(name: &str) -> Option<Run> {
         }),
         (hmm::ablation::EXPERIMENT, |data, quick, note| {
             hmm::ablation::ablate(data, quick, Earlier::Reuse, note)
+        }),
+        (hmm::distillation::EXPERIMENT, |data, quick, note| {
+            hmm::distillation::distill(data, quick, Earlier::Reuse, note)
         }),
     ];
     resumable.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)

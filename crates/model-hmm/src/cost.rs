@@ -32,12 +32,22 @@ struct Sizes {
 }
 
 /// What is given besides the text.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
     /// Whether the clusters of words are given.
     pub(crate) clusters: bool,
     /// Number of tags, 0 without tags.
     pub(crate) n_tags: usize,
+    /// Number of tokens that a teacher draws, 0 without one.
+    pub(crate) n_drawn: usize,
+    /// How many times an epoch reads the text.
+    pub(crate) copies: usize,
+}
+
+impl Default for Given {
+    fn default() -> Given {
+        Given { clusters: false, n_tags: 0, n_drawn: 0, copies: 1 }
+    }
 }
 
 /// The cost of training, including the clustering of words.
@@ -47,12 +57,16 @@ pub(crate) fn cost(
     given: Given,
     valid: Option<&Sentences>,
 ) -> Cost {
-    let sizes = Sizes::of(params, corpus, given.n_tags);
+    let sizes = Sizes::of(params, corpus, given);
     let own = if params.by_em() {
         baum_welch(params, &sizes, valid.is_some())
     } else {
         gradient(params, &sizes, valid.is_some())
     };
+    // Drawn text, and the copies of the text that are joined with it in each epoch.
+    let copies = if given.n_drawn > 0 { given.copies * params.epochs } else { 0 };
+    let drawn = given.n_drawn as f64 + copies as f64 * corpus.sentences.n_tokens() as f64;
+    let own = own.part("drawn text", 4.0 * drawn, Some("n_tokens"));
     let own = own.multiply_adds(sizes.scoring(params, valid.map_or(0, Sentences::n_tokens)));
     if params.constraint != Constraint::Brown || given.clusters {
         return own;
@@ -65,8 +79,9 @@ pub(crate) fn cost(
 }
 
 impl Sizes {
-    fn of(params: &HmmParams, corpus: &Corpus, n_tags: usize) -> Sizes {
-        let n_tokens = corpus.sentences.n_tokens();
+    fn of(params: &HmmParams, corpus: &Corpus, given: Given) -> Sizes {
+        let Given { n_tags, n_drawn, copies, .. } = given;
+        let n_tokens = copies * corpus.sentences.n_tokens() + n_drawn / params.epochs.max(1);
         let keep = 1.0 - params.state_dropout;
         let (n_states, per_word) = (params.n_states as f64, params.states_per_word() as f64);
         let has_clusters = params.constraint == Constraint::Brown;
@@ -233,7 +248,7 @@ mod tests {
     use latens_model::Params;
 
     fn of(params: &HmmParams, corpus: &Corpus) -> Sizes {
-        Sizes::of(params, corpus, 0)
+        Sizes::of(params, corpus, Given::default())
     }
 
     #[test]

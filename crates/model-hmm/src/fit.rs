@@ -11,6 +11,7 @@ use crate::train::batches::Data;
 use crate::train::device::check_device;
 use crate::train::tagged_text::TaggedText;
 use crate::train::task::Task;
+use crate::train::teacher::{DrawnTexts, Teacher};
 use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
@@ -29,6 +30,8 @@ pub struct HmmInputs<'a> {
     pub clusters: Option<&'a WordClusters>,
     /// The tags of the corpus, for a model of words and tags.
     pub tags: Option<&'a TaggedText>,
+    /// A language model that draws training text besides the corpus.
+    pub teacher: Option<&'a Teacher<'a>>,
 }
 
 impl<'a> HmmInputs<'a> {
@@ -43,6 +46,13 @@ impl<'a> HmmInputs<'a> {
     #[must_use]
     pub fn tags(mut self, tags: &'a TaggedText) -> Self {
         self.tags = Some(tags);
+        self
+    }
+
+    /// Learns from text that a language model with the same vocabulary draws.
+    #[must_use]
+    pub fn teacher(mut self, teacher: &'a Teacher<'a>) -> Self {
+        self.teacher = Some(teacher);
         self
     }
 }
@@ -60,7 +70,9 @@ impl Fit for HmmParams {
         setup: &Setup<'_>,
     ) -> Cost {
         let n_tags = inputs.tags.map_or(0, |tags| tags.names.len());
-        let given = Given { clusters: inputs.clusters.is_some(), n_tags };
+        let n_drawn = inputs.teacher.map_or(0, Teacher::n_tokens);
+        let copies = inputs.teacher.map_or(1, Teacher::copies);
+        let given = Given { clusters: inputs.clusters.is_some(), n_tags, n_drawn, copies };
         cost(params, corpus, given, setup.valid)
     }
 
@@ -83,12 +95,18 @@ impl Fit for HmmParams {
             (Constraint::Brown, None) => Some(learn_clusters(params, corpus, watch)?),
             _ => None,
         };
+        let tags = inputs.tags;
+        if inputs.teacher.is_some() {
+            check_that(!params.by_em(), "learning", "`gradient` with a teacher", "em")?;
+            check_that(tags.is_none(), "tags", "unset with a teacher", "tags")?;
+        }
         let vocab = recounted(&lexicon.vocab, sentences);
+        // A teacher may draw words that the corpus does not contain.
+        let vocab = if inputs.teacher.is_some() { all_seen(&vocab) } else { vocab };
         let space = StateSpace::from_params(params, &vocab, inputs.clusters.or(learned.as_ref()))?;
         if let Some(valid) = valid {
             check_valid(&space, lexicon, valid)?;
         }
-        let tags = inputs.tags;
         if let Some(tags) = tags {
             tags.check(sentences)?;
             let resets = params.memory == Memory::Reset;
@@ -100,10 +118,12 @@ impl Fit for HmmParams {
             space: &space,
             spellings: space.words().iter().map(|&word| lexicon.vocab.word(word)).collect(),
             n_tags: tags.map_or(0, |tags| tags.names.len()),
+            drawn: inputs.teacher.map(|teacher| DrawnTexts::new(teacher, params.epochs)),
             train: Data { sentences, tags: tags.map(|tags| &tags.tags[..]), run_tokens },
             valid: valid.map(|sentences| Data { sentences, tags: None, run_tokens }),
             fingerprint: data_fingerprint(&lexicon.vocab, sentences)
                 ^ tags.map_or(0, TaggedText::fingerprint)
+                ^ inputs.teacher.map_or(0, Teacher::fingerprint)
                 ^ space.fingerprint()
                 ^ valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid)).rotate_left(1),
             device,
@@ -160,6 +180,12 @@ fn learn_clusters(
 fn recounted(vocab: &Vocab, sentences: &Sentences) -> Vocab {
     let mut counts = vec![0; vocab.len()];
     sentences.tokens().iter().for_each(|word| counts[word.index()] += 1);
+    Vocab::from_parts(vocab.words(), counts).expect("the words of a vocabulary are distinct")
+}
+
+/// The vocabulary with a count of at least 1 for every word.
+fn all_seen(vocab: &Vocab) -> Vocab {
+    let counts = vocab.counts().iter().map(|&count| count.max(1)).collect();
     Vocab::from_parts(vocab.words(), counts).expect("the words of a vocabulary are distinct")
 }
 

@@ -57,3 +57,4 @@ pub use params::{
 };
 pub use space::clusters::text_to_cluster;
 pub use train::tagged_text::{TaggedText, TagsError};
+pub use train::teacher::Teacher;

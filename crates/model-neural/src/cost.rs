@@ -9,20 +9,21 @@ pub(crate) fn cost(params: &NeuralParams, corpus: &Corpus, valid: Option<&Senten
     let n_tokens = corpus.sentences.n_tokens() as f64;
     let n_words = corpus.lexicon.vocab.len() as f64;
     let (dim, n_context) = (params.dim as f64, params.n_context() as f64);
-    let n_layers = params.n_layers as f64;
     let is_recurrent = params.architecture != Architecture::Ff;
     let n_steps = if is_recurrent { params.bptt as f64 } else { 1.0 };
     // Text is scored 256 words at a time.
     let n_rows = (params.batch_size as f64 * n_steps).min(n_tokens).max(256.0);
-    // Weights, gradient, and the best or the last weights; two moments of AdamW.
+    // Weights, gradient, and the best or the last weights; two moments of AdamW; a running average.
     let n_copies = if params.optimizer == Optimizer::AdamW { 5.0 } else { 3.0 };
+    let n_copies = n_copies + if params.average > 0.0 { 1.0 } else { 0.0 };
     // Inputs and their derivatives, and per layer its output and, for an LSTM, gates and states.
     let per_layer = match params.architecture {
         Architecture::Ff => 1.0,
         Architecture::Rnn => 3.0,
         Architecture::Lstm => 9.0,
     };
-    let values = dim * (2.0 * n_context + n_layers * per_layer + 2.0);
+    let n_units: usize = params.layer_dims().iter().sum();
+    let values = dim * (2.0 * n_context + 2.0) + n_units as f64 * per_layer;
     let activations = 4.0 * n_rows * values;
     let order = if is_recurrent { 0.0 } else { 4.0 * n_tokens };
     let in_hidden = Body::of(params).n_products;
@@ -61,7 +62,12 @@ impl Body {
             }
             Architecture::Rnn => (square, 0.0),
             // Four gates, from the layer below and from the state.
-            Architecture::Lstm => (n_layers * 8.0 * square, n_layers * 4.0 * dim),
+            Architecture::Lstm => {
+                let dims = params.layer_dims();
+                let inputs = [params.dim].into_iter().chain(dims.iter().copied());
+                let products = inputs.zip(&dims).map(|(n_in, &dim)| 4 * dim * (n_in + dim));
+                (products.sum::<usize>() as f64, 4.0 * dims.iter().sum::<usize>() as f64)
+            }
         };
         Body { n_products, n_biases }
     }
@@ -70,15 +76,18 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Network;
+    use crate::network::definition::Network;
 
     #[test]
     fn the_number_of_weights_is_that_of_the_network() {
         for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
             for tying in [Tying::Shared, Tying::Separate] {
-                let params = NeuralParams { tying, dim: 6, ..params.clone() };
-                let network = Network::new(&params, 11);
-                assert_eq!(n_weights(&params, 11.0), network.layout.len() as f64, "{params:?}");
+                let small = NeuralParams { tying, dim: 6, ..params.clone() };
+                let wide = NeuralParams { hidden_dim: 9, n_layers: 3, ..small.clone() };
+                for params in [small, wide] {
+                    let network = Network::new(&params, 11);
+                    assert_eq!(n_weights(&params, 11.0), network.layout.len() as f64, "{params:?}");
+                }
             }
         }
     }

@@ -1,5 +1,5 @@
 use crate::model::Neural;
-use crate::network::Network;
+use crate::network::definition::Network;
 use crate::params::{Architecture, NeuralParams};
 use latens_model::{FileError, Model, ModelFile};
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! Training in epochs of mini-batches, evaluated on the validation text.
 
-use crate::batches::{Batch, Reader};
-use crate::first_weights::FirstWeights;
 use crate::learner::{Choices, CpuLearner, DeviceLearner, LearnerState, n_moments};
-use crate::network::Network;
+use crate::network::batches::{Batch, Reader};
+use crate::network::definition::Network;
+use crate::network::first_weights::FirstWeights;
+use crate::network::masks::Masks;
 use crate::params::{NeuralParams, Schedule};
 use latens_corpus::WordId;
 use latens_math::Rng;
@@ -11,7 +12,7 @@ use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
     TrainingState, Valid, Watch,
 };
-use latens_nn::{Dropout, Halving, Plateau, Verdict};
+use latens_nn::{Halving, Plateau, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl<'t, D: DeviceLearner> NeuralLearner<'t, D> {
 }
 
 impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
-    type Batch = (Batch, Option<Dropout>);
+    type Batch = (Batch, Option<Masks>);
     type Schedule = Schedules;
     type Weights = Vec<f32>;
 
@@ -136,12 +137,11 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         Ok(self.reader.len())
     }
 
-    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> (Batch, Option<Dropout>) {
+    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> (Batch, Option<Masks>) {
         let params = self.task.params;
         let place = (epochs.epoch, batch_idx);
         let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
-        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
-        (self.reader.batch(batch_idx, &self.order), dropout)
+        (self.reader.batch(batch_idx, &self.order), Masks::new(params, seed))
     }
 
     fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
@@ -161,11 +161,11 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
 
     fn begin_step(
         &mut self,
-        (batch, dropout): &(Batch, Option<Dropout>),
+        (batch, masks): &(Batch, Option<Masks>),
         learning_rate: Option<f64>,
     ) -> Result<(), FitError> {
         let choices = Choices {
-            dropout: *dropout,
+            masks: *masks,
             learning_rate: learning_rate.expect("every schedule has a learning rate"),
             // Dividing by the full batch size gives smaller batches proportionally smaller steps.
             scale: 1.0 / self.reader.full_size() as f64,
@@ -174,10 +174,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         Ok(())
     }
 
-    fn end_step(
-        &mut self,
-        (batch, _): &(Batch, Option<Dropout>),
-    ) -> Result<(f64, usize), FitError> {
+    fn end_step(&mut self, (batch, _): &(Batch, Option<Masks>)) -> Result<(f64, usize), FitError> {
         Ok((self.log_prob, batch.n_rows()))
     }
 
@@ -217,7 +214,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
     }
 
     fn weights(&self) -> Result<Vec<f32>, FitError> {
-        Ok(self.device.state()?.weights)
+        self.device.model_weights()
     }
 
     /// The weights and the perplexity of the beginning of the training text must be finite.
@@ -235,13 +232,23 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         state: &State,
         best: Option<&Arc<Vec<f32>>>,
     ) -> Result<Checkpoint, FitError> {
-        let LearnerState { weights, mean, square, n_steps, memory } = self.device.state()?;
+        let LearnerState { weights, average, mean, square, n_steps, memory } =
+            self.device.state()?;
         let mut state = state.clone();
         state.schedule.n_updates = n_steps;
         let kind = self.task.params.architecture.kind();
         let mut checkpoint = Checkpoint::new(kind, self.task.params, self.task.fingerprint, &state);
-        let arrays = [("weights", weights), ("mean", mean), ("square", square), ("memory", memory)];
-        for (name, values) in arrays {
+        let arrays = [
+            ("weights", weights),
+            ("average", average),
+            ("mean", mean),
+            ("square", square),
+            ("memory", memory),
+        ];
+        // Without an average, checkpoints have no such array.
+        for (name, values) in
+            arrays.into_iter().filter(|(name, values)| *name != "average" || !values.is_empty())
+        {
             checkpoint = checkpoint.with_shared_array(name, &[values.len()], Arc::new(values));
         }
         if let Some(best) = best {
@@ -280,13 +287,15 @@ fn restore(
     let array = |name: &str, n: usize| checkpoint.array::<f32>(name, &[n]);
     let learned = LearnerState {
         weights: array("weights", n_weights)?,
+        average: if task.params.average > 0.0 { array("average", n_weights)? } else { vec![] },
         mean: array("mean", n_moments)?,
         square: array("square", n_moments)?,
         n_steps: state.schedule.n_updates,
         memory: array("memory", n_memory)?,
     };
     let best = state.epochs.best_epoch.map(|_| array("best", n_weights)).transpose()?;
-    let arrays = [&learned.weights, &learned.mean, &learned.square, &learned.memory];
+    let LearnerState { weights, average, mean, square, memory, .. } = &learned;
+    let arrays = [weights, average, mean, square, memory];
     let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|x| x.is_finite());
     let is_sound =
         arrays.into_iter().chain(&best).all(is_finite) && learned.square.iter().all(|&v| v >= 0.0);
@@ -344,7 +353,14 @@ mod tests {
         /// Weights that encode the number of steps so far.
         fn state(&self) -> Result<LearnerState, FitError> {
             let weights = vec![self.n_steps as f32; self.n_weights];
-            Ok(LearnerState { weights, mean: vec![], square: vec![], n_steps: 0, memory: vec![] })
+            Ok(LearnerState {
+                weights,
+                average: vec![],
+                mean: vec![],
+                square: vec![],
+                n_steps: 0,
+                memory: vec![],
+            })
         }
     }
 

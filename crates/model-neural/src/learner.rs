@@ -1,12 +1,14 @@
 //! The device-specific part of training, and its CPU implementation.
 
-use crate::batches::{Batch, Reader};
-use crate::network::{Network, Scratch};
+use crate::network::batches::{Batch, Reader};
+use crate::network::definition::{Network, Scratch};
+use crate::network::masks::Masks;
 use crate::params::{NeuralParams, Optimizer};
 use latens_corpus::WordId;
 use latens_math::linalg::Par;
 use latens_model::FitError;
-use latens_nn::{AdamW, AdamWParams, Dropout, Sgd, clip_factor, norm};
+use latens_nn::{AdamW, AdamWParams, Sgd, clip_factor, norm};
+use rayon::prelude::*;
 
 /// A network on a device. Holds the weights, the optimizer state and the recurrent states of the streams, and performs
 /// optimization steps.
@@ -15,7 +17,7 @@ pub(crate) trait DeviceLearner {
     /// gradient is not finite, returns NaN and leaves the weights unchanged.
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError>;
 
-    /// Σ ln p of running text.
+    /// Σ ln p of running text, with the averaged weights if there are.
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError>;
 
     /// Resets the recurrent states of all streams.
@@ -26,22 +28,29 @@ pub(crate) trait DeviceLearner {
 
     /// The state to store in a checkpoint.
     fn state(&self) -> Result<LearnerState, FitError>;
+
+    /// The weights of the model: the averaged weights if there are, else the current ones.
+    fn model_weights(&self) -> Result<Vec<f32>, FitError> {
+        let LearnerState { weights, average, .. } = self.state()?;
+        Ok(if average.is_empty() { weights } else { average })
+    }
 }
 
 /// Settings of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choices {
-    /// The dropout mask.
-    pub(crate) dropout: Option<Dropout>,
+    /// What the step drops.
+    pub(crate) masks: Option<Masks>,
     pub(crate) learning_rate: f64,
     /// Factor of the derivatives of each token's ln p.
     pub(crate) scale: f64,
 }
 
-/// Weights, optimizer state (empty moments for SGD), and recurrent states.
+/// Weights, their running average (empty without one), optimizer state (empty moments for SGD), and recurrent states.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LearnerState {
     pub(crate) weights: Vec<f32>,
+    pub(crate) average: Vec<f32>,
     pub(crate) mean: Vec<f32>,
     pub(crate) square: Vec<f32>,
     pub(crate) n_steps: u64,
@@ -52,8 +61,16 @@ impl LearnerState {
     /// The initial state with these weights.
     pub(crate) fn new(params: &NeuralParams, weights: Vec<f32>, n_memory: usize) -> LearnerState {
         let n = n_moments(params, weights.len());
-        let memory = vec![0.0; n_memory];
-        LearnerState { weights, mean: vec![0.0; n], square: vec![0.0; n], n_steps: 0, memory }
+        let average = if params.average > 0.0 { weights.clone() } else { vec![] };
+        let (moments, memory) = (vec![0.0; n], vec![0.0; n_memory]);
+        LearnerState {
+            weights,
+            average,
+            mean: moments.clone(),
+            square: moments,
+            n_steps: 0,
+            memory,
+        }
     }
 }
 
@@ -72,6 +89,7 @@ pub(crate) struct CpuLearner<'a> {
     params: &'a NeuralParams,
     network: &'a Network,
     weights: Vec<f32>,
+    average: Vec<f32>,
     gradient: Vec<f32>,
     optimizer: Steps,
     memory: Vec<f32>,
@@ -89,7 +107,7 @@ impl<'a> CpuLearner<'a> {
         network: &'a Network,
         state: LearnerState,
     ) -> CpuLearner<'a> {
-        let LearnerState { weights, mean, square, n_steps, memory } = state;
+        let LearnerState { weights, average, mean, square, n_steps, memory } = state;
         let optimizer = match params.optimizer {
             Optimizer::Sgd => Steps::Sgd(Sgd::new()),
             Optimizer::AdamW => {
@@ -97,7 +115,7 @@ impl<'a> CpuLearner<'a> {
             }
         };
         let (gradient, scratch) = (vec![0.0; weights.len()], Scratch::default());
-        CpuLearner { params, network, weights, gradient, optimizer, memory, scratch }
+        CpuLearner { params, network, weights, average, gradient, optimizer, memory, scratch }
     }
 
     /// The gradient of the last step.
@@ -110,9 +128,9 @@ impl<'a> CpuLearner<'a> {
 impl DeviceLearner for CpuLearner<'_> {
     fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
         let CpuLearner { network, weights, gradient, memory, scratch, .. } = self;
-        let &Choices { dropout, learning_rate, scale } = choices;
+        let &Choices { masks, learning_rate, scale } = choices;
         let par = Par::rayon(0);
-        let loss = network.learn(weights, batch, memory, dropout, scale, gradient, scratch, par);
+        let loss = network.learn(weights, batch, memory, masks, scale, gradient, scratch, par);
         let norm = norm(gradient);
         if !loss.is_finite() || !norm.is_finite() {
             return Ok(f64::NAN);
@@ -122,11 +140,18 @@ impl DeviceLearner for CpuLearner<'_> {
             Steps::Sgd(sgd) => sgd.update(weights, gradient, learning_rate, factor),
             Steps::AdamW(adamw) => adamw.update(weights, gradient, learning_rate, factor),
         }
+        let rate = self.params.average as f32;
+        self.average.par_iter_mut().with_min_len(1 << 14).zip(&*weights).for_each(
+            |(mean, weight)| {
+                *mean += rate * (weight - *mean);
+            },
+        );
         Ok(-loss)
     }
 
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
-        let CpuLearner { params, network, weights, scratch, .. } = self;
+        let CpuLearner { params, network, weights, average, scratch, .. } = self;
+        let weights = if average.is_empty() { weights } else { average };
         Ok(text_log_prob(params, network, weights, text, scratch, Par::rayon(0)))
     }
 
@@ -147,6 +172,7 @@ impl DeviceLearner for CpuLearner<'_> {
         };
         Ok(LearnerState {
             weights: self.weights.clone(),
+            average: self.average.clone(),
             mean: mean.to_vec(),
             square: square.to_vec(),
             n_steps,

@@ -21,20 +21,18 @@
 //! ```
 
 mod params;
-mod batches;
-mod bounds;
 mod network;
 mod learner;
 #[cfg(feature = "cuda")]
 mod cuda;
-mod first_weights;
 mod cost;
 mod fit;
 mod model;
+mod sampler;
 mod scorer;
 mod file;
 
-pub use first_weights::FirstWeights;
 pub use latens_nn::Squash;
 pub use model::{Neural, NeuralInputs, usable_device};
-pub use params::{Architecture, Memory, NeuralParams, Optimizer, Schedule, Tying};
+pub use network::first_weights::FirstWeights;
+pub use params::{Architecture, Mask, Memory, NeuralParams, Optimizer, Schedule, Tying};

@@ -1,7 +1,7 @@
 use crate::cost::cost;
-use crate::first_weights::FirstWeights;
 use crate::fit::{self, Task};
-use crate::network::Network;
+use crate::network::definition::Network;
+use crate::network::first_weights::FirstWeights;
 use crate::params::{Architecture, NeuralParams};
 use latens_corpus::{Corpus, Lexicon, Sentences};
 use latens_model::{

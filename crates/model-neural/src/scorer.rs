@@ -1,14 +1,15 @@
 //! Scoring word by word.
 
-use crate::batches::Batch;
 use crate::learner::text_log_prob;
 use crate::model::Neural;
-use crate::network::Scratch;
+use crate::network::batches::Batch;
+use crate::network::definition::Scratch;
 use crate::params::{Architecture, Memory};
+use crate::sampler;
 use latens_corpus::WordId;
 use latens_math::linalg::Par;
 use latens_math::log_sum_exp;
-use latens_model::{LanguageModel, Scorer};
+use latens_model::{Device, FitError, LanguageModel, SampleSize, Scorer, WatchSample};
 
 impl LanguageModel for Neural {
     fn n_words(&self) -> usize {
@@ -29,6 +30,16 @@ impl LanguageModel for Neural {
 
     fn forgets_sentences(&self) -> bool {
         self.params.memory == Memory::Reset
+    }
+
+    fn sample_texts(
+        &self,
+        size: SampleSize,
+        seed: u64,
+        device: Device,
+        watch: &mut WatchSample<'_>,
+    ) -> Result<Vec<Vec<WordId>>, FitError> {
+        sampler::sample_texts(self, size, seed, device, watch)
     }
 
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
@@ -69,7 +80,7 @@ impl NeuralScorer<'_> {
     fn predict(&mut self) -> &[f64] {
         if self.log_probs.is_empty() {
             let Neural { network, weights, .. } = self.model;
-            let logits = network.logits(weights, &mut self.scratch);
+            let logits = network.logits(weights, &mut self.scratch, Par::Seq);
             self.log_probs.extend(logits.iter().map(|&logit| f64::from(logit)));
             let log_sum = log_sum_exp(&self.log_probs);
             self.log_probs.iter_mut().for_each(|log_prob| *log_prob -= log_sum);

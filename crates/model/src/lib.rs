@@ -58,6 +58,7 @@
 //! Parameters implement [`Fit`], which fits the model: `Hmm::params().n_states(64).fit(&corpus)`.
 
 mod params;
+mod sampling;
 mod roles;
 mod features;
 mod model;
@@ -78,4 +79,5 @@ pub use latens_math::Matrix;
 pub use model::Model;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
+pub use sampling::{SampleSize, WatchSample};
 pub use words::{ClustersError, Coverage, NoVectors, Vectors, WordClusters, WordVectors};

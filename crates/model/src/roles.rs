@@ -1,8 +1,11 @@
 //! Roles: what a fitted model can be used for. A model has one or more of four roles.
 
 use crate::features::FeatureRows;
+use crate::fit::{Device, FitError};
+use crate::sampling::{SampleSize, WatchSample};
 use latens_corpus::WordId;
-use latens_math::Matrix;
+use latens_math::{Matrix, Rng, sample_log_index};
+use rayon::prelude::*;
 use thiserror::Error;
 
 /// Computes features of each token in the context of its sentence.
@@ -50,12 +53,66 @@ pub trait LanguageModel: Send + Sync {
         self.text_log_prob(sentence)
     }
 
+    /// Draws texts with empty histories, each with its own random numbers. Fails on a device on which this model cannot
+    /// draw. Override if many texts are cheaper together.
+    fn sample_texts(
+        &self,
+        size: SampleSize,
+        seed: u64,
+        device: Device,
+        watch: &mut WatchSample<'_>,
+    ) -> Result<Vec<Vec<WordId>>, FitError> {
+        sample_texts(self, size, seed, device, watch)
+    }
+
     /// ln p of running text with an empty history. Equals the sum of one scorer's results up to
     /// rounding. Override if scoring many words at once is cheaper.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
         let mut scorer = self.scorer();
         text.iter().map(|&word| scorer.read(word)).sum()
     }
+}
+
+/// Draws texts with one scorer each. This works for every model; networks have a faster way.
+fn sample_texts<M: LanguageModel + ?Sized>(
+    model: &M,
+    size: SampleSize,
+    seed: u64,
+    device: Device,
+    watch: &mut WatchSample<'_>,
+) -> Result<Vec<Vec<WordId>>, FitError> {
+    if device == Device::Cuda {
+        let problem = "this model draws text on the CPU only".to_owned();
+        return Err(FitError::Device { device, problem });
+    }
+    let mut texts = Vec::with_capacity(size.n_texts);
+    let at_once = 4 * rayon::current_num_threads();
+    while texts.len() < size.n_texts {
+        let next = texts.len()..size.n_texts.min(texts.len() + at_once);
+        texts.par_extend(next.into_par_iter().map(|i| text(model, size.n_tokens, seed, i)));
+        if watch(texts.len() * size.n_tokens).is_break() {
+            return Err(FitError::Interrupted);
+        }
+    }
+    Ok(texts)
+}
+
+/// The text with index i.
+fn text<M: LanguageModel + ?Sized>(model: &M, n: usize, seed: u64, i: usize) -> Vec<WordId> {
+    let (mut scorer, mut rng) = (model.scorer(), Rng::stream(seed, i as u64));
+    let mut log_probs = vec![0.0; model.n_words()];
+    let mut words = Vec::with_capacity(n);
+    while words.len() < n {
+        scorer.next_log_probs(&mut log_probs);
+        // Nothing can follow, which happens only in models from elsewhere.
+        if log_probs.iter().all(|&log_prob| log_prob == f64::NEG_INFINITY) {
+            break;
+        }
+        let word = WordId::from(sample_log_index(&log_probs, &mut rng));
+        scorer.read(word);
+        words.push(word);
+    }
+    words
 }
 
 /// Scores running text word by word.
@@ -228,6 +285,49 @@ mod tests {
         fn next_log_probs(&mut self, out: &mut [f64]) {
             out.fill(-(self.0 as f64).ln());
         }
+    }
+
+    /// Words 0 and 1 follow each other; word 2 follows nothing.
+    struct Alternating(usize);
+
+    impl LanguageModel for Alternating {
+        fn n_words(&self) -> usize {
+            3
+        }
+
+        fn scorer(&self) -> Box<dyn Scorer + '_> {
+            Box::new(Alternating(0))
+        }
+    }
+
+    impl Scorer for Alternating {
+        fn read(&mut self, word: WordId) -> f64 {
+            self.0 = word.index();
+            0.0
+        }
+
+        fn next_log_probs(&mut self, out: &mut [f64]) {
+            out.fill(f64::NEG_INFINITY);
+            out[1 - self.0] = 0.0;
+        }
+    }
+
+    #[test]
+    fn drawn_words_depend_on_the_words_before_them() {
+        use std::ops::ControlFlow;
+        let size = SampleSize { n_texts: 9, n_tokens: 5 };
+        let mut seen = vec![];
+        let mut watch = |n| {
+            seen.push(n);
+            ControlFlow::Continue(())
+        };
+        let model = Alternating(0);
+        let texts = model.sample_texts(size, 1, Device::Cpu, &mut watch).unwrap();
+        assert_eq!(texts, vec![[1, 0, 1, 0, 1].map(WordId).to_vec(); 9]);
+        assert_eq!(seen.last(), Some(&size.total()));
+        let mut stop = |_| ControlFlow::Break(());
+        let stopped = model.sample_texts(size, 1, Device::Cpu, &mut stop);
+        assert!(matches!(stopped, Err(FitError::Interrupted)));
     }
 
     #[test]

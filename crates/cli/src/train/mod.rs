@@ -15,7 +15,7 @@ mod word2vec;
 
 pub(crate) use cost::{CostArgs, show_cost};
 pub(crate) use documents::DocumentWordArgs;
-pub(crate) use hmm::TAG_COLUMN;
+pub(crate) use hmm::{DistillArgs, TAG_COLUMN, run_distill};
 pub(crate) use training::{TrainResult, find_checkpoint, open_log, save_model};
 
 use crate::args::Common;

@@ -141,6 +141,30 @@ network_args! {
         /// Number of time steps of truncated backpropagation through time
         #[arg(long, value_name = "N", default_value_t = NeuralParams::lstm().bptt)]
         bptt: usize,
+        /// Number of units of each layer except the last [default: `--dim`]
+        #[arg(long, value_name = "N")]
+        hidden_dim: Option<usize>,
+        /// Dropout rate of word vectors, 0 to 1 [default: `--dropout`]
+        #[arg(long, value_name = "P")]
+        input_dropout: Option<f64>,
+        /// Dropout rate between layers, 0 to 1 [default: `--dropout`]
+        #[arg(long, value_name = "P")]
+        layer_dropout: Option<f64>,
+        /// Rate at which all occurrences of a word in a mini-batch are dropped, 0 to 1
+        #[arg(long, value_name = "P", default_value_t = NeuralParams::lstm().word_dropout)]
+        word_dropout: f64,
+        /// Dropout rate of the recurrent weights, 0 to 1
+        #[arg(long, value_name = "P", default_value_t = NeuralParams::lstm().weight_dropout)]
+        weight_dropout: f64,
+        /// Scope of a dropout mask
+        #[arg(long, value_enum, default_value_t = NeuralParams::lstm().mask.into())]
+        mask: Mask,
+        /// Penalty on the mean square of the outputs of the last layer
+        #[arg(long, value_name = "W", default_value_t = NeuralParams::lstm().activation_penalty)]
+        activation_penalty: f64,
+        /// Rate of the running average of the weights, which is saved instead of the last weights; 0 for none
+        #[arg(long, value_name = "R", default_value_t = NeuralParams::lstm().average)]
+        average: f64,
     }
 }
 
@@ -151,6 +175,10 @@ choice!(Tying for neural::Tying {
 choice!(Memory for neural::Memory {
     Carry "Carry the state over: the text is one long sequence",
     Reset "Reset the state: sentences are independent"
+});
+choice!(Mask for neural::Mask {
+    Token "A new mask for every token",
+    Sequence "One mask for all steps of a sequence (variational dropout)",
 });
 choice!(
     #[value(rename_all = "lowercase")]
@@ -194,7 +222,17 @@ pub(crate) fn run_rnn(args: &RnnArgs, common: &Common, output: &Output) -> Resul
 
 pub(crate) fn run_lstm(args: &LstmArgs, common: &Common, output: &Output) -> Result<()> {
     let params = args.common_params(common.seed);
-    let params = params.n_layers(args.n_layers).bptt(args.bptt);
+    let params = params
+        .n_layers(args.n_layers)
+        .bptt(args.bptt)
+        .hidden_dim(args.hidden_dim.unwrap_or(0))
+        .input_dropout(args.input_dropout)
+        .layer_dropout(args.layer_dropout)
+        .word_dropout(args.word_dropout)
+        .weight_dropout(args.weight_dropout)
+        .mask(args.mask.into())
+        .activation_penalty(args.activation_penalty)
+        .average(args.average);
     train(&args.training, params, args.device, None, output)
 }
 

@@ -108,6 +108,7 @@ kernels! {
             result: In<f64>, beta_1: f32, beta_2: f32, rest_1: f32, rest_2: f32, epsilon: f32,
             kept: f32, rate: f32, root_scale: f32
         );
+        average(mean: Out<f32>, weights: In<f32>, n: i64, rate: f32);
         sgd(weights: Out<f32>, gradient: In<f32>, n: i64, result: In<f64>, rate: f32);
     }
     "nn/recurrent.cu" {
@@ -131,8 +132,11 @@ kernels! {
         );
     }
     "nn/words.cu" {
-        dropout(out: Out<f32>, x: In<f32>, n: i32, rate: f32, seed: u64);
-        dropout_in_place(x: Out<f32>, n: i32, rate: f32, seed: u64);
+        dropout(out: Out<f32>, x: In<f32>, n: i32, period: i32, rate: f32, seed: u64);
+        dropout_in_place(x: Out<f32>, n: i32, period: i32, rate: f32, seed: u64);
+        drop_words(rows: Out<f32>, words: In<u32>, dim: i32, rate: f32, seed: u64);
+        add_scaled(y: Out<f32>, x: In<f32>, n: i32, scale: f32);
+        draw_words(words: Out<u32>, logits: In<f32>, bias: In<f32>, n_words: i32, seed: u64);
         next_words(
             logits: Out<f32>, log_probs: Out<f64>, bias: In<f32>, targets: In<u32>, n_words: i32,
             learns: i32

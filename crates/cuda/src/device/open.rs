@@ -5,9 +5,9 @@ use super::handle::Device;
 use super::kernels::{KERNELS, SOURCES};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaFunction, DriverError};
-use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 impl Device {
     /// Opens the first device and compiles all kernels for it.
@@ -54,8 +54,19 @@ fn compile(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunct
         ftz: Some(true),
         ..CompileOptions::default()
     };
-    let ptx = compile_ptx_with_opts(SOURCES.join("\n"), options)
-        .map_err(CudaError::failed("compile the kernels"))?;
+    // Compiling takes seconds, and a process may open the device several times.
+    static COMPILED: Mutex<Option<((i32, i32), Ptx)>> = Mutex::new(None);
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let ptx = match &*compiled {
+        Some((capability, ptx)) if *capability == (major, minor) => ptx.clone(),
+        _ => {
+            let ptx = compile_ptx_with_opts(SOURCES.join("\n"), options)
+                .map_err(CudaError::failed("compile the kernels"))?;
+            *compiled = Some(((major, minor), ptx.clone()));
+            ptx
+        }
+    };
+    drop(compiled);
     let module = context.load_module(ptx).map_err(CudaError::failed("load the kernels"))?;
     let load = |&name: &&'static str| {
         let function = module.load_function(name).map_err(CudaError::failed("load a kernel"))?;

@@ -1,12 +1,16 @@
 // Layers of networks. Matrices are row-major, with one row per example.
 
-// A uniform number in [0, 1) that depends on a seed and an index (splitmix64).
-__device__ float uniform_of(unsigned long long seed, unsigned long long place) {
+// Random bits that depend on a seed and an index (splitmix64).
+__device__ unsigned long long bits_of(unsigned long long seed, unsigned long long place) {
     unsigned long long z = seed + place * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    z ^= z >> 31;
-    return (float)(z >> 40) * (1.0f / 16777216.0f);
+    return z ^ (z >> 31);
+}
+
+// A uniform number in [0, 1).
+__device__ float uniform_of(unsigned long long seed, unsigned long long place) {
+    return (float)(bits_of(seed, place) >> 40) * (1.0f / 16777216.0f);
 }
 
 __device__ float warp_sum(float x) {

@@ -73,6 +73,13 @@ extern "C" __global__ void adamw(float* weights, float* mean, float* square, con
         adamw_of(weights[at], mean[at], square[at], gradient[at] * scale, constants);
 }
 
+// mean += rate * (weights - mean).
+extern "C" __global__ void average(float* mean, const float* weights, long long n, float rate) {
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < n;
+         at += (long long)gridDim.x * blockDim.x)
+        mean[at] += rate * (weights[at] - mean[at]);
+}
+
 // One step of SGD, unless the factor is NaN.
 extern "C" __global__ void sgd(float* weights, const float* gradient, long long n, const double* result, float rate) {
     float scale = (float)(result[1] * rate);

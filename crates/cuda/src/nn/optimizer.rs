@@ -102,6 +102,18 @@ impl Device {
         )
     }
 
+    /// Moves a running average of the weights towards them: mean += `rate` (weights − mean).
+    pub fn average(
+        &self,
+        mean: &mut Array<f32>,
+        weights: &Array<f32>,
+        rate: f64,
+    ) -> Result<(), CudaError> {
+        let n = weights.len();
+        exactly("mean", mean.len(), n);
+        kernels::average(self, for_each(n), mean.all_mut(), weights.all(), n as i64, rate as f32)
+    }
+
     /// One step of plain SGD with learning rate `rate`. It changes nothing if the result is NaN.
     pub fn sgd(
         &self,

@@ -16,29 +16,101 @@ pub struct WordGroups<'a> {
     pub places: Range<usize>,
 }
 
+/// Dropout: its rate, the seed of its mask, and the number of numbers after which the mask repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropout {
+    /// Probability that a number becomes 0.
+    pub rate: f32,
+    /// Seed of the mask.
+    pub seed: u64,
+    /// Number of numbers after which the mask repeats; `None` if it does not.
+    pub period: Option<usize>,
+}
+
+impl Dropout {
+    /// Dropout that drops nothing.
+    pub const NONE: Dropout = Dropout { rate: 0.0, seed: 0, period: None };
+
+    fn period(self, n: usize) -> i32 {
+        int(self.period.unwrap_or(n).max(1))
+    }
+}
+
 impl Device {
-    /// Copies the first n numbers with dropout.
+    /// Copies numbers with dropout.
     pub fn dropout(
         &self,
         out: &mut Array<f32>,
-        x: &Array<f32>,
-        n: usize,
-        (rate, seed): (f32, u64),
+        (x, range): (&Array<f32>, Range<usize>),
+        drop: Dropout,
     ) -> Result<(), CudaError> {
+        let n = range.len();
         at_least("out", out.len(), n);
-        at_least("x", x.len(), n);
-        kernels::dropout(self, for_each(n), out.all_mut(), x.all(), int(n), rate, seed)
+        let Dropout { rate, seed, .. } = drop;
+        let (x, period) = (x.at(range), drop.period(n));
+        kernels::dropout(self, for_each(n), out.all_mut(), x, int(n), period, rate, seed)
     }
 
-    /// Applies dropout to the first n numbers. The same seed drops the same numbers as in [`Device::dropout`].
+    /// Applies dropout to numbers. The same seed drops the same numbers as in [`Device::dropout`].
     pub fn dropout_in_place(
         &self,
-        x: &mut Array<f32>,
-        n: usize,
-        (rate, seed): (f32, u64),
+        (x, range): (&mut Array<f32>, Range<usize>),
+        drop: Dropout,
     ) -> Result<(), CudaError> {
+        let (n, Dropout { rate, seed, .. }) = (range.len(), drop);
+        let (x, period) = (x.at_mut(range), drop.period(n));
+        kernels::dropout_in_place(self, for_each(n), x, int(n), period, rate, seed)
+    }
+
+    /// Drops the rows of some words, the same words in all rows. There is one word per row. Ignores the period.
+    pub fn drop_words(
+        &self,
+        rows: &mut Array<f32>,
+        (words, word_range): (&Array<u32>, Range<usize>),
+        dim: usize,
+        Dropout { rate, seed, .. }: Dropout,
+    ) -> Result<(), CudaError> {
+        let n = word_range.len();
+        at_least("rows", rows.len(), n * dim);
+        if n == 0 {
+            return Ok(());
+        }
+        let config = grid((n, 1, 1), (dim.next_multiple_of(32).clamp(32, 512), 1));
+        let words = words.at(word_range);
+        kernels::drop_words(self, config, rows.all_mut(), words, int(dim), rate, seed)
+    }
+
+    /// Adds `scale` times the first n numbers of x to those of y.
+    pub fn add_scaled(
+        &self,
+        y: &mut Array<f32>,
+        x: &Array<f32>,
+        n: usize,
+        scale: f32,
+    ) -> Result<(), CudaError> {
+        at_least("y", y.len(), n);
         at_least("x", x.len(), n);
-        kernels::dropout_in_place(self, for_each(n), x.all_mut(), int(n), rate, seed)
+        kernels::add_scaled(self, for_each(n), y.all_mut(), x.all(), int(n), scale)
+    }
+
+    /// Draws a word for each of n rows from the softmax of its logits plus the bias. The seed determines the words.
+    pub fn draw_words(
+        &self,
+        words: &mut Array<u32>,
+        logits: &Array<f32>,
+        (bias, bias_range): (&Array<f32>, Range<usize>),
+        n: usize,
+        seed: u64,
+    ) -> Result<(), CudaError> {
+        let n_words = bias_range.len();
+        at_least("words", words.len(), n);
+        at_least("logits", logits.len(), n * n_words);
+        assert!(n_words > 0, "there must be at least one word");
+        if n == 0 {
+            return Ok(());
+        }
+        let (config, bias) = (grid((n, 1, 1), (512, 1)), bias.at(bias_range));
+        kernels::draw_words(self, config, words.all_mut(), logits.all(), bias, int(n_words), seed)
     }
 
     /// ln p of the target of each of n rows under the softmax of its logits plus the bias. If `learns`, the derivatives

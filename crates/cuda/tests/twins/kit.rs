@@ -13,4 +13,4 @@ pub(crate) use near::{
     BF16, DOUBLE, EXACT, HALF, ROUNDED, SINGLE, Sum, TF32, Tolerance, assert_near, log_sums,
     product, sums,
 };
-pub(crate) use rng::{Rng, is_dropped};
+pub(crate) use rng::{Rng, gumbel, is_dropped};

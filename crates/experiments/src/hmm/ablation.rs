@@ -202,7 +202,7 @@ fn fit(
     kept: &KeptModels,
     note: &mut dyn FnMut(&str),
 ) -> Result<Figures> {
-    let training = Training { corpus: &ptb.train, valid: &ptb.valid, clusters };
+    let training = Training { corpus: &ptb.train, valid: &ptb.valid, clusters, teacher: None };
     let measured = kept.figures((params, &training), ["train", "valid"], note, |hmm, _| {
         // Perplexity of the mini-batches of the best epoch.
         let train = hmm.facts().get("train_perplexity").and_then(|value| value.as_f64());

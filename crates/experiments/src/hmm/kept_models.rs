@@ -6,12 +6,14 @@
 use crate::cache::cache_folder;
 use anyhow::{Context, Result};
 use latens::corpus::{Corpus, Sentences};
-use latens::hmm::{Hmm, HmmInputs, HmmParams};
+use latens::hmm::{Hmm, HmmInputs, HmmParams, Teacher};
 use latens::model::{
     Checkpoint, CheckpointPace, Device, Fit, FitError, Params, Progress, WordClusters,
     data_fingerprint, fingerprint,
 };
+use latens::neural::{Neural, NeuralParams};
 use latens::store::write_atomically;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,6 +37,8 @@ pub(crate) struct Training<'a> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) valid: &'a Sentences,
     pub(crate) clusters: Option<&'a WordClusters>,
+    /// A language model that draws text besides the corpus.
+    pub(crate) teacher: Option<&'a Teacher<'a>>,
 }
 
 /// The folder of kept models.
@@ -93,36 +97,100 @@ impl KeptModels {
         note: &mut dyn FnMut(&str),
     ) -> Result<Hmm> {
         let path = self.path(params, training)?;
-        let checkpoint = path.with_extension("hmm.checkpoint");
-        if self.earlier == Earlier::Reuse
-            && let Ok(hmm) = Hmm::open(&path)
-        {
-            note(&format!("  reusing `{}`", path.display()));
+        if let Some(hmm) = self.reused(&path, |path| Hmm::open(path).ok(), note) {
             return Ok(hmm);
         }
-        let keeping = || format!("cannot keep models in `{}`", self.folder.display());
-        fs::create_dir_all(&self.folder).with_context(keeping)?;
+        let mut inputs = HmmInputs::default();
+        (inputs.clusters, inputs.teacher) = (training.clusters, training.teacher);
+        let hmm = self.fitted(&path, |run| {
+            run.fit((params, params.epochs), inputs, (training.corpus, training.valid), note)
+        })?;
+        hmm.save(&path).with_context(|| self.keeping())?;
+        let _ = fs::remove_file(checkpoint_of(&path));
+        Ok(hmm)
+    }
+
+    /// Opens a kept network, or fits it, on a CUDA device if possible.
+    pub(crate) fn network(
+        &self,
+        params: &NeuralParams,
+        (corpus, valid): (&Corpus, &Sentences),
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Neural> {
+        params.check()?;
+        let training = Training { corpus, valid, clusters: None, teacher: None };
+        let name = format!("{:016x}.{}", hash(params, &training)?, params.architecture.kind());
+        let path = self.folder.join(name);
+        if let Some(network) = self.reused(&path, |path| Neural::open(path).ok(), note) {
+            return Ok(network);
+        }
+        let network = self.fitted(&path, |run| {
+            run.fit((params, params.epochs), Default::default(), (corpus, valid), note)
+        })?;
+        network.save(&path).with_context(|| self.keeping())?;
+        let _ = fs::remove_file(checkpoint_of(&path));
+        Ok(network)
+    }
+
+    fn keeping(&self) -> String {
+        format!("cannot keep models in `{}`", self.folder.display())
+    }
+
+    /// A model of an earlier run, if it is to be reused.
+    fn reused<M>(
+        &self,
+        path: &Path,
+        open: impl Fn(&Path) -> Option<M>,
+        note: &mut dyn FnMut(&str),
+    ) -> Option<M> {
+        let model = open(path).filter(|_| self.earlier == Earlier::Reuse)?;
+        note(&format!("  reusing `{}`", path.display()));
+        Some(model)
+    }
+
+    /// Calls `fit` for the device, and for the CPU if the device is unavailable or does not support this model.
+    fn fitted<M>(
+        &self,
+        path: &Path,
+        mut fit: impl FnMut(&KeptRun<'_>) -> Result<M, FitError>,
+    ) -> Result<M> {
+        fs::create_dir_all(&self.folder).with_context(|| self.keeping())?;
+        let checkpoint = checkpoint_of(path);
         let begun = match self.earlier {
             Earlier::Reuse => Checkpoint::open(&checkpoint).ok(),
             Earlier::Ignore => None,
         };
-        let mut fit_on = |device| fit(params, training, device, begun.as_ref(), &checkpoint, note);
-        let hmm = match fit_on(self.device) {
-            // The device is unavailable or does not support this model.
+        let run = |device, why_cpu| KeptRun {
+            device,
+            begun: begun.as_ref(),
+            checkpoint: &checkpoint,
+            why_cpu,
+        };
+        match fit(&run(self.device, None)) {
             Err(cause @ (FitError::Device { .. } | FitError::Params(_))) => {
                 let cause = cause.to_string();
-                if self.why_cpu.replace(cause.clone()) != cause {
-                    note(&format!("  training on the CPU: {cause}"));
-                }
-                fit(params, training, Device::Cpu, begun.as_ref(), &checkpoint, note)?
+                let is_new = self.why_cpu.replace(cause.clone()) != cause;
+                Ok(fit(&run(Device::Cpu, is_new.then_some(cause)))?)
             }
-            fitted => fitted?,
-        };
-        hmm.save(&path).with_context(keeping)?;
-        // Without epochs there is no checkpoint.
-        let _ = fs::remove_file(&checkpoint);
-        Ok(hmm)
+            fitted => Ok(fitted?),
+        }
     }
+}
+
+/// Path of the checkpoint of a model.
+fn checkpoint_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".checkpoint");
+    name.into()
+}
+
+/// A training run that saves checkpoints.
+struct KeptRun<'a> {
+    device: Device,
+    begun: Option<&'a Checkpoint>,
+    checkpoint: &'a Path,
+    /// Why it is on the CPU, if that is to be told.
+    why_cpu: Option<String>,
 }
 
 /// Measurements of an earlier run, if all names are there.
@@ -133,52 +201,57 @@ fn read_figures<const N: usize>(path: &Path, names: [&str; N]) -> Option<[f64; N
 }
 
 /// Hash of parameters and training data.
-fn hash(params: &HmmParams, training: &Training<'_>) -> Result<u64> {
+fn hash(params: &impl Serialize, training: &Training<'_>) -> Result<u64> {
     let vocab = &training.corpus.lexicon.vocab;
     let clusters = training.clusters.map(|clusters| format!("{clusters:?}")).unwrap_or_default();
     let words = serde_json::to_string(params)? + &clusters;
     let texts = [&training.corpus.sentences, training.valid];
     let texts = texts.into_iter().map(|text| data_fingerprint(vocab, text));
+    let texts = texts.chain(training.teacher.map(Teacher::fingerprint));
     let numbers = texts.flat_map(|hash| [hash as u32, (hash >> 32) as u32]);
     Ok(fingerprint(numbers.chain(words.bytes().map(u32::from))))
 }
 
-fn fit(
-    params: &HmmParams,
-    training: &Training<'_>,
-    device: Device,
-    begun: Option<&Checkpoint>,
-    path: &Path,
-    note: &mut dyn FnMut(&str),
-) -> Result<Hmm, FitError> {
-    let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
-    let watch = |progress: &Progress<'_>| {
-        if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
-            let metrics = progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
-            let metrics = metrics.collect::<Vec<_>>().join(", ");
-            note(&format!("  epoch {epoch} of {}: {metrics}", params.epochs));
+impl KeptRun<'_> {
+    fn fit<P: Fit<Data = Corpus, Error = FitError> + Clone>(
+        &self,
+        (params, n_epochs): (&P, usize),
+        inputs: P::Inputs<'_>,
+        (corpus, valid): (&Corpus, &Sentences),
+        note: &mut dyn FnMut(&str),
+    ) -> Result<P::Model, FitError> {
+        if let Some(cause) = &self.why_cpu {
+            note(&format!("  training on the CPU: {cause}"));
         }
-        let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
-            return ControlFlow::Continue(());
-        };
-        match pace.save(|| make()?.save(path).map_err(FitError::step("save a checkpoint"))) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                unsaved = Some(error);
-                ControlFlow::Break(())
+        let path = self.checkpoint;
+        let (mut unsaved, mut pace) = (None, CheckpointPace::new(Instant::now()));
+        let watch = |progress: &Progress<'_>| {
+            if let Some(epoch) = progress.iteration.filter(|_| !progress.metrics.is_empty()) {
+                let metrics =
+                    progress.metrics.iter().map(|(name, value)| format!("{name} {value:.1}"));
+                let metrics = metrics.collect::<Vec<_>>().join(", ");
+                note(&format!("  epoch {epoch} of {n_epochs}: {metrics}"));
             }
+            let Some(make) = progress.checkpoint.filter(|_| pace.is_due(progress)) else {
+                return ControlFlow::Continue(());
+            };
+            match pace.save(|| make()?.save(path).map_err(FitError::step("save a checkpoint"))) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    unsaved = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        let mut builder = params.clone().with(inputs).valid(valid).device(self.device).watch(watch);
+        if let Some(checkpoint) = self.begun {
+            builder = builder.checkpoint(checkpoint);
         }
-    };
-    let mut inputs = HmmInputs::default();
-    inputs.clusters = training.clusters;
-    let mut builder = params.clone().with(inputs).valid(training.valid).device(device).watch(watch);
-    if let Some(checkpoint) = begun {
-        builder = builder.checkpoint(checkpoint);
-    }
-    let fitted = builder.fit(training.corpus);
-    match unsaved {
-        Some(error) => Err(error),
-        None => fitted,
+        let fitted = builder.fit(corpus);
+        match unsaved {
+            Some(error) => Err(error),
+            None => fitted,
+        }
     }
 }
 
@@ -204,7 +277,7 @@ mod tests {
     }
 
     fn training(corpus: &Corpus) -> Training<'_> {
-        Training { corpus, valid: &corpus.sentences, clusters: None }
+        Training { corpus, valid: &corpus.sentences, clusters: None, teacher: None }
     }
 
     fn kept_in(folder: PathBuf, earlier: Earlier) -> KeptModels {

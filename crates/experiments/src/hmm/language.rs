@@ -119,7 +119,7 @@ fn rows(
         let brown =
             Brown::params().n_clusters(params.n_clusters).algorithm(*clusters).fit(text.train)?;
         let (valid, clusters) = (text.parts[0].1, Some(brown.clusters()));
-        let training = Training { corpus: text.train, valid, clusters };
+        let training = Training { corpus: text.train, valid, clusters, teacher: None };
         let names = text.parts.map(|(column, _)| column);
         let figures = kept.figures((&params, &training), names, note, |hmm, note| {
             text.parts.map(|(column, part)| {

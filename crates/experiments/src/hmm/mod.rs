@@ -4,4 +4,5 @@ pub(crate) mod language;
 pub(crate) mod baselines;
 pub(crate) mod ablation;
 pub(crate) mod tagging;
+pub(crate) mod distillation;
 pub(crate) mod kept_models;

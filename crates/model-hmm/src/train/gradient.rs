@@ -4,9 +4,10 @@ use crate::params::{HmmParams, Schedule};
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
 use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
-use crate::train::batches::Sequences;
+use crate::train::batches::{Data, Sequences};
 use crate::train::device::cuda_learner;
 use crate::train::task::Task;
+use crate::train::teacher::Epoch;
 use latens_math::Rng;
 use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
@@ -85,7 +86,20 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 
     fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError> {
-        let (params, train) = (self.task.params, &self.task.train);
+        let (task, params) = (self.task, self.task.params);
+        let train = match &task.drawn {
+            None => task.train,
+            Some(drawn) => {
+                let sentences = drawn.of(&Epoch {
+                    idx: epochs.epoch,
+                    n_epochs: params.epochs,
+                    seed: params.seed,
+                    is_new: epochs.batch == 0,
+                    corpus: task.train.sentences,
+                })?;
+                Data { sentences, ..task.train }
+            }
+        };
         let mut order = Rng::at(params.seed, ORDER, (epochs.epoch, 0));
         self.sequences = train.drawn_sequences(&mut order);
         let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());

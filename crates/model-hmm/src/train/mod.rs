@@ -1,6 +1,7 @@
 //! Training by gradient descent or by Baum–Welch, on the CPU or on a CUDA device.
 
 pub(crate) mod tagged_text;
+pub(crate) mod teacher;
 pub(crate) mod batches;
 pub(crate) mod task;
 pub(crate) mod device;

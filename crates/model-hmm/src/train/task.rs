@@ -3,6 +3,7 @@
 use crate::params::HmmParams;
 use crate::space::state_space::StateSpace;
 use crate::train::batches::Data;
+use crate::train::teacher::DrawnTexts;
 use crate::weights::build;
 use crate::weights::mapping::TableMapping;
 use latens_model::{Device, Valid};
@@ -16,6 +17,8 @@ pub(crate) struct Task<'a> {
     /// The number of tags, 0 without tags.
     pub(crate) n_tags: usize,
     pub(crate) train: Data<'a>,
+    /// The text of each epoch, if a teacher draws it.
+    pub(crate) drawn: Option<DrawnTexts<'a>>,
     pub(crate) valid: Option<Data<'a>>,
     /// A hash of the data, to check that a checkpoint belongs to it.
     pub(crate) fingerprint: u64,

@@ -1,7 +1,9 @@
 //! Layers on the device; see `latens_nn` for their definitions.
 
 use Transposed::{No, Yes};
-use latens_cuda::{Array, Columns, CudaError, Device, Fresh, Precision, Squash, Transposed};
+use latens_cuda::{
+    Array, Columns, CudaError, Device, Dropout, Fresh, Precision, Squash, Transposed,
+};
 use latens_nn::{self as nn, Linear};
 use std::ops::Range;
 
@@ -104,13 +106,14 @@ impl Relu {
         weights: &Array<f32>,
         x: &Array<f32>,
         n: usize,
-        dropout: (f32, u64),
+        dropout: Dropout,
     ) -> Result<(), CudaError> {
         let Relu { n_in, dim, .. } = *self;
         worker.device.reserve(&mut self.out, n * dim)?;
         let (x, w) = ((x, 0..n * n_in, No), (weights, self.weight.clone(), Yes));
         worker.multiply((&mut self.out, 0..n * dim), 0.0, x, w, (n, dim, n_in))?;
-        worker.device.bias_relu(&mut self.out, (weights, self.bias.clone()), n, dropout)
+        let Dropout { rate, seed, .. } = dropout;
+        worker.device.bias_relu(&mut self.out, (weights, self.bias.clone()), n, (rate, seed))
     }
 
     /// Adds the derivatives of the weights and writes those of `x`, given those of `out`.
@@ -180,7 +183,7 @@ impl Elman {
         weights: &Array<f32>,
         rows: &Rows<'_>,
         state: &mut Array<f32>,
-        dropout: (f32, u64),
+        dropout: Dropout,
     ) -> Result<(), CudaError> {
         let Elman { dim, squash, .. } = *self;
         let (device, n) = (worker.device, rows.n_streams);
@@ -198,7 +201,7 @@ impl Elman {
             device.elman_step(hidden, next, rows.fresh(step + 1), squash, (n, dim))?;
         }
         keep(device, &self.previous, state, rows, dim)?;
-        device.dropout(&mut self.out, &self.hidden, rows.n() * dim, dropout)
+        device.dropout(&mut self.out, (&self.hidden, 0..rows.n() * dim), dropout)
     }
 
     /// Adds the derivatives of A and writes those of x, given those of h.
@@ -246,7 +249,18 @@ pub(super) struct Lstm {
     cells: Array<f32>,
     hidden: Array<f32>,
     tanh_cell: Array<f32>,
+    /// U after dropout.
+    dropped: Array<f32>,
     pub(super) out: Array<f32>,
+}
+
+/// Dropout of an LSTM layer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LstmDropout {
+    /// Of its output.
+    pub(super) units: Dropout,
+    /// Of U.
+    pub(super) weights: Dropout,
 }
 
 impl Lstm {
@@ -263,8 +277,14 @@ impl Lstm {
             cells: one()?,
             hidden: one()?,
             tanh_cell: one()?,
+            dropped: one()?,
             out: one()?,
         })
+    }
+
+    /// Number of units.
+    pub(super) fn dim(&self) -> usize {
+        self.dim
     }
 
     /// `state` contains h and `cell` contains c of each stream.
@@ -277,11 +297,16 @@ impl Lstm {
         rows: &Rows<'_>,
         state: &mut Array<f32>,
         cell: &mut Array<f32>,
-        dropout: (f32, u64),
+        dropout: LstmDropout,
     ) -> Result<(), CudaError> {
         let Lstm { n_in, dim, .. } = *self;
         let (device, n) = (worker.device, rows.n_streams);
-        let Lstm { gates, previous, cells, hidden, tanh_cell, out, .. } = self;
+        if dropout.weights.rate > 0.0 {
+            device.reserve(&mut self.dropped, self.recurrent.len())?;
+            let u = (weights, self.recurrent.clone());
+            device.dropout(&mut self.dropped, u, dropout.weights)?;
+        }
+        let Lstm { gates, previous, cells, hidden, tanh_cell, dropped, out, .. } = self;
         for array in [&mut *previous, cells, hidden, tanh_cell, out] {
             device.reserve(array, (rows.n() + n) * dim)?;
         }
@@ -294,7 +319,10 @@ impl Lstm {
         for step in 0..rows.n_steps {
             let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
             let h = (&*previous, place.clone(), No);
-            let u = (weights, self.recurrent.clone(), Yes);
+            let u = match dropout.weights.rate > 0.0 {
+                true => (&*dropped, 0..self.recurrent.len(), Yes),
+                false => (weights, self.recurrent.clone(), Yes),
+            };
             worker.multiply((gates, wide.clone()), 1.0, h, u, (n, 4 * dim, dim))?;
             let next = rows.place(step + 1, dim);
             let both = place.start..next.end;
@@ -309,10 +337,11 @@ impl Lstm {
         }
         keep(device, previous, state, rows, dim)?;
         keep(device, cells, cell, rows, dim)?;
-        device.dropout(out, hidden, rows.n() * dim, dropout)
+        device.dropout(out, (&*hidden, 0..rows.n() * dim), dropout.units)
     }
 
-    /// Adds the derivatives of the weights and writes those of x, given those of h.
+    /// Writes the derivatives of U, adds those of the other weights and writes those of x, given those of h. `dropout`
+    /// is that of U in the forward pass.
     #[expect(clippy::too_many_arguments, reason = "a layer, its input and output, and gradients")]
     pub(super) fn backward(
         &mut self,
@@ -322,6 +351,7 @@ impl Lstm {
         rows: &Rows<'_>,
         d_hidden: &Array<f32>,
         d_x: &mut Array<f32>,
+        dropout: Dropout,
         scratch: &mut Scratch,
     ) -> Result<(), CudaError> {
         let Lstm { n_in, dim, .. } = *self;
@@ -336,7 +366,10 @@ impl Lstm {
             let gates = (&mut self.gates, wide.clone());
             let fresh = rows.fresh(step + 1);
             device.lstm_backward(gates, (d_hidden, place), later_of, cells, fresh, (n, dim))?;
-            let u = (&learned.weights, self.recurrent.clone(), No);
+            let u = match dropout.rate > 0.0 {
+                true => (&self.dropped, 0..self.recurrent.len(), No),
+                false => (&learned.weights, self.recurrent.clone(), No),
+            };
             let delta = (&self.gates, wide, No);
             worker.multiply((later, 0..n * dim), 0.0, delta, u, (n, dim, 4 * dim))?;
         }
@@ -344,7 +377,10 @@ impl Lstm {
         let delta = |transposed| (&self.gates, 0..4 * all * dim, transposed);
         let previous = (&self.previous, 0..all * dim, No);
         let out = (&mut *gradient, self.recurrent.clone());
-        worker.multiply(out, 1.0, delta(Yes), previous, (4 * dim, dim, all))?;
+        worker.multiply(out, 0.0, delta(Yes), previous, (4 * dim, dim, all))?;
+        if dropout.rate > 0.0 {
+            device.dropout_in_place((&mut *gradient, self.recurrent.clone()), dropout)?;
+        }
         let (out, x) = ((&mut *gradient, self.input.clone()), (x, 0..all * n_in, No));
         worker.multiply(out, 1.0, delta(Yes), x, (4 * dim, n_in, all))?;
         let bias = (gradient, self.bias.clone());

@@ -78,6 +78,17 @@ impl WordClusters {
         WordClusters { of_word, paths: self.paths.clone() }
     }
 
+    /// The clustering with all words in a cluster: those without one join the cluster of `<unk>`, or else the smallest.
+    #[must_use]
+    pub fn with_all_words(&self) -> WordClusters {
+        let mut sizes = vec![0; self.n_clusters()];
+        self.of_word.iter().flatten().for_each(|&cluster| sizes[cluster as usize] += 1);
+        let smallest = (0..sizes.len()).min_by_key(|&cluster| sizes[cluster]).unwrap_or(0) as u32;
+        let other = self.of_word.first().copied().flatten().unwrap_or(smallest);
+        let of_word = self.of_word.iter().map(|cluster| Some(cluster.unwrap_or(other))).collect();
+        WordClusters { of_word, paths: self.paths.clone() }
+    }
+
     /// Number of clusters.
     pub fn n_clusters(&self) -> usize {
         self.paths.len()

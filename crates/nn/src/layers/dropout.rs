@@ -27,6 +27,11 @@ impl Dropout {
         Dropout { rate, seed }
     }
 
+    /// Probability that a value is dropped.
+    pub fn rate(self) -> f64 {
+        self.rate
+    }
+
     /// Seed of the mask.
     pub fn seed(self) -> u64 {
         self.seed
@@ -45,12 +50,26 @@ impl Dropout {
 
     /// Applies the mask to a matrix.
     pub fn apply<T: Real>(self, matrix: MatMut<'_, T>, par: Par) {
+        self.apply_with_period(matrix, usize::MAX, par);
+    }
+
+    /// Applies a mask that repeats after `period` rows. With one row per stream in each step of a recurrent network, and
+    /// as many rows in a period, every step of a stream has the same mask (Gal and Ghahramani 2016).
+    ///
+    /// # Panics
+    /// If `period` is 0.
+    pub fn apply_with_period<T: Real>(self, matrix: MatMut<'_, T>, period: usize, par: Par) {
         let (n_rows, size) = (matrix.nrows(), rows_per_chunk(matrix.ncols()));
         for_each_chunk((matrix, 0..n_rows), size, par, |(mut chunk, row_idxs)| {
             for (i, row_idx) in row_idxs.enumerate() {
-                self.apply_to_row(row_idx, row_mut(&mut chunk, i));
+                self.apply_to_row(row_idx % period, row_mut(&mut chunk, i));
             }
         });
+    }
+
+    /// Factor of everything that belongs to an index, such as the vector of a word: 0, or [`Dropout::scale`].
+    pub fn factor<T: Real>(self, idx: u64) -> T {
+        if Rng::stream(self.seed, idx).uniform() < self.rate { T::zero() } else { self.scale() }
     }
 
     /// Applies the mask to one row, which has its own random stream.
@@ -85,6 +104,27 @@ mod tests {
         assert!((n_zeros - 9000.0).abs() < 4.0 * (30_000.0f64 * 0.3 * 0.7).sqrt());
         let kept = 1.0 / 0.7;
         assert!(matrix.values().iter().all(|&x| x == 0.0 || (x - kept).abs() < 1e-15));
+    }
+
+    #[test]
+    fn a_mask_with_a_period_repeats() {
+        let mut matrix = Buffer::<f32>::new();
+        matrix.resize(12, 50);
+        matrix.values_mut().fill(1.0);
+        Dropout::new(0.5, 3).apply_with_period(matrix.view_mut(), 4, Par::Seq);
+        let (first, rest) = matrix.values().split_at(200);
+        assert!(rest.chunks(200).all(|part| part == first));
+        assert_ne!(first[..50], first[50..100]);
+    }
+
+    #[test]
+    fn factors_of_indices_are_dropped_at_the_rate() {
+        let dropout = Dropout::new(0.25, 9);
+        let factors: Vec<f64> = (0..4000).map(|idx| dropout.factor(idx)).collect();
+        let n_zeros = factors.iter().filter(|&&factor| factor == 0.0).count() as f64;
+        // Four standard deviations of a binomial count.
+        assert!((n_zeros - 1000.0).abs() < 4.0 * (4000.0f64 * 0.25 * 0.75).sqrt());
+        assert!(factors.iter().all(|&factor| factor == 0.0 || (factor - 4.0 / 3.0).abs() < 1e-15));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Long short-term memory.
 
-use super::streams::{Streams, rows_of, rows_of_mut, sigmoid, tanh};
-use crate::layers::Linear;
+use super::streams::{Streams, for_each_pair, rows_of, rows_of_mut, sigmoid, tanh};
+use crate::layers::{Dropout, Linear};
 use crate::tensors::{Buffer, Layout, WeightId, fill_uniform};
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
@@ -13,7 +13,8 @@ use latens_math::{Real, Rng};
 ///
 /// c_t = f ∘ c_{t−1} + i ∘ g, h_t = o ∘ tanh c_t
 ///
-/// This is `torch.nn.LSTM`, whose two biases add up to b.
+/// This is `torch.nn.LSTM`, whose two biases add up to b. In training, weights of U can be dropped for all steps of a batch
+/// (Merity et al. 2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Lstm {
     input: Linear,
@@ -34,6 +35,8 @@ pub struct LstmScratch<T> {
     /// ∂L/∂h_t and ∂L/∂c_t from later steps.
     later: Vec<T>,
     later_cell: Vec<T>,
+    /// D(U), if weights are dropped; then ∂L/∂D(U).
+    recurrent: Buffer<T>,
 }
 
 impl<T: Real> LstmScratch<T> {
@@ -78,16 +81,18 @@ impl Lstm {
     }
 
     /// Runs all steps of all streams. `state` holds h of each stream, then c of each stream, before the first step, and
-    /// after the last step on return.
+    /// after the last step on return. `dropout` is that of the weights of U.
     ///
     /// # Panics
     /// If the rows do not form whole steps, or `state` does not have two rows per stream.
+    #[expect(clippy::too_many_arguments, reason = "a layer with its input, state and dropout")]
     pub fn forward<T: Real>(
         &self,
         weights: &[T],
         x: MatRef<'_, T>,
         streams: Streams<'_>,
         state: &mut [T],
+        dropout: Option<Dropout>,
         scratch: &mut LstmScratch<T>,
         par: Par,
     ) {
@@ -95,12 +100,22 @@ impl Lstm {
         let n_steps = streams.n_steps(n_rows);
         assert_eq!(state.len(), 2 * streams.n * dim, "there must be two states per stream");
         scratch.gates.resize(n_rows, 4 * dim);
-        let LstmScratch { gates, previous, previous_cell, hidden, cell, .. } = scratch;
+        let LstmScratch { gates, previous, previous_cell, hidden, cell, recurrent, .. } = scratch;
         for buffer in [&mut *previous, previous_cell, hidden, cell] {
             buffer.resize(n_rows, dim);
         }
         self.input.forward(weights, x, gates.view_mut(), par);
-        let u = self.recurrent.mat(weights).transpose();
+        let u = self.recurrent.mat(weights);
+        let u = match dropout {
+            None => u,
+            Some(dropout) => {
+                recurrent.resize(4 * dim, dim);
+                recurrent.view_mut().copy_from(u);
+                dropout.apply(recurrent.view_mut(), par);
+                recurrent.view()
+            }
+        };
+        let u = u.transpose();
         let (state_h, state_c) = state.split_at_mut(streams.n * dim);
         for step in 0..n_steps {
             let place = streams.place(step, dim);
@@ -129,13 +144,15 @@ impl Lstm {
     ///
     /// δ_t = (∂c ∘ g ∘ i(1 − i), ∂c ∘ c_{t−1} ∘ f(1 − f), ∂c ∘ i ∘ (1 − g²), ∂h ∘ tanh c_t ∘ o(1 − o))
     ///
-    /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; the gradients of W and b are those of a linear layer with output gradient δ.
+    /// ∂L/∂U = Σ_t δ_t h_{t−1}ᵀ; the gradients of W and b are those of a linear layer with output gradient δ. `dropout` is
+    /// that of the forward pass.
     #[expect(clippy::too_many_arguments, reason = "a layer with its input, output and gradients")]
     pub fn backward<T: Real>(
         &self,
         weights: &[T],
         x: MatRef<'_, T>,
         streams: Streams<'_>,
+        dropout: Option<Dropout>,
         scratch: &mut LstmScratch<T>,
         d_out: MatRef<'_, T>,
         gradient: &mut [T],
@@ -143,12 +160,24 @@ impl Lstm {
         par: Par,
     ) {
         let (dim, n) = (self.dim(), streams.n);
-        let LstmScratch { gates, previous, previous_cell, cell, later, later_cell, .. } = scratch;
+        let LstmScratch {
+            gates,
+            previous,
+            previous_cell,
+            cell,
+            later,
+            later_cell,
+            recurrent: dropped,
+            ..
+        } = scratch;
         for later in [&mut *later, later_cell] {
             later.clear();
             later.resize(n * dim, T::zero());
         }
-        let u = self.recurrent.mat(weights);
+        let u = match dropout {
+            None => self.recurrent.mat(weights),
+            Some(_) => dropped.view(),
+        };
         for step in (0..streams.n_steps(d_out.nrows())).rev() {
             let place = streams.place(step, dim);
             let gates = &mut gates.values_mut()[streams.place(step, 4 * dim)];
@@ -163,8 +192,20 @@ impl Lstm {
             streams.forget(step, later, dim);
             streams.forget(step, later_cell, dim);
         }
-        let d_recurrent = self.recurrent.mat_mut(gradient);
-        multiply(d_recurrent, Accum::Add, gates.view().transpose(), previous.view(), par);
+        let delta = gates.view().transpose();
+        match dropout {
+            None => {
+                let d_recurrent = self.recurrent.mat_mut(gradient);
+                multiply(d_recurrent, Accum::Add, delta, previous.view(), par);
+            }
+            Some(dropout) => {
+                multiply(dropped.view_mut(), Accum::Replace, delta, previous.view(), par);
+                dropout.apply(dropped.view_mut(), par);
+                for_each_pair(self.recurrent.of_mut(gradient), dropped.values(), par, |g, d| {
+                    *g += d
+                });
+            }
+        }
         let d_x = Some((d_x, Accum::Replace));
         self.input.backward(weights, x, gates.view(), gradient, d_x, par);
     }
@@ -297,6 +338,7 @@ mod tests {
         n_in: usize,
         dim: usize,
         fresh: Vec<bool>,
+        dropout: Option<Dropout>,
     }
 
     impl Case {
@@ -325,13 +367,14 @@ mod tests {
                 .map(|i| T::of(f64::from(i as u32 % 7) / 10.0))
                 .collect();
             let mut scratch = LstmScratch::default();
-            layer.forward(weights, x.view(), streams, &mut state, &mut scratch, par);
+            layer.forward(weights, x.view(), streams, &mut state, self.dropout, &mut scratch, par);
             let mut outcome = Outcome::new(self, scratch.hidden.values());
             let mut d_x = x.clone();
             layer.backward(
                 weights,
                 x.view(),
                 streams,
+                self.dropout,
                 &mut scratch,
                 d_out.view(),
                 &mut outcome.gradient,
@@ -350,19 +393,26 @@ mod tests {
         {
             let fresh: Vec<bool> = (0..n_streams * n_steps).map(|row| row % 5 == 3).collect();
             for fresh in [vec![], fresh] {
-                check_layer(&Case { n_streams, n_steps, n_in, dim, fresh });
+                for dropout in [None, Some(Dropout::new(0.4, 3))] {
+                    let fresh = fresh.clone();
+                    check_layer(&Case { n_streams, n_steps, n_in, dim, fresh, dropout });
+                }
             }
         }
     }
 
     #[test]
     fn the_result_does_not_depend_on_the_number_of_threads() {
-        check_threads(&Case { n_streams: 20, n_steps: 5, n_in: 256, dim: 256, fresh: vec![] });
+        for dropout in [None, Some(Dropout::new(0.4, 3))] {
+            let fresh = vec![];
+            check_threads(&Case { n_streams: 20, n_steps: 5, n_in: 256, dim: 256, fresh, dropout });
+        }
     }
 
     #[test]
     fn two_steps_agree_with_the_definition() {
-        let case = Case { n_streams: 1, n_steps: 2, n_in: 1, dim: 1, fresh: vec![true, false] };
+        let fresh = vec![true, false];
+        let case = Case { n_streams: 1, n_steps: 2, n_in: 1, dim: 1, fresh, dropout: None };
         let (w, b, u) = ([0.5, -0.4, 0.3, 0.9], [0.1, 0.2, -0.3, 0.05], [0.7, 0.6, -0.2, 0.4]);
         let out = case.run(&[w, b, u].concat(), &[1.5, -0.7], &[0.0; 2], Par::Seq).out;
         let sigmoid = |a: f64| 1.0 / (1.0 + (-a).exp());

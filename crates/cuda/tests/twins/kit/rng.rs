@@ -84,8 +84,17 @@ fn mix(z: u64) -> u64 {
 
 /// Whether dropout with this seed drops the number at an index: the twin of the kernels' generator.
 pub(crate) fn is_dropped(seed: u64, place: usize, rate: f32) -> bool {
-    let bits = mix(seed.wrapping_add((place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-    ((bits >> 40) as f32) / 16_777_216.0 < rate
+    ((bits_of(seed, place) >> 40) as f32) / 16_777_216.0 < rate
+}
+
+/// The number of the Gumbel distribution that belongs to a seed and an index: the twin of the kernels' generator.
+pub(crate) fn gumbel(seed: u64, place: usize) -> f64 {
+    let u = ((bits_of(seed, place) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    -(-(-u).ln_1p()).ln()
+}
+
+fn bits_of(seed: u64, place: usize) -> u64 {
+    mix(seed.wrapping_add((place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
 #[test]

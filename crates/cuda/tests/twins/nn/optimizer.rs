@@ -38,6 +38,25 @@ const SHAPES: &[(usize, usize, f64)] = &[
 ];
 
 #[test]
+fn averages_agree_with_the_cpu() {
+    let Some(device) = device(&["average"]) else { return };
+    let mut rng = Rng::new(93);
+    for n in [1, 255, WIDE.0 * WIDE.1] {
+        let what = format!("average: {n} weights");
+        let (mean, weights) = (rng.normals(n), rng.normals(n));
+        let got = twice(&what, || {
+            let mut mean = device.upload(&mean).done(&what);
+            let weights = device.upload(&weights).done(&what);
+            device.average(&mut mean, &weights, 0.25).done(&what);
+            device.download(&mean).done(&what)
+        });
+        let sum = |i: usize| Sum::of([0.75 * f64::from(mean[i]), 0.25 * f64::from(weights[i])]);
+        let expected: Vec<Sum> = (0..n).map(sum).collect();
+        assert_near(&what, &got, &expected, SINGLE);
+    }
+}
+
+#[test]
 fn steps_of_sgd_agree_with_the_cpu() {
     let Some(device) = device(&["square_sums", "step_scale", "sgd"]) else { return };
     let mut rng = Rng::new(90);

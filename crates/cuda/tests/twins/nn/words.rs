@@ -1,27 +1,30 @@
 //! Dropout, the softmax over the next word, and gradients of word vectors.
 
 use crate::kit::{
-    Done, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, assert_near, device, framed, get, holes,
-    is_dropped, log_sums, put, sums, twice,
+    Done, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, assert_near, device, framed, get, gumbel,
+    holes, is_dropped, log_sums, put, sums, twice,
 };
-use latens_cuda::WordGroups;
+use latens_cuda::{Dropout, WordGroups};
 
 #[test]
 fn dropout_drops_the_same_numbers_as_on_the_cpu() {
     let Some(device) = device(&["dropout", "dropout_in_place"]) else { return };
     let mut rng = Rng::new(120);
     for n in [0, 1, 31, 1_000, WIDE.0 * WIDE.1] {
-        for (rate, seed) in [(0.0f32, 5), (0.3, 77), (0.9, u64::MAX)] {
-            let what = format!("dropout: {n} numbers, rate {rate}");
+        for (rate, seed, period) in
+            [(0.0f32, 5, None), (0.3, 77, None), (0.9, u64::MAX, None), (0.4, 3, Some(17))]
+        {
+            let what = format!("dropout: {n} numbers, rate {rate}, period {period:?}");
             let x = rng.normals(n);
             let (copied, in_place) = twice(&what, || {
                 let (mut x, mut out) = (put(&device, &x), holes(&device, n));
-                device.dropout(&mut out.array, &x.array, n, (rate, seed)).done(&what);
-                device.dropout_in_place(&mut x.array, n, (rate, seed)).done(&what);
+                let drop = Dropout { rate, seed, period };
+                device.dropout(&mut out.array, (&x.array, 0..n), drop).done(&what);
+                device.dropout_in_place((&mut x.array, 0..n), drop).done(&what);
                 (get(&device, &what, &out), get(&device, &what, &x))
             });
             let scale = 1.0 / (1.0 - f64::from(rate));
-            let kept = |at: usize| match is_dropped(seed, at, rate) {
+            let kept = |at: usize| match is_dropped(seed, at % period.unwrap_or(usize::MAX), rate) {
                 true => 0.0,
                 false => f64::from(x[at]) * scale,
             };
@@ -29,6 +32,93 @@ fn dropout_drops_the_same_numbers_as_on_the_cpu() {
             assert_near(&what, &copied, &expected, ROUNDED);
             assert_near(&format!("{what} in place"), &in_place, &expected, ROUNDED);
         }
+    }
+}
+
+#[test]
+fn the_same_words_are_dropped_in_all_rows() {
+    let Some(device) = device(&["drop_words"]) else { return };
+    let mut rng = Rng::new(124);
+    for (n, dim) in [(0, 3), (1, 1), (40, 33), (7, 515)] {
+        let what = format!("drop_words: {n} rows of {dim}");
+        let (rows, words) = (rng.normals(n * dim), rng.idxs(n, 6));
+        let (rate, seed) = (0.4, 11);
+        let got = twice(&what, || {
+            let (mut rows, words) = (put(&device, &rows), framed(&device, &words));
+            let drop = Dropout { rate, seed, period: None };
+            device.drop_words(&mut rows.array, words.part(), dim, drop).done(&what);
+            get(&device, &what, &rows)
+        });
+        let scale = 1.0 / (1.0 - f64::from(rate));
+        let kept = |at: usize| match is_dropped(seed, words[at / dim] as usize, rate) {
+            true => 0.0,
+            false => f64::from(rows[at]) * scale,
+        };
+        let expected: Vec<Sum> = (0..n * dim).map(|at| kept(at).into()).collect();
+        assert_near(&what, &got, &expected, ROUNDED);
+    }
+}
+
+#[test]
+fn multiples_are_added() {
+    let Some(device) = device(&["add_scaled"]) else { return };
+    let mut rng = Rng::new(125);
+    for n in [0, 1, 1_000, WIDE.0 * WIDE.1] {
+        let what = format!("add_scaled: {n} numbers");
+        let (x, y) = (rng.normals(n), rng.normals(n));
+        let got = twice(&what, || {
+            let (x, mut y) = (put(&device, &x), put(&device, &y));
+            device.add_scaled(&mut y.array, &x.array, n, -0.3).done(&what);
+            get(&device, &what, &y)
+        });
+        let sum = |i: usize| Sum::of([f64::from(y[i]), f64::from(-0.3f32) * f64::from(x[i])]);
+        let expected: Vec<Sum> = (0..n).map(sum).collect();
+        assert_near(&what, &got, &expected, SINGLE);
+    }
+}
+
+#[test]
+fn drawn_words_have_the_largest_sums_with_gumbel_numbers() {
+    let Some(device) = device(&["draw_words"]) else { return };
+    let mut rng = Rng::new(126);
+    for n_words in [1, 2, 33, 511, 513, 10_001] {
+        for n in [0, 1, 50] {
+            let what = format!("draw_words: {n} rows, {n_words} words");
+            let (logits, bias) = (rng.normals(n * n_words), rng.normals(n_words));
+            let seed = 12 + n as u64;
+            let words = twice(&what, || {
+                let (logits, bias) = (put(&device, &logits), framed(&device, &bias));
+                let mut words = holes::<u32>(&device, n);
+                let out = &mut words.array;
+                device.draw_words(out, &logits.array, bias.part(), n, seed).done(&what);
+                get(&device, &what, &words)
+            });
+            for (r, &word) in words.iter().enumerate() {
+                let sum = |w: usize| {
+                    let at = r * n_words + w;
+                    f64::from(logits[at]) + f64::from(bias[w]) + gumbel(seed, at)
+                };
+                let largest = (0..n_words).map(sum).fold(f64::MIN, f64::max);
+                assert!(sum(word as usize) > largest - 1e-4, "{what}: word {word} of row {r}");
+            }
+        }
+    }
+}
+
+#[test]
+fn words_are_drawn_with_their_probabilities() {
+    let Some(device) = device(&["draw_words"]) else { return };
+    let (n, probabilities) = (200_000, [0.5f64, 0.3, 0.15, 0.049, 0.001]);
+    let logits: Vec<f32> = (0..n).flat_map(|_| probabilities.map(|p| p.ln() as f32)).collect();
+    let (logits, bias) = (put(&device, &logits), put(&device, &[0.0f32; 5]));
+    let mut words = holes::<u32>(&device, n);
+    let what = "draw_words";
+    device.draw_words(&mut words.array, &logits.array, bias.part(), n, 8).done(what);
+    let words = get(&device, what, &words);
+    for (w, p) in probabilities.into_iter().enumerate() {
+        let drawn = words.iter().filter(|&&word| word as usize == w).count() as f64;
+        let (mean, variance) = (p * n as f64, p * (1.0 - p) * n as f64);
+        assert!((drawn - mean).abs() < 5.0 * variance.sqrt(), "{drawn} times word {w} of {mean}");
     }
 }
 

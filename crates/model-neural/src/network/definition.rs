@@ -1,6 +1,7 @@
 //! The networks: words ─▶ embeddings ─▶ hidden layers ─▶ logits of the next word.
 
-use crate::batches::Batch;
+use crate::network::batches::Batch;
+use crate::network::masks::Masks;
 use crate::params::{Architecture, NeuralParams, Tying};
 use latens_math::linalg::{Accum, MatRef, Par};
 use latens_math::{Real, Rng};
@@ -16,7 +17,8 @@ use rayon::prelude::*;
 ///
 /// * feed-forward: x = D(concatenated e_w of the context), h¹ = D(ReLU(W¹ x + b¹)), h² = …
 /// * simple recurrent: h_t = f(D(e_w) + A h_{t−1})
-/// * LSTM: layers as in [`Lstm`], with input D(e_w), or D of the layer below
+/// * LSTM: layers as in [`Lstm`], with input D(e_w), or D of the layer below. The last layer has as many units as an
+///   embedding; the others may have more.
 ///
 /// logits = U D(h) + b
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Network {
     pub(crate) bias: WeightId,
     pub(crate) dim: usize,
     pub(crate) n_context: usize,
+    /// Penalty on the mean square of D(h).
+    pub(crate) activation_penalty: f64,
     init_range: f64,
 }
 
@@ -72,19 +76,32 @@ impl Network {
             Architecture::Rnn => {
                 Body::Rnn(Elman::new(&mut layout, "recurrent", dim, params.squash))
             }
-            Architecture::Lstm => Body::Lstm(
-                (0..params.n_layers)
-                    .map(|i| Lstm::new(&mut layout, &format!("layer{i}"), dim, dim))
-                    .collect(),
-            ),
+            Architecture::Lstm => {
+                let dims = params.layer_dims();
+                let inputs = [dim].into_iter().chain(dims.iter().copied());
+                let layer = |(i, (n_in, &dim)): (usize, (usize, &usize))| {
+                    Lstm::new(&mut layout, &format!("layer{i}"), n_in, dim)
+                };
+                Body::Lstm(inputs.zip(&dims).enumerate().map(layer).collect())
+            }
         };
         let output = match params.tying {
             Tying::Shared => input.table(),
             Tying::Separate => layout.add("output", &[n_words, dim]),
         };
         let bias = layout.add("bias", &[n_words]);
-        let init_range = params.init_range;
-        Network { layout, input, body, output, bias, dim, n_context, init_range }
+        let NeuralParams { activation_penalty, init_range, .. } = *params;
+        Network {
+            layout,
+            input,
+            body,
+            output,
+            bias,
+            dim,
+            n_context,
+            activation_penalty,
+            init_range,
+        }
     }
 
     pub(crate) fn n_words(&self) -> usize {
@@ -110,7 +127,7 @@ impl Network {
         match &self.body {
             Body::Ff(_) => 0,
             Body::Rnn(_) => self.dim,
-            Body::Lstm(layers) => 2 * layers.len() * self.dim,
+            Body::Lstm(layers) => layers.iter().map(|layer| 2 * layer.dim()).sum(),
         }
     }
 
@@ -121,49 +138,54 @@ impl Network {
         weights: &[T],
         batch: &Batch,
         state: &mut [T],
-        dropout: Option<Dropout>,
+        masks: Option<Masks>,
         scratch: &mut Scratch<T>,
         par: Par,
     ) {
-        let (n_rows, dim) = (batch.n_rows(), self.dim);
-        let part = |i: usize| dropout.map(|dropout| dropout.part(i as u64));
+        let (n_rows, dim, n_layers) = (batch.n_rows(), self.dim, self.n_layers());
+        let part = |i: usize| masks.and_then(|masks| masks.units(i, n_layers));
+        let period = masks.map_or(usize::MAX, |masks| masks.period(batch.n_streams));
         let Scratch { x, elman, lstm, outs, .. } = scratch;
         x.resize(n_rows * self.n_context, dim);
         self.input.forward(weights, &batch.inputs, x.view_mut(), par);
-        if let Some(dropout) = part(0) {
-            dropout.apply(x.view_mut(), par);
-        }
+        drop_words(x, &batch.inputs, masks);
+        drop_units(x, part(0), period, par);
         x.resize(n_rows, self.n_context * dim);
-        outs.resize_with(self.n_layers(), Buffer::new);
-        outs.iter_mut().for_each(|out| out.resize(n_rows, dim));
-        let (streams, n) = (batch.streams(), batch.n_streams * dim);
+        outs.resize_with(n_layers, Buffer::new);
+        let streams = batch.streams();
         match &self.body {
             Body::Ff(layers) => {
                 for (i, layer) in layers.iter().enumerate() {
                     let (below, out) = outs.split_at_mut(i);
                     let (below, out) = (below.last().unwrap_or(x), &mut out[0]);
                     let weight = layer.weight().mat(weights).transpose();
+                    out.resize(n_rows, dim);
                     multiply(out.view_mut(), Accum::Replace, below.view(), weight, par);
                     let bias = layer.bias().expect("feed-forward layers have a bias").of(weights);
                     bias_relu(out.view_mut(), bias, part(i + 1), par);
                 }
             }
             Body::Rnn(layer) => {
-                layer.forward(weights, x.view(), streams, &mut state[..n], elman, par);
-                pass_on(elman.hidden(), &mut outs[0], part(1), par);
+                let state = &mut state[..batch.n_streams * dim];
+                layer.forward(weights, x.view(), streams, state, elman, par);
+                pass_on(elman.hidden(), &mut outs[0]);
+                drop_units(&mut outs[0], part(1), period, par);
             }
             Body::Lstm(layers) => {
                 lstm.resize_with(layers.len(), LstmScratch::default);
-                let states = state.chunks_exact_mut((state.len() / layers.len()).max(1));
-                for (i, ((layer, scratch), state)) in
-                    layers.iter().zip(lstm).zip(states).enumerate()
-                {
+                let n_states = state.len() / self.state_len().max(1);
+                let mut rest = state;
+                for (i, (layer, scratch)) in layers.iter().zip(lstm).enumerate() {
                     let (below, out) = outs.split_at_mut(i);
-                    let below = below.last().unwrap_or(x).view();
-                    with_first(state, n, |state| {
-                        layer.forward(weights, below, streams, state, scratch, par);
+                    let (below, out) = (below.last().unwrap_or(x).view(), &mut out[0]);
+                    let (own, others) = rest.split_at_mut(2 * n_states * layer.dim());
+                    let drop = masks.and_then(|masks| masks.weights(i));
+                    with_first(own, batch.n_streams * layer.dim(), |state| {
+                        layer.forward(weights, below, streams, state, drop, scratch, par);
                     });
-                    pass_on(scratch.hidden(), &mut out[0], part(i + 1), par);
+                    pass_on(scratch.hidden(), out);
+                    drop_units(out, part(i + 1), period, par);
+                    rest = others;
                 }
             }
         }
@@ -192,14 +214,17 @@ impl Network {
         logits
     }
 
-    /// Computes the logits for a scorer, whose batch has a single row.
+    /// Computes the logits of the next word for each row, with the bias.
     pub(crate) fn logits<'s, T: Real>(
         &self,
         weights: &[T],
         scratch: &'s mut Scratch<T>,
+        par: Par,
     ) -> &'s mut [T] {
-        let logits = self.predict(weights, scratch, Par::Seq).values_mut();
-        logits.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
+        let logits = self.predict(weights, scratch, par).values_mut();
+        for row in logits.chunks_exact_mut(self.n_words()) {
+            row.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
+        }
         logits
     }
 
@@ -225,63 +250,83 @@ impl Network {
         weights: &[T],
         batch: &Batch,
         state: &mut [T],
-        dropout: Option<Dropout>,
+        masks: Option<Masks>,
         scale: f64,
         gradient: &mut [T],
         scratch: &mut Scratch<T>,
         par: Par,
     ) -> f64 {
-        self.read(weights, batch, state, dropout, scratch, par);
+        self.read(weights, batch, state, masks, scratch, par);
         let logits = self.predict(weights, scratch, par);
         let bias = self.bias.of(weights);
         let loss = biased_cross_entropy(logits.view_mut(), bias, &batch.targets, scale, par);
-        self.backward(weights, batch, dropout, gradient, scratch, par);
+        self.backward(weights, batch, masks, scale, gradient, scratch, par);
         loss
     }
 
+    #[expect(clippy::too_many_arguments, reason = "weights, inputs, gradients and buffers")]
     fn backward<T: Real>(
         &self,
         weights: &[T],
         batch: &Batch,
-        dropout: Option<Dropout>,
+        masks: Option<Masks>,
+        scale: f64,
         gradient: &mut [T],
         scratch: &mut Scratch<T>,
         par: Par,
     ) {
-        let (n_rows, dim) = (batch.n_rows(), self.dim);
+        let (n_rows, dim, n_layers) = (batch.n_rows(), self.dim, self.n_layers());
         self.backward_of_output(weights, gradient, scratch, par);
-        let part = |i: usize| dropout.map(|dropout| dropout.part(i as u64));
-        let (streams, kept) = (batch.streams(), dropout.map_or(T::one(), |d| d.scale()));
+        self.add_penalty(scale, scratch);
+        let part = |i: usize| masks.and_then(|masks| masks.units(i, n_layers));
+        let period = masks.map_or(usize::MAX, |masks| masks.period(batch.n_streams));
+        let streams = batch.streams();
         let Scratch { x, elman, lstm, outs, d_out, d_in, d_z, .. } = scratch;
-        for i in (0..self.n_layers()).rev() {
+        for i in (0..n_layers).rev() {
             let below = if i == 0 { &*x } else { &outs[i - 1] };
             d_in.resize(n_rows, below.n_cols());
             match &self.body {
                 Body::Ff(layers) => {
                     // Dropped units need no mask here: their outputs are zero, like those of inactive ReLUs.
                     d_z.resize(n_rows, dim);
+                    let kept = part(i + 1).map_or(T::one(), Dropout::scale);
                     relu_backward(outs[i].view(), d_out.view(), kept, d_z.view_mut(), par);
                     let d_below = Some((d_in.view_mut(), Accum::Replace));
                     layers[i].backward(weights, below.view(), d_z.view(), gradient, d_below, par);
                 }
                 Body::Rnn(layer) => {
-                    drop_again(d_out, part(1), par);
+                    drop_units(d_out, part(1), period, par);
                     let (d_out, d_in) = (d_out.view(), d_in.view_mut());
                     layer.backward(weights, streams, elman, d_out, gradient, d_in, par);
                 }
                 Body::Lstm(layers) => {
-                    drop_again(d_out, part(i + 1), par);
+                    drop_units(d_out, part(i + 1), period, par);
+                    let drop = masks.and_then(|masks| masks.weights(i));
                     let (d_out, d_in) = (d_out.view(), d_in.view_mut());
                     let (layer, below) = (&layers[i], below.view());
                     let scratch = &mut lstm[i];
-                    layer.backward(weights, below, streams, scratch, d_out, gradient, d_in, par);
+                    layer.backward(
+                        weights, below, streams, drop, scratch, d_out, gradient, d_in, par,
+                    );
                 }
             }
             std::mem::swap(d_out, d_in);
         }
         d_out.resize(n_rows * self.n_context, dim);
-        drop_again(d_out, part(0), par);
+        drop_units(d_out, part(0), period, par);
+        drop_words(d_out, &batch.inputs, masks);
         self.input.backward(&batch.inputs, d_out.view(), gradient, par);
+    }
+
+    /// Adds the derivatives of the penalty on the output of the last layer, a mean over all tokens of a full batch.
+    fn add_penalty<T: Real>(&self, scale: f64, scratch: &mut Scratch<T>) {
+        if self.activation_penalty == 0.0 {
+            return;
+        }
+        let out = scratch.outs.last().expect("there is at least one layer");
+        let factor = T::of(scale * self.activation_penalty * 2.0 / self.dim as f64);
+        let d_out = scratch.d_out.values_mut().iter_mut();
+        d_out.zip(out.values()).for_each(|(d, &h)| *d += factor * h);
     }
 
     /// Backpropagates from the logits to U, b, and the output of the last layer.
@@ -324,29 +369,33 @@ fn with_first<T: Real>(state: &mut [T], n: usize, f: impl FnOnce(&mut [T])) {
     state[half..half + n].copy_from_slice(&some[n..]);
 }
 
-fn pass_on<T: Real>(
-    hidden: MatRef<'_, T>,
-    out: &mut Buffer<T>,
-    dropout: Option<Dropout>,
-    par: Par,
-) {
+fn pass_on<T: Real>(hidden: MatRef<'_, T>, out: &mut Buffer<T>) {
+    out.resize(hidden.nrows(), hidden.ncols());
     out.view_mut().copy_from(hidden);
+}
+
+/// Drops units, or their derivatives.
+fn drop_units<T: Real>(units: &mut Buffer<T>, dropout: Option<Dropout>, period: usize, par: Par) {
     if let Some(dropout) = dropout {
-        dropout.apply(out.view_mut(), par);
+        dropout.apply_with_period(units.view_mut(), period, par);
     }
 }
 
-fn drop_again<T: Real>(d_out: &mut Buffer<T>, dropout: Option<Dropout>, par: Par) {
-    if let Some(dropout) = dropout {
-        dropout.apply(d_out.view_mut(), par);
+/// Drops the vectors of words, or their derivatives: the same words in all rows.
+fn drop_words<T: Real>(rows: &mut Buffer<T>, words: &[u32], masks: Option<Masks>) {
+    let Some(dropout) = masks.and_then(|masks| masks.words()) else { return };
+    let dim = rows.n_cols();
+    for (row, &word) in rows.values_mut().chunks_exact_mut(dim).zip(words) {
+        let factor: T = dropout.factor(u64::from(word));
+        row.iter_mut().for_each(|x| *x *= factor);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batches::Reader;
-    use crate::params::Memory;
+    use crate::network::batches::Reader;
+    use crate::params::{Mask, Memory};
     use latens_corpus::WordId;
     use latens_nn::Squash;
     use latens_nn::check::assert_gradient;
@@ -362,7 +411,18 @@ mod tests {
             NeuralParams { squash: Squash::Sigmoid, ..rnn.clone() },
             NeuralParams { tying: Tying::Shared, memory: Memory::Reset, ..rnn },
             NeuralParams { tying: Tying::Separate, memory: Memory::Reset, ..lstm.clone() },
-            NeuralParams { n_layers: 3, ..lstm },
+            NeuralParams { n_layers: 3, ..lstm.clone() },
+            NeuralParams {
+                n_layers: 3,
+                hidden_dim: 5,
+                input_dropout: Some(0.3),
+                layer_dropout: Some(0.2),
+                word_dropout: 0.2,
+                weight_dropout: 0.4,
+                mask: Mask::Sequence,
+                activation_penalty: 0.8,
+                ..lstm
+            },
         ]
     }
 
@@ -384,7 +444,8 @@ mod tests {
             let network = Network::new(&params, 6);
             let weights = weights(&network);
             let reader = Reader::new(&params, &text);
-            for (dropout, at) in [(None, 0), (Some(Dropout::new(0.4, 7)), reader.len() - 1)] {
+            let masks = Masks::new(&NeuralParams { dropout: 0.4, ..params.clone() }, 7);
+            for (masks, at) in [(None, 0), (masks, reader.len() - 1), (masks, 0)] {
                 let batch = reader.batch(at, &[]);
                 let state: Vec<f64> = (0..reader.n_streams() * network.state_len())
                     .map(|i| f64::from(i as u32 % 5) / 10.0)
@@ -394,8 +455,11 @@ mod tests {
                     let (scale, par) = (0.5, Par::Seq);
                     let scratch = &mut scratch;
                     let state = &mut state;
-                    0.5 * network
-                        .learn(weights, &batch, state, dropout, scale, gradient, scratch, par)
+                    let loss =
+                        network.learn(weights, &batch, state, masks, scale, gradient, scratch, par);
+                    let out = scratch.outs.last().unwrap().values();
+                    let squares = out.iter().map(|h| h * h).sum::<f64>() / network.dim as f64;
+                    scale * (loss + network.activation_penalty * squares)
                 };
                 // Old values must be overwritten.
                 let mut gradient = vec![7.0; weights.len()];

@@ -1,6 +1,6 @@
 //! Bounds on what a network computes, for model files whose weights are finite but huge.
 
-use crate::network::{Body, Network};
+use crate::network::definition::{Body, Network};
 use latens_nn::WeightId;
 
 /// The largest magnitude that sums of products may have: far below the largest single-precision number, so that no sum
@@ -31,7 +31,7 @@ impl Network {
                 let linear = layer.input();
                 let bias = linear.bias().map_or(0.0, largest);
                 let of_input = linear.n_in() as f64 * largest(linear.weight()) * below;
-                sums.push(of_input + dim * largest(layer.recurrent()) + bias);
+                sums.push(of_input + layer.dim() as f64 * largest(layer.recurrent()) + bias);
                 1.0
             }),
         };

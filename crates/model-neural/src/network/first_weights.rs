@@ -1,6 +1,6 @@
 //! Initializes a recurrent network from a linear filter.
 
-use crate::network::{Body, Network};
+use crate::network::definition::{Body, Network};
 use crate::params::{Architecture, NeuralParams, Tying};
 use latens_corpus::Vocab;
 use latens_model::{ParamError, check_that, fingerprint};

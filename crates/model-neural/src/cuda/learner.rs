@@ -3,45 +3,45 @@
 //!
 //! Dropout masks differ from those of the CPU, so results agree only without dropout.
 
-mod layers;
-#[cfg(test)]
-mod tests;
-
-use crate::batches::{Batch, Reader};
+use super::layers::{Elman, Lstm, LstmDropout, Relu, Rows, Scratch, Weights, Worker};
 use crate::learner::{Choices, DeviceLearner, LearnerState, adamw};
-use crate::network::{Body, Network};
+use crate::network::batches::{Batch, Reader};
+use crate::network::definition::{Body, Network};
+use crate::network::masks::{Masks, WEIGHTS, WORDS};
 use crate::params::{NeuralParams, Optimizer};
 use latens_corpus::WordId;
 use latens_cuda::{
-    AdamWStep, Array, Columns, CudaError, Device, Precision, StepResult, Transposed, WordGroups,
+    AdamWStep, Array, Columns, CudaError, Device, Dropout, Precision, StepResult, Transposed,
+    WordGroups,
 };
 use latens_model::{self as model, FitError};
-use layers::{Elman, Lstm, Relu, Rows, Scratch, Weights, Worker};
 use std::ops::Range;
 
 /// The learner on a CUDA device.
 pub(crate) struct CudaLearner<'a> {
-    device: Device,
+    pub(super) device: Device,
     precision: Precision,
     params: &'a NeuralParams,
-    network: &'a Network,
-    learned: Weights,
+    pub(super) network: &'a Network,
+    pub(super) learned: Weights,
+    /// The running average of the weights, if there is one.
+    average: Option<Array<f32>>,
     mean: Array<f32>,
     square: Array<f32>,
     n_steps: u64,
     layers: Layers,
     /// Recurrent states: one array per layer, or two for an LSTM.
-    memory: Vec<Array<f32>>,
+    pub(super) memory: Vec<Array<f32>>,
     /// Input embeddings after dropout.
     x: Array<f32>,
-    logits: Array<f32>,
+    pub(super) logits: Array<f32>,
     log_probs: Array<f64>,
     d_out: Array<f32>,
     d_in: Array<f32>,
     scratch: Scratch,
     result: StepResult,
     /// Integers of the last batch, taken out while in use.
-    ints: Option<Array<u32>>,
+    pub(super) ints: Option<Array<u32>>,
 }
 
 enum Layers {
@@ -51,9 +51,9 @@ enum Layers {
 }
 
 /// Positions of a batch's integers in one array.
-struct Plan {
+pub(super) struct Plan {
     n_streams: usize,
-    n_rows: usize,
+    pub(super) n_rows: usize,
     inputs: Range<usize>,
     targets: Range<usize>,
     fresh: Option<usize>,
@@ -93,6 +93,10 @@ impl<'a> CudaLearner<'a> {
                 weights: device.upload(&state.weights)?,
                 gradient: device.zeros(state.weights.len())?,
             },
+            average: match &state.average[..] {
+                [] => None,
+                average => Some(device.upload(average)?),
+            },
             mean: device.upload(&state.mean)?,
             square: device.upload(&state.square)?,
             n_steps: state.n_steps,
@@ -114,24 +118,31 @@ impl<'a> CudaLearner<'a> {
 
     /// Uploads the recurrent states to the device.
     fn memories(&self, memory: &[f32]) -> Result<Vec<Array<f32>>, CudaError> {
-        let n = self.network.state_len() / self.network.dim;
-        if n == 0 {
-            return Ok(vec![]);
-        }
-        memory.chunks_exact(memory.len() / n).map(|part| self.device.upload(part)).collect()
+        let n_streams = memory.len() / self.network.state_len().max(1);
+        let sizes = match &self.network.body {
+            Body::Ff(_) => vec![],
+            Body::Rnn(layer) => vec![layer.dim()],
+            Body::Lstm(layers) => layers.iter().flat_map(|layer| [layer.dim(); 2]).collect(),
+        };
+        let mut rest = memory;
+        let upload = |dim: usize| {
+            let (own, others) = rest.split_at(n_streams * dim);
+            rest = others;
+            self.device.upload(own)
+        };
+        sizes.into_iter().map(upload).collect()
     }
 
-    /// Computes the forward pass and ln p of the targets. If it `learns`, replaces the logits by their derivatives.
-    fn forward(
+    /// Computes the forward pass up to the logits, without the bias.
+    pub(super) fn forward(
         &mut self,
         plan: &Plan,
         ints: &Array<u32>,
         memory: &mut [Array<f32>],
-        dropout: (f32, u64),
-        learns: bool,
+        drops: Drops,
     ) -> Result<(), CudaError> {
         let (n, dim, n_context) = (plan.n_rows, self.network.dim, self.network.n_context);
-        let (rows, part) = (plan.rows(ints), |i: usize| part(dropout, i));
+        let rows = plan.rows(ints);
         let CudaLearner { device, learned: Weights { weights, .. }, layers, x, .. } = self;
         let worker = Worker { device, precision: self.precision };
         // The simple recurrent layer works in place on the embeddings.
@@ -143,20 +154,23 @@ impl<'a> CudaLearner<'a> {
         device.reserve(vectors, n_numbers)?;
         let (out, table) = ((&mut *vectors, Columns::all(dim)), self.network.input.table().range());
         let inputs = (ints, plan.inputs.clone());
-        device.gather_rows(out, (weights, table), inputs, (n * n_context, dim))?;
-        if dropout.0 > 0.0 {
-            device.dropout_in_place(vectors, n_numbers, part(0))?;
+        device.gather_rows(out, (weights, table), inputs.clone(), (n * n_context, dim))?;
+        if drops.words().rate > 0.0 {
+            device.drop_words(vectors, inputs, dim, drops.words())?;
+        }
+        if drops.units(0, dim).rate > 0.0 {
+            device.dropout_in_place((vectors, 0..n_numbers), drops.units(0, dim))?;
         }
         match layers {
             Layers::Ff(layers) => {
                 for i in 0..layers.len() {
                     let (below, layer) = layers.split_at_mut(i);
                     let below = below.last().map_or(&*x, |below| &below.out);
-                    layer[0].forward(worker, weights, below, n, part(i + 1))?;
+                    layer[0].forward(worker, weights, below, n, drops.units(i + 1, dim))?;
                 }
             }
             Layers::Rnn(layer) => {
-                layer.forward(worker, weights, &rows, &mut memory[0], part(1))?;
+                layer.forward(worker, weights, &rows, &mut memory[0], drops.units(1, dim))?;
             }
             Layers::Lstm(layers) => {
                 for (i, memory) in memory.chunks_exact_mut(2).enumerate() {
@@ -165,42 +179,49 @@ impl<'a> CudaLearner<'a> {
                     let [state, cell] = memory else {
                         unreachable!("an LSTM layer has two states")
                     };
-                    layer[0].forward(worker, weights, below, &rows, state, cell, part(i + 1))?;
+                    let dropout = LstmDropout {
+                        units: drops.units(i + 1, layer[0].dim()),
+                        weights: drops.weights(i),
+                    };
+                    layer[0].forward(worker, weights, below, &rows, state, cell, dropout)?;
                 }
             }
         }
-        self.predict(plan, ints, learns)
+        self.predict(n)
     }
 
-    fn predict(&mut self, plan: &Plan, ints: &Array<u32>, learns: bool) -> Result<(), CudaError> {
-        let (n, dim, n_words) = (plan.n_rows, self.network.dim, self.network.n_words());
-        let CudaLearner { device, learned: Weights { weights, .. }, logits, log_probs, .. } = self;
+    /// Computes the logits of n rows.
+    fn predict(&mut self, n: usize) -> Result<(), CudaError> {
+        let (dim, n_words) = (self.network.dim, self.network.n_words());
+        let CudaLearner { device, learned: Weights { weights, .. }, logits, .. } = self;
         let worker = Worker { device, precision: self.precision };
         device.reserve(logits, n * n_words)?;
-        device.reserve(log_probs, n)?;
         let out = (self.layers.out(), 0..n * dim, Transposed::No);
         let u = (&*weights, self.network.output.range(), Transposed::Yes);
-        worker.multiply((logits, 0..n * n_words), 0.0, out, u, (n, n_words, dim))?;
+        worker.multiply((logits, 0..n * n_words), 0.0, out, u, (n, n_words, dim))
+    }
+
+    /// Computes ln p of the targets from the logits. If it `learns`, replaces the logits by their derivatives.
+    fn score(&mut self, plan: &Plan, ints: &Array<u32>, learns: bool) -> Result<(), CudaError> {
+        let (n, targets) = (plan.n_rows, (ints, plan.targets.clone()));
+        let CudaLearner { device, learned: Weights { weights, .. }, logits, log_probs, .. } = self;
+        device.reserve(log_probs, n)?;
         let bias = (&*weights, self.network.bias.range());
-        device.next_words(logits, log_probs, bias, (ints, plan.targets.clone()), n, learns)
+        device.next_words(logits, log_probs, bias, targets, n, learns)
     }
 
     /// Backpropagates from the logits to the gradient of Σ ln p.
-    fn backward(
-        &mut self,
-        plan: &Plan,
-        ints: &Array<u32>,
-        dropout: (f32, u64),
-    ) -> Result<(), CudaError> {
+    fn backward(&mut self, plan: &Plan, ints: &Array<u32>, drops: Drops) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
         let (n, dim, n_words) = (plan.n_rows, self.network.dim, self.network.n_words());
         let n_numbers = n * self.network.n_context * dim;
-        let (rows, part) = (plan.rows(ints), |i: usize| part(dropout, i));
+        let rows = plan.rows(ints);
+        let widest = n_numbers.max(n * self.params.layer_dims().into_iter().fold(dim, usize::max));
         let CudaLearner { device, learned, layers, x, logits, d_out, d_in, scratch, .. } = self;
         let worker = Worker { device, precision: self.precision };
         device.clear(&mut learned.gradient)?;
-        device.reserve(d_out, n_numbers.max(n * dim))?;
-        device.reserve(d_in, n_numbers.max(n * dim))?;
+        device.reserve(d_out, widest)?;
+        device.reserve(d_in, widest)?;
 
         let (output, d_logits) = (self.network.output.range(), 0..n * n_words);
         let u = (&learned.weights, output.clone(), No);
@@ -210,55 +231,66 @@ impl<'a> CudaLearner<'a> {
         worker.multiply((&mut learned.gradient, output), 1.0, d, out, (n_words, dim, n))?;
         let bias = (&mut learned.gradient, self.network.bias.range());
         device.add_column_sums(bias, logits, n, Columns::all(n_words))?;
+        let penalty = self.network.activation_penalty;
+        if penalty > 0.0 {
+            // Derivatives on the device are those of Σ ln p.
+            let factor = (-2.0 * penalty / dim as f64) as f32;
+            device.add_scaled(d_out, layers.out(), n * dim, factor)?;
+        }
 
         match layers {
             Layers::Ff(layers) => {
                 for i in (0..layers.len()).rev() {
                     let (below, layer) = layers.split_at_mut(i);
                     let below = below.last().map_or(&*x, |below| &below.out);
-                    let rate = dropout.0;
+                    let rate = drops.units(i + 1, dim).rate;
                     layer[0].backward(worker, learned, below, d_out, d_in, n, rate, scratch)?;
                     std::mem::swap(d_out, d_in);
                 }
             }
             Layers::Rnn(layer) => {
-                if dropout.0 > 0.0 {
-                    device.dropout_in_place(d_out, n * dim, part(1))?;
+                if drops.units(1, dim).rate > 0.0 {
+                    device.dropout_in_place((d_out, 0..n * dim), drops.units(1, dim))?;
                 }
                 layer.backward(worker, learned, &rows, d_out, d_in, scratch)?;
                 std::mem::swap(d_out, d_in);
             }
             Layers::Lstm(layers) => {
                 for i in (0..layers.len()).rev() {
-                    if dropout.0 > 0.0 {
-                        device.dropout_in_place(d_out, n * dim, part(i + 1))?;
-                    }
                     let (below, layer) = layers.split_at_mut(i);
                     let below = below.last().map_or(&*x, |below| &below.out);
-                    layer[0].backward(worker, learned, below, &rows, d_out, d_in, scratch)?;
+                    let dim = layer[0].dim();
+                    let units = drops.units(i + 1, dim);
+                    if units.rate > 0.0 {
+                        device.dropout_in_place((d_out, 0..n * dim), units)?;
+                    }
+                    let drop = drops.weights(i);
+                    layer[0].backward(worker, learned, below, &rows, d_out, d_in, drop, scratch)?;
                     std::mem::swap(d_out, d_in);
                 }
             }
         }
-        if dropout.0 > 0.0 {
-            device.dropout_in_place(d_out, n_numbers, part(0))?;
+        if drops.units(0, dim).rate > 0.0 {
+            device.dropout_in_place((d_out, 0..n_numbers), drops.units(0, dim))?;
+        }
+        if drops.words().rate > 0.0 {
+            device.drop_words(d_out, (ints, plan.inputs.clone()), dim, drops.words())?;
         }
         let table = (&mut learned.gradient, self.network.input.table().range());
         device.add_rows_of_words(table, d_out, &plan.groups(ints), dim)
     }
 
     fn try_step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, CudaError> {
-        let dropout = match choices.dropout {
-            Some(dropout) => (self.params.dropout as f32, dropout.seed()),
-            None => (0.0, 0),
-        };
         let (plan, ints) = self.plan(batch)?;
+        let n_layers = self.params.n_layers;
+        let drops = Drops { masks: choices.masks, n_streams: plan.n_streams, n_layers };
         let mut memory = std::mem::take(&mut self.memory);
-        let read = self.forward(&plan, &ints, &mut memory, dropout, true);
+        let read = self.forward(&plan, &ints, &mut memory, drops);
         // After an error, too: the next call returns the error of the device again.
         self.memory = memory;
         read?;
-        self.backward(&plan, &ints, dropout)?;
+        self.score(&plan, &ints, true)?;
+        self.backward(&plan, &ints, drops)?;
         self.ints = Some(ints);
 
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
@@ -272,6 +304,9 @@ impl<'a> CudaLearner<'a> {
                 device.adamw(moments, gradient, result, &step)?;
             }
         }
+        if let Some(average) = &mut self.average {
+            device.average(average, weights, self.params.average)?;
+        }
         let log_prob = result.log_prob(device)?;
         if log_prob.is_finite() && self.params.optimizer == Optimizer::AdamW {
             self.n_steps += 1;
@@ -280,12 +315,19 @@ impl<'a> CudaLearner<'a> {
     }
 
     /// Uploads the integers of a batch to the device.
-    fn plan(&mut self, batch: &Batch) -> Result<(Plan, Array<u32>), CudaError> {
+    pub(super) fn plan(&mut self, batch: &Batch) -> Result<(Plan, Array<u32>), CudaError> {
         let mut ints = self.ints.take().map_or_else(|| self.device.zeros(1), Ok)?;
         let (plan, numbers) = Plan::new(batch);
         self.device.reserve(&mut ints, numbers.len())?;
         self.device.write(&numbers, &mut ints)?;
         Ok((plan, ints))
+    }
+
+    /// Exchanges the weights and their average, if there is one.
+    fn swap_average(&mut self) {
+        if let Some(average) = &mut self.average {
+            std::mem::swap(average, &mut self.learned.weights);
+        }
     }
 
     fn try_log_prob(&mut self, text: &[WordId]) -> Result<f64, CudaError> {
@@ -295,7 +337,8 @@ impl<'a> CudaLearner<'a> {
         for at in 0..reader.len() {
             let batch = reader.batch(at, &[]);
             let (plan, ints) = self.plan(&batch)?;
-            self.forward(&plan, &ints, &mut memory, (0.0, 0), false)?;
+            self.forward(&plan, &ints, &mut memory, Drops::default())?;
+            self.score(&plan, &ints, false)?;
             self.ints = Some(ints);
             let log_probs = self.device.download(&self.log_probs)?;
             sum += log_probs[..plan.n_rows].iter().sum::<f64>();
@@ -360,9 +403,36 @@ impl Plan {
     }
 }
 
-/// Dropout settings of the i-th place in a network.
-fn part((rate, seed): (f32, u64), i: usize) -> (f32, u64) {
-    (rate, seed.wrapping_add((i as u64) << 32))
+/// The dropout of a step. By default nothing is dropped.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Drops {
+    masks: Option<Masks>,
+    n_streams: usize,
+    n_layers: usize,
+}
+
+impl Drops {
+    /// Dropout of the word vectors (place 0) or of the output of layer `place`, which has `dim` units.
+    fn units(self, place: usize, dim: usize) -> Dropout {
+        let dropout = self.part(place as u64, |masks| masks.units(place, self.n_layers));
+        let period = self.masks.map_or(usize::MAX, |masks| masks.period(self.n_streams));
+        Dropout { period: (period != usize::MAX).then_some(period.saturating_mul(dim)), ..dropout }
+    }
+
+    fn words(self) -> Dropout {
+        self.part(WORDS, Masks::words)
+    }
+
+    fn weights(self, layer: usize) -> Dropout {
+        self.part(WEIGHTS + layer as u64, |masks| masks.weights(layer))
+    }
+
+    fn part(self, index: u64, of: impl Fn(&Masks) -> Option<latens_nn::Dropout>) -> Dropout {
+        let Some(masks) = self.masks else { return Dropout::NONE };
+        let Some(dropout) = of(&masks) else { return Dropout::NONE };
+        let seed = masks.seed().wrapping_add(index << 32);
+        Dropout { rate: dropout.rate() as f32, seed, period: None }
+    }
 }
 
 /// The constants of one AdamW step.
@@ -383,7 +453,10 @@ impl DeviceLearner for CudaLearner<'_> {
     }
 
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
-        self.try_log_prob(text).map_err(FitError::step("score on the device"))
+        self.swap_average();
+        let log_prob = self.try_log_prob(text);
+        self.swap_average();
+        log_prob.map_err(FitError::step("score on the device"))
     }
 
     fn forget(&mut self) -> Result<(), FitError> {
@@ -406,6 +479,10 @@ impl DeviceLearner for CudaLearner<'_> {
         let memory = self.memory.iter().map(|memory| download(memory, memory.len()));
         Ok(LearnerState {
             weights: download(&self.learned.weights, self.network.layout.len())?,
+            average: match &self.average {
+                Some(average) => download(average, self.network.layout.len())?,
+                None => vec![],
+            },
             mean: download(&self.mean, n_moments)?,
             square: download(&self.square, n_moments)?,
             n_steps: self.n_steps,
@@ -413,3 +490,6 @@ impl DeviceLearner for CudaLearner<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

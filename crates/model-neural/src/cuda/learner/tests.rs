@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::learner::CpuLearner;
-use crate::params::{Memory, Tying};
+use crate::params::{Mask, Memory, Tying};
 use latens_math::Rng;
 use latens_nn::Squash;
 
@@ -51,7 +51,7 @@ fn compare_with(precision: Precision, params: &NeuralParams, n_words: usize, see
     let scale = 1.0 / reader.full_size() as f64;
     for at in 0..reader.len() {
         let batch = reader.batch(at, &[]);
-        let choices = Choices { dropout: None, learning_rate: 1e-3, scale };
+        let choices = Choices { masks: None, learning_rate: 1e-3, scale };
         let a = cpu.step(&batch, &choices).unwrap();
         let b = cuda.step(&batch, &choices).unwrap();
         let may_differ = 0.1 * tolerance(precision) * a.abs();
@@ -63,6 +63,7 @@ fn compare_with(precision: Precision, params: &NeuralParams, n_words: usize, see
     let (a, b) = (cpu.state().unwrap(), cuda.state().unwrap());
     assert_near(&b.memory, &a.memory, tolerance(precision), "memories");
     assert_near(&b.weights, &a.weights, tolerance(precision), "weights");
+    assert_near(&b.average, &a.average, tolerance(precision), "averages");
     assert_eq!(a.n_steps, b.n_steps);
     let (a, b) = (cpu.log_prob(&text).unwrap(), cuda.log_prob(&text).unwrap());
     assert!((a - b).abs() < tolerance(precision) * a.abs(), "ln p after steps: {a} and {b}");
@@ -90,7 +91,15 @@ fn steps_agree_with_the_cpu() {
         NeuralParams { squash: Squash::Sigmoid, optimizer: Optimizer::AdamW, ..rnn },
         lstm.clone(),
         NeuralParams { memory: Memory::Reset, tying: Tying::Separate, n_layers: 1, ..lstm.clone() },
-        NeuralParams { optimizer: Optimizer::AdamW, n_layers: 3, dim: 40, ..lstm },
+        NeuralParams { optimizer: Optimizer::AdamW, n_layers: 3, dim: 40, ..lstm.clone() },
+        NeuralParams {
+            optimizer: Optimizer::AdamW,
+            n_layers: 3,
+            hidden_dim: 31,
+            activation_penalty: 0.7,
+            average: 0.1,
+            ..lstm
+        },
     ]
     .into_iter()
     .enumerate()
@@ -109,14 +118,65 @@ fn dropout_drops_the_expected_fraction() {
     let n = 40_000;
     let ones = device.upload(&vec![1f32; n]).unwrap();
     let (mut out, mut again) = (device.zeros(n).unwrap(), device.upload(&vec![1f32; n]).unwrap());
-    device.dropout(&mut out, &ones, n, (0.3, 5)).unwrap();
-    device.dropout_in_place(&mut again, n, (0.3, 5)).unwrap();
+    let drop = Dropout { rate: 0.3, seed: 5, period: None };
+    device.dropout(&mut out, (&ones, 0..n), drop).unwrap();
+    device.dropout_in_place((&mut again, 0..n), drop).unwrap();
     let (out, again) = (device.download(&out).unwrap(), device.download(&again).unwrap());
     assert_eq!(out, again);
     let n_zeros = out.iter().filter(|&&x| x == 0.0).count() as f64;
     // Four standard deviations of a binomial count.
     assert!((n_zeros - 12_000.0).abs() < 4.0 * (40_000.0f64 * 0.21).sqrt());
     assert!(out.iter().all(|&x| x == 0.0 || (x - 1.0 / 0.7).abs() < 1e-6));
+}
+
+/// Masks of the device differ from those of the CPU, so the gradient is compared with differences of the loss: between
+/// weights that are moved along it, with the same masks.
+#[test]
+fn gradients_with_dropout_agree_with_differences() {
+    let params = NeuralParams {
+        dim: 24,
+        hidden_dim: 31,
+        n_layers: 3,
+        batch_size: 6,
+        bptt: 7,
+        dropout: 0.4,
+        input_dropout: Some(0.3),
+        layer_dropout: Some(0.2),
+        word_dropout: 0.2,
+        weight_dropout: 0.5,
+        mask: Mask::Sequence,
+        // The reported loss is without the penalty.
+        activation_penalty: 0.0,
+        optimizer: Optimizer::Sgd,
+        clip: 1e9,
+        ..NeuralParams::lstm()
+    };
+    let (n_words, mut rng) = (50, Rng::new(3));
+    let text = text(n_words, 157, &mut rng);
+    let (network, reader) = (Network::new(&params, n_words), Reader::new(&params, &text));
+    let mut weights = vec![0.0; network.layout.len()];
+    network.init(&mut weights, &mut rng);
+    let state = LearnerState::new(&params, weights, reader.n_streams() * network.state_len());
+    let mut cuda = match CudaLearner::new(&params, &network, &state, Precision::Full) {
+        Ok(learner) => learner,
+        Err(error) if error.is_unavailable() => return skip(&error),
+        Err(error) => panic!("{error}"),
+    };
+    let (batch, masks) = (reader.batch(0, &[]), Masks::new(&params, 9));
+    // A step moves along the gradient by this much.
+    let (rate, scale) = (0.02, 1.0 / reader.full_size() as f64);
+    let step = |learner: &mut CudaLearner<'_>| {
+        learner.forget().unwrap();
+        let choices = Choices { masks, learning_rate: rate, scale };
+        learner.step(&batch, &choices).unwrap()
+    };
+    let before = step(&mut cuda);
+    let gradient = cuda.device.download(&cuda.learned.gradient).unwrap();
+    let square: f64 = gradient.iter().map(|&g| f64::from(g).powi(2)).sum();
+    let after = step(&mut cuda);
+    let expected = rate * scale * square;
+    let risen = after - before;
+    assert!((risen - expected).abs() < 0.02 * expected, "rose by {risen}, expected {expected}");
 }
 
 #[test]

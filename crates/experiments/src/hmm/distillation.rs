@@ -1,0 +1,116 @@
+//! Hidden Markov models distilled from an LSTM: perplexity on the Penn Treebank.
+//!
+//! The references are measurements of a prototype with the same teacher and sizes, not of a paper.
+
+use super::kept_models::{Earlier, KeptModels, Training};
+use crate::corpora::penn_treebank::PennTreebank;
+use crate::experiment::{Experiment, Row};
+use anyhow::Result;
+use latens::brown::{Algorithm, Brown};
+use latens::corpus::Sentences;
+use latens::hmm::{HmmParams, Memory, Teacher};
+use latens::model::{Fit, LanguageModel};
+use latens::neural::{NeuralParams, usable_device};
+use latens::tasks::perplexity;
+use std::path::Path;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hmm-distill",
+    about: "perplexity of HMMs distilled from an LSTM on the Penn Treebank",
+    run: |data, quick, note| distill(data, quick, Earlier::Ignore, note),
+};
+
+/// A student.
+struct Student {
+    params: HmmParams,
+    /// Number of tokens to draw.
+    n_tokens: usize,
+    /// How many times each epoch reads the real text.
+    text_weight: usize,
+}
+
+pub(crate) fn distill(
+    data: &Path,
+    quick: bool,
+    earlier: Earlier,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let ptb = PennTreebank::read(data)?;
+    let kept = KeptModels::new(earlier);
+    let parts = [("PTB valid", &ptb.valid), ("PTB test", &ptb.test)];
+    let mut teacher_params = NeuralParams::regularized_lstm();
+    if quick {
+        let small = teacher_params.dim(32).hidden_dim(48).n_layers(2).epochs(2);
+        teacher_params = small.batch_size(200).learning_rate(1e-2).average(0.05);
+    }
+    let NeuralParams { n_layers, hidden_dim, .. } = teacher_params;
+    let name = format!("LSTM of {n_layers} layers, {hidden_dim}, regularized");
+    note(&name);
+    let network = kept.network(&teacher_params, (&ptb.train, &ptb.valid), note)?;
+    let mut rows = scored(&name, &network, &parts, note);
+    let students = if quick { vec![quick_student()] } else { students() };
+    for Student { params, n_tokens, text_weight } in students {
+        let mut name = format!("HMM, {} states, distilled", params.n_states);
+        if params.memory == Memory::Carry {
+            name.push_str(", running text");
+        }
+        note(&name);
+        let clusters = Brown::params().n_clusters(params.n_clusters).algorithm(Algorithm::Exchange);
+        let brown = clusters.fit(&ptb.train)?;
+        // The parameters of the teacher and its seed identify it.
+        let identity = serde_json::to_string(&teacher_params)?;
+        let identity = latens::model::fingerprint(identity.bytes().map(u32::from));
+        let teacher = Teacher::new(&network, identity, n_tokens)
+            .text_weight(text_weight)
+            .device(usable_device());
+        let training = Training {
+            corpus: &ptb.train,
+            valid: &ptb.valid,
+            clusters: Some(brown.clusters()),
+            teacher: Some(&teacher),
+        };
+        let names = parts.map(|(column, _)| column);
+        let figures = kept.figures((&params, &training), names, note, |hmm, note| {
+            let rows = scored(&name, hmm, &parts, note);
+            [rows[0].ours, rows[1].ours]
+        })?;
+        rows.extend(names.into_iter().zip(figures).map(|(column, ours)| Row {
+            row: name.clone(),
+            column: column.to_owned(),
+            paper: None,
+            ours,
+        }));
+    }
+    Ok(rows)
+}
+
+fn students() -> Vec<Student> {
+    let params =
+        HmmParams::default().n_clusters(128).learning_rate(0.004).batch_tokens(2048).epochs(3);
+    let smaller = params.clone().n_states(32768).state_dropout(0.5);
+    let larger = params.n_states(65536).state_dropout(0.625).memory(Memory::Carry);
+    vec![
+        Student { params: smaller, n_tokens: 144_000_000, text_weight: 3 },
+        Student { params: larger, n_tokens: 144_000_000, text_weight: 3 },
+    ]
+}
+
+/// A student that is small enough for the CPU.
+fn quick_student() -> Student {
+    let params = HmmParams::default().n_states(256).n_clusters(32).dim(64).epochs(2);
+    Student { params: params.batch_tokens(2048), n_tokens: 200_000, text_weight: 0 }
+}
+
+fn scored(
+    name: &str,
+    model: &dyn LanguageModel,
+    parts: &[(&str, &Sentences); 2],
+    note: &mut dyn FnMut(&str),
+) -> Vec<Row> {
+    let row = |(column, text): &(&str, &Sentences)| {
+        let ours = perplexity(model, text).perplexity();
+        note(&format!("  {column}: {ours:.2}"));
+        Row { row: name.to_owned(), column: (*column).to_owned(), paper: None, ours }
+    };
+    parts.iter().map(row).collect()
+}

@@ -1,0 +1,8 @@
+//! Networks on a CUDA device.
+
+mod layers;
+mod learner;
+mod drawer;
+
+pub(crate) use drawer::CudaDrawer;
+pub(crate) use learner::{CudaLearner, device_error};

@@ -1,0 +1,198 @@
+//! Draws many texts at once.
+
+use crate::model::Neural;
+use crate::network::batches::Batch;
+use crate::network::definition::Scratch;
+use crate::params::{Architecture, Memory};
+use latens_corpus::WordId;
+use latens_math::linalg::Par;
+use latens_math::{Rng, sample_log_index};
+use latens_model::{Device, FitError, SampleSize, WatchSample};
+use rayon::prelude::*;
+
+/// A network that draws the next word of every text.
+pub(crate) trait DrawWords {
+    /// Reads the last words of all texts and draws the next ones. `step` counts the words drawn before.
+    fn draw(&mut self, batch: &Batch, step: usize) -> Result<Vec<u32>, FitError>;
+}
+
+/// Draws texts with empty histories on a device.
+pub(crate) fn sample_texts(
+    model: &Neural,
+    size: SampleSize,
+    seed: u64,
+    device: Device,
+    watch: &mut WatchSample<'_>,
+) -> Result<Vec<Vec<WordId>>, FitError> {
+    match device {
+        Device::Cpu => run(model, size, &mut CpuDrawer::new(model, size.n_texts, seed), watch),
+        Device::Cuda => run(model, size, &mut cuda_drawer(model, size.n_texts, seed)?, watch),
+    }
+}
+
+fn run(
+    model: &Neural,
+    size: SampleSize,
+    drawer: &mut dyn DrawWords,
+    watch: &mut WatchSample<'_>,
+) -> Result<Vec<Vec<WordId>>, FitError> {
+    let n_context = model.network.n_context;
+    let mut texts = vec![Vec::with_capacity(size.n_tokens); size.n_texts];
+    let mut batch = Batch {
+        n_streams: size.n_texts,
+        inputs: vec![WordId::EOS.0; size.n_texts * n_context],
+        // Nothing is scored.
+        targets: vec![WordId::EOS.0; size.n_texts],
+        fresh: vec![],
+    };
+    let resets = model.params.memory == Memory::Reset;
+    let is_recurrent = model.params.architecture != Architecture::Ff;
+    for step in 0..size.n_tokens {
+        if resets && is_recurrent {
+            batch.fresh = batch.inputs.iter().map(|&word| word == WordId::EOS.0).collect();
+        }
+        let words = drawer.draw(&batch, step)?;
+        for ((text, context), word) in
+            texts.iter_mut().zip(batch.inputs.chunks_exact_mut(n_context)).zip(words)
+        {
+            text.push(WordId(word));
+            context.rotate_right(1);
+            context[0] = word;
+            if resets && word == WordId::EOS.0 {
+                context.fill(word);
+            }
+        }
+        if watch((step + 1) * size.n_texts).is_break() {
+            return Err(FitError::Interrupted);
+        }
+    }
+    Ok(texts)
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_drawer(
+    model: &Neural,
+    n_texts: usize,
+    seed: u64,
+) -> Result<crate::cuda::CudaDrawer<'_>, FitError> {
+    crate::cuda::CudaDrawer::new(&model.params, &model.network, &model.weights, n_texts, seed)
+        .map_err(crate::cuda::device_error)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_drawer(_: &Neural, _: usize, _: u64) -> Result<CpuDrawer<'_>, FitError> {
+    let problem = "this program was built without CUDA".to_owned();
+    Err(FitError::Device { device: Device::Cuda, problem })
+}
+
+/// Draws on the CPU.
+struct CpuDrawer<'a> {
+    model: &'a Neural,
+    memory: Vec<f32>,
+    scratch: Scratch<f32>,
+    /// Every text has its own random numbers.
+    rngs: Vec<Rng>,
+}
+
+impl CpuDrawer<'_> {
+    fn new(model: &Neural, n_texts: usize, seed: u64) -> CpuDrawer<'_> {
+        CpuDrawer {
+            model,
+            memory: vec![0.0; n_texts * model.network.state_len()],
+            scratch: Scratch::default(),
+            rngs: (0..n_texts).map(|i| Rng::stream(seed, i as u64)).collect(),
+        }
+    }
+}
+
+impl DrawWords for CpuDrawer<'_> {
+    fn draw(&mut self, batch: &Batch, _: usize) -> Result<Vec<u32>, FitError> {
+        let Neural { network, weights, .. } = self.model;
+        let (scratch, par) = (&mut self.scratch, Par::rayon(0));
+        network.read(weights, batch, &mut self.memory, None, scratch, par);
+        let logits = network.logits(weights, scratch, par);
+        let rows = logits.par_chunks_exact(network.n_words()).zip(&mut self.rngs);
+        let draw = |(row, rng): (&[f32], &mut Rng)| {
+            let row: Vec<f64> = row.iter().map(|&logit| f64::from(logit)).collect();
+            sample_log_index(&row, rng) as u32
+        };
+        Ok(rows.map(draw).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens_model::{Fit, LanguageModel};
+    use std::ops::ControlFlow;
+
+    fn draw(model: &Neural, size: SampleSize, device: Device) -> Vec<Vec<WordId>> {
+        let mut watch = |_| ControlFlow::Continue(());
+        model.sample_texts(size, 3, device, &mut watch).unwrap()
+    }
+
+    /// The CPU, and the GPU if there is one.
+    fn devices() -> Vec<Device> {
+        match crate::usable_device() {
+            Device::Cpu => vec![Device::Cpu],
+            device @ Device::Cuda => vec![Device::Cpu, device],
+        }
+    }
+
+    /// Follows the texts with a scorer: words that it predicts from the same history must be drawn as often.
+    #[test]
+    fn drawn_words_have_the_probabilities_that_the_model_gives_them() {
+        let corpus = latens_testkit::two_class_corpus(60, 1);
+        for params in [
+            Neural::ff().order(3).memory(Memory::Reset),
+            Neural::rnn(),
+            Neural::lstm().hidden_dim(7).n_layers(2),
+            Neural::lstm().memory(Memory::Reset),
+        ] {
+            let model = params.dim(6).epochs(3).batch_size(4).fit(&corpus).unwrap();
+            for device in devices() {
+                check(&model, &draw(&model, SampleSize::of_tokens(4000, 40), device));
+            }
+        }
+    }
+
+    fn check(model: &Neural, texts: &[Vec<WordId>]) {
+        let mut log_probs = vec![0.0; model.n_words()];
+        let (mut expected, mut variance) = (vec![0.0; model.n_words()], vec![0.0; model.n_words()]);
+        let mut drawn = vec![0.0; model.n_words()];
+        for text in texts {
+            let mut scorer = model.scorer();
+            for &word in text {
+                scorer.next_log_probs(&mut log_probs);
+                for (w, log_prob) in log_probs.iter().enumerate() {
+                    let p = log_prob.exp();
+                    expected[w] += p;
+                    variance[w] += p * (1.0 - p);
+                }
+                drawn[word.index()] += 1.0;
+                scorer.read(word);
+            }
+        }
+        for w in 0..model.n_words() {
+            let difference: f64 = drawn[w] - expected[w];
+            // The sum of differences is a martingale with this variance.
+            let bound = 5.0 * f64::sqrt(variance[w]) + 1e-6;
+            assert!(difference.abs() < bound, "word {w}: {} and {}", drawn[w], expected[w]);
+        }
+    }
+
+    #[test]
+    fn the_seed_determines_the_texts() {
+        let corpus = latens_testkit::two_class_corpus(60, 1);
+        let model = Neural::lstm().dim(6).epochs(1).fit(&corpus).unwrap();
+        let size = SampleSize::of_tokens(60, 5);
+        for device in devices() {
+            let texts = draw(&model, size, device);
+            assert_eq!(texts, draw(&model, size, device));
+            assert_ne!(texts[0], texts[1]);
+        }
+        let mut stop = |_| ControlFlow::Break(());
+        let stopped = model.sample_texts(size, 3, Device::Cpu, &mut stop);
+        assert!(matches!(stopped, Err(FitError::Interrupted)));
+    }
+}
