@@ -50,7 +50,9 @@ class _Neural(TextParams, SentenceEstimator, LanguageModel):
     schedule: str = "cosine"
     learning_rate: float = 0.001
     weight_decay: float = 0.0
+    beta2: float = 0.999
     clip: float = 1.0
+    average: float = 0.0
     device: str = "cpu"
     random_state: int | None = 1
 
@@ -130,6 +132,14 @@ class Lstm(_Neural):
     dim : dimension of the embeddings and hidden layers.
     n_layers : number of hidden layers.
     bptt : number of time steps of truncated backpropagation through time.
+    hidden_dim : number of units of all layers except the last; 0 means `dim`.
+    dropout : dropout rate after the last layer, and elsewhere unless the next two are set.
+    input_dropout, layer_dropout : dropout rates of word vectors and between layers.
+    word_dropout : rate at which all occurrences of a word in a mini-batch are dropped.
+    weight_dropout : dropout rate of the recurrent weights.
+    mask : how long a dropout mask holds: 'token' or 'sequence'.
+    activation_penalty : penalty on the mean square of the outputs of the last layer.
+    average : rate of the running average of the weights, which becomes the model; 0 for none.
     """
 
     _kind = "lstm"
@@ -137,6 +147,13 @@ class Lstm(_Neural):
     dim: int = 256
     _: KW_ONLY
     n_layers: int = 2
+    hidden_dim: int = 0
+    input_dropout: float | None = None
+    layer_dropout: float | None = None
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
+    mask: str = "token"
+    activation_penalty: float = 0.0
     tying: str = "shared"
     memory: str = "carry"
     epochs: int = 45

@@ -33,6 +33,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm::language::WIKITEXT_2,
     hmm::ablation::EXPERIMENT,
     hmm::distillation::EXPERIMENT,
+    hmm::control::EXPERIMENT,
     hmm::tagging::EXPERIMENT,
     lds::dynamics::EXPERIMENT,
     lds::rnn::EXPERIMENT,
@@ -47,7 +48,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// Returns the function that resumes an interrupted run of an experiment, if the experiment keeps its models.
 pub fn resume(name: &str) -> Option<Run> {
-    let resumable: [(Experiment, Run); 4] = [
+    let resumable: [(Experiment, Run); 5] = [
         (hmm::language::PTB, |data, quick, note| {
             hmm::language::ptb(data, quick, Earlier::Reuse, note)
         }),
@@ -59,6 +60,9 @@ pub fn resume(name: &str) -> Option<Run> {
         }),
         (hmm::distillation::EXPERIMENT, |data, quick, note| {
             hmm::distillation::distill(data, quick, Earlier::Reuse, note)
+        }),
+        (hmm::control::EXPERIMENT, |data, quick, note| {
+            hmm::control::control(data, quick, Earlier::Reuse, note)
         }),
     ];
     resumable.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)

@@ -130,7 +130,9 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
 
     fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError> {
         let seed = self.task.params.seed;
-        self.order = self.reader.order(&mut Rng::at(seed, ORDER, (epochs.epoch, 0)));
+        let mut rng = Rng::at(seed, ORDER, (epochs.epoch, 0));
+        self.order = self.reader.order(&mut rng);
+        self.reader.draw_first_steps(&mut rng);
         if epochs.batch == 0 {
             self.device.forget()?;
         }
@@ -153,6 +155,11 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
                 let rate = params.learning_rate;
                 let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
                 cosine.rate(state.epochs.n_steps)
+            }
+            Schedule::Linear => {
+                let n_steps = (n_batches * params.epochs) as u64;
+                let (rate, n_flat) = (params.learning_rate, n_steps * 2 / 5);
+                latens_nn::Schedule::Linear { rate, n_steps, n_flat }.rate(state.epochs.n_steps)
             }
             Schedule::Plateau => state.schedule.plateau.rate(),
             Schedule::Halving => state.schedule.halving.rate(),

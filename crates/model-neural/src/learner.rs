@@ -81,7 +81,9 @@ pub(crate) fn n_moments(params: &NeuralParams, n_weights: usize) -> usize {
 
 /// The hyperparameters of AdamW.
 pub(crate) fn adamw(params: &NeuralParams) -> AdamWParams {
-    AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() }
+    let NeuralParams { weight_decay, beta2, .. } = *params;
+    let betas = (AdamWParams::default().betas.0, beta2);
+    AdamWParams { betas, weight_decay, ..AdamWParams::default() }
 }
 
 /// The learner on the CPU.

@@ -73,6 +73,8 @@ pub enum Schedule {
     Constant,
     /// Cosine decay to zero over all epochs.
     Cosine,
+    /// Constant for the first 40% of all epochs, then linear decay to zero.
+    Linear,
     /// Division by four after each epoch without improvement on the validation text.
     Plateau,
     /// Halving after every epoch, starting with the first that improves the model on the validation text by less than
@@ -135,6 +137,8 @@ pub struct NeuralParams {
     pub learning_rate: f64,
     /// Decoupled weight decay (AdamW only).
     pub weight_decay: f64,
+    /// Decay rate β₂ of the average of squared gradients (AdamW only).
+    pub beta2: f64,
     /// Maximum norm of the gradient; larger gradients are scaled down to it.
     pub clip: f64,
     /// Rate of the running average of the weights, which is scored and saved instead of the last weights; 0 is none.
@@ -167,6 +171,7 @@ latens_model::setters!(NeuralParams {
     schedule: Schedule,
     learning_rate: f64,
     weight_decay: f64,
+    beta2: f64,
     clip: f64,
     average: f64,
     seed: u64,
@@ -199,6 +204,7 @@ impl NeuralParams {
             schedule: Schedule::Cosine,
             learning_rate: 1e-3,
             weight_decay: 0.01,
+            beta2: 0.999,
             clip: 1.0,
             average: 0.0,
             seed: 1,
@@ -264,9 +270,10 @@ impl NeuralParams {
             batch_size: 40,
             bptt: 70,
             optimizer: Optimizer::AdamW,
-            schedule: Schedule::Cosine,
+            schedule: Schedule::Linear,
             learning_rate: 2e-3,
             weight_decay: 6e-5,
+            beta2: 0.99,
             clip: 0.25,
             average: 0.002,
             ..NeuralParams::lstm()
@@ -316,6 +323,7 @@ impl Params for NeuralParams {
         check_range("bptt", self.bptt, 1..=1 << 16)?;
         check_range("learning_rate", self.learning_rate, f64::MIN_POSITIVE..)?;
         check_range("weight_decay", self.weight_decay, 0.0..)?;
+        check_range("beta2", self.beta2, 0.0..1.0)?;
         check_range("clip", self.clip, f64::MIN_POSITIVE..)?;
         let has_one_layer = self.architecture != Architecture::Rnn || self.n_layers == 1;
         check_that(has_one_layer, "n_layers", "1 for a simple recurrent network", self.n_layers)?;

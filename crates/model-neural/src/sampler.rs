@@ -6,7 +6,7 @@ use crate::network::definition::Scratch;
 use crate::params::{Architecture, Memory};
 use latens_corpus::WordId;
 use latens_math::linalg::Par;
-use latens_math::{Rng, sample_log_index};
+use latens_math::{Rng, softmax};
 use latens_model::{Device, FitError, SampleSize, WatchSample};
 use rayon::prelude::*;
 
@@ -111,13 +111,22 @@ impl DrawWords for CpuDrawer<'_> {
         let (scratch, par) = (&mut self.scratch, Par::rayon(0));
         network.read(weights, batch, &mut self.memory, None, scratch, par);
         let logits = network.logits(weights, scratch, par);
-        let rows = logits.par_chunks_exact(network.n_words()).zip(&mut self.rngs);
-        let draw = |(row, rng): (&[f32], &mut Rng)| {
-            let row: Vec<f64> = row.iter().map(|&logit| f64::from(logit)).collect();
-            sample_log_index(&row, rng) as u32
-        };
-        Ok(rows.map(draw).collect())
+        let rows = logits.par_chunks_exact_mut(network.n_words()).zip(&mut self.rngs);
+        Ok(rows.map(|(row, rng)| draw_index(row, rng) as u32).collect())
     }
+}
+
+/// Draws an index from the softmax of logits, which become probabilities.
+fn draw_index(logits: &mut [f32], rng: &mut Rng) -> usize {
+    softmax(logits);
+    // Rounding may leave a rest, which belongs to the last index that can be drawn.
+    let mut rest = rng.uniform() * logits.iter().map(|&p| f64::from(p)).sum::<f64>();
+    let is_drawn = |&p: &f32| {
+        rest -= f64::from(p);
+        rest < 0.0
+    };
+    let last = || logits.iter().rposition(|&p| p > 0.0).unwrap_or(0);
+    logits.iter().position(is_drawn).unwrap_or_else(last)
 }
 
 #[cfg(test)]

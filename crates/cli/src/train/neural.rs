@@ -54,9 +54,15 @@ macro_rules! network_args {
             /// Weight decay (`adamw` only)
             #[arg(long, value_name = "W", default_value_t = $defaults.weight_decay)]
             weight_decay: f64,
+            /// Decay rate of the average of squared gradients (`adamw` only)
+            #[arg(long, value_name = "R", default_value_t = $defaults.beta2)]
+            beta2: f64,
             /// Maximum norm of the gradient; larger gradients are clipped
             #[arg(long, value_name = "N", default_value_t = $defaults.clip)]
             clip: f64,
+            /// Rate of the running average of the weights, which is saved instead of the last weights; 0 for none
+            #[arg(long, value_name = "R", default_value_t = $defaults.average)]
+            average: f64,
             /// Device to train on: `cpu` or `cuda`
             #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
             device: Device,
@@ -77,7 +83,9 @@ macro_rules! network_args {
                     .schedule(self.schedule.into())
                     .learning_rate(self.learning_rate)
                     .weight_decay(self.weight_decay)
+                    .beta2(self.beta2)
                     .clip(self.clip)
+                    .average(self.average)
                     .seed(seed)
             }
         }
@@ -162,9 +170,6 @@ network_args! {
         /// Penalty on the mean square of the outputs of the last layer
         #[arg(long, value_name = "W", default_value_t = NeuralParams::lstm().activation_penalty)]
         activation_penalty: f64,
-        /// Rate of the running average of the weights, which is saved instead of the last weights; 0 for none
-        #[arg(long, value_name = "R", default_value_t = NeuralParams::lstm().average)]
-        average: f64,
     }
 }
 
@@ -190,6 +195,7 @@ choice!(
 choice!(Schedule for neural::Schedule {
     Constant "Constant learning rate",
     Cosine "Cosine decay to zero over all epochs",
+    Linear "Constant for 40 % of all epochs, then linear decay to zero",
     Plateau "Divide by four after each epoch without improvement on the validation set",
     Halving "Halve after each epoch once validation improves by less than 0.3 %; stop when that happens again"
 });
@@ -231,8 +237,7 @@ pub(crate) fn run_lstm(args: &LstmArgs, common: &Common, output: &Output) -> Res
         .word_dropout(args.word_dropout)
         .weight_dropout(args.weight_dropout)
         .mask(args.mask.into())
-        .activation_penalty(args.activation_penalty)
-        .average(args.average);
+        .activation_penalty(args.activation_penalty);
     train(&args.training, params, args.device, None, output)
 }
 

@@ -5,4 +5,5 @@ pub(crate) mod baselines;
 pub(crate) mod ablation;
 pub(crate) mod tagging;
 pub(crate) mod distillation;
+pub(crate) mod control;
 pub(crate) mod kept_models;

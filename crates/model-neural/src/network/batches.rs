@@ -1,6 +1,6 @@
 //! Mini-batches of text.
 
-use crate::params::{Architecture, Memory, NeuralParams};
+use crate::params::{Architecture, Mask, Memory, NeuralParams};
 use latens_corpus::WordId;
 use latens_math::Rng;
 use latens_nn::Streams;
@@ -35,6 +35,10 @@ pub(crate) struct Reader<'a> {
     memory: Memory,
     n_streams: usize,
     n_steps: usize,
+    /// Number of steps of the first mini-batch, which may be shorter.
+    first_steps: usize,
+    /// Whether it is drawn for every epoch, so that gradients are not always cut at the same words.
+    draws_first: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -49,6 +53,15 @@ impl<'a> Reader<'a> {
             memory: params.memory,
             n_streams,
             n_steps: if is_recurrent { params.bptt } else { 1 },
+            first_steps: if is_recurrent { params.bptt } else { 1 },
+            draws_first: is_recurrent && params.mask == Mask::Sequence,
+        }
+    }
+
+    /// Draws the length of the first mini-batch of an epoch, for networks with masks of sequences.
+    pub(crate) fn draw_first_steps(&mut self, rng: &mut Rng) {
+        if self.draws_first {
+            self.first_steps = 1 + (rng.uniform() * self.n_steps as f64) as usize;
         }
     }
 
@@ -58,7 +71,7 @@ impl<'a> Reader<'a> {
         const ROWS: usize = 256;
         let reader = Reader::new(params, tokens);
         if reader.is_recurrent {
-            Reader { n_streams: 1, n_steps: ROWS, ..reader }
+            Reader { n_streams: 1, n_steps: ROWS, first_steps: ROWS, ..reader }
         } else {
             Reader { n_streams: ROWS.min(tokens.len()).max(1), ..reader }
         }
@@ -84,7 +97,9 @@ impl<'a> Reader<'a> {
             return self.tokens.len().div_ceil(self.n_streams);
         }
         let odd = !self.tokens.len().is_multiple_of(self.n_streams);
-        self.stream_len().div_ceil(self.n_steps) + usize::from(odd)
+        let n_later = self.stream_len().saturating_sub(self.first_steps);
+        let n_first = usize::from(self.stream_len() > 0);
+        n_first + n_later.div_ceil(self.n_steps) + usize::from(odd)
     }
 
     /// A random order of the words for a feed-forward network; empty for recurrent networks.
@@ -117,13 +132,13 @@ impl<'a> Reader<'a> {
 
     fn recurrent_batch(&self, at: usize, batch: &mut Batch) {
         let (len, rest) = (self.stream_len(), self.tokens.len() % self.n_streams);
-        let begin = (at * self.n_steps).min(len);
-        // The last batch has the extra tokens of the longer streams.
-        let (end, n) = if begin < len {
-            ((begin + self.n_steps).min(len), self.n_streams)
-        } else {
-            (len + 1, rest)
+        let start = |at: usize| match at.checked_sub(1) {
+            None => 0,
+            Some(earlier) => (self.first_steps + earlier * self.n_steps).min(len),
         };
+        let begin = start(at);
+        // The last batch has the extra tokens of the longer streams.
+        let (end, n) = if begin < len { (start(at + 1), self.n_streams) } else { (len + 1, rest) };
         batch.n_streams = n;
         for step in begin..end {
             for stream in 0..n {
@@ -167,7 +182,9 @@ mod tests {
         for architecture in [Architecture::Rnn, Architecture::Ff] {
             for (batch_size, bptt) in [(1, 3), (3, 2), (4, 100), (20, 1), (11, 5)] {
                 let params = NeuralParams { architecture, batch_size, bptt, ..NeuralParams::rnn() };
-                let reader = Reader::new(&params, &tokens);
+                let mut reader = Reader::new(&params, &tokens);
+                reader.draws_first = architecture == Architecture::Rnn && bptt != 3;
+                reader.draw_first_steps(&mut Rng::new(2));
                 let order = reader.order(&mut Rng::new(1));
                 let n_context = params.n_context();
                 let mut pairs = Vec::new();

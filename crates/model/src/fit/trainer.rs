@@ -179,7 +179,14 @@ where
     }
 
     fn epoch(&mut self, watch: &mut Watch) -> Result<Outcome, FitError> {
-        self.n_batches = self.learner.begin_epoch(&self.state.epochs)?;
+        self.n_batches = match self.learner.begin_epoch(&self.state.epochs) {
+            // What was learned before must not be lost.
+            Err(FitError::Interrupted) => {
+                self.report(&[], true, watch)?;
+                return Err(FitError::Interrupted);
+            }
+            n_batches => n_batches?,
+        };
         let first = self.state.epochs.batch;
         if first > self.n_batches {
             let problem = "more mini-batches are completed than an epoch has";

@@ -21,6 +21,15 @@ pub enum Schedule {
         /// Number of warmup steps.
         n_warmup: u64,
     },
+    /// A constant rate for the first `n_flat` steps, then linear decay to zero.
+    Linear {
+        /// Initial learning rate.
+        rate: f64,
+        /// Number of steps until zero.
+        n_steps: u64,
+        /// Number of steps at the initial rate.
+        n_flat: u64,
+    },
 }
 
 impl Schedule {
@@ -31,6 +40,11 @@ impl Schedule {
     pub fn rate(self, step: u64) -> f64 {
         match self {
             Schedule::Constant { rate } => rate,
+            Schedule::Linear { rate, n_flat, .. } if step < n_flat => rate,
+            Schedule::Linear { n_steps, .. } if step >= n_steps => 0.0,
+            Schedule::Linear { rate, n_steps, n_flat } => {
+                rate * (n_steps - step) as f64 / (n_steps - n_flat) as f64
+            }
             Schedule::Cosine { rate, n_warmup, .. } if step < n_warmup => {
                 rate * (step + 1) as f64 / n_warmup as f64
             }
@@ -151,6 +165,14 @@ impl Halving {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_linear_schedule_is_flat_and_then_falls_to_zero() {
+        let linear = Schedule::Linear { rate: 2.0, n_steps: 10, n_flat: 4 };
+        let rates: Vec<f64> = [0, 3, 4, 7, 9, 10, 99].map(|step| linear.rate(step)).to_vec();
+        let expected = [2.0, 2.0, 2.0, 1.0, 1.0 / 3.0, 0.0, 0.0];
+        assert!(rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{rates:?}");
+    }
 
     #[test]
     fn the_cosine_schedule_warms_up_and_decays_to_zero() {
