@@ -63,6 +63,7 @@ mod features;
 mod model;
 pub mod file;
 mod fit;
+pub mod shards;
 mod words;
 pub mod compat;
 

@@ -30,6 +30,16 @@ impl Bigrams {
         n_words: usize,
         budget: &Budget,
     ) -> Result<Bigrams, CountError> {
+        let (frequency, pairs) = Bigrams::pairs_of(sentences, n_words, budget)?;
+        Ok(Bigrams::from_pairs(frequency, pairs))
+    }
+
+    /// The frequencies of words and the counts of pairs that [`Bigrams::from_pairs`] takes.
+    pub(crate) fn pairs_of(
+        sentences: &Sentences,
+        n_words: usize,
+        budget: &Budget,
+    ) -> Result<(Vec<u64>, Vec<(u64, u64)>), CountError> {
         const SHARD: usize = 1 << 24;
         let mut frequency = vec![0u64; n_words];
         let mut pairs = RunCounter::new(budget);
@@ -45,8 +55,7 @@ impl Bigrams {
                 pairs.push_keys(keys)?;
             }
         }
-        let pairs = pairs.finish()?.collect::<Result<Vec<(u64, u64)>, CountError>>()?;
-        Ok(Bigrams::from_pairs(frequency, pairs))
+        Ok((frequency, pairs.finish()?.collect::<Result<Vec<(u64, u64)>, CountError>>()?))
     }
 
     /// Bigrams from the frequencies of words and the counts of pairs, in ascending order of pairs. A pair has the
