@@ -24,7 +24,7 @@ use commands::explore;
 use commands::language::{generate, perplexity, sample, score};
 #[cfg(feature = "reproduce")]
 use commands::reproduce;
-use commands::{convert, count, demo, encode, inspect, manual, nearest, tag, topics, vocab};
+use commands::{convert, count, demo, encode, inspect, manual, nearest, shard, tag, topics, vocab};
 use files::Files;
 use output::Output;
 use std::borrow::Cow;
@@ -51,6 +51,7 @@ enum Command {
     Train(train::TrainArgs),
     Count(count::CountArgs),
     Vocab(vocab::VocabArgs),
+    Shard(Box<shard::ShardArgs>),
     Perplexity(perplexity::PerplexityArgs),
     Score(score::ScoreArgs),
     Sample(sample::SampleArgs),
@@ -135,6 +136,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Train(args) => train::run(&args, &common, output)?,
         Command::Count(args) => count::run(&args, output)?,
         Command::Vocab(args) => vocab::run(&args, output)?,
+        Command::Shard(args) => shard::run(&args, &common, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Score(args) => score::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,

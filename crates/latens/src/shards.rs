@@ -3,6 +3,7 @@
 use latens_corpus::Lexicon;
 use latens_model::shards::{Arrays, KindOf, Part, Round, ShardError, ShardKind, VocabCounts};
 use latens_model_brown::BrownShards;
+use latens_model_fhmm::FhmmShards;
 use latens_model_hmm::HmmShards;
 use latens_model_lda::{GldaShards, LdaShards};
 use latens_model_lds::LdsShards;
@@ -13,6 +14,7 @@ use serde_json::Value;
 /// Every kind of model that is learned from shards.
 pub static SHARD_KINDS: &[&dyn ShardKind] = &[
     &KindOf::<BrownShards>::new(),
+    &KindOf::<FhmmShards>::new(),
     &KindOf::<GldaShards>::new(),
     &KindOf::<HmmShards>::new(),
     &KindOf::<LdaShards>::new(),

@@ -201,3 +201,21 @@ fn one_shard_of_word2vec_is_one_thread_and_more_shards_are_averaged() {
         assert!(cosine("a0", "a1") > cosine("a0", "b1"), "{}", model.facts()["shards"]);
     });
 }
+
+#[test]
+fn a_factorial_hmm_of_shards_is_that_of_the_text() {
+    let texts = Texts::new(150);
+    let lexicon = texts.lexicon(RARE);
+    for inference in ["exact-mf", "exact"] {
+        let params = json!({
+            "n_layers": 2, "n_states": 3, "epochs": 2, "batch_sentences": 40, "inference": inference,
+        });
+        let fhmm: latens::fhmm::FhmmParams = serde_json::from_value(params.clone()).unwrap();
+        let expected = fhmm.fit(&corpus(&texts, &lexicon)).unwrap();
+        check(&texts, &lexicon, "fhmm", params, &Arrays::new(), |model| {
+            assert_close(model, &expected, 1e-5);
+            let bound = |model: &dyn Model| model.facts()["train_bound"].as_f64().unwrap();
+            assert!((bound(model) / bound(&expected) - 1.0).abs() < 1e-6);
+        });
+    }
+}

@@ -3,6 +3,9 @@ use latens_counts::runs::RunCounter;
 use latens_counts::{Budget, CountError};
 use std::cmp::Reverse;
 
+/// Pairs of words with their counts, in ascending order; see [`Bigrams::from_pairs`].
+pub(crate) type Pairs = Vec<(u64, u64)>;
+
 /// Word and bigram counts of a text.
 ///
 /// The sentences of a file form one stream, as in the original program. Ends of sentences are skipped, and bigrams do
@@ -39,7 +42,7 @@ impl Bigrams {
         sentences: &Sentences,
         n_words: usize,
         budget: &Budget,
-    ) -> Result<(Vec<u64>, Vec<(u64, u64)>), CountError> {
+    ) -> Result<(Vec<u64>, Pairs), CountError> {
         const SHARD: usize = 1 << 24;
         let mut frequency = vec![0u64; n_words];
         let mut pairs = RunCounter::new(budget);

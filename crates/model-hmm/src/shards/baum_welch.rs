@@ -1,7 +1,7 @@
 //! Baum–Welch: expected counts of shards.
 
+use super::progress::{Progress, inconsistent, to_json};
 use super::space::{constants, space};
-use super::{Progress, inconsistent, to_json};
 use crate::model::Hmm;
 use crate::params::{HmmParams, Memory};
 use crate::space::state_space::StateSpace;

@@ -1,7 +1,7 @@
 //! Gradients of mini-batches that are split over shards.
 
+use super::progress::{Batches, HmmText, Progress, inconsistent, to_json};
 use super::space::{constants, space};
-use super::{HmmText, Progress, inconsistent, to_json};
 use crate::fit::probabilities;
 use crate::model::Hmm;
 use crate::params::HmmParams;
@@ -125,7 +125,7 @@ fn cached_batches(
     text: &HmmText,
     progress: &Progress,
     lengths: &[u32],
-) -> Arc<Vec<Vec<u32>>> {
+) -> Batches {
     let (params, epoch) = (&job.params, progress.epoch);
     let numbers = [params.seed as u32, (params.seed >> 32) as u32, epoch as u32];
     let sizes = [params.batch_tokens as u32, progress.tokens as u32];

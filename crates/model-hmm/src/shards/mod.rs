@@ -1,17 +1,18 @@
 //! Learning from the shards of a text: expected counts and gradients add up.
 
+mod progress;
 mod space;
 mod baum_welch;
 mod gradient;
+mod survey;
 
 use crate::model::Hmm;
 use crate::params::{HmmParams, Memory};
-use latens_corpus::{Lexicon, ReadError, Sentences};
+use latens_corpus::{Lexicon, ReadError};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
 use latens_model::{FitError, Valid, check_that};
-use latens_nn::Plateau;
-use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex};
+pub use progress::HmmText;
+use progress::{Progress, inconsistent, to_json};
 
 /// Learns a hidden Markov model from shards.
 ///
@@ -19,31 +20,6 @@ use std::sync::{Arc, Mutex};
 /// Baum–Welch, or a mini-batch that is split over the shards. Every shard must consist of whole files if the state
 /// distribution is carried over sentence ends.
 pub struct HmmShards;
-
-/// The text of a shard.
-pub struct HmmText {
-    sentences: Sentences,
-    /// The mini-batches of an epoch of the whole text, with a key that identifies them.
-    batches: Mutex<Option<(u64, Arc<Vec<Vec<u32>>>)>>,
-}
-
-/// The progress of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Progress {
-    /// Sizes of the text.
-    tokens: u64,
-    sentences: u64,
-    /// Completed epochs or iterations.
-    epoch: usize,
-    /// Mini-batches of this epoch, and those that are done.
-    n_batches: usize,
-    batch: usize,
-    n_steps: u64,
-    /// Σ ln p of this epoch.
-    log_prob: f64,
-    train_perplexity: Option<f64>,
-    plateau: Option<Plateau>,
-}
 
 impl Sharded for HmmShards {
     const KIND: &'static str = Hmm::KIND;
@@ -63,7 +39,7 @@ impl Sharded for HmmShards {
     }
 
     fn read(lexicon: &Lexicon, part: &Part) -> Result<HmmText, ReadError> {
-        Ok(HmmText { sentences: part.sentences(lexicon)?, batches: Mutex::new(None) })
+        Ok(HmmText::new(part.sentences(lexicon)?))
     }
 
     fn statistics(
@@ -72,8 +48,14 @@ impl Sharded for HmmShards {
         text: &HmmText,
         _: Option<&Arrays>,
     ) -> Result<Computed, FitError> {
+        if job.round > 0 {
+            let Progress { shard_tokens, .. } = job.progress()?;
+            if shard_tokens.get(shard) != Some(&(text.sentences.n_tokens() as u64)) {
+                return Err(inconsistent("its text is not the one of the first round"));
+            }
+        }
         let sums = match job.round {
-            0 => space::survey(job, shard, &text.sentences)?,
+            0 => survey::survey(job, shard, &text.sentences)?,
             _ if job.params.by_em() => baum_welch::statistics(job, &text.sentences)?,
             _ => gradient::statistics(job, shard, text)?,
         };
@@ -82,18 +64,9 @@ impl Sharded for HmmShards {
 
     fn update(job: &Job<'_, HmmParams>, sums: Arrays) -> Result<Step, FitError> {
         match job.round {
-            0 => space::begin(job, &sums),
+            0 => survey::begin(job, &sums),
             _ if job.params.by_em() => baum_welch::update(job, &sums),
             _ => gradient::update(job, &sums),
         }
     }
-}
-
-fn to_json(progress: &Progress) -> serde_json::Value {
-    serde_json::to_value(progress).expect("progress consists of numbers")
-}
-
-/// An error for statistics or broadcasts that contradict themselves.
-fn inconsistent(problem: &str) -> FitError {
-    FitError::Step { action: "use the arrays of shards", source: problem.into() }
 }

@@ -1,6 +1,6 @@
 use super::arrays::Arrays;
-use super::contract::ShardState;
 use super::packing::{pack, unpack};
+use super::state::ShardState;
 use latens_corpus::{Cleaning, Lexicon, Preprocessing, VocabLimits, read_vocab};
 use latens_store::{Container, ContainerError};
 use serde::{Deserialize, Serialize};

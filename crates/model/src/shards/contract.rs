@@ -1,6 +1,7 @@
 use super::arrays::Arrays;
 use super::broadcast::Broadcast;
 use super::error::ShardError;
+use super::state::ShardState;
 use crate::fit::FitError;
 use crate::model::Model;
 use crate::params::{Params, Valid};
@@ -8,7 +9,6 @@ use latens_corpus::{Documents, Inputs, Lexicon, ReadError, Sentences};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// A model that is learned in rounds from the statistics of shards.
 ///
@@ -87,19 +87,6 @@ impl Part {
 
 fn no_words() -> ReadError {
     ReadError::NoWords { files: "its lines".to_owned() }
-}
-
-/// The state of a run between two rounds.
-#[derive(Clone, Debug, Default)]
-pub struct ShardState {
-    /// Number of rounds of the whole run, if it is known.
-    pub n_rounds: Option<u64>,
-    /// Small values.
-    pub progress: Value,
-    /// What the last round measured, for progress reports.
-    pub metrics: BTreeMap<String, f64>,
-    /// Large values.
-    pub arrays: Arrays,
 }
 
 /// The statistics of a shard, and what it needs in the next round.

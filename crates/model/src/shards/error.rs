@@ -82,6 +82,9 @@ pub enum ShardError {
     /// There are no statistics to merge.
     #[error("there are no statistics to merge")]
     Nothing,
+    /// The run cannot begin.
+    #[error("cannot begin the run")]
+    Begin(#[source] FitError),
     /// The update failed.
     #[error("cannot update the model")]
     Update(#[from] FitError),

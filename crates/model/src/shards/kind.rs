@@ -3,6 +3,7 @@ use super::broadcast::Broadcast;
 use super::contract::{Computed, Job, Part, Sharded, Step, parse_params};
 use super::error::{ShardError, in_words};
 use super::statistics::Statistics;
+use crate::fit::FitError;
 use crate::model::Model;
 use latens_corpus::Lexicon;
 use serde_json::Value;
@@ -73,7 +74,7 @@ pub enum Round {
     /// The model.
     Model(Box<dyn Model>),
     /// The vocabulary.
-    Lexicon(Lexicon),
+    Lexicon(Box<Lexicon>),
 }
 
 /// The kind of the model `S`.
@@ -110,7 +111,10 @@ impl<S: Sharded> ShardKind for KindOf<S> {
     ) -> Result<Broadcast, ShardError> {
         crate::params::check_range("n_shards", n_shards, 1..=1 << 20)?;
         let params = parse_params::<S::Params>(S::KIND, params)?;
-        let state = S::begin(&params, &lexicon, inputs)?;
+        let state = S::begin(&params, &lexicon, inputs).map_err(|error| match error {
+            FitError::Params(error) => ShardError::Params(error),
+            error => ShardError::Begin(error),
+        })?;
         let params = serde_json::to_value(&params)
             .map_err(|source| ShardError::InvalidParams { kind: S::KIND.to_owned(), source })?;
         Ok(Broadcast::new(S::KIND, params, lexicon, n_shards, 0, state))
@@ -173,7 +177,7 @@ impl<S: Sharded> ShardKind for KindOf<S> {
                 state,
             ))),
             Step::Model(model) => Round::Model(model),
-            Step::Lexicon(lexicon) => Round::Lexicon(lexicon),
+            Step::Lexicon(lexicon) => Round::Lexicon(Box::new(lexicon)),
         })
     }
 }

@@ -11,6 +11,7 @@
 mod arrays;
 mod error;
 mod packing;
+mod state;
 mod broadcast;
 mod statistics;
 mod contract;
@@ -19,8 +20,9 @@ mod vocabulary;
 
 pub use arrays::{Arrays, Numbers, ShardNumber};
 pub use broadcast::Broadcast;
-pub use contract::{Computed, Job, Part, ShardState, Sharded, Step};
+pub use contract::{Computed, Job, Part, Sharded, Step};
 pub use error::ShardError;
 pub use kind::{EncodedPart, KindOf, Round, ShardKind};
+pub use state::ShardState;
 pub use statistics::Statistics;
 pub use vocabulary::{VocabCounts, VocabParams};

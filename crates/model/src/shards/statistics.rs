@@ -75,13 +75,12 @@ impl Header {
         if *round != expected.round {
             return Some(format!("computed in round {round}, not in round {}", expected.round));
         }
-        let other = (*version != expected.version).then(|| {
+        (*version != expected.version).then(|| {
             format!(
                 "computed from another broadcast ({version:016x}, not {:016x})",
                 expected.version
             )
-        });
-        other
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! The vocabulary of a text, from the word counts of its shards.
 
 use super::arrays::Arrays;
-use super::contract::{Computed, Job, Part, ShardState, Sharded, Step};
+use super::contract::{Computed, Job, Part, Sharded, Step};
 use super::error::ShardError;
+use super::state::ShardState;
 use crate::fit::FitError;
 use crate::params::{ParamError, Params, Valid, check_that};
 use latens_corpus::{Census, Corpus, Lexicon, ReadError, Vocab, VocabLimits};
