@@ -224,8 +224,13 @@ def _vocabulary(run: Run, n_shards: int, workers: Workers, callback: Callback | 
     """The first broadcast of the model."""
     first = _latens.shard_begin_vocab(run.preprocessing, run.limits, run.documents, n_shards)
 
+    last = -1
+
     def told(done: int) -> None:
-        _tell(callback, "learn the vocabulary", done, n_shards, "shards", {})
+        nonlocal last
+        if done != last:
+            _tell(callback, "learn the vocabulary", done, n_shards, "shards", {})
+        last = done
 
     counts = workers.round(first, "vocab", told)
     return _latens.shard_begin(run.kind, run.params, (first, counts), run.clusters, run.vectors)

@@ -78,7 +78,9 @@ impl Sharded for FhmmShards {
         let progress: Progress = job.progress()?;
         let (rows, smoother) = model(job)?;
         let own = match progress.begins.get(shard..shard + 2) {
-            Some(&[begin, end]) if end - begin == text.len() as u64 => begin as u32..end as u32,
+            Some(&[begin, end]) if end.checked_sub(begin) == Some(text.len() as u64) => {
+                begin as u32..end as u32
+            }
             _ => return Err(inconsistent("the text is not the one of the first round")),
         };
         let batch = batch(&job.params, &progress)?;
@@ -232,12 +234,12 @@ fn model(job: &Job<'_, FhmmParams>) -> Result<(WordRows, Smoother<f32>), FitErro
 fn begin(job: &Job<'_, FhmmParams>, sums: &Arrays) -> Result<Step, FitError> {
     let params = &job.params;
     let counts = sums.expect::<u64>(WORDS, job.lexicon.vocab.len())?.clone();
-    let mut begins = vec![0];
+    let mut begins = vec![0u64];
     for (i, (shard, n)) in sums.expect_sparse(SENTENCES)?.into_iter().enumerate() {
         if shard != i as u64 || n < 0 {
             return Err(inconsistent("sizes of shards are missing"));
         }
-        begins.push(begins[i] + n as u64);
+        begins.push(begins[i].saturating_add(n as u64));
     }
     let rows = rows_of(job, &counts);
     if rows.n_rows < 2 {

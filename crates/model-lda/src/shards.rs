@@ -54,12 +54,12 @@ impl Sizes {
         n_shards: usize,
     ) -> Result<(Sizes, Vec<u64>), FitError> {
         let begins = |name: &str| -> Result<Vec<u64>, FitError> {
-            let mut begins = vec![0];
+            let mut begins = vec![0u64];
             for (i, (shard, n)) in sums.expect_sparse(name)?.into_iter().enumerate() {
                 if shard != i as u64 || n < 0 {
                     return Err(inconsistent("sizes of shards are missing"));
                 }
-                begins.push(begins[i] + n as u64);
+                begins.push(begins[i].saturating_add(n as u64));
             }
             if begins.len() == n_shards + 1 {
                 Ok(begins)
@@ -95,8 +95,8 @@ impl Sizes {
         let range = |begins: &[u64]| Some((*begins.get(shard)?, *begins.get(shard + 1)?));
         let (first, end) = range(&self.first_document).unwrap_or_default();
         let (first_token, end_token) = range(&self.first_token).unwrap_or_default();
-        let is_same = end - first == documents.len() as u64
-            && end_token - first_token == documents.n_tokens() as u64;
+        let is_same = end.checked_sub(first) == Some(documents.len() as u64)
+            && end_token.checked_sub(first_token) == Some(documents.n_tokens() as u64);
         if !is_same {
             return Err(inconsistent("the text of the shard is not the one of the first round"));
         }

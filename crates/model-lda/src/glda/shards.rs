@@ -210,7 +210,7 @@ fn facts(job: &Job<'_, GldaParams>, progress: &Progress, counts: &[u32]) -> Map<
     let mut facts = Map::new();
     let mut fact = |name: &str, value: Value| facts.insert(name.into(), value);
     fact("tokens", n_tokens.into());
-    fact("tokens_without_vector", (sizes.all_tokens - n_tokens).into());
+    fact("tokens_without_vector", sizes.all_tokens.saturating_sub(n_tokens).into());
     fact("documents", sizes.n_documents().into());
     fact("shards", job.n_shards.into());
     fact("sampler", json!(Sampler::Parallel));

@@ -145,7 +145,7 @@ fn finish(job: &Job<'_, LdaParams>, progress: &Progress, counts: Vec<u32>, alpha
     let mut facts = Map::new();
     let mut fact = |name: &str, value: Value| facts.insert(name.into(), value);
     fact("tokens", n_tokens.into());
-    fact("tokens_out_of_vocabulary", (sizes.all_tokens - n_tokens).into());
+    fact("tokens_out_of_vocabulary", sizes.all_tokens.saturating_sub(n_tokens).into());
     fact("sampler", json!(LdaSampler::Dense));
     fact("documents", sizes.n_documents().into());
     fact("shards", job.n_shards.into());

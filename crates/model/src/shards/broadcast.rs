@@ -1,5 +1,5 @@
 use super::arrays::Arrays;
-use super::packing::{pack, unpack};
+use super::packing::{check_n_shards, pack, unpack};
 use super::state::ShardState;
 use latens_corpus::{Cleaning, Lexicon, Preprocessing, VocabLimits, read_vocab};
 use latens_store::{Container, ContainerError};
@@ -143,9 +143,7 @@ impl Broadcast {
 
     fn from_container(file: &Container) -> Result<Broadcast, ContainerError> {
         let (meta, groups) = unpack::<Meta>(file)?;
-        if meta.n_shards == 0 {
-            return Err(file.problem("it has no shards".to_owned()));
-        }
+        check_n_shards(file, meta.n_shards)?;
         let arrays = groups.into_iter().find(|(group, _)| group == STATE);
         let arrays = arrays.map_or(Arrays::new(), |(_, arrays)| arrays);
         let Meta { kind, params, round, n_shards, n_rounds, progress, metrics, .. } = meta;

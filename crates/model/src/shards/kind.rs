@@ -2,6 +2,7 @@ use super::arrays::Arrays;
 use super::broadcast::Broadcast;
 use super::contract::{Computed, Job, Part, Sharded, Step, parse_params};
 use super::error::{ShardError, in_words};
+use super::packing::MAX_SHARDS;
 use super::statistics::Statistics;
 use crate::fit::FitError;
 use crate::model::Model;
@@ -109,7 +110,7 @@ impl<S: Sharded> ShardKind for KindOf<S> {
         n_shards: usize,
         inputs: Arrays,
     ) -> Result<Broadcast, ShardError> {
-        crate::params::check_range("n_shards", n_shards, 1..=1 << 20)?;
+        crate::params::check_range("n_shards", n_shards, 1..=MAX_SHARDS)?;
         let params = parse_params::<S::Params>(S::KIND, params)?;
         let state = S::begin(&params, &lexicon, inputs).map_err(|error| match error {
             FitError::Params(error) => ShardError::Params(error),

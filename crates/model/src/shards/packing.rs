@@ -39,6 +39,20 @@ pub(super) fn pack(
     })
 }
 
+/// Maximum number of shards of a run.
+pub(super) const MAX_SHARDS: usize = 1 << 20;
+
+/// Checks the number of shards of a file, which may be forged.
+pub(super) fn check_n_shards(file: &Container, n_shards: usize) -> Result<(), ContainerError> {
+    match n_shards {
+        1..=MAX_SHARDS => Ok(()),
+        n => {
+            Err(file
+                .problem(format!("the number of shards must be from 1 to {MAX_SHARDS}, got {n}")))
+        }
+    }
+}
+
 /// The metadata and the groups of arrays of a container.
 pub(super) fn unpack<M: for<'de> Deserialize<'de>>(
     file: &Container,

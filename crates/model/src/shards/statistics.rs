@@ -1,7 +1,7 @@
 use super::arrays::Arrays;
 use super::broadcast::Broadcast;
 use super::error::{ShardError, in_words};
-use super::packing::{pack, unpack};
+use super::packing::{check_n_shards, pack, unpack};
 use crate::fit::FitError;
 use latens_store::{Container, ContainerError};
 use serde::{Deserialize, Serialize};
@@ -256,6 +256,7 @@ impl Statistics {
     fn from_container(file: &Container) -> Result<Statistics, ContainerError> {
         let (Meta { header, nodes, has_carry }, groups) = unpack::<Meta>(file)?;
         let n = header.n_shards;
+        check_n_shards(file, n)?;
         let mut groups: BTreeMap<String, Arrays> = groups.into_iter().collect();
         let mut found: BTreeMap<Node, Arrays> = BTreeMap::new();
         for node in nodes {
