@@ -18,7 +18,7 @@ _latens.check_interpreter(sys.modules)
 # Type checkers take this for true. `typing` has it, but takes longer to import than everything here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from latens import constraint, datasets, hf
+    from latens import constraint, datasets, hf, processes, ray
     from latens._hmm import Fhmm, Hmm
     from latens._language import FeedForward, Lstm, Ngram, Rnn
     from latens._models import open
@@ -46,6 +46,7 @@ __all__ = [
     "datasets",
     "hf",
     "open",
+    "processes",
 ]
 
 #: The module of each name. It is imported with the first use, so that the program and `import latens` start at once.
@@ -67,6 +68,8 @@ _MODULES = {
     "datasets": "datasets",
     "hf": "hf",
     "open": "_models",
+    "processes": "processes",
+    "ray": "ray",
 }
 
 if not TYPE_CHECKING:

@@ -19,6 +19,8 @@ from latens._progress import Bar, Callback
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from latens._shards import Executor
+
 #: Parameters of the vocabulary, which all models of text share.
 PREPROCESSING = ("tokenize", "lowercase", "digits", "normalize")
 LIMITS = ("min_count", "max_vocab")
@@ -141,6 +143,46 @@ class Estimator:
             "cuda": device == "cuda",
         }
         return options, bar
+
+    def _fit_shards(
+        self,
+        X: Any,
+        executor: Executor,
+        given: dict[str, Any],
+        callback: Callback | None,
+        checkpoint: str | os.PathLike[str] | None,
+        resume: bool,
+    ) -> Self:
+        """Fits with the workers of an executor."""
+        from latens import _shards
+
+        for name in [name for name, value in given.items() if value is not None]:
+            raise ValueError(f"`{name}` cannot be used with an `executor`")
+        options, bar = self._options(callback, checkpoint, resume)
+        if options["cuda"]:
+            raise ValueError("`device='cuda'` cannot be used with an `executor`")
+        run = _shards.Run(
+            self._kind,
+            self._params_json(),
+            self._preprocessing_json(),
+            self._limits_json(),
+            self._of_documents,
+            *self._shard_inputs(),
+            self._n_threads(),
+        )
+        try:
+            self._model = _shards.fit(run, X, executor, options["callback"], checkpoint, resume)
+        finally:
+            if bar is not None:
+                bar.close()
+        return self
+
+    #: Whether the model is fitted to documents, which have no ends of sentences.
+    _of_documents: ClassVar[bool] = False
+
+    def _shard_inputs(self) -> tuple[_latens.Model | None, _latens.Model | None]:
+        """Word clusters and word vectors that the model learns from."""
+        return None, None
 
     # The fitted model.
 
@@ -300,6 +342,7 @@ class SentenceEstimator(Estimator):
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        executor: Executor | None = None,
     ) -> Self:
         """Fit the model to sentences.
 
@@ -311,8 +354,13 @@ class SentenceEstimator(Estimator):
         callback : function that gets facts about the progress. An exception stops the training.
         checkpoint : path of a checkpoint, which is written from time to time and on Ctrl-C.
         resume : continue from the checkpoint.
+        executor : workers that compute the statistics of shards: `latens.processes.Executor` or `latens.ray.Executor`.
+            Each file is a shard. The model does not depend on the number of workers.
         """
         words, tags = self._tagged(X, y)
+        if executor is not None:
+            given = {"valid": valid, "y": tags}
+            return self._fit_shards(X, executor, given, callback, checkpoint, resume)
         text = source(X if words is None else words)
         valid_text = None if valid is None else source(valid)
         options, bar = self._options(callback, checkpoint, resume)

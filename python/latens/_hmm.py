@@ -147,6 +147,9 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
             inputs["tags"] = (words, tags)
         return inputs
 
+    def _shard_inputs(self) -> tuple[_latens.Model | None, _latens.Model | None]:
+        return self._inputs(None, None)["clusters"], None
+
     def to_hmmlearn(self) -> Any:
         """The model as `hmmlearn.hmm.CategoricalHMM`.
 

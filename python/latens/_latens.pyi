@@ -11,6 +11,7 @@ __all__ = [
     "Guide",
     "Model",
     "ModelFileError",
+    "ShardWorker",
     "__version__",
     "check_interpreter",
     "default_params",
@@ -23,6 +24,11 @@ __all__ = [
     "hmm_from_arrays",
     "open",
     "run_program",
+    "shard_begin",
+    "shard_begin_vocab",
+    "shard_broadcast",
+    "shard_merge",
+    "shard_update",
     "vectors_from_arrays",
 ]
 
@@ -116,6 +122,33 @@ class Guide:
         seed: int,
     ) -> list[tuple[list[int], float]]: ...
 
+@final
+class ShardWorker:
+    def __new__(
+        cls,
+        broadcast: NDArray[np.uint8],
+        shard: int,
+        lines: Sequence[str] | None,
+        paths: Sequence[Path],
+        n_threads: int | None,
+    ) -> ShardWorker: ...
+    def statistics(
+        self, broadcast: NDArray[np.uint8], carry: NDArray[np.uint8] | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]: ...
+
+def shard_begin_vocab(preprocessing: str, limits: str, documents: bool, n_shards: int) -> NDArray[np.uint8]: ...
+def shard_begin(
+    kind: str,
+    params: str,
+    words: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+    clusters: Model | None,
+    vectors: Model | None,
+) -> NDArray[np.uint8]: ...
+def shard_broadcast(broadcast: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], str]: ...
+def shard_merge(parts: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]: ...
+def shard_update(
+    broadcast: NDArray[np.uint8], statistics: NDArray[np.uint8], n_threads: int | None
+) -> tuple[NDArray[np.uint8] | None, Model | None]: ...
 def fit_sentences(
     kind: str,
     params: str,

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from latens import _latens
 from latens._base import TextParams, Transformer, _plain, opened
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Self
+
+    from latens._shards import Executor
 
 
 #: Parameters of cleaning, which are part of a model's preprocessing.
@@ -58,6 +60,7 @@ class _Topics(Transformer):
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        executor: Executor | None = None,
     ) -> Self:
         """Fit topics to documents.
 
@@ -66,8 +69,12 @@ class _Topics(Transformer):
         X : documents as strings or lists of words, paths of files, or a document–term matrix of counts
             (`scipy.sparse` or array), whose columns are then the words `x0`, `x1` …
         y : ignored.
-        callback, checkpoint, resume : see `Hmm.fit`.
+        callback, checkpoint, resume, executor : see `Hmm.fit`. An executor needs `keep_all=True`.
         """
+        if executor is not None:
+            if not self.keep_all or is_matrix(X):
+                raise ValueError("an `executor` needs documents as text, and `keep_all=True`: shards are not cleaned")
+            return self._fit_shards(X, executor, {}, callback, checkpoint, resume)
         if is_matrix(X):
             return self._fit_counts(counts(X, self, reset=True), callback, checkpoint, resume)
         text = source(X)
@@ -93,6 +100,11 @@ class _Topics(Transformer):
         bare = {"tokenize": "blanks", "lowercase": False} if self.keep_all else {"tokenize": "words", "lowercase": True}
         given = json.loads(super()._preprocessing_json())
         return json.dumps({**given, **{name: value for name, value in bare.items() if given[name] is None}})
+
+    _of_documents: ClassVar[bool] = True
+
+    def _shard_inputs(self) -> tuple[_latens.Model | None, _latens.Model | None]:
+        return None, self._vectors()
 
     def _cleaning_json(self) -> str | None:
         """How documents are cleaned; None for the bare text."""

@@ -43,6 +43,7 @@ pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
             Role::Read
         }
         (_, "models" | "documents") => Role::Read,
+        (_, "broadcast" | "statistics" | "previous") => Role::Read,
         (
             _,
             "model" | "guide" | "tagger" | "first" | "second" | "encoders" | "init" | "teacher",

@@ -24,7 +24,7 @@ use commands::explore;
 use commands::language::{generate, perplexity, sample, score};
 #[cfg(feature = "reproduce")]
 use commands::reproduce;
-use commands::{convert, count, demo, encode, inspect, manual, nearest, tag, topics, vocab};
+use commands::{convert, count, demo, encode, inspect, manual, nearest, shard, tag, topics, vocab};
 use files::Files;
 use output::Output;
 use std::borrow::Cow;
@@ -52,6 +52,7 @@ enum Command {
     Distill(Box<train::DistillArgs>),
     Count(count::CountArgs),
     Vocab(vocab::VocabArgs),
+    Shard(Box<shard::ShardArgs>),
     Perplexity(perplexity::PerplexityArgs),
     Score(score::ScoreArgs),
     Sample(sample::SampleArgs),
@@ -137,6 +138,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Distill(args) => train::run_distill(&args, &common, output)?,
         Command::Count(args) => count::run(&args, output)?,
         Command::Vocab(args) => vocab::run(&args, output)?,
+        Command::Shard(args) => shard::run(&args, &common, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Score(args) => score::run(&args, output)?,
         Command::Sample(args) => sample::run(&args, &common, output)?,

@@ -4,7 +4,7 @@ use crate::input::inputs::Inputs;
 use crate::input::source::Files;
 use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
-use crate::words::vocab::VocabLimits;
+use crate::words::vocab::{Vocab, VocabLimits};
 
 /// The lexicon and the size of a text, without the text itself.
 #[derive(Clone, Debug)]
@@ -33,6 +33,26 @@ impl Lexicon {
         let (vocab, _) = settle(&seen, &counts, n_sentences, limits, |_| true);
         let lexicon = Lexicon::new(*preprocessing, *limits, vocab);
         Ok(Census { lexicon, n_tokens, n_sentences })
+    }
+}
+
+impl Census {
+    /// Adds up the counts of the parts of a text, which must have been preprocessed in the same way. Without limits on
+    /// the parts, this is the census of the whole text; `limits` apply to the sums.
+    ///
+    /// # Panics
+    /// If there are no parts, or their preprocessing differs.
+    pub fn merge(parts: &[Census], limits: &VocabLimits) -> Census {
+        let preprocessing = parts.first().expect("at least one part").lexicon.preprocessing;
+        let is_same = |part: &Census| part.lexicon.preprocessing == preprocessing;
+        assert!(parts.iter().all(is_same), "the parts must be preprocessed in the same way");
+        let vocabs = parts.iter().map(|part| &part.lexicon.vocab);
+        let words = vocabs.flat_map(|vocab| vocab.words().zip(vocab.counts().iter().copied()));
+        Census {
+            lexicon: Lexicon::new(preprocessing, *limits, Vocab::from_counts(words, limits)),
+            n_tokens: parts.iter().map(|part| part.n_tokens).sum(),
+            n_sentences: parts.iter().map(|part| part.n_sentences).sum(),
+        }
     }
 }
 

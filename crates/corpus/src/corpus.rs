@@ -264,6 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn the_censuses_of_parts_merge_to_that_of_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let texts: [&[u8]; 3] = [b"b a b\n\n<unk> <eos>\n", b"c a\n", b"b d d\na\n"];
+        let paths: Vec<_> = texts
+            .iter()
+            .enumerate()
+            .map(|(i, text)| file(&folder, &format!("{i}"), text))
+            .collect();
+        let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
+        let learn = |paths: &[PathBuf], limits: &VocabLimits| {
+            Lexicon::learn(&Inputs::new(paths), &Preprocessing::default(), limits).unwrap()
+        };
+        let parts: Vec<_> =
+            paths.chunks(1).map(|path| learn(path, &VocabLimits::default())).collect();
+        let (merged, whole) = (crate::Census::merge(&parts, &limits), learn(&paths, &limits));
+        assert_eq!((merged.n_tokens, merged.n_sentences), (whole.n_tokens, whole.n_sentences));
+        let (found, expected) = (&merged.lexicon.vocab, &whole.lexicon.vocab);
+        assert!(found.words().eq(expected.words()) && found.counts() == expected.counts());
+    }
+
+    #[test]
     fn invalid_text_is_refused_with_its_line() {
         let message = |name: &str, text: &[u8]| read(name, text).unwrap_err().to_string();
         assert!(message("a.txt", b"").ends_with("is empty"));

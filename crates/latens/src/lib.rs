@@ -38,6 +38,7 @@
 
 mod kinds;
 mod open;
+mod shards;
 pub mod prelude;
 
 pub use kinds::{KINDS, ReadModel};
@@ -57,3 +58,4 @@ pub use latens_model_word2vec as word2vec;
 pub use latens_store as store;
 pub use latens_tasks as tasks;
 pub use open::{OpenEncoderError, from_bytes, open, open_encoder};
+pub use shards::{SHARD_KINDS, fit_shards, shard_kind};

@@ -5,7 +5,7 @@ use crate::algorithms::{exchange, greedy};
 use crate::cost::cost;
 use crate::model::Brown;
 use crate::params::{Algorithm, BrownParams};
-use latens_corpus::Corpus;
+use latens_corpus::{Corpus, Lexicon};
 use latens_model::{
     Checkpoint, Cost, Fit, FitError, Session, Setup, Valid, Watch, WordClusters, data_fingerprint,
 };
@@ -47,16 +47,29 @@ fn fit_from(
         checkpoint.check_fits(Brown::KIND, params, fingerprint, &["n_iterations"])?;
     }
     let task = Task::new(params, corpus)?;
+    let lexicon = &corpus.lexicon;
+    let mut brown = cluster(&task, params, lexicon, checkpoint, watch)?;
+    brown.add_fact("tokens", corpus.sentences.n_tokens());
+    brown.add_fact("seconds", started.elapsed().as_secs_f64());
+    Ok(brown)
+}
+
+/// Clusters the words of a task.
+pub(crate) fn cluster(
+    task: &Task<'_>,
+    params: &Valid<BrownParams>,
+    lexicon: &Lexicon,
+    checkpoint: Option<&Checkpoint>,
+    watch: &mut Watch,
+) -> Result<Brown, FitError> {
     let cluster = match params.algorithm {
         Algorithm::Brown => greedy::cluster,
         Algorithm::Exchange => exchange::cluster,
     };
-    let hierarchy = cluster(&task, checkpoint, watch)?;
+    let hierarchy = cluster(task, checkpoint, watch)?;
     let clusters = WordClusters::new(hierarchy.cluster_of.clone(), hierarchy.paths())
         .expect("paths in a binary tree are distinct");
     let mut facts = Map::new();
-    facts.insert("tokens".into(), corpus.sentences.n_tokens().into());
     facts.insert("mutual_information".into(), hierarchy.mutual_information.into());
-    facts.insert("seconds".into(), started.elapsed().as_secs_f64().into());
-    Ok(Brown::new(params.clone(), corpus.lexicon.clone(), clusters, facts))
+    Ok(Brown::new(params.clone(), lexicon.clone(), clusters, facts))
 }

@@ -31,6 +31,8 @@ mod roles;
 mod file;
 mod algorithms;
 mod counts;
+mod shards;
 
 pub use model::Brown;
 pub use params::{Algorithm, BrownParams};
+pub use shards::{BigramCounts, BrownShards};

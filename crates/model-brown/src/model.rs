@@ -51,6 +51,11 @@ impl Brown {
         Brown { params, lexicon, facts, clusters, columns, n_features: features.len() }
     }
 
+    /// Adds a fact that is saved with the model.
+    pub(crate) fn add_fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+
     /// Default parameters, to be changed by setters.
     pub fn params() -> BrownParams {
         BrownParams::default()

@@ -36,9 +36,11 @@ mod inference;
 mod train;
 mod cost;
 mod fitted;
+mod shards;
 
 pub use fitted::encoder::{Features, FhmmEncoder};
 pub use fitted::model::Fhmm;
 pub use fitted::sample::StateSample;
 pub use params::{BaseMeasure, FhmmParams, Inference, MStep, Unknown};
 pub use selection::frequent_sentences;
+pub use shards::FhmmShards;

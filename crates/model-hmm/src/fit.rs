@@ -191,7 +191,7 @@ fn all_seen(vocab: &Vocab) -> Vocab {
 
 /// Computes probabilities from weights. Keeps the weights of networks, because the factors of their transitions are
 /// smaller than the probabilities.
-fn probabilities(task: &Task<'_>, weights: Vec<f32>) -> (Option<Vec<f32>>, Tables<f32>) {
+pub(crate) fn probabilities(task: &Task<'_>, weights: Vec<f32>) -> (Option<Vec<f32>>, Tables<f32>) {
     let (mut tables, kept) = (Tables::default(), KeptStates::all(task.space));
     if task.params.parameterization == Parameterization::Scalar {
         task.mapping().forward(&weights, task.space, &kept, None, &mut tables);

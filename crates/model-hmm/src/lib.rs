@@ -41,6 +41,7 @@ mod cost;
 mod fit;
 mod fitted;
 mod file;
+mod shards;
 mod roles;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ pub use model::Hmm;
 pub use params::{
     Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
 };
+pub use shards::{HmmShards, HmmText};
 pub use space::clusters::text_to_cluster;
 pub use train::tagged_text::{TaggedText, TagsError};
 pub use train::teacher::Teacher;

@@ -53,8 +53,6 @@ pub(crate) fn log_mixtures(documents: &TypedDocuments, topics: &[u16], alpha: &[
 /// One fixed-point step of the maximum-likelihood estimate of α (Minka 2000, equation 55):
 /// α_k ← α_k Σ_d [ψ(n_dk + α_k) − ψ(α_k)] / Σ_d [ψ(N_d + A) − ψ(A)].
 pub(crate) fn improve_alpha(documents: &TypedDocuments, topics: &[u16], alpha: &mut [f64]) {
-    /// Minimum α, which keeps empty topics possible.
-    const SMALLEST: f64 = 1e-6;
     let total: f64 = alpha.iter().sum();
     let lengths = (0..documents.len()).map(|d| documents.range(d).len() as f64);
     let denominator: f64 = lengths.map(|n| digamma(n + total) - digamma(total)).sum();
@@ -73,6 +71,16 @@ pub(crate) fn improve_alpha(documents: &TypedDocuments, topics: &[u16], alpha: &
                 gains[k] += digamma(f64::from(n) + alpha[k]) - digamma(alpha[k]);
             }
         }
+    }
+    step_alpha(alpha, &gains, denominator);
+}
+
+/// Multiplies each α by its gain, unless there are no tokens.
+pub(crate) fn step_alpha(alpha: &mut [f64], gains: &[f64], denominator: f64) {
+    /// Minimum α, which keeps empty topics possible.
+    const SMALLEST: f64 = 1e-6;
+    if denominator <= 0.0 {
+        return;
     }
     for (alpha, gain) in alpha.iter_mut().zip(gains) {
         *alpha = (*alpha * gain / denominator).clamp(SMALLEST, *DIRICHLET.end());

@@ -54,14 +54,16 @@ mod sharing;
 mod sparse_infer;
 mod infer;
 mod top_words;
+mod shards;
 mod lda;
 mod glda;
 mod weights;
 
 pub use glda::{
-    Covariance, Glda, GldaInputs, GldaParams, MoreVectors, Preset, Sampler, Start, Topics,
+    Covariance, Glda, GldaInputs, GldaParams, GldaShards, MoreVectors, Preset, Sampler, Start,
+    Topics,
 };
 pub use infer::{InferenceParams, Inferred};
-pub use lda::{Completion, Lda, LdaParams, LdaSampler};
+pub use lda::{Completion, Lda, LdaParams, LdaSampler, LdaShards};
 pub use top_words::Ranking;
 pub use weights::TopicWord;

@@ -33,6 +33,7 @@ mod fitted;
 mod learn;
 mod system;
 mod linalg;
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -43,3 +44,4 @@ pub use fitted::singular_pairs::SingularPair;
 pub use linalg::error::NumericError;
 pub use model::Lds;
 pub use params::LdsParams;
+pub use shards::LdsShards;

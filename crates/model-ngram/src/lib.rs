@@ -32,7 +32,9 @@ mod cost;
 mod fit;
 mod file;
 mod arpa;
+mod shards;
 
 pub use arpa::ArpaError;
 pub use model::Ngram;
 pub use params::{MAX_ORDER, NgramParams};
+pub use shards::NgramShards;

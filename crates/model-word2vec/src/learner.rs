@@ -36,6 +36,17 @@ impl<'a> Learner<'a> {
         outputs: &[f32],
     ) -> Learner<'a> {
         let counts = counts(&corpus.sentences, corpus.lexicon.vocab.len());
+        Learner::with_counts(params, corpus, counts, inputs, outputs)
+    }
+
+    /// A learner of a part of a text, given the counts of the whole text.
+    pub(crate) fn with_counts(
+        params: &'a Word2vecParams,
+        corpus: &'a Corpus,
+        counts: Vec<u64>,
+        inputs: &[f32],
+        outputs: &[f32],
+    ) -> Learner<'a> {
         assert_eq!(
             [inputs.len(), outputs.len()],
             [counts.len() * params.dim; 2],

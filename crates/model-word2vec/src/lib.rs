@@ -31,8 +31,10 @@ mod worker;
 mod cost;
 mod fit;
 mod model;
+mod shards;
 #[cfg(test)]
 mod tests;
 
 pub use model::Word2vec;
 pub use params::{Algorithm, Word2vecParams};
+pub use shards::Word2vecShards;

@@ -13,6 +13,7 @@ mod inside;
 mod model;
 mod params;
 mod program;
+mod shards;
 mod text;
 mod work;
 
@@ -34,6 +35,12 @@ fn _latens(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit_tagger, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::vectors_from_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::hmm_from_arrays, module)?)?;
+    module.add_class::<shards::ShardWorker>()?;
+    module.add_function(wrap_pyfunction!(shards::shard_begin_vocab, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_broadcast, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_merge, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_update, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(params::default_params, module)?)?;
     module.add_function(wrap_pyfunction!(model::open, module)?)?;

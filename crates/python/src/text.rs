@@ -169,8 +169,8 @@ impl Record {
 
 /// Preprocessing and limits of a vocabulary that is to be learned.
 pub(crate) struct Lexical {
-    preprocessing: Preprocessing,
-    limits: VocabLimits,
+    pub(crate) preprocessing: Preprocessing,
+    pub(crate) limits: VocabLimits,
     cleaning: Cleaning,
 }
 

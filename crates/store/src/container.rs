@@ -7,7 +7,7 @@
 //! Header and arrays are padded to multiples of 8 bytes, so that arrays can be used in place in a
 //! mapped file. The checksum covers every byte before it.
 
-use crate::array::{FlatArray, MappedFile, map_file};
+use crate::array::{FlatArray, MappedFile, map_bytes, map_file};
 use crate::atomic::write_atomically;
 use crate::error::StorageError;
 use bytemuck::Pod;
@@ -76,25 +76,48 @@ pub fn write_container(
     arrays: &[(&str, u64)],
     write: impl FnOnce(&mut ArrayWriter<'_>) -> io::Result<()>,
 ) -> Result<(), StorageError> {
-    write_atomically(path, |out| {
-        let header = Header {
-            kind: kind.to_owned(),
-            version: VERSION,
-            meta: serde_json::to_value(meta)?,
-            arrays: arrays.iter().map(|&(name, bytes)| (name.to_owned(), bytes)).collect(),
-        };
-        let mut json = serde_json::to_vec(&header)?;
-        json.resize(json.len().next_multiple_of(8), b' ');
-        let missing = arrays.iter().map(|&(_, bytes)| bytes.next_multiple_of(8)).sum();
-        let mut arrays = ArrayWriter { out, hash: Xxh3::new(), missing, written: 0 };
-        arrays.raw(MAGIC)?;
-        arrays.raw(&(json.len() as u64).to_le_bytes())?;
-        arrays.raw(&json)?;
-        write(&mut arrays)?;
-        assert_eq!(arrays.missing, 0, "`write` wrote fewer bytes than declared");
-        let checksum = arrays.hash.digest();
-        arrays.out.write_all(&checksum.to_le_bytes())
-    })
+    write_atomically(path, |out| write_to(out, kind, meta, arrays, write))
+}
+
+/// The bytes of a container, as [`write_container`] writes them.
+///
+/// # Panics
+/// If the arrays that `write` writes differ in total length from `arrays`, or the metadata is not JSON.
+pub fn container_bytes(
+    kind: &'static str,
+    meta: &impl Serialize,
+    arrays: &[(&str, u64)],
+    write: impl FnOnce(&mut ArrayWriter<'_>) -> io::Result<()>,
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_to(&mut bytes, kind, meta, arrays, write).expect("writing to memory does not fail");
+    bytes
+}
+
+fn write_to(
+    out: &mut dyn Write,
+    kind: &'static str,
+    meta: &impl Serialize,
+    arrays: &[(&str, u64)],
+    write: impl FnOnce(&mut ArrayWriter<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let header = Header {
+        kind: kind.to_owned(),
+        version: VERSION,
+        meta: serde_json::to_value(meta)?,
+        arrays: arrays.iter().map(|&(name, bytes)| (name.to_owned(), bytes)).collect(),
+    };
+    let mut json = serde_json::to_vec(&header)?;
+    json.resize(json.len().next_multiple_of(8), b' ');
+    let missing = arrays.iter().map(|&(_, bytes)| bytes.next_multiple_of(8)).sum();
+    let mut arrays = ArrayWriter { out, hash: Xxh3::new(), missing, written: 0 };
+    arrays.raw(MAGIC)?;
+    arrays.raw(&(json.len() as u64).to_le_bytes())?;
+    arrays.raw(&json)?;
+    write(&mut arrays)?;
+    assert_eq!(arrays.missing, 0, "`write` wrote fewer bytes than declared");
+    let checksum = arrays.hash.digest();
+    arrays.out.write_all(&checksum.to_le_bytes())
 }
 
 impl ArrayWriter<'_> {
@@ -150,7 +173,25 @@ impl Container {
     /// Opens a file of the given kind and verifies its checksum.
     pub fn open(path: impl AsRef<Path>, kind: &'static str) -> Result<Container, ContainerError> {
         let path = path.as_ref();
-        let map = map_file(path)?;
+        Container::from_map(map_file(path)?, path, kind)
+    }
+
+    /// Reads a container from memory and verifies its checksum. Messages call it `name`.
+    pub fn from_bytes(
+        bytes: &[u8],
+        name: impl AsRef<Path>,
+        kind: &'static str,
+    ) -> Result<Container, ContainerError> {
+        let path = name.as_ref();
+        let map = map_bytes(bytes).map_err(StorageError::new("read", path))?;
+        Container::from_map(map, path, kind)
+    }
+
+    fn from_map(
+        map: MappedFile,
+        path: &Path,
+        kind: &'static str,
+    ) -> Result<Container, ContainerError> {
         match parse(&map, kind) {
             Ok((header, arrays)) => {
                 Ok(Container { map, path: path.to_owned(), kind, meta: header.meta, arrays })
@@ -177,6 +218,11 @@ impl Container {
         FlatArray::mapped(self.map.clone(), range.clone()).ok_or_else(|| {
             self.problem(format!("the length of its array `{name}` does not fit its type"))
         })
+    }
+
+    /// The checksum of the content, which identifies it.
+    pub fn checksum(&self) -> u64 {
+        u64::from_le_bytes(*self.map.last_chunk().expect("a container ends with its checksum"))
     }
 
     /// Returns an error for this file, for callers that find inconsistent arrays.
@@ -247,6 +293,24 @@ mod tests {
         assert!(container.array::<u8>("c").is_err());
         assert!(container.array::<u64>("a").is_err());
         assert!(Container::open(&path, "other").is_err());
+    }
+
+    #[test]
+    fn the_bytes_of_a_container_are_those_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toy");
+        write(&path);
+        let bytes = container_bytes("toy", &"meta", &[("a", 3), ("b", 16)], |arrays| {
+            arrays.array(&[1u8, 2, 3])?;
+            arrays.array(&[4u64, 5])
+        });
+        assert_eq!(bytes, fs::read(&path).unwrap());
+        let container = Container::from_bytes(&bytes, "memory", "toy").unwrap();
+        assert_eq!(*container.array::<u64>("b").unwrap(), [4, 5]);
+        assert_eq!(container.checksum(), Container::open(&path, "toy").unwrap().checksum());
+        let error = Container::from_bytes(&bytes[1..], "memory", "toy").unwrap_err();
+        assert!(error.to_string().contains("`memory`"), "{error}");
+        assert!(Container::from_bytes(&[], "memory", "toy").is_err());
     }
 
     #[test]

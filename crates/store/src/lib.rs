@@ -28,7 +28,9 @@ mod strings;
 
 pub use array::{FlatArray, MappedFile, map_bytes, map_file};
 pub use atomic::{check_writable, write_atomically};
-pub use container::{ArrayWriter, Container, ContainerError, is_container, write_container};
+pub use container::{
+    ArrayWriter, Container, ContainerError, container_bytes, is_container, write_container,
+};
 pub use error::StorageError;
 pub use lock::{LockError, OutputLock, lock_path};
 pub use place::{is_stream, parent_folder, without_links};

@@ -13,6 +13,7 @@ pub(crate) mod nearest;
 pub(crate) mod language;
 #[cfg(feature = "reproduce")]
 pub(crate) mod reproduce;
+pub(crate) mod shard;
 pub(crate) mod tag;
 pub(crate) mod topics;
 pub(crate) mod vocab;

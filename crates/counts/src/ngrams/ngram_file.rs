@@ -5,7 +5,7 @@ use crate::ngrams::context::{Context, Packing};
 use crate::ngrams::ngram_counts::{NgramCounts, Ngrams, packing, with_table};
 use crate::table::count_table::CountTable;
 use crate::table::table_file::{read_table, table_arrays, write_table};
-use latens_store::{Container, ContainerError, write_container};
+use latens_store::{Container, ContainerError, container_bytes, write_container};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -27,9 +27,7 @@ impl NgramCounts {
     ///
     /// The file contains a fingerprint of the vocabulary, but not its words.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), CountError> {
-        let path = path.as_ref();
-        let NgramCounts { order, n_tokens, vocab, .. } = *self;
-        let meta = Meta { order, n_words: self.n_words(), n_tokens, vocab };
+        let (path, meta) = (path.as_ref(), self.meta());
         with_table!(&self.ngrams, table => {
             let arrays = table_arrays(TABLE, table);
             let arrays = arrays.each_ref().map(|(name, n)| (&name[..], *n));
@@ -38,16 +36,39 @@ impl NgramCounts {
         Ok(())
     }
 
+    /// The bytes of the file that [`NgramCounts::save`] writes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let meta = self.meta();
+        with_table!(&self.ngrams, table => {
+            let arrays = table_arrays(TABLE, table);
+            let arrays = arrays.each_ref().map(|(name, n)| (&name[..], *n));
+            container_bytes(KIND, &meta, &arrays, |out| write_table(table, out))
+        })
+    }
+
+    fn meta(&self) -> Meta {
+        let NgramCounts { order, n_tokens, vocab, .. } = *self;
+        Meta { order, n_words: self.n_words(), n_tokens, vocab }
+    }
+
     /// Maps a file that [`NgramCounts::save`] wrote, and verifies its checksum.
     pub fn open(path: impl AsRef<Path>) -> Result<NgramCounts, CountError> {
-        let file = Container::open(path, KIND)?;
+        NgramCounts::from_container(&Container::open(path, KIND)?)
+    }
+
+    /// Reads the bytes of a file, which messages call `name`.
+    pub fn from_bytes(bytes: &[u8], name: impl AsRef<Path>) -> Result<NgramCounts, CountError> {
+        NgramCounts::from_container(&Container::from_bytes(bytes, name, KIND)?)
+    }
+
+    fn from_container(file: &Container) -> Result<NgramCounts, CountError> {
         let Meta { order, n_words, n_tokens, vocab } = file.meta()?;
         let packing = packing(order, n_words)
             .map_err(|error| file.problem(format!("invalid header: {error}")))?;
         let ngrams = if packing.n_bits() <= u64::BITS {
-            Ngrams::Narrow(read_ngrams(&file, n_words, n_tokens, packing)?)
+            Ngrams::Narrow(read_ngrams(file, n_words, n_tokens, packing)?)
         } else {
-            Ngrams::Wide(read_ngrams(&file, n_words, n_tokens, packing)?)
+            Ngrams::Wide(read_ngrams(file, n_words, n_tokens, packing)?)
         };
         Ok(NgramCounts { order, n_tokens, vocab, packing, ngrams })
     }

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 /// The input of both algorithms.
 pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<BrownParams>,
-    corpus: &'a Corpus,
+    /// `None` if only the counts of the text are known.
+    corpus: Option<&'a Corpus>,
     pub(crate) bigrams: Bigrams,
     /// The words that occur, in the order in which the algorithm processes them.
     pub(crate) words: Vec<u32>,
@@ -25,6 +26,14 @@ impl<'a> Task<'a> {
         let n_words = corpus.lexicon.vocab.len();
         let bigrams = Bigrams::of(&corpus.sentences, n_words, &Budget::default())
             .map_err(FitError::step("count bigrams"))?;
+        Task::from_bigrams(params, Some(corpus), bigrams)
+    }
+
+    pub(crate) fn from_bigrams(
+        params: &'a Valid<BrownParams>,
+        corpus: Option<&'a Corpus>,
+        bigrams: Bigrams,
+    ) -> Result<Task<'a>, FitError> {
         let words = match params.algorithm {
             Algorithm::Brown => bigrams.words_by_recurrence(),
             // Words can move again, and neither order was always better.
@@ -42,7 +51,8 @@ impl<'a> Task<'a> {
 
     /// A checkpoint with a state and no arrays yet.
     pub(crate) fn checkpoint<S: Serialize + DeserializeOwned>(&self, state: &S) -> Checkpoint {
-        let fingerprint = data_fingerprint(&self.corpus.lexicon.vocab, &self.corpus.sentences);
+        let of_text = |corpus: &Corpus| data_fingerprint(&corpus.lexicon.vocab, &corpus.sentences);
+        let fingerprint = self.corpus.map_or(0, of_text);
         Checkpoint::new(Brown::KIND, self.params, fingerprint, state)
     }
 

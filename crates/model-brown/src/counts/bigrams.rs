@@ -3,6 +3,9 @@ use latens_counts::runs::RunCounter;
 use latens_counts::{Budget, CountError};
 use std::cmp::Reverse;
 
+/// Pairs of words with their counts, in ascending order; see [`Bigrams::from_pairs`].
+pub(crate) type Pairs = Vec<(u64, u64)>;
+
 /// Word and bigram counts of a text.
 ///
 /// The sentences of a file form one stream, as in the original program. Ends of sentences are skipped, and bigrams do
@@ -30,6 +33,16 @@ impl Bigrams {
         n_words: usize,
         budget: &Budget,
     ) -> Result<Bigrams, CountError> {
+        let (frequency, pairs) = Bigrams::pairs_of(sentences, n_words, budget)?;
+        Ok(Bigrams::from_pairs(frequency, pairs))
+    }
+
+    /// The frequencies of words and the counts of pairs that [`Bigrams::from_pairs`] takes.
+    pub(crate) fn pairs_of(
+        sentences: &Sentences,
+        n_words: usize,
+        budget: &Budget,
+    ) -> Result<(Vec<u64>, Pairs), CountError> {
         const SHARD: usize = 1 << 24;
         let mut frequency = vec![0u64; n_words];
         let mut pairs = RunCounter::new(budget);
@@ -45,8 +58,7 @@ impl Bigrams {
                 pairs.push_keys(keys)?;
             }
         }
-        let pairs = pairs.finish()?.collect::<Result<Vec<(u64, u64)>, CountError>>()?;
-        Ok(Bigrams::from_pairs(frequency, pairs))
+        Ok((frequency, pairs.finish()?.collect::<Result<Vec<(u64, u64)>, CountError>>()?))
     }
 
     /// Bigrams from the frequencies of words and the counts of pairs, in ascending order of pairs. A pair has the

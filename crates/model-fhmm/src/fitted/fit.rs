@@ -65,10 +65,7 @@ fn fit_from(
         return Err(FitError::not_enough_data(needs, rows.n_rows));
     }
     let unigrams = unigrams(&rows, &counts);
-    let base = match params.base_measure {
-        BaseMeasure::Unigram => unigrams.iter().map(|share| share.ln()).collect(),
-        BaseMeasure::Uniform => vec![0.0; rows.n_rows],
-    };
+    let base = base_scores(params, &rows, &unigrams);
     let shape =
         Shape { n_layers: params.n_layers, n_states: params.n_states, n_words: rows.n_rows };
     let held_out = valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid));
@@ -95,8 +92,16 @@ fn fit_from(
     Ok(Fhmm { params, lexicon, facts, rows, smoother })
 }
 
+/// The base score of each row.
+pub(crate) fn base_scores(params: &FhmmParams, rows: &WordRows, unigrams: &[f64]) -> Vec<f64> {
+    match params.base_measure {
+        BaseMeasure::Unigram => unigrams.iter().map(|share| share.ln()).collect(),
+        BaseMeasure::Uniform => vec![0.0; rows.n_rows],
+    }
+}
+
 /// Relative frequency of each row among the tokens that have one.
-fn unigrams(rows: &WordRows, counts: &[u64]) -> Vec<f64> {
+pub(crate) fn unigrams(rows: &WordRows, counts: &[u64]) -> Vec<f64> {
     let mut sums = vec![0.0; rows.n_rows];
     for (&row, &count) in rows.of_word.iter().zip(counts) {
         if let Some(sum) = sums.get_mut(row as usize) {
@@ -119,7 +124,7 @@ fn facts(params: &FhmmParams, state: &State, statistics: &Statistics) -> Map<Str
         facts.insert("sweeps".into(), measured.sweeps.into());
         facts.insert("e_step_seconds".into(), measured.e_seconds.into());
         facts.insert("m_step_seconds".into(), measured.m_seconds.into());
-        let warnings = warnings(params, &statistics.occupancy());
+        let warnings = collapsed_layers(params, &statistics.occupancy());
         if !warnings.is_empty() {
             facts.insert("warnings".into(), json!(warnings));
         }
@@ -129,7 +134,7 @@ fn facts(params: &FhmmParams, state: &State, statistics: &Statistics) -> Map<Str
 }
 
 /// Warnings about collapsed layers, with nearly all tokens in one state: they carry no information.
-fn warnings(params: &FhmmParams, occupancy: &[f64]) -> Vec<String> {
+pub(crate) fn collapsed_layers(params: &FhmmParams, occupancy: &[f64]) -> Vec<String> {
     /// Share of tokens in one state from which a layer counts as collapsed.
     const COLLAPSED: f64 = 0.99;
     let layers = occupancy.chunks_exact(params.n_states).enumerate();
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn a_collapsed_layer_gives_a_warning() {
         let params = FhmmParams { n_layers: 3, n_states: 2, ..FhmmParams::default() };
-        let warnings = warnings(&params, &[0.6, 0.4, 0.003, 0.997, 0.95, 0.05]);
+        let warnings = collapsed_layers(&params, &[0.6, 0.4, 0.003, 0.997, 0.95, 0.05]);
         assert_eq!(warnings.len(), 1);
         let warning = &warnings[0];
         assert!(warning.starts_with("layer 2 has collapsed: 99.7 % of all tokens"), "{warning}");

@@ -1,7 +1,7 @@
 //! The fitted model: its probabilities, sentences, samples, features, and file.
 
 pub(crate) mod model;
-mod fit;
+pub(crate) mod fit;
 mod inspect;
 mod sentence;
 pub(crate) mod sample;

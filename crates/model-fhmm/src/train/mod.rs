@@ -4,7 +4,7 @@ pub(crate) mod statistics;
 mod normalizer;
 mod score_update;
 mod lbfgs;
-mod m_step;
+pub(crate) mod m_step;
 pub(crate) mod task;
 pub(crate) mod state;
 mod checkpoint;

@@ -94,14 +94,14 @@ impl<'a> Trainer<'a> {
 }
 
 /// Random stream number `number` of a kind.
-pub(super) fn stream(params: &FhmmParams, kind: u64, number: usize) -> Rng {
+pub(crate) fn stream(params: &FhmmParams, kind: u64, number: usize) -> Rng {
     Rng::stream(params.seed ^ (kind << 56), number as u64)
 }
 
 /// Kind of the streams of initializations, by restart.
-const INITIALIZATION: u64 = 1;
+pub(crate) const INITIALIZATION: u64 = 1;
 /// Kind of the streams of sentence orders, by epoch.
-pub(super) const ORDER: u64 = 2;
+pub(crate) const ORDER: u64 = 2;
 
 /// Draws the initialization of a restart.
 pub(super) fn initial_model(task: &Task<'_>, restart: usize) -> (Smoother<f32>, Statistics) {

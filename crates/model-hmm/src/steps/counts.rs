@@ -31,6 +31,17 @@ impl Counts {
         }
     }
 
+    /// The counts of starts, transitions, emissions and tags, which add up over the parts of a text.
+    pub(crate) fn into_parts(self) -> [Vec<f64>; 4] {
+        [self.start, self.transition, self.emission, self.tags]
+    }
+
+    /// The inverse of [`Counts::into_parts`].
+    pub(crate) fn from_parts(k: usize, parts: [Vec<f64>; 4]) -> Counts {
+        let [start, transition, emission, tags] = parts;
+        Counts { k, start, transition, emission, tags }
+    }
+
     /// Adds the expected counts of a batch under the model of `tables`.
     pub(crate) fn add(&mut self, tables: &Tables<f32>, expected: &ExpectedCounts<f32>) {
         let k = self.k;

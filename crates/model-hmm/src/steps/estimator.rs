@@ -62,6 +62,21 @@ impl<'a> CpuEstimator<'a> {
             log_prob: 0.0,
         }
     }
+
+    /// The expected counts since the last maximization, with Σ ln p.
+    pub(crate) fn into_counts(self) -> (Counts, f64) {
+        (self.counts, self.log_prob)
+    }
+
+    /// Replaces the expected counts by those of another estimator of the same model.
+    pub(crate) fn set_counts(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// The number of emission probabilities that expected counts belong to.
+    pub(crate) fn n_emissions(&self) -> usize {
+        self.tables.emission.len()
+    }
 }
 
 impl Estimator for CpuEstimator<'_> {

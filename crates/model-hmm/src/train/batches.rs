@@ -64,40 +64,51 @@ impl<'a> Sequences<'a> {
     pub(crate) fn in_batches(&self, batch_tokens: usize) -> Vec<Batch<'a>> {
         let mut idxs: Vec<u32> = (0..self.words.len() as u32).collect();
         idxs.sort_by_key(|&idx| std::cmp::Reverse(self.words[idx as usize].len()));
-        self.pack(&idxs, batch_tokens).iter().map(|idxs| self.batch(idxs)).collect()
+        pack(&idxs, |idx| self.words[idx].len(), batch_tokens)
+            .iter()
+            .map(|idxs| self.batch(idxs))
+            .collect()
     }
 
     /// Draws the mini-batches of an epoch in random order. Sequences of a batch have similar lengths, so that their
     /// steps can be processed together.
     pub(crate) fn shuffled(&self, batch_tokens: usize, rng: &mut Rng) -> Vec<Vec<u32>> {
-        /// Sequences whose lengths differ by fewer tokens may change order.
-        const BLUR: f64 = 3.0;
-        let words = self.words.iter().enumerate();
-        let mut idxs: Vec<(f64, u32)> = words
-            .map(|(idx, words)| (words.len() as f64 + rng.uniform() * BLUR, idx as u32))
-            .collect();
-        idxs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let idxs: Vec<u32> = idxs.into_iter().map(|(_, idx)| idx).collect();
-        let mut batches = self.pack(&idxs, batch_tokens);
-        rng.shuffle(&mut batches);
-        batches
+        shuffled(self.words.len(), |idx| self.words[idx].len(), batch_tokens, rng)
     }
+}
 
-    /// Packs sequences in order into batches of at most `batch_tokens` tokens, but at least one sequence.
-    fn pack(&self, idxs: &[u32], batch_tokens: usize) -> Vec<Vec<u32>> {
-        let mut batches: Vec<Vec<u32>> = Vec::new();
-        let mut n_tokens = usize::MAX;
-        for &idx in idxs {
-            let len = self.words[idx as usize].len();
-            if n_tokens.saturating_add(len) > batch_tokens {
-                batches.push(Vec::new());
-                n_tokens = 0;
-            }
-            batches.last_mut().expect("a batch was just pushed").push(idx);
-            n_tokens += len;
+/// Draws mini-batches of `n` sequences of given lengths; see [`Sequences::shuffled`].
+pub(crate) fn shuffled(
+    n: usize,
+    length: impl Fn(usize) -> usize,
+    batch_tokens: usize,
+    rng: &mut Rng,
+) -> Vec<Vec<u32>> {
+    /// Sequences whose lengths differ by fewer tokens may change order.
+    const BLUR: f64 = 3.0;
+    let mut idxs: Vec<(f64, u32)> =
+        (0..n).map(|idx| (length(idx) as f64 + rng.uniform() * BLUR, idx as u32)).collect();
+    idxs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let idxs: Vec<u32> = idxs.into_iter().map(|(_, idx)| idx).collect();
+    let mut batches = pack(&idxs, length, batch_tokens);
+    rng.shuffle(&mut batches);
+    batches
+}
+
+/// Packs sequences in order into batches of at most `batch_tokens` tokens, but at least one sequence.
+fn pack(idxs: &[u32], length: impl Fn(usize) -> usize, batch_tokens: usize) -> Vec<Vec<u32>> {
+    let mut batches: Vec<Vec<u32>> = Vec::new();
+    let mut n_tokens = usize::MAX;
+    for &idx in idxs {
+        let len = length(idx as usize);
+        if n_tokens.saturating_add(len) > batch_tokens {
+            batches.push(Vec::new());
+            n_tokens = 0;
         }
-        batches
+        batches.last_mut().expect("a batch was just pushed").push(idx);
+        n_tokens += len;
     }
+    batches
 }
 
 /// Joins consecutive sentences of a file into runs of at most `run_tokens` tokens (the first run at most

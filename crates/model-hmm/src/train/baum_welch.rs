@@ -158,7 +158,7 @@ impl<E: Estimator> Learner for EmLearner<'_, E> {
 }
 
 /// Batches of sentences of similar length, with about `n_values` values: one per token and state.
-fn batches<'a>(data: &Data<'a>, k: usize, n_values: usize) -> Vec<Batch<'a>> {
+pub(crate) fn batches<'a>(data: &Data<'a>, k: usize, n_values: usize) -> Vec<Batch<'a>> {
     data.sequences().in_batches(n_values / k.max(256))
 }
 

@@ -3,6 +3,7 @@
 use crate::params::{HmmParams, Schedule};
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
+use crate::space::state_space::StateSpace;
 use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
 use crate::train::batches::{Data, Sequences};
 use crate::train::device::cuda_learner;
@@ -27,10 +28,10 @@ struct Schedules {
 type State = TrainingState<Schedules>;
 
 /// The random streams of training.
-const WEIGHTS: u8 = 1;
-const ORDER: u8 = 2;
-const STATES: u8 = 3;
-const UNITS: u8 = 4;
+pub(crate) const WEIGHTS: u8 = 1;
+pub(crate) const ORDER: u8 = 2;
+pub(crate) const STATES: u8 = 3;
+pub(crate) const UNITS: u8 = 4;
 
 /// Trains by gradient, from scratch or from a checkpoint. Returns the best weights on the validation set, or the last
 /// ones without it, and facts about the training.
@@ -108,27 +109,15 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
-        let (params, place) = (self.task.params, (epochs.epoch, batch_idx));
-        let mut states = Rng::at(params.seed, STATES, place);
-        let kept = KeptStates::draw(self.task.space, params.state_dropout, &mut states);
-        let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
-        let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+        let choices = choices(self.task.params, self.task.space, (epochs.epoch, batch_idx));
         let batch = self.sequences.batch(&self.batches[batch_idx]);
-        let plan = self.device.plan(&batch, &kept);
-        (batch, plan, Choices { kept, dropout })
+        let plan = self.device.plan(&batch, &choices.kept);
+        (batch, plan, choices)
     }
 
     fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
-        let params = self.task.params;
-        Some(match params.schedule {
-            Schedule::Constant => params.learning_rate,
-            Schedule::Cosine => {
-                let (rate, n_steps) = (params.learning_rate, (n_batches * params.epochs) as u64);
-                let cosine = latens_nn::Schedule::Cosine { rate, n_steps, n_warmup: 0 };
-                cosine.rate(state.epochs.n_steps)
-            }
-            Schedule::Plateau => state.schedule.plateau.rate(),
-        })
+        let TrainingState { epochs, schedule } = state;
+        Some(learning_rate(self.task.params, epochs.n_steps, n_batches, &schedule.plateau))
     }
 
     fn begin_step(
@@ -191,10 +180,41 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 }
 
-fn initial_state(params: &HmmParams) -> State {
+/// The random choices of the mini-batch at a place: its epoch and its number.
+pub(crate) fn choices(params: &HmmParams, space: &StateSpace, place: (usize, usize)) -> Choices {
+    let mut states = Rng::at(params.seed, STATES, place);
+    let kept = KeptStates::draw(space, params.state_dropout, &mut states);
+    let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
+    let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
+    Choices { kept, dropout }
+}
+
+/// The learning rate after `n_steps` steps.
+pub(crate) fn learning_rate(
+    params: &HmmParams,
+    n_steps: u64,
+    n_batches: usize,
+    plateau: &Plateau,
+) -> f64 {
+    match params.schedule {
+        Schedule::Constant => params.learning_rate,
+        Schedule::Cosine => {
+            let (rate, all) = (params.learning_rate, (n_batches * params.epochs) as u64);
+            latens_nn::Schedule::Cosine { rate, n_steps: all, n_warmup: 0 }.rate(n_steps)
+        }
+        Schedule::Plateau => plateau.rate(),
+    }
+}
+
+/// The schedule that lowers the learning rate after an epoch without improvement.
+pub(crate) fn first_plateau(params: &HmmParams) -> Plateau {
     /// The learning rate is divided by this after an epoch without improvement.
     const FACTOR: f64 = 4.0;
-    let plateau = Plateau::new(params.learning_rate, FACTOR, 1);
+    Plateau::new(params.learning_rate, FACTOR, 1)
+}
+
+fn initial_state(params: &HmmParams) -> State {
+    let plateau = first_plateau(params);
     State { epochs: Epochs::default(), schedule: Schedules { plateau } }
 }
 

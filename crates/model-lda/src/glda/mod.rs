@@ -9,6 +9,7 @@ mod types;
 mod choice;
 mod cost;
 mod fit;
+mod shards;
 mod model;
 mod online;
 #[cfg(test)]
@@ -18,3 +19,4 @@ pub use fit::GldaInputs;
 pub use model::Glda;
 pub use online::{MoreVectors, Topics};
 pub use params::{Covariance, GldaParams, Preset, Sampler, Start};
+pub use shards::GldaShards;

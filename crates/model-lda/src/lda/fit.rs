@@ -17,11 +17,11 @@ use serde_json::Map;
 use std::time::{Duration, Instant};
 
 /// Number of iterations between updates of α, and number of fixed-point steps per update.
-const ALPHA_EVERY: u64 = 20;
-const ALPHA_STEPS: usize = 10;
+pub(super) const ALPHA_EVERY: u64 = 20;
+pub(super) const ALPHA_STEPS: usize = 10;
 
 /// Number of iterations between measurements of the likelihood, which costs about as much as a sweep of few topics.
-const LIKELIHOOD_EVERY: u64 = 10;
+pub(super) const LIKELIHOOD_EVERY: u64 = 10;
 
 /// Results depend only on the seed, not on the number of threads. A checkpoint is available after each iteration.
 impl latens_model::Fit for LdaParams {
@@ -66,13 +66,18 @@ pub(super) fn log_likelihood(
     n_types: usize,
     beta: f64,
 ) -> f64 {
+    log_topics(counts, n_types, beta) + log_mixtures(documents, topics, alpha)
+}
+
+/// ln p(w | z) with topics integrated out.
+pub(super) fn log_topics(counts: &TypeCounts, n_types: usize, beta: f64) -> f64 {
     let all_beta = n_types as f64 * beta;
     let totals = counts.totals();
     let of_totals = totals.iter().map(|&n| ln_gamma(all_beta) - ln_gamma(n as f64 + all_beta));
     let of_beta = ln_gamma(beta);
     let cells = counts.rows().flatten().filter(|&&n| n > 0);
     let of_cells = cells.map(|&n| ln_gamma(f64::from(n) + beta) - of_beta);
-    of_totals.sum::<f64>() + of_cells.sum::<f64>() + log_mixtures(documents, topics, alpha)
+    of_totals.sum::<f64>() + of_cells.sum::<f64>()
 }
 
 /// Progress of the training run.

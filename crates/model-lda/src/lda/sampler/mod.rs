@@ -15,6 +15,23 @@ use super::params::LdaSampler;
 use crate::documents::TypedDocuments;
 use sparse::Occurrences;
 
+/// Samples every token of a part of the documents once, with the counts of all of them.
+///
+/// The first documents of `documents` may be empty, so that those of the part have the random streams of their places in
+/// the whole corpus. `counts` has a row of topics for each type.
+pub(crate) fn sweep_part(
+    documents: &TypedDocuments,
+    counts: &[u32],
+    (alpha, beta, n_types): (&[f64], f64, usize),
+    topics: &mut Vec<u16>,
+    seed: u64,
+) {
+    let prior = prior::Prior { alpha, beta, n_types };
+    let mut table = table::Table::from_counts(counts, alpha.len());
+    let all = 0..documents.len();
+    shards::sweep_one((documents, all), &prior, &mut table, topics, seed, dense::sample);
+}
+
 /// A sampler with its precomputed index of the documents.
 pub(crate) enum Sampling {
     Dense,

@@ -19,6 +19,11 @@ impl Rows {
         Rows { values: vec![0.0; n], large: HashMap::new() }
     }
 
+    /// Sets the count at a position.
+    pub(super) fn set(&mut self, at: usize, count: u32) {
+        self.set_large(at, count);
+    }
+
     /// The counts, rounded to `f32`.
     #[inline(always)]
     pub(super) fn values(&self) -> &[f32] {

@@ -129,6 +129,22 @@ pub(super) fn sweep(
     n_changed
 }
 
+/// Samples every token of one shard once, on its own. `table` has the counts of all tokens before.
+pub(super) fn sweep_one(
+    documents: (&TypedDocuments, Range<usize>),
+    prior: &Prior<'_>,
+    table: &mut Table,
+    topics: &mut Vec<u16>,
+    seed: u64,
+    sample: impl Fn(&mut Shard<'_>),
+) {
+    let (all, documents) = documents;
+    let topics_of_shard = ShardTopics { all: &[], first: 0, own: std::mem::take(topics) };
+    let mut shard = Shard { all, documents, prior, table, topics: topics_of_shard, seed };
+    sample(&mut shard);
+    *topics = shard.topics.own;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

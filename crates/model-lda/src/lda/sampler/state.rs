@@ -34,6 +34,12 @@ impl LdaState {
         self.n_types = n_types;
     }
 
+    /// Samples in these shards.
+    #[cfg(test)]
+    pub(crate) fn set_shards(&mut self, shards: Vec<Range<usize>>) {
+        self.shards = shards;
+    }
+
     /// Counts of each type in each topic.
     pub(crate) fn counts(&self) -> TypeCounts {
         let n_topics = self.alpha.len();

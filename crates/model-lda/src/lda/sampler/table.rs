@@ -37,6 +37,21 @@ impl Table {
         table
     }
 
+    /// The table of given counts: one row of `n_topics` counts per type.
+    pub(super) fn from_counts(counts: &[u32], n_topics: usize) -> Table {
+        let stride = padded(n_topics);
+        let n_rows = counts.len() / n_topics;
+        let mut table =
+            Table { stride, rows: Rows::new(n_rows * stride), totals: vec![0.0; stride] };
+        for (row, counts) in counts.chunks_exact(n_topics).enumerate() {
+            for (topic, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                table.rows.set(row * stride + topic, count);
+                table.totals[topic] += f64::from(count);
+            }
+        }
+        table
+    }
+
     /// The counts of a type, rounded to `f32`.
     #[inline(always)]
     pub(super) fn row(&self, token_type: u32) -> &[f32] {

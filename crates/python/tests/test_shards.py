@@ -1,0 +1,247 @@
+"""Fitting to shards with local processes, and with Ray where it is installed."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import latens
+from latens import processes
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """Five files with sentences."""
+    folder = tmp_path_factory.mktemp("texts")
+    lines = latens._latens.embedded_text("train").splitlines()[:150]
+    files = []
+    for i in range(5):
+        path = folder / f"{i}.txt"
+        path.write_text("\n".join(lines[30 * i : 30 * (i + 1)]) + "\n")
+        files.append(path)
+    return files
+
+
+def estimators():
+    """One estimator of each kind that is learned from shards."""
+    em = {"parameterization": "scalar", "n_states": 8, "n_clusters": 4, "random_state": 1}
+    return {
+        "brown": latens.Brown(n_clusters=8, min_count=2),
+        "fhmm": latens.Fhmm(n_layers=2, n_states=3, epochs=1, batch_sentences=50, random_state=1),
+        "gradient": latens.Hmm(n_states=8, n_clusters=4, dim=8, epochs=1, batch_tokens=600, random_state=1),
+        "hmm": latens.Hmm(epochs=3, min_count=2, **em),
+        "lda": latens.Lda(n_topics=4, n_iterations=5, keep_all=True, random_state=1),
+        "lds": latens.Lds(dim=4, min_count=2, n_iterations=2),
+        "ngram": latens.Ngram(order=3, min_count=2),
+        "word2vec": latens.Word2Vec(dim=8, epochs=2, random_state=1),
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(paths):
+    """The bytes of the model of a kind, as one process computes it. Each is computed once."""
+    known = {}
+
+    def of(kind):
+        if kind not in known:
+            known[kind] = model_bytes(estimators()[kind].fit(paths, executor=processes.Executor(1)))
+        return known[kind]
+
+    return of
+
+
+def model_bytes(estimator):
+    return estimator.model_.to_bytes()
+
+
+class Remembered(processes.Executor):
+    """An executor that tells its workers."""
+
+    def start(self, parts):
+        self.workers = super().start(parts)
+        return self.workers
+
+
+def has_ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", estimators())
+def test_the_number_of_processes_does_not_change_a_model(kind, paths, expected):
+    two = estimators()[kind].fit(paths, executor=processes.Executor(2, threads_per_worker=1))
+    assert model_bytes(two) == expected(kind)
+
+
+def test_shards_give_the_model_of_one_process(paths):
+    found = estimators()["ngram"].fit(paths, executor=processes.Executor(2))
+    expected = estimators()["ngram"].fit(paths)
+    assert found.perplexity(paths) == expected.perplexity(paths)
+    found = estimators()["hmm"].fit(paths, executor=processes.Executor(2))
+    expected = estimators()["hmm"].fit(paths)
+    assert found.perplexity(paths) == pytest.approx(expected.perplexity(paths), rel=1e-6)
+
+
+def test_texts_in_memory_have_shards_that_do_not_depend_on_the_workers(paths):
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    fits = [estimators()["hmm"].fit(lines, executor=processes.Executor(n)) for n in (1, 2)]
+    assert fits[0].facts_["shards"] == 16
+    assert model_bytes(fits[0]) == model_bytes(fits[1])
+
+
+@pytest.mark.parametrize("kind", estimators())
+def test_a_killed_process_is_replaced_and_the_model_stays_the_same(kind, paths, expected):
+    executor = Remembered(2)
+    killed = []
+
+    def callback(facts):
+        # Some models learn in a single round.
+        if facts["phase"] == "learn" and facts["done"] == min(1, (facts["total"] or 9) - 1) and not killed:
+            pid = executor.workers.pids()[1]
+            killed.append(pid)
+            # In the middle of the next round.
+            threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)).start()
+
+    found = estimators()[kind].fit(paths, executor=executor, callback=callback)
+    assert killed
+    assert model_bytes(found) == expected(kind)
+    assert all(has_ended(pid) for pid in executor.workers.pids())
+
+
+def test_a_missing_file_is_an_error_that_names_the_shard_and_ends_all_processes(paths, tmp_path):
+    executor = Remembered(2)
+    broken = [*paths[:3], tmp_path / "none.txt"]
+    with pytest.raises(OSError, match=r"shard 4 of 4: cannot read its text.*none\.txt.*worker 1, process"):
+        estimators()["hmm"].fit(broken, executor=executor)
+    assert all(has_ended(pid) for pid in executor.workers.pids())
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(ValueError, match="shard 1 of 2.*is empty"):
+        estimators()["hmm"].fit([tmp_path / "empty.txt", paths[0]], executor=processes.Executor(2))
+
+
+def test_a_process_that_always_dies_is_an_error(paths):
+    # A worker without memory dies like this.
+    executor = Remembered(2)
+
+    def callback(facts):
+        if facts["phase"] == "learn" and facts["done"] == 1:
+            stop = time.monotonic() + 20
+            worker = executor.workers
+
+            def kill():
+                while time.monotonic() < stop and not worker._closed:
+                    pid = worker.pids()[0]
+                    if not has_ended(pid):
+                        os.kill(pid, signal.SIGKILL)
+                    time.sleep(0.005)
+
+            threading.Thread(target=kill, daemon=True).start()
+
+    with pytest.raises(RuntimeError, match=r"shard \d of 5: its process died 3 times .*memory"):
+        estimators()["hmm"].fit(paths, executor=executor, callback=callback)
+    assert all(has_ended(pid) for pid in executor.workers.pids())
+
+
+def test_a_run_resumes_from_its_checkpoint_with_the_same_model(paths, expected, tmp_path, monkeypatch):
+    from latens import _shards
+
+    monkeypatch.setattr(_shards, "CHECKPOINT_SECONDS", 0.0)
+    checkpoint = tmp_path / "run.checkpoint"
+
+    def stop(facts):
+        if facts["phase"] == "learn" and facts["done"] == 4:
+            raise InterruptedError
+
+    for kind in ("hmm", "lda"):
+        with pytest.raises(InterruptedError):
+            estimators()[kind].fit(
+                paths, executor=processes.Executor(2), checkpoint=checkpoint,
+                callback=lambda facts: stop({**facts, "done": facts["done"] + (kind == "hmm")}),
+            )
+        found = estimators()[kind].fit(paths, executor=processes.Executor(1), checkpoint=checkpoint, resume=True)
+        assert model_bytes(found) == expected(kind)
+    with pytest.raises(ValueError, match="belongs to other parameters"):
+        estimators()["hmm"].fit(paths, executor=processes.Executor(1), checkpoint=checkpoint, resume=True)
+
+
+def test_what_shards_cannot_do_is_an_error(paths):
+    executor = processes.Executor(1)
+    with pytest.raises(ValueError, match="`valid` cannot be used"):
+        latens.Hmm().fit(paths, valid=paths, executor=executor)
+    with pytest.raises(ValueError, match="keep_all"):
+        latens.Lda().fit(paths, executor=executor)
+    with pytest.raises(ValueError, match="`rnn` are not learned from shards"):
+        latens.Rnn().fit(paths, executor=executor)
+    with pytest.raises(ValueError, match="sampler"):
+        latens.Lda(sampler="sparse", keep_all=True).fit(paths, executor=executor)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """A local Ray of two workers, for all tests of this module."""
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    module.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error", object_store_memory=200 << 20
+    )
+    yield module
+    module.shutdown()
+
+
+def no_actor_is_left(ray):
+    """Whether all actors have ended. The public interface to their states needs the dashboard."""
+    from ray._private import state
+
+    stop = time.monotonic() + 20
+    while time.monotonic() < stop:
+        actors = state.actors()
+        if actors and all(actor["State"] == "DEAD" for actor in actors.values()):
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_ray_gives_the_model_of_local_processes(ray, paths, expected):
+    for kind in ("hmm", "lda", "ngram"):
+        found = latens.ray.fit(estimators()[kind], paths, num_workers=2)
+        assert model_bytes(found) == expected(kind)
+    assert no_actor_is_left(ray)
+
+
+@pytest.mark.parametrize("kind", ["hmm", "lda"])
+def test_a_killed_ray_actor_is_replaced_and_the_model_stays_the_same(ray, kind, paths, expected):
+    class RememberedActors(latens.ray.Executor):
+        def start(self, parts):
+            self.workers = super().start(parts)
+            return self.workers
+
+    executor, killed = RememberedActors(2), []
+
+    def callback(facts):
+        if facts["phase"] == "learn" and facts["done"] == 2 and not killed:
+            killed.append(ray.get(executor.workers._actors[0].pid.remote()))
+            threading.Timer(0.02, os.kill, (killed[0], signal.SIGKILL)).start()
+
+    found = estimators()[kind].fit(paths, executor=executor, callback=callback)
+    assert killed and has_ended(killed[0])
+    assert model_bytes(found) == expected(kind)
+
+
+def test_an_error_of_a_ray_worker_names_its_shard_and_leaves_no_actor(ray, paths, tmp_path):
+    broken = [*paths[:3], tmp_path / "none.txt"]
+    with pytest.raises(OSError, match=r"shard 4 of 4: cannot read its text.*\(worker 1\)"):
+        estimators()["hmm"].fit(broken, executor=latens.ray.Executor(2))
+    assert no_actor_is_left(ray)
+
+
+def test_a_dataset_of_ray_is_a_text(ray, paths):
+    data = pytest.importorskip("ray.data", reason="ray.data is not installed")
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    dataset = data.from_items([{"text": line} for line in lines])
+    found = estimators()["ngram"].fit(dataset, executor=latens.ray.Executor(2, n_shards=3))
+    expected = estimators()["ngram"].fit(lines)
+    assert found.perplexity(paths) == expected.perplexity(paths)

@@ -1,0 +1,218 @@
+"""Processes of this machine that compute the statistics of shards.
+
+>>> import latens, latens.processes
+>>> executor = latens.processes.Executor(num_workers=2)
+>>> latens.Hmm(parameterization="scalar").fit(paths, executor=executor)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latens import _latens, _shards
+from latens._shards import Bytes, Part, Stragglers, Workers, log, merge_in_groups
+
+__all__ = ["Executor"]
+
+
+class Executor(_shards.Executor):
+    """Local processes. A process that dies is replaced, and its shard is computed again with the same result.
+
+    Parameters
+    ----------
+    num_workers : number of processes; default: number of cores.
+    n_shards : number of shards; default: one per file, or 16 for texts in memory. The model depends on it (by rounding, and
+        for LDA by what shards see of each other), but not on `num_workers`.
+    threads_per_worker : number of threads per process; default: the cores divided by the number of processes.
+    max_failures : number of times that the process of a shard may die.
+    """
+
+    def __init__(
+        self,
+        num_workers: int | None = None,
+        *,
+        n_shards: int | None = None,
+        threads_per_worker: int | None = None,
+        max_failures: int = 3,
+    ) -> None:
+        self.num_workers = num_workers
+        self.n_shards = n_shards
+        self.threads_per_worker = threads_per_worker
+        self.max_failures = max_failures
+
+    def start(self, parts: Sequence[Part]) -> Workers:
+        cores = os.cpu_count() or 1
+        n_workers = min(self.num_workers or cores, len(parts))
+        n_threads = self.threads_per_worker or max(1, cores // n_workers)
+        return _Processes(parts, n_workers, n_threads, self.max_failures)
+
+
+class _Process:
+    """A process that computes one shard at a time."""
+
+    def __init__(self, n_threads: int) -> None:
+        root = str(Path(_latens.__file__).resolve().parent.parent)
+        paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "latens._shard_worker", str(n_threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": paths},
+            text=True,
+        )
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a job; None if the process has died."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            return None
+        return json.loads(answer) if answer.endswith("\n") else None
+
+    def end(self) -> int | None:
+        """Ends the process. Returns its exit status."""
+        self.process.kill()
+        status = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except BrokenPipeError:
+                pass
+        return status
+
+
+class _Processes(Workers):
+    def __init__(self, parts: Sequence[Part], n_workers: int, n_threads: int, max_failures: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="latens-shards-")
+        self._n_shards = len(parts)
+        self._n_threads = n_threads
+        self._max_failures = max_failures
+        self._round = 0
+        self._carries: dict[int, Path] = {}
+        self._closed = False
+        for shard, part in enumerate(parts):
+            with open(self._path(f"part.{shard}"), "wb") as file:
+                pickle.dump(part, file)
+        self._processes = [_Process(n_threads) for _ in range(n_workers)]
+        self._threads = ThreadPoolExecutor(n_workers)
+
+    def _path(self, name: str) -> Path:
+        return Path(self._folder.name) / name
+
+    def round(self, broadcast: Bytes, stage: str, told: Callable[[int], None]) -> Bytes:
+        self._round += 1
+        path = self._path("broadcast")
+        np.asarray(broadcast).tofile(path)
+        n_workers, slow = len(self._processes), Stragglers(self._n_shards)
+        waiting = set(range(self._n_shards))
+        carries: dict[int, Path] = {}
+
+        def shards_of(worker: int) -> None:
+            # A shard stays with its worker, which keeps it encoded.
+            for shard in range(worker, self._n_shards, n_workers):
+                carry = self._compute(worker, shard, stage, path)
+                if carry is not None:
+                    carries[shard] = carry
+                waiting.discard(shard)
+                slow.done()
+
+        futures = {self._threads.submit(shards_of, worker) for worker in range(n_workers)}
+        try:
+            while futures:
+                done, futures = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                told(self._n_shards - len(waiting))
+                slow.check(sorted(waiting))
+        except BaseException:
+            # The threads end when their processes do.
+            self.close()
+            raise
+        for old in self._carries.values():
+            old.unlink(missing_ok=True)
+        self._carries = carries
+        return self._merge()
+
+    def _compute(self, worker: int, shard: int, stage: str, broadcast: Path) -> Path | None:
+        carry = self._carries.get(shard)
+        job = {
+            "shard": shard,
+            "stage": stage,
+            "part": str(self._path(f"part.{shard}")),
+            "broadcast": str(broadcast),
+            "carry": None if carry is None else str(carry),
+            "statistics": str(self._path(f"statistics.{shard}")),
+            "next_carry": str(self._path(f"carry.{self._round}.{shard}")),
+        }
+        for failure in range(self._max_failures):
+            answer = self._processes[worker].ask(job)
+            pid = self._processes[worker].process.pid
+            where = f"worker {worker}, process {pid}"
+            if answer is None:
+                status = self._processes[worker].end()
+                if self._closed:
+                    raise RuntimeError("the workers were ended")
+                log.warning("shard %d of %d: %s died (exit status %s)", shard + 1, self._n_shards, where, status)
+                self._processes[worker] = _Process(self._n_threads)
+            elif "error" in answer:
+                kind = {"ValueError": ValueError, "OSError": OSError}.get(answer["type"], RuntimeError)
+                raise kind(f"{answer['error']} ({where})")
+            else:
+                return Path(job["next_carry"]) if answer["has_carry"] else None  # type: ignore[arg-type]
+        raise RuntimeError(
+            f"shard {shard + 1} of {self._n_shards}: its process died {self._max_failures} times "
+            f"({where}, exit status {status}); does it have enough memory?"
+        )
+
+    def _merge(self) -> Bytes:
+        def read(path: Path) -> Bytes:
+            return np.memmap(path, dtype=np.uint8, mode="r")
+
+        def merge(paths: list[Path]) -> Path:
+            merged = _latens.shard_merge([read(path) for path in paths])
+            out = paths[0].with_name(paths[0].name + "+")
+            merged.tofile(out)
+            for path in paths:
+                path.unlink()
+            return out
+
+        files = [self._path(f"statistics.{shard}") for shard in range(self._n_shards)]
+        last = merge_in_groups(files, merge)
+        merged = np.fromfile(last, dtype=np.uint8)
+        last.unlink()
+        return merged
+
+    def carries(self) -> dict[int, Bytes]:
+        return {shard: np.fromfile(path, dtype=np.uint8) for shard, path in self._carries.items()}
+
+    def restore(self, carries: dict[int, Bytes]) -> None:
+        for shard, carry in carries.items():
+            path = self._path(f"carry.0.{shard}")
+            carry.tofile(path)
+            self._carries[shard] = path
+
+    def pids(self) -> list[int]:
+        """Ids of the processes."""
+        return [worker.process.pid for worker in self._processes]
+
+    def close(self) -> None:
+        self._closed = True
+        for worker in self._processes:
+            worker.end()
+        self._threads.shutdown(wait=True)
+        self._folder.cleanup()
