@@ -103,6 +103,21 @@ fn a_report_is_one_file_with_the_numbers_of_topics_show() {
 }
 
 #[test]
+fn files_that_are_not_shown_are_named_in_one_line() {
+    let folder = folder();
+    let one = folder.run("report m.lda notes.txt -o r.html");
+    let notes: Vec<&str> = one.stderr.lines().filter(|line| line.contains("skipped")).collect();
+    assert_eq!(notes, ["skipped `notes.txt`: not a model or a training log"]);
+    for i in 0..4 {
+        folder.write(&format!("{i}.txt"), "a text\n");
+    }
+    let many = folder.run("report 0.txt m.lda 1.txt run.jsonl 2.txt 3.txt notes.txt -o r.html");
+    let notes: Vec<&str> = many.stderr.lines().filter(|line| line.contains("skipped")).collect();
+    let expected = "skipped 5 files that are not models or training logs: `0.txt`, `1.txt`, `2.txt` and 2 more";
+    assert_eq!(notes, [expected]);
+}
+
+#[test]
 fn what_cannot_be_shown_is_refused_with_a_hint() {
     let folder = folder();
     folder.run("explore notes.txt --no-browser").assert_refused("none of the files is a model");

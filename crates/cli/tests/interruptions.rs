@@ -5,8 +5,10 @@
 mod common;
 
 use common::Folder;
+use latens::corpus::embedded::{self, Split};
 use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -193,4 +195,43 @@ fn a_log_that_cannot_be_written_costs_no_model() {
         fs::remove_file(folder.path().join("model")).unwrap();
     }
     assert_eq!(folder.names(), ["text"]);
+}
+
+#[test]
+fn a_tagger_with_a_development_set_resumes_with_its_best_weights() {
+    let folder = Folder::new();
+    for split in Split::ALL {
+        folder.write(&format!("{}.conll", split.name()), embedded::tagged(split));
+    }
+    for flags in ["--n-iterations 60", "--optimizer perceptron --epochs 15"] {
+        let args =
+            format!("tag train train.conll --column 2 --dev valid.conll --patience 0 {flags}");
+        folder.json(&format!("{args} -o undisturbed --log undisturbed.jsonl"));
+        let scores = |log: &str| -> Vec<(u64, f64)> {
+            let log = fs::read_to_string(folder.path().join(log)).unwrap_or_default();
+            let rows = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            rows.filter_map(|row| Some((row["iteration"].as_u64()?, row["dev_score"].as_f64()?)))
+                .collect()
+        };
+        let mut child = folder
+            .interruptible(SigHandler::SigDfl)
+            .args(format!("{args} -o model --log log.jsonl").split(' '))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while scores("log.jsonl").is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        send(Signal::SIGINT, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{flags}");
+        let checkpoint = folder.json("inspect model.checkpoint");
+        assert!(checkpoint["checkpoint"]["state"]["best"]["score"].is_number(), "{checkpoint}");
+        folder.json(&format!("{args} -o model --log log.jsonl --resume"));
+        assert_eq!(scores("log.jsonl"), scores("undisturbed.jsonl"), "{flags}");
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert!(read("model") == read("undisturbed"), "{flags}");
+        fs::remove_file(folder.path().join("log.jsonl")).unwrap();
+        fs::remove_file(folder.path().join("undisturbed.jsonl")).unwrap();
+    }
 }

@@ -142,3 +142,52 @@ fn samples_continue_a_prompt_and_obey_their_options() {
         assert_eq!(folder.run(&format!("sample m.ngram {flags}")).code, Some(2), "{flags}");
     }
 }
+
+#[test]
+fn samples_after_a_prompt_have_the_probabilities_of_score() {
+    const N: usize = 3000;
+    let folder = Folder::new();
+    let text = "the cat sleeps\nthe cat runs\nthe dog runs\na dog sleeps\na bird\nthe bird sings\n";
+    folder.write("text.txt", text.repeat(4));
+    let words = ["the", "a", "cat", "dog", "bird", "sleeps", "runs", "sings"];
+    let small = "--n-states 8 --n-clusters 4 --dim 8 --epochs 5";
+    let models = [("ngram", "--order 3"), ("hmm", small), ("rnn", "--dim 8 --epochs 2")];
+    for (kind, flags) in models {
+        let valid = if kind == "rnn" { "--valid text.txt" } else { "" };
+        folder.json(&format!("train {kind} text.txt {valid} --min-count 1 {flags} -o m.{kind}"));
+        for prompt in ["the", "a dog"] {
+            // One sentence per next word, and one that ends after the prompt.
+            let lines: Vec<String> = words.iter().map(|word| format!("{prompt} {word}")).collect();
+            folder.write("next.txt", format!("{}\n{prompt}\n", lines.join("\n")));
+            let scored = folder.json(&format!("score m.{kind} next.txt --per token"));
+            let at = prompt.split(' ').count() as u64 + 1;
+            let next = scored["rows"].as_array().unwrap().iter().filter(|row| row["token"] == at);
+            let probs: Vec<f64> = next.map(|row| number(row, "log_prob").exp()).collect();
+            assert_eq!(probs.len(), words.len() + 1);
+            assert!(probs.iter().sum::<f64>() < 1.0 + 1e-6, "{kind}: {probs:?}");
+
+            let mut command = folder.command();
+            let sample = ["sample", &format!("m.{kind}"), "--json", "--prompt", prompt];
+            command.args(sample).args(["-n", &N.to_string(), "--unk", "keep", "--seed", "7"]);
+            let drawn: Value =
+                serde_json::from_slice(&command.output().unwrap().stdout).expect("JSON");
+            let mut counts = vec![0; words.len() + 1];
+            for sentence in drawn["sentences"].as_array().unwrap() {
+                let rest = sentence.as_str().unwrap().strip_prefix(prompt).unwrap();
+                let word = rest.split_whitespace().next();
+                let place = match word {
+                    None => Some(words.len()),
+                    Some(word) => words.iter().position(|&other| other == word),
+                };
+                // `<unk>` is no sentence of `next.txt`.
+                place.into_iter().for_each(|place| counts[place] += 1);
+            }
+            for (place, (&n, &prob)) in counts.iter().zip(&probs).enumerate() {
+                let share = f64::from(n) / N as f64;
+                let deviation = (prob * (1.0 - prob) / N as f64).sqrt();
+                let is_near = (share - prob).abs() <= 5.0 * deviation + 1.0 / N as f64;
+                assert!(is_near, "{kind} after `{prompt}`, word {place}: {share} and {prob}");
+            }
+        }
+    }
+}

@@ -115,6 +115,15 @@ impl Explorer {
         }
     }
 
+    /// Computes everything that otherwise goes on in the background, and waits for it.
+    pub(crate) fn finish(&self) {
+        for item in &self.items {
+            if let Content::Model(shown) = &item.content {
+                shown.finish();
+            }
+        }
+    }
+
     /// The questions whose answers a report contains.
     pub(crate) fn report_queries(&self) -> Vec<Query> {
         let mut queries = Vec::new();

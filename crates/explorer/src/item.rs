@@ -76,6 +76,13 @@ impl ShownModel {
         }
     }
 
+    /// Computes what otherwise goes on in the background, and waits for it.
+    pub(crate) fn finish(&self) {
+        if self.panels().contains(&"words") {
+            self.vectors.finish(&*self.model);
+        }
+    }
+
     /// The parts of the page that this model has. The first one is shown first.
     fn panels(&self) -> &[&'static str] {
         // Some models compute their vectors whenever they are asked for them.
@@ -182,6 +189,7 @@ impl ShownModel {
         }
         if self.panels().contains(&"words") {
             queries.push(("map", json!({})));
+            queries.push(("map", json!({ "projection": "tsne" })));
             let map = self.answer("map", &json!({})).and_then(Result::ok).unwrap_or_default();
             for word in map["words"].as_array().into_iter().flatten().take(MAX_DETAILS) {
                 queries.push(("neighbors", json!({ "word": word["word"] })));

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 ///
 /// Its scripts are those of the server in one block; the policy of the file allows that block only, by its checksum.
 pub fn report(explorer: &Explorer, title: &str) -> String {
+    explorer.finish();
     let mut answers = Map::new();
     for query in explorer.report_queries() {
         if let Ok(answer) = explorer.answer(&query) {

@@ -219,6 +219,49 @@ fn neighbors_and_clusters_are_those_of_the_models() {
 }
 
 #[test]
+fn a_map_is_computed_in_the_background_once_and_is_in_reports() {
+    let lines = Corpus::from_lines(embedded::text(Split::Train).lines().take(12)).unwrap();
+    let word2vec = Word2vec::params().dim(8).epochs(1).subsample(0.0).fit(&lines).unwrap();
+    let explorer = shown(&word2vec);
+    let at_once = ask(&explorer, "map", json!({})).unwrap();
+    assert_eq!(at_once, ask(&explorer, "map", json!({ "projection": "pca" })).unwrap());
+    let tsne = || ask(&explorer, "map", json!({ "projection": "tsne" })).unwrap();
+    let mut last = 0.0;
+    let map = loop {
+        let answer = tsne();
+        let Some(progress) = answer["progress"].as_f64() else { break answer };
+        assert!((last..=1.0).contains(&progress), "{last}, {progress}");
+        last = progress;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    assert_eq!(strings(&map["words"], "word"), strings(&at_once["words"], "word"));
+    assert_ne!(numbers(&map["words"], "x"), numbers(&at_once["words"], "x"));
+    assert_eq!(map, tsne());
+    // Another process computes the same places.
+    let page = report(&shown(&word2vec), "words");
+    let start = page.find("<script type=\"application/json\"").unwrap();
+    let data = page[start..].split_once('>').unwrap().1.split_once("</script>").unwrap().0;
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["answers"]["0 map projection=tsne"], map);
+    assert!(ask(&explorer, "map", json!({ "projection": "umap" })).is_err());
+}
+
+#[test]
+fn few_words_have_no_map_by_tsne() {
+    let few = Corpus::from_lines(["a b c a b c"]).unwrap();
+    let word2vec = Word2vec::params().dim(4).epochs(1).subsample(0.0).fit(&few).unwrap();
+    let explorer = shown(&word2vec);
+    let error = loop {
+        match ask(&explorer, "map", json!({ "projection": "tsne" })) {
+            Ok(answer) => assert!(answer["progress"].is_number(), "{answer}"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("t-SNE needs more than"), "{error}");
+    assert!(!report(&explorer, "few").contains("projection=tsne"));
+}
+
+#[test]
 fn tags_have_the_probabilities_of_the_tagger() {
     let rows = [
         [("the", "D"), ("dog", "N"), ("barks", "V")],

@@ -135,7 +135,13 @@ export const texts = {
   },
   words: {
     map: "Map of words",
-    mapHelp: "The most frequent words at the first two principal components of their vectors. Select a word to see its neighbors.",
+    mapHelp: {
+      pca: "The most frequent words at the first two principal components of their vectors. Select a word to see its neighbors.",
+      tsne: "The most frequent words, placed by t-SNE so that words with similar vectors are near. Distances between far words mean little. Select a word to see its neighbors.",
+    },
+    projection: "Projection",
+    projections: { pca: "Principal components", tsne: "t-SNE" },
+    computing: (percent) => `Computing the map: ${percent}`,
     neighbors: (word) => `Neighbors of “${word}”`,
     find: "Word",
     show: "Show",

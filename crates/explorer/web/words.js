@@ -17,8 +17,9 @@ function neighborList(caption, words) {
 export async function wordsPanel(context) {
   const { item, route, go } = context;
   const t = texts.words;
-  const map = await ask(item, "map");
-  const word = route.get("word") ?? map.words[0]?.word ?? "";
+  const projection = route.get("projection") === "tsne" ? "tsne" : "pca";
+  const map = await ask(item, "map", mapArgs(projection));
+  const word = route.get("word") ?? (map.words ?? (await ask(item, "map")).words)[0]?.word ?? "";
   const found = h("div", { "aria-live": "polite" });
   let near = [];
   if (word && hasAnswer(item, "neighbors", { word })) {
@@ -32,15 +33,44 @@ export async function wordsPanel(context) {
       found.append(h("p", { class: "error", role: "alert" }, error.message));
     }
   }
+  const mapPart = h("div", {}, mapSection(context, map, { projection, word, near }));
+  if (map.progress !== undefined) followMap(context, mapPart, { projection, word, near });
+  const input = h("input", { type: "text", id: "word", maxlength: 200, value: word });
+  const form = isLive && h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go({ word: input.value }); } }, field(t.find, input), h("button", { type: "submit" }, t.show));
+  return h("div", { class: "two" }, mapPart, h("div", {}, form, found, isLive && analogySection(context)));
+}
+
+/** The arguments of a map: none for the map that is shown first. */
+function mapArgs(projection) {
+  return projection === "pca" ? {} : { projection };
+}
+
+/** The map with the choice of its projection; a line that says how far it is while it is computed. */
+function mapSection({ item, go }, map, { projection, word, near }) {
+  const t = texts.words;
+  const names = Object.entries(t.projections).filter(([name]) => hasAnswer(item, "map", mapArgs(name)));
+  const choice = h("select", { id: "projection", onchange: () => go({ projection: choice.value }) }, names.map(([value, name]) => h("option", { value, selected: value === projection }, name)));
+  const head = [h("p", { class: "help" }, t.mapHelp[projection]), names.length > 1 && field(t.projection, choice)];
+  if (map.progress !== undefined) return section(t.map, head, h("p", { role: "status", id: "map-progress" }, t.computing(percent(map.progress))));
   const svg = wordMap(t.map, map.words, { selected: word, near: new Set(near.map((one) => one.word)), onselect: (other) => hasAnswer(item, "neighbors", { word: other }) && go({ word: other }) });
   const places = table(t.map, [
     { name: t.word, of: (one) => one.word, head: true }, { name: texts.tree.count, of: (one) => one.count, number: true },
     { name: "x", of: (one) => one.x, number: true }, { name: "y", of: (one) => one.y, number: true },
   ], map.words);
-  const mapSection = exportable(section(t.map, h("p", { class: "help" }, t.mapHelp), svg), t.map, { svg, table: places });
-  const input = h("input", { type: "text", id: "word", maxlength: 200, value: word });
-  const form = isLive && h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go({ word: input.value }); } }, field(t.find, input), h("button", { type: "submit" }, t.show));
-  return h("div", { class: "two" }, h("div", {}, mapSection), h("div", {}, form, found, isLive && analogySection(context)));
+  return exportable(section(t.map, head, svg), t.map, { svg, table: places });
+}
+
+/** Asks again until the map is computed. */
+function followMap(context, place, shown) {
+  let isDone = false;
+  context.whileShown(async () => {
+    if (isDone) return;
+    const map = await ask(context.item, "map", mapArgs(shown.projection));
+    if (isDone) return;
+    isDone = map.progress === undefined;
+    if (isDone) place.replaceChildren(mapSection(context, map, shown));
+    else place.querySelector("#map-progress").textContent = texts.words.computing(percent(map.progress));
+  }, 500);
 }
 
 function analogySection({ item, route, keep }) {

@@ -17,13 +17,16 @@ pub fn dot<const LANES: usize, T: Real>(a: &[T], b: &[T]) -> T {
 }
 
 /// Computes Σ_i a_i b_i in double precision with 8 independent partial sums.
-#[inline]
+#[inline(always)]
 pub fn dot_wide<T: Real>(a: &[T], b: &[T]) -> f64 {
     let mut sums = [0.0; 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a.wide() * b.wide();
-        }
+    let ((blocks_a, rest_a), (blocks_b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    for (a, b) in blocks_a.iter().zip(blocks_b) {
+        // Whole arrays, which are vectors to the compiler.
+        sums = std::array::from_fn(|lane| sums[lane] + a[lane].wide() * b[lane].wide());
+    }
+    for ((sum, a), b) in sums.iter_mut().zip(rest_a).zip(rest_b) {
+        *sum += a.wide() * b.wide();
     }
     sums.iter().sum()
 }

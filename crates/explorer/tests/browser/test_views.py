@@ -167,6 +167,27 @@ def test_neighbors_are_those_of_nearest(view, folder):
     assert view.rows("ship is to sea")[0][0] == expected[0]["word"]
 
 
+def test_the_map_by_tsne_replaces_its_progress(view):
+    words = "svg[aria-label='Map of words'] .word"
+    place = "nodes => nodes.map(node => [node.querySelector('title').textContent, node.querySelector('circle').getAttribute('cx')])"
+    page = view.open("demo.word2vec", "words", word="ship")
+    before = dict(page.locator(words).evaluate_all(place))
+    page.locator("#projection").select_option("tsne")
+    page.wait_for_function("() => location.hash.includes('projection=tsne')")
+    page.get_by_text("placed by t-SNE").wait_for()
+    page.locator(words).first.wait_for(timeout=120_000)
+    after = dict(page.locator(words).evaluate_all(place))
+    assert len(before) > 100 and before.keys() == after.keys() and before != after
+    assert page.locator("svg .word.selected title").text_content() == "ship"
+    assert page.locator("#map-progress").count() == 0
+    view.shot("tsne")
+    # The word and the projection stay in the address.
+    page.locator("#word").fill("sea")
+    page.get_by_role("button", name="Show").first.click()
+    page.locator("h2", has_text="Neighbors of “sea”").wait_for()
+    assert page.locator("#projection").input_value() == "tsne"
+
+
 def test_transitions_of_a_linear_dynamical_system(view):
     view.open("demo.lds", "pairs")
     strengths = [figure(row[0]) for row in view.rows("Which words bring which")]
@@ -244,6 +265,10 @@ def test_a_report_opens_from_disk(browser, folder, tmp_path):
             page.wait_for_selector("main[aria-busy=false]")
             assert page.locator(".error").count() == 0, panel
             assert page.locator("main table, main svg, main ol, main .token, main .tree li").count() > 0, panel
+    page.goto("about:blank")
+    page.goto(f"{path.as_uri()}#model=3&panel=words&projection=tsne")
+    page.locator("svg[aria-label='Map of words'] .word").first.wait_for()
+    page.goto("about:blank")
     page.goto(f"{path.as_uri()}#model=0&topic=2")
     page.locator("h2", has_text="Topic 2").wait_for()
     page.locator("#lambda").fill("0.3")

@@ -139,6 +139,10 @@ fn from_checkpoint<'a>(
         let problem = "a class is empty, or the position is past the last word";
         return Err(CheckpointError::Invalid { problem });
     }
+    if position.n_moved > position.n_words {
+        let problem = "more words have moved than were processed";
+        return Err(CheckpointError::Invalid { problem });
+    }
     Ok((Classes::new(&task.bigrams, class_of, n_clusters), position))
 }
 
@@ -147,6 +151,31 @@ mod tests {
     use super::*;
     use crate::params::{Algorithm, BrownParams};
     use latens_model::Params;
+
+    #[test]
+    fn a_checkpoint_with_more_moves_than_words_is_refused() {
+        let corpus = latens_testkit::zipfian_corpus(50, 200, 2);
+        let params = BrownParams { n_clusters: 3, algorithm: Algorithm::Exchange, n_iterations: 3 };
+        let params = params.validate().unwrap();
+        let task = Task::new(&params, &corpus).unwrap();
+        let class_of = first_classes(&task).class_of().to_vec();
+        let restored = |n_moved| {
+            let position = Position { n_words: 5, n_moved, ..Position::default() };
+            let checkpoint = task.checkpoint(&position);
+            // Words without a class are those that were not processed.
+            let mut class_of = class_of.clone();
+            task.words[..5].iter().for_each(|&word| class_of[word as usize] = word % 3);
+            let n = class_of.len();
+            let first = task.words[..3].iter().zip(0..);
+            first.for_each(|(&word, class)| class_of[word as usize] = class);
+            from_checkpoint(&task, &checkpoint.with_array("classes", &[n], &class_of)).err()
+        };
+        assert!(restored(5).is_none());
+        for n_moved in [6, usize::MAX] {
+            let error = restored(n_moved).unwrap();
+            assert!(matches!(error, CheckpointError::Invalid { .. }), "{error}");
+        }
+    }
 
     #[test]
     fn the_result_does_not_depend_on_the_number_of_threads() {

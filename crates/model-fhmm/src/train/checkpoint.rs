@@ -44,7 +44,12 @@ pub(super) fn restore<'a>(
             [&mut distribution.start, &mut distribution.transition, &mut distribution.theta];
         for ((name, len), values) in sizes.into_iter().zip(arrays) {
             *values = checkpoint.array(&format!("{prefix}{name}"), &[len])?;
-            check_values(values.iter().all(|value| value.is_finite()))?;
+            // Those of the scores have no bounds; a model file refuses other probabilities, too.
+            let is_valid = |value: &f32| match name {
+                "scores" => value.is_finite(),
+                _ => *value > 0.0 && *value <= 1.0,
+            };
+            check_values(values.iter().all(is_valid))?;
         }
         let sizes = counts(&statistics).map(|(name, values)| (name, values.len()));
         let Statistics { start, pairs, words, emitting, .. } = &mut statistics;
@@ -66,7 +71,7 @@ pub(super) fn restore<'a>(
 }
 
 fn check_values(is_valid: bool) -> Result<(), CheckpointError> {
-    let problem = "it contains values that are not finite, or negative counts";
+    let problem = "it contains values that are not finite, negative counts, or invalid probabilities";
     if is_valid { Ok(()) } else { Err(CheckpointError::Invalid { problem }) }
 }
 

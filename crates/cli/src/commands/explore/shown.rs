@@ -35,14 +35,15 @@ pub(super) struct ShownArgs {
 impl ShownArgs {
     /// Opens all files.
     pub(super) fn open(&self, output: &Output) -> Result<Explorer> {
-        let mut explorer = Explorer::default();
+        let (mut explorer, mut skipped) = (Explorer::default(), Vec::new());
         for path in &self.models {
             match explorer.open(path) {
                 Ok(()) => {}
-                Err(error @ OpenError::Neither { .. }) => output.note(&format!("skipped: {error}")),
+                Err(OpenError::Neither { path }) => skipped.push(path),
                 Err(error) => return Err(error.into()),
             }
         }
+        note_skipped(&skipped, output);
         if explorer.is_empty() {
             return Err(hinted(
                 "none of the files is a model or a training log",
@@ -84,5 +85,24 @@ impl ShownArgs {
             hinted(format!("cannot group the column `{by}`: {error}"), hint)
         })?;
         Ok(shown.with_trend(by, groups))
+    }
+}
+
+/// Says in one line which files are not shown.
+fn note_skipped(paths: &[PathBuf], output: &Output) {
+    /// Number of files that are named.
+    const N_NAMED: usize = 3;
+    let named: Vec<String> =
+        paths.iter().take(N_NAMED).map(|path| format!("`{}`", path.display())).collect();
+    let more = paths.len() - named.len();
+    let listed = match more {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    };
+    match paths.len() {
+        0 => {}
+        1 => output.note(&format!("skipped {listed}: not a model or a training log")),
+        n => output
+            .note(&format!("skipped {n} files that are not models or training logs: {listed}")),
     }
 }

@@ -1,18 +1,18 @@
 //! Word vectors: neighbors, analogies, a map, the pairs of a transition, and typed sentences.
 
+mod map;
+
 use super::args::{NoArgs, TextArgs, WordArgs, parse};
 use super::text::{Typed, largest, weighted};
 use crate::error::ViewError;
 use latens::corpus::WordId;
 use latens::lds::{Features, Lds, SingularPair};
 use latens::model::{FeatureRows, Model, TokenEncoder, WordVectors};
-use latens::tasks::plot::principal_plane;
+use map::{Maps, Projection};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 
-/// Number of words on the map.
-const N_MAP: usize = 600;
 /// Limit on the words of a typed sentence.
 const MAX_WORDS: usize = 100;
 
@@ -20,16 +20,23 @@ const MAX_WORDS: usize = 100;
 #[derive(Default)]
 pub(crate) struct VectorCache {
     vectors: OnceLock<Option<WordVectors>>,
-    map: OnceLock<Value>,
+    maps: Maps,
     /// States of sentences of one word.
     alone: OnceLock<Option<WordVectors>>,
 }
 
 impl VectorCache {
-    /// Computes everything, so that later questions are answered at once.
+    /// Computes what the first questions need, so that they are answered at once.
     pub(crate) fn fill(&self, model: &dyn Model) {
         if let Some(vectors) = self.vectors(model) {
-            self.map(model, vectors);
+            self.maps.fill(model, vectors);
+        }
+    }
+
+    /// Computes what otherwise goes on in the background, and waits for it.
+    pub(crate) fn finish(&self, model: &dyn Model) {
+        if let Some(vectors) = self.vectors(model) {
+            self.maps.finish(model, vectors);
         }
     }
 
@@ -37,10 +44,13 @@ impl VectorCache {
         // Some models compute them.
         self.vectors.get_or_init(|| Some(model.word_vectors()?.into_owned())).as_ref()
     }
+}
 
-    fn map(&self, model: &dyn Model, vectors: &WordVectors) -> &Value {
-        self.map.get_or_init(|| map(model, vectors))
-    }
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MapArgs {
+    #[serde(default)]
+    projection: Projection,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +70,8 @@ pub(crate) fn answer(
 ) -> Option<Result<Value, ViewError>> {
     let vectors = cache.vectors(model)?;
     Some(match (view, model.downcast_ref::<Lds>()) {
-        ("map", _) => parse::<NoArgs>(args).map(|_| cache.map(model, vectors).clone()),
+        ("map", _) => parse::<MapArgs>(args)
+            .and_then(|args| cache.maps.answer(model, vectors, args.projection)),
         ("neighbors", _) => {
             parse::<WordArgs>(args).and_then(|args| neighbors(model, vectors, &args.word))
         }
@@ -72,27 +83,6 @@ pub(crate) fn answer(
         }
         _ => return None,
     })
-}
-
-/// The most frequent words with vectors at the first two principal components of their vectors.
-fn map(model: &dyn Model, vectors: &WordVectors) -> Value {
-    let vocab = &model.lexicon().vocab;
-    let has_vector = |word: WordId| word.index() > 1 && vectors.get(word).is_some();
-    let count = |word: usize| match has_vector(WordId::from(word)) {
-        true => vocab.count(WordId::from(word)) as f64,
-        false => -1.0,
-    };
-    let counts: Vec<f64> = (0..vocab.len()).map(count).collect();
-    let words: Vec<WordId> = largest(&counts, N_MAP)
-        .into_iter()
-        .filter(|&word| counts[word] >= 0.0)
-        .map(WordId::from)
-        .collect();
-    let rows: Vec<&[f32]> = words.iter().filter_map(|&word| vectors.get(word)).collect();
-    let place = |(&word, [x, y]): (&WordId, [f64; 2])| json!({ "word": vocab.word(word), "count": vocab.count(word), "x": x, "y": y });
-    let places: Vec<Value> = words.iter().zip(principal_plane(&rows)).map(place).collect();
-    let n_vectors = vectors.iter().count();
-    json!({ "words": places, "n_vectors": n_vectors, "dim": vectors.dim() })
 }
 
 /// Finds a word after the preprocessing of the model, or in lowercase.
