@@ -139,6 +139,7 @@ class Lstm(_Neural):
     weight_dropout : dropout rate of the recurrent weights.
     mask : how long a dropout mask holds: 'token' or 'sequence'.
     activation_penalty : penalty on the mean square of the outputs of the last layer.
+    forget_bias : initial bias of the forget gates.
     average : rate of the running average of the weights, which becomes the model; 0 for none.
     """
 
@@ -154,6 +155,7 @@ class Lstm(_Neural):
     weight_dropout: float = 0.0
     mask: str = "token"
     activation_penalty: float = 0.0
+    forget_bias: float = 1.0
     tying: str = "shared"
     memory: str = "carry"
     epochs: int = 45

@@ -121,6 +121,9 @@ pub struct NeuralParams {
     pub mask: Mask,
     /// Penalty on the mean square of the output of the last layer (activation regularization, Merity et al. 2018).
     pub activation_penalty: f64,
+    /// Initial bias of the forget gates of an LSTM. With 1 it remembers from the start; with 0 a large regularized network
+    /// learns faster.
+    pub forget_bias: f64,
     /// Initial embeddings are uniform in [−`init_range`, `init_range`].
     pub init_range: f64,
     /// Maximum number of passes over the training text.
@@ -163,6 +166,7 @@ latens_model::setters!(NeuralParams {
     weight_dropout: f64,
     mask: Mask,
     activation_penalty: f64,
+    forget_bias: f64,
     init_range: f64,
     epochs: usize,
     batch_size: usize,
@@ -196,6 +200,7 @@ impl NeuralParams {
             weight_dropout: 0.0,
             mask: Mask::Token,
             activation_penalty: 0.0,
+            forget_bias: 1.0,
             init_range: 0.1,
             epochs: 30,
             batch_size: 512,
@@ -266,6 +271,7 @@ impl NeuralParams {
             weight_dropout: 0.5,
             mask: Mask::Sequence,
             activation_penalty: 1.0,
+            forget_bias: 0.0,
             epochs: 40,
             batch_size: 40,
             bptt: 70,
@@ -317,6 +323,7 @@ impl Params for NeuralParams {
         }
         check_range("activation_penalty", self.activation_penalty, 0.0..=1e6)?;
         check_range("average", self.average, 0.0..=1.0)?;
+        check_range("forget_bias", self.forget_bias, -100.0..=100.0)?;
         check_range("init_range", self.init_range, 0.0..)?;
         check_range("epochs", self.epochs, 0..=1_000_000)?;
         check_range("batch_size", self.batch_size, 1..=1 << 20)?;

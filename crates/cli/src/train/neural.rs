@@ -167,6 +167,14 @@ network_args! {
         /// Scope of a dropout mask
         #[arg(long, value_enum, default_value_t = NeuralParams::lstm().mask.into())]
         mask: Mask,
+        /// Initial bias of the forget gates; 0 suits large networks with dropout
+        #[arg(
+            long,
+            value_name = "B",
+            allow_negative_numbers = true,
+            default_value_t = NeuralParams::lstm().forget_bias
+        )]
+        forget_bias: f64,
         /// Penalty on the mean square of the outputs of the last layer
         #[arg(long, value_name = "W", default_value_t = NeuralParams::lstm().activation_penalty)]
         activation_penalty: f64,
@@ -237,7 +245,8 @@ pub(crate) fn run_lstm(args: &LstmArgs, common: &Common, output: &Output) -> Res
         .word_dropout(args.word_dropout)
         .weight_dropout(args.weight_dropout)
         .mask(args.mask.into())
-        .activation_penalty(args.activation_penalty);
+        .activation_penalty(args.activation_penalty)
+        .forget_bias(args.forget_bias);
     train(&args.training, params, args.device, None, output)
 }
 

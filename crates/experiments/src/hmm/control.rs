@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn bleu_agrees_with_a_count_by_hand() {
         let reference = words(&[2, 3, 4, 5, 6]);
-        assert!((bleu(&[reference.clone()], &[&reference]) - 1.0).abs() < 1e-12);
+        assert!((bleu(std::slice::from_ref(&reference), &[&reference]) - 1.0).abs() < 1e-12);
         // 3 of 4 words, (1 + 1) of (3 + 1) pairs, 1 of (2 + 1) triples, 1 of (1 + 1) quadruples; one word too short.
         let found = words(&[2, 3, 9, 5]);
         let expected = (0.75f64 * 0.5 * (1.0 / 3.0) * 0.5).powf(0.25) * (1.0f64 - 5.0 / 4.0).exp();

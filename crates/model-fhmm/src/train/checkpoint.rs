@@ -71,7 +71,8 @@ pub(super) fn restore<'a>(
 }
 
 fn check_values(is_valid: bool) -> Result<(), CheckpointError> {
-    let problem = "it contains values that are not finite, negative counts, or invalid probabilities";
+    let problem =
+        "it contains values that are not finite, negative counts, or invalid probabilities";
     if is_valid { Ok(()) } else { Err(CheckpointError::Invalid { problem }) }
 }
 

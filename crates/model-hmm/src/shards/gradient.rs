@@ -99,6 +99,7 @@ fn task<'a>(job: &'a Job<'_, HmmParams>, space: &'a StateSpace, empty: &'a Sente
         space,
         spellings: space.words().iter().map(|&word| job.lexicon.vocab.word(word)).collect(),
         n_tags: 0,
+        drawn: None,
         train: Data { sentences: empty, tags: None, run_tokens: None },
         valid: None,
         fingerprint: 0,

@@ -33,6 +33,7 @@ pub(crate) struct Network {
     pub(crate) n_context: usize,
     /// Penalty on the mean square of D(h).
     pub(crate) activation_penalty: f64,
+    forget_bias: f64,
     init_range: f64,
 }
 
@@ -90,7 +91,7 @@ impl Network {
             Tying::Separate => layout.add("output", &[n_words, dim]),
         };
         let bias = layout.add("bias", &[n_words]);
-        let NeuralParams { activation_penalty, init_range, .. } = *params;
+        let NeuralParams { activation_penalty, forget_bias, init_range, .. } = *params;
         Network {
             layout,
             input,
@@ -100,6 +101,7 @@ impl Network {
             dim,
             n_context,
             activation_penalty,
+            forget_bias,
             init_range,
         }
     }
@@ -114,7 +116,9 @@ impl Network {
         match &self.body {
             Body::Ff(layers) => layers.iter().for_each(|layer| layer.init(weights, rng)),
             Body::Rnn(layer) => layer.init(weights, rng),
-            Body::Lstm(layers) => layers.iter().for_each(|layer| layer.init(weights, rng)),
+            Body::Lstm(layers) => {
+                layers.iter().for_each(|layer| layer.init(weights, self.forget_bias, rng))
+            }
         }
         if self.output != self.input.table() {
             fill_uniform(self.output.of_mut(weights), self.init_range, rng);

@@ -68,16 +68,16 @@ impl Lstm {
         self.recurrent
     }
 
-    /// Draws all weights uniformly from ±1/√`dim`. The biases of the forget gates are 1, so that the layer initially
-    /// remembers (Jozefowicz et al. 2015); the other biases are 0.
-    pub fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
+    /// Draws all weights uniformly from ±1/√`dim`. The biases of the forget gates are `forget_bias`; the other biases are
+    /// 0. With 1 the layer initially remembers (Jozefowicz et al. 2015).
+    pub fn init<T: Real>(&self, weights: &mut [T], forget_bias: f64, rng: &mut Rng) {
         let dim = self.dim();
         let bound = 1.0 / (dim as f64).sqrt();
         fill_uniform(self.input.weight().of_mut(weights), bound, rng);
         fill_uniform(self.recurrent.of_mut(weights), bound, rng);
         let bias = self.input.bias().expect("the input layer has a bias").of_mut(weights);
         bias.fill(T::zero());
-        bias[dim..2 * dim].fill(T::one());
+        bias[dim..2 * dim].fill(T::of(forget_bias));
     }
 
     /// Runs all steps of all streams. `state` holds h of each stream, then c of each stream, before the first step, and
@@ -430,7 +430,7 @@ mod tests {
         let mut layout = Layout::new();
         let layer = Lstm::new(&mut layout, "lstm", 3, 4);
         let mut weights = vec![9f32; layout.len()];
-        layer.init(&mut weights, &mut Rng::new(1));
+        layer.init(&mut weights, 1.0, &mut Rng::new(1));
         let bias = layer.input.bias().unwrap().of(&weights);
         assert_eq!(bias, [[0.0; 4], [1.0; 4], [0.0; 4], [0.0; 4]].concat());
         assert!(layer.recurrent.of(&weights).iter().all(|w| w.abs() <= 0.5));

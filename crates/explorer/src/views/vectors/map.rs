@@ -190,7 +190,8 @@ mod tests {
     /// Three bundles of directions in ten dimensions.
     fn bundles() -> Vec<Vec<f32>> {
         let row = |i: usize| {
-            (0..10).map(|j| if j == i % 3 { 1.0 } else { 0.1 * ((i * 7 + j * 3) as f32).sin() })
+            (0..10)
+                .map(move |j| if j == i % 3 { 1.0 } else { 0.1 * ((i * 7 + j * 3) as f32).sin() })
         };
         (0..60).map(|i| unit(&row(i).collect::<Vec<f32>>())).collect()
     }
