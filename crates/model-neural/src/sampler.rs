@@ -1,5 +1,6 @@
 //! Draws many texts at once.
 
+use crate::learner::DrawWords;
 use crate::model::Neural;
 use crate::network::batches::Batch;
 use crate::network::definition::Scratch;
@@ -9,12 +10,6 @@ use latens_math::linalg::Par;
 use latens_math::{Rng, softmax};
 use latens_model::{Device, FitError, SampleSize, WatchSample};
 use rayon::prelude::*;
-
-/// A network that draws the next word of every text.
-pub(crate) trait DrawWords {
-    /// Reads the last words of all texts and draws the next ones. `step` counts the words drawn before.
-    fn draw(&mut self, batch: &Batch, step: usize) -> Result<Vec<u32>, FitError>;
-}
 
 /// Draws texts with empty histories on a device.
 pub(crate) fn sample_texts(

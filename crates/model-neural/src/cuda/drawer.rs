@@ -1,11 +1,10 @@
 //! Draws words on the device.
 
 use super::learner::{CudaLearner, Drops, device_error};
-use crate::learner::LearnerState;
+use crate::learner::{DrawWords, LearnerState};
 use crate::network::batches::Batch;
 use crate::network::definition::Network;
 use crate::params::NeuralParams;
-use crate::sampler::DrawWords;
 use latens_cuda::{Array, CudaError, Precision};
 use latens_model::FitError;
 

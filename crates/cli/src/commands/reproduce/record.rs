@@ -53,12 +53,13 @@ impl Measure {
         const GENIA: Option<&str> = Some("newswire to GENIA test");
         const PERCENT: Option<&str> = Some("%");
         let (data, metric, unit, source) = match experiment {
-            "lm-baselines" | "hmm-ptb" | "hmm-wikitext2" => {
+            "lm-baselines" | "hmm-ptb" | "hmm-wikitext2" | "hmm-distill" => {
                 (None, "perplexity", None, "Chiu & Rush 2020, Table 1")
             }
             "hmm-ablation" => {
                 (PTB, "perplexity", None, "Chiu & Rush 2020, Tables 3 and 4, Figure 3")
             }
+            "control" => (PTB, "generation", None, "Zhang et al. 2024"),
             "hmm-tagging" => (None, "accuracy", PERCENT, "Chiu & Rush 2020"),
             "lds-dynamics" => {
                 (PTB, "share of the state carried over", None, "Belanger & Kakade 2015, Table 1")
