@@ -41,6 +41,8 @@ fn init() {
     // All work is done in this thread: handing a few bytes to other threads takes longer than reading them.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
     pool.build_global().expect("there is no other pool yet");
+    latens_fuzz::warm_up();
+    BEFORE.store(IN_USE.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// The system's allocator with a limit. libFuzzer has one of its own (`-malloc_limit_mb`), but only with the address
@@ -49,9 +51,14 @@ struct Limited;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
+/// Memory in use when the targets start; there is no limit before.
+static BEFORE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 fn take(n_bytes: usize) {
     let in_use = IN_USE.fetch_add(n_bytes, Ordering::Relaxed) + n_bytes;
-    if n_bytes > MAX_ALLOCATION || in_use > MAX_IN_USE {
+    let before = BEFORE.load(Ordering::Relaxed);
+    let is_limited = before != usize::MAX;
+    if is_limited && (n_bytes > MAX_ALLOCATION || in_use.saturating_sub(before) > MAX_IN_USE) {
         // Once only: printing allocates, too.
         IN_USE.store(0, Ordering::Relaxed);
         eprintln!("an allocation of {n_bytes} bytes is above the limit ({in_use} in use)");

@@ -1,6 +1,6 @@
 //! Errors of constraints and guides.
 
-use latens_model::{AvailableMemory, Bytes};
+use latens_model::{AvailableMemory, Bytes, DeviceError};
 use thiserror::Error;
 
 /// A constraint cannot be compiled or met.
@@ -107,6 +107,9 @@ pub enum ControlError {
         /// The first difference, if it can be named.
         difference: String,
     },
+    /// The tables cannot be computed on the chosen device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The tables do not fit into memory.
     #[error(
         "the tables of {n_states} automaton states, {n_hidden} hidden states and {n_words} words need {}, and {} are free {}",

@@ -8,6 +8,21 @@
 //! The package in `fuzz/` runs the targets with libFuzzer. The tests of this crate run them on
 //! [`seeds`] and a fixed set of [mutations](mutation::mutated), without a fuzzer.
 
+use latens::math::linalg::{Accum, MatMut, MatRef, Scalar, matmul};
+
+/// Multiplies two matrices, for which the library of products allocates a buffer as large as the caches of the processor:
+/// hundreds of megabytes on some machines, once per thread.
+pub fn warm_up() {
+    fn product<T: Scalar>(one: T) {
+        const N: usize = 64;
+        let (ones, mut out) = (vec![one; N * N], vec![one; N * N]);
+        let ones = MatRef::from_row_major_slice(&ones, N, N);
+        matmul(MatMut::from_row_major_slice_mut(&mut out, N, N), Accum::Replace, ones, ones);
+    }
+    product(1f32);
+    product(1f64);
+}
+
 pub mod forge;
 pub mod outline;
 pub mod mutation;

@@ -48,6 +48,7 @@ mod tests;
 
 pub use fit::HmmInputs;
 pub use fitted::encoder::{Features, HmmEncoder};
+pub use fitted::expectations::Expectations;
 pub use fitted::sample::StateSample;
 pub use fitted::state_products::EmittingStates;
 pub use fitted::tagger::HmmTagger;

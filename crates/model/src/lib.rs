@@ -72,9 +72,9 @@ pub use features::FeatureRows;
 pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::{
     AvailableMemory, Bytes, Checkpoint, CheckpointError, CheckpointPace, Cost, CostPart, Device,
-    EpochResult, Epochs, Fit, FitBuilder, FitError, Learner, MakeCheckpoint, MemoryLimit, Outcome,
-    Progress, Session, Setup, SharedRows, Trainer, TrainingState, Watch, data_fingerprint,
-    fingerprint, resident_memory, unwatched,
+    DeviceError, EpochResult, Epochs, Fit, FitBuilder, FitError, Learner, MakeCheckpoint,
+    MemoryLimit, Outcome, Progress, Session, Setup, SharedRows, Trainer, TrainingState, Watch,
+    data_fingerprint, fingerprint, resident_memory, unwatched,
 };
 pub use latens_math::Matrix;
 pub use model::Model;

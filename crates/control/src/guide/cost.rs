@@ -1,7 +1,7 @@
 //! The memory and the work of tables.
 
 use super::lookahead::Lookahead;
-use super::options::LookaheadOptions;
+use super::options::{LookaheadOptions, Precision};
 use crate::automaton::Automaton;
 use crate::error::ControlError;
 use latens_model::{AvailableMemory, Cost};
@@ -10,6 +10,15 @@ use latens_model_hmm::Hmm;
 impl Lookahead {
     /// The memory of the tables, and the multiplications for each word of the maximum length.
     pub fn cost(hmm: &Hmm, automaton: &Automaton, options: &LookaheadOptions) -> Cost {
+        Lookahead::cost_of(hmm, automaton, options, Precision::of_tables(hmm.n_states()))
+    }
+
+    fn cost_of(
+        hmm: &Hmm,
+        automaton: &Automaton,
+        options: &LookaheadOptions,
+        precision: Precision,
+    ) -> Cost {
         let distances = automaton.distances();
         let n_live = distances.iter().flatten().count() as f64;
         let n_edges: usize = (0..automaton.n_states())
@@ -19,7 +28,7 @@ impl Lookahead {
             })
             .sum();
         let n_hidden = hmm.n_states() as f64;
-        let size = if Lookahead::is_double(hmm) { 8.0 } else { 4.0 };
+        let size = f64::from(precision as u8);
         let n_words = options.lengths.max as f64;
         Cost::new(options.lengths.max)
             .part("tables", n_words * n_live * n_hidden * size, Some("max_words"))
@@ -33,8 +42,9 @@ impl Lookahead {
         hmm: &Hmm,
         automaton: &Automaton,
         options: &LookaheadOptions,
+        precision: Precision,
     ) -> Result<(), ControlError> {
-        let needed = Lookahead::cost(hmm, automaton, options).memory_bytes();
+        let needed = Lookahead::cost_of(hmm, automaton, options, precision).memory_bytes();
         match AvailableMemory::now().filter(|available| available.bytes < needed) {
             None => Ok(()),
             Some(available) => Err(ControlError::TooLittleMemory {

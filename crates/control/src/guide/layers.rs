@@ -3,6 +3,7 @@
 use super::edges::Edge;
 use super::options::Lengths;
 use latens_math::Real;
+use rayon::prelude::*;
 
 /// One vector over hidden states per automaton state, each scaled to a maximum of 1.
 pub(super) struct Layer<T> {
@@ -79,27 +80,27 @@ impl<T: Real> Recursion<'_, T> {
     }
 
     /// The next layer. `step` computes Σ_z' a(z'|z) u(z') for all rows, or the largest of these terms.
-    pub(super) fn layer(
+    pub(super) fn layer<E>(
         &self,
         n_left: usize,
         before: Option<&Layer<T>>,
         combine: Combine,
-        step: impl Fn(&[T], &mut [T]),
-    ) -> Layer<T> {
+        step: impl Fn(&[T], &mut [T]) -> Result<(), E>,
+    ) -> Result<Layer<T>, E> {
         let n = self.ends.len();
         let n_rows = self.accepting.len();
         let mut words = vec![T::zero(); n_rows * n];
         let mut log_scales = vec![f64::NEG_INFINITY; n_rows];
-        for (row, out) in words.chunks_exact_mut(n).enumerate() {
+        let each = words.par_chunks_exact_mut(n).zip(&mut log_scales).enumerate();
+        each.for_each(|(row, (out, log_scale))| {
             let edges = edges_of(self.edges, row);
-            log_scales[row] = self.next_word(edges, row, n_left, before, combine, out);
-        }
+            *log_scale = self.next_word(edges, row, n_left, before, combine, out);
+        });
         let mut rows = vec![T::zero(); n_rows * n];
-        step(&words, &mut rows);
-        for (row, log_scale) in rows.chunks_exact_mut(n).zip(&mut log_scales) {
-            *log_scale += scale_to_one(row);
-        }
-        Layer { rows, log_scales }
+        step(&words, &mut rows)?;
+        let each = rows.par_chunks_exact_mut(n).zip(&mut log_scales);
+        each.for_each(|(row, log_scale)| *log_scale += scale_to_one(row));
+        Ok(Layer { rows, log_scales })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::edges::{Allowed, Edge, end_probabilities, weighted_edges};
 use super::layers::{Combine, Layer, Recursion, edges_of};
-use super::options::{Lengths, LookaheadOptions};
+use super::options::{Lengths, LookaheadOptions, Precision};
 use crate::automaton::Automaton;
 use crate::error::ControlError;
 use latens_math::Real;
-use latens_model_hmm::Hmm;
+use latens_model::DeviceError;
+use latens_model_hmm::{Expectations, Hmm};
 
 /// Tables of P(the text is accepted and ends after at most n more words | hidden state, automaton state), for every n up to
 /// a maximum length.
@@ -44,7 +45,7 @@ struct TablesOf<T> {
 }
 
 impl Lookahead {
-    /// Computes the tables with max·S·Z² multiplications for S automaton states and Z hidden states.
+    /// Computes the tables on the CPU, with max·S·Z² multiplications for S automaton states and Z hidden states.
     ///
     /// # Panics
     /// If the symbols of the automaton are not the words of the model.
@@ -53,24 +54,45 @@ impl Lookahead {
         automaton: Automaton,
         options: LookaheadOptions,
     ) -> Result<Lookahead, ControlError> {
+        Lookahead::with(&Expectations::new(hmm), automaton, options)
+    }
+
+    /// Computes the tables of a model on a device. Tables in double precision are always computed on the CPU.
+    ///
+    /// # Panics
+    /// If the symbols of the automaton are not the words of the model.
+    pub fn with(
+        expectations: &Expectations<'_>,
+        automaton: Automaton,
+        options: LookaheadOptions,
+    ) -> Result<Lookahead, ControlError> {
+        let hmm = expectations.hmm();
         assert_eq!(automaton.n_symbols(), hmm.n_words(), "one symbol per word");
         let Lengths { min, max } = options.lengths;
         if min > max {
             return Err(ControlError::Lengths { part: "the length".into(), min, max });
         }
-        Lookahead::check_memory(hmm, &automaton, &options)?;
+        let precision = Precision::of_tables(hmm.n_states());
+        Lookahead::check_memory(hmm, &automaton, &options, precision)?;
         let distances = automaton.distances();
         let states: Vec<usize> =
             (0..automaton.n_states()).filter(|&state| distances[state].is_some()).collect();
         let mut row_of = vec![None; automaton.n_states()];
         states.iter().enumerate().for_each(|(row, &state)| row_of[state] = Some(row));
-        let is_double = Lookahead::is_double(hmm);
         let empty = Tables::Double(TablesOf::empty());
         let mut found = Lookahead { automaton, options, distances, row_of, states, tables: empty };
-        found.tables = if is_double {
-            Tables::Double(TablesOf::new(hmm, &found))
-        } else {
-            Tables::Single(TablesOf::new(hmm, &found))
+        found.tables = match precision {
+            Precision::Double => {
+                let step = |vectors: &[f64], out: &mut [f64]| {
+                    hmm.expectations(vectors, out);
+                    Ok(())
+                };
+                Tables::Double(TablesOf::new(hmm, &found, step)?)
+            }
+            Precision::Single => {
+                let step = |vectors: &[f32], out: &mut [f32]| expectations.of(vectors, out);
+                Tables::Single(TablesOf::new(hmm, &found, step)?)
+            }
         };
         Ok(found)
     }
@@ -83,11 +105,6 @@ impl Lookahead {
     /// What else is required of a text.
     pub fn options(&self) -> &LookaheadOptions {
         &self.options
-    }
-
-    /// Whether tables of a model are in double precision.
-    pub(super) fn is_double(hmm: &Hmm) -> bool {
-        hmm.n_states() <= 1024
     }
 
     pub(super) fn allowed(&self) -> Allowed {
@@ -140,7 +157,12 @@ impl<T: Real> TablesOf<T> {
         TablesOf { accepting: vec![], edges: vec![], ends: vec![], layers: vec![] }
     }
 
-    fn new(hmm: &Hmm, lookahead: &Lookahead) -> TablesOf<T> {
+    /// `step` computes Σ_z' a(z'|z) u(z') for all rows.
+    fn new(
+        hmm: &Hmm,
+        lookahead: &Lookahead,
+        step: impl Fn(&[T], &mut [T]) -> Result<(), DeviceError>,
+    ) -> Result<TablesOf<T>, DeviceError> {
         let narrow = |values: &[f64]| -> Vec<T> { values.iter().map(|&v| T::of(v)).collect() };
         let edges = lookahead.row_edges(hmm, |sum, p| *sum += p);
         let edges = edges.into_iter().map(|Edge { from, to, classes, weights }| Edge {
@@ -158,11 +180,10 @@ impl<T: Real> TablesOf<T> {
         for n in 0..lookahead.options.lengths.max {
             let recursion = tables.recursion(lookahead.options.lengths);
             let before = tables.layers.last();
-            let step = |vectors: &[T], out: &mut [T]| hmm.expectations(vectors, out);
-            let layer = recursion.layer(n, before, Combine::Sum, step);
+            let layer = recursion.layer(n, before, Combine::Sum, &step)?;
             tables.layers.push(layer);
         }
-        tables
+        Ok(tables)
     }
 
     fn recursion(&self, lengths: Lengths) -> Recursion<'_, T> {

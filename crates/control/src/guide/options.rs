@@ -32,3 +32,17 @@ impl LookaheadOptions {
         self
     }
 }
+
+/// The precision of tables. The numbers are the bytes of an entry.
+#[derive(Clone, Copy)]
+pub(super) enum Precision {
+    Single = 4,
+    Double = 8,
+}
+
+impl Precision {
+    /// Tables of small models are in double precision.
+    pub(super) fn of_tables(n_states: usize) -> Precision {
+        if n_states <= 1024 { Precision::Double } else { Precision::Single }
+    }
+}

@@ -2,8 +2,12 @@
 
 use super::edges::{Edge, end_probabilities};
 use super::layers::{Combine, Layer, Recursion, edges_of};
+use super::lookahead::Lookahead;
+use super::options::Precision;
 use super::reading::{Guide, Reading};
+use crate::error::ControlError;
 use latens_corpus::WordId;
+use std::convert::Infallible;
 
 /// The most probable continuation of a text together with its hidden states.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +26,14 @@ impl Guide<'_> {
     /// `None` if the constraint has probability zero.
     ///
     /// Takes as many multiplications as the tables of the constraint, but not as matrix products: it is several times
-    /// slower.
-    pub fn most_probable(&self, reading: &Reading) -> Option<MostProbable> {
+    /// slower. Needs tables of its own in double precision.
+    pub fn most_probable(&self, reading: &Reading) -> Result<Option<MostProbable>, ControlError> {
+        let Lookahead { automaton, options, .. } = self.lookahead();
+        Lookahead::check_memory(self.hmm(), automaton, options, Precision::Double)?;
+        Ok(self.viterbi(reading))
+    }
+
+    fn viterbi(&self, reading: &Reading) -> Option<MostProbable> {
         let (hmm, lookahead) = (self.hmm(), self.lookahead());
         let mut row = lookahead.row_of[reading.state]?;
         let edges = lookahead.row_edges(hmm, |best, p| *best = best.max(p));
@@ -36,8 +46,11 @@ impl Guide<'_> {
         };
         let mut layers: Vec<Layer<f64>> = Vec::new();
         for n in 0..reading.n_left {
-            let step = |vectors: &[f64], out: &mut [f64]| hmm.maxima(vectors, out);
-            let layer = recursion.layer(n, layers.last(), Combine::Max, step);
+            let step = |vectors: &[f64], out: &mut [f64]| -> Result<(), Infallible> {
+                hmm.maxima(vectors, out);
+                Ok(())
+            };
+            let Ok(layer) = recursion.layer(n, layers.last(), Combine::Max, step);
             layers.push(layer);
         }
         let mut found = MostProbable { words: vec![], states: vec![], log_prob: f64::NEG_INFINITY };

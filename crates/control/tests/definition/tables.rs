@@ -6,7 +6,8 @@ use latens_control::{
 };
 use latens_corpus::WordId;
 use latens_math::log_sum_exp;
-use latens_model_hmm::Hmm;
+use latens_model::Device;
+use latens_model_hmm::{Expectations, Hmm};
 
 fn lookahead(hmm: &Hmm, constraint: &Constraint, min: usize, max: usize) -> Lookahead {
     let options = LookaheadOptions::new(Lengths { min, max });
@@ -95,7 +96,7 @@ fn the_most_probable_text_is_the_best_of_all_pairs_of_words_and_states() {
         for (constraint, satisfies) in cases() {
             let lookahead = lookahead(&hmm, &constraint, 1, max);
             let guide = Guide::new(&hmm, &lookahead);
-            let found = guide.most_probable(&guide.start());
+            let found = guide.most_probable(&guide.start()).unwrap();
             let mut best = f64::NEG_INFINITY;
             let texts = texts().filter(|text| (1..=max).contains(&text.len()));
             for text in texts.filter(|text| satisfies(&spelled(text))) {
@@ -174,4 +175,33 @@ fn costs_are_those_of_the_tables() {
     let absurd = LookaheadOptions::new(Lengths { min: 0, max: usize::MAX / 2 });
     let error = Lookahead::new(&hmm, automaton, absurd).err().unwrap();
     assert!(matches!(error, ControlError::TooLittleMemory { .. }), "{error}");
+}
+
+#[test]
+fn tables_of_a_device_are_those_of_the_cpu() {
+    // Tables of smaller models are in double precision, which the device does not have.
+    let hmm = random_hmm(1025, 1.0, 4);
+    let constraint = Constraint::contains("ab b") & Constraint::excludes("d");
+    let options = LookaheadOptions::new(Lengths { min: 1, max: 6 });
+    let on_device = match Expectations::on(&hmm, Device::Cuda) {
+        Ok(on_device) => on_device,
+        Err(error) if cfg!(feature = "cuda") => {
+            return eprintln!("skipping the tests on a CUDA device: {error}");
+        }
+        Err(error) => return assert!(error.problem.contains("without CUDA"), "{error}"),
+    };
+    let cpu = Lookahead::new(&hmm, compiled(&constraint), options).unwrap();
+    let cuda = Lookahead::with(&on_device, compiled(&constraint), options).unwrap();
+    let (cpu, cuda) = (Guide::new(&hmm, &cpu), Guide::new(&hmm, &cuda));
+    let (mut reading, mut next) = (cpu.start(), [NextWords::default(), NextWords::default()]);
+    for word in [2, 3] {
+        let [a, b] = [&cpu, &cuda].map(|guide| guide.log_prob(&reading));
+        assert!((a - b).abs() < 1e-4, "{a} and {b}");
+        cpu.next_words(&reading, &mut next[0]);
+        cuda.next_words(&reading, &mut next[1]);
+        for (a, b) in next[0].joint.iter().zip(&next[1].joint) {
+            assert!(a == b || (a - b).abs() < 1e-4, "{a} and {b}");
+        }
+        cpu.read(&mut reading, WordId(word));
+    }
 }

@@ -32,12 +32,22 @@ impl Device {
 
     /// Copies `values` to the beginning of an array.
     pub fn write<T: Element>(&self, values: &[T], array: &mut Array<T>) -> Result<(), CudaError> {
+        self.write_at(values, array, 0)
+    }
+
+    /// Copies `values` to an array, from an index on.
+    pub fn write_at<T: Element>(
+        &self,
+        values: &[T],
+        array: &mut Array<T>,
+        at: usize,
+    ) -> Result<(), CudaError> {
         self.check_owner(array.0.stream());
-        at_least("array", array.len(), values.len());
+        at_least("array", array.len(), at + values.len());
         if values.is_empty() {
             return Ok(());
         }
-        let mut part = array.0.slice_mut(..values.len());
+        let mut part = array.0.slice_mut(at..at + values.len());
         let copied = self.stream.memcpy_htod(T::to_bits(values), &mut part);
         copied.map_err(CudaError::failed("copy to the device"))
     }

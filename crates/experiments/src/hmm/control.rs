@@ -10,7 +10,7 @@ use anyhow::Result;
 use latens::brown::{Algorithm, Brown};
 use latens::control::{Alphabet, Constraint, Guide, Lengths, Lookahead, LookaheadOptions, Steerer};
 use latens::corpus::{Lexicon, WordId};
-use latens::hmm::{Hmm, HmmParams, Teacher};
+use latens::hmm::{Expectations, Hmm, HmmParams, Teacher};
 use latens::math::Rng;
 use latens::model::{Fit, LanguageModel};
 use latens::neural::{NeuralParams, usable_device};
@@ -68,10 +68,11 @@ pub(crate) fn control(
     for &n_states in sizes {
         note(&format!("guide of {n_states} states"));
         let hmm = guide(&kept, &ptb, (&lstm, &params), n_states, quick, note)?;
+        let expectations = Expectations::on(&hmm, usable_device())?;
         let (mut found, mut log_probs) = (Vec::new(), Vec::new());
         let started = Instant::now();
         for (i, case) in cases.iter().enumerate() {
-            let (words, log_prob) = case.generate(&lstm, &hmm, lexicon, i)?;
+            let (words, log_prob) = case.generate(&lstm, &expectations, lexicon, i)?;
             found.push(words);
             log_probs.push(log_prob);
         }
@@ -82,7 +83,7 @@ pub(crate) fn control(
         let started = Instant::now();
         let mut filled = Vec::new();
         for (i, case) in cases.iter().enumerate() {
-            filled.push(case.fill(&lstm, &hmm, lexicon, i)?);
+            filled.push(case.fill(&lstm, &expectations, lexicon, i)?);
         }
         let name = format!("guide of {n_states} states, infilling");
         table.add_filled(&name, &cases, &filled, started.elapsed().as_secs_f64(), note);
@@ -155,15 +156,16 @@ impl Case {
     fn generate(
         &self,
         model: &dyn LanguageModel,
-        hmm: &Hmm,
+        expectations: &Expectations<'_>,
         lexicon: &Lexicon,
         idx: usize,
     ) -> Result<(Vec<WordId>, f64)> {
         let words = self.required.iter().map(|&word| lexicon.vocab.word(word).to_owned());
         let constraint = Constraint::contains_all(words);
         let automaton = constraint.compile(&Alphabet::Words(lexicon))?.automaton;
-        let lookahead = Lookahead::new(hmm, automaton, LookaheadOptions::new(self.lengths()))?;
-        let steerer = Steerer::new(model, Guide::new(hmm, &lookahead), &[])?;
+        let lookahead =
+            Lookahead::with(expectations, automaton, LookaheadOptions::new(self.lengths()))?;
+        let steerer = Steerer::new(model, Guide::new(expectations.hmm(), &lookahead), &[])?;
         let found = steerer.sample(&self.options(), &mut Rng::stream(2, idx as u64))?;
         Ok((found.words, steerer.log_prob()))
     }
@@ -172,7 +174,7 @@ impl Case {
     fn fill(
         &self,
         model: &dyn LanguageModel,
-        hmm: &Hmm,
+        expectations: &Expectations<'_>,
         lexicon: &Lexicon,
         idx: usize,
     ) -> Result<Vec<WordId>> {
@@ -182,8 +184,8 @@ impl Case {
         let automaton = constraint.compile(&Alphabet::Words(lexicon))?.automaton;
         let n_gap = self.words.len() - prefix.len() - suffix.len();
         let lengths = Lengths { min: suffix.len() + 1, max: suffix.len() + n_gap + EXTRA_WORDS };
-        let lookahead = Lookahead::new(hmm, automaton, LookaheadOptions::new(lengths))?;
-        let steerer = Steerer::new(model, Guide::new(hmm, &lookahead), prefix)?;
+        let lookahead = Lookahead::with(expectations, automaton, LookaheadOptions::new(lengths))?;
+        let steerer = Steerer::new(model, Guide::new(expectations.hmm(), &lookahead), prefix)?;
         let found = steerer.sample(&self.options(), &mut Rng::stream(3, idx as u64))?;
         Ok([prefix, &found.words].concat())
     }

@@ -1,4 +1,4 @@
-//! Training on a CUDA device.
+//! Training, scores and products on a CUDA device.
 
 pub(crate) mod context;
 pub(crate) mod plan;
@@ -8,5 +8,6 @@ pub(crate) mod device_model;
 pub(crate) mod score;
 pub(crate) mod learner;
 pub(crate) mod baum_welch;
+pub(crate) mod expectations;
 #[cfg(test)]
 mod tests;

@@ -10,3 +10,4 @@ pub(crate) mod encoder;
 pub(crate) mod unknown_words;
 pub(crate) mod tagger;
 pub(crate) mod state_products;
+pub(crate) mod expectations;

@@ -77,6 +77,18 @@ impl Hmm {
         next
     }
 
+    /// a(z'|z) for the states z of a set and all states z', row-major.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn transition_rows(&self, from: StateSet<'_>, out: &mut [f32]) {
+        let (k, n) = (self.space.k, self.n_states());
+        for to in 0..self.space.n_clusters() {
+            let block = self.blocks.pairs(&self.space, from, StateSet::Cluster(to));
+            for (row, probabilities) in out.chunks_exact_mut(n).zip(block.chunks_exact(k)) {
+                row[to * k..(to + 1) * k].copy_from_slice(probabilities);
+            }
+        }
+    }
+
     /// Σ_z' a(z'|z) v(z') for every state z and each of several vectors v.
     ///
     /// `vectors` has one row per vector and one column per state z'. So has `out`, with columns z.

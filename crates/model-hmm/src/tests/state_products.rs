@@ -1,9 +1,12 @@
 //! Products with transitions against sums over the rows of the model.
 
 use super::toy_models::{assert_near, blocks, dense, hmm, listed};
+use crate::fitted::expectations::Expectations;
 use crate::model::Hmm;
+use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::Rng;
+use latens_model::Device;
 
 fn models() -> Vec<Hmm> {
     let (space, tables) = blocks(4, 3, 7);
@@ -61,6 +64,47 @@ fn emitting_states_have_the_emission_probabilities() {
             }
             for (state, &p) in by_state.iter().enumerate() {
                 assert_eq!(p, hmm.emission(state)[word.index()]);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_transitions_are_those_of_the_states() {
+    for hmm in models() {
+        let (k, n) = (hmm.space.k, hmm.n_states());
+        let mut rows = vec![f32::NAN; k * n];
+        for cluster in 0..hmm.space.n_clusters() {
+            hmm.transition_rows(StateSet::Cluster(cluster), &mut rows);
+            let states = cluster * k..(cluster + 1) * k;
+            let expected: Vec<f32> = states.flat_map(|state| hmm.transition(state)).collect();
+            assert_eq!(rows, expected);
+        }
+    }
+}
+
+#[test]
+fn expectations_on_a_device_are_those_of_the_cpu() {
+    for hmm in models() {
+        let n = hmm.n_states();
+        let mut rng = Rng::new(5);
+        for n_vectors in [3, 1] {
+            let vectors: Vec<f32> = (0..n_vectors * n).map(|_| rng.uniform() as f32).collect();
+            let (mut expected, mut out) = (vec![0.0; n_vectors * n], vec![f32::NAN; n_vectors * n]);
+            hmm.expectations(&vectors, &mut expected);
+            Expectations::new(&hmm).of(&vectors, &mut out).unwrap();
+            assert_eq!(out, expected);
+            match Expectations::on(&hmm, Device::Cuda) {
+                Ok(on_device) => {
+                    on_device.of(&vectors, &mut out).unwrap();
+                    let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect();
+                    let (out, expected): (Vec<f64>, Vec<f64>) = (wide(&out), wide(&expected));
+                    assert_near(&out, &expected);
+                }
+                Err(error) if cfg!(feature = "cuda") => {
+                    eprintln!("skipping the tests on a CUDA device: {error}");
+                }
+                Err(error) => assert_eq!(error.problem, "this program was built without CUDA"),
             }
         }
     }

@@ -1,9 +1,10 @@
-//! Training devices.
+//! Devices that models are trained and used on.
 
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 
-/// The device that a model is trained on.
+/// The device that a model is trained or used on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// The CPU.
@@ -11,6 +12,16 @@ pub enum Device {
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
+}
+
+/// A device cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("cannot use the device `{device}`: {problem}")]
+pub struct DeviceError {
+    /// The device.
+    pub device: Device,
+    /// The reason.
+    pub problem: String,
 }
 
 impl fmt::Display for Device {

@@ -15,7 +15,7 @@ mod trainer;
 pub use builder::{Fit, FitBuilder, Session, Setup};
 pub use checkpoint::{Checkpoint, CheckpointError, SharedRows, data_fingerprint, fingerprint};
 pub use cost::{Cost, CostPart};
-pub use device::Device;
+pub use device::{Device, DeviceError};
 pub use epochs::Epochs;
 pub use error::FitError;
 pub use memory::{AvailableMemory, Bytes, MemoryLimit, resident_memory};

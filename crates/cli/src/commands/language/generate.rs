@@ -10,9 +10,9 @@ use latens::control::{
     Steerer, check_vocabulary,
 };
 use latens::corpus::{Lexicon, WordId};
-use latens::hmm::Hmm;
+use latens::hmm::{Expectations, Hmm};
 use latens::math::Rng;
-use latens::model::{Bytes, Model};
+use latens::model::{Bytes, Device, Model};
 use latens::tasks::SampleOptions;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -88,6 +88,9 @@ pub(crate) struct GenerateArgs {
     /// Whether `<unk>`, which stands for all unknown words, is drawn
     #[arg(long, value_enum, default_value_t)]
     unk: UnkArg,
+    /// Device that computes the tables: `cpu` or `cuda`
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
     /// Print the size of the automaton and the memory of the tables, without generating text
     #[arg(long)]
     dry_run: bool,
@@ -119,7 +122,10 @@ pub(crate) fn run(args: &GenerateArgs, common: &Common, output: &Output) -> Resu
     }
     args.warn(lexicon, output);
     let prefix = lexicon.ids(args.prefix.as_deref().unwrap_or(""));
-    let lookahead = Lookahead::new(hmm, compiled.automaton, options)?;
+    let expectations = Expectations::on(hmm, args.device)?;
+    let lookahead = Lookahead::with(&expectations, compiled.automaton, options)?;
+    // Frees the memory of the device.
+    drop(expectations);
     let guide = Guide::new(hmm, &lookahead);
     let steerer = match &args.guide {
         None => Steerer::alone(guide, &prefix),
@@ -219,7 +225,7 @@ impl GenerateArgs {
         mut show: impl FnMut(Vec<WordId>, f64) -> Result<()>,
     ) -> Result<()> {
         if self.viterbi {
-            let best = guide.most_probable(&guide.start_with(prefix)?);
+            let best = guide.most_probable(&guide.start_with(prefix)?)?;
             return best.map_or(Ok(()), |best| show(best.words, best.log_prob));
         }
         let mut show = |found: Generated| show(found.words, found.log_prob);
