@@ -5,8 +5,8 @@ use crate::errors::hinted;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::{
-    Columns, Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, Tokenize,
-    VocabLimits,
+    Columns, Digits, Field, Format, Inputs, Invalid, Normalize, Preprocessing, TokenNames,
+    Tokenize, VocabLimits,
 };
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -114,6 +114,12 @@ pub(crate) struct ReadingArgs {
     /// Column or key with the label of a document [default: label, if there is one]
     #[arg(long, value_name = "NAME", help_heading = "Reading text")]
     pub(crate) label_column: Option<String>,
+    /// `tokenizer.json` of Hugging Face with the names of the tokens in arrays of token ids (`.npy`, `.npz`)
+    #[arg(long, value_name = "FILE", help_heading = "Reading text")]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// Token that ends a sequence in arrays of token ids [default: `<|endoftext|>`, `</s>`, …, the first that exists]
+    #[arg(long, value_name = "TOKEN", requires = "tokenizer", help_heading = "Reading text")]
+    pub(crate) end_token: Option<String>,
     /// Treatment of bytes that are not valid UTF-8
     #[arg(long, value_enum, default_value_t, help_heading = "Reading text")]
     pub(crate) invalid: InvalidArg,
@@ -164,8 +170,17 @@ impl ReadingArgs {
                 "set the format with `--format csv`, `--format tsv` or `--format jsonl`",
             ));
         }
-        let paths = files.to_vec();
-        Ok(Inputs { paths, format, columns, invalid, max_line, ..Inputs::default() })
+        let end = self.end_token.as_deref();
+        let names = self.tokenizer.as_ref().map(|path| TokenNames::open(path, end)).transpose()?;
+        Ok(Inputs {
+            paths: files.to_vec(),
+            format,
+            columns,
+            token_names: names,
+            invalid,
+            max_line,
+            ..Inputs::default()
+        })
     }
 
     /// Inputs that may be folders, in which every file is one document.
@@ -186,6 +201,7 @@ impl ReadingArgs {
             (Some(FormatArg::Jsonl), None) => Format::Jsonl,
             (Some(FormatArg::Csv), None) => Format::Csv,
             (Some(FormatArg::Tsv), None) => Format::Tsv,
+            (Some(FormatArg::Ids), None) => Format::Ids,
             (None, None) => return Ok(None),
         };
         Ok(Some(format))
@@ -313,6 +329,8 @@ pub(crate) enum FormatArg {
     Csv,
     /// Tab-separated values: with a header, or without one and with two columns, label and text
     Tsv,
+    /// Arrays of token ids (`.npy`, `.npz`), whose names are in `--tokenizer`
+    Ids,
 }
 
 choice!(pub(crate) FieldArg for Field {

@@ -120,6 +120,9 @@ fn cache_name(
     if let Some(vocab) = vocab {
         hash_file(vocab, &mut hash)?;
     }
+    if let Some(names) = &inputs.token_names {
+        names.fingerprint().hash(&mut hash);
+    }
     let how = (inputs.invalid, &inputs.columns, words);
     format!("{how:?}").hash(&mut hash);
     Ok(format!("{:016x}.{extension}", hash.finish()))

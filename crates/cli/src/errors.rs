@@ -85,6 +85,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             ReadError::Line { .. } => {
                 Some("set the format of the file with `--format` and `--fields`".into())
             }
+            ReadError::NoTokenNames { .. } => {
+                Some("pass the `tokenizer.json` of the tokenizer with `--tokenizer`".into())
+            }
             ReadError::NoWordsLeft { .. } => Some(
                 "`--keep-all` keeps all words; `--stop-words`, `--min-df` and `--max-df` change what is left out"
                     .into(),

@@ -39,9 +39,10 @@ pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {
         (_, "stop_words") => Role::Read,
         (_, "output") | ("export", "words") => Role::Write,
         (_, "log" | "record" | "keep_samples") => Role::Append,
-        (_, "file" | "files" | "text" | "reference" | "questions" | "vocab" | "words") => {
-            Role::Read
-        }
+        (
+            _,
+            "file" | "files" | "text" | "reference" | "questions" | "vocab" | "words" | "tokenizer",
+        ) => Role::Read,
         (_, "models" | "documents") => Role::Read,
         (_, "broadcast" | "statistics" | "previous") => Role::Read,
         (

@@ -127,3 +127,43 @@ fn bad_input_is_explained() {
         assert!(!folder.path().join("s.hmm").exists(), "{args}");
     }
 }
+
+/// A `.npy` file with rows of two-byte integers.
+fn npy(rows: &[[i16; 6]]) -> Vec<u8> {
+    let header =
+        format!("{{'descr': '<i2', 'fortran_order': False, 'shape': ({}, 6), }}\n", rows.len());
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    let ids: Vec<u8> = rows.as_flattened().iter().flat_map(|id| id.to_le_bytes()).collect();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &ids].concat()
+}
+
+#[test]
+fn token_ids_of_another_model_are_text() {
+    let folder = Folder::new();
+    folder.write(
+        "tokenizer.json",
+        r#"{"model": {"vocab": {"</s>": 0, "Ġthe": 1, "Ġd": 2, "og": 3, "Ġcat": 4}},
+            "added_tokens": [{"id": 0, "content": "</s>", "special": true}]}"#,
+    );
+    folder.write("ids.npy", npy(&[[1, 2, 3, 0, 0, 0], [1, 4, 0, 1, 2, 3], [4, 0, -1, -1, -1, -1]]));
+    folder.write("same.txt", "Ġthe Ġd og\nĠthe Ġcat\nĠthe Ġd og\nĠcat\n");
+    let train = "--n-states 4 --n-clusters 2 --dim 8 --epochs 3 --min-count 1 -q";
+    for (text, model) in
+        [("ids.npy --tokenizer tokenizer.json", "ids.hmm"), ("same.txt", "same.hmm")]
+    {
+        let ran = folder.run(&format!("train hmm {text} {train} -o {model}"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let ids = perplexity(&folder, "ids.hmm", "ids.npy --tokenizer tokenizer.json");
+    assert_eq!(ids, perplexity(&folder, "same.hmm", "same.txt"));
+
+    let ran = folder.run(&format!("train hmm ids.npy {train} -o no.hmm"));
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("`ids.npy` contains token ids"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`--tokenizer`"), "{}", ran.stderr);
+    let args =
+        format!("train hmm ids.npy --tokenizer tokenizer.json --end-token nope {train} -o no.hmm");
+    let ran = folder.run(&args);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("it has no token `nope`"), "{}", ran.stderr);
+}

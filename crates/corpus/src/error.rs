@@ -89,6 +89,20 @@ pub enum ReadError {
         /// Description of the problem.
         problem: String,
     },
+    /// The file does not have the form of a `tokenizer.json`.
+    #[error("`{file}` is not a tokenizer: {problem}")]
+    NotATokenizer {
+        /// Path of the file.
+        file: String,
+        /// Description of the problem.
+        problem: String,
+    },
+    /// An array of token ids needs the names of the tokens.
+    #[error("`{file}` contains token ids, and the names of the tokens are not given")]
+    NoTokenNames {
+        /// Path of the file.
+        file: String,
+    },
     /// An encoded text is damaged, foreign or newer, or cannot be written.
     #[error(transparent)]
     Encoded(#[from] ContainerError),

@@ -27,6 +27,7 @@
 mod words;
 mod cleaning;
 mod input;
+mod token_ids;
 mod encode;
 mod census;
 mod sentences;
@@ -59,6 +60,8 @@ pub use input::inputs::{DEFAULT_MAX_LINE, Inputs, Invalid, ReadWatch};
 pub use input::lines::{LineError, LineReader};
 pub use reader::{LearnsVocab, Reader};
 pub use sentences::Sentences;
+pub use token_ids::names::TokenNames;
+pub use token_ids::npy::NpyHeader;
 pub use words::lexicon::Lexicon;
 pub use words::normalize::Normalize;
 pub use words::preprocessing::{Digits, Preprocessing};

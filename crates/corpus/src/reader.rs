@@ -10,6 +10,7 @@ use crate::input::columns::Columns;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid, ReadWatch};
 use crate::input::source::{Memory, Source};
+use crate::token_ids::names::TokenNames;
 use crate::words::normalize::Normalize;
 use crate::words::preprocessing::{Digits, Preprocessing};
 use crate::words::tokenize::Tokenize;
@@ -66,6 +67,13 @@ impl<T> Reader<T> {
     #[must_use]
     pub fn columns(mut self, columns: Columns) -> Self {
         self.inputs.columns = columns;
+        self
+    }
+
+    /// Names of the tokens in arrays of token ids; see [`Format::Ids`].
+    #[must_use]
+    pub fn token_names(mut self, names: TokenNames) -> Self {
+        self.inputs.token_names = Some(names);
         self
     }
 

@@ -19,9 +19,11 @@ use latens::model::compat::{TextFormat, npy, read_text, write_binary};
 use serde_json::Value;
 use std::error::Error;
 use std::fs;
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
 /// An input that its target accepts.
 pub struct Seed {
@@ -51,6 +53,7 @@ pub fn all() -> Result<Vec<Seed>, Box<dyn Error>> {
         seeds.push(seed("container_arrays", name, format!("{outline}{VOCAB}")));
     }
     seeds.extend(vectors()?);
+    seeds.extend(token_ids()?);
     seeds.extend(containers()?);
     seeds.extend(models());
     Ok(seeds)
@@ -103,6 +106,23 @@ fn vectors() -> Result<Vec<Seed>, Box<dyn Error>> {
         seed("vectors_binary", "two", binary),
         seed("vectors_npy", "two", [&words[..], &[0], &matrix].concat()),
     ])
+}
+
+/// Token ids as an array and as an archive of one array.
+fn token_ids() -> Result<[Seed; 2], Box<dyn Error>> {
+    const TOKENIZER: &str = r#"{"model":{"vocab":{"</s>":0,"a":1,"b":2}},"added_tokens":[{"id":0,"content":"</s>","special":true}]}"#;
+    let header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }\n";
+    let length = u16::try_from(header.len())?.to_le_bytes();
+    let ids = [1i16, 2, 0, 2, 1, -1].map(i16::to_le_bytes).concat();
+    let npy = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &ids].concat();
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    // The time of the file would change the seed.
+    let how = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    zip.start_file("ids.npy", how.last_modified_time(DateTime::default()))?;
+    zip.write_all(&npy)?;
+    let npz = zip.finish()?.into_inner();
+    let input = |array: Vec<u8>| [TOKENIZER.as_bytes(), &[0], &array].concat();
+    Ok([seed("token_ids", "npy", input(npy)), seed("token_ids", "npz", input(npz))])
 }
 
 /// A vocabulary, encoded text and counts, as the program writes them.

@@ -10,7 +10,7 @@ use crate::use_counts::open_container;
 use crate::use_model::{open_model, use_model, use_vectors};
 use crate::use_text::{read_sentences, read_text};
 use latens::brown::Brown;
-use latens::corpus::{Field, Format, Inputs, Invalid, Lexicon, Preprocessing};
+use latens::corpus::{Field, Format, Inputs, Invalid, Lexicon, Preprocessing, TokenNames};
 use latens::model::compat::{self, TextFormat, VectorsError, npy, read_binary, write_binary};
 use latens::model::{Checkpoint, WordClusters, WordVectors};
 use latens::ngram::Ngram;
@@ -45,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("text_docs", text_docs),
     target("text_jsonl", |data| read_text(Format::Jsonl, data)),
     target("text_lines", |data| read_text(Format::Lines, data)),
+    target("token_ids", token_ids),
     target("vectors_binary", vectors_binary),
     target("vectors_npy", vectors_npy),
     target("vectors_text", vectors_text),
@@ -152,6 +153,17 @@ fn text_compressed(data: &[u8]) {
 fn text_docs(data: &[u8]) {
     let fields = vec![Field::Label, Field::Skip, Field::Split, Field::Text];
     read_text(Format::Docs(fields), data);
+}
+
+/// Arrays of token ids and their tokenizer; the input is `tokenizer NUL array`.
+fn token_ids(data: &[u8]) {
+    let (tokenizer, array) = forge::header_and_arrays(data);
+    let Ok(names) = TokenNames::open(file("tokenizer.json", tokenizer), None) else { return };
+    for name in ["ids.npy", "ids.npz"] {
+        let mut inputs = Inputs::new([file(name, array)]);
+        inputs.token_names = Some(names.clone());
+        read_sentences(&inputs, &Preprocessing::default());
+    }
 }
 
 /// Word vectors in the binary format of word2vec.

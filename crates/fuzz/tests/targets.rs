@@ -75,6 +75,7 @@ targets! {
     text_docs: 1000,
     text_jsonl: 1000,
     text_lines: 1000,
+    token_ids: 2000,
     vectors_binary: 2000,
     vectors_npy: 2000,
     vectors_text: 2000,

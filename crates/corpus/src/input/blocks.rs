@@ -8,6 +8,7 @@ use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid};
 use crate::input::rows::{BLOCK_BYTES, Row};
 use crate::input::table::Table;
+use crate::token_ids::reader::IdsReader;
 use memchr::{memchr, memchr_iter};
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -83,9 +84,13 @@ impl<'a> Blocks<'a> {
             return Ok(Blocks { rows: Some(rows), ..blocks });
         }
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
-        let reader: Box<dyn Read + 'a> = match open_input(path) {
-            Ok(reader) => reader,
-            Err(source) => return Err(ReadError::Io { file, source }),
+        let reader: Box<dyn Read + 'a> = if format == Format::Ids {
+            let names = inputs.token_names.clone();
+            let names = names.ok_or_else(|| ReadError::NoTokenNames { file: file.clone() })?;
+            let reader = IdsReader::open(path, names, max_line);
+            Box::new(reader.map_err(|source| ReadError::Io { file: file.clone(), source })?)
+        } else {
+            open_input(path).map_err(|source| ReadError::Io { file: file.clone(), source })?
         };
         let (reader, delimiter) = match format {
             Format::Csv => (reader, Some(b',')),

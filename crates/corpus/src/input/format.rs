@@ -23,6 +23,9 @@ pub enum Format {
     /// Tab-separated values, one document per row: with a header that names the column of the text, or
     /// without a header and exactly two columns, label and text.
     Tsv,
+    /// Token ids in a NumPy array (`.npy`) of one or two dimensions, or in an archive of such arrays (`.npz`).
+    /// [`Inputs::token_names`](crate::Inputs::token_names) names the tokens. A sequence ends with the end token, and with a row.
+    Ids,
 }
 
 /// A field of the format [`Format::Docs`].
@@ -52,6 +55,7 @@ impl Format {
             "jsonl" | "ndjson" => Format::Jsonl,
             "csv" => Format::Csv,
             "tsv" => Format::Tsv,
+            "npy" | "npz" => Format::Ids,
             _ => Format::Lines,
         }
     }
@@ -81,6 +85,7 @@ impl Format {
     pub(crate) fn record_name(&self) -> &'static str {
         match self {
             Format::Lines | Format::Docs(_) | Format::Jsonl | Format::Csv | Format::Tsv => "line",
+            Format::Ids => "sequence",
             Format::Conll | Format::Conllu => "sentence",
         }
     }
@@ -89,9 +94,12 @@ impl Format {
     /// line, the first `searched` bytes are known to contain no end.
     pub(crate) fn last_record_end(&self, bytes: &[u8], searched: usize) -> Option<usize> {
         match self {
-            Format::Lines | Format::Docs(_) | Format::Jsonl | Format::Csv | Format::Tsv => {
-                last_line_end(bytes, searched)
-            }
+            Format::Lines
+            | Format::Docs(_)
+            | Format::Jsonl
+            | Format::Csv
+            | Format::Tsv
+            | Format::Ids => last_line_end(bytes, searched),
             Format::Conll | Format::Conllu => last_blank_line_end(bytes),
         }
     }

@@ -1,5 +1,6 @@
 use crate::input::columns::Columns;
 use crate::input::format::Format;
+use crate::token_ids::names::TokenNames;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub struct Inputs {
     pub format: Option<Format>,
     /// Columns of tables and keys of JSON objects.
     pub columns: Columns,
+    /// Names of the tokens of [`Format::Ids`].
+    pub token_names: Option<TokenNames>,
     /// Whether a path may be a folder, in which every file is one document. Default: `false`.
     pub folders: bool,
     /// How to handle bytes that are not valid text.
@@ -37,6 +40,7 @@ impl Default for Inputs {
             paths: Vec::new(),
             format: None,
             columns: Columns::default(),
+            token_names: None,
             folders: false,
             invalid: Invalid::default(),
             max_line: DEFAULT_MAX_LINE,

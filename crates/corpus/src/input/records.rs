@@ -62,7 +62,8 @@ impl Block {
                     visit(document(line, number, fields).map_err(|p| self.problem(number, p))?);
                 }
             }
-            Format::Jsonl => {
+            // Ids are read as JSON objects with the names of the tokens.
+            Format::Jsonl | Format::Ids => {
                 for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
                     json_record(line, number, &self.columns, &mut visit)
                         .map_err(|p| self.problem(number, p))?;

@@ -4,7 +4,7 @@ use super::entries::Entries;
 use super::error::{MAX_DIM, VectorsError};
 use super::text::without_line_breaks;
 use crate::words::WordVectors;
-use latens_corpus::{Lexicon, LineReader, Preprocessing, Vocab};
+use latens_corpus::{Lexicon, LineReader, NpyHeader, Preprocessing, Vocab};
 use std::io::{self, BufRead, Read, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -101,67 +101,32 @@ struct Header {
 
 impl Header {
     fn read(input: &mut dyn BufRead) -> Result<Header, VectorsError> {
-        let text = Header::read_text(input).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => wrong("it is not a `.npy` file"),
-            _ => VectorsError::Io(error),
-        })?;
-        let text = text.ok_or_else(|| wrong("it is not a `.npy` file"))?;
-        let size = match value(&text, "descr")? {
-            "'<f4'" => 4,
-            "'<f8'" => 8,
-            other => {
-                return Err(wrong(format!("the element type is {other}, expected '<f4' or '<f8'")));
+        let NpyHeader { descr, shape, .. } =
+            NpyHeader::read(&mut &mut *input).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => wrong(error.to_string()),
+                _ => VectorsError::Io(error),
+            })?;
+        let size = match descr.as_str() {
+            "<f4" => 4,
+            "<f8" => 8,
+            _ => {
+                return Err(wrong(format!(
+                    "the element type is '{descr}', expected '<f4' or '<f8'"
+                )));
             }
         };
-        if value(&text, "fortran_order")? != "False" {
-            return Err(wrong("it is column-major; convert it with `numpy.ascontiguousarray`"));
-        }
-        let shape = value(&text, "shape")?;
-        let numbers = shape.trim_matches(['(', ')']).split(',').map(|number| number.trim().parse());
-        let numbers: Vec<Option<u64>> = numbers.map(Result::ok).collect();
-        match numbers[..] {
-            [Some(n_rows), Some(n_cols)] if (1..=MAX_DIM as u64).contains(&n_cols) => {
+        match shape[..] {
+            [n_rows, n_cols] if (1..=MAX_DIM as u64).contains(&n_cols) => {
                 Ok(Header { n_rows, n_cols: n_cols as usize, size })
             }
-            _ => Err(wrong(format!("its shape is {shape}, expected rows and columns"))),
+            [n] => Err(wrong(format!("its shape is ({n},), expected rows and columns"))),
+            _ => {
+                Err(wrong(format!("it has {} dimensions, expected rows and columns", shape.len())))
+            }
         }
-    }
-
-    /// Reads the header text. Returns `None` if the file is not a `.npy` file.
-    fn read_text(input: &mut dyn BufRead) -> io::Result<Option<String>> {
-        let mut start = [0; 8];
-        input.read_exact(&mut start)?;
-        let length = match (&start[..6], start[6]) {
-            (MAGIC, 1) => {
-                let mut length = [0; 2];
-                input.read_exact(&mut length)?;
-                u64::from(u16::from_le_bytes(length))
-            }
-            (MAGIC, 2 | 3) => {
-                let mut length = [0; 4];
-                input.read_exact(&mut length)?;
-                u64::from(u32::from_le_bytes(length))
-            }
-            _ => return Ok(None),
-        };
-        let mut text = Vec::new();
-        input.take(length.min(1 << 16)).read_to_end(&mut text)?;
-        Ok(String::from_utf8(text).ok())
     }
 }
 
 fn wrong(problem: impl Into<String>) -> VectorsError {
     VectorsError::Matrix { problem: problem.into() }
-}
-
-/// The value of `name` in the header, up to the next comma or the closing bracket of a shape.
-fn value<'a>(header: &'a str, name: &str) -> Result<&'a str, VectorsError> {
-    let missing = || wrong(format!("its header has no `{name}`"));
-    let (_, rest) = header.split_once(&format!("'{name}':")).ok_or_else(missing)?;
-    let rest = rest.trim_start();
-    let end = match rest.starts_with('(') {
-        true => rest.find(')').map(|end| end + 1),
-        false => rest.find([',', '}']),
-    };
-    Ok(rest[..end.ok_or_else(missing)?].trim())
 }

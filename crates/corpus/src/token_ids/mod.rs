@@ -1,0 +1,8 @@
+//! Text as arrays of token ids, as tokenizers of language models write it.
+
+pub(crate) mod names;
+pub(crate) mod npy;
+pub(crate) mod npz;
+pub(crate) mod reader;
+#[cfg(test)]
+mod tests;
