@@ -115,6 +115,7 @@ class Estimator:
 
     def _limits_json(self) -> str:
         limits = {name: _plain(getattr(self, name)) for name in LIMITS}
+        limits["min_count"] = limits["min_count"] or 1
         limits["max_vocab"] = limits["max_vocab"] or 0
         return json.dumps(limits)
 
@@ -320,7 +321,7 @@ class TextParams:
     lowercase: bool = False
     digits: str = "keep"
     normalize: str = "nfc"
-    min_count: int = 1
+    min_count: int | None = 1
     max_vocab: int | None = None
     n_jobs: int | None = None
     verbose: bool | int = False
@@ -331,7 +332,7 @@ class SentenceEstimator(Estimator):
 
     def _inputs(self, words: list[list[str]] | None, tags: list[list[str]] | None) -> dict[str, Any]:
         """What the model learns from besides text."""
-        return {"clusters": None, "tags": None, "init": None}
+        return {"clusters": None, "tags": None, "init": None, "unknown_words": False}
 
     def fit(
         self,

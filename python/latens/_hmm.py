@@ -40,6 +40,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     batch_tokens : number of tokens per mini-batch; 0 chooses by the size of the text.
     clusters : a fitted `Brown` for the constraint 'brown', or the path of one; by default, clusters are learned.
     features : kind of features of `transform`: 'posterior', 'state', 'cluster' or 'cluster-posterior'.
+    min_count : minimum count of a word; rarer words are unknown. `None` is 2 if the text has no `<unk>`, so that unknown
+        words are possible, and 1 otherwise.
     """
 
     _kind = "hmm"
@@ -70,6 +72,7 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     features: str = "posterior"
     device: str = "cpu"
     random_state: int | None = 1
+    min_count: int | None = None
 
     @property
     def startprob_(self) -> NDArray[np.float32]:
@@ -139,6 +142,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
 
     def _inputs(self, words: list[list[str]] | None, tags: list[list[str]] | None) -> dict[str, Any]:
         inputs = super()._inputs(words, tags)
+        # As `latens train hmm`: vectors of letters make unknown words possible.
+        inputs["unknown_words"] = self.min_count is None and self.word_vectors == "words"
         if self.clusters is not None:
             if self.constraint != "brown":
                 raise ValueError("`clusters` requires constraint='brown'")

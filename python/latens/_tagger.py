@@ -13,6 +13,8 @@ from latens._base import Estimator, tagged_sentences
 from latens._progress import Callback
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from typing_extensions import Self
 
 
@@ -88,6 +90,14 @@ class Tagger(Estimator):
         names = self.classes_
         found = self.model_.tag([list(sentence) for sentence in X], self._n_threads())
         return [[names[tag] for tag in sentence] for sentence in found]
+
+    def predict_proba(self, X: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """Probabilities of the tags of each word, given its sentence: one row per word, one column per tag of `classes_`."""
+        import numpy as np
+
+        sentences = [list(sentence) for sentence in X]
+        rows = self.model_.tag_probs(sentences, self._n_threads())
+        return np.split(rows, np.cumsum([len(sentence) for sentence in sentences])[:-1]) if sentences else []
 
     def score(self, X: Iterable[Sequence[str]], y: Iterable[Sequence[str]]) -> float:
         """Fraction of words with the right tag."""

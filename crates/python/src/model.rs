@@ -442,6 +442,27 @@ impl Model {
             sentences.par_iter().map(tag).collect()
         })
     }
+
+    /// Posterior probabilities of the tags of the words of sentences, one row per word of all sentences.
+    fn tag_probs<'py>(
+        &self,
+        py: Python<'py>,
+        sentences: Vec<Vec<String>>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let tagger = self.tagger()?;
+        let found = run(py, wishes(n_threads), |_| {
+            let marginals = |words: &Vec<String>| {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let found =
+                    tagger.tag_marginals(&words, None).map_err(|error| value_error(&error))?;
+                Ok(found.as_slice().to_vec())
+            };
+            sentences.par_iter().map(marginals).collect::<PyResult<Vec<Vec<f32>>>>()
+        })?;
+        let n_words = sentences.iter().map(Vec::len).sum();
+        found.concat().into_pyarray(py).reshape([n_words, tagger.tags().len()])
+    }
 }
 
 /// Word vectors.

@@ -40,6 +40,42 @@ def test_models_equal_those_of_the_program(kind: str, sentences, program, tmp_pa
         assert path.read_bytes() == ours.model_.to_bytes()
 
 
+def test_the_default_vocabulary_of_an_hmm_is_that_of_the_program(sentences, program, tmp_path: Path) -> None:
+    text, path = tmp_path / "text.txt", tmp_path / "model"
+    text.write_text("\n".join(sentences) + "\n")
+    flags = ["--n-states", "16", "--n-clusters", "4", "--dim", "8", "--epochs", "1", "--quiet"]
+    hmm = latens.Hmm(16, n_clusters=4, dim=8, epochs=1)
+    program("train", "hmm", text, *flags, "-o", path)
+    assert path.read_bytes() == hmm.fit(sentences).model_.to_bytes()
+    assert np.isfinite(hmm.perplexity(["a word that is not in the text: zyzzogeton"]))
+    # A text with unknown words keeps all others, and so does a number.
+    program("train", "hmm", text, *flags, "--min-count", "1", "-o", path)
+    assert path.read_bytes() == hmm.set_params(min_count=1).fit(sentences).model_.to_bytes()
+    kept = hmm.set_params(min_count=None).fit([*sentences, "<unk> zyzzogeton"])
+    assert "zyzzogeton" in kept.words_
+
+
+def test_probabilities_of_tags_are_those_of_the_program(program, tmp_path: Path) -> None:
+    X, y = latens.datasets.tagged()
+    tagger = latens.Tagger(n_iterations=10).fit(X[:60], y[:60])
+    found = tagger.predict_proba(X[60:65])
+    assert [rows.shape for rows in found] == [(len(words), len(tagger.classes_)) for words in X[60:65]]
+    np.testing.assert_allclose(np.concatenate(found).sum(axis=1), 1, atol=1e-5)
+    text, path = tmp_path / "text.txt", tmp_path / "pos.tagger"
+    text.write_text("".join(" ".join(words) + "\n" for words in X[60:65]))
+    tagger.save(path)
+    ran = program("tag", "run", path, text, "--marginals", "--quiet")
+    theirs = [line.split() for line in ran.splitlines() if line.strip()]
+    ours = [
+        (word, tag, float(row[tagger.classes_.index(tag)]))
+        for words, tags, rows in zip(X[60:65], tagger.predict(X[60:65]), found)
+        for word, tag, row in zip(words, tags, rows)
+    ]
+    assert [(row[0], row[1]) for row in theirs] == [(word, tag) for word, tag, _ in ours]
+    np.testing.assert_allclose([float(row[-1]) for row in theirs], [prob for *_, prob in ours], atol=1e-3)
+    assert tagger.predict_proba([]) == []
+
+
 def test_topics_equal_those_of_the_program(documents, program, tmp_path: Path) -> None:
     text, path, mixtures = tmp_path / "docs.txt", tmp_path / "model", tmp_path / "mixtures.tsv"
     text.write_text("\n".join(documents[0]) + "\n")
