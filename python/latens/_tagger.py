@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latens import _latens
-from latens._base import Estimator, tagged_sentences
+from latens._base import Estimator, Row, tagged_sentences
 from latens._progress import Callback
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ class Tagger(Estimator):
     def classes_(self) -> list[str]:
         """Names of the tags."""
         return self.model_.tags()
+
+    def _glance(self) -> list[Row]:
+        return [Row("tags", ", ".join(self.classes_)), Row("encoders", str(len(self.encoders)))]
 
     def predict(self, X: Iterable[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
