@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from latens import _latens
 from latens._input import Text, source
@@ -26,6 +26,27 @@ PREPROCESSING = ("tokenize", "lowercase", "digits", "normalize")
 LIMITS = ("min_count", "max_vocab")
 #: Parameters of a run, which do not change the model.
 RUN = ("random_state", "n_jobs", "verbose", "device")
+
+
+class Row(NamedTuple):
+    """A row of what a model has learned, with a bar where it has a share of the text."""
+
+    name: str
+    text: str
+    share: float | None = None
+
+    def html(self) -> str:
+        """The row of a table."""
+        left = "style='text-align:left'"
+        bar = ""
+        if self.share is not None:
+            # The color of Matplotlib's first bar, which is visible on light and dark pages.
+            width = f"width:{100 * self.share:.1f}%;min-width:1px"
+            bar = f"<div style='background:#1f77b4;height:0.8em;{width}' title='{self.share:.1%}'></div>"
+        return (
+            f"<tr><th {left}>{html.escape(self.name)}</th><td style='width:8em'>{bar}</td>"
+            f"<td {left}>{html.escape(self.text)}</td></tr>"
+        )
 
 
 class Estimator:
@@ -115,6 +136,7 @@ class Estimator:
 
     def _limits_json(self) -> str:
         limits = {name: _plain(getattr(self, name)) for name in LIMITS}
+        limits["min_count"] = limits["min_count"] or 1
         limits["max_vocab"] = limits["max_vocab"] or 0
         return json.dumps(limits)
 
@@ -255,7 +277,7 @@ class Estimator:
 
     # Notebooks.
 
-    def _glance(self) -> list[tuple[str, str]]:
+    def _glance(self) -> list[Row]:
         """Rows of a short table of what the model has learned."""
         return []
 
@@ -263,11 +285,7 @@ class Estimator:
         name = html.escape(repr(self))
         if self._model is None:
             return f"<code>{name}</code> (not fitted)"
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(left)}</th>"
-            f"<td style='text-align:left'>{html.escape(right)}</td></tr>"
-            for left, right in self._glance()
-        )
+        rows = "".join(row.html() for row in self._glance())
         facts = ", ".join(f"{key} {value}" for key, value in list(self.facts_.items())[:6] if not isinstance(value, (dict, list)))
         return (
             f"<div><code>{name}</code><br>{html.escape(self._model.description)}, "
@@ -320,7 +338,7 @@ class TextParams:
     lowercase: bool = False
     digits: str = "keep"
     normalize: str = "nfc"
-    min_count: int = 1
+    min_count: int | None = 1
     max_vocab: int | None = None
     n_jobs: int | None = None
     verbose: bool | int = False
@@ -331,7 +349,7 @@ class SentenceEstimator(Estimator):
 
     def _inputs(self, words: list[list[str]] | None, tags: list[list[str]] | None) -> dict[str, Any]:
         """What the model learns from besides text."""
-        return {"clusters": None, "tags": None, "init": None}
+        return {"clusters": None, "tags": None, "init": None, "unknown_words": False}
 
     def fit(
         self,

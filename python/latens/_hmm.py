@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latens import _latens
-from latens._base import SentenceEstimator, TextParams, opened, tagged_sentences
+from latens._base import Row, SentenceEstimator, TextParams, opened, tagged_sentences
 from latens._input import Text
 from latens._roles import Encoder, LanguageModel
 
@@ -40,6 +40,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     batch_tokens : number of tokens per mini-batch; 0 chooses by the size of the text.
     clusters : a fitted `Brown` for the constraint 'brown', or the path of one; by default, clusters are learned.
     features : kind of features of `transform`: 'posterior', 'state', 'cluster' or 'cluster-posterior'.
+    min_count : minimum count of a word; rarer words are unknown. `None` is 2 if the text has no `<unk>`, so that unknown
+        words are possible, and 1 otherwise.
     """
 
     _kind = "hmm"
@@ -70,6 +72,7 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     features: str = "posterior"
     device: str = "cpu"
     random_state: int | None = 1
+    min_count: int | None = None
 
     @property
     def startprob_(self) -> NDArray[np.float32]:
@@ -139,6 +142,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
 
     def _inputs(self, words: list[list[str]] | None, tags: list[list[str]] | None) -> dict[str, Any]:
         inputs = super()._inputs(words, tags)
+        # As `latens train hmm`: vectors of letters make unknown words possible.
+        inputs["unknown_words"] = self.min_count is None and self.word_vectors == "words"
         if self.clusters is not None:
             if self.constraint != "brown":
                 raise ValueError("`clusters` requires constraint='brown'")
@@ -208,13 +213,11 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
         words = self.words_
         return [(words[i], float(probs[i])) for i in best if probs[i] > 0]
 
-    def _glance(self) -> list[tuple[str, str]]:
+    def _glance(self) -> list[Row]:
         share = self.model_.inside("stationary", 0)
         states = (-share).argsort()[:10]
-        return [
-            (f"state {state} ({share[state]:.1%})", ", ".join(word for word, _ in self.top_words(int(state))))
-            for state in states
-        ]
+        words = [", ".join(word for word, _ in self.top_words(int(state))) for state in states]
+        return [Row(f"state {state}", text, float(share[state])) for state, text in zip(states, words)]
 
 
 def _distributions(rows: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -259,3 +262,13 @@ class Fhmm(TextParams, SentenceEstimator, Encoder):
     unknown: str = "signature"
     restarts: int = 1
     random_state: int | None = 1
+
+    def top_words(self, layer: int, state: int, n: int = 10) -> list[tuple[str, float]]:
+        """The words that a state of a layer makes likelier than the other states of the layer, with their scores."""
+        return self.model_.layer_words(layer, state, n)
+
+    def _glance(self) -> list[Row]:
+        n_layers, n_states = self.model_.inside("n_layers", 0), self.model_.inside("n_states", 0)
+        places = [(layer, state) for layer in range(n_layers) for state in range(min(n_states, 4))][:20]
+        words = [", ".join(word for word, _ in self.top_words(*place)) for place in places]
+        return [Row(f"layer {layer}, state {state}", text) for (layer, state), text in zip(places, words)]

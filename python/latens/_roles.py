@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from latens._base import Estimator, Transformer
+from latens._base import Estimator, Row, Transformer
 from latens._input import Text, source
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ class LanguageModel(Estimator):
         )
         words = self.words_
         return [" ".join([*prefix.split(), *(words[i] for i in ids)]) for ids, _ in found]
+
+    def _glance(self) -> list[Row]:
+        first = ", ".join(f"{word} {prob:.1%}" for word, prob in self.next_words("", 10))
+        return [Row("first words", first), *(Row("a sample", " ".join(words)) for words in self.sample(3, 30))]
 
     def _log_prob(self, X: Text) -> tuple[float, int, int]:
         text = source(X)
@@ -209,6 +214,12 @@ class WordVectors(Estimator):
     def similarity(self, a: str, b: str) -> float:
         """Cosine of the vectors of two words."""
         return float(_unit(self[a]) @ _unit(self[b]))
+
+    def _glance(self) -> list[Row]:
+        # The most frequent words with some content.
+        frequent = (word for word in self.words_[2:] if len(word) > 3 and word.isalpha() and word in self)
+        shown = list(islice(frequent, 10))
+        return [Row(word, ", ".join(other for other, _ in self.most_similar(word, topn=8))) for word in shown]
 
     def to_gensim(self) -> Any:
         """The vectors as `gensim.models.KeyedVectors`."""

@@ -9,10 +9,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latens import _latens
-from latens._base import Estimator, tagged_sentences
+from latens._base import Estimator, Row, tagged_sentences
 from latens._progress import Callback
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from typing_extensions import Self
 
 
@@ -83,11 +85,22 @@ class Tagger(Estimator):
         """Names of the tags."""
         return self.model_.tags()
 
+    def _glance(self) -> list[Row]:
+        return [Row("tags", ", ".join(self.classes_)), Row("encoders", str(len(self.encoders)))]
+
     def predict(self, X: Iterable[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
         names = self.classes_
         found = self.model_.tag([list(sentence) for sentence in X], self._n_threads())
         return [[names[tag] for tag in sentence] for sentence in found]
+
+    def predict_proba(self, X: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """Probabilities of the tags of each word, given its sentence: one row per word, one column per tag of `classes_`."""
+        import numpy as np
+
+        sentences = [list(sentence) for sentence in X]
+        rows = self.model_.tag_probs(sentences, self._n_threads())
+        return np.split(rows, np.cumsum([len(sentence) for sentence in sentences])[:-1]) if sentences else []
 
     def score(self, X: Iterable[Sequence[str]], y: Iterable[Sequence[str]]) -> float:
         """Fraction of words with the right tag."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latens import _latens
-from latens._base import TextParams, Transformer, _plain, opened
+from latens._base import Row, TextParams, Transformer, _plain, opened
 from latens._input import Counts, Text, counts, is_matrix, source
 from latens._progress import Callback
 from latens._roles import WordVectors
@@ -160,6 +161,10 @@ class _Topics(Transformer):
         return model.mixtures(text.records, text.paths, self._n_threads())
 
     def _transform_counts(self, matrix: Counts) -> NDArray[np.float32]:
+        return self.model_.mixtures_of_ids(*self._ids(matrix), self._n_threads())
+
+    def _ids(self, matrix: Counts) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Ends of documents, and the ids of their words."""
         import numpy as np
 
         vocabulary = self.vocabulary_
@@ -167,7 +172,7 @@ class _Topics(Transformer):
         ids = np.array([vocabulary.get(f"x{i}", 0) for i in range(matrix.n_columns)], dtype=np.uint32)
         tokens = np.repeat(ids[matrix.indices], matrix.counts.astype(np.int64))
         ends = np.concatenate([[0], np.cumsum(matrix.counts, dtype=np.int64)])[matrix.indptr].astype(np.int64)
-        return self.model_.mixtures_of_ids(ends, tokens, self._n_threads())
+        return ends, tokens
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit topics, then infer the topic proportions of the same documents."""
@@ -196,14 +201,12 @@ class _Topics(Transformer):
         """The most probable words of a topic, with their probabilities."""
         return self.model_.top_words(topic, n)
 
-    def _glance(self) -> list[tuple[str, str]]:
+    def _glance(self) -> list[Row]:
         sizes = self.topic_sizes_
         total = max(int(sizes.sum()), 1)
         order = sorted(range(len(sizes)), key=lambda topic: -int(sizes[topic]))[:20]
-        return [
-            (f"topic {topic} ({int(sizes[topic]) / total:.1%})", ", ".join(word for word, _ in self.top_words(topic)))
-            for topic in order
-        ]
+        words = [", ".join(word for word, _ in self.top_words(topic)) for topic in order]
+        return [Row(f"topic {topic}", text, int(sizes[topic]) / total) for topic, text in zip(order, words)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,6 +253,29 @@ class Lda(TopicParams, _Topics):
     def components_(self) -> NDArray[np.float64]:
         """Probability of each word in each topic: one row per topic, one column per word of `words_`."""
         return self.model_.inside("components", 0)  # type: ignore[no-any-return]
+
+    @property
+    def topic_word_counts_(self) -> NDArray[np.uint32]:
+        """Number of training tokens of each word in each topic, in the shape of `components_`: a read-only view of the model."""
+        return self.model_.word_topic_counts().T
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-probability of every second word of the documents, given the others, in nats. Higher is better.
+
+        The topic proportions of a document are inferred from the words in between (document completion).
+        """
+        log_prob, n_tokens = self._completion(X)
+        return log_prob / n_tokens if n_tokens else math.nan
+
+    def perplexity(self, X: Any) -> float:
+        """Perplexity of every second word of the documents, given the others: the exponential of −`score`."""
+        return math.exp(-self.score(X))
+
+    def _completion(self, X: Any) -> tuple[float, int]:
+        if is_matrix(X):
+            return self.model_.completion_of_ids(*self._ids(counts(X, self, reset=False)), self._n_threads())
+        text = source(X)
+        return self.model_.completion(text.records, text.paths, self._n_threads())
 
     def to_pyldavis(self, X: Text) -> dict[str, Any]:
         """Arguments of `pyLDAvis.prepare` for these documents: `pyLDAvis.prepare(**lda.to_pyldavis(texts))`."""

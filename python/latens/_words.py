@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latens import _latens
-from latens._base import SentenceEstimator, TextParams
+from latens._base import Row, SentenceEstimator, TextParams
 from latens._roles import Encoder, WordVectors
 
 if TYPE_CHECKING:
@@ -40,11 +40,16 @@ class Brown(TextParams, SentenceEstimator, Encoder):
         paths: list[str | None] = self.model_.inside("paths", 0)
         return {word: path for word, path in zip(self.words_, paths) if path is not None}
 
-    def _glance(self) -> list[tuple[str, str]]:
+    def _glance(self) -> list[Row]:
         clusters: dict[str, list[str]] = {}
+        tokens: dict[str, int] = {}
+        counts = dict(zip(self.words_, self.model_.counts().tolist()))
+        total = max(sum(counts.values()), 1)
         for word, path in self.paths_.items():
             clusters.setdefault(path, []).append(word)
-        return [(path, ", ".join(words[:10])) for path, words in list(clusters.items())[:10]]
+            tokens[path] = tokens.get(path, 0) + counts[word]
+        largest = sorted(clusters, key=lambda path: -tokens[path])[:10]
+        return [Row(path, ", ".join(clusters[path][:10]), tokens[path] / total) for path in largest]
 
 
 @dataclass(eq=False, repr=False)

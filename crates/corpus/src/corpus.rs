@@ -69,6 +69,19 @@ impl Corpus {
         let sentences = Sentences::from_encoded(ids, offsets.to_vec(), segments.to_vec());
         Corpus { lexicon: Lexicon::new(*preprocessing, *limits, vocab), sentences }
     }
+
+    /// Returns the same text with [`WordId::UNK`] for words that occur once, for models to which unknown words would be
+    /// impossible otherwise. `None` if the text already has unknown words, or if none or all of its words occur once.
+    pub fn with_unknown_words(&self) -> Option<Corpus> {
+        let vocab = &self.lexicon.vocab;
+        let counts = || vocab.counts().iter().skip(WordId::EOS.index() + 1);
+        // Text in which every word occurs once would have no words left.
+        let has_both = counts().any(|&count| count == 1) && counts().any(|&count| count > 1);
+        if vocab.count(WordId::UNK) > 0 || !has_both {
+            return None;
+        }
+        Some(self.limited(&VocabLimits { min_count: 2, ..self.lexicon.limits }))
+    }
 }
 
 impl Lexicon {
@@ -248,6 +261,20 @@ mod tests {
         assert_eq!(words(&limited), words(&expected));
         assert_eq!(limited.lexicon.vocab.counts(), expected.lexicon.vocab.counts());
         assert_eq!(limited.sentences.segment_bounds(), expected.sentences.segment_bounds());
+    }
+
+    #[test]
+    fn words_that_occur_once_become_unknown_where_nothing_is() {
+        let corpus = Corpus::from_lines(["b a b", "c"]).unwrap();
+        let limited = corpus.with_unknown_words().unwrap();
+        assert_eq!(limited.lexicon.limits.min_count, 2);
+        let ids: Vec<&[WordId]> = (0..2).map(|at| limited.sentences.get(at)).collect();
+        let b = limited.lexicon.vocab.id("b");
+        assert_eq!(ids[0], [b, WordId::UNK, b, WordId::EOS]);
+        assert_eq!(ids[1], [WordId::UNK, WordId::EOS]);
+        for text in ["b a b <unk>", "a b", "a b a b"] {
+            assert!(Corpus::from_lines([text]).unwrap().with_unknown_words().is_none(), "{text}");
+        }
     }
 
     #[test]

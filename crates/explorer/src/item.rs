@@ -106,9 +106,11 @@ impl ShownModel {
         add("text", model.as_language_model().is_some() && !is_hmm);
         add("tags", model.as_tagger().is_some());
         add("tree", model.downcast_ref::<Brown>().is_some());
-        add("words", !is_topics && model.word_vectors().is_some());
+        let has_vectors = !is_topics && model.word_vectors().is_some();
+        add("words", has_vectors);
         add("pairs", model.downcast_ref::<Lds>().is_some());
-        add("context", model.downcast_ref::<Lds>().is_some());
+        // Language models have other views of a sentence.
+        add("context", has_vectors && model.as_language_model().is_none());
         add("samples", is_hmm || is_fhmm || model.as_language_model().is_some());
         add("about", true);
         panels

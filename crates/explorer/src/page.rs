@@ -29,7 +29,8 @@ pub(crate) const STYLE: Asset = asset!("style.css", "text/css; charset=utf-8");
 pub(crate) const ICON: Asset = asset!("icon.svg", "image/svg+xml");
 
 /// The modules, each after those that it imports.
-pub(crate) const SCRIPTS: [Asset; 13] = [
+pub(crate) const SCRIPTS: [Asset; 14] = [
+    script!("d3.js"),
     script!("texts.js"),
     script!("dom.js"),
     script!("data.js"),

@@ -116,6 +116,14 @@ mod tests {
     }
 
     #[test]
+    fn the_license_of_the_charting_library_goes_with_it() {
+        // D3 has a license that must be part of every copy.
+        for part in ["Copyright 2010-2026 Mike Bostock", "Permission to use, copy, modify"] {
+            assert!(bundle().contains(part), "{part}");
+        }
+    }
+
+    #[test]
     fn keys_are_those_of_the_page() {
         let query = |args: Value| Query { item: 2, view: "topic".to_owned(), args };
         assert_eq!(key(&query(json!({ "topic": 3, "lambda": 1.0 }))), "2 topic lambda=1&topic=3");

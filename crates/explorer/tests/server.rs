@@ -216,6 +216,60 @@ fn malformed_requests_are_answered_or_closed_and_never_stop_the_server() {
 }
 
 #[test]
+fn random_changes_of_requests_never_stop_the_server() {
+    let mut limits = Limits::default();
+    limits.header_time = Duration::from_millis(300);
+    limits.request_time = Duration::from_secs(2);
+    let server = Running::with(None, limits);
+    let host = server.host();
+    let question = json!({ "item": 0, "view": "topic", "args": { "topic": 1, "lambda": 0.5 } });
+    let seeds = [
+        post(&host, &question.to_string(), "Connection: close\r\n"),
+        format!("GET /app.js HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        format!("GET /api/items HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n\r\n"),
+    ];
+    let parts: [&[u8]; 12] = [
+        b"\r\n",
+        b"\n",
+        b"\0",
+        b"\xff\xfe",
+        b": ",
+        b"/../",
+        b"%2e%2e",
+        b"{",
+        b"[[[[[[[[",
+        b"1e999",
+        b"-1",
+        b"\"args\":",
+    ];
+    let mut rng = latens::math::Rng::new(7);
+    for round in 0..400 {
+        let mut request = seeds[round % seeds.len()].clone().into_bytes();
+        for _ in 0..1 + round % 4 {
+            let at = (rng.uniform() * request.len() as f64) as usize;
+            match (rng.uniform() * 4.0) as usize {
+                0 => request[at] = (rng.uniform() * 256.0) as u8,
+                1 => _ = request.remove(at),
+                2 => request.truncate(at.max(1)),
+                _ => {
+                    let part = parts[(rng.uniform() * parts.len() as f64) as usize];
+                    request.splice(at..at, part.iter().copied());
+                }
+            }
+        }
+        let mut stream = server.connect();
+        let _ = stream.write_all(&request);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let text = String::from_utf8_lossy(&answer);
+        let known = [200, 400, 403, 404, 405, 408, 413, 414, 415, 431, 505];
+        assert!(text.is_empty() || known.contains(&status(&text)), "{request:?}: {text}");
+    }
+    assert_eq!(server.ask("topics", json!({})).0, 200);
+}
+
+#[test]
 fn invalid_questions_get_a_message() {
     let server = Running::start();
     for text in
@@ -296,14 +350,14 @@ fn a_thousand_idle_connections_do_not_keep_others_out() {
     let server = Running::with(None, limits);
     let mut idle = Vec::new();
     for _ in 0..1000 {
-        // The system may refuse more open files than this; those that are open are enough.
-        let Ok(stream) = TcpStream::connect(server.address) else { break };
-        idle.push(stream);
-        if idle.len() > 400 {
-            idle.remove(0);
-        }
+        // Some systems allow fewer open files: then the oldest connections are closed.
+        let stream = TcpStream::connect(server.address).or_else(|_| {
+            idle.drain(..100);
+            TcpStream::connect(server.address)
+        });
+        idle.push(stream.unwrap());
     }
-    assert!(idle.len() >= 300, "{}", idle.len());
+    assert!(idle.len() >= 100, "{}", idle.len());
     assert_eq!(server.ask("topics", json!({})).0, 200);
 }
 

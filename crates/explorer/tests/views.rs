@@ -170,6 +170,11 @@ fn a_text_has_the_surprisal_and_next_words_of_the_language_model() {
     let sample = ask(&explorer, "sample", json!({ "seed": 3, "n": 2 })).unwrap();
     assert_eq!(sample, ask(&explorer, "sample", json!({ "seed": 3, "n": 2 })).unwrap());
     assert_eq!(sample["sentences"].as_array().unwrap().len(), 2);
+    // Parts of a sample are the same sentences.
+    for first in 0..2 {
+        let part = ask(&explorer, "sample", json!({ "seed": 3, "first": first, "n": 1 })).unwrap();
+        assert_eq!(part["sentences"][0], sample["sentences"][first]);
+    }
 }
 
 #[test]
@@ -207,6 +212,25 @@ fn neighbors_and_clusters_are_those_of_the_models() {
     );
     assert!(ask(&explorer, "neighbors", json!({ "word": "no-such-word" })).is_err());
     assert!(!ask(&explorer, "map", json!({})).unwrap()["words"].as_array().unwrap().is_empty());
+    // The vector of a sentence is the mean of its words; unknown words have none.
+    let text = format!("{word} {} no-such-word", corpus.lexicon.vocab.word(WordId(6)));
+    let answer = ask(&explorer, "embed", json!({ "text": text })).unwrap();
+    let vectors = word2vec.word_vectors().unwrap();
+    let rows = [5, 6].map(|id| vectors.get(WordId(id)).unwrap());
+    let mean: Vec<f32> = rows[0].iter().zip(rows[1]).map(|(a, b)| (a + b) / 2.0).collect();
+    let nearest = vectors.nearest(&mean, 20, &[]);
+    let names: Vec<&str> = nearest.iter().map(|w| corpus.lexicon.vocab.word(w.0)).collect();
+    assert_eq!(strings(&answer["sentence"], "word"), names);
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let expected = dot(rows[0], &mean) / (dot(rows[0], rows[0]) * dot(&mean, &mean)).sqrt();
+    let cosine = answer["tokens"][0]["similarity"].as_f64().unwrap();
+    assert!((cosine - expected).abs() < 1e-6);
+    assert_eq!(answer["tokens"][2]["known"], false);
+    assert_eq!(answer["tokens"][2]["similarity"], Value::Null);
+    let nothing = ask(&explorer, "embed", json!({ "text": "no-such-word" })).unwrap();
+    assert_eq!(nothing["sentence"], json!([]));
     let brown = Brown::params().n_clusters(8).fit(&corpus).unwrap();
     let explorer = shown(&brown);
     let found = ask(&explorer, "cluster_of_word", json!({ "word": word })).unwrap();
@@ -279,6 +303,33 @@ fn tags_have_the_probabilities_of_the_tagger() {
     let weights = ask(&explorer, "weights", json!({ "text": "a dog walks", "at": 1 })).unwrap();
     assert_eq!((&weights["word"], &weights["tags"][0]), (&json!("dog"), &json!("N")));
     assert!(ask(&explorer, "weights", json!({ "text": "a dog walks", "at": 3 })).is_err());
+}
+
+#[test]
+fn tags_of_spans_are_spans() {
+    let rows = [
+        vec![
+            ("Mary", "B-PER"),
+            ("Smith", "I-PER"),
+            ("met", "O"),
+            ("Tom", "B-PER"),
+            ("in", "O"),
+            ("Rome", "B-LOC"),
+        ],
+        vec![("Tom", "B-PER"), ("saw", "O"), ("Rome", "B-LOC")],
+        vec![("Mary", "B-PER"), ("Smith", "I-PER"), ("saw", "O"), ("Tom", "B-PER")],
+    ];
+    let text = TaggedSentences::from_rows(rows).unwrap();
+    let tagger = FeatureTagger::params().n_iterations(50).fit(&text).unwrap();
+    let mut explorer = Explorer::default();
+    explorer.add_model("names", Box::new(tagger));
+    let text = "Mary Smith saw Rome";
+    let answer = ask(&explorer, "tags", json!({ "text": text })).unwrap();
+    let expected = json!([
+        { "kind": "PER", "first": 0, "end": 2 },
+        { "kind": "LOC", "first": 3, "end": 4 },
+    ]);
+    assert_eq!(answer["spans"], expected);
 }
 
 #[test]

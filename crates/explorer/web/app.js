@@ -69,7 +69,7 @@ async function show(all, frame) {
   const base = new URLSearchParams(route);
   if (base.has("model") || item) base.set("model", item);
   const context = {
-    item, items: all, route,
+    item, items: all, route, isShown,
     link: (changes) => linkTo(base, changes.model !== undefined ? { ...cleared(base), ...changes } : changes.panel ? { ...cleared(base), model: item, ...changes } : { panel, ...changes }),
     go: (changes) => { location.hash = linkTo(readRoute(), { panel, ...changes }); },
     // Keeps what was typed in the address without showing the view again.

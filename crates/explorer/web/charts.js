@@ -1,5 +1,6 @@
-// Pictures, as SVG: maps, bars, heat maps, flows and curves.
+// Pictures, as SVG: maps, bars, heat maps, flows and curves. Scales and paths are those of D3.
 
+import { d3 } from "./d3.js";
 import { figure, h, percent, s } from "./dom.js";
 
 /** Number of colors; topics beyond it share them, and always show their number. */
@@ -16,10 +17,7 @@ function picture(width, height, label, ...children) {
 
 /** Maps the range of values to pixels. */
 function scale(values, low, high) {
-  const [min, max] = [Math.min(...values), Math.max(...values)];
-  const span = max - min || 1;
-  const to = (x) => low + ((x - min) / span) * (high - low);
-  return Object.assign(to, { min, max });
+  return d3.scaleLinear(d3.extent(values), [low, high]);
 }
 
 function shorten(text, n) {
@@ -52,7 +50,8 @@ export function circleMap(label, points, { selected, marked = new Set(), onselec
   const [x, y] = [scale(points.map((p) => p.x), margin, width - margin), scale(points.map((p) => p.y), height - margin, margin)];
   // All circles together cover about a fifth of the map, however many there are.
   const total = points.reduce((sum, p) => sum + p.size, 0) || 1;
-  const radius = (size) => Math.min(Math.max(6, Math.sqrt((0.2 * width * height * size) / total / Math.PI)), 54);
+  const area = d3.scaleSqrt([0, total], [0, Math.sqrt((0.2 * width * height) / Math.PI)]);
+  const radius = (size) => Math.min(Math.max(6, area(size)), 54);
   const ordered = [...points].sort((a, b) => b.size - a.size);
   const buttons = ordered.map((p) => {
     const [r, cx, cy] = [radius(p.size), x(p.x), y(p.y)];
@@ -76,8 +75,8 @@ export function bars(label, rows, { names, color = "var(--accent)", marked } = {
   const [width, left, line] = [520, 140, 21];
   const top = names ? 26 : 4;
   const height = top + rows.length * line + 4;
-  const largest = Math.max(...rows.map((row) => row.total ?? row.value), 1e-12);
-  const x = (value) => (value / largest) * (width - left - 74);
+  const largest = d3.max(rows, (row) => row.total ?? row.value) || 1;
+  const x = d3.scaleLinear([0, largest], [0, width - left - 74]);
   const legend = names && names.map((name, i) => s("g", {},
     s("rect", { x: left + i * 150, y: 6, width: 12, height: 12, class: i ? "light" : "", style: i ? {} : { fill: color } }),
     s("text", { x: left + 18 + i * 150, y: 16, "font-size": 12 }, name)));
@@ -116,14 +115,14 @@ export function flow(label, center, before, after, onselect) {
   const n = Math.max(before?.length ?? 0, after.length, 1);
   const [width, height, box] = [640, n * line + 20, 190];
   const middle = height / 2;
+  const edgePath = d3.link(d3.curveBumpX);
   const side = (nodes, x, edge) => nodes.map((node, i) => {
     const y = 10 + (i + (n - nodes.length) / 2) * line + line / 2;
     const [from, to] = edge < 0 ? [x + box, width / 2 - 45] : [width / 2 + 45, x];
-    const bend = (from + to) / 2;
     const [y1, y2] = edge < 0 ? [y, middle] : [middle, y];
     const title = `${node.state}: ${node.words.join(" ")}, ${percent(node.prob)}`;
     return [
-      s("path", { d: `M${from} ${y1}C${bend} ${y1} ${bend} ${y2} ${to} ${y2}`, class: "edge", "stroke-width": Math.max(1, 26 * node.prob) }),
+      s("path", { d: edgePath({ source: [from, y1], target: [to, y2] }), class: "edge", "stroke-width": Math.max(1, 26 * node.prob) }),
       s("g", { class: "node", role: "button", "aria-label": title, onclick: () => onselect(node.state) },
         s("title", {}, title),
         s("rect", { x, y: y - 17, width: box, height: 34, rx: 6, class: "box" }),
@@ -162,16 +161,6 @@ export function wordMap(label, words, { selected, near = new Set(), onselect }) 
   return picture(width, height, label, nodes.reverse());
 }
 
-/** Round numbers between two values. */
-function ticks(min, max, n = 5) {
-  const step = (max - min || 1) / n;
-  const unit = 10 ** Math.floor(Math.log10(step));
-  const size = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= step);
-  const found = [];
-  for (let at = Math.ceil(min / size) * size; at <= max + size * 1e-9; at += size) found.push(Number(at.toPrecision(12)));
-  return found;
-}
-
 /** Curves: `series` are `{name, color, points: [[x, y], …], band: [[x, low, high], …]}`; `labels` name the places of x; values that
  * have no order are not `joined`. */
 export function lines(label, series, { xName, labels, joined = true } = {}) {
@@ -179,14 +168,14 @@ export function lines(label, series, { xName, labels, joined = true } = {}) {
   const points = series.flatMap((one) => [...one.points, ...(one.band ?? []).flatMap(([x, low, high]) => [[x, low], [x, high]])]);
   const x = scale(points.map((p) => p[0]), left, width - right);
   const y = scale(points.map((p) => p[1]), height - bottom, top);
-  const path = (list) => list.map(([px, py], i) => `${i ? "L" : "M"}${x(px).toFixed(2)} ${y(py).toFixed(2)}`).join("");
-  const band = (list) => `${path(list.map(([px, , high]) => [px, high]))}${path(list.map(([px, low]) => [px, low]).reverse()).replace("M", "L")}Z`;
+  const path = d3.line(([px]) => x(px), ([, py]) => y(py));
+  const band = d3.area(([px]) => x(px), ([, low]) => y(low), ([, , high]) => y(high));
   const every = labels && Math.ceil(labels.length / 12);
   const across = labels
     ? labels.map((text, i) => [i, shorten(text, 10)]).filter(([i]) => i % every === 0)
-    : ticks(x.min, x.max).map((at) => [at, figure(at)]);
+    : x.ticks(5).map((at) => [at, figure(at)]);
   return picture(width, height, label,
-    ticks(y.min, y.max).map((at) => s("g", {},
+    y.ticks(5).map((at) => s("g", {},
       s("line", { x1: left, x2: width - right, y1: y(at), y2: y(at), class: "grid" }),
       s("text", { x: left - 6, y: y(at) + 4, "text-anchor": "end", "font-size": 11, class: "dim" }, figure(at)))),
     across.map(([at, text]) => s("text", { x: x(at), y: height - bottom + 16, "text-anchor": "middle", "font-size": 11, class: "dim" }, text)),

@@ -8,6 +8,10 @@ import { bars, colorOf } from "./charts.js";
 
 /** Bits from which a word has the strongest color. */
 const MAX_BITS = 16;
+/** Number of generated sentences. */
+const N_SENTENCES = 5;
+/** Milliseconds between the words of a sample. */
+const PACE = 40;
 
 /** Words on a color that tells their surprisal. */
 export function surprisalWords(tokens) {
@@ -58,11 +62,23 @@ export async function textPanel({ item, route, keep }) {
   return h("div", {}, section(t.type, field(t.type, input)), result);
 }
 
+/** Adds words one after the other, as they are drawn; at once in a report, and for users who ask for less motion. */
+export async function reveal(place, words, isShown) {
+  const isStill = !isLive || matchMedia("(prefers-reduced-motion: reduce)").matches;
+  for (const word of words) {
+    if (!isShown()) return;
+    place.append(...[word].flat());
+    if (!isStill) await new Promise((done) => { setTimeout(done, PACE); });
+  }
+}
+
 /** Generated sentences of a language model. */
-export async function textSamplesPanel({ item, route, go }) {
+export async function textSamplesPanel({ item, route, go, isShown }) {
   const t = texts.states;
   const [seed, temperature, prompt] = [Number(route.get("seed") ?? 1), Number(route.get("temperature") ?? 1), route.get("prompt") ?? ""];
-  const answer = await ask(item, "sample", { prompt, seed, temperature });
+  // With a server, each sentence is shown before the next one is drawn.
+  const drawPart = (first) => ask(item, "sample", { prompt, seed, temperature, ...(isLive && { first, n: 1 }) });
+  const answer = await drawPart(0);
   const begin = h("input", { type: "text", id: "prompt", maxlength: 2000, value: prompt });
   const heat = h("input", { type: "number", id: "temperature", min: 0, max: 10, step: 0.1, value: temperature });
   const draw = (event) => {
@@ -70,8 +86,18 @@ export async function textSamplesPanel({ item, route, go }) {
     go({ prompt: begin.value || undefined, temperature: heat.value, seed: seed + 1 });
   };
   const form = isLive && h("form", { onsubmit: draw, class: "row" }, field(t.prompt, begin), field(t.temperature, heat), h("button", { type: "submit" }, t.again));
-  const sentences = answer.sentences.map((words) => h("li", {}, answer.prompt.length > 0 && h("b", {}, `${answer.prompt.join(" ")} `), words.join(" ")));
-  return section(t.samples, form, h("ol", { class: "samples" }, sentences));
+  const list = h("ol", { class: "samples" });
+  const follow = async () => {
+    const sentences = [...answer.sentences];
+    for (let i = 0; i < N_SENTENCES && isShown(); i += 1) {
+      const words = sentences[i] ?? (await drawPart(i)).sentences[0];
+      const line = h("li", {}, answer.prompt.length > 0 && h("b", {}, `${answer.prompt.join(" ")} `));
+      list.append(line);
+      await reveal(line, words.map((word) => `${word} `), isShown);
+    }
+  };
+  follow().catch((error) => list.after(h("p", { class: "error", role: "alert" }, error.message)));
+  return section(t.samples, form, list);
 }
 
 /** A typed sentence with its tags, and the weights behind them. */

@@ -5,7 +5,7 @@ import { debounced, field, figure, h, percent, section, table } from "./dom.js";
 import { ask, isLive } from "./data.js";
 import { exportable } from "./export.js";
 import { bars, flow, heatMap } from "./charts.js";
-import { surprisalWords } from "./language.js";
+import { reveal, surprisalWords } from "./language.js";
 
 const PAGE = isLive ? 50 : 300;
 
@@ -165,7 +165,7 @@ function factorialSentence(answer) {
 }
 
 /** Generated text with its states. */
-export async function stateSamplesPanel({ item, items, route, go, link }) {
+export async function stateSamplesPanel({ item, items, route, go, link, isShown }) {
   const t = texts.states;
   const seed = Number(route.get("seed") ?? 1);
   const { tokens } = await ask(item, "sample_states", { seed });
@@ -177,5 +177,7 @@ export async function stateSamplesPanel({ item, items, route, go, link }) {
     return [isFactorial ? shown : h("a", { href: link({ panel: "states", state: token.state }), class: "plain" }, shown), " "];
   });
   const again = isLive && h("button", { type: "button", onclick: () => go({ seed: seed + 1 }) }, t.again);
-  return section(t.samples, again, h("p", { class: "tokens" }, words));
+  const place = h("p", { class: "tokens" });
+  reveal(place, words, isShown);
+  return section(t.samples, again, place);
 }

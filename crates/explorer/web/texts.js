@@ -159,6 +159,11 @@ export const texts = {
     example: "The ship sails over the sea",
     alone: "Neighbors of the word",
     inContext: "Neighbors in this sentence",
+    ofSentence: "Words of the sentence",
+    meanHelp: "The vector of a sentence is the mean of the vectors of its words.",
+    toMean: "Similarity to the sentence",
+    nearMean: "Neighbors of the sentence",
+    noVector: "no vector",
     next: "Next word",
   },
   log: {

@@ -108,29 +108,21 @@ export async function pairsPanel({ item }) {
   return exportable(section(t.pairs, h("p", { class: "help" }, t.pairsHelp), rows), t.pairs, { table: rows });
 }
 
-/** A typed sentence: neighbors of its words alone and in context, and the next words. */
+/** A typed sentence. Models of sentences: neighbors of its words alone and in context, and the next words. Models of words: what
+ * is near the mean of their vectors. */
 export async function contextPanel({ item, route, keep }) {
   const t = texts.words;
   if (!isLive) return h("p", {}, texts.needsProgram);
   const input = h("input", { type: "text", id: "context-text", autocomplete: "off", maxlength: 5000, value: route.get("text") ?? t.example });
   const result = h("div", { "aria-live": "polite" });
   let asked = 0;
-  const list = (words) => (words ?? []).map((one) => `${one.word} ${one.similarity.toFixed(2)}`).join(", ");
   const show = async () => {
     const own = ++asked;
     keep({ text: input.value });
     try {
       const answer = await ask(item, "embed", { text: input.value });
       if (own !== asked) return;
-      const rows = table(t.inContext, [
-        { name: t.word, of: (token) => token.word, head: true },
-        { name: t.alone, of: (token) => list(token.alone) },
-        { name: t.inContext, of: (token) => list(token.in_context) },
-      ], answer.tokens);
-      const svg = bars(t.next, answer.next.map((word) => ({ label: word.word, value: word.prob, text: percent(word.prob) })));
-      result.replaceChildren(
-        exportable(section(t.inContext, rows), t.inContext, { table: rows }),
-        exportable(section(t.next, svg), t.next, { svg }));
+      result.replaceChildren(...(answer.next ? inContext(answer) : inMean(answer)));
     } catch (error) {
       if (own === asked) result.replaceChildren(h("p", { class: "error", role: "alert" }, error.message));
     }
@@ -138,4 +130,28 @@ export async function contextPanel({ item, route, keep }) {
   input.addEventListener("input", debounced(show));
   await show();
   return h("div", {}, section(t.type, field(t.type, input)), result);
+}
+
+function inContext(answer) {
+  const t = texts.words;
+  const list = (words) => (words ?? []).map((one) => `${one.word} ${one.similarity.toFixed(2)}`).join(", ");
+  const rows = table(t.inContext, [
+    { name: t.word, of: (token) => token.word, head: true },
+    { name: t.alone, of: (token) => list(token.alone) },
+    { name: t.inContext, of: (token) => list(token.in_context) },
+  ], answer.tokens);
+  const svg = bars(t.next, answer.next.map((word) => ({ label: word.word, value: word.prob, text: percent(word.prob) })));
+  return [exportable(section(t.inContext, rows), t.inContext, { table: rows }), exportable(section(t.next, svg), t.next, { svg })];
+}
+
+function inMean(answer) {
+  const t = texts.words;
+  const rows = table(t.ofSentence, [
+    { name: t.word, of: (token) => token.word, head: true },
+    { name: t.toMean, of: (token) => token.similarity, number: true, view: (token) => (token.similarity === null ? t.noVector : figure(token.similarity)) },
+  ], answer.tokens);
+  const svg = bars(t.nearMean, answer.sentence.map((one) => ({ label: one.word, value: Math.max(one.similarity, 0), text: figure(one.similarity) })));
+  return [h("div", { class: "two" },
+    exportable(section(t.ofSentence, h("p", { class: "help" }, t.meanHelp), rows), t.ofSentence, { table: rows }),
+    exportable(section(t.nearMean, svg), t.nearMean, { svg, table: neighborList(t.nearMean, answer.sentence) }))];
 }

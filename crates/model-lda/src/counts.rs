@@ -46,6 +46,11 @@ impl TypeCounts {
         counts
     }
 
+    /// All counts, one row per type.
+    pub(crate) fn values(&self) -> &[u32] {
+        &self.values
+    }
+
     pub(crate) fn n_types(&self) -> usize {
         self.values.len() / self.n_topics
     }

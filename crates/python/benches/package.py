@@ -1,6 +1,6 @@
 """Measures the installed package: import, wheel, overhead over the program, topics beside scikit-learn, encoding.
 
-    python crates/python/benches/package.py TEXT [--wheel WHEEL] [--program latens] [--record results/python.jsonl]
+    python crates/python/benches/package.py TEXT [--wheel WHEEL] [--data DIR] [--record results/python.jsonl]
 
 TEXT has one sentence per line, at least 50,000. Times of threads are CPU seconds where the machine is shared, so both CPU
 and wall time are printed; records hold CPU seconds, measured in turn.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,6 +24,8 @@ from typing import Any, Callable
 
 import latens
 
+COMMAND = """pip install .
+python crates/python/benches/package.py DIR/unlabeled-news/reuters21578.sents.txt --wheel latens-*.whl --data DIR"""
 N_DOCUMENTS = 100_000
 #: Number of sentences that models are fitted to.
 N_SENTENCES = 30_000
@@ -44,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path)
     parser.add_argument("--wheel", type=Path)
+    parser.add_argument("--data", type=Path, help="a folder with 20news/20news.tsv, for a classifier of topics")
     parser.add_argument("--program", default="latens")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--runs", type=int, default=3)
@@ -54,6 +59,9 @@ def main() -> None:
     measure_import(records)
     if args.wheel:
         records.add("python-wheel", "one abi3 wheel, with the program", "wheel", "size", "MB", args.wheel.stat().st_size / 1e6)
+    measure_interrupts(records)
+    if args.data:
+        measure_newsgroups(args.data, records)
     measure_fits(lines[:N_SENTENCES], args, records)
     measure_topics(lines, args.runs, records)
     measure_encoding(lines, args.runs, records)
@@ -75,13 +83,15 @@ class Records:
             "id": id, "model": model, "data": data, "metric": metric, "unit": unit, "value": rounded(value),
             "spread": spread(runs),
             "reference": reference and {"kind": "program", "value": rounded(reference[0]), "source": reference[1]},
-            "command": f"python crates/python/benches/package.py {self.args.text.name} --wheel latens-*.whl",
+            "command": COMMAND,
             "commit": self.commit, "machine": self.args.machine, "date": str(datetime.date.today()), "note": note,
         }
         print(f"{model}: {metric} {record['value']} {unit}", reference or "", runs or "", flush=True)
         if self.args.record:
-            with self.args.record.open("a") as file:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            path = self.args.record
+            old = path.read_text().splitlines() if path.exists() else []
+            kept = [line for line in old if json.loads(line)["id"] != id]
+            path.write_text("\n".join([*kept, json.dumps(record, ensure_ascii=False)]) + "\n")
 
 
 def rounded(value: float) -> float:
@@ -116,6 +126,46 @@ def measure_import(records: Records) -> None:
     )
     names = "import sys, latens; print(sorted({'numpy', 'scipy', 'sklearn', 'pandas'} & set(sys.modules)))"
     print("imported with it:", subprocess.run([sys.executable, "-c", names], capture_output=True, text=True).stdout)
+
+
+#: A long fit in a process that tells when it has begun.
+LONG_FIT = """
+import latens
+sentences = latens.datasets.sentences("train")
+latens.Hmm(1024, epochs=1000).fit(sentences, callback=lambda facts: print(facts["phase"], flush=True))
+"""
+
+
+def measure_interrupts(records: Records) -> None:
+    """Time from Ctrl-C to the end of a process that fits a model."""
+    times = []
+    for _ in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-c", LONG_FIT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        assert child.stdout is not None
+        next(line for line in iter(child.stdout.readline, "") if line.startswith("learn"))
+        time.sleep(0.5)
+        begin = time.perf_counter()
+        child.send_signal(signal.SIGINT)
+        child.wait()
+        times.append(time.perf_counter() - begin)
+    records.add(
+        "python-interrupt", "`hmm`, 1,024 states", "a long `fit`", "time from Ctrl-C to the end of the process", "s",
+        statistics.median(times), times,
+    )
+
+
+def measure_newsgroups(data: Path, records: Records) -> None:
+    """The accuracy that the example prints."""
+    example = Path(__file__).parents[1] / "examples/newsgroups.py"
+    printed = subprocess.run([sys.executable, example, data], check=True, capture_output=True, text=True).stdout
+    mean, low, high = (float(number) for number in re.findall(r"0\.\d+", printed)[:3])
+    records.add(
+        "python-newsgroups", "`Lda(100)` and `LogisticRegression`", "20 newsgroups, 3 folds", "accuracy", "share of documents",
+        mean, [low, mean, high], note="`crates/python/examples/newsgroups.py`; the spread is over the folds",
+    )
 
 
 def children_cpu(work: Callable[[], Any]) -> float:

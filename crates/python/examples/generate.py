@@ -9,9 +9,8 @@ import latens
 from latens import constraint
 
 texts = latens.datasets.sentences()
-options = dict(lowercase=True, min_count=2)
-hmm = latens.Hmm(64, n_clusters=8, dim=32, epochs=3, **options).fit(texts)
-ngram = latens.Ngram(order=3, **options).fit(texts)
+hmm = latens.Hmm(64, n_clusters=8, dim=32, epochs=3, lowercase=True, min_count=2).fit(texts)
+ngram = latens.Ngram(order=3, lowercase=True, min_count=2).fit(texts)
 
 c = constraint.contains("of the", ["man", "house"]) & constraint.excludes("and")
 print("log-probability under the guide:", hmm.constraint_log_prob(c, max_words=15))

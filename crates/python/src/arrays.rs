@@ -2,6 +2,7 @@
 
 use crate::errors::value_error;
 use crate::model::Model;
+use crate::work::on_all_cores;
 use latens::corpus::{Lexicon, Preprocessing, Vocab, VocabLimits};
 use latens::hmm::Hmm;
 use latens::model::{self, Vectors, WordVectors};
@@ -36,7 +37,7 @@ pub(crate) fn vectors_from_arrays(
         return Err(PyValueError::new_err(message));
     }
     let values = vectors.as_slice()?;
-    let vectors = py.detach(|| WordVectors::new(dim, values.to_vec()));
+    let vectors = on_all_cores(py, || WordVectors::new(dim, values.to_vec()))?;
     let vectors = vectors.map_err(|error| value_error(&error))?;
     let model: Box<dyn model::Model> = Box::new(Vectors::new(lexicon, vectors));
     Ok(Model::from(model))
@@ -45,6 +46,7 @@ pub(crate) fn vectors_from_arrays(
 /// A hidden Markov model of these probabilities.
 #[pyfunction]
 pub(crate) fn hmm_from_arrays(
+    py: Python<'_>,
     words: Vec<String>,
     counts: Vec<u64>,
     start: PyReadonlyArray1<'_, f32>,
@@ -54,7 +56,7 @@ pub(crate) fn hmm_from_arrays(
     let lexicon = lexicon(&words, counts)?;
     let (start, transition, emission) =
         (start.as_slice()?.to_vec(), transition.as_slice()?, emission.as_slice()?);
-    let hmm = Hmm::from_probabilities(lexicon, start, transition, emission);
+    let hmm = on_all_cores(py, || Hmm::from_probabilities(lexicon, start, transition, emission))?;
     let model: Box<dyn model::Model> = Box::new(hmm.map_err(|error| value_error(&error))?);
     Ok(Model::from(model))
 }

@@ -161,7 +161,12 @@ pub(crate) fn fit_sentences(
     };
     let (wishes, session) = options.split()?;
     let model = run(py, wishes, |caller| {
-        let corpus = text.corpus(&lexical, caller)?;
+        let mut corpus = text.corpus(&lexical, caller)?;
+        if inputs.unknown_words
+            && let Some(limited) = corpus.with_unknown_words()
+        {
+            corpus = limited;
+        }
         let valid = valid.map(|text| text.sentences(&corpus.lexicon, caller)).transpose()?;
         params.fit(&corpus, valid.as_ref(), &inputs, &session, caller)
     })?;

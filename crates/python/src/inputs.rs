@@ -24,6 +24,8 @@ pub(crate) struct SentenceInputs {
     tags: Option<(Rows, Rows)>,
     /// A linear dynamical system for a recurrent network.
     init: Option<Init>,
+    /// Whether words that occur once become unknown where nothing else is.
+    pub(crate) unknown_words: bool,
 }
 
 /// A model to start from.

@@ -1,6 +1,7 @@
 //! A look inside models.
 
 use crate::model::Model;
+use crate::work::on_all_cores;
 use latens::brown::Brown;
 use latens::fhmm::Fhmm;
 use latens::hmm::Hmm;
@@ -27,37 +28,71 @@ impl Model {
         word_vectors(slf)
     }
 
+    /// Number of training tokens of each word in each topic: a view of the model's memory, one row per word.
+    fn word_topic_counts<'py>(slf: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<u32>>> {
+        let base = slf.get().get();
+        let Some(lda) = base.downcast_ref::<Lda>() else {
+            let message = format!("this is {}, which has no counts of topics", base.description());
+            return Err(PyValueError::new_err(message));
+        };
+        let n_topics = lda.alpha().len();
+        view(slf, lda.word_counts(), [lda.word_counts().len() / n_topics, n_topics])
+    }
+
+    /// The words that a state of a layer makes likely, with their scores.
+    fn layer_words(&self, layer: usize, state: usize, n: usize) -> PyResult<Vec<(&str, f32)>> {
+        let Some(fhmm) = self.get().downcast_ref::<Fhmm>() else {
+            let message = format!("this is {}, which has no layers", self.get().description());
+            return Err(PyValueError::new_err(message));
+        };
+        let (n_layers, n_states) = (fhmm.n_layers(), fhmm.n_states());
+        if layer >= n_layers || state >= n_states {
+            let place = format!("state {state} of layer {layer}");
+            let message = format!("{place} is out of range: there are {n_layers} × {n_states}");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(fhmm.top_words(layer, state, n))
+    }
+
     /// A part of the model as an array or JSON.
     fn inside<'py>(&self, py: Python<'py>, name: &str, arg: usize) -> PyResult<Bound<'py, PyAny>> {
-        part(py, self.get(), name, arg)
+        let find = || Python::attach(|py| part(py, self.get(), name, arg).map(Bound::unbind));
+        Ok(on_all_cores(py, find)??.into_bound(py))
     }
 }
 
 /// The word vectors of a model as an array: a read-only view if the model stores them, otherwise a copy.
-#[allow(unsafe_code)]
 fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let py = model.py();
     let base = model.get().get();
-    match base.word_vectors() {
+    match on_all_cores(py, || base.word_vectors())? {
         None => Err(PyValueError::new_err(format!(
             "this is {}, which has no word vectors",
             base.description()
         ))),
         Some(Cow::Borrowed(vectors)) => {
-            let shape = (vectors.n_words(), vectors.dim());
-            let view =
-                ArrayView2::from_shape(shape, vectors.values()).expect("rows of equal length");
-            // SAFETY: the array keeps a reference to the model, which owns the numbers and never changes them.
-            let array = unsafe { PyArray2::borrow_from_array(&view, model.clone().into_any()) };
-            // A model must not change under the hands of its other users.
-            array.call_method("setflags", (false,), None)?;
-            Ok(array)
+            view(model, vectors.values(), [vectors.n_words(), vectors.dim()])
         }
         Some(Cow::Owned(vectors)) => {
             let array = PyArray1::from_slice(py, vectors.values());
             array.reshape([vectors.n_words(), vectors.dim()])
         }
     }
+}
+
+/// A read-only view of numbers that the model owns.
+#[allow(unsafe_code)]
+fn view<'py, T: Element>(
+    model: &Bound<'py, Model>,
+    values: &[T],
+    shape: [usize; 2],
+) -> PyResult<Bound<'py, PyArray2<T>>> {
+    let view = ArrayView2::from_shape(shape, values).expect("rows of equal length");
+    // SAFETY: the array keeps a reference to the model, which owns the numbers and never changes them.
+    let array = unsafe { PyArray2::borrow_from_array(&view, model.clone().into_any()) };
+    // A model must not change under the hands of its other users.
+    array.call_method("setflags", (false,), None)?;
+    Ok(array)
 }
 
 /// A part of a model by name. `arg` is an index for parts that have several, such as the rows of a transition matrix.

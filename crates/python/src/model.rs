@@ -2,10 +2,11 @@
 
 use crate::errors::{file_error, value_error};
 use crate::text::Text;
-use crate::work::{Wishes, run};
+use crate::work::{Wishes, on_all_cores, run};
 use latens::corpus::WordId;
+use latens::lda::{Completion, InferenceParams, Lda};
 use latens::math::Rng;
-use latens::model::{FeatureRows, LanguageModel, Tagger, TopicModel};
+use latens::model::{FeatureRows, LanguageModel, Params, Tagger, TopicModel};
 use latens::tasks::{perplexity, sample};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -38,13 +39,15 @@ impl From<Box<dyn latens::model::Model>> for Model {
 /// Opens a model file.
 #[pyfunction]
 pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
-    py.detach(|| latens::open(path)).map(Model::from).map_err(|error| file_error(&error))
+    let model = on_all_cores(py, || latens::open(path))?;
+    model.map(Model::from).map_err(|error| file_error(&error))
 }
 
 /// Opens the bytes of a model file.
 #[pyfunction]
 pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
-    py.detach(|| latens::from_bytes(bytes)).map(Model::from).map_err(|error| file_error(&error))
+    let model = on_all_cores(py, || latens::from_bytes(bytes))?;
+    model.map(Model::from).map_err(|error| file_error(&error))
 }
 
 impl Model {
@@ -55,6 +58,30 @@ impl Model {
     /// A copy of the model that shares nothing with it.
     pub(crate) fn copy(&self) -> PyResult<Box<dyn latens::model::Model>> {
         latens::from_bytes(&self.0.to_bytes()).map_err(|error| file_error(&error))
+    }
+
+    fn lda(&self) -> PyResult<&Lda> {
+        let lda = self.0.downcast_ref::<Lda>();
+        lda.ok_or_else(|| self.without("which does not predict words of documents"))
+    }
+
+    /// Documents as ids of words with offsets, checked.
+    fn documents_of_ids(
+        &self,
+        indptr: &PyReadonlyArray1<'_, i64>,
+        ids: &PyReadonlyArray1<'_, u32>,
+    ) -> PyResult<(Vec<usize>, Vec<WordId>)> {
+        let n_words = self.0.lexicon().vocab.len();
+        let (indptr, ids) = (indptr.as_slice()?, ids.as_slice()?);
+        let is_valid = indptr.is_sorted()
+            && indptr.first() == Some(&0)
+            && indptr.last() == Some(&(ids.len() as i64))
+            && ids.iter().all(|&id| (id as usize) < n_words);
+        if !is_valid {
+            return Err(PyValueError::new_err("the ids do not fit the vocabulary"));
+        }
+        let offsets = indptr.iter().map(|&at| at as usize).collect();
+        Ok((offsets, ids.iter().map(|&id| WordId(id)).collect()))
     }
 
     fn without(&self, what: &str) -> PyErr {
@@ -215,13 +242,16 @@ impl Model {
     /// The probabilities of all words after a text.
     fn next_probs<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let model = self.language_model()?;
-        let mut probs = vec![0.0; model.n_words()];
-        let mut scorer = model.scorer();
-        for word in self.0.lexicon().ids(text) {
-            scorer.read(word);
-        }
-        scorer.next_log_probs(&mut probs);
-        probs.iter_mut().for_each(|p| *p = p.exp());
+        let probs = on_all_cores(py, || {
+            let mut probs = vec![0.0; model.n_words()];
+            let mut scorer = model.scorer();
+            for word in self.0.lexicon().ids(text) {
+                scorer.read(word);
+            }
+            scorer.next_log_probs(&mut probs);
+            probs.iter_mut().for_each(|p| *p = p.exp());
+            probs
+        })?;
         Ok(probs.into_pyarray(py))
     }
 
@@ -387,23 +417,54 @@ impl Model {
         n_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let model = self.topic_model()?;
-        let n_words = self.0.lexicon().vocab.len();
-        let (indptr, ids) = (indptr.as_slice()?, ids.as_slice()?);
-        let is_valid = indptr.is_sorted()
-            && indptr.first() == Some(&0)
-            && indptr.last() == Some(&(ids.len() as i64))
-            && ids.iter().all(|&id| (id as usize) < n_words);
-        if !is_valid {
-            return Err(PyValueError::new_err("the ids do not fit the vocabulary"));
-        }
-        let ids: Vec<WordId> = ids.iter().map(|&id| WordId(id)).collect();
+        let (indptr, ids) = self.documents_of_ids(&indptr, &ids)?;
         let values: Vec<f32> = run(py, wishes(n_threads), |_| {
             let rows = indptr.par_windows(2);
-            Ok(rows
-                .flat_map_iter(|ends| model.mixture(&ids[ends[0] as usize..ends[1] as usize]))
-                .collect())
+            Ok(rows.flat_map_iter(|ends| model.mixture(&ids[ends[0]..ends[1]])).collect())
         })?;
         values.into_pyarray(py).reshape([indptr.len() - 1, model.n_topics()])
+    }
+
+    /// Log-probability of every second word of documents, given the others, and the number of these words.
+    fn completion(
+        &self,
+        py: Python<'_>,
+        records: Option<&Bound<'_, PyAny>>,
+        paths: Vec<PathBuf>,
+        n_threads: Option<usize>,
+    ) -> PyResult<(f64, usize)> {
+        let text = Text::new(records, paths)?;
+        let (lda, params) = (self.lda()?, InferenceParams::default().validate());
+        let params = params.map_err(|error| value_error(&error))?;
+        let found = run(py, wishes(n_threads), |caller| {
+            let mut found: Vec<Completion> = Vec::new();
+            text.each(self.0.lexicon(), caller, |_, ids| {
+                found.par_extend(ids.par_iter().map(|ids| lda.complete(ids, &params)));
+                Ok(())
+            })?;
+            Ok(found.into_iter().sum::<Completion>())
+        })?;
+        Ok((found.log_prob, found.n_tokens))
+    }
+
+    /// `completion` of documents that are given as ids of words, with offsets.
+    fn completion_of_ids(
+        &self,
+        py: Python<'_>,
+        indptr: PyReadonlyArray1<'_, i64>,
+        ids: PyReadonlyArray1<'_, u32>,
+        n_threads: Option<usize>,
+    ) -> PyResult<(f64, usize)> {
+        let (indptr, ids) = self.documents_of_ids(&indptr, &ids)?;
+        let (lda, params) = (self.lda()?, InferenceParams::default().validate());
+        let params = params.map_err(|error| value_error(&error))?;
+        let found = run(py, wishes(n_threads), |_| {
+            let rows = indptr.par_windows(2);
+            let found: Vec<Completion> =
+                rows.map(|ends| lda.complete(&ids[ends[0]..ends[1]], &params)).collect();
+            Ok(found.into_iter().sum::<Completion>())
+        })?;
+        Ok((found.log_prob, found.n_tokens))
     }
 
     /// The most probable words of a topic with their probabilities.
@@ -442,6 +503,27 @@ impl Model {
             sentences.par_iter().map(tag).collect()
         })
     }
+
+    /// Posterior probabilities of the tags of the words of sentences, one row per word of all sentences.
+    fn tag_probs<'py>(
+        &self,
+        py: Python<'py>,
+        sentences: Vec<Vec<String>>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let tagger = self.tagger()?;
+        let found = run(py, wishes(n_threads), |_| {
+            let marginals = |words: &Vec<String>| {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let found =
+                    tagger.tag_marginals(&words, None).map_err(|error| value_error(&error))?;
+                Ok(found.as_slice().to_vec())
+            };
+            sentences.par_iter().map(marginals).collect::<PyResult<Vec<Vec<f32>>>>()
+        })?;
+        let n_words = sentences.iter().map(Vec::len).sum();
+        found.concat().into_pyarray(py).reshape([n_words, tagger.tags().len()])
+    }
 }
 
 /// Word vectors.
@@ -449,7 +531,7 @@ impl Model {
 impl Model {
     /// The vector of a word.
     fn vector<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let vectors = self.0.word_vectors();
+        let vectors = on_all_cores(py, || self.0.word_vectors())?;
         let vectors = vectors.ok_or_else(|| self.without("which has no word vectors"))?;
         let id = self.0.lexicon().vocab.id(word);
         let vector = if id == WordId::UNK { None } else { vectors.get(id) };
@@ -460,11 +542,12 @@ impl Model {
     /// The words with the most similar vectors, with their cosines.
     fn nearest(
         &self,
+        py: Python<'_>,
         query: Vec<f32>,
         n: usize,
         except: Vec<String>,
     ) -> PyResult<Vec<(&str, f32)>> {
-        let vectors = self.0.word_vectors();
+        let vectors = on_all_cores(py, || self.0.word_vectors())?;
         let vectors = vectors.ok_or_else(|| self.without("which has no word vectors"))?;
         if query.len() != vectors.dim() {
             let message = format!("expected {} numbers, got {}", vectors.dim(), query.len());
@@ -472,7 +555,7 @@ impl Model {
         }
         let vocab = &self.0.lexicon().vocab;
         let except: Vec<WordId> = except.iter().map(|word| vocab.id(word)).collect();
-        let found = vectors.nearest(&query, n, &except).into_iter();
+        let found = on_all_cores(py, || vectors.nearest(&query, n, &except))?.into_iter();
         Ok(found.map(|(word, cosine)| (vocab.word(word), cosine)).collect())
     }
 }

@@ -137,6 +137,15 @@ pub(crate) fn run<T: Send>(
     })
 }
 
+/// Runs work that reports no progress on all cores, in a thread pool of its own: threads of a pool for the whole process would
+/// be missing in forked processes.
+pub(crate) fn on_all_cores<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    run(py, Wishes::default(), |_| Ok(work()))
+}
+
 /// Calls the callback and checks signals until the work ends. Returns the exception that stopped it.
 fn attend(
     reports: &Receiver<Report>,

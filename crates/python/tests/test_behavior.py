@@ -40,6 +40,42 @@ def test_models_equal_those_of_the_program(kind: str, sentences, program, tmp_pa
         assert path.read_bytes() == ours.model_.to_bytes()
 
 
+def test_the_default_vocabulary_of_an_hmm_is_that_of_the_program(sentences, program, tmp_path: Path) -> None:
+    text, path = tmp_path / "text.txt", tmp_path / "model"
+    text.write_text("\n".join(sentences) + "\n")
+    flags = ["--n-states", "16", "--n-clusters", "4", "--dim", "8", "--epochs", "1", "--quiet"]
+    hmm = latens.Hmm(16, n_clusters=4, dim=8, epochs=1)
+    program("train", "hmm", text, *flags, "-o", path)
+    assert path.read_bytes() == hmm.fit(sentences).model_.to_bytes()
+    assert np.isfinite(hmm.perplexity(["a word that is not in the text: zyzzogeton"]))
+    # A text with unknown words keeps all others, and so does a number.
+    program("train", "hmm", text, *flags, "--min-count", "1", "-o", path)
+    assert path.read_bytes() == hmm.set_params(min_count=1).fit(sentences).model_.to_bytes()
+    kept = hmm.set_params(min_count=None).fit([*sentences, "<unk> zyzzogeton"])
+    assert "zyzzogeton" in kept.words_
+
+
+def test_probabilities_of_tags_are_those_of_the_program(program, tmp_path: Path) -> None:
+    X, y = latens.datasets.tagged()
+    tagger = latens.Tagger(n_iterations=10).fit(X[:60], y[:60])
+    found = tagger.predict_proba(X[60:65])
+    assert [rows.shape for rows in found] == [(len(words), len(tagger.classes_)) for words in X[60:65]]
+    np.testing.assert_allclose(np.concatenate(found).sum(axis=1), 1, atol=1e-5)
+    text, path = tmp_path / "text.txt", tmp_path / "pos.tagger"
+    text.write_text("".join(" ".join(words) + "\n" for words in X[60:65]))
+    tagger.save(path)
+    ran = program("tag", "run", path, text, "--marginals", "--quiet")
+    theirs = [line.split() for line in ran.splitlines() if line.strip()]
+    ours = [
+        (word, tag, float(row[tagger.classes_.index(tag)]))
+        for words, tags, rows in zip(X[60:65], tagger.predict(X[60:65]), found)
+        for word, tag, row in zip(words, tags, rows)
+    ]
+    assert [(row[0], row[1]) for row in theirs] == [(word, tag) for word, tag, _ in ours]
+    np.testing.assert_allclose([float(row[-1]) for row in theirs], [prob for *_, prob in ours], atol=1e-3)
+    assert tagger.predict_proba([]) == []
+
+
 def test_topics_equal_those_of_the_program(documents, program, tmp_path: Path) -> None:
     text, path, mixtures = tmp_path / "docs.txt", tmp_path / "model", tmp_path / "mixtures.tsv"
     text.write_text("\n".join(documents[0]) + "\n")
@@ -161,13 +197,19 @@ def _stop_after(seen: list, facts: dict, n: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_can_go_on(models, held_out) -> None:
-    hmm = models["hmm"]
-    expected = hmm.perplexity(held_out)
+def test_a_forked_process_can_go_on(models, held_out, tmp_path: Path) -> None:
+    hmm, vectors, path = models["hmm"], models["word2vec"], tmp_path / "model"
+    vectors.save(path)
+
+    def work() -> list:
+        probs = hmm.next_words("the"), hmm.perplexity(held_out), hmm.model_.inside("stationary", 0).tolist()
+        return [*probs, vectors.most_similar(vectors.words_[5]), latens.open(path).vectors_.sum(), models["lds"].vectors_.sum()]
+
+    # Threads that this leaves behind would be missing in the other process, which would wait for them.
+    expected = work()
     pid = os.fork()
     if pid == 0:
-        found = hmm.set_params(n_jobs=2).perplexity(held_out)
-        os._exit(0 if found == expected else 1)
+        os._exit(0 if work() == expected else 1)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -180,8 +222,10 @@ def test_a_forked_process_can_go_on(models, held_out) -> None:
     pytest.fail("the forked process hangs")
 
 
-def test_joblib_runs_models_in_processes(models, held_out) -> None:
+def test_joblib_runs_models_in_processes(models, held_out, tmp_path: Path) -> None:
     model = models["ngram"]
+    joblib.dump(model, tmp_path / "model.joblib")
+    assert joblib.load(tmp_path / "model.joblib").perplexity(held_out) == model.perplexity(held_out)
     scores = joblib.Parallel(n_jobs=2)(joblib.delayed(model.perplexity)(held_out) for _ in range(2))
     assert scores == [model.perplexity(held_out)] * 2
 

@@ -92,6 +92,32 @@ def test_models_are_saved_opened_and_pickled(kind: str, models, tmp_path, held_o
     assert type(model).__name__ in model._repr_html_()
 
 
+def test_notebooks_show_what_a_model_learned(models, documents) -> None:
+    hmm, shown = models["hmm"], models["hmm"]._repr_html_()
+    state = int(hmm.model_.inside("stationary", 0).argmax())
+    # The most frequent state comes first, with its words and a bar.
+    first = shown.split("<tr>")[1]
+    assert f"state {state}<" in first and hmm.top_words(state)[0][0] in first and "width:" in first
+    lda = latens.Lda(4, n_iterations=10).fit(documents[0])
+    largest = int(lda.topic_sizes_.argmax())
+    first = lda._repr_html_().split("<tr>")[1]
+    share = lda.topic_sizes_[largest] / lda.topic_sizes_.sum()
+    assert f"topic {largest}<" in first and f"title='{share:.1%}'" in first
+    for kind in ("word2vec", "lds"):
+        word = next(word for word in models[kind].words_[2:] if len(word) > 3 and word.isalpha())
+        first = models[kind]._repr_html_().split("<tr>")[1]
+        assert f">{word}<" in first and models[kind].most_similar(word)[0][0] in first
+    assert models["fhmm"].top_words(1, 2)[0][0] in models["fhmm"]._repr_html_().split("layer 1, state 2")[1]
+    assert "a sample" in models["ngram"]._repr_html_()
+    assert len(models["brown"]._repr_html_().split("<tr>")) == 9
+    X, y = latens.datasets.tagged()
+    assert "NOUN" in latens.Tagger(n_iterations=2).fit(X[:20], y[:20])._repr_html_()
+    evil = latens.Brown(2).fit(["<script>alert(1)</script> a b", "a <b>"])
+    assert "<script" not in evil._repr_html_() and "&lt;b&gt;" in evil._repr_html_()
+    with pytest.raises(ValueError, match="out of range"):
+        models["fhmm"].top_words(2, 0)
+
+
 @pytest.mark.parametrize("kind", LANGUAGE_MODELS)
 def test_language_models_score_and_sample(kind: str, models, held_out) -> None:
     model = models[kind]

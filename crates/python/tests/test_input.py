@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import latens
+from latens import _latens
 
 
 def test_every_form_of_the_same_text_gives_the_same_model(sentences, tmp_path: Path) -> None:
@@ -122,3 +123,36 @@ def test_documents_have_a_subject_and_a_split() -> None:
     test_texts, test_subjects = latens.datasets.documents("test")
     assert {test_subjects.count(subject) for subject in subjects} == {3}
     assert set(test_texts) < set(texts) and not set(test_texts) & set(latens.datasets.documents("train")[0])
+
+
+def test_odd_arguments_of_the_extension_are_errors(models, documents) -> None:
+    """A panic of Rust would be a `PanicException`, which is not an `Exception`."""
+    fitted = {**models, "lda": latens.Lda(2, n_iterations=1).fit(documents[0])}
+    huge = 2**63
+    calls = [
+        ("sample", (0, 0, 0)), ("sample", (1, 3, huge)), ("sample", (-1, 3, 1)), ("next_probs", ("",)), ("next_probs", ("\0 \ud7ff",)),
+        ("nearest", ([], 3, [])), ("nearest", ([float("nan")] * 8, 3, ["no such word"])), ("nearest", ([0.0] * 8, huge, [])),
+        ("nearest", ([1e38] * 6, 2**62, [])), ("vector", ("",)), ("inside", ("transition", huge)), ("inside", ("", -1)),
+        ("encode", ("", iter([]), [], None)), ("encode", ("state", iter([[]]), [], 0)), ("encode", (None, iter([""]), [], 1)),
+        ("top_words", (huge, 3)), ("top_words", (0, huge)), ("layer_words", (0, 99, 1)), ("layer_words", (0, 0, 2**40)),
+        ("mixtures", (iter(["", "\x85"]), [], None)), ("mixtures_of_ids", (np.array([0, 2]), np.array([0, 99], np.uint32), None)),
+        ("mixtures_of_ids", (np.array([2, 0]), np.array([0, 1], np.uint32), None)), ("completion", (iter(["a"]), [], 1)),
+        ("mixtures_of_ids", (np.array([], int), np.array([], np.uint32), None)), ("completion_of_ids", (np.array([1]), np.array([1], np.uint32), 1)),
+        ("score_tokens", (iter([]), [], None)), ("perplexity", (iter([[""]]), [], 10**6)), ("tag", ([[]], None)), ("tag_probs", ([[""]], None)),
+        ("save", ("",)), ("word_topic_counts", ()),
+    ]
+    n_errors = 0
+    for kind, estimator in fitted.items():
+        for name, args in calls:
+            # Iterators are read once.
+            fresh = [iter(["a b", ""]) if hasattr(arg, "__next__") else arg for arg in args]
+            try:
+                getattr(estimator.model_, name)(*fresh)
+            except Exception as error:
+                assert str(error) or isinstance(error, KeyError), (kind, name, args)
+                n_errors += 1
+    assert n_errors > 50
+    with pytest.raises(latens.ModelFileError):
+        _latens.from_bytes(b"")
+    with pytest.raises(ValueError, match="`<unk>`|words"):
+        _latens.vectors_from_arrays([], [], np.zeros((0, 2), np.float32))

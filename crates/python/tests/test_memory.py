@@ -60,6 +60,36 @@ def test_views_are_read_only_and_keep_their_model_alive(models) -> None:
         view.flags.writeable = True
 
 
+#: Fits a model to a generator of 150 MB of text, and prints by how much the memory of the process grew, in MB.
+GENERATOR = """
+import resource
+import latens
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+words = [f"w{i}" + 95 * "x" for i in range(50)]
+
+def sentences():
+    for i in range(30_000):
+        yield " ".join(words[(7 * i + j) % 50] for j in range(50))
+
+latens.Ngram(2, n_jobs=1).fit(["a b", "b c"])
+before = peak()
+model = latens.Ngram(2, n_jobs=1).fit(sentences())
+assert len(model.words_) == 52
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems measure in other units")
+def test_a_generator_is_read_in_bounded_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", GENERATOR], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # 1.5 million tokens, of which ids are kept, and one block of sentences at a time.
+    assert float(done.stdout) < 75
+
+
 def test_tokens_become_no_python_objects(models, held_out) -> None:
     """`encode` gives arrays, whose number does not depend on the number of words."""
     import gc

@@ -9,9 +9,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latens
+from latens._models import _CLASSES
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +98,68 @@ def test_gaussian_topics_need_vectors(documents) -> None:
 
 # scikit-learn's checks run on `Lda` because it takes matrices; estimators of strings get those of cloning. None fails.
 @parametrize_with_checks(
-    [latens.Lda(n_topics=3, n_iterations=5), latens.Hmm(n_states=8), latens.Ngram()]
+    [
+        latens.Lda(n_topics=3, n_iterations=5) if kind == "lda" else cls()
+        for kind, cls in _CLASSES.items()
+        if kind not in ("glda", "vectors")
+    ]
 )
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
+
+
+# Those that need no data. scikit-learn leaves them out for estimators of text, together with those that fit numbers.
+@pytest.mark.parametrize("cls", [cls for kind, cls in _CLASSES.items() if kind != "vectors"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_get_params_invariance",
+        "check_mixin_order",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_set_params",
+        "check_valid_tag_types",
+    ],
+)
+def test_scikit_learn_checks_without_data(cls, name: str) -> None:
+    check = getattr(estimator_checks, name, None)
+    if check is None:
+        pytest.skip("this version of scikit-learn has no such check")
+    check(cls.__name__, cls())
+
+
+def test_held_out_words_are_predicted(documents, tmp_path) -> None:
+    train, test = documents[0][:250], documents[0][250:]
+    one, many = (latens.Lda(n, n_iterations=60).fit(train) for n in (1, 10))
+    assert many.perplexity(test) == pytest.approx(np.exp(-many.score(test)))
+    assert many.perplexity(train) < one.perplexity(train) < len(one.words_)
+    # One topic predicts the smoothed frequencies of every second known word.
+    words = [[w for w in one.model_.ids(text) if w > 1] for text in test]
+    hidden = [word for document in words for word in document[1::2]]
+    assert one.score(test) == pytest.approx(np.log(one.components_[0, hidden]).mean(), rel=1e-5)
+    # A matrix has the order of its columns.
+    X = CountVectorizer(max_features=200).fit_transform(documents[0])
+    of_counts = latens.Lda(5, n_iterations=20).fit(X)
+    search = GridSearchCV(latens.Lda(n_iterations=10), {"n_topics": [1, 8]}, cv=2).fit(X)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert 1 < of_counts.perplexity(X) < 200
+    assert np.isnan(many.score([""]))
+
+
+def test_counts_of_topics_are_a_view(lda) -> None:
+    counts = lda.topic_word_counts_
+    assert counts.shape == lda.components_.shape and counts.dtype == np.uint32
+    assert not counts.flags.owndata and not counts.flags.writeable
+    assert counts.__array_interface__["data"] == lda.topic_word_counts_.__array_interface__["data"]
+    np.testing.assert_array_equal(counts.sum(axis=1), lda.topic_sizes_)
+    np.testing.assert_array_equal(counts.sum(axis=0)[2:], lda.model_.counts()[2:])
+    beta = lda.beta * (np.arange(counts.shape[1]) > 1)
+    expected = (counts + beta) / (counts.sum(axis=1, keepdims=True) + beta.sum())
+    np.testing.assert_allclose(lda.components_, expected, rtol=1e-9)
 
 
 def test_stop_words_and_phrases_are_part_of_the_model(documents, tmp_path) -> None:

@@ -11,7 +11,7 @@ use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::corpus::{Corpus, Lexicon, Sentences, Tokenize, VocabLimits, WordId, has_no_spaces};
+use latens::corpus::{Corpus, Lexicon, Sentences, Tokenize, WordId, has_no_spaces};
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::store::is_stream;
@@ -162,17 +162,8 @@ impl TrainingArgs {
 
     /// The text with `<unk>` for words that occur once, if it has no unknown words and the user did not decide.
     fn with_unknown_words(&self, corpus: &Corpus) -> Option<Corpus> {
-        let vocab = &corpus.lexicon.vocab;
         let is_decided = self.words.learned.min_count.is_some() || self.words.vocab.is_some();
-        let is_word = |&(id, _): &(usize, &u64)| id > WordId::EOS.index();
-        let counts = || vocab.counts().iter().enumerate().filter(is_word).map(|(_, &count)| count);
-        // Text in which every word occurs once would have no words left.
-        let has_both = counts().any(|count| count == 1) && counts().any(|count| count > 1);
-        if is_decided || vocab.count(WordId::UNK) > 0 || !has_both {
-            return None;
-        }
-        let limits = VocabLimits { min_count: 2, ..self.words.learned.limits() };
-        Some(corpus.limited(&limits))
+        if is_decided { None } else { corpus.with_unknown_words() }
     }
 
     fn read_valid(&self, lexicon: &Lexicon) -> Result<Option<Sentences>> {

@@ -19,6 +19,8 @@ const N_NEXT: usize = 20;
 #[serde(default, deny_unknown_fields)]
 struct SampleArgs {
     prompt: String,
+    /// Number of the first sentence: a sample can be drawn in parts.
+    first: u64,
     n: usize,
     seed: u64,
     temperature: f64,
@@ -26,7 +28,7 @@ struct SampleArgs {
 
 impl Default for SampleArgs {
     fn default() -> SampleArgs {
-        SampleArgs { prompt: String::new(), n: 5, seed: 1, temperature: 1.0 }
+        SampleArgs { prompt: String::new(), first: 0, n: 5, seed: 1, temperature: 1.0 }
     }
 }
 
@@ -104,11 +106,13 @@ fn sample(
     let mut options = SampleOptions::default();
     options.max_words = MAX_DRAWN;
     options.temperature = args.temperature;
-    let (mut rng, vocab) = (Rng::new(args.seed), &model.lexicon().vocab);
-    let mut draw = || -> Vec<&str> {
+    let vocab = &model.lexicon().vocab;
+    let draw = |sentence: u64| -> Vec<&str> {
+        let mut rng = Rng::stream(args.seed, sentence);
         let words = sample_with(language_model, &typed.ids, &options, &mut rng);
         words.into_iter().map(|word| vocab.word(word)).collect()
     };
-    let sentences: Vec<Vec<&str>> = (0..args.n.min(MAX_SENTENCES)).map(|_| draw()).collect();
+    let numbers = (0..args.n.min(MAX_SENTENCES) as u64).map(|i| args.first.wrapping_add(i));
+    let sentences: Vec<Vec<&str>> = numbers.map(draw).collect();
     Ok(json!({ "prompt": typed.words, "sentences": sentences }))
 }

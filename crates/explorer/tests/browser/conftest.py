@@ -15,7 +15,6 @@ from playwright.sync_api import sync_playwright
 
 PROGRAM = os.environ.get("LATENS_PROGRAM", "latens")
 SCREENSHOTS = os.environ.get("LATENS_SCREENSHOTS")
-DEMO = "ngram,brown,hmm,word2vec,lds,lda,fhmm"
 
 
 def latens(*arguments, cwd):
@@ -34,11 +33,14 @@ def folder(tmp_path_factory):
         return pathlib.Path(kept)
     if kept:
         folder = pathlib.Path(kept)
-    latens("demo", "-o", ".", "--only", DEMO, cwd=folder)
+    latens("demo", "-o", ".", cwd=folder)
     reading = ["--fields", "label,split,text", "--tokenize", "words", "--lowercase"]
     topics = ["--n-topics", "8", "--n-iterations", "40", "--log", "run.jsonl"]
     latens("tag", "train", "train.conll", "--column", "2", "--n-iterations", "15", "-o", "demo.tagger", cwd=folder)
     latens("train", "lda", "documents.tsv", *reading, *topics, "-o", "other.lda", cwd=folder)
+    network = ["--dim", "8", "--n-layers", "1", "--epochs", "1", "--min-count", "2"]
+    latens("train", "lstm", "train.txt", *network, "-o", "demo.lstm", cwd=folder)
+    shutil.copy(folder / "run.jsonl", folder / "second.jsonl")
     return folder
 
 
@@ -46,7 +48,7 @@ def folder(tmp_path_factory):
 def models():
     """The models in the order of the page."""
     kinds = ["lda", "hmm", "fhmm", "ngram", "brown", "word2vec", "lds", "tagger"]
-    return [f"demo.{kind}" for kind in kinds] + ["other.lda", "run.jsonl"]
+    return [f"demo.{kind}" for kind in kinds] + ["other.lda", "run.jsonl", "second.jsonl", "demo.glda", "demo.lstm"]
 
 
 @pytest.fixture(scope="session")

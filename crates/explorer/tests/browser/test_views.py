@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -140,15 +141,32 @@ def test_layers_of_a_factorial_model(view):
     assert page.locator("svg .cell.path").count() == 3 * 6
 
 
-def test_samples_are_drawn_again(view):
+def test_samples_are_shown_as_they_are_drawn(view):
+    asked = []
+    view.page.on("request", lambda request: request.url.endswith("api/query") and asked.append(request.post_data_json))
     page = view.open("demo.ngram", "samples")
+    page.locator("ol.samples li").nth(4).wait_for()
+    # One question per sentence, each after the one before.
+    assert [query["args"]["first"] for query in asked if query["view"] == "sample"] == list(range(5))
     before = page.locator("ol.samples").text_content()
     page.locator("#prompt").fill("the ship")
     page.get_by_role("button", name="Draw again").click()
-    page.locator("ol.samples b").first.wait_for()
+    page.locator("ol.samples b").nth(4).wait_for()
     assert page.locator("ol.samples").text_content() != before
     page = view.open("demo.hmm", "samples")
-    assert page.locator(".token").count() > 20
+    # Word by word: the first ones are there before the last.
+    page.wait_for_function("() => { const n = document.querySelectorAll('.token').length; return n > 0 && n < 40; }")
+    page.locator(".token").nth(40).wait_for()
+    page.wait_for_timeout(500)
+    view.shot("samples")
+    page = view.open("demo.fhmm", "samples")
+    page.locator(".token").nth(20).wait_for()
+
+
+def test_samples_come_at_once_for_those_who_ask_for_less_motion(view):
+    view.page.emulate_media(reduced_motion="reduce")
+    page = view.open("demo.hmm", "samples")
+    assert page.locator(".token").count() > 40
 
 
 def test_neighbors_are_those_of_nearest(view, folder):
@@ -196,6 +214,26 @@ def test_transitions_of_a_linear_dynamical_system(view):
     page = view.open("demo.lds", "context", text=SENTENCE)
     assert len(view.rows("Neighbors in this sentence")) == 6
     assert page.locator("svg .bar").count() == 15
+    view.shot("context")
+
+
+def test_a_sentence_has_the_mean_of_its_vectors(view, folder):
+    page = view.open("demo.word2vec", "context", text="ship sea zyzzogeton")
+    rows = {row[0]: row[1] for row in view.rows("Words of the sentence")}
+    assert list(rows) == ["ship", "sea", "zyzzogeton"] and rows["zyzzogeton"] == "no vector"
+    # The mean by the vectors that another command writes.
+    ran = [PROGRAM, "export", "demo.word2vec", "--to", "word2vec", "-o", "vectors.txt", "--quiet"]
+    subprocess.run(ran, cwd=folder, check=True)
+    lines = [line.split() for line in (folder / "vectors.txt").read_text().splitlines()[1:]]
+    vectors = {line[0]: [float(x) for x in line[1:]] for line in lines}
+    mean = [(a + b) / 2 for a, b in zip(vectors["ship"], vectors["sea"])]
+
+    def cosine(a, b):
+        return sum(x * y for x, y in zip(a, b)) / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
+
+    close(rows["ship"], cosine(vectors["ship"], mean))
+    best = max((cosine(vector, mean), word) for word, vector in vectors.items() if not word.startswith("<"))
+    assert page.locator("svg .bar title").first.text_content().split(":")[0] == best[1]
 
 
 def test_the_tree_unfolds(view):
@@ -234,6 +272,40 @@ def test_curves_follow_a_log_while_it_grows(view, folder):
     with open(folder / "run.jsonl", "a") as log:
         log.write(json.dumps({**last, "iteration": last["iteration"] + 100}) + "\n")
     page.wait_for_function("before => document.querySelector('svg .curve').getAttribute('d') !== before", arg=before)
+    # Another run in the same pictures.
+    page.get_by_label("second.jsonl").check()
+    page.wait_for_function("() => document.querySelector('svg.picture').querySelectorAll('.curve').length === 2")
+    assert "with=" in page.evaluate("location.hash")
+
+
+def test_every_model_of_the_demo_is_shown(browser, folder):
+    """`latens explore demo/*` skips the texts of the demo and shows the rest."""
+    files = sorted(path.name for path in folder.iterdir())
+    command = [PROGRAM, "explore", *files, "--no-browser"]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        url = server.stdout.readline().strip()
+        page = browser.new_page()
+        page.goto(url)
+        page.wait_for_selector("main[aria-busy=false]")
+        names = page.locator("nav.items .name").all_text_contents()
+        kinds = ["brown", "fhmm", "glda", "hmm", "lda", "lds", "ngram", "word2vec", "lstm"]
+        assert {f"demo.{kind}" for kind in kinds} <= set(names), names
+        for item in range(len(names)):
+            page.goto("about:blank")
+            page.goto(f"{url}#model={item}")
+            page.wait_for_selector("main[aria-busy=false]")
+            panels = page.locator("nav.panels a").evaluate_all("links => links.map(link => link.getAttribute('href'))")
+            for panel in panels:
+                page.goto("about:blank")
+                page.goto(url + panel)
+                page.wait_for_selector("main[aria-busy=false]")
+                assert page.locator("main .error").count() == 0, (names[item], panel)
+                assert page.locator("main section, main p").count() > 0, (names[item], panel)
+        page.close()
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=10) == 0
 
 
 def test_tables_and_pictures_can_be_saved(view):

@@ -5,6 +5,7 @@ use crate::infer::InferenceParams;
 use latens_corpus::{Documents, WordId};
 use latens_model::{TopicModel, Valid};
 use rayon::prelude::*;
+use std::iter::Sum;
 
 /// How well a model predicts one half of the words of documents from the other half.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,34 +23,42 @@ impl Completion {
     }
 }
 
+impl Sum for Completion {
+    fn sum<I: Iterator<Item = Completion>>(parts: I) -> Completion {
+        parts.fold(Completion::default(), |sum, one| Completion {
+            log_prob: sum.log_prob + one.log_prob,
+            n_tokens: sum.n_tokens + one.n_tokens,
+        })
+    }
+}
+
 impl Lda {
     /// Measures the perplexity of held-out documents by document completion (Wallach et al. 2009): the mixture of a
     /// document is inferred from every second of its known words, and predicts the others with p(w) = Σ θ_k φ_kw. Words
     /// without a token in training are unknown. The documents must be read with the lexicon of this model.
     pub fn completion(&self, documents: &Documents, params: &Valid<InferenceParams>) -> Completion {
-        let known = |word: &WordId| self.has_tokens(*word);
-        let of_document = |idx: usize| {
-            let words: Vec<WordId> =
-                documents.get(idx).words.iter().copied().filter(known).collect();
-            let seen: Vec<WordId> = words.iter().copied().step_by(2).collect();
-            let hidden: Vec<WordId> = words.iter().copied().skip(1).step_by(2).collect();
-            if hidden.is_empty() {
-                return Completion::default();
-            }
-            let mixture = self.infer_words(&seen, params).mixture;
-            let prob = |word: &WordId| -> f64 {
-                (0..self.n_topics()).map(|k| f64::from(mixture[k]) * self.prob(k, *word)).sum()
-            };
-            let log_prob = hidden.iter().map(|word| prob(word).ln()).sum();
-            Completion { log_prob, n_tokens: hidden.len() }
-        };
+        let of_document = |idx: usize| self.complete(documents.get(idx).words, params);
         // Sums in the order of the documents do not depend on the number of threads.
         let found: Vec<Completion> =
             (0..documents.len()).into_par_iter().map(of_document).collect();
-        found.iter().fold(Completion::default(), |sum, one| Completion {
-            log_prob: sum.log_prob + one.log_prob,
-            n_tokens: sum.n_tokens + one.n_tokens,
-        })
+        found.into_iter().sum()
+    }
+
+    /// [`Lda::completion`] of a single document.
+    pub fn complete(&self, words: &[WordId], params: &Valid<InferenceParams>) -> Completion {
+        let known: Vec<WordId> =
+            words.iter().copied().filter(|&word| self.has_tokens(word)).collect();
+        let seen: Vec<WordId> = known.iter().copied().step_by(2).collect();
+        let hidden: Vec<WordId> = known.iter().copied().skip(1).step_by(2).collect();
+        if hidden.is_empty() {
+            return Completion::default();
+        }
+        let mixture = self.infer_words(&seen, params).mixture;
+        let prob = |word: &WordId| -> f64 {
+            (0..self.n_topics()).map(|k| f64::from(mixture[k]) * self.prob(k, *word)).sum()
+        };
+        let log_prob = hidden.iter().map(|word| prob(word).ln()).sum();
+        Completion { log_prob, n_tokens: hidden.len() }
     }
 }
 

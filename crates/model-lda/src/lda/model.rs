@@ -78,6 +78,12 @@ impl Lda {
         &self.facts
     }
 
+    /// Number of training tokens of each word in each topic, row-major with one row per word in the order of the ids. The rows
+    /// of `<unk>` and `<eos>` are zero.
+    pub fn word_counts(&self) -> &[u32] {
+        self.counts.values()
+    }
+
     /// Probability φ of a word in a topic.
     ///
     /// # Panics

@@ -2,6 +2,7 @@
 
 mod clusters;
 mod vectors;
+mod search;
 mod vector_model;
 
 pub use clusters::{ClustersError, WordClusters};

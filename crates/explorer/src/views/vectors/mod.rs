@@ -7,6 +7,7 @@ use super::text::{Typed, largest, weighted};
 use crate::error::ViewError;
 use latens::corpus::WordId;
 use latens::lds::{Features, Lds, SingularPair};
+use latens::math::dot_wide;
 use latens::model::{FeatureRows, Model, TokenEncoder, WordVectors};
 use map::{Maps, Projection};
 use serde::Deserialize;
@@ -30,6 +31,7 @@ impl VectorCache {
     pub(crate) fn fill(&self, model: &dyn Model) {
         if let Some(vectors) = self.vectors(model) {
             self.maps.fill(model, vectors);
+            vectors.prepare_search();
         }
     }
 
@@ -80,6 +82,9 @@ pub(crate) fn answer(
         ("pairs", Some(lds)) => parse::<NoArgs>(args).and_then(|_| pairs(lds)),
         ("embed", Some(lds)) => {
             parse::<TextArgs>(args).and_then(|args| embed(lds, vectors, cache, &args.text))
+        }
+        ("embed", None) => {
+            parse::<TextArgs>(args).and_then(|args| embed_mean(model, vectors, &args.text))
         }
         _ => return None,
     })
@@ -173,6 +178,36 @@ fn embed(
         .map(|word| (vocab.word(WordId::from(word)), probs[word]))
         .collect();
     Ok(json!({ "tokens": tokens, "next": weighted("prob", next) }))
+}
+
+/// The mean of the vectors of a sentence: the nearest words, and how similar its own words are. Unknown words are left out.
+fn embed_mean(model: &dyn Model, vectors: &WordVectors, text: &str) -> Result<Value, ViewError> {
+    let typed = Typed::new(model, text, MAX_WORDS)?;
+    // `<unk>` may have a vector.
+    let vector = |at: usize| typed.is_known(at).then(|| vectors.get(typed.ids[at])).flatten();
+    let rows: Vec<&[f32]> = (0..typed.words.len()).filter_map(vector).collect();
+    let mut mean = vec![0.0; vectors.dim()];
+    for row in &rows {
+        mean.iter_mut().zip(*row).for_each(|(sum, x)| *sum += x / rows.len() as f32);
+    }
+    let length = |vector: &[f32]| dot_wide(vector, vector).sqrt();
+    let similarity = |vector: &[f32]| {
+        let cosine = dot_wide(vector, &mean) / (length(vector) * length(&mean));
+        cosine.is_finite().then_some(cosine)
+    };
+    let token = |at: usize| {
+        json!({
+            "word": typed.words[at],
+            "known": vector(at).is_some(),
+            "similarity": vector(at).and_then(similarity),
+        })
+    };
+    let has_direction = mean.iter().any(|&x| x != 0.0);
+    let nearest = if has_direction { vectors.nearest(&mean, 20, &[]) } else { Vec::new() };
+    Ok(json!({
+        "tokens": (0..typed.words.len()).map(token).collect::<Vec<_>>(),
+        "sentence": listed(model, nearest),
+    }))
 }
 
 /// The states of frequent words as sentences of one word, in the same space as the states of words in context.
