@@ -122,10 +122,11 @@ pub(crate) fn run(args: &GenerateArgs, common: &Common, output: &Output) -> Resu
     }
     args.warn(lexicon, output);
     let prefix = lexicon.ids(args.prefix.as_deref().unwrap_or(""));
-    let expectations = Expectations::on(hmm, args.device)?;
-    let lookahead = Lookahead::with(&expectations, compiled.automaton, options)?;
-    // Frees the memory of the device.
-    drop(expectations);
+    // The memory of the device is free again before text is generated.
+    let lookahead = {
+        let expectations = Expectations::on(hmm, args.device)?;
+        Lookahead::with(&expectations, compiled.automaton, options)?
+    };
     let guide = Guide::new(hmm, &lookahead);
     let steerer = match &args.guide {
         None => Steerer::alone(guide, &prefix),
