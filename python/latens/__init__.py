@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import sys
 
+# Models in Python rely on the lock. Interpreters without it are as of 3.13.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("latens needs the global interpreter lock: start Python with `-X gil=1`")
+
 from latens import _latens
 from latens._latens import ModelFileError, __version__
 

@@ -279,3 +279,10 @@ assert latens.Ngram(2).fit(["a b", "b a"]).perplexity(["a b"]) > 1
     if "No module named" in done.stderr:
         pytest.skip("this Python has no subinterpreters")
     assert done.returncode == 0, done.stderr
+
+
+def test_an_interpreter_without_the_lock_is_refused() -> None:
+    script = "import sys; sys._is_gil_enabled = lambda: False; import latens"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "ImportError: latens needs the global interpreter lock: start Python with `-X gil=1`" in done.stderr
