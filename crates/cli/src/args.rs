@@ -170,6 +170,15 @@ impl ReadingArgs {
                 "set the format with `--format csv`, `--format tsv` or `--format jsonl`",
             ));
         }
+        let is_text = |path: &PathBuf| Format::of_path(path) != Format::Ids;
+        if self.tokenizer.is_some()
+            && format.as_ref().map_or(files.iter().any(is_text), |format| *format != Format::Ids)
+        {
+            return Err(hinted(
+                "`--tokenizer` needs arrays of token ids",
+                "pass files that end in `.npy` or `.npz`, or set `--format ids`",
+            ));
+        }
         let end = self.end_token.as_deref();
         let names = self.tokenizer.as_ref().map(|path| TokenNames::open(path, end)).transpose()?;
         Ok(Inputs {

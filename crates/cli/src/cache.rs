@@ -120,9 +120,6 @@ fn cache_name(
     if let Some(vocab) = vocab {
         hash_file(vocab, &mut hash)?;
     }
-    if let Some(names) = &inputs.token_names {
-        names.fingerprint().hash(&mut hash);
-    }
     let how = (inputs.invalid, &inputs.columns, words);
     format!("{how:?}").hash(&mut hash);
     Ok(format!("{:016x}.{extension}", hash.finish()))
@@ -143,6 +140,9 @@ pub(crate) fn hash_inputs(inputs: &Inputs) -> anyhow::Result<DefaultHasher> {
         // A link may have another extension than the file that it leads to.
         let format = inputs.format.clone().unwrap_or_else(|| Format::of_path(path));
         format!("{format:?}").hash(&mut hash);
+    }
+    if let Some(names) = &inputs.token_names {
+        names.fingerprint().hash(&mut hash);
     }
     Ok(hash)
 }

@@ -166,4 +166,8 @@ fn token_ids_of_another_model_are_text() {
     let ran = folder.run(&args);
     assert_ne!(ran.code, Some(0));
     assert!(ran.stderr.contains("it has no token `nope`"), "{}", ran.stderr);
+    let ran =
+        folder.run(&format!("train hmm same.txt --tokenizer tokenizer.json {train} -o no.hmm"));
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("`--tokenizer` needs arrays of token ids"), "{}", ran.stderr);
 }

@@ -248,6 +248,7 @@ impl EncodedBlock {
 fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl FnMut(&str)) {
     match &record.text {
         Text::Raw(text) => preprocessing.words(text, visit),
+        Text::Tokens(tokens) if record.is_final => tokens.iter().for_each(|token| visit(token)),
         Text::Tokens(tokens) => {
             tokens.iter().for_each(|token| visit(&preprocessing.normalize(token)));
         }

@@ -78,6 +78,7 @@ pub fn analogies(vectors: &WordVectors, vocab: &Vocab, questions: &[Question]) -
         let nearest = vectors.nearest(&vectors.analogy(a, b, c)?, 1, &[a, b, c]);
         Some(nearest.first().is_some_and(|&(word, _)| word == d))
     };
+    vectors.prepare_search();
     let answers: Vec<Option<bool>> = questions.par_iter().map(is_correct).collect();
     let n_asked = answers.iter().flatten().count();
     let n_correct = answers.iter().flatten().filter(|&&correct| correct).count();

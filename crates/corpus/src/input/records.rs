@@ -21,6 +21,8 @@ pub(crate) struct Record<'a> {
     pub(crate) rows: &'a [Vec<&'a str>],
     /// First line of the record in its file.
     pub(crate) line: u64,
+    /// Whether the tokens are words as they are, without preprocessing.
+    pub(crate) is_final: bool,
 }
 
 /// The text of a record.
@@ -34,7 +36,16 @@ pub(crate) enum Text<'a> {
 impl<'a> Record<'a> {
     pub(crate) fn of_text(text: &'a str, line: u64) -> Record<'a> {
         let [label, split, id] = ["", "", ""].map(Cow::Borrowed);
-        Record { text: Text::Raw(text.into()), label, split, id, kept: Vec::new(), rows: &[], line }
+        Record {
+            text: Text::Raw(text.into()),
+            label,
+            split,
+            id,
+            kept: Vec::new(),
+            rows: &[],
+            line,
+            is_final: false,
+        }
     }
 
     fn of_row(row: &'a Row) -> Record<'a> {
@@ -65,6 +76,8 @@ impl Block {
             // Ids are read as JSON objects with the names of the tokens.
             Format::Jsonl | Format::Ids => {
                 for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+                    let is_final = self.format == Format::Ids;
+                    let mut visit = |record: Record<'_>| visit(Record { is_final, ..record });
                     json_record(line, number, &self.columns, &mut visit)
                         .map_err(|p| self.problem(number, p))?;
                 }

@@ -88,7 +88,9 @@ impl TokenNames {
         let mut tokens = HashMap::new();
         let mut id_of = HashMap::new();
         for (name, id) in ids {
-            tokens.insert(id, word(&name));
+            if tokens.insert(id, word(&name)).is_some() {
+                return Err(format!("two tokens have the id {id}"));
+            }
             id_of.insert(name, id);
         }
         for AddedToken { id, content, special } in file.added_tokens {

@@ -55,8 +55,11 @@ fn read_text(input: &mut dyn Read) -> io::Result<Option<String>> {
         }
         _ => return Ok(None),
     };
+    if length > 1 << 16 {
+        return Err(invalid("its header is too long"));
+    }
     let mut text = Vec::new();
-    input.take(length.min(1 << 16)).read_to_end(&mut text)?;
+    input.take(length).read_to_end(&mut text)?;
     Ok(String::from_utf8(text).ok())
 }
 

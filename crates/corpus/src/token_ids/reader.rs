@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 16;
 /// empty sequences.
 pub(crate) struct IdsReader {
     /// Arrays that have not been opened yet, in reverse order.
-    arrays: Vec<Box<dyn Read + Send>>,
+    arrays: Vec<npz::Open>,
     array: Option<Ids>,
     names: TokenNames,
     max_line: usize,
@@ -27,8 +27,13 @@ pub(crate) struct IdsReader {
 impl IdsReader {
     /// Opens a `.npy` or `.npz` file. Lines much longer than `max_line` are cut off.
     pub(crate) fn open(path: &Path, names: TokenNames, max_line: usize) -> io::Result<IdsReader> {
-        let is_archive = path.extension().is_some_and(|extension| extension == "npz");
-        let mut arrays = if is_archive { npz::arrays(path)? } else { vec![open_input(path)?] };
+        let is_archive = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"));
+        let mut arrays = if is_archive {
+            npz::arrays(path)?
+        } else {
+            let array = open_input(path)?;
+            vec![Box::new(|| Ok(array)) as npz::Open]
+        };
         arrays.reverse();
         Ok(IdsReader { arrays, array: None, names, max_line, line: vec![], n_given: 0 })
     }
@@ -38,8 +43,8 @@ impl IdsReader {
         self.line.clear();
         loop {
             let Some(array) = &mut self.array else {
-                let Some(input) = self.arrays.pop() else { return Ok(()) };
-                self.array = Some(Ids::open(input)?);
+                let Some(open) = self.arrays.pop() else { return Ok(()) };
+                self.array = Some(Ids::open(open()?)?);
                 continue;
             };
             let is_full = self.line.len() > self.max_line;
@@ -129,7 +134,11 @@ impl Ids {
                 (|bytes| i64::try_from(u64::from_le_bytes(array(bytes))).unwrap_or(i64::MAX), 8)
             }
             "<i8" => (|bytes| i64::from_le_bytes(array(bytes)), 8),
-            _ => return Err(invalid(format!("its elements are `{descr}`, expected integers"))),
+            _ => {
+                let problem =
+                    format!("its elements are `{descr}`, expected little-endian integers");
+                return Err(invalid(problem));
+            }
         };
         let (n_rows, n_columns) = match shape[..] {
             [n] => (1, n),

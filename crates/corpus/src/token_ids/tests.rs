@@ -103,11 +103,12 @@ fn archives_are_read_array_by_array() {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let stored =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    // Extensions are recognized in any case.
     for (name, ids) in [("b.npy", [1, 3]), ("notes.txt", [9, 9]), ("a.npy", [3, 2])] {
         zip.start_file(name, stored).unwrap();
         zip.write_all(&npy("<i2", "(1, 2)", &int16(&ids))).unwrap();
     }
-    let path = folder.write("ids.npz", &zip.finish().unwrap().into_inner());
+    let path = folder.write("IDS.NPZ", &zip.finish().unwrap().into_inner());
     let corpus = read(&path, folder.names(None)).unwrap();
     assert_eq!(sentences(&corpus), ["Ġthe og <eos>", "og Ġd <eos>"]);
 }
@@ -132,11 +133,12 @@ fn mistakes_are_named() {
         )
     };
     for (bytes, expected) in [
-        (npy("<f4", "(2,)", &[0; 8]), "its elements are `<f4`, expected integers"),
+        (npy("<f4", "(2,)", &[0; 8]), "its elements are `<f4`, expected little-endian integers"),
         (npy("<i2", "(2, 2, 2)", &[0; 16]), "it has 3 dimensions"),
         (npy("<i2", "(3,)", &int16(&[1, 2])), "it is cut off"),
         (npy("<i2", "(1,)", &int16(&[9])), "the tokenizer has no token with the id 9"),
         (npy("<i2", "(18446744073709551615, 2)", &[]), "its shape is absurd"),
+        (npy(">i4", "(2,)", &[0; 8]), "expected little-endian integers"),
         (b"hello".to_vec(), "it is not a `.npy` file"),
     ] {
         assert!(problem(&bytes).contains(expected), "{}", problem(&bytes));
@@ -153,4 +155,30 @@ fn mistakes_are_named() {
     let reader = Corpus::reader().token_names(folder.names(None)).max_line(1000);
     let error = reader.read_file(folder.write("long.npy", &long)).unwrap_err();
     assert!(matches!(error, ReadError::TooLong { .. }), "{error}");
+}
+
+#[test]
+fn names_are_not_normalized_and_ids_are_unique() {
+    let folder = Folder::new();
+    let tokenizer = "{\"model\": {\"vocab\": {\"e\u{301}\": 0, \"\u{e9}\": 1}}}";
+    let names = TokenNames::open(folder.write("t.json", tokenizer.as_bytes()), None).unwrap();
+    let path = folder.write("ids.npy", &npy("|u1", "(2,)", &[0, 1]));
+    assert_eq!(sentences(&read(&path, names).unwrap()), ["e\u{301} \u{e9} <eos>"]);
+    let twice = r#"{"model": {"vocab": {"a": 0, "b": 0}}}"#;
+    let error = TokenNames::open(folder.write("t.json", twice.as_bytes()), None).unwrap_err();
+    assert!(error.to_string().contains("two tokens have the id 0"), "{error}");
+}
+
+#[test]
+fn rows_without_elements_and_columns_before_rows_are_refused() {
+    let folder = Folder::new();
+    let empty = folder.write("empty.npy", &npy("|u1", "(0, 4)", &[]));
+    let error = read(&empty, folder.names(None)).unwrap_err();
+    assert!(matches!(error, ReadError::Empty { .. } | ReadError::NoWords { .. }), "{error}");
+    let mut bytes = npy("|u1", "(2, 2)", &[1; 4]);
+    let at = bytes.windows(5).position(|part| part == b"False").unwrap();
+    bytes[at..at + 5].copy_from_slice(b"True ");
+    let error = read(&folder.write("f.npy", &bytes), folder.names(None)).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("column-major"), "{source}");
 }

@@ -37,9 +37,10 @@ impl DeviceTransitions {
         let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let [on_device, result] = &mut *buffers;
         // The result is downloaded as a whole.
-        if on_device.len() != vectors.len() {
-            *on_device = device.zeros(vectors.len())?;
-            *result = device.zeros(vectors.len())?;
+        for buffer in [&mut *on_device, &mut *result] {
+            if buffer.len() != vectors.len() {
+                *buffer = device.zeros(vectors.len())?;
+            }
         }
         device.write(vectors, on_device)?;
         device.multiply(

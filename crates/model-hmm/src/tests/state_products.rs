@@ -7,6 +7,7 @@ use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::Rng;
 use latens_model::Device;
+use std::io::Write;
 
 fn models() -> Vec<Hmm> {
     let (space, tables) = blocks(4, 3, 7);
@@ -102,7 +103,9 @@ fn expectations_on_a_device_are_those_of_the_cpu() {
                     assert_near(&out, &expected);
                 }
                 Err(error) if cfg!(feature = "cuda") => {
-                    eprintln!("skipping the tests on a CUDA device: {error}");
+                    // Past the test harness, so that it is seen.
+                    let _ =
+                        writeln!(std::io::stderr(), "skipping the tests on a CUDA device: {error}");
                 }
                 Err(error) => assert_eq!(error.problem, "this program was built without CUDA"),
             }

@@ -120,6 +120,7 @@ impl Header {
                 Ok(Header { n_rows, n_cols: n_cols as usize, size })
             }
             [n] => Err(wrong(format!("its shape is ({n},), expected rows and columns"))),
+            [_, n_cols] => Err(wrong(format!("it has {n_cols} columns, expected 1 to {MAX_DIM}"))),
             _ => {
                 Err(wrong(format!("it has {} dimensions, expected rows and columns", shape.len())))
             }

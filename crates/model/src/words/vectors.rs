@@ -130,7 +130,13 @@ impl WordVectors {
     }
 
     fn search_table(&self) -> &SearchTable {
-        self.search.get_or_init(|| Arc::new(SearchTable::new(self.dim, &self.values)))
+        if let Some(table) = self.search.get() {
+            return table;
+        }
+        // Not inside `get_or_init`: while this thread waits for others, it may take up another search, which would wait
+        // for itself. If two threads compute the table, the first one is kept.
+        let table = Arc::new(SearchTable::new(self.dim, &self.values));
+        self.search.get_or_init(|| table)
     }
 
     /// The query vector of the analogy "`a` is to `b` as `c` is to …" (Mikolov et al. 2013): b − a + c, where each vector

@@ -88,7 +88,7 @@ pub(crate) struct GenerateArgs {
     /// Whether `<unk>`, which stands for all unknown words, is drawn
     #[arg(long, value_enum, default_value_t)]
     unk: UnkArg,
-    /// Device that computes the tables: `cpu` or `cuda`
+    /// Device that computes the tables: `cpu` or `cuda`; models of up to 1,024 states always use the CPU
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
     device: Device,
     /// Print the size of the automaton and the memory of the tables, without generating text
