@@ -10,6 +10,7 @@ use latens_corpus::{Corpus, Lexicon, Preprocessing, Sentences, Vocab, VocabLimit
 use latens_model::{Device, Fit, WordClusters};
 use latens_model_hmm::{Expectations, Hmm, HmmInputs, Parameterization};
 use std::hint::black_box;
+use std::io::Write;
 
 const N_WORDS: usize = 50_000;
 const MAX_WORDS: usize = 32;
@@ -75,7 +76,11 @@ fn on_cuda(criterion: &mut Criterion) {
         let hmm = model(n_states, n_clusters, Parameterization::Neural);
         let expectations = match Expectations::on(&hmm, Device::Cuda) {
             Ok(expectations) => expectations,
-            Err(error) => return eprintln!("skipping the tables on a CUDA device: {error}"),
+            Err(error) => {
+                let _ =
+                    writeln!(std::io::stderr(), "skipping the tables on a CUDA device: {error}");
+                return;
+            }
         };
         let alphabet = Alphabet::Words(hmm.lexicon());
         let automaton = constraint().compile(&alphabet).expect("an automaton").automaton;
