@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from latens._roles import LanguageModel
+    from latens._base import Estimator
 
 __all__ = [
     "Constraint",
@@ -210,7 +210,7 @@ class Guide:
 
     def generate(
         self,
-        model: LanguageModel | None = None,
+        model: Estimator | None = None,
         n: int = 5,
         *,
         weight: float = 1.0,

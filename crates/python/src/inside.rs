@@ -81,7 +81,7 @@ fn word_vectors<'py>(model: &Bound<'py, Model>) -> PyResult<Bound<'py, PyArray2<
 }
 
 /// A read-only view of numbers that the model owns.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "the array borrows numbers that the model owns")]
 fn view<'py, T: Element>(
     model: &Bound<'py, Model>,
     values: &[T],
