@@ -1,14 +1,82 @@
 //! The HTTP interface: what it refuses, and what it survives.
 
+use latens::corpus::Lexicon;
+use latens::model::{LanguageModel, Model, ModelWriter};
 use latens::prelude::*;
 use latens_explorer::{Explorer, Limits, Server};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A language model whose answers wait until they are allowed to end.
+#[derive(Debug)]
+struct Slow {
+    lexicon: Lexicon,
+    facts: Map<String, Value>,
+    gate: Arc<Gate>,
+}
+
+/// Counts the computations that wait in it, until it opens.
+#[derive(Debug, Default)]
+struct Gate {
+    n_waiting: AtomicUsize,
+    is_open: AtomicBool,
+}
+
+impl Gate {
+    fn pass(&self) {
+        self.n_waiting.fetch_add(1, Ordering::SeqCst);
+        wait_until("the gate opens", || self.is_open.load(Ordering::SeqCst));
+    }
+
+    fn wait_for(&self, n: usize) {
+        wait_until("computations begin", || self.n_waiting.load(Ordering::SeqCst) >= n);
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A test that fails here would otherwise wait for ever.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Model for Slow {
+    fn kind(&self) -> &'static str {
+        "slow"
+    }
+
+    fn description(&self) -> &'static str {
+        "a slow model"
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    fn writer(&self) -> ModelWriter<'_> {
+        ModelWriter::new("slow", &()).lexicon(&self.lexicon)
+    }
+
+    fn as_language_model(&self) -> Option<&dyn LanguageModel> {
+        self.gate.pass();
+        None
+    }
+}
 
 /// A server with one small topic model, which stops when it is dropped.
 struct Running {
@@ -23,14 +91,31 @@ impl Running {
         let texts = ["goals and balls", "pans and pots", "a ball in the goal", "a pot in the pan"];
         let documents = Documents::from_texts(texts).unwrap();
         let topics = Lda::params().n_topics(2).n_iterations(20).fit(&documents).unwrap();
+        Running::showing("<b>kitchen</b>", Box::new(topics), host, limits)
+    }
+
+    fn showing(
+        name: &str,
+        model: Box<dyn Model>,
+        host: Option<IpAddr>,
+        limits: Limits,
+    ) -> Running {
         let mut explorer = Explorer::default();
-        explorer.add_model("<b>kitchen</b>", Box::new(topics));
+        explorer.add_model(name, model);
         let server = Server::bind(explorer, host, 0).unwrap().limits(limits);
         let (address, url) = (server.address(), server.url());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let run = move || server.run(|| stopped.load(Ordering::Relaxed)).unwrap();
         Running { address, url, stop, thread: Some(thread::spawn(run)) }
+    }
+
+    /// A server with a model that answers when the gate opens.
+    fn slow(limits: Limits) -> (Running, Arc<Gate>) {
+        let gate = Arc::new(Gate::default());
+        let lexicon = Corpus::from_lines(["a b"]).unwrap().lexicon;
+        let slow = Slow { lexicon, facts: Map::new(), gate: Arc::clone(&gate) };
+        (Running::showing("slow", Box::new(slow), None, limits), gate)
     }
 
     fn start() -> Running {
@@ -77,7 +162,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
+        let thread = self.thread.take().unwrap();
+        wait_until("the server stops", || thread.is_finished());
+        thread.join().unwrap();
     }
 }
 
@@ -343,21 +430,68 @@ fn a_slow_request_is_closed() {
 }
 
 #[test]
+fn the_server_stops_while_answers_are_computed() {
+    let (server, gate) = Running::slow(Limits::default());
+    let mut asked = [server.connect(), server.connect()];
+    let host = server.host();
+    asked[0]
+        .write_all(format!("GET /api/items HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+        .unwrap();
+    let query = json!({ "item": 0, "view": "text", "args": { "text": "a" } }).to_string();
+    asked[1].write_all(post(&host, &query, "").as_bytes()).unwrap();
+    gate.wait_for(2);
+    drop(server);
+    gate.open();
+}
+
+#[test]
+fn an_answer_that_takes_too_long_is_given_up() {
+    let mut limits = Limits::default();
+    limits.request_time = Duration::from_millis(300);
+    let (server, gate) = Running::slow(limits);
+    let (status, answer) = server.ask("text", json!({ "text": "a" }));
+    assert_eq!((status, &answer["error"]), (503, &json!("this took too long")));
+    gate.open();
+}
+
+#[test]
+fn questions_beyond_the_limits_are_refused_and_the_others_answered() {
+    let mut limits = Limits::default();
+    (limits.max_work, limits.max_waiting) = (1, 3);
+    let (server, gate) = Running::slow(limits);
+    let ask = || server.ask("text", json!({ "text": "a" })).0;
+    let mut answers = thread::scope(|scope| {
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        // Three have a place: one is computed, two wait.
+        wait_until("five are refused", || {
+            asked.iter().filter(|asked| asked.is_finished()).count() == 5
+        });
+        gate.wait_for(1);
+        assert_eq!(gate.n_waiting.load(Ordering::SeqCst), 1, "one is computed at a time");
+        gate.open();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect::<Vec<_>>()
+    });
+    answers.sort_unstable();
+    // The model has no such view.
+    assert_eq!(answers, [404, 404, 404, 503, 503, 503, 503, 503]);
+}
+
+#[test]
 fn a_thousand_idle_connections_do_not_keep_others_out() {
     let mut limits = Limits::default();
     limits.max_connections = 64;
     limits.header_time = Duration::from_millis(500);
     let server = Running::with(None, limits);
-    let mut idle = Vec::new();
+    let (mut idle, mut n_closed) = (Vec::new(), 0);
     for _ in 0..1000 {
         // Some systems allow fewer open files: then the oldest connections are closed.
         let stream = TcpStream::connect(server.address).or_else(|_| {
-            idle.drain(..100);
+            n_closed += idle.drain(..100).len();
             TcpStream::connect(server.address)
         });
         idle.push(stream.unwrap());
     }
-    assert!(idle.len() >= 100, "{}", idle.len());
+    assert_eq!(idle.len() + n_closed, 1000);
     assert_eq!(server.ask("topics", json!({})).0, 200);
 }
 

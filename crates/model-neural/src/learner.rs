@@ -78,6 +78,19 @@ impl LearnerState {
             memory,
         }
     }
+
+    /// The state of a network that learns nothing, without moments and average.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn to_use(weights: &[f32], n_memory: usize) -> LearnerState {
+        LearnerState {
+            weights: weights.to_vec(),
+            average: vec![],
+            mean: vec![],
+            square: vec![],
+            n_steps: 0,
+            memory: vec![0.0; n_memory],
+        }
+    }
 }
 
 /// Length of each moment vector of the optimizer.

@@ -6,10 +6,10 @@ use crate::network::batches::Batch;
 use crate::network::definition::Scratch;
 use crate::params::{Architecture, Memory};
 use crate::sampler;
-use latens_corpus::WordId;
+use latens_corpus::{Sentences, WordId};
 use latens_math::linalg::Par;
 use latens_math::log_sum_exp;
-use latens_model::{Device, FitError, LanguageModel, SampleSize, Scorer, WatchSample};
+use latens_model::{Device, DeviceError, FitError, LanguageModel, SampleSize, Scorer, WatchSample};
 
 impl LanguageModel for Neural {
     fn n_words(&self) -> usize {
@@ -46,6 +46,16 @@ impl LanguageModel for Neural {
         let Neural { params, network, weights, .. } = self;
         let scratch = &mut Scratch::default();
         text_log_prob(params, network, weights, text, scratch, Par::rayon(0))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn log_prob_on_gpu(&self, text: &Sentences) -> Result<f64, DeviceError> {
+        crate::cuda::log_prob(self, text.tokens()).map_err(DeviceError::cuda)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn log_prob_on_gpu(&self, _: &Sentences) -> Result<f64, DeviceError> {
+        Err(DeviceError::built_without_cuda())
     }
 }
 

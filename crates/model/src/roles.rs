@@ -1,9 +1,9 @@
 //! Roles: what a fitted model can be used for. A model has one or more of four roles.
 
 use crate::features::FeatureRows;
-use crate::fit::{Device, FitError};
+use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
-use latens_corpus::WordId;
+use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
 use thiserror::Error;
@@ -70,6 +70,11 @@ pub trait LanguageModel: Send + Sync {
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
         let mut scorer = self.scorer();
         text.iter().map(|&word| scorer.read(word)).sum()
+    }
+
+    /// ln p of a whole text on a GPU. Fails if there is none, or if this model cannot be scored there.
+    fn log_prob_on_gpu(&self, _text: &Sentences) -> Result<f64, DeviceError> {
+        Err(DeviceError::cuda("this model is scored on the CPU only"))
     }
 }
 

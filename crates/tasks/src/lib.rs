@@ -47,5 +47,7 @@ pub mod stability;
 pub mod classification;
 pub mod plot;
 
-pub use perplexity::{Impossible, Perplexity, first_impossible, perplexity, token_log_probs};
+pub use perplexity::{
+    Impossible, Perplexity, first_impossible, perplexity, perplexity_on, token_log_probs,
+};
 pub use sampling::{SampleOptions, sample, sample_with};

@@ -1,7 +1,7 @@
 //! Perplexity of a text under a language model.
 
 use latens_corpus::{Sentences, WordId};
-use latens_model::LanguageModel;
+use latens_model::{Device, DeviceError, LanguageModel};
 use rayon::prelude::*;
 
 /// Log-probability and token counts of a scored text.
@@ -16,6 +16,11 @@ pub struct Perplexity {
 }
 
 impl Perplexity {
+    fn of(log_prob: f64, text: &Sentences) -> Perplexity {
+        let oov = text.tokens().iter().filter(|&&word| word == WordId::UNK).count();
+        Perplexity { log_prob, tokens: text.n_tokens(), oov }
+    }
+
     /// exp(−ln p / tokens). Infinite if a token has probability zero.
     pub fn perplexity(&self) -> f64 {
         (-self.log_prob / self.tokens as f64).exp()
@@ -42,8 +47,19 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     } else {
         model.text_log_prob(text.tokens())
     };
-    let oov = text.tokens().iter().filter(|&&word| word == WordId::UNK).count();
-    Perplexity { log_prob, tokens: text.n_tokens(), oov }
+    Perplexity::of(log_prob, text)
+}
+
+/// [`perplexity`] on a device. A GPU scores hidden Markov models and networks.
+pub fn perplexity_on(
+    device: Device,
+    model: &dyn LanguageModel,
+    text: &Sentences,
+) -> Result<Perplexity, DeviceError> {
+    match device {
+        Device::Cpu => Ok(perplexity(model, text)),
+        Device::Cuda => Ok(Perplexity::of(model.log_prob_on_gpu(text)?, text)),
+    }
 }
 
 /// ln p of every token of a text given the tokens before it, in order, end-of-sentence tokens included.

@@ -56,7 +56,7 @@ async fn route(request: Request<Incoming>, shared: &Shared) -> Answer {
     };
     let is_get = [Method::GET, Method::HEAD].contains(request.method());
     match (path, is_get) {
-        ("api/items", true) => json_answer(StatusCode::OK, &shared.explorer.items()),
+        ("api/items", true) => computed(shared, |explorer| Ok(explorer.items())).await,
         ("api/query", false) if request.method() == Method::POST => query(request, shared).await,
         ("api/query", _) => not_allowed("POST"),
         ("", true) => text_answer(INDEX.media_type, INDEX.text),
@@ -68,7 +68,7 @@ async fn route(request: Request<Incoming>, shared: &Shared) -> Answer {
     }
 }
 
-/// Reads a question and computes its answer on another thread.
+/// Reads a question and computes its answer.
 async fn query(request: Request<Incoming>, shared: &Shared) -> Answer {
     if !is_json(request.headers()) {
         let message = "the body must be of type application/json";
@@ -83,6 +83,14 @@ async fn query(request: Request<Incoming>, shared: &Shared) -> Answer {
         Ok(query) => query,
         Err(error) => return problem(StatusCode::BAD_REQUEST, &error.to_string()),
     };
+    computed(shared, move |explorer| explorer.answer(&query)).await
+}
+
+/// Computes an answer on another thread: this one accepts connections, and looks whether the server should stop.
+async fn computed(
+    shared: &Shared,
+    compute: impl FnOnce(&Explorer) -> Result<Value, ViewError> + Send + 'static,
+) -> Answer {
     let Some(_place) = Place::take(&shared.n_waiting, shared.limits.max_waiting) else {
         return problem(StatusCode::SERVICE_UNAVAILABLE, "too many questions at a time");
     };
@@ -93,7 +101,7 @@ async fn query(request: Request<Incoming>, shared: &Shared) -> Answer {
     let work = move || {
         // Held until the work is done, even if nobody waits for it any more.
         let _permit = permit;
-        explorer.answer(&query)
+        compute(&explorer)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(answer)) => json_answer(StatusCode::OK, &answer),

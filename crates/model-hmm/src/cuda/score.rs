@@ -1,14 +1,27 @@
-//! Log-likelihoods on the device, with all states.
+//! Log-likelihoods on the device, with all states: of a model under training, and of a fitted one.
 //!
 //! Computes the logits of transitions for some rows at a time, and keeps only the blocks that the text uses.
 
+use crate::cuda::baum_welch::CudaEstimator;
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::device_model::CudaLearner;
 use crate::cuda::plan::batch_plan::{BatchPlan, lists, max_listed_tokens};
 use crate::cuda::plan::device_plan::DevicePlan;
+use crate::model::Hmm;
+use crate::params::Memory;
 use crate::recursion::batch::Batch;
+use crate::space::kept_lists::KeptLists;
 use crate::space::kept_states::KeptStates;
+use crate::space::state_set::StateSet;
+use crate::steps::learner::LearnerState;
+use crate::tables::probability_tables as host;
+use crate::train::batches::Data;
+use crate::train::device::unsupported;
+use crate::weights::mapping::TableMapping;
+use latens_corpus::Sentences;
 use latens_cuda::{Array, CudaError, Listed, Precision};
+use latens_model::DeviceError;
+use std::borrow::Cow;
 
 /// The largest number of values in blocks, and in tokens, at a time: 16 GiB.
 const MAX_BLOCK_VALUES: usize = 1 << 32;
@@ -83,12 +96,17 @@ impl CudaLearner<'_> {
     /// Σ ln p of sentences with all states.
     pub(crate) fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
         let kept = KeptStates::all(self.space);
+        self.forward(&kept, None)?;
+        self.device.after(&self.side)?;
+        self.score_all(batches, &kept)
+    }
+
+    /// Σ ln p of sentences, after the tables of starts and emissions are computed.
+    fn score_all(&mut self, batches: &[Batch<'_>], kept: &KeptStates) -> Result<f64, CudaError> {
         let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();
         if words.any(|&word| self.space.slot(word).is_none()) {
             return Ok(f64::NEG_INFINITY);
         }
-        self.forward(&kept, None)?;
-        self.device.after(&self.side)?;
         let (mut sum, mut part) = (0.0, Batch::default());
         // Scores as many sentences as possible together, because every call computes all logits.
         let max_tokens = match lists(self.space, 1) {
@@ -102,10 +120,62 @@ impl CudaLearner<'_> {
         };
         for batch in batches {
             if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
-                sum += self.score(&std::mem::take(&mut part), &kept)?;
+                sum += self.score(&std::mem::take(&mut part), kept)?;
             }
             part.sentences.extend(&batch.sentences);
         }
-        Ok(sum + self.score(&part, &kept)?)
+        Ok(sum + self.score(&part, kept)?)
+    }
+}
+
+/// ln p of a text under a fitted model.
+pub(crate) fn log_prob(hmm: &Hmm, text: &Sentences) -> Result<f64, DeviceError> {
+    let n_tags = hmm.tags.as_ref().map_or(0, |tags| tags.len());
+    if let Some(what) = unsupported(&hmm.params, &hmm.space, n_tags) {
+        return Err(DeviceError::cuda(format!("it cannot score a model with {what}")));
+    }
+    let batches = match hmm.params.memory {
+        Memory::Reset => {
+            Data { sentences: text, tags: None, run_tokens: None }.scored_batches()
+        }
+        Memory::Carry => vec![Batch { sentences: vec![text.tokens()], tags: vec![] }],
+    };
+    let log_prob = match &hmm.weights {
+        Some(weights) => of_networks(hmm, weights, &batches),
+        None => of_tables(hmm, &batches),
+    };
+    log_prob.map_err(DeviceError::cuda)
+}
+
+fn of_networks(hmm: &Hmm, weights: &[f32], batches: &[Batch<'_>]) -> Result<f64, CudaError> {
+    let (network, kept) = (hmm.network(), KeptStates::all(&hmm.space));
+    // Nothing is learned, so that there are no moments.
+    let (weights, mean, square) = (weights.to_vec(), vec![], vec![]);
+    let state = LearnerState { weights, mean, square, n_steps: 0 };
+    let (space, layout) = (&hmm.space, network.layout());
+    let mut learner = CudaLearner::new(&hmm.params, space, layout, &state, Precision::Full)?;
+    learner.forward(&kept, None)?;
+    learner.device.after(&learner.side)?;
+    // The emissions of a fitted model reserve probability for unknown words.
+    learner.device.write(&emissions(hmm), &mut learner.tables.emission)?;
+    learner.score_all(batches, &kept)
+}
+
+fn of_tables(hmm: &Hmm, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
+    let (k, n) = (hmm.space.k, hmm.n_states());
+    let mut transition = vec![0.0; n * n];
+    for (from, rows) in transition.chunks_exact_mut(k * n).enumerate() {
+        hmm.transition_rows(StateSet::Cluster(from), rows);
+    }
+    let (start, emission) = (hmm.start.to_vec(), emissions(hmm).into_owned());
+    let tables = host::Tables { k, start, transition, emission, ..Default::default() };
+    CudaEstimator::new(&hmm.space, &tables, Precision::Full)?.try_score(batches)
+}
+
+/// Dense rows of emissions.
+fn emissions(hmm: &Hmm) -> Cow<'_, [f32]> {
+    match KeptLists::all(&hmm.space) {
+        Some(lists) => lists.scatter(&hmm.emission, hmm.space.k).into(),
+        None => hmm.emission[..].into(),
     }
 }

@@ -28,11 +28,11 @@ impl<'a> Expectations<'a> {
             Device::Cpu => Ok(Expectations::new(hmm)),
             #[cfg(feature = "cuda")]
             Device::Cuda => {
-                let on_device = DeviceTransitions::new(hmm).map_err(problem)?;
+                let on_device = DeviceTransitions::new(hmm).map_err(DeviceError::cuda)?;
                 Ok(Expectations { hmm, on_device: Some(on_device) })
             }
             #[cfg(not(feature = "cuda"))]
-            Device::Cuda => Err(problem("this program was built without CUDA")),
+            Device::Cuda => Err(DeviceError::built_without_cuda()),
         }
     }
 
@@ -48,13 +48,9 @@ impl<'a> Expectations<'a> {
     pub fn of(&self, vectors: &[f32], out: &mut [f32]) -> Result<(), DeviceError> {
         #[cfg(feature = "cuda")]
         if let Some(on_device) = &self.on_device {
-            return on_device.expectations(vectors, out).map_err(problem);
+            return on_device.expectations(vectors, out).map_err(DeviceError::cuda);
         }
         self.hmm.expectations(vectors, out);
         Ok(())
     }
-}
-
-fn problem(problem: impl ToString) -> DeviceError {
-    DeviceError { device: Device::Cuda, problem: problem.to_string() }
 }

@@ -4,10 +4,10 @@ use crate::fitted::log_filter::LogFilter;
 use crate::model::Hmm;
 use crate::params::Memory;
 use crate::space::state_set::StateSet;
-use latens_corpus::WordId;
+use latens_corpus::{Sentences, WordId};
 use latens_math::chain::SMALLEST_SCALE;
 use latens_math::{BlockRef, log_sum_exp};
-use latens_model::{LanguageModel, Scorer};
+use latens_model::{DeviceError, LanguageModel, Scorer};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -47,6 +47,16 @@ impl LanguageModel for Hmm {
                 words.map(|(at, pairs)| scorer.step(text[at], pairs.as_deref())).sum::<f64>();
         }
         log_prob
+    }
+
+    #[cfg(feature = "cuda")]
+    fn log_prob_on_gpu(&self, text: &Sentences) -> Result<f64, DeviceError> {
+        crate::cuda::score::log_prob(self, text)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn log_prob_on_gpu(&self, _: &Sentences) -> Result<f64, DeviceError> {
+        Err(DeviceError::built_without_cuda())
     }
 }
 

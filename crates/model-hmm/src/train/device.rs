@@ -2,7 +2,8 @@
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{baum_welch::CudaEstimator, device_model::CudaLearner};
-use crate::params::WordVectors;
+use crate::params::{HmmParams, WordVectors};
+use crate::space::state_space::StateSpace;
 #[cfg(not(feature = "cuda"))]
 use crate::steps::estimator::CpuEstimator;
 #[cfg(not(feature = "cuda"))]
@@ -19,16 +20,24 @@ const MAX_STATES_PER_WORD: usize = 5_824;
 
 /// Rejects models that cannot be trained on the chosen device.
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
-    let has_many = task.space.k > MAX_STATES_PER_WORD && task.space.n_clusters() > 1;
-    for (is_so, what) in [
-        (task.params.word_vectors == WordVectors::Chars, "character-based word vectors".to_owned()),
-        (task.n_tags > 0, "tags".to_owned()),
-        (has_many, format!("more than {MAX_STATES_PER_WORD} states per word")),
-    ] {
-        let must = format!("`cpu` for a model with {what}");
-        check_that(!is_so || task.device == Device::Cpu, "device", must, task.device)?;
+    match unsupported(task.params, task.space, task.n_tags) {
+        Some(what) if task.device == Device::Cuda => {
+            let must = format!("`cpu` for a model with {what}");
+            Ok(check_that(false, "device", must, task.device)?)
+        }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// What a model has that the kernels do not support.
+pub(crate) fn unsupported(params: &HmmParams, space: &StateSpace, n_tags: usize) -> Option<String> {
+    let has_many = space.k > MAX_STATES_PER_WORD && space.n_clusters() > 1;
+    let parts = [
+        (params.word_vectors == WordVectors::Chars, "character-based word vectors".to_owned()),
+        (n_tags > 0, "tags".to_owned()),
+        (has_many, format!("more than {MAX_STATES_PER_WORD} states per word")),
+    ];
+    parts.into_iter().find_map(|(is_so, what)| is_so.then_some(what))
 }
 
 #[cfg(feature = "cuda")]

@@ -25,15 +25,7 @@ impl<'a> CudaDrawer<'a> {
         n_texts: usize,
         seed: u64,
     ) -> Result<CudaDrawer<'a>, CudaError> {
-        // Nothing is learned, so that there are neither moments nor an average.
-        let state = LearnerState {
-            weights: weights.to_vec(),
-            average: vec![],
-            mean: vec![],
-            square: vec![],
-            n_steps: 0,
-            memory: vec![0.0; n_texts * network.state_len()],
-        };
+        let state = LearnerState::to_use(weights, n_texts * network.state_len());
         let mut learner = CudaLearner::new(params, network, &state, Precision::Fast)?;
         let memory = std::mem::take(&mut learner.memory);
         let words = learner.device.zeros(n_texts)?;

@@ -5,6 +5,7 @@
 
 use super::layers::{Elman, Lstm, LstmDropout, Relu, Rows, Scratch, Weights, Worker};
 use crate::learner::{Choices, DeviceLearner, LearnerState, adamw};
+use crate::model::Neural;
 use crate::network::batches::{Batch, Reader};
 use crate::network::definition::{Body, Network};
 use crate::network::masks::{Masks, WEIGHTS, WORDS};
@@ -345,6 +346,12 @@ impl<'a> CudaLearner<'a> {
         }
         Ok(sum)
     }
+}
+
+/// Σ ln p of running text with an empty history, in full precision.
+pub(crate) fn log_prob(model: &Neural, text: &[WordId]) -> Result<f64, CudaError> {
+    let state = LearnerState::to_use(&model.weights, 0);
+    CudaLearner::new(&model.params, &model.network, &state, Precision::Full)?.try_log_prob(text)
 }
 
 impl Layers {

@@ -5,4 +5,4 @@ mod learner;
 mod drawer;
 
 pub(crate) use drawer::CudaDrawer;
-pub(crate) use learner::{CudaLearner, device_error};
+pub(crate) use learner::{CudaLearner, device_error, log_prob};

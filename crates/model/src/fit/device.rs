@@ -24,6 +24,18 @@ pub struct DeviceError {
     pub problem: String,
 }
 
+impl DeviceError {
+    /// A GPU cannot be used.
+    pub fn cuda(problem: impl ToString) -> DeviceError {
+        DeviceError { device: Device::Cuda, problem: problem.to_string() }
+    }
+
+    /// A GPU cannot be used by a program without the feature `cuda`.
+    pub fn built_without_cuda() -> DeviceError {
+        DeviceError::cuda("this program was built without CUDA")
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

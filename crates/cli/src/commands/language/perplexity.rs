@@ -7,8 +7,8 @@ use anyhow::{Error, Result};
 use clap::Args;
 use latens::corpus::{Sentences, WordId};
 use latens::hmm::Hmm;
-use latens::model::{LanguageModel, Model};
-use latens::tasks::{Impossible, first_impossible, perplexity, token_log_probs};
+use latens::model::{Device, LanguageModel, Model};
+use latens::tasks::{Impossible, first_impossible, perplexity_on, token_log_probs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,9 @@ pub(crate) struct PerplexityArgs {
     /// Also print the perplexity without out-of-vocabulary words, which are read but not counted
     #[arg(long)]
     without_oov: bool,
+    /// Device that scores: `cpu`, or `cuda` for hidden Markov models and networks
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
 }
 
 #[derive(Serialize)]
@@ -58,7 +61,7 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
     let any_model = &*latens::open(&args.model)?;
     let model = language_model(any_model, &args.model)?;
     let text = any_model.lexicon().read(&inputs)?;
-    let found = perplexity(model, &text);
+    let found = perplexity_on(args.device, model, &text)?;
     if found.log_prob == f64::NEG_INFINITY
         && let Some(place) = first_impossible(model, &text)
     {
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &PerplexityArgs, output: &Output) -> Result<()> {
         tokens: found.tokens,
         oov: found.oov,
         perplexity_without_oov: args.without_oov.then(|| without_oov(model, &text)),
-        files: args.files(model, &text),
+        files: args.files(model, &text)?,
     };
     if !result.perplexity.is_finite() || !result.log_prob.is_finite() {
         return Err(hinted(
@@ -107,23 +110,23 @@ fn without_oov(model: &dyn LanguageModel, text: &Sentences) -> f64 {
 
 impl PerplexityArgs {
     /// The result of each file; none for a single file.
-    fn files(&self, model: &dyn LanguageModel, text: &Sentences) -> Vec<FileResult> {
+    fn files(&self, model: &dyn LanguageModel, text: &Sentences) -> Result<Vec<FileResult>> {
         if self.text.files.len() < 2 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let names = self.text.files.iter().map(|path| path.display().to_string());
         let bounds = text.segment_bounds().windows(2);
         let bounds = bounds.map(|bounds| text.slice(bounds[0] as usize..bounds[1] as usize));
         let result = |(file, text): (String, Sentences)| {
-            let found = perplexity(model, &text);
-            FileResult {
+            let found = perplexity_on(self.device, model, &text)?;
+            Ok(FileResult {
                 file,
                 perplexity: found.perplexity(),
                 log_prob: found.log_prob,
                 tokens: found.tokens,
                 oov: found.oov,
                 perplexity_without_oov: self.without_oov.then(|| without_oov(model, &text)),
-            }
+            })
         };
         names.zip(bounds).map(result).collect()
     }
