@@ -157,3 +157,19 @@ fn every_container_is_opened_from_its_outline() {
         assert!(opens, "{}", seed.name);
     }
 }
+
+/// Inputs that fuzzing found once.
+#[test]
+fn found_inputs_are_read_or_refused() {
+    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/found");
+    let mut n_inputs = 0;
+    for folder in fs::read_dir(found).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let target = find(name).expect("folders are called after targets");
+        for input in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            n_inputs += 1;
+            (target.run)(&fs::read(&input).unwrap());
+        }
+    }
+    assert!(n_inputs >= 10);
+}

@@ -21,6 +21,10 @@ pub(crate) struct Distribution<T> {
 
 /// Bound on the absolute value of scores. Beyond it a word is practically certain or impossible in a state.
 const LARGEST_SCORE: f64 = 30.0;
+/// Bound on the absolute value of base scores, which are logarithms of relative frequencies.
+const LARGEST_BASE: f64 = 100.0;
+/// Bound on probabilities. Pseudo-counts keep those of a trained model far above it.
+const SMALLEST: f64 = 1e-30;
 
 impl<T: Real> Distribution<T> {
     /// Draws a random model. Scores are N(0, ½²), which breaks the symmetry of layers and avoids the saddle point of
@@ -52,6 +56,26 @@ impl<T: Real> Distribution<T> {
             transition: cast(&self.transition),
             theta: cast(&self.theta),
         }
+    }
+
+    /// What is wrong with these values, if anything. No training gives such values, and sums of them may overflow.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let sums_to_one = |row: &[T]| (row.iter().map(|p| p.wide()).sum::<f64>() - 1.0).abs() < 1e-2;
+        let is_score = |score: &T| score.wide().abs() <= LARGEST_SCORE;
+        let are_distributions = |values: &[T]| {
+            values.iter().all(|p| (SMALLEST..=1.0).contains(&p.wide()))
+                && values.chunks_exact(self.shape.n_states.max(1)).all(sums_to_one)
+        };
+        if !are_distributions(&self.start) {
+            return Some("a row of `start` is not a distribution");
+        }
+        if !are_distributions(&self.transition) {
+            return Some("a row of `transition` is not a distribution");
+        }
+        if !self.base.iter().all(|base| base.wide().abs() <= LARGEST_BASE) {
+            return Some("`base` contains values above 100");
+        }
+        (!self.theta.iter().all(is_score)).then_some("`scores` contains values above 30")
     }
 
     /// Clamps a score to its allowed range.

@@ -80,15 +80,16 @@ impl Hmm {
 }
 
 impl Hmm {
-    /// Whether all probabilities are numbers. Finite weights may be so large that they are not.
-    fn is_finite(&self) -> bool {
+    /// Whether all weights and probabilities are numbers. Finite weights may be so large that probabilities are not.
+    pub(crate) fn is_finite(&self) -> bool {
+        let weights = self.weights.iter().flatten();
         let tags = self.tags.iter().flat_map(|tags| tags.emission.iter());
         let transitions: Vec<&[f32]> = match &self.blocks {
             TransitionBlocks::Stored(blocks) => vec![blocks],
             // An infinite or NaN product of factors makes its normalizer infinite or NaN.
             TransitionBlocks::Computed { factors, .. } => vec![&factors.log_sums],
         };
-        let tables = self.start.iter().chain(self.emission.iter()).chain(tags);
+        let tables = self.start.iter().chain(self.emission.iter()).chain(tags).chain(weights);
         tables.chain(transitions.into_iter().flatten()).all(|value| value.is_finite())
     }
 

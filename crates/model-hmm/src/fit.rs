@@ -144,7 +144,12 @@ impl Fit for HmmParams {
         let tags = tags.map(|tags| tags.table(tables.tags.clone()));
         drop(task);
         let (params, lexicon) = (params.clone(), lexicon.clone());
-        Ok(Hmm::new(params, lexicon, facts, space, weights, tables, tags))
+        let hmm = Hmm::new(params, lexicon, facts, space, weights, tables, tags);
+        if hmm.is_finite() {
+            Ok(hmm)
+        } else {
+            Err(FitError::Diverged { epoch: hmm.params.epochs, lower: "learning_rate" })
+        }
     }
 }
 

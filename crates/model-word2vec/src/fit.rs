@@ -57,7 +57,12 @@ fn fit_from(
             checkpoint.check_fits(Word2vec::KIND, params, fingerprint, &[])?;
             let shape = [n_words, params.dim];
             let rows = [checkpoint.array("inputs", &shape)?, checkpoint.array("outputs", &shape)?];
-            (rows, checkpoint.state()?)
+            let state: State = checkpoint.state()?;
+            if state.epoch > params.epochs || state.n_predictions >= 1 << 53 {
+                let problem = "its number of epochs or predictions is too large";
+                return Err(CheckpointError::Invalid { problem }.into());
+            }
+            (rows, state)
         }
     };
     let trainer = Trainer::new(params, corpus, &rows, state);
@@ -206,7 +211,8 @@ impl<'a> Trainer<'a> {
         facts.insert("tokens".into(), self.corpus.sentences.n_tokens().into());
         facts.insert("loss".into(), loss.into());
         let seconds = self.started.elapsed().as_secs_f64();
-        let n_tokens = self.learner.n_tokens_before(self.params.epochs, 0) - self.n_tokens_before;
+        let all = self.learner.n_tokens_before(self.params.epochs, 0);
+        let n_tokens = all.saturating_sub(self.n_tokens_before);
         facts.insert("tokens_per_second".into(), (n_tokens as f64 / seconds).into());
         facts.insert("seconds".into(), seconds.into());
         Ok(Word2vec::new(self.params.clone(), self.corpus.lexicon.clone(), vectors, facts))

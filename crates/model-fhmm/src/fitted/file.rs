@@ -89,39 +89,20 @@ impl Fhmm {
         let finite = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
             Ok(file.finite_array::<f32>(name, shape)?.to_vec())
         };
-        let positive = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
-            let values = finite(name, shape)?;
-            let sums_to_one = |row: &[f32]| (row.iter().sum::<f32>() - 1.0).abs() < 1e-2;
-            if !values.iter().all(|p| *p > 0.0 && *p <= 1.0) {
-                return Err(file.invalid(format!("`{name}` contains values outside (0, 1]")));
-            }
-            if !values.chunks_exact(n_states).all(sums_to_one) {
-                return Err(file.invalid(format!("a row of `{name}` does not sum to 1")));
-            }
-            Ok(values)
-        };
-        let score = |name: &str, shape: &[usize]| -> Result<Vec<f32>, FileError> {
-            let values = finite(name, shape)?;
-            match values.iter().all(|score| score.abs() <= MAX_SCORE) {
-                true => Ok(values),
-                false => Err(file.invalid(format!("`{name}` contains values above 1,000"))),
-            }
-        };
         let distribution = Distribution {
             shape,
-            base: score("base", &[n_words])?,
-            start: positive("start", &[n_layers, n_states])?,
-            transition: positive("transition", &[n_layers, n_states, n_states])?,
-            theta: score("scores", &[n_words, n_layers, n_states])?,
+            base: finite("base", &[n_words])?,
+            start: finite("start", &[n_layers, n_states])?,
+            transition: finite("transition", &[n_layers, n_states, n_states])?,
+            theta: finite("scores", &[n_words, n_layers, n_states])?,
         };
         let smoother = Smoother::new(distribution, params.chosen_inference());
+        if let Some(problem) = smoother.problem() {
+            return Err(file.invalid(problem));
+        }
         Ok(Fhmm { params, lexicon, facts, rows, smoother })
     }
 }
-
-/// Largest magnitude of a score in a file. Scores are logarithms, so that no trained model comes near it, and sums over
-/// layers stay exact enough for their differences.
-const MAX_SCORE: f32 = 1e3;
 
 fn read_rows(file: &ModelFile, n_vocab: usize, n_rows: usize) -> Result<WordRows, FileError> {
     let of_word = file.array::<u32>("rows", &[n_vocab])?.to_vec();

@@ -82,6 +82,17 @@ impl<T: Real> Smoother<T> {
         Smoother { chains: chains(&distribution), distribution, inference, table, coupling }
     }
 
+    /// What is wrong with the distribution or with the tables that are derived from it, if anything.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let is_finite = |values: &[T]| values.iter().all(|value| value.wide().is_finite());
+        let couples_by_z = matches!(self.inference, Inference::Tilted | Inference::Jensen);
+        let tables = [&self.table.exps, &self.table.base, &self.coupling];
+        let are_finite = tables.iter().all(|values| is_finite(values))
+            && (!couples_by_z || self.coupling.iter().all(|z| z.wide() > 0.0));
+        let overflows = "its scores are so large that probabilities overflow";
+        self.distribution.problem().or((!are_finite).then_some(overflows))
+    }
+
     pub(crate) fn distribution(&self) -> &Distribution<T> {
         &self.distribution
     }

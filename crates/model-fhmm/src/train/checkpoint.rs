@@ -7,6 +7,9 @@ use crate::train::statistics::Statistics;
 use crate::train::task::Task;
 use latens_model::{Checkpoint, CheckpointError, FitError};
 
+/// Bound on counters, so that they cannot overflow.
+const MAX_COUNT: u64 = 1 << 53;
+
 /// Saves the state of training.
 pub(super) fn save(trainer: &Trainer<'_>) -> Checkpoint {
     let Task { params, fingerprint, kind, .. } = *trainer.task;
@@ -36,6 +39,8 @@ pub(super) fn restore<'a>(
 ) -> Result<Trainer<'a>, FitError> {
     checkpoint.check_fits(task.kind, task.params, task.fingerprint, &[])?;
     let state: State = checkpoint.state()?;
+    let counters = [state.n_steps, state.n_tokens, state.token_sweeps];
+    check_values(counters.iter().all(|&n| n < MAX_COUNT) && state.bound.is_finite())?;
     let (smoother, like) = initial_model(task, 0);
     let read = |prefix: &str| -> Result<(Distribution<f32>, Statistics), CheckpointError> {
         let (mut distribution, mut statistics) = (smoother.distribution().clone(), like.clone());
@@ -44,35 +49,36 @@ pub(super) fn restore<'a>(
             [&mut distribution.start, &mut distribution.transition, &mut distribution.theta];
         for ((name, len), values) in sizes.into_iter().zip(arrays) {
             *values = checkpoint.array(&format!("{prefix}{name}"), &[len])?;
-            // Those of the scores have no bounds; a model file refuses other probabilities, too.
-            let is_valid = |value: &f32| match name {
-                "scores" => value.is_finite(),
-                _ => *value > 0.0 && *value <= 1.0,
-            };
-            check_values(values.iter().all(is_valid))?;
+        }
+        if let Some(problem) = distribution.problem() {
+            return Err(CheckpointError::Invalid { problem });
         }
         let sizes = counts(&statistics).map(|(name, values)| (name, values.len()));
         let Statistics { start, pairs, words, emitting, .. } = &mut statistics;
         for ((name, len), values) in sizes.into_iter().zip([start, pairs, words, emitting]) {
             *values = checkpoint.array(&format!("{prefix}{name}"), &[len])?;
-            check_values(values.iter().all(|value| value.is_finite() && *value >= 0.0))?;
+            // Statistics are means per token.
+            check_values(values.iter().all(|value| (0.0..=1e6).contains(value)))?;
         }
         Ok((distribution, statistics))
     };
     let mut best = None;
     if state.best.is_some() && state.restart < task.params.restarts {
         let n_steps = checkpoint.array::<u64>("best.n_steps", &[1])?[0];
+        check_values(n_steps < MAX_COUNT)?;
         let (distribution, statistics) = read("best.")?;
         best = Some(Candidate { distribution, statistics, n_steps });
     }
     let (distribution, statistics) = read("")?;
     let smoother = Smoother::new(distribution, smoother.inference());
+    if let Some(problem) = smoother.problem() {
+        return Err(CheckpointError::Invalid { problem }.into());
+    }
     Ok(Trainer { task, smoother, statistics, best, state })
 }
 
 fn check_values(is_valid: bool) -> Result<(), CheckpointError> {
-    let problem =
-        "it contains values that are not finite, negative counts, or invalid probabilities";
+    let problem = "its counts are not finite, negative, or too large";
     if is_valid { Ok(()) } else { Err(CheckpointError::Invalid { problem }) }
 }
 

@@ -32,6 +32,9 @@ pub(crate) fn fit(
     };
     trainer.run(watch)?;
     let Trainer { smoother, statistics, state, .. } = trainer;
+    if smoother.problem().is_some() {
+        return Err(FitError::Diverged { epoch: state.epoch, lower: "n_layers" });
+    }
     Ok(Fitted { smoother, statistics, state })
 }
 

@@ -49,8 +49,10 @@ pub(crate) fn restore(
 ) -> Result<Restored, CheckpointError> {
     let state: TrainingState = checkpoint.state()?;
     let (n, dim) = (task.moments.n_types(), task.params.dim);
-    if state.dim != dim || state.best_iteration > state.iteration {
-        let problem = "its dimension differs from `dim`, or its best iteration is after the last";
+    // Counters must not overflow.
+    let are_small = state.n_clipped < 1 << 53 && state.iteration < 1 << 53;
+    if state.dim != dim || state.best_iteration > state.iteration || !are_small {
+        let problem = "its dimension differs from `dim`, or its iterations are invalid";
         return Err(CheckpointError::Invalid { problem });
     }
     let square = |name: &str| -> Result<Mat<f64>, CheckpointError> {

@@ -216,6 +216,10 @@ fn run_perceptron(
         state = checkpoint.state()?;
         perceptron.weights = checkpoint.array("weights", &n)?;
         perceptron.weighted_changes = checkpoint.array("weighted_changes", &n)?;
+        if state.time >= 1 << 53 {
+            let problem = "its time is too large";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
         perceptron.time = state.time;
         early.restore(state.best, checkpoint, task.layout.n_weights())?;
     }
