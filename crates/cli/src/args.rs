@@ -114,7 +114,7 @@ pub(crate) struct ReadingArgs {
     /// Column or key with the label of a document [default: label, if there is one]
     #[arg(long, value_name = "NAME", help_heading = "Reading text")]
     pub(crate) label_column: Option<String>,
-    /// `tokenizer.json` of Hugging Face with the names of the tokens in arrays of token ids (`.npy`, `.npz`)
+    /// `tokenizer.json` of Hugging Face with the names of the tokens in arrays of token ids (`.npy`, `.npz`, `.arrow`)
     #[arg(long, value_name = "FILE", help_heading = "Reading text")]
     pub(crate) tokenizer: Option<PathBuf>,
     /// Token that ends a sequence in arrays of token ids [default: `<|endoftext|>`, `</s>`, …, the first that exists]
@@ -176,7 +176,7 @@ impl ReadingArgs {
         {
             return Err(hinted(
                 "`--tokenizer` needs arrays of token ids",
-                "pass files that end in `.npy` or `.npz`, or set `--format ids`",
+                "pass files that end in `.npy`, `.npz` or `.arrow`, or set `--format ids`",
             ));
         }
         let end = self.end_token.as_deref();
@@ -338,7 +338,7 @@ pub(crate) enum FormatArg {
     Csv,
     /// Tab-separated values: with a header, or without one and with two columns, label and text
     Tsv,
-    /// Arrays of token ids (`.npy`, `.npz`), whose names are in `--tokenizer`
+    /// Arrays of token ids (`.npy`, `.npz`, `.arrow`), whose names are in `--tokenizer`
     Ids,
 }
 

@@ -23,7 +23,8 @@ pub enum Format {
     /// Tab-separated values, one document per row: with a header that names the column of the text, or
     /// without a header and exactly two columns, label and text.
     Tsv,
-    /// Token ids in a NumPy array (`.npy`) of one or two dimensions, or in an archive of such arrays (`.npz`).
+    /// Token ids in a NumPy array (`.npy`) of one or two dimensions, in an archive of such arrays (`.npz`),
+    /// or in the column `input_ids` of an Arrow file (`.arrow`, with the feature `arrow`).
     /// [`Inputs::token_names`](crate::Inputs::token_names) names the tokens. A sequence ends with the end token, and with a row.
     Ids,
 }
@@ -55,7 +56,7 @@ impl Format {
             "jsonl" | "ndjson" => Format::Jsonl,
             "csv" => Format::Csv,
             "tsv" => Format::Tsv,
-            "npy" | "npz" => Format::Ids,
+            "npy" | "npz" | "arrow" => Format::Ids,
             _ => Format::Lines,
         }
     }

@@ -1,8 +1,12 @@
 //! Text as arrays of token ids, as tokenizers of language models write it.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 pub(crate) mod names;
 pub(crate) mod npy;
 pub(crate) mod npz;
 pub(crate) mod reader;
+#[cfg(all(test, feature = "arrow"))]
+mod arrow_tests;
 #[cfg(test)]
 mod tests;

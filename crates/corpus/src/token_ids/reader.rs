@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 16;
 pub(crate) struct IdsReader {
     /// Arrays that have not been opened yet, in reverse order.
     arrays: Vec<npz::Open>,
-    array: Option<Ids>,
+    array: Option<Box<dyn Items>>,
     names: TokenNames,
     max_line: usize,
     line: Vec<u8>,
@@ -25,17 +25,20 @@ pub(crate) struct IdsReader {
 }
 
 impl IdsReader {
-    /// Opens a `.npy` or `.npz` file. Lines much longer than `max_line` are cut off.
+    /// Opens a `.npy`, `.npz` or `.arrow` file. Lines much longer than `max_line` are cut off.
     pub(crate) fn open(path: &Path, names: TokenNames, max_line: usize) -> io::Result<IdsReader> {
-        let is_archive = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"));
-        let mut arrays = if is_archive {
-            npz::arrays(path)?
+        let (mut arrays, mut array) = (Vec::new(), None);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        if name.ends_with(".npz") {
+            arrays = npz::arrays(path)?;
+        } else if name.trim_end_matches(".gz").trim_end_matches(".zst").ends_with(".arrow") {
+            array = Some(arrow_ids(open_input(path)?)?);
         } else {
-            let array = open_input(path)?;
-            vec![Box::new(|| Ok(array)) as npz::Open]
-        };
+            let bytes = open_input(path)?;
+            arrays.push(Box::new(|| Ok(bytes)));
+        }
         arrays.reverse();
-        Ok(IdsReader { arrays, array: None, names, max_line, line: vec![], n_given: 0 })
+        Ok(IdsReader { arrays, array, names, max_line, line: vec![], n_given: 0 })
     }
 
     /// Writes the next sequence to `line`. Leaves it empty at the end.
@@ -44,7 +47,7 @@ impl IdsReader {
         loop {
             let Some(array) = &mut self.array else {
                 let Some(open) = self.arrays.pop() else { return Ok(()) };
-                self.array = Some(Ids::open(open()?)?);
+                self.array = Some(Box::new(Ids::open(open()?)?));
                 continue;
             };
             let is_full = self.line.len() > self.max_line;
@@ -103,6 +106,27 @@ impl Read for IdsReader {
     }
 }
 
+#[cfg(feature = "arrow")]
+fn arrow_ids(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
+    Ok(Box::new(super::arrow::ArrowIds::open(input)?))
+}
+
+#[cfg(not(feature = "arrow"))]
+fn arrow_ids(_: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
+    Err(invalid("this program was built without Arrow files"))
+}
+
+/// The ids of an array or a file.
+pub(super) trait Items: Send {
+    /// The next id or the end of a row; `None` at the end.
+    fn next(&mut self) -> io::Result<Option<Item>>;
+}
+
+pub(super) enum Item {
+    Id(i64),
+    EndOfRow,
+}
+
 /// The elements of an array of integers.
 struct Ids {
     input: BufReader<Box<dyn Read + Send>>,
@@ -112,11 +136,6 @@ struct Ids {
     n_left: u64,
     /// Elements of the current row that are left.
     n_left_in_row: u64,
-}
-
-enum Item {
-    Id(i64),
-    EndOfRow,
 }
 
 impl Ids {
@@ -151,8 +170,9 @@ impl Ids {
         let input = BufReader::with_capacity(CHUNK, input);
         Ok(Ids { input, decode, size, n_columns, n_left, n_left_in_row: n_columns })
     }
+}
 
-    /// The next id or the end of a row; `None` at the end.
+impl Items for Ids {
     fn next(&mut self) -> io::Result<Option<Item>> {
         if self.n_left == 0 {
             return Ok(None);

@@ -27,25 +27,25 @@ fn int16(values: &[i16]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-struct Folder(tempfile::TempDir);
+pub(super) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Folder {
+    pub(super) fn new() -> Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();
         path
     }
 
-    fn names(&self, end: Option<&str>) -> TokenNames {
+    pub(super) fn names(&self, end: Option<&str>) -> TokenNames {
         TokenNames::open(self.write("tokenizer.json", BPE.as_bytes()), end).unwrap()
     }
 }
 
-fn sentences(corpus: &Corpus) -> Vec<String> {
+pub(super) fn sentences(corpus: &Corpus) -> Vec<String> {
     let vocab = &corpus.lexicon.vocab;
     let text = |sentence: &[WordId]| {
         let words: Vec<&str> = sentence.iter().map(|&word| vocab.word(word)).collect();
@@ -54,7 +54,7 @@ fn sentences(corpus: &Corpus) -> Vec<String> {
     corpus.sentences.iter().map(text).collect()
 }
 
-fn read(path: &Path, names: TokenNames) -> Result<Corpus, ReadError> {
+pub(super) fn read(path: &Path, names: TokenNames) -> Result<Corpus, ReadError> {
     Corpus::reader().token_names(names).read_file(path)
 }
 

@@ -1,0 +1,143 @@
+//! Arrow files of the library's own writers, whole and damaged.
+
+use super::tests::{Folder, read, sentences};
+use arrow_array::builder::{FixedSizeListBuilder, Int64Builder, LargeListBuilder, ListBuilder};
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{ArrayRef, Float32Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use proptest::prelude::*;
+use std::error::Error;
+use std::sync::Arc;
+
+const ROWS: [&[Option<i64>]; 3] = [
+    &[Some(1), Some(2), Some(3), Some(0), Some(3)],
+    &[None, Some(-100)],
+    &[Some(3), None, Some(1)],
+];
+const SENTENCES: [&str; 3] = ["Ġthe Ġd og <eos>", "og <eos>", "og Ġthe <eos>"];
+
+fn stream(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+fn file(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = FileWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn lists() -> ArrayRef {
+    let mut builder = ListBuilder::new(Int64Builder::new());
+    ROWS.iter().for_each(|row| builder.append_value(row.iter().copied()));
+    builder.append_null();
+    Arc::new(builder.finish())
+}
+
+fn texts(n: usize) -> ArrayRef {
+    Arc::new(StringArray::from(vec!["the dog"; n]))
+}
+
+#[test]
+fn streams_and_files_are_read_batch_by_batch() {
+    let folder = Folder::new();
+    let batches: Vec<_> =
+        (0..2).map(|_| batch(vec![("text", texts(4)), ("input_ids", lists())])).collect();
+    for (name, bytes) in [("stream.arrow", stream(&batches)), ("FILE.ARROW", file(&batches))] {
+        let corpus = read(&folder.write(name, &bytes), folder.names(None)).unwrap();
+        assert_eq!(sentences(&corpus), [SENTENCES, SENTENCES].concat(), "{name}");
+    }
+}
+
+#[test]
+fn lists_of_other_sizes_are_rows_and_plain_columns_are_running_text() {
+    let folder = Folder::new();
+    let mut large = LargeListBuilder::new(Int64Builder::new());
+    ROWS.iter().for_each(|row| large.append_value(row.iter().copied()));
+    let mut fixed = FixedSizeListBuilder::new(Int64Builder::new(), 2);
+    for id in [1, 3, 3, 2] {
+        fixed.values().append_value(id);
+        if fixed.values().len().is_multiple_of(2) {
+            fixed.append(true);
+        }
+    }
+    for (array, expected) in [
+        (Arc::new(large.finish()) as ArrayRef, &SENTENCES[..]),
+        (Arc::new(fixed.finish()), &["Ġthe og <eos>", "og Ġd <eos>"]),
+    ] {
+        // The only column with ids need not be called `input_ids`.
+        let bytes = stream(&[batch(vec![("text", texts(array.len())), ("ids", array)])]);
+        let corpus = read(&folder.write("x.arrow", &bytes), folder.names(None)).unwrap();
+        assert_eq!(sentences(&corpus), expected);
+    }
+    check::<Int8Type>(&folder);
+    check::<Int16Type>(&folder);
+    check::<Int32Type>(&folder);
+    check::<Int64Type>(&folder);
+    check::<UInt8Type>(&folder);
+    check::<UInt16Type>(&folder);
+    check::<UInt32Type>(&folder);
+    check::<UInt64Type>(&folder);
+}
+
+/// A column of integers goes on in the next batch.
+fn check<T: ArrowPrimitiveType>(folder: &Folder)
+where
+    T::Native: From<bool>,
+{
+    let one = T::Native::from(true);
+    let array: PrimitiveArray<T> = [Some(one), None, Some(one)].into_iter().collect();
+    let part = batch(vec![("ids", Arc::new(array))]);
+    let path = folder.write("x.arrow", &stream(&[part.clone(), part]));
+    let corpus = read(&path, folder.names(None)).unwrap();
+    assert_eq!(sentences(&corpus), ["Ġthe Ġthe Ġthe Ġthe <eos>"]);
+}
+
+fn problem(folder: &Folder, bytes: &[u8]) -> String {
+    let error = read(&folder.write("x.arrow", bytes), folder.names(None)).unwrap_err();
+    format!("{error}: {}", error.source().map_or(String::new(), ToString::to_string))
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = Folder::new();
+    let bytes = stream(&[batch(vec![("input_ids", lists())])]);
+    for n in [5, 20, bytes.len() - 20] {
+        let problem = problem(&folder, &bytes[..n]);
+        assert!(problem.contains("it is cut off"), "{n}: {problem}");
+    }
+    assert!(problem(&folder, b"some text").contains("it is not an Arrow file"));
+    let floats: ArrayRef = Arc::new(Float32Array::from(vec![1.0; 4]));
+    let without = stream(&[batch(vec![("text", texts(4)), ("score", Arc::clone(&floats))])]);
+    let problem_of = problem(&folder, &without);
+    assert!(problem_of.contains("no column `input_ids`"), "{problem_of}");
+    assert!(problem_of.contains("`text`, `score`"), "{problem_of}");
+    let wrong = stream(&[batch(vec![("input_ids", floats)])]);
+    assert!(problem(&folder, &wrong).contains("`Float32`, expected integers"));
+}
+
+proptest! {
+    /// Damaged files are read or refused; none panics or takes more memory than it has bytes.
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        is_file: bool,
+    ) {
+        let folder = Folder::new();
+        let batches = [batch(vec![("text", texts(4)), ("input_ids", lists())])];
+        let mut bytes = if is_file { file(&batches) } else { stream(&batches) };
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let _ = read(&folder.write("x.arrow", &bytes), folder.names(None));
+    }
+}
