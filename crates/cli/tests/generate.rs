@@ -147,6 +147,11 @@ fn the_cost_is_told_beforehand() {
     // 10 words, 3 automaton states, 32 hidden states.
     assert_eq!(result["multiply_adds"].as_f64(), Some(10.0 * 3.0 * 32.0 * 32.0));
     assert!(result["memory_bytes"].as_u64().unwrap() >= 10 * 3 * 32 * 8);
+    // The most probable text has tables of its own, with as many multiplications.
+    let viterbi = json(&folder, &[&args[..], &["--viterbi"]].concat());
+    assert_eq!(viterbi["multiply_adds"].as_f64(), Some(2.0 * 10.0 * 3.0 * 32.0 * 32.0));
+    let more = viterbi["memory_bytes"].as_u64().unwrap() - result["memory_bytes"].as_u64().unwrap();
+    assert!(more >= 10 * 3 * 32 * 8, "{more}");
     assert!(run(&folder, &args).stdout.starts_with("automaton 3 states, 3 classes of words\n"));
     run(&folder, &["m.hmm", "--max-words", "1000000000000"])
         .assert_refused("hint: lower `--max-words`");

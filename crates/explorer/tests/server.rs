@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 /// A language model whose answers wait until they are allowed to end.
 #[derive(Debug)]
 struct Slow {
-    lexicon: Lexicon,
-    facts: Map<String, Value>,
+    model: Ngram,
     gate: Arc<Gate>,
 }
 
@@ -61,15 +60,15 @@ impl Model for Slow {
     }
 
     fn lexicon(&self) -> &Lexicon {
-        &self.lexicon
+        self.model.lexicon()
     }
 
     fn facts(&self) -> &Map<String, Value> {
-        &self.facts
+        self.model.facts()
     }
 
     fn writer(&self) -> ModelWriter<'_> {
-        ModelWriter::new("slow", &()).lexicon(&self.lexicon)
+        self.model.writer()
     }
 
     fn as_language_model(&self) -> Option<&dyn LanguageModel> {
@@ -94,12 +93,7 @@ impl Running {
         Running::showing("<b>kitchen</b>", Box::new(topics), host, limits)
     }
 
-    fn showing(
-        name: &str,
-        model: Box<dyn Model>,
-        host: Option<IpAddr>,
-        limits: Limits,
-    ) -> Running {
+    fn showing(name: &str, model: Box<dyn Model>, host: Option<IpAddr>, limits: Limits) -> Running {
         let mut explorer = Explorer::default();
         explorer.add_model(name, model);
         let server = Server::bind(explorer, host, 0).unwrap().limits(limits);
@@ -113,8 +107,9 @@ impl Running {
     /// A server with a model that answers when the gate opens.
     fn slow(limits: Limits) -> (Running, Arc<Gate>) {
         let gate = Arc::new(Gate::default());
-        let lexicon = Corpus::from_lines(["a b"]).unwrap().lexicon;
-        let slow = Slow { lexicon, facts: Map::new(), gate: Arc::clone(&gate) };
+        let corpus = Corpus::from_lines(["a b a", "b a b"]).unwrap();
+        let model = Ngram::params().order(2).fit(&corpus).unwrap();
+        let slow = Slow { model, gate: Arc::clone(&gate) };
         (Running::showing("slow", Box::new(slow), None, limits), gate)
     }
 

@@ -60,7 +60,8 @@ impl<T: Real> Distribution<T> {
 
     /// What is wrong with these values, if anything. No training gives such values, and sums of them may overflow.
     pub(crate) fn problem(&self) -> Option<&'static str> {
-        let sums_to_one = |row: &[T]| (row.iter().map(|p| p.wide()).sum::<f64>() - 1.0).abs() < 1e-2;
+        let sums_to_one =
+            |row: &[T]| (row.iter().map(|p| p.wide()).sum::<f64>() - 1.0).abs() < 1e-2;
         let is_score = |score: &T| score.wide().abs() <= LARGEST_SCORE;
         let are_distributions = |values: &[T]| {
             values.iter().all(|p| (SMALLEST..=1.0).contains(&p.wide()))

@@ -13,6 +13,18 @@ impl Lookahead {
         Lookahead::cost_of(hmm, automaton, options, Precision::of_tables(hmm.n_states()))
     }
 
+    /// [`Lookahead::cost`] with that of [`Guide::most_probable`](super::Guide::most_probable), which has tables of its own.
+    pub fn cost_with_most_probable(
+        hmm: &Hmm,
+        automaton: &Automaton,
+        options: &LookaheadOptions,
+    ) -> Cost {
+        let own = Lookahead::cost_of(hmm, automaton, options, Precision::Double);
+        Lookahead::cost(hmm, automaton, options)
+            .part("most probable text", own.memory_bytes() as f64, Some("max_words"))
+            .multiply_adds(own.multiply_adds_per_iteration())
+    }
+
     fn cost_of(
         hmm: &Hmm,
         automaton: &Automaton,

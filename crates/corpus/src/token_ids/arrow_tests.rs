@@ -1,7 +1,9 @@
 //! Arrow files of the library's own writers, whole and damaged.
 
 use super::tests::{Folder, read, sentences};
-use arrow_array::builder::{FixedSizeListBuilder, Int64Builder, LargeListBuilder, ListBuilder};
+use arrow_array::builder::{
+    ArrayBuilder, FixedSizeListBuilder, Int64Builder, LargeListBuilder, ListBuilder,
+};
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,

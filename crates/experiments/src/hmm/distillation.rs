@@ -92,8 +92,7 @@ fn students() -> Vec<Student> {
         HmmParams::default().n_clusters(128).learning_rate(0.004).batch_tokens(4096).epochs(4);
     // With fresh samples in every epoch, a student of this size underfits rather than overfits: less dropout than for the
     // text alone, 0.625, although each step takes 1.4 times as long.
-    let larger =
-        params.clone().n_states(65536).state_dropout(0.5).memory(Memory::Carry).epochs(5);
+    let larger = params.clone().n_states(65536).state_dropout(0.5).memory(Memory::Carry).epochs(5);
     let smaller = params.n_states(32768).state_dropout(0.5);
     vec![
         Student { params: larger, n_tokens: 350_000_000, text_weight: 3 },

@@ -135,9 +135,7 @@ pub(crate) fn log_prob(hmm: &Hmm, text: &Sentences) -> Result<f64, DeviceError> 
         return Err(DeviceError::cuda(format!("it cannot score a model with {what}")));
     }
     let batches = match hmm.params.memory {
-        Memory::Reset => {
-            Data { sentences: text, tags: None, run_tokens: None }.scored_batches()
-        }
+        Memory::Reset => Data { sentences: text, tags: None, run_tokens: None }.scored_batches(),
         Memory::Carry => vec![Batch { sentences: vec![text.tokens()], tags: vec![] }],
     };
     let log_prob = match &hmm.weights {

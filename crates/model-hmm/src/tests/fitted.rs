@@ -41,6 +41,33 @@ fn a_fitted_model_agrees_with_the_sum_over_all_paths() {
 }
 
 #[test]
+fn sentences_that_are_scored_together_have_the_sum_of_their_probabilities() {
+    for (k, n_clusters) in [(2, 3), (5, 1), (3, 2)] {
+        let (space, tables) = blocks(k, n_clusters, k as u64);
+        for (space, tables) in [(space.clone(), tables.clone()), listed(&space, &tables)] {
+            let hmm = hmm(&space, &tables);
+            // Sentences of different lengths, some of them often, and the last one without an end.
+            let (mut text, mut expected) = (Vec::new(), 0.0);
+            for (i, mut sentence) in sentences().into_iter().enumerate() {
+                sentence.retain(|&word| word != WordId::EOS);
+                sentence.push(WordId::EOS);
+                let mut total = 0.0;
+                for_each_path(&space, &tables, &sentence, &[], |_, p| total += p);
+                for _ in 0..=i % 4 {
+                    text.extend_from_slice(&sentence);
+                    expected += total.ln();
+                }
+            }
+            let rest = [WordId(2), WordId(5)];
+            let mut total = 0.0;
+            for_each_path(&space, &tables, &rest, &[], |_, p| total += p);
+            text.extend(rest);
+            assert_near(&[hmm.text_log_prob(&text)], &[expected + total.ln()]);
+        }
+    }
+}
+
+#[test]
 fn a_model_that_carries_states_over_scores_running_text_as_one_sequence() {
     let (space, tables) = blocks(2, 3, 13);
     let text = [2, 1, 5, 7, 1, 4].map(WordId);

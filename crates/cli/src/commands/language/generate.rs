@@ -12,7 +12,7 @@ use latens::control::{
 use latens::corpus::{Lexicon, WordId};
 use latens::hmm::{Expectations, Hmm};
 use latens::math::Rng;
-use latens::model::{Bytes, Device, Model};
+use latens::model::{Bytes, Cost, Device, Model};
 use latens::tasks::SampleOptions;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -118,7 +118,11 @@ pub(crate) fn run(args: &GenerateArgs, common: &Common, output: &Output) -> Resu
     };
     let options = LookaheadOptions::new(lengths).keep_unk(args.unk == UnkArg::Keep);
     if args.dry_run {
-        return show_cost(hmm, &compiled.automaton, &options, output);
+        let cost = match args.viterbi {
+            true => Lookahead::cost_with_most_probable(hmm, &compiled.automaton, &options),
+            false => Lookahead::cost(hmm, &compiled.automaton, &options),
+        };
+        return show_cost(&compiled.automaton, &cost, output);
     }
     args.warn(lexicon, output);
     let prefix = lexicon.ids(args.prefix.as_deref().unwrap_or(""));
@@ -268,13 +272,7 @@ impl Shown<'_> {
 }
 
 /// Prints the size of the automaton and the cost of the tables.
-fn show_cost(
-    hmm: &Hmm,
-    automaton: &Automaton,
-    options: &LookaheadOptions,
-    output: &Output,
-) -> Result<()> {
-    let cost = Lookahead::cost(hmm, automaton, options);
+fn show_cost(automaton: &Automaton, cost: &Cost, output: &Output) -> Result<()> {
     let multiply_adds = cost.multiply_adds_per_iteration() * cost.n_iterations() as f64;
     let (n_states, n_classes) = (automaton.n_states(), automaton.n_classes());
     if !output.is_json() {

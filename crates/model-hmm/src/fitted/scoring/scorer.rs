@@ -1,6 +1,7 @@
 //! The model as a language model: the filtered distribution of states, word by word.
 
-use crate::fitted::log_filter::LogFilter;
+use super::log_filter::LogFilter;
+use super::together::log_probs;
 use crate::model::Hmm;
 use crate::params::Memory;
 use crate::space::state_set::StateSet;
@@ -25,14 +26,19 @@ impl LanguageModel for Hmm {
         self.params.memory == Memory::Reset
     }
 
-    /// Computes transitions in parallel if running text cannot be split into sentences.
+    /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        /// Number of sentences to score together. Each needs a vector of states.
+        const TOGETHER: usize = 1024;
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
-        let mut scorer = HmmScorer::new(self);
         if self.forgets_sentences() {
-            return text.iter().map(|&word| scorer.read(word)).sum();
+            let sentences = text.split_inclusive(|&word| word == WordId::EOS);
+            let sentences: Vec<&[WordId]> = sentences.collect();
+            let parts = sentences.chunks(TOGETHER);
+            return parts.flat_map(|part| log_probs(self, part.iter().copied())).sum();
         }
+        let mut scorer = HmmScorer::new(self);
         let n_words = (N_PAIRS / self.params.states_per_word().pow(2)).clamp(1, 256);
         let mut log_prob = 0.0;
         for begin in (0..text.len()).step_by(n_words) {
@@ -70,7 +76,7 @@ impl Hmm {
 }
 
 /// p(z_t | x_1 … x_t) for the states that may emit x_t.
-struct HmmScorer<'a> {
+pub(super) struct HmmScorer<'a> {
     hmm: &'a Hmm,
     /// In single precision, which may lose unlikely states; `None` at the start of a sentence.
     filtered: Option<(StateSet<'a>, Vec<f32>)>,
@@ -108,8 +114,18 @@ impl Scorer for HmmScorer<'_> {
 }
 
 impl<'a> HmmScorer<'a> {
-    fn new(hmm: &'a Hmm) -> HmmScorer<'a> {
+    pub(super) fn new(hmm: &'a Hmm) -> HmmScorer<'a> {
         HmmScorer { hmm, filtered: None, log_filter: LogFilter::new(hmm) }
+    }
+
+    /// The states of the last word; `None` at the start of a sentence.
+    pub(super) fn states(&self) -> Option<StateSet<'a>> {
+        self.filtered.as_ref().map(|(states, _)| *states)
+    }
+
+    /// Their probabilities given all words so far.
+    pub(super) fn filtered(&self) -> &[f32] {
+        self.filtered.as_ref().map_or(&[], |(_, alpha)| alpha)
     }
 
     /// Computes α_t = (α_{t−1} · A[C_{t−1}, C_t]) ∘ b(x_t), whose sum is p(x_t | x_1 … x_{t−1}). After an impossible
@@ -117,18 +133,25 @@ impl<'a> HmmScorer<'a> {
     /// emits, a new sentence starts.
     ///
     /// `pairs` are the transitions to the states of `word`, if already computed.
-    fn step(&mut self, word: WordId, pairs: Option<&[f32]>) -> f64 {
+    pub(super) fn step(&mut self, word: WordId, pairs: Option<&[f32]>) -> f64 {
         assert!(word.index() < self.hmm.n_words(), "{word:?} is not in the vocabulary");
-        let Some((states, local)) = self.hmm.emitters(word) else {
-            self.filtered = None;
-            self.log_filter.restart();
-            return f64::NEG_INFINITY;
-        };
-        let incoming = self.incoming(states, pairs);
-        let sum: f64 = products(&incoming, &local).sum();
+        match self.hmm.emitters(word) {
+            Some((states, _)) => self.step_from(word, &self.incoming(states, pairs)),
+            None => {
+                self.filtered = None;
+                self.log_filter.restart();
+                f64::NEG_INFINITY
+            }
+        }
+    }
+
+    /// [`HmmScorer::step`], given α_{t−1} · A[C_{t−1}, C_t].
+    pub(super) fn step_from(&mut self, word: WordId, incoming: &[f32]) -> f64 {
+        let (states, local) = self.hmm.emitters(word).expect("some states emit the word");
+        let sum: f64 = products(incoming, &local).sum();
         let (alpha, log_prob) = if is_enough(sum, &local) {
             self.log_filter.push(word);
-            (products(&incoming, &local).map(|alpha| (alpha / sum) as f32).collect(), sum.ln())
+            (products(incoming, &local).map(|alpha| (alpha / sum) as f32).collect(), sum.ln())
         } else {
             let log_prob = self.log_filter.read(word);
             (self.log_filter.alpha(), log_prob)

@@ -1,0 +1,5 @@
+//! Log-probabilities of text: word by word, and of many sentences together.
+
+mod log_filter;
+mod scorer;
+mod together;
