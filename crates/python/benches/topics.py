@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--program", default="latens")
     parser.add_argument("--topics", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--only", choices=["lda", "glda"])
     parser.add_argument("--iterations", type=int, default=500)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--record", type=Path)
@@ -51,11 +52,12 @@ def main() -> None:
         text, new_text = Path(folder, "text.txt"), Path(folder, "new.txt")
         text.write_text("".join(" ".join(words) + "\n" for words in documents))
         new_text.write_text("".join(" ".join(words) + "\n" for words in new))
-        for n_topics in args.topics:
+        for n_topics in args.topics if args.only != "glda" else []:
             runs = {"latens": [], "tomotopy": []}
             for seed in range(1, args.runs + 1):
                 runs["latens"].append(fit_latens(args.program, text, new_text, n_topics, args.iterations, seed))
                 runs["tomotopy"].append(fit_tomotopy(documents, new, n_topics, args.iterations, seed))
+                print(f"seed {seed}:", *(f"{name} {results[-1][0]:.2f} s" for name, results in runs.items()), flush=True)
             figures = {}
             for name, results in runs.items():
                 seconds, likelihoods, mixtures = zip(*results, strict=True)
@@ -66,14 +68,9 @@ def main() -> None:
                 print(f"accuracy {span(scores, 1)} %, median {figures[name][0]:.2f} s, mean {figures[name][2]:.2f} %")
             print(f"{n_topics} topics: tomotopy takes {figures['tomotopy'][0] / figures['latens'][0]:.2f} times the CPU time")
             records += rows(n_topics, figures, args)
-        vectors = args.data / "vectors/glove.6B.100d-pca50.top30k.txt"
-        seconds = {sampler: [] for sampler in ("auto", "parallel", "mh")}
-        for seed in range(1, args.runs + 1):
-            for sampler, times in seconds.items():
-                times.append(fit_glda(args.program, text, vectors, sampler, seed))
-        medians = {sampler: statistics.median(times) for sampler, times in seconds.items()}
-        print("Gaussian LDA, seconds of CPU:", ", ".join(f"{name} {median:.2f}" for name, median in medians.items()))
-        records.append(glda_row(medians, args))
+        if args.only != "lda":
+            vectors = args.data / "vectors/glove.6B.100d-pca50.top30k.txt"
+            records.append(glda_row(measure_glda(args, text, vectors), args))
     if args.record:
         replace(args.record, records)
 
@@ -125,6 +122,16 @@ def fit_tomotopy(documents: list[list[str]], new: list[list[str]], n_topics: int
     seconds = time.process_time() - start
     mixtures, _ = model.infer([model.make_doc(words) for words in new])
     return seconds, model.ll_per_word, mixtures
+
+
+def measure_glda(args: argparse.Namespace, text: Path, vectors: Path) -> dict[str, float]:
+    seconds = {sampler: [] for sampler in ("auto", "parallel", "mh")}
+    for seed in range(1, args.runs + 1):
+        for sampler, times in seconds.items():
+            times.append(fit_glda(args.program, text, vectors, sampler, seed))
+    medians = {sampler: statistics.median(times) for sampler, times in seconds.items()}
+    print("Gaussian LDA, seconds of CPU:", ", ".join(f"{name} {median:.2f}" for name, median in medians.items()))
+    return medians
 
 
 def fit_glda(program: str, text: Path, vectors: Path, sampler: str, seed: int) -> float:
