@@ -273,7 +273,12 @@ fn held_out_documents_and_numbers_of_topics_are_measured() {
         assert!((0.0..=1.0).contains(&row["stability"].as_f64().unwrap()), "{row}");
         assert!(row["perplexity"].as_f64().unwrap() > 1.0, "{row}");
     }
-    assert_eq!(lines(&folder, "table.csv")[0], ["k", "npmi", "perplexity", "stability"]);
+    let table = lines(&folder, "table.csv");
+    assert_eq!(table[0], ["k", "npmi", "perplexity", "stability"]);
+    let n_digits = |value: &str| value.split_once('.').map_or(0, |(_, digits)| digits.len());
+    for (value, at_most) in table[1..].iter().flat_map(|row| row.iter().zip([0, 4, 1, 4])) {
+        assert!(n_digits(value) <= at_most, "{table:?}");
+    }
     assert!(fs::read_to_string(folder.path().join("select.svg")).unwrap().contains("stability"));
     // The same seed gives the same table.
     assert_eq!(folder.json(select), found);

@@ -8,6 +8,7 @@
 //! There is no data race, and on current processors the instructions are those of a plain access, except that the
 //! compiler does not vectorize them.
 
+use crate::prefetch;
 use pulp::Simd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -109,16 +110,8 @@ impl SharedRows {
     /// # Panics
     /// If `row_idx` is out of range.
     #[inline(always)]
-    #[allow(unsafe_code)]
     pub fn prefetch(&self, row_idx: usize) {
-        #[cfg(target_arch = "x86_64")]
-        for line in self.row(row_idx) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch does not read memory and cannot fault, and every x86-64 processor has it.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = row_idx;
+        prefetch(self.row(row_idx));
     }
 
     #[inline(always)]

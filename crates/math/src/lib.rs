@@ -28,6 +28,7 @@
 mod real;
 mod sums;
 mod vectorized;
+mod prefetch;
 mod softmax;
 mod log_space;
 mod matrix;
@@ -44,6 +45,7 @@ pub use gamma::{digamma, ln_gamma};
 pub use linalg::BlockRef;
 pub use log_space::{log_add, log_sum_exp};
 pub use matrix::Matrix;
+pub use prefetch::prefetch;
 pub use random::{AliasTable, Rng, sample_index, sample_log_index};
 pub use real::Real;
 pub use softmax::{softmax, softmax_columns};

@@ -4,6 +4,7 @@ use super::sampler::{LdaState, Sampling};
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use latens_math::{Rng, log_sum_exp, sample_index};
+use std::ops::Range;
 
 const N_TOKENS: usize = 5;
 const ALPHA: [f64; 3] = [0.5, 0.8, 0.2];
@@ -136,4 +137,53 @@ fn auto_uses_the_sparse_sampler_for_many_topics_and_short_documents() {
     assert_eq!(chosen(200, LdaSampler::Auto, 80.0), LdaSampler::Sparse);
     assert_eq!(chosen(200, LdaSampler::Auto, 1200.0), LdaSampler::Dense);
     assert_eq!(chosen(2, LdaSampler::Sparse, 80.0), LdaSampler::Sparse);
+}
+
+/// Probabilities of the topics of the first token of the last document, given the topics of all others.
+fn conditional(
+    documents: &TypedDocuments,
+    topics: &[u16],
+    alpha: &[f64],
+    n_types: usize,
+) -> Vec<f64> {
+    let token = documents.range(documents.len() - 1).start;
+    let weight = |k: usize| {
+        let (mut of_document, mut of_type, mut total) = (alpha[k], BETA, BETA * n_types as f64);
+        for other in (0..topics.len()).filter(|&i| i != token && usize::from(topics[i]) == k) {
+            of_document += f64::from(u8::from(other > token));
+            of_type += f64::from(u8::from(documents.types[other] == documents.types[token]));
+            total += 1.0;
+        }
+        of_document * of_type / total
+    };
+    let weights: Vec<f64> = (0..alpha.len()).map(weight).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / sum).collect()
+}
+
+#[test]
+fn topics_are_drawn_from_the_conditional_for_any_number_of_blocks() {
+    let mut rng = Rng::new(5);
+    let mut draw = |n: usize| (rng.uniform() * n as f64) as u32;
+    let n_types = 6;
+    let documents = TypedDocuments::new((0..40).map(|_| [0; 12].map(|_| draw(n_types))));
+    for n_topics in [2, 8, 20, 30, 39, 41, 50, 64, 70] {
+        let start: Vec<u16> = documents.types.iter().map(|_| draw(n_topics) as u16).collect();
+        let alpha: Vec<f64> = (1..=n_topics).map(|k| 0.1 + 1.0 / k as f64).collect();
+        let p = conditional(&documents, &start, &alpha, n_types);
+        let (last, n) = (documents.len() - 1, 20_000);
+        let mut counts = vec![0.0; n_topics];
+        let sampling = Sampling::new(LdaSampler::Dense, &documents, n_types);
+        for seed in 0..n {
+            let mut state = LdaState::new(&documents, start.clone(), n_types, alpha.clone());
+            state.set_shards(vec![Range { start: last, end: documents.len() }]);
+            sampling.sweep(&mut state, &documents, BETA, seed);
+            counts[usize::from(state.topics[documents.range(last).start])] += 1.0;
+        }
+        for (k, (count, p)) in counts.into_iter().zip(p).enumerate() {
+            let expected = p * n as f64;
+            let allowed = 5.0 * (expected * (1.0 - p)).sqrt() + 2.0;
+            assert!((count - expected).abs() < allowed, "{n_topics}, {k}: {count} {expected}");
+        }
+    }
 }

@@ -97,9 +97,9 @@ pub(super) fn run(args: &SelectArgs, common: &Common, output: &Output) -> Result
         let optional = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
         rows.push(Row {
             k,
-            npmi: optional(&npmi),
-            perplexity: mean(&perplexity),
-            stability: optional(&similar),
+            npmi: optional(&npmi).map(|npmi| rounded(npmi, 4)),
+            perplexity: rounded(mean(&perplexity), 1),
+            stability: optional(&similar).map(|stability| rounded(stability, 4)),
         });
     }
     if let Some(path) = &args.plot {
@@ -109,6 +109,12 @@ pub(super) fn run(args: &SelectArgs, common: &Common, output: &Output) -> Result
         mixtures::save_rows(path, &rows)?;
     }
     output.result(&json!({ "rows": rows }), |out| mixtures::write_rows(&rows, b'\t', out))
+}
+
+/// A mean with the digits that seeds agree on.
+fn rounded(value: f64, n_digits: i32) -> f64 {
+    let unit = 10f64.powi(n_digits);
+    (value * unit).round() / unit
 }
 
 fn top_words(model: &Lda, n: usize) -> Vec<Vec<String>> {

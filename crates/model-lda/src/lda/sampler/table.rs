@@ -2,6 +2,7 @@
 
 use super::rows::Rows;
 use crate::documents::TypedDocuments;
+use latens_math::prefetch;
 
 /// Number of topics that are added up side by side. The order of additions is fixed, so that results agree on all
 /// machines.
@@ -56,6 +57,12 @@ impl Table {
     #[inline(always)]
     pub(super) fn row(&self, token_type: u32) -> &[f32] {
         &self.rows.values()[token_type as usize * self.stride..][..self.stride]
+    }
+
+    /// Loads the counts of a type into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, token_type: u32) {
+        prefetch(self.row(token_type));
     }
 
     #[inline(always)]
