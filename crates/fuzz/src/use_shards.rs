@@ -38,7 +38,7 @@ fn given(kind: &str, n_words: usize) -> (Value, Arrays) {
             Arrays::new(),
         ),
         "lda" => (json!({ "n_topics": 2, "n_iterations": 2, "sampler": "dense" }), Arrays::new()),
-        "lds" => (json!({ "dim": 1, "lags": 2, "ssid_lags": 1, "n_iterations": 1 }), Arrays::new()),
+        "lds" => (json!({ "dim": 1, "lags": 4, "ssid_lags": 2, "n_iterations": 1 }), Arrays::new()),
         "tagger" => (json!({ "n_iterations": 2 }), Arrays::new()),
         "word2vec" => (json!({ "dim": 2, "epochs": 2 }), Arrays::new()),
         _ => (json!({}), Arrays::new()),

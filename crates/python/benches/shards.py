@@ -170,17 +170,17 @@ def speedup(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     records = []
     for model in args.model or ["hmm", "lds", "lda"]:
         if model == "hmm":
-            paths, what = treebank(args, 8), "Baum–Welch, 1,024 states, 6 iterations"
-            data = "Penn Treebank, 8 shards"
+            paths, what = treebank(args, 4), "Baum–Welch, 1,024 states, 6 iterations"
+            data = "Penn Treebank, 4 shards"
             make = lambda: latens.Hmm(epochs=6, n_jobs=1, random_state=1, **HMM)  # noqa: E731
         elif model == "lds":
-            paths, what = repeated(args, "sentences", 100_000_000, 8), "LDS counts, 7 lags"
-            data = "100 MB, 8 shards"
+            paths, what = repeated(args, "sentences", 200_000_000, 4), "LDS counts, 7 lags"
+            data = "200 MB, 4 shards"
             make = lambda: latens.Lds(dim=20, n_iterations=1, max_vocab=20_000, n_jobs=1)  # noqa: E731
         else:
-            paths, what = repeated(args, "documents", 50_000_000, 8, per_line=20), "LDA, 100 topics, 20 iterations"
+            paths, what = repeated(args, "documents", 50_000_000, 8, per_line=20), "LDA, 100 topics, 10 iterations"
             data = "50 MB, 8 shards"
-            make = lambda: latens.Lda(n_iterations=20, max_vocab=20_000, n_jobs=1, **LDA)  # noqa: E731
+            make = lambda: latens.Lda(n_iterations=10, max_vocab=20_000, n_jobs=1, **LDA)  # noqa: E731
         ratios, notes = [], []
         for _ in range(args.runs):
             one, two = (run(executor, n, make(), paths) for n in (1, 2))
@@ -201,7 +201,7 @@ def speedup(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
 
 
 def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
-    paths, epochs, ratios, notes = treebank(args, 8), 18, [], []
+    paths, epochs, ratios, notes = treebank(args, 4), 30, [], []
     # What a session pays once.
     begin = time.monotonic()
     executor_of(executor, 1)
@@ -223,7 +223,7 @@ def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     return [
         record(
             args, "overhead", f"shards-overhead-{executor}", f"Baum–Welch, 1,024 states, {epochs} iterations, one worker of `{executor}`",
-            "Penn Treebank, 8 shards", "overhead over `latens train`, one thread", "%", ratios, note,
+            "Penn Treebank, 4 shards", "overhead over `latens train`, one thread", "%", ratios, note,
         )
     ]
 
@@ -235,7 +235,7 @@ def memory(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     found = measured_apart(executor, params, paths)
     expected = measured_apart("one process", params, paths)
     assert found["model"] == expected["model"], "the model of shards differs from the model of one process"
-    note = f"one process: {expected['peak'] / 1e6:.0f} MB; the models are equal, byte for byte except the facts; "
+    note = f"one process: {expected['peak'] / 1e6:.0f} MB; words and vectors of the models are equal, bit for bit; "
     note += f"{found['seconds']:.0f} s with two workers, {expected['seconds']:.0f} s in one process with two threads"
     return [
         record(

@@ -153,7 +153,7 @@ fn read_search(job: &Job<'_, TaggerParams>, n: usize) -> Result<LbfgsState, FitE
 }
 
 fn finish(job: &Job<'_, TaggerParams>, search: Lbfgs, outcome: Outcome) -> Result<Step, FitError> {
-    let Progress { sentences, shard_tokens, tags, are_spans, .. } = job.progress()?;
+    let Progress { column, sentences, shard_tokens, tags, are_spans, .. } = job.progress()?;
     let learned = search.x();
     let is_finite = learned.iter().all(|&weight| (weight as f32).is_finite());
     if !is_finite || !search.value().is_finite() {
@@ -167,6 +167,7 @@ fn finish(job: &Job<'_, TaggerParams>, search: Lbfgs, outcome: Outcome) -> Resul
     facts.insert("sentences".into(), json!(sentences));
     facts.insert("tags".into(), json!(tags.len()));
     facts.insert("shards".into(), json!(job.n_shards));
+    facts.insert("tag_column".into(), json!(column + 1));
     let Counted { strings, counts } = Counted::read(&job.state.arrays, WORDS)?;
     let tagger = FeatureTagger {
         params: job.params.clone(),
