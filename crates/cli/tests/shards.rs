@@ -174,7 +174,9 @@ fn a_tagger_of_shards_tags_like_that_of_the_whole_text() {
     folder.write("all.txt", sentences.join("\n\n") + "\n\n");
     let begin = format!("shard begin tagger --shards {N} --set n_iterations=5 -o round.0");
     folder.run(&begin).assert_refused("a tagger needs the column of its tags");
-    folder.run(&format!("{begin} --column 2 --min-count 2")).assert_refused("min_count=N");
+    folder
+        .run(&format!("{begin} --column 2 --min-count 2"))
+        .assert_refused("a tagger has no limits of a vocabulary");
     folder
         .run(&format!("{begin} --column 2 --vocab words"))
         .assert_refused("does not take `--vocab`");
@@ -187,7 +189,7 @@ fn a_tagger_of_shards_tags_like_that_of_the_whole_text() {
     folder.json("tag train all.txt --format conll --column 2 --n-iterations 5 -o whole.tagger");
     let loss =
         |name: &str| folder.json(&format!("inspect {name}"))["training"]["loss"].as_f64().unwrap();
-    assert!((loss("shards.tagger") / loss("whole.tagger") - 1.0).abs() < 1e-6);
+    assert!((loss("shards.tagger") / loss("whole.tagger") - 1.0).abs() < 1e-5);
     let accuracy = |name: &str| {
         folder.json(&format!("tag eval {name} all.txt --format conll --column 2"))["accuracy"]
             .clone()
