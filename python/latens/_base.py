@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -19,7 +20,7 @@ from latens._progress import Bar, Callback
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from latens._shards import Executor
+    from latens._shards import Executor, Part
 
 #: Parameters of the vocabulary, which all models of text share.
 PREPROCESSING = ("tokenize", "lowercase", "digits", "normalize")
@@ -168,7 +169,7 @@ class Estimator:
 
     def _fit_shards(
         self,
-        X: Any,
+        parts: Callable[[], list[Part]],
         executor: Executor,
         given: dict[str, Any],
         callback: Callback | None,
@@ -193,7 +194,7 @@ class Estimator:
             self._n_threads(),
         )
         try:
-            self._model = _shards.fit(run, X, executor, options["callback"], checkpoint, resume)
+            self._model = _shards.fit(run, parts(), executor, options["callback"], checkpoint, resume)
         finally:
             if bar is not None:
                 bar.close()
@@ -378,7 +379,7 @@ class SentenceEstimator(Estimator):
         words, tags = self._tagged(X, y)
         if executor is not None:
             given = {"valid": valid, "y": tags}
-            return self._fit_shards(X, executor, given, callback, checkpoint, resume)
+            return self._fit_shards(lambda: executor.parts(X), executor, given, callback, checkpoint, resume)
         text = source(X if words is None else words)
         valid_text = None if valid is None else source(valid)
         options, bar = self._options(callback, checkpoint, resume)

@@ -25,6 +25,7 @@ __all__ = [
     "open",
     "run_program",
     "shard_begin",
+    "shard_begin_tagger",
     "shard_begin_vocab",
     "shard_broadcast",
     "shard_merge",
@@ -153,6 +154,7 @@ def shard_begin(
     clusters: Model | None,
     vectors: Model | None,
 ) -> NDArray[np.uint8]: ...
+def shard_begin_tagger(params: str, n_shards: int) -> NDArray[np.uint8]: ...
 def shard_broadcast(broadcast: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], str]: ...
 def shard_merge(parts: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]: ...
 def shard_update(

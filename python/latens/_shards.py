@@ -92,6 +92,13 @@ class Executor(ABC):
         return [Part(group, []) for group in _split(lines, n)]
 
 
+    def tagged_parts(self, words: list[list[str]], tags: list[list[str]]) -> list[Part]:
+        """The shards of a tagged text. A line has a word and its tag; an empty line ends a sentence."""
+        sentences = [[*map("\t".join, zip(*pair)), ""] for pair in zip(words, tags)]
+        n = min(self.n_shards or N_SHARDS, max(len(sentences), 1))
+        return [Part([line for sentence in group for line in sentence], []) for group in _split(sentences, n)]
+
+
 def _split(items: list[Any], n: int) -> list[list[Any]]:
     """Consecutive groups of about the same number of items."""
     return [items[len(items) * i // n : len(items) * (i + 1) // n] for i in range(n)]
@@ -122,6 +129,23 @@ def merge_in_groups(parts: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
     while len(parts) > 1:
         parts = [merge(parts[i : i + 4]) if parts[i + 1 : i + 4] else parts[i] for i in range(0, len(parts), 4)]
     return parts[0]
+
+
+def shard_error(kind: str, problem: str, shard: int, n_shards: int, where: str) -> Exception:
+    """An error of a worker, which names the shard and the worker."""
+    # Errors of the system, such as a lack of memory, do not know the shard.
+    name = "" if problem.startswith("shard ") else f"shard {shard + 1} of {n_shards}: "
+    return {"ValueError": ValueError, "OSError": OSError}.get(kind, RuntimeError)(f"{name}{problem} ({where})")
+
+
+def checksum(broadcast: Bytes) -> str:
+    """The checksum of a broadcast, with which its file ends."""
+    return broadcast[-8:].tobytes().hex()
+
+
+def worker_of(shard: int, n_shards: int, n_workers: int) -> int:
+    """The worker that keeps a shard. Workers have neighbors, whose statistics they can merge."""
+    return shard * n_workers // n_shards
 
 
 class Stragglers:
@@ -198,14 +222,13 @@ class Run(NamedTuple):
 
 def fit(
     run: Run,
-    X: Any,
+    parts: list[Part],
     executor: Executor,
     callback: Callback | None,
     checkpoint: str | os.PathLike[str] | None,
     resume: bool,
 ) -> _latens.Model:
     """Fits a model to the shards of a text."""
-    parts = executor.parts(X)
     names = [part.paths or len(part.lines) if isinstance(part.lines, list) else part.paths for part in parts]
     stored = Checkpoint(checkpoint, {**run._asdict(), "clusters": None, "vectors": None, "n_threads": None, "parts": names})
     workers = executor.start(parts)
@@ -214,14 +237,16 @@ def fit(
             broadcast, carries = stored.load()
             workers.restore(carries)
         else:
-            broadcast = _vocabulary(run, len(parts), workers, callback)
+            broadcast = _first(run, len(parts), workers, callback)
         return _rounds(run, broadcast, workers, callback, stored)
     finally:
         workers.close()
 
 
-def _vocabulary(run: Run, n_shards: int, workers: Workers, callback: Callback | None) -> Bytes:
-    """The first broadcast of the model."""
+def _first(run: Run, n_shards: int, workers: Workers, callback: Callback | None) -> Bytes:
+    """The first broadcast of the model. All models but taggers need the vocabulary of the text."""
+    if run.kind == "tagger":
+        return _latens.shard_begin_tagger(run.params, n_shards)
     first = _latens.shard_begin_vocab(run.preprocessing, run.limits, run.documents, n_shards)
 
     last = -1

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from latens._shards import Executor
+
 
 @dataclass(eq=False, repr=False)
 class Tagger(Estimator):
@@ -59,6 +61,13 @@ class Tagger(Estimator):
         params["min_count"] = self.min_count
         return json.dumps(params)
 
+    def _preprocessing_json(self) -> str:
+        # Sentences are lists of words, and all of them count.
+        return "{}"
+
+    def _limits_json(self) -> str:
+        return "{}"
+
     def fit(
         self,
         X: Iterable[Sequence[str]],
@@ -67,9 +76,17 @@ class Tagger(Estimator):
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        executor: Executor | None = None,
     ) -> Self:
-        """Fit the tagger to sentences X, lists of words, and their tags y."""
+        """Fit the tagger to sentences X, lists of words, and their tags y.
+
+        An `executor` computes gradients of shards: see `Hmm.fit`. It needs `kind="crf"`, `optimizer="lbfgs"` and no encoders.
+        """
         words, tags = tagged_sentences(X, y)
+        if executor is not None:
+            given = {"encoders": self.encoders or None}
+            parts = executor.tagged_parts
+            return self._fit_shards(lambda: parts(words, tags), executor, given, callback, checkpoint, resume)
         encoders = [item if isinstance(item, tuple) else (item, None) for item in self.encoders]
         models = [(model.model_, kind) for model, kind in encoders]
         options, bar = self._options(callback, checkpoint, resume)

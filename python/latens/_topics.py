@@ -75,7 +75,7 @@ class _Topics(Transformer):
         if executor is not None:
             if not self.keep_all or is_matrix(X):
                 raise ValueError("an `executor` needs documents as text, and `keep_all=True`: shards are not cleaned")
-            return self._fit_shards(X, executor, {}, callback, checkpoint, resume)
+            return self._fit_shards(lambda: executor.parts(X), executor, {}, callback, checkpoint, resume)
         if is_matrix(X):
             return self._fit_counts(counts(X, self, reset=True), callback, checkpoint, resume)
         text = source(X)

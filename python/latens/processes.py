@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from latens import _latens, _shards
-from latens._shards import Bytes, Part, Stragglers, Workers, log, merge_in_groups
+from latens._shards import Bytes, Part, Stragglers, Workers, checksum, log, shard_error, worker_of
 
 __all__ = ["Executor"]
 
@@ -118,18 +118,22 @@ class _Processes(Workers):
         self._round += 1
         path = self._path("broadcast")
         np.asarray(broadcast).tofile(path)
+        self._checksum = checksum(broadcast)
         n_workers, slow = len(self._processes), Stragglers(self._n_shards)
         waiting = set(range(self._n_shards))
         carries: dict[int, Path] = {}
+        sums: dict[int, Path] = {}
 
         def shards_of(worker: int) -> None:
             # A shard stays with its worker, which keeps it encoded.
-            for shard in range(worker, self._n_shards, n_workers):
+            own = [shard for shard in range(self._n_shards) if worker_of(shard, self._n_shards, n_workers) == worker]
+            for shard in own:
                 carry = self._compute(worker, shard, stage, path)
                 if carry is not None:
                     carries[shard] = carry
                 waiting.discard(shard)
                 slow.done()
+            sums[worker] = self._merge(worker, [self._path(f"statistics.{shard}") for shard in own])
 
         futures = {self._threads.submit(shards_of, worker) for worker in range(n_workers)}
         try:
@@ -146,7 +150,7 @@ class _Processes(Workers):
         for old in self._carries.values():
             old.unlink(missing_ok=True)
         self._carries = carries
-        return self._merge()
+        return self._total([sums[worker] for worker in range(n_workers)])
 
     def _compute(self, worker: int, shard: int, stage: str, broadcast: Path) -> Path | None:
         carry = self._carries.get(shard)
@@ -155,10 +159,27 @@ class _Processes(Workers):
             "stage": stage,
             "part": str(self._path(f"part.{shard}")),
             "broadcast": str(broadcast),
+            "checksum": self._checksum,
             "carry": None if carry is None else str(carry),
             "statistics": str(self._path(f"statistics.{shard}")),
             "next_carry": str(self._path(f"carry.{self._round}.{shard}")),
         }
+        answer = self._ask(worker, shard, job)
+        return Path(job["next_carry"]) if answer["has_carry"] else None  # type: ignore[arg-type]
+
+    def _merge(self, worker: int, files: list[Path]) -> Path:
+        """Merges the statistics of consecutive shards in a process. Returns the path of the sum."""
+        if len(files) == 1:
+            return files[0]
+        out = files[0].with_name(f"{files[0].name}+")
+        shard = int(files[0].name.split(".")[1].rstrip("+"))
+        self._ask(worker, shard, {"merge": list(map(str, files)), "statistics": str(out)})
+        for file in files:
+            file.unlink()
+        return out
+
+    def _ask(self, worker: int, shard: int, job: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a job of a shard. A process that dies is replaced."""
         for failure in range(self._max_failures):
             answer = self._processes[worker].ask(job)
             pid = self._processes[worker].process.pid
@@ -170,32 +191,23 @@ class _Processes(Workers):
                 log.warning("shard %d of %d: %s died (exit status %s)", shard + 1, self._n_shards, where, status)
                 self._processes[worker] = _Process(self._n_threads)
             elif "error" in answer:
-                kind = {"ValueError": ValueError, "OSError": OSError}.get(answer["type"], RuntimeError)
-                raise kind(f"{answer['error']} ({where})")
+                raise shard_error(answer["type"], answer["error"], shard, self._n_shards, where)
             else:
-                return Path(job["next_carry"]) if answer["has_carry"] else None  # type: ignore[arg-type]
+                return answer
         raise RuntimeError(
             f"shard {shard + 1} of {self._n_shards}: its process died {self._max_failures} times "
             f"({where}, exit status {status}); does it have enough memory?"
         )
 
-    def _merge(self) -> Bytes:
-        def read(path: Path) -> Bytes:
-            return np.memmap(path, dtype=np.uint8, mode="r")
-
-        def merge(paths: list[Path]) -> Path:
-            merged = _latens.shard_merge([read(path) for path in paths])
-            out = paths[0].with_name(paths[0].name + "+")
-            merged.tofile(out)
-            for path in paths:
-                path.unlink()
-            return out
-
-        files = [self._path(f"statistics.{shard}") for shard in range(self._n_shards)]
-        last = merge_in_groups(files, merge)
-        merged = np.fromfile(last, dtype=np.uint8)
-        last.unlink()
-        return merged
+    def _total(self, files: list[Path]) -> Bytes:
+        """The sum of the sums of all processes. Neighbors merge in parallel, until one is left."""
+        while len(files) > 1:
+            pairs = [(worker, files[i : i + 2]) for worker, i in enumerate(range(0, len(files), 2))]
+            merged = [self._threads.submit(self._merge, worker, pair) for worker, pair in pairs]
+            files = [future.result() for future in merged]
+        total = np.fromfile(files[0], dtype=np.uint8)
+        files[0].unlink()
+        return total
 
     def carries(self) -> dict[int, Bytes]:
         return {shard: np.fromfile(path, dtype=np.uint8) for shard, path in self._carries.items()}

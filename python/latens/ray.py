@@ -22,7 +22,7 @@ except ImportError as error:
     raise ImportError("latens.ray needs Ray: pip install 'latens[ray]'") from error
 
 from latens import _latens, _shards
-from latens._shards import Bytes, Part, Stragglers, Workers, compute, log, merge_in_groups
+from latens._shards import Bytes, Part, Stragglers, Workers, compute, log, merge_in_groups, shard_error, worker_of
 
 __all__ = ["Executor", "fit"]
 
@@ -123,19 +123,23 @@ class _Worker:
         """An error if there is one, whether the shard carries something over, the statistics of a shard, and what it needs in the next round."""
         try:
             found = compute(self._cache, part, shard, stage, broadcast, carry, self._n_threads)
-        except (ValueError, OSError, RuntimeError) as error:
+        except (ValueError, OSError, RuntimeError, MemoryError) as error:
             kind = "OSError" if isinstance(error, OSError) else type(error).__name__
             return (f"{kind}: {error}", False), np.zeros(0, np.uint8), None
         return (None, found[1] is not None), *found
+
+    def merge(self, *parts: Bytes) -> Bytes:
+        """The sum of statistics."""
+        return _merge(*parts)
 
 
 def _merge(*parts: Bytes) -> Bytes:
     return _latens.shard_merge(list(parts))
 
 
-def _is_lost_object(error: Exception) -> bool:
-    cause = getattr(error, "cause", None)
-    return isinstance(error, ray.exceptions.ObjectLostError) or isinstance(cause, ray.exceptions.ObjectLostError)
+def _is(kind: Any, error: Exception) -> bool:
+    """Whether an error, or its cause in a task, is of a kind."""
+    return isinstance(error, kind) or isinstance(getattr(error, "cause", None), kind)
 
 
 class _Actors(Workers):
@@ -155,15 +159,35 @@ class _Actors(Workers):
         for attempt in range(self._max_failures):
             try:
                 statistics, carries = self._compute(shared, stage, told)
-                merged: Bytes = ray.get(merge_in_groups(statistics, lambda group: self._merge.remote(*group)))
+                merged = self._total(statistics)
             except (ray.exceptions.ObjectLostError, ray.exceptions.RayTaskError) as error:
-                if attempt + 1 == self._max_failures or not _is_lost_object(error):
+                if attempt + 1 == self._max_failures or not _is(ray.exceptions.ObjectLostError, error):
                     raise
                 log.warning("statistics were lost with a node: the round is computed again")
             else:
                 self._carries = carries
                 return merged
         raise AssertionError("a round ends or fails")
+
+    def _total(self, statistics: list[Any]) -> Bytes:
+        """The sum of all statistics. Actors merge those of their shards, and then neighbors each other's."""
+        n = len(self._actors)
+        own = [[part for shard, part in enumerate(statistics) if self._slot(shard) == slot] for slot in range(n)]
+        try:
+            sums = [self._sum(actor, parts) for actor, parts in zip(self._actors, own)]
+            while len(sums) > 1:
+                sums = [self._sum(self._actors[i], sums[i : i + 2]) for i in range(0, len(sums), 2)]
+            total: Bytes = ray.get(sums[0])
+        except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError) as error:
+            if not _is(ray.exceptions.RayActorError, error):
+                raise
+            # The next round replaces the actor. Its statistics are in the object store.
+            log.warning("a worker died while it merged statistics, which are merged again")
+            total = ray.get(merge_in_groups(statistics, lambda group: self._merge.remote(*group)))
+        return total
+
+    def _sum(self, actor: Any, parts: list[Any]) -> Any:
+        return merge_in_groups(parts, lambda group: actor.merge.remote(*group))
 
     def _compute(self, shared: Any, stage: str, told: Callable[[int], None]) -> tuple[list[Any], dict[int, Any]]:
         """References to the statistics of all shards, and to what they need in the next round."""
@@ -207,14 +231,13 @@ class _Actors(Workers):
 
     def _slot(self, shard: int) -> int:
         """The actor of a shard, which keeps it encoded."""
-        return shard % len(self._actors)
+        return worker_of(shard, self._n_shards, len(self._actors))
 
     def _check(self, shard: int, error: str | None) -> None:
         if error is None:
             return
         kind, _, text = error.partition(": ")
-        where = f"worker {self._slot(shard)}"
-        raise {"ValueError": ValueError, "OSError": OSError}.get(kind, RuntimeError)(f"{text} ({where})")
+        raise shard_error(kind, text, shard, self._n_shards, f"worker {self._slot(shard)}")
 
     def _replace(self, shard: int, n_failures: int, error: Exception) -> None:
         slot = self._slot(shard)

@@ -21,6 +21,11 @@ fn folder() -> Folder {
 
 /// Runs rounds until the result is there: `round.0`, `round.1`, … and then `model`.
 fn rounds(folder: &Folder, carries: bool) -> Value {
+    rounds_of(folder, carries, "")
+}
+
+/// [`rounds`] with flags for reading.
+fn rounds_of(folder: &Folder, carries: bool, reading: &str) -> Value {
     for round in 0.. {
         let mut statistics = Vec::new();
         for shard in 1..=N {
@@ -30,8 +35,9 @@ fn rounds(folder: &Folder, carries: bool) -> Value {
             } else {
                 String::new()
             };
-            let args =
-                format!("shard stats round.{round} {shard}.txt --shard {shard} {last} -o {out}");
+            let args = format!(
+                "shard stats round.{round} {shard}.txt {reading} --shard {shard} {last} -o {out}"
+            );
             assert_eq!(folder.json(&args)["shard"], shard);
             statistics.insert(0, out);
         }
@@ -154,4 +160,39 @@ fn bad_input_is_one_clear_error() {
     let unknown = folder.run("shard begin hmm --vocab words --shards 3 --set states=4 -o s");
     unknown.assert_refused("unknown field `states`");
     assert!(!folder.path().join("s").exists());
+}
+
+#[test]
+fn a_tagger_of_shards_tags_like_that_of_the_whole_text() {
+    let folder = folder();
+    // The columns of the embedded text: a sentence is followed by an empty line.
+    let text = latens::corpus::embedded::tagged(latens::corpus::embedded::Split::Train);
+    let sentences: Vec<&str> = text.split("\n\n").take(90).collect();
+    for (i, part) in sentences.chunks(30).enumerate() {
+        folder.write(&format!("{}.txt", i + 1), part.join("\n\n") + "\n\n");
+    }
+    folder.write("all.txt", sentences.join("\n\n") + "\n\n");
+    let begin = format!("shard begin tagger --shards {N} --set n_iterations=5 -o round.0");
+    folder.run(&begin).assert_refused("a tagger needs the column of its tags");
+    folder
+        .run(&format!("{begin} --column 2 --min-count 2"))
+        .assert_refused("a tagger has no limits of a vocabulary");
+    folder
+        .run(&format!("{begin} --column 2 --vocab words"))
+        .assert_refused("does not take `--vocab`");
+    folder
+        .run(&format!("shard begin vocab --shards {N} --column 2 -o round.0"))
+        .assert_refused("do not use `--column`");
+    folder.json(&format!("{begin} --column 2"));
+    rounds_of(&folder, false, "--format conll");
+    fs::rename(folder.path().join("model"), folder.path().join("shards.tagger")).unwrap();
+    folder.json("tag train all.txt --format conll --column 2 --n-iterations 5 -o whole.tagger");
+    let loss =
+        |name: &str| folder.json(&format!("inspect {name}"))["training"]["loss"].as_f64().unwrap();
+    assert!((loss("shards.tagger") / loss("whole.tagger") - 1.0).abs() < 1e-5);
+    let accuracy = |name: &str| {
+        folder.json(&format!("tag eval {name} all.txt --format conll --column 2"))["accuracy"]
+            .clone()
+    };
+    assert_eq!(accuracy("shards.tagger"), accuracy("whole.tagger"));
 }

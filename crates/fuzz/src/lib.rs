@@ -30,6 +30,7 @@ pub mod scratch;
 pub mod use_text;
 pub mod use_model;
 pub mod use_counts;
+pub mod use_shards;
 pub mod trainings;
 pub mod targets;
 pub mod seeds;

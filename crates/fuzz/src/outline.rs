@@ -137,6 +137,35 @@ pub fn outline_of_model(bytes: &[u8]) -> String {
     outline + "\n"
 }
 
+/// The outline of a broadcast or of statistics of shards: the inverse of [`Outline::container`].
+///
+/// # Panics
+/// If the bytes are not such a file.
+pub fn outline_of_shards(bytes: &[u8]) -> String {
+    let (json, mut data) = forge::split(&bytes[..bytes.len() - 8], 8);
+    let mut header: Value = serde_json::from_slice(json).expect("a container has a JSON header");
+    let arrays = header["arrays"].take();
+    header.as_object_mut().expect("the header is an object").remove("arrays");
+    let types = header["meta"]["types"].as_array().expect("arrays have types").clone();
+    let mut outline = header.to_string();
+    for array in arrays.as_array().expect("a container has arrays") {
+        let (name, length) = (array[0].as_str().expect("a name"), array[1].as_u64());
+        let (values, rest) = data.split_at(length.expect("a length") as usize);
+        data = &rest[values.len().next_multiple_of(8) - values.len()..];
+        let is_own = |parts: &&Value| {
+            let part = |i: usize| parts[i].as_str().unwrap_or_default();
+            format!("{}/{}", part(0), part(1)) == name
+        };
+        // The arrays of a vocabulary have no types.
+        let kind = types.iter().find(is_own).and_then(|parts| parts[2].as_str());
+        let kind = kind.unwrap_or(if name.ends_with("letters") { "u8" } else { "u64" });
+        let info = serde_json::json!({ "dtype": kind.to_uppercase(), "shape": [] });
+        let words = array_in_words(&info, values).replacen("[]", "", 1);
+        outline = outline + "\n" + name + " " + &words;
+    }
+    outline + "\n"
+}
+
 fn array_in_words(info: &Value, bytes: &[u8]) -> String {
     if bytes.get(8..).is_some_and(|rest| rest.starts_with(forge::MODEL.as_bytes())) {
         return format!("model {}", Value::from(outline_of_model(bytes)));

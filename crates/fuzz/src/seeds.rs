@@ -3,9 +3,10 @@
 mod constants;
 
 use crate::forge::{unsealed_container, unsealed_model};
-use crate::outline::{Outline, outline_of_model};
+use crate::outline::{Outline, outline_of_model, outline_of_shards};
 use crate::scratch::{file, path};
 use crate::trainings::{TRAININGS, files_of, foreign_vectors};
+use crate::use_shards::RUNS;
 use constants::{
     ARPA, DOCUMENTS, LAGS, NGRAMS, OTHER_TEXTS, PATHS, SENTENCES, TEXT, VECTORS_GLOVE,
     VECTORS_WORD2VEC, VOCAB,
@@ -56,6 +57,7 @@ pub fn all() -> Result<Vec<Seed>, Box<dyn Error>> {
     seeds.extend(token_ids()?);
     seeds.extend(containers()?);
     seeds.extend(models());
+    seeds.extend(shards());
     Ok(seeds)
 }
 
@@ -167,6 +169,23 @@ fn models() -> Vec<Seed> {
     }
     let vectors: &dyn Model = &foreign_vectors();
     seeds.extend(of_model("vectors", &vectors.to_bytes()));
+    seeds
+}
+
+/// The broadcast and the statistics of a shard in every round of a run, as outlines.
+fn shards() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    for run in RUNS.iter() {
+        let kind = run.kind.kind();
+        for (round, (broadcast, statistics)) in run.rounds.iter().enumerate() {
+            let outline = outline_of_shards(&broadcast.to_bytes());
+            let text = format!("{kind} broadcast\n{outline}");
+            seeds.push(seed("shards", format!("{kind}-broadcast-{round}"), text));
+            let outline = outline_of_shards(&statistics[0].to_bytes());
+            let text = format!("{kind} {round}\n{outline}");
+            seeds.push(seed("shards", format!("{kind}-statistics-{round}"), text));
+        }
+    }
     seeds
 }
 

@@ -8,6 +8,7 @@ use crate::scratch::{file, path};
 use crate::trainings::TRAININGS;
 use crate::use_counts::open_container;
 use crate::use_model::{open_model, use_model, use_vectors};
+use crate::use_shards::RUNS;
 use crate::use_text::{read_sentences, read_text};
 use latens::brown::Brown;
 use latens::corpus::{Field, Format, Inputs, Invalid, Lexicon, Preprocessing, TokenNames};
@@ -39,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { takes_outlines: true, ..target("model_arrays", model_arrays) },
     target("model_file", model_file),
     Target { takes_outlines: true, ..target("resume", resume) },
+    Target { takes_outlines: true, ..target("shards", shards) },
     target("text_compressed", text_compressed),
     target("text_conll", |data| read_text(Format::Conll, data)),
     target("text_conllu", |data| read_text(Format::Conllu, data)),
@@ -132,6 +134,20 @@ fn resume(data: &[u8]) {
     });
     if let Ok(model) = model {
         use_model(&*model);
+    }
+}
+
+/// A broadcast or statistics of a run from shards. The first line has the kind of model, and `broadcast` or the round of
+/// the statistics; the rest is the outline of the file.
+fn shards(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (first, outline) = text.split_once('\n').unwrap_or_default();
+    let (kind, what) = first.split_once(' ').unwrap_or_default();
+    let Some(run) = RUNS.iter().find(|run| run.kind.kind() == kind) else { return };
+    let bytes = Outline::parse(outline).container();
+    match what.parse() {
+        Ok(round) => run.use_statistics(round, &bytes),
+        Err(_) => run.use_broadcast(&bytes),
     }
 }
 

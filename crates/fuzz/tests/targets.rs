@@ -3,12 +3,14 @@
 use latens::KINDS;
 use latens::corpus::{Corpus, Documents};
 use latens::counts::{LagCounts, NgramCounts};
+use latens::model::shards::{Broadcast, Statistics};
 use latens_fuzz::mutation::mutated;
-use latens_fuzz::outline::{Outline, outline_of_model};
+use latens_fuzz::outline::{Outline, outline_of_model, outline_of_shards};
 use latens_fuzz::scratch::file;
 use latens_fuzz::seeds::{self, Seed};
 use latens_fuzz::targets::{TARGETS, Target, find};
 use latens_fuzz::trainings::{TRAININGS, files_of};
+use latens_fuzz::use_shards::RUNS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,6 +71,7 @@ targets! {
     model_arrays: 1500,
     model_file: 1000,
     resume: 600,
+    shards: 1500,
     text_compressed: 500,
     text_conll: 1000,
     text_conllu: 1000,
@@ -172,4 +175,21 @@ fn found_inputs_are_read_or_refused() {
         }
     }
     assert!(n_inputs >= 10);
+}
+
+/// Outlines of broadcasts and statistics stand for whole files: the run that they are taken from goes on with them.
+#[test]
+fn every_outline_of_shards_is_the_whole_file() {
+    for run in RUNS.iter() {
+        for (broadcast, statistics) in &run.rounds {
+            for bytes in [broadcast.to_bytes(), statistics[0].to_bytes()] {
+                let outline = outline_of_shards(&bytes);
+                let forged = Outline::parse(&outline).container();
+                assert_eq!(outline_of_shards(&forged), outline, "{}", run.kind.kind());
+                let reads = Broadcast::from_bytes(&forged, "b").is_ok()
+                    || Statistics::from_bytes(&forged, "s").is_ok();
+                assert!(reads, "{}", run.kind.kind());
+            }
+        }
+    }
 }

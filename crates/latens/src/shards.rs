@@ -9,6 +9,7 @@ use latens_model_lda::{GldaShards, LdaShards};
 use latens_model_lds::LdsShards;
 use latens_model_ngram::NgramShards;
 use latens_model_word2vec::Word2vecShards;
+use latens_tasks::tagging::TaggerShards;
 use serde_json::Value;
 
 /// Every kind of model that is learned from shards.
@@ -20,6 +21,7 @@ pub static SHARD_KINDS: &[&dyn ShardKind] = &[
     &KindOf::<LdaShards>::new(),
     &KindOf::<LdsShards>::new(),
     &KindOf::<NgramShards>::new(),
+    &KindOf::<TaggerShards>::new(),
     &KindOf::<VocabCounts>::new(),
     &KindOf::<Word2vecShards>::new(),
 ];

@@ -1,11 +1,14 @@
 //! What the topic models of shards share: the places of documents, topics of tokens, and counts.
 
+use crate::dirichlet::DIRICHLET;
 use crate::documents::TypedDocuments;
 use latens_math::{digamma, ln_gamma};
 use latens_model::FitError;
-use latens_model::shards::{Arrays, Computed};
+use latens_model::shards::{Arrays, Computed, Job};
 use serde::{Deserialize, Serialize};
 
+/// Name of the prior weights of topics in a broadcast.
+pub(crate) const ALPHA: &str = "alpha";
 const TYPES: &str = "types";
 const DOCUMENTS: &str = "documents";
 const TOKENS: &str = "tokens";
@@ -29,6 +32,15 @@ pub(crate) struct Sizes {
 /// An error for statistics or broadcasts that contradict themselves.
 pub(crate) fn inconsistent(problem: &str) -> FitError {
     FitError::Step { action: "use the arrays of shards", source: problem.into() }
+}
+
+/// The prior weight of each topic, as a broadcast has it.
+pub(crate) fn alpha_of<P>(job: &Job<'_, P>, n_topics: usize) -> Result<Vec<f64>, FitError> {
+    let alpha = job.array::<f64>(ALPHA, n_topics)?;
+    match alpha.iter().all(|weight| DIRICHLET.contains(weight)) {
+        true => Ok(alpha.to_vec()),
+        false => Err(inconsistent("prior weights of topics are out of range")),
+    }
 }
 
 /// The sizes of a shard. Arrays with one value per shard are sparse, so that they add up to a list.

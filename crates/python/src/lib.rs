@@ -38,6 +38,7 @@ fn _latens(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shards::ShardWorker>()?;
     module.add_function(wrap_pyfunction!(shards::shard_begin_vocab, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::shard_begin_tagger, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_broadcast, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_merge, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_update, module)?)?;

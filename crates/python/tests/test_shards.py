@@ -1,5 +1,6 @@
 """Fitting to shards with local processes, and with Ray where it is installed."""
 
+import functools
 import os
 import signal
 import threading
@@ -30,11 +31,13 @@ def estimators():
     return {
         "brown": latens.Brown(n_clusters=8, min_count=2),
         "fhmm": latens.Fhmm(n_layers=2, n_states=3, epochs=1, batch_sentences=50, random_state=1),
+        "glda": latens.GaussianLda(n_topics=3, n_iterations=4, sampler="parallel", keep_all=True, random_state=1),
         "gradient": latens.Hmm(n_states=8, n_clusters=4, dim=8, epochs=1, batch_tokens=600, random_state=1),
         "hmm": latens.Hmm(epochs=3, min_count=2, **em),
         "lda": latens.Lda(n_topics=4, n_iterations=5, keep_all=True, random_state=1),
         "lds": latens.Lds(dim=4, min_count=2, n_iterations=2),
         "ngram": latens.Ngram(order=3, min_count=2),
+        "tagger": latens.Tagger(n_iterations=6),
         "word2vec": latens.Word2Vec(dim=8, epochs=2, random_state=1),
     }
 
@@ -46,10 +49,33 @@ def expected(paths):
 
     def of(kind):
         if kind not in known:
-            known[kind] = model_bytes(estimators()[kind].fit(paths, executor=processes.Executor(1)))
+            known[kind] = model_bytes(fit(kind, paths, processes.Executor(1)))
         return known[kind]
 
     return of
+
+
+def tagged(paths):
+    """Words, and tags that depend on the word and the one before."""
+    sentences = [line.split() for path in paths for line in path.read_text().splitlines()]
+    tags = [["ABC"[(len(word) + len(before)) % 3] for word, before in zip(words, ["", *words])] for words in sentences]
+    return sentences, tags
+
+
+def fit(kind, paths, executor, **options):
+    """Fits the estimator of a kind."""
+    estimator = estimators()[kind]
+    if kind == "tagger":
+        return estimator.fit(*tagged(paths), executor=executor, **options)
+    if kind == "glda":
+        estimator.vectors = vectors(tuple(paths))
+    return estimator.fit(paths, executor=executor, **options)
+
+
+@functools.cache
+def vectors(paths):
+    """Word vectors of the text."""
+    return latens.Word2Vec(dim=4, epochs=1, n_jobs=1).fit(list(paths))
 
 
 def model_bytes(estimator):
@@ -74,7 +100,7 @@ def has_ended(pid):
 
 @pytest.mark.parametrize("kind", estimators())
 def test_the_number_of_processes_does_not_change_a_model(kind, paths, expected):
-    two = estimators()[kind].fit(paths, executor=processes.Executor(2, threads_per_worker=1))
+    two = fit(kind, paths, processes.Executor(2, threads_per_worker=1))
     assert model_bytes(two) == expected(kind)
 
 
@@ -94,23 +120,68 @@ def test_texts_in_memory_have_shards_that_do_not_depend_on_the_workers(paths):
     assert model_bytes(fits[0]) == model_bytes(fits[1])
 
 
+class Killed(processes._Process):
+    """A process that is killed while it has a job: in the round of the vocabulary, and in two rounds of the model."""
+
+    rounds: "list[tuple[str, int]]" = []
+    n_killed = 0
+
+    def ask(self, job):
+        if "merge" in job:
+            return super().ask(job)
+        stage, number = job["stage"], int(job["next_carry"].split(".")[-2])
+        if job["shard"] != 1 or (stage, number) not in Killed.rounds:
+            return super().ask(job)
+        Killed.rounds.remove((stage, number))
+        Killed.n_killed += 1
+        # It wakes up with the job in its pipe, and dies at once.
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+        def kill():
+            time.sleep(0.02)
+            os.kill(self.process.pid, signal.SIGCONT)
+            os.kill(self.process.pid, signal.SIGKILL)
+
+        threading.Thread(target=kill).start()
+        return super().ask(job)
+
+
 @pytest.mark.parametrize("kind", estimators())
-def test_a_killed_process_is_replaced_and_the_model_stays_the_same(kind, paths, expected):
+def test_killed_processes_are_replaced_and_the_model_stays_the_same(kind, paths, expected, monkeypatch, caplog):
+    monkeypatch.setattr(processes, "_Process", Killed)
+    # A tagger has no vocabulary. Rounds are counted from 1.
+    first = [] if kind == "tagger" else [("vocab", 1)]
+    Killed.rounds = [*first, ("model", len(first) + 1), ("model", len(first) + 2)]
+    Killed.n_killed = 0
     executor = Remembered(2)
-    killed = []
-
-    def callback(facts):
-        # Some models learn in a single round.
-        if facts["phase"] == "learn" and facts["done"] == min(1, (facts["total"] or 9) - 1) and not killed:
-            pid = executor.workers.pids()[1]
-            killed.append(pid)
-            # In the middle of the next round.
-            threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)).start()
-
-    found = estimators()[kind].fit(paths, executor=executor, callback=callback)
-    assert killed
+    found = fit(kind, paths, executor)
+    # Some models learn in a single round.
+    assert Killed.n_killed == 3 - (kind == "tagger") - (kind in ("brown", "lds", "ngram"))
+    assert sum("died (exit status -9)" in message for message in caplog.messages) == Killed.n_killed
     assert model_bytes(found) == expected(kind)
     assert all(has_ended(pid) for pid in executor.workers.pids())
+
+
+@pytest.mark.parametrize("kind", ["hmm", "lda", "tagger"])
+def test_a_process_that_is_killed_at_any_time_is_replaced(kind, paths, expected):
+    executor, killed, stop = Remembered(2), [], threading.Event()
+
+    def kill():
+        # At most two deaths of each process, however the system schedules them.
+        while not stop.wait(0.15) and len(killed) < 4:
+            pid = executor.workers.pids()[len(killed) % 2]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    def callback(facts):
+        if facts["phase"] == "learn" and facts["done"] == 1:
+            threading.Thread(target=kill).start()
+
+    try:
+        found = fit(kind, paths, executor, callback=callback)
+    finally:
+        stop.set()
+    assert model_bytes(found) == expected(kind)
 
 
 def test_a_missing_file_is_an_error_that_names_the_shard_and_ends_all_processes(paths, tmp_path):
@@ -122,6 +193,76 @@ def test_a_missing_file_is_an_error_that_names_the_shard_and_ends_all_processes(
     (tmp_path / "empty.txt").write_text("")
     with pytest.raises(ValueError, match="shard 1 of 2.*is empty"):
         estimators()["hmm"].fit([tmp_path / "empty.txt", paths[0]], executor=processes.Executor(2))
+
+
+class Mistaken(processes._Process):
+    """A process that gets another broadcast than the others for shard 4."""
+
+    stage_round = ("model", 0)
+    broadcast = ""
+
+    def ask(self, job):
+        if job.get("shard") == 3 and job["next_carry"].endswith(f".{Mistaken.stage_round[1]}.3"):
+            job = {**job, "broadcast": Mistaken.broadcast}
+        return super().ask(job)
+
+
+def broadcasts(estimator, paths):
+    """The broadcasts of the rounds of a model."""
+    sent = []
+
+    class Told(processes.Executor):
+        def start(self, parts):
+            workers = super().start(parts)
+            of_workers = workers.round
+
+            def round(broadcast, stage, told):
+                sent.append((stage, broadcast.copy()))
+                return of_workers(broadcast, stage, told)
+
+            workers.round = round
+            return workers
+
+    estimator.fit(paths, executor=Told(1))
+    return [broadcast for stage, broadcast in sent if stage == "model"]
+
+
+def test_a_shard_with_another_broadcast_is_an_error_that_names_the_worker(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_Process", Mistaken)
+    Mistaken.broadcast = str(tmp_path / "other")
+    Mistaken.stage_round = ("model", 0)
+    em = {"parameterization": "scalar", "n_states": 8, "n_clusters": 4}
+    other = broadcasts(latens.Hmm(epochs=3, min_count=1, random_state=1, **em), paths)
+    own = broadcasts(latens.Hmm(epochs=3, min_count=2, random_state=2, **em), paths)
+    # The first round of a model is the second one of the workers.
+    for number, broadcast in [(2, other[0]), (3, own[1]), (4, own[1])]:
+        broadcast.tofile(Mistaken.broadcast)
+        Mistaken.stage_round = ("model", number)
+        executor = Remembered(2)
+        with pytest.raises(ValueError, match=r"shard 4 of 5: .*another version of the broadcast \(worker 1, process \d+\)"):
+            estimators()["hmm"].fit(paths, executor=executor)
+        assert all(has_ended(pid) for pid in executor.workers.pids())
+
+
+def test_workers_without_memory_are_an_error_that_names_the_shard(paths, monkeypatch):
+    resource = pytest.importorskip("resource")
+
+    def limited():
+        # The broadcast has 36 million transitions.
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+
+    class Popen(processes.subprocess.Popen):
+        def __init__(self, *args, **options):
+            # Thread pools of numerical libraries reserve memory for every thread.
+            options["env"] = {**options["env"], "OPENBLAS_NUM_THREADS": "1"}
+            super().__init__(*args, preexec_fn=limited, **options)
+
+    executor = Remembered(2, threads_per_worker=1)
+    monkeypatch.setattr(processes.subprocess, "Popen", Popen)
+    hmm = latens.Hmm(n_states=6000, constraint="none", parameterization="scalar", epochs=2, random_state=1)
+    with pytest.raises((OSError, RuntimeError), match=r"shard \d of 2: .*memory.*worker \d|shard \d of 2: .*worker \d.*memory"):
+        hmm.fit(paths[:2], executor=executor)
+    assert all(has_ended(pid) for pid in executor.workers.pids())
 
 
 def test_a_process_that_always_dies_is_an_error(paths):
@@ -218,7 +359,7 @@ def test_ray_gives_the_model_of_local_processes(ray, paths, expected):
     assert no_actor_is_left(ray)
 
 
-@pytest.mark.parametrize("kind", ["hmm", "lda"])
+@pytest.mark.parametrize("kind", ["hmm", "lda", "tagger", "word2vec"])
 def test_a_killed_ray_actor_is_replaced_and_the_model_stays_the_same(ray, kind, paths, expected):
     class RememberedActors(latens.ray.Executor):
         def start(self, parts):
@@ -228,11 +369,11 @@ def test_a_killed_ray_actor_is_replaced_and_the_model_stays_the_same(ray, kind, 
     executor, killed = RememberedActors(2), []
 
     def callback(facts):
-        if facts["phase"] == "learn" and facts["done"] == 2 and not killed:
+        if facts["phase"] == "learn" and facts["done"] == (0 if kind == "word2vec" else 2) and not killed:
             killed.append(ray.get(executor.workers._actors[0].pid.remote()))
             threading.Timer(0.02, os.kill, (killed[0], signal.SIGKILL)).start()
 
-    found = estimators()[kind].fit(paths, executor=executor, callback=callback)
+    found = fit(kind, paths, executor, callback=callback)
     assert killed and has_ended(killed[0])
     assert model_bytes(found) == expected(kind)
 

@@ -6,6 +6,7 @@ use crate::runs::merge::Merge;
 use crate::table::array_sink::ArraySink;
 use bytemuck::Pod;
 use latens_store::FlatArray;
+use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -186,8 +187,33 @@ impl<T: Item> CountTable<T> {
         tables: &[&CountTable<T>],
         budget: &Budget,
     ) -> Result<Self, CountError> {
+        if let [a, b] = tables {
+            return CountTable::merge_two(n_rows, a, b, budget);
+        }
         let sources = tables.iter().map(|table| table.entries().map(Ok)).collect();
         CountTable::from_entries(n_rows, Merge::new(sources)?, budget)
+    }
+
+    /// Adds up two tables row by row. Shards merge two by two, so that this is worth its own loop.
+    fn merge_two(
+        n_rows: usize,
+        a: &CountTable<T>,
+        b: &CountTable<T>,
+        budget: &Budget,
+    ) -> Result<Self, CountError> {
+        let mut sums = Sums::new(n_rows, budget);
+        for row in 0..n_rows {
+            let (own, other) = (a.range(row), b.range(row));
+            let (x, y) = (&a.items[own.clone()], &b.items[other.clone()]);
+            match (&a.counts, &b.counts) {
+                (Counts::Narrow(n), Counts::Narrow(m)) => sums.row(x, &n[own], y, &m[other])?,
+                (Counts::Narrow(n), Counts::Wide(m)) => sums.row(x, &n[own], y, &m[other])?,
+                (Counts::Wide(n), Counts::Narrow(m)) => sums.row(x, &n[own], y, &m[other])?,
+                (Counts::Wide(n), Counts::Wide(m)) => sums.row(x, &n[own], y, &m[other])?,
+            }
+        }
+        let Sums { offsets, items, counts } = sums;
+        Ok(CountTable { offsets: offsets.into(), items: items.finish()?, counts: counts.finish()? })
     }
 
     /// Creates a table from ascending keys and their counts.
@@ -212,6 +238,55 @@ impl<T: Item> CountTable<T> {
         }
         offsets.resize(n_rows + 1, n_items);
         Ok(CountTable { offsets: offsets.into(), items: items.finish()?, counts: counts.finish()? })
+    }
+}
+
+/// A table that grows row by row.
+struct Sums<T> {
+    offsets: Vec<u64>,
+    items: ArraySink<T>,
+    counts: CountSink,
+}
+
+impl<T: Item> Sums<T> {
+    fn new(n_rows: usize, budget: &Budget) -> Sums<T> {
+        let mut offsets = Vec::with_capacity(n_rows + 1);
+        offsets.push(0);
+        Sums { offsets, items: ArraySink::new(budget), counts: CountSink::new(budget) }
+    }
+
+    /// Adds a row: the items of two rows, and the sums of their counts.
+    fn row<N: Copy + Into<u64>, M: Copy + Into<u64>>(
+        &mut self,
+        x: &[T],
+        n: &[N],
+        y: &[T],
+        m: &[M],
+    ) -> Result<(), CountError> {
+        let (mut i, mut j) = (0, 0);
+        while i < x.len() && j < y.len() {
+            let (item, count) = match x[i].cmp(&y[j]) {
+                Ordering::Less => (x[i], n[i].into()),
+                Ordering::Greater => (y[j], m[j].into()),
+                Ordering::Equal => {
+                    (x[i], n[i].into().checked_add(m[j].into()).ok_or(CountError::Overflow)?)
+                }
+            };
+            i += usize::from(item == x[i]);
+            j += usize::from(item == y[j]);
+            self.items.push(item)?;
+            self.counts.push(count)?;
+        }
+        for (&item, &count) in x[i..].iter().zip(&n[i..]) {
+            self.items.push(item)?;
+            self.counts.push(count.into())?;
+        }
+        for (&item, &count) in y[j..].iter().zip(&m[j..]) {
+            self.items.push(item)?;
+            self.counts.push(count.into())?;
+        }
+        self.offsets.push(self.counts.n_counts as u64);
+        Ok(())
     }
 }
 
@@ -250,5 +325,59 @@ impl CountSink {
             wide.push(larger.map_or(count.into(), |(_, count)| count))?;
         }
         Ok(Counts::Wide(wide.finish()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Entries = BTreeMap<(u32, u32), u64>;
+
+    /// Entries of a table of 40 rows, some of them empty.
+    fn entries(seed: u64, n: u64, largest: u64) -> Entries {
+        let mut state = seed;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        (0..n).map(|_| ((next() as u32 % 40, next() as u32 % 30), 1 + next() % largest)).collect()
+    }
+
+    fn table(entries: &Entries) -> CountTable<u32> {
+        let entries = entries.iter().map(|(&(row, item), &n)| Ok((u32::key(row, item), n)));
+        CountTable::from_entries(40, entries, &Budget::default()).unwrap()
+    }
+
+    #[test]
+    fn tables_add_up_by_row_and_item() {
+        let large = u64::from(u32::MAX) * 4;
+        let all =
+            [entries(1, 300, 9), entries(2, 500, large), entries(3, 0, 1), entries(4, 200, 5)];
+        for a in &all {
+            for b in &all {
+                let mut expected = a.clone();
+                b.iter().for_each(|(&key, n)| *expected.entry(key).or_default() += n);
+                let none = Entries::new();
+                let expected: Vec<(u64, u64)> = table(&expected).entries().collect();
+                // Two tables have a loop of their own.
+                for parts in [vec![a, b], vec![a, &none, b]] {
+                    let tables: Vec<CountTable<u32>> = parts.into_iter().map(table).collect();
+                    let tables: Vec<&CountTable<u32>> = tables.iter().collect();
+                    let sum = CountTable::merge(40, &tables, &Budget::default()).unwrap();
+                    assert!(sum.entries().eq(expected.iter().copied()));
+                    assert_eq!(sum.n_rows(), 40);
+                    let CountTable { offsets, items, counts } = sum;
+                    CountTable::from_parts(40, offsets, items, counts).unwrap();
+                }
+            }
+        }
+        let most = table(&Entries::from([((1, 1), u64::MAX)]));
+        let one = table(&Entries::from([((1, 1), 1)]));
+        let overflow = CountTable::merge(40, &[&most, &one], &Budget::default());
+        assert!(matches!(overflow, Err(CountError::Overflow)));
     }
 }

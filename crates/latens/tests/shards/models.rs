@@ -219,3 +219,59 @@ fn a_factorial_hmm_of_shards_is_that_of_the_text() {
         });
     }
 }
+
+/// Sentences of the embedded text in columns. Tags depend on the words around, so that transitions matter.
+fn tagged(n_lines: usize, tag: impl Fn(&[&str], usize) -> String) -> Texts {
+    let text = latens::corpus::embedded::text(latens::corpus::embedded::Split::Train);
+    let sentences = text.lines().take(n_lines).map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let row = |i: usize| format!("{}\t{}\n", words[i], tag(&words, i));
+        (0..words.len()).map(row).collect::<String>()
+    });
+    Texts::with_extension(&sentences.collect::<Vec<String>>(), "conll")
+}
+
+#[test]
+fn a_tagger_of_shards_is_that_of_the_text() {
+    let letter = |words: &[&str], i: usize| match words[i].len() + words[i.saturating_sub(1)].len()
+    {
+        n if n % 3 == 0 => "A".to_owned(),
+        n if n % 5 == 0 => "B".to_owned(),
+        _ => "C".to_owned(),
+    };
+    // A long word begins a span, and the word after it is part of the span.
+    let span = |words: &[&str], i: usize| match (words[i].len(), i.checked_sub(1).map(|i| words[i]))
+    {
+        (n, _) if n > 6 => "B-LONG".to_owned(),
+        (_, Some(before)) if before.len() > 6 => "I-LONG".to_owned(),
+        _ => "O".to_owned(),
+    };
+    let all = [
+        (tagged(60, letter), json!({ "n_iterations": 3 })),
+        (tagged(60, letter), json!({ "n_iterations": 40 })),
+        (tagged(60, span), json!({ "n_iterations": 3, "spans": "bioes", "min_count": 2 })),
+        (tagged(60, letter), json!({ "n_iterations": 3, "l1": 0.1, "pairs": "all" })),
+    ];
+    let limits = VocabLimits::default();
+    let none = latens::corpus::Vocab::from_counts([], &limits);
+    let lexicon = Lexicon::new(Preprocessing::default(), limits, none);
+    for (texts, params) in all {
+        let text = TaggedSentences::read(&texts.inputs()).unwrap();
+        let tagger: latens::tasks::tagging::TaggerParams =
+            serde_json::from_value(params.clone()).unwrap();
+        let expected = tagger.clone().fit(&text).unwrap();
+        let column = Arrays::new().with("column", vec![1u64]);
+        check(&texts, &lexicon, "tagger", params, &column, |model| {
+            if model.facts()["shards"] == 1 {
+                assert_same(model, &expected);
+            }
+            // Scores are summed in single precision, and L-BFGS amplifies their rounding.
+            assert_close(model, &expected, if tagger.n_iterations > 3 { 1e-3 } else { 1e-6 });
+            for fact in ["tokens", "sentences", "tags"] {
+                assert_eq!(model.facts()[fact], expected.facts()[fact], "{fact}");
+            }
+            let loss = |model: &dyn Model| model.facts()["loss"].as_f64().unwrap();
+            assert!((loss(model) / loss(&expected) - 1.0).abs() < 1e-6);
+        });
+    }
+}

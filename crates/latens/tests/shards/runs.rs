@@ -20,11 +20,16 @@ impl Texts {
     }
 
     pub(crate) fn of(lines: Vec<&str>) -> Texts {
+        Texts::with_extension(&lines, "txt")
+    }
+
+    pub(crate) fn with_extension(lines: &[impl AsRef<str>], extension: &str) -> Texts {
+        let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
         let folder = tempfile::tempdir().unwrap();
         let (mut paths, mut begin) = (Vec::new(), 0);
         for shard in 0..7 {
             let end = lines.len() * (shard + 1) * (shard + 8) / 98;
-            let path = folder.path().join(format!("{shard}.txt"));
+            let path = folder.path().join(format!("{shard}.{extension}"));
             fs::write(&path, lines[begin..end].join("\n") + "\n").unwrap();
             paths.push(path);
             begin = end;

@@ -1,7 +1,7 @@
 //! A step length that meets the strong Wolfe conditions (Nocedal and Wright 2006, algorithms 3.5 and 3.6).
 
-use super::Function;
 use super::vectors::{dot, linear};
+use super::{PartialFunction, Unknown};
 
 /// c₁: the value must fall by at least this fraction of what the slope predicts.
 pub(super) const SUFFICIENT: f64 = 1e-4;
@@ -29,29 +29,29 @@ struct Trial {
 ///
 /// Returns `None` if no smaller value is found within the precision of the function.
 pub(super) fn strong_wolfe(
-    function: &mut Function,
+    function: &mut PartialFunction,
     x: &[f64],
     value: f64,
     gradient: &[f64],
     direction: &[f64],
     first: f64,
-) -> Option<Point> {
+) -> Result<Option<Point>, Unknown> {
     let slope = dot(gradient, direction);
     if slope >= 0.0 || slope.is_nan() {
-        return None;
+        return Ok(None);
     }
     let mut line = Line { function, x, direction, value, slope, n_trials: 0 };
     let mut before = Trial { length: 0.0, value, slope, point: None };
     let mut length = first;
     while line.n_trials < MAX_TRIALS {
-        let trial = line.try_length(length);
+        let trial = line.try_length(length)?;
         // NaN fails `is_lower`, so it counts as a large value.
         let is_worse = before.point.is_some() && trial.value >= before.value;
         if !line.is_lower(&trial) || is_worse {
             return line.zoom(before, trial);
         }
         if line.is_flat(&trial) {
-            return trial.point;
+            return Ok(trial.point);
         }
         if trial.slope >= 0.0 {
             return line.zoom(trial, before);
@@ -59,11 +59,11 @@ pub(super) fn strong_wolfe(
         length = 2.0 * trial.length;
         before = trial;
     }
-    before.point
+    Ok(before.point)
 }
 
 struct Line<'a, 'f> {
-    function: &'a mut Function<'f>,
+    function: &'a mut PartialFunction<'f>,
     x: &'a [f64],
     direction: &'a [f64],
     value: f64,
@@ -72,13 +72,13 @@ struct Line<'a, 'f> {
 }
 
 impl Line<'_, '_> {
-    fn try_length(&mut self, length: f64) -> Trial {
+    fn try_length(&mut self, length: f64) -> Result<Trial, Unknown> {
         self.n_trials += 1;
         let x = linear(self.x, length, self.direction);
         let mut gradient = vec![0.0; x.len()];
-        let value = (self.function)(&x, &mut gradient);
+        let value = (self.function)(&x, &mut gradient)?;
         let slope = dot(&gradient, self.direction);
-        Trial { length, value, slope, point: Some(Point { x, gradient, value }) }
+        Ok(Trial { length, value, slope, point: Some(Point { x, gradient, value }) })
     }
 
     /// Sufficient decrease: f(x + a d) ≤ f(x) + c₁ a slope.
@@ -92,15 +92,15 @@ impl Line<'_, '_> {
     }
 
     /// Narrows the interval between a good step length and one on the other side of a minimum.
-    fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Option<Point> {
+    fn zoom(&mut self, mut low: Trial, mut high: Trial) -> Result<Option<Point>, Unknown> {
         while self.n_trials < MAX_TRIALS {
-            let trial = self.try_length(between(&low, &high));
+            let trial = self.try_length(between(&low, &high))?;
             if !self.is_lower(&trial) || trial.value >= low.value {
                 high = trial;
                 continue;
             }
             if self.is_flat(&trial) {
-                return trial.point;
+                return Ok(trial.point);
             }
             if trial.slope * (high.length - low.length) >= 0.0 {
                 high = low;
@@ -108,7 +108,7 @@ impl Line<'_, '_> {
             low = trial;
         }
         // A smaller value that misses the curvature condition is better than none.
-        low.point
+        Ok(low.point)
     }
 }
 

@@ -26,5 +26,5 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use function::Function;
+pub use function::{Function, PartialFunction, Unknown};
 pub use search::{Lbfgs, LbfgsParams, LbfgsState, Outcome, Pair};

@@ -1,8 +1,8 @@
 //! The L1 term of OWL-QN, which is not differentiable where a component is zero.
 
-use super::Function;
 use super::line_search::{Point, SUFFICIENT};
 use super::vectors::{dot, linear, norm_1};
+use super::{PartialFunction, Unknown};
 
 /// Maximum number of step lengths tried.
 const MAX_TRIALS: usize = 40;
@@ -23,14 +23,14 @@ pub(super) fn pseudo_gradient(x: &[f64], gradient: &[f64], l1: f64) -> Vec<f64> 
 /// Searches along `direction` within one orthant: components that would change their sign become zero. The step length
 /// is halved until the value falls by a fraction of what the slope predicts.
 pub(super) fn search_orthant(
-    function: &mut Function,
+    function: &mut PartialFunction,
     l1: f64,
     x: &[f64],
     value: f64,
     slope: &[f64],
     direction: &[f64],
     first: f64,
-) -> Option<Point> {
+) -> Result<Option<Point>, Unknown> {
     let side = |(&x, &slope): (&f64, &f64)| if x == 0.0 { -slope } else { x };
     let orthant: Vec<f64> = x.iter().zip(slope).map(side).collect();
     let mut length = first;
@@ -42,12 +42,12 @@ pub(super) fn search_orthant(
                 *x = 0.0;
             }
         });
-        let next_value = function(&next, &mut gradient) + l1 * norm_1(&next);
+        let next_value = function(&next, &mut gradient)? + l1 * norm_1(&next);
         let predicted = dot(&linear(&next, -1.0, x), slope);
         if next_value <= value + SUFFICIENT * predicted && predicted < 0.0 {
-            return Some(Point { x: next, gradient, value: next_value });
+            return Ok(Some(Point { x: next, gradient, value: next_value }));
         }
         length *= 0.5;
     }
-    None
+    Ok(None)
 }

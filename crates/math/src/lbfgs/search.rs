@@ -1,9 +1,9 @@
 //! The optimizer, one step at a time.
 
-use super::Function;
 use super::line_search::{Point, strong_wolfe};
 use super::orthant::{pseudo_gradient, search_orthant};
 use super::vectors::{add_scaled, dot, linear, norm, norm_1, scale};
+use super::{Function, PartialFunction, Unknown};
 use std::collections::VecDeque;
 
 /// Memory, regularization and stopping criteria of [`Lbfgs`].
@@ -133,29 +133,36 @@ impl Lbfgs {
 
     /// Makes one step.
     pub fn step(&mut self, function: &mut Function) -> Outcome {
+        let step = self.try_step(&mut |x: &[f64], gradient: &mut [f64]| Ok(function(x, gradient)));
+        step.expect("the value is known everywhere")
+    }
+
+    /// Makes one step with a function that is evaluated elsewhere.
+    ///
+    /// If the value at a point is unknown, the state does not change. A step that is made again asks for the same points
+    /// in the same order, so that values can arrive one by one.
+    pub fn try_step(&mut self, function: &mut PartialFunction) -> Result<Outcome, Unknown> {
         let gradient = self.descent();
         let length = norm(&gradient);
         if self.is_flat(length) {
-            return Outcome::Converged;
+            return Ok(Outcome::Converged);
         }
         let direction = self.direction(&gradient);
         // Without any curvature, try a step of length one.
         let first = if self.state.pairs.is_empty() { 1.0 / length } else { 1.0 };
-        let found = self.search(&direction, &gradient, first, function).or_else(|| {
+        let mut found = self.search(&direction, &gradient, first, function)?;
+        if found.is_none() && !self.state.pairs.is_empty() {
             // The approximated curvature is misleading; retry along the negative gradient.
-            if self.state.pairs.is_empty() {
-                return None;
-            }
-            self.state.pairs.clear();
             let down: Vec<f64> = gradient.iter().map(|g| -g).collect();
-            self.search(&down, &gradient, 1.0 / length, function)
-        });
-        let Some(point) = found else { return Outcome::Stuck };
+            found = self.search(&down, &gradient, 1.0 / length, function)?;
+            self.state.pairs.clear();
+        }
+        let Some(point) = found else { return Ok(Outcome::Stuck) };
         self.accept(point);
         if self.is_flat(self.gradient_norm()) || self.is_stalled() {
-            return Outcome::Converged;
+            return Ok(Outcome::Converged);
         }
-        Outcome::Improved
+        Ok(Outcome::Improved)
     }
 
     fn search(
@@ -163,8 +170,8 @@ impl Lbfgs {
         direction: &[f64],
         gradient: &[f64],
         first: f64,
-        function: &mut Function,
-    ) -> Option<Point> {
+        function: &mut PartialFunction,
+    ) -> Result<Option<Point>, Unknown> {
         let LbfgsState { x, .. } = &self.state;
         if self.params.l1 > 0.0 {
             let l1 = self.params.l1;

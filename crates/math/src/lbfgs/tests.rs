@@ -164,3 +164,47 @@ fn a_minimum_at_the_start_is_recognized() {
     let mut search = Lbfgs::start(LbfgsParams::default(), vec![2.0; 3], &mut wrong);
     assert_eq!(search.step(&mut wrong), Outcome::Stuck);
 }
+
+#[test]
+fn a_search_with_values_that_arrive_one_by_one_is_the_same_search() {
+    // Rosenbrock's function, whose line searches try several points.
+    let function = |x: &[f64], gradient: &mut [f64]| {
+        let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+        gradient.copy_from_slice(&[-2.0 * a - 400.0 * x[0] * b, 200.0 * b]);
+        a * a + 100.0 * b * b
+    };
+    for l1 in [0.0, 0.5] {
+        let params = LbfgsParams { l1, ..LbfgsParams::default() };
+        let mut expected = Lbfgs::start(params, vec![-1.2, 1.0], &mut { function });
+        let mut found = expected.clone();
+        let mut n_points = Vec::new();
+        loop {
+            let outcome = expected.step(&mut { function });
+            let mut known: Vec<(f64, Vec<f64>)> = Vec::new();
+            let again = loop {
+                let (before, mut next, mut asked) = (found.clone(), known.iter(), None);
+                let step =
+                    found.try_step(&mut |x: &[f64], gradient: &mut [f64]| match next.next() {
+                        Some((value, known)) => {
+                            gradient.copy_from_slice(known);
+                            Ok(*value)
+                        }
+                        None => {
+                            asked = Some(x.to_vec());
+                            Err(Unknown)
+                        }
+                    });
+                let Some(point) = asked else { break step.unwrap() };
+                assert_eq!((step, &found), (Err(Unknown), &before));
+                let mut gradient = vec![0.0; 2];
+                known.push((function(&point, &mut gradient), gradient));
+            };
+            n_points.push(known.len());
+            assert_eq!((again, &found), (outcome, &expected));
+            if outcome != Outcome::Improved {
+                break;
+            }
+        }
+        assert!(n_points.iter().any(|&n| n > 1), "{n_points:?}");
+    }
+}

@@ -113,6 +113,10 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     let mut parts: [Vec<f64>; 4] = Default::default();
     for (part, (name, n)) in parts.iter_mut().zip(TABLES.iter().zip(lengths)) {
         *part = sums.expect::<f64>(name, n)?.to_vec();
+        // Sums of counts below the number of tokens are far below this.
+        if !part.iter().all(|count| (0.0..=1e30).contains(count)) {
+            return Err(inconsistent("expected counts are negative or not finite"));
+        }
     }
     estimator.set_counts(Counts::from_parts(space.k, parts));
     estimator.maximize(job.params.prior)?;

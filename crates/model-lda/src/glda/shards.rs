@@ -9,7 +9,9 @@ use super::sampler::{document_rng, sweep};
 use super::types::Types;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::shards::{Mixtures, Sizes, apply, carried, changes, inconsistent, survey};
+use crate::shards::{
+    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, inconsistent, survey,
+};
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
@@ -33,7 +35,6 @@ const VECTORS: &str = "vectors";
 const DIM: &str = "dim";
 const CLUSTERS: &str = "clusters";
 const COUNTS: &str = "counts";
-const ALPHA: &str = "alpha";
 /// Rounds before the first sweep.
 const FIRST: u64 = 2;
 /// Number of iterations between updates of α, and number of fixed-point steps per update.
@@ -91,7 +92,7 @@ impl Sharded for GldaShards {
         let mut state = State {
             topics: before.clone(),
             counts: TypeCounts::from_values(n_topics, counts),
-            alpha: job.array::<f64>(ALPHA, n_topics)?.to_vec(),
+            alpha: alpha_of(job, n_topics)?,
         };
         let prior = Prior::of(params, &vectors)?;
         let problem = Problem { prior, vectors, documents, weight: params.likelihood_weight };
@@ -132,7 +133,7 @@ impl Sharded for GldaShards {
         let mut progress: Progress = job.progress()?;
         let n_tokens = progress.sizes.n_tokens();
         let mut counts = job.array::<u32>(COUNTS, types.len() * n_topics)?.to_vec();
-        let mut alpha = job.array::<f64>(ALPHA, n_topics)?.to_vec();
+        let mut alpha = alpha_of(job, n_topics)?;
         let changed = apply(&mut counts, &sums, n_tokens)?;
         let n_done = (job.round + 1).saturating_sub(FIRST);
         let prior = Prior::of(params, &vectors)?;

@@ -7,7 +7,7 @@ use super::sampler::sweep_part;
 use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::shards::{Mixtures, Sizes, apply, carried, changes, survey};
+use crate::shards::{ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, survey};
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
@@ -28,7 +28,6 @@ struct Progress {
 }
 
 const COUNTS: &str = "counts";
-const ALPHA: &str = "alpha";
 /// Rounds before the first sweep.
 const FIRST: u64 = 2;
 
@@ -76,7 +75,7 @@ impl Sharded for LdaShards {
         let iteration = job.round - FIRST;
         let seed: [u64; 4] = Rng::stream(params.seed, iteration).into();
         let counts = job.array::<u32>(COUNTS, n_words * n_topics)?;
-        let alpha = job.array::<f64>(ALPHA, n_topics)?;
+        let alpha = alpha_of(job, n_topics)?;
         let mut topics = before.clone();
         let prior = (&alpha[..], params.beta, n_words - 2);
         sweep_part(&documents, counts, prior, &mut topics, seed[0]);
@@ -105,7 +104,7 @@ impl Sharded for LdaShards {
         let mut progress: Progress = job.progress()?;
         let n_tokens = progress.sizes.n_tokens();
         let mut counts = job.array::<u32>(COUNTS, n_words * n_topics)?.to_vec();
-        let mut alpha = job.array::<f64>(ALPHA, n_topics)?.to_vec();
+        let mut alpha = alpha_of(job, n_topics)?;
         let changed = apply(&mut counts, &sums, n_tokens)?;
         let n_done = (job.round + 1).saturating_sub(FIRST);
         if job.round >= FIRST && is_measured(params, n_done) {

@@ -5,11 +5,12 @@ use crate::model::Model;
 use crate::text::Lexical;
 use crate::work::{Wishes, run};
 use latens::brown::Brown;
-use latens::corpus::{Inputs, Lexicon, Vocab};
+use latens::corpus::{Inputs, Lexicon, Preprocessing, Vocab, VocabLimits};
 use latens::model::FitError;
 use latens::model::shards::{
     Arrays, Broadcast, EncodedPart, Part, Round, ShardError, ShardKind, Statistics,
 };
+use latens::tasks::tagging::FeatureTagger;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -123,6 +124,21 @@ pub(crate) fn shard_begin<'py>(
         inputs = inputs.with("dim", dim).with("vectors", vectors.values().to_vec());
     }
     let begun = find(kind)?.begin(params, *lexicon, broadcast.n_shards(), inputs);
+    Ok(begun.map_err(|error| shard_error(&error))?.to_bytes().into_pyarray(py))
+}
+
+/// The first broadcast of a run for a tagger, whose shards are lines of words and tags.
+#[pyfunction]
+pub(crate) fn shard_begin_tagger<'py>(
+    py: Python<'py>,
+    params: &str,
+    n_shards: usize,
+) -> PyResult<Bytes<'py>> {
+    let limits = VocabLimits::default();
+    let none = Vocab::from_counts([], &limits);
+    let lexicon = Lexicon::new(Preprocessing::default(), limits, none);
+    let params = serde_json::from_str(params).map_err(|error| value_error(&error))?;
+    let begun = find(FeatureTagger::KIND)?.begin(params, lexicon, n_shards, Arrays::new());
     Ok(begun.map_err(|error| shard_error(&error))?.to_bytes().into_pyarray(py))
 }
 

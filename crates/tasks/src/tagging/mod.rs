@@ -26,6 +26,7 @@ mod weights;
 mod heads;
 mod fitted;
 mod learn;
+mod shards;
 mod evaluation;
 #[cfg(test)]
 mod tests;
@@ -45,4 +46,5 @@ pub use fitted::tagger::FeatureTagger;
 pub use learn::data::TaggerInputs;
 pub use learn::error::TaggerError;
 pub use params::{Kind, Optimizer, Pairs, TaggerParams};
+pub use shards::{TaggerShards, TaggerText};
 pub use spans::{Scheme, Span, are_chunk_tags, spans};

@@ -4,9 +4,10 @@ use crate::output::Output;
 use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::{Context, Result};
 use clap::Args;
-use latens::corpus::{Lexicon, Vocab};
+use latens::corpus::{Lexicon, Vocab, VocabLimits};
 use latens::model::shards::Arrays;
 use latens::store::write_atomically;
+use latens::tasks::tagging::FeatureTagger;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::Write;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 /// Write the first broadcast of a run
 ///
 /// A run for the vocabulary comes first: `latens shard begin vocab`. Its result is a vocabulary file, which the runs of
-/// models need.
+/// models need. A tagger needs none: its shards are tagged text, as for `latens tag train`.
 #[derive(Args)]
 pub(crate) struct BeginArgs {
     /// Kind of model, or `vocab`
@@ -34,10 +35,15 @@ pub(crate) struct BeginArgs {
     vectors: Option<PathBuf>,
     #[command(flatten)]
     format: VectorFormatArgs,
+    /// Column of the tags of a tagger, counted from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    column: Option<u16>,
     /// Path of the broadcast to write
     #[arg(short, long, value_name = "BROADCAST")]
     output: PathBuf,
 }
+
+const TAGGER: &str = FeatureTagger::KIND;
 
 fn kinds() -> Vec<&'static str> {
     latens::SHARD_KINDS.iter().map(|kind| kind.kind()).collect()
@@ -80,6 +86,7 @@ pub(crate) fn run(args: &BeginArgs, common: &Common, output: &Output) -> Result<
         inputs = inputs.with("dim", vec![vectors.dim() as u64]);
         inputs = inputs.with("vectors", vectors.values().to_vec());
     }
+    inputs = with_column(args, inputs)?;
     let broadcast = kind
         .begin(params.into(), lexicon, args.shards, inputs)
         .with_context(|| format!("cannot begin a run of `{}`", args.kind))?;
@@ -96,11 +103,32 @@ pub(crate) fn run(args: &BeginArgs, common: &Common, output: &Output) -> Result<
     })
 }
 
-fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
-    match (&args.words.vocab, args.kind == "vocab") {
+/// Adds the column of the tags, which a tagger needs and nothing else has.
+fn with_column(args: &BeginArgs, inputs: Arrays) -> Result<Arrays> {
+    match (args.column, args.kind == TAGGER) {
+        (Some(column), true) => Ok(inputs.with("column", vec![u64::from(column) - 1])),
+        (None, false) => Ok(inputs),
         (None, true) => {
-            let (preprocessing, limits) =
-                (args.words.learned.preprocessing(), args.words.learned.limits());
+            Err(hinted("a tagger needs the column of its tags", "pass it with `--column`"))
+        }
+        (Some(_), false) => Err(hinted(
+            format!("models of kind `{}` do not use `--column`", args.kind),
+            "omit `--column`, or train a tagger",
+        )),
+    }
+}
+
+fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
+    let limits = args.words.learned.limits();
+    if args.kind == TAGGER && limits != VocabLimits::default() {
+        return Err(hinted(
+            "a tagger has no limits of a vocabulary",
+            "`--set min_count=N` drops rare attributes of words",
+        ));
+    }
+    match (&args.words.vocab, args.kind == "vocab" || args.kind == TAGGER) {
+        (None, true) => {
+            let preprocessing = args.words.learned.preprocessing();
             Ok(Lexicon::new(preprocessing, limits, Vocab::from_counts([], &limits)))
         }
         (Some(path), false) => Ok(Lexicon::open(path)?),
@@ -108,8 +136,9 @@ fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
             "a model of shards needs the vocabulary of the whole text",
             "learn it with `latens shard begin vocab` or `latens vocab`, and pass it with `--vocab`",
         )),
-        (Some(_), true) => {
-            Err(hinted("a run for the vocabulary does not take `--vocab`", "omit `--vocab`"))
-        }
+        (Some(_), true) => Err(hinted(
+            format!("a run of `{}` does not take `--vocab`", args.kind),
+            "omit `--vocab`",
+        )),
     }
 }

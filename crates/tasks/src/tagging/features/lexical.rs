@@ -84,6 +84,17 @@ impl Lexical {
         let kept =
             |(name, &count): (&str, &u64)| (count >= min_count).then(|| attributes.intern(name));
         let numbers: Vec<Option<u32>> = self.attributes.iter().zip(&counts).map(kept).collect();
+        self.renumbered(attributes, &numbers)
+    }
+
+    /// The same attributes with their numbers in another table. Attributes that it lacks are dropped.
+    pub(crate) fn numbered_as(self, attributes: StringTable) -> Lexical {
+        let numbers: Vec<Option<u32>> =
+            self.attributes.iter().map(|name| attributes.find(name)).collect();
+        self.renumbered(attributes, &numbers)
+    }
+
+    fn renumbered(self, attributes: StringTable, numbers: &[Option<u32>]) -> Lexical {
         let mut groups = Lists::new();
         for group in self.groups.iter() {
             groups.push(group.iter().filter_map(|&attribute| numbers[attribute as usize]));

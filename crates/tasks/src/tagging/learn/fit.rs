@@ -17,13 +17,13 @@ use crate::tagging::params::TaggerParams;
 use crate::tagging::spans::are_chunk_tags;
 use crate::tagging::weights::fitted::Weights;
 use crate::tagging::weights::layout::Layout;
-use latens_corpus::{EOS, Lexicon, TaggedSentences, Vocab, VocabLimits};
+use latens_corpus::{EOS, Lexicon, Preprocessing, TaggedSentences, Vocab, VocabLimits};
 use latens_model::{
     Checkpoint, Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, check_that,
 };
 use latens_store::StringTable;
 use serde_json::{Map, json};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -110,6 +110,7 @@ fn fit(
     let ends = ends.collect();
     let examples = Examples { n_tags, ends, tags, counts, lexical, blocks, window: params.window };
     let layout = Layout::new(&examples, params.pairs, params.kind, params.n_hidden_units());
+    let (examples, layout) = (Arc::new(examples), Arc::new(layout));
     let fingerprint = fingerprint(training, &encoders);
     let task = Task { params, examples: &examples, layout: &layout, fingerprint };
     let fitted = encoders.into_iter().zip(infos).map(|(encoder, (info, means))| FittedEncoder {
@@ -205,11 +206,20 @@ fn lexicon(training: &TaggedTraining<'_>) -> Lexicon {
         counts.resize(words.len(), 0);
         counts[index] += 1;
     }
+    lexicon_of(training.preprocessing, &words, &counts, training.text.len() as u64)
+}
+
+/// The lexicon of words with their counts.
+pub(crate) fn lexicon_of(
+    preprocessing: Preprocessing,
+    words: &StringTable,
+    counts: &[u64],
+    n_sentences: u64,
+) -> Lexicon {
     let limits = VocabLimits::default();
-    let ends = [(EOS, training.text.len() as u64)];
-    let counted = words.iter().zip(counts).filter(|(word, _)| *word != EOS).chain(ends);
-    let vocab = Vocab::from_counts(counted, &limits);
-    Lexicon::new(training.preprocessing, limits, vocab)
+    let counted = words.iter().zip(counts.iter().copied()).filter(|(word, _)| *word != EOS);
+    let vocab = Vocab::from_counts(counted.chain([(EOS, n_sentences)]), &limits);
+    Lexicon::new(preprocessing, limits, vocab)
 }
 
 /// Hash of the text, the column of the tags and the encoders.

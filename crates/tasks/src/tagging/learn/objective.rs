@@ -15,6 +15,7 @@ use crate::tagging::weights::layout::Layout;
 use latens_math::Real;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Minimum number of tokens per shard.
 const SHARD_TOKENS: usize = 1000;
@@ -32,9 +33,9 @@ enum Head<T> {
 }
 
 /// The objective, with scratch memory. `T` is the precision in which scores are summed.
-pub(crate) struct Objective<'a, T> {
-    examples: &'a Examples,
-    layout: &'a Layout,
+pub(crate) struct Objective<T> {
+    examples: Arc<Examples>,
+    layout: Arc<Layout>,
     head: Head<T>,
     l2: f64,
     stride: usize,
@@ -53,8 +54,13 @@ pub(crate) struct Objective<'a, T> {
     sentence_of_token: Vec<u32>,
 }
 
-impl<'a, T: Real> Objective<'a, T> {
-    pub(crate) fn new(examples: &'a Examples, layout: &'a Layout, kind: Kind, l2: f64) -> Self {
+impl<T: Real> Objective<T> {
+    pub(crate) fn new(
+        examples: &Arc<Examples>,
+        layout: &Arc<Layout>,
+        kind: Kind,
+        l2: f64,
+    ) -> Objective<T> {
         let stride = layout.width.next_multiple_of(ALIGNMENT);
         let lexical = &examples.lexical;
         let zeros = |n: usize| vec![T::zero(); n * stride];
@@ -72,8 +78,8 @@ impl<'a, T: Real> Objective<'a, T> {
             Kind::Local => Head::Local(LocalHead::new(layout, stride)),
         };
         Objective {
-            examples,
-            layout,
+            examples: Arc::clone(examples),
+            layout: Arc::clone(layout),
             head,
             l2,
             stride,
@@ -97,25 +103,16 @@ impl<'a, T: Real> Objective<'a, T> {
         self.backpropagate_to_groups();
         self.backpropagate_to_attributes(gradient);
         self.backpropagate_to_rows(gradient);
-        loss + self.penalty(weights, gradient)
+        loss + penalty(self.l2, weights, gradient)
     }
 
-    fn penalty(&self, weights: &[f64], gradient: &mut [f64]) -> f64 {
-        let l2 = self.l2;
-        let parts = weights.par_chunks(1 << 15).zip(gradient.par_chunks_mut(1 << 15));
-        let parts = parts.map(|(weights, gradient)| {
-            let mut sum = 0.0;
-            for (w, g) in weights.iter().zip(gradient) {
-                sum += w * w;
-                *g += 2.0 * l2 * w;
-            }
-            l2 * sum
-        });
-        parts.collect::<Vec<f64>>().iter().sum()
+    /// Number of weights.
+    pub(crate) fn n_weights(&self) -> usize {
+        self.layout.n_weights()
     }
 
     fn score_groups(&mut self, weights: &[f64]) {
-        let (groups, layout, stride) = (&self.examples.lexical.groups, self.layout, self.stride);
+        let (groups, layout, stride) = (&self.examples.lexical.groups, &self.layout, self.stride);
         self.group_scores.par_chunks_mut(CHUNK * stride).enumerate().for_each(|(chunk, scores)| {
             for (i, scores) in scores.chunks_exact_mut(stride).enumerate() {
                 scores.fill(T::zero());
@@ -143,13 +140,12 @@ impl<'a, T: Real> Objective<'a, T> {
 
     /// Scores all tokens, runs the head, and replaces the scores by the gradient with respect to them. Returns the loss.
     fn score_tokens(&mut self, weights: &[f64], gradient: &mut [f64]) -> f64 {
-        let (examples, stride) = (self.examples, self.stride);
+        let (examples, layout, stride) = (&*self.examples, &*self.layout, self.stride);
         match &mut self.head {
             Head::Chain(head) => head.prepare(&weights[self.layout.transition_weights()]),
-            Head::Local(head) => head.prepare(weights, self.layout),
+            Head::Local(head) => head.prepare(weights, layout),
         }
         let (head, group_scores, row_scores) = (&self.head, &self.group_scores, &self.row_scores);
-        let layout = self.layout;
         let mut token_scores = std::mem::take(&mut self.token_scores);
         let mut rest = &mut token_scores[..];
         let mut tasks = Vec::with_capacity(self.shards.len());
@@ -201,7 +197,7 @@ impl<'a, T: Real> Objective<'a, T> {
             sums.iter_mut().zip(&shard.gradient).for_each(|(sum, g)| *sum += g);
         }
         match &self.head {
-            Head::Chain(head) => head.finish(&sums, self.layout, gradient),
+            Head::Chain(head) => head.finish(&sums, layout, gradient),
             Head::Local(_) => {
                 gradient[self.layout.network().all()].copy_from_slice(&sums);
             }
@@ -228,7 +224,7 @@ impl<'a, T: Real> Objective<'a, T> {
 
     /// Gradient with respect to the weights of attributes: the sum over their groups and tokens.
     fn backpropagate_to_attributes(&self, gradient: &mut [f64]) {
-        let (layout, stride) = (self.layout, self.stride);
+        let (layout, stride) = (&*self.layout, self.stride);
         let (sums, scores) = (&self.group_scores, &self.token_scores);
         let n = self.groups_of_attribute.len();
         let mut rest = &mut gradient[..layout.tags.len()];
@@ -288,6 +284,20 @@ impl<'a, T: Real> Objective<'a, T> {
             }
         }
     }
+}
+
+/// c₂ Σ w². Adds its gradient to `gradient`.
+pub(crate) fn penalty(l2: f64, weights: &[f64], gradient: &mut [f64]) -> f64 {
+    let parts = weights.par_chunks(1 << 15).zip(gradient.par_chunks_mut(1 << 15));
+    let parts = parts.map(|(weights, gradient)| {
+        let mut sum = 0.0;
+        for (w, g) in weights.iter().zip(gradient) {
+            sum += w * w;
+            *g += 2.0 * l2 * w;
+        }
+        l2 * sum
+    });
+    parts.collect::<Vec<f64>>().iter().sum()
 }
 
 impl<T: Real> Head<T> {

@@ -13,12 +13,13 @@ use latens_model::{Checkpoint, CheckpointError, FitError, MakeCheckpoint, Progre
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The inputs of training, which do not change.
 pub(crate) struct Task<'a> {
     pub(crate) params: &'a Valid<TaggerParams>,
-    pub(crate) examples: &'a Examples,
-    pub(crate) layout: &'a Layout,
+    pub(crate) examples: &'a Arc<Examples>,
+    pub(crate) layout: &'a Arc<Layout>,
     pub(crate) fingerprint: u64,
 }
 
@@ -71,7 +72,7 @@ fn minimize(
     mut early: EarlyStop<'_>,
     watch: &mut Watch,
 ) -> Result<Learned, FitError> {
-    let mut objective: Objective<'_, f32> =
+    let mut objective: Objective<f32> =
         Objective::new(task.examples, task.layout, task.params.kind, task.params.l2);
     let mut function = |x: &[f64], gradient: &mut [f64]| objective.evaluate(x, gradient);
     let params = LbfgsParams { l1: task.params.l1, ..LbfgsParams::default() };
@@ -120,7 +121,7 @@ fn minimize(
 }
 
 /// Facts about a search that ended. One that found no smaller value has not converged.
-fn facts_of(search: &Lbfgs, outcome: Outcome) -> Map<String, Value> {
+pub(crate) fn facts_of(search: &Lbfgs, outcome: Outcome) -> Map<String, Value> {
     let mut facts = Map::new();
     facts.insert("loss".into(), json!(search.value()));
     facts.insert("iterations".into(), json!(search.state().n_steps));

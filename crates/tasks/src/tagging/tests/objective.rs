@@ -7,6 +7,7 @@ use crate::tagging::learn::objective::Objective;
 use crate::tagging::params::{Kind, Pairs, TaggerParams};
 use crate::tagging::weights::layout::Layout;
 use latens_math::{Real, Rng};
+use std::sync::Arc;
 
 #[test]
 fn gradients_agree_with_finite_differences() {
@@ -14,8 +15,8 @@ fn gradients_agree_with_finite_differences() {
     for params in kinds() {
         let examples = examples(&text, &params);
         let layout = Layout::new(&examples, params.pairs, params.kind, params.n_hidden_units());
-        let mut objective: Objective<'_, f64> =
-            Objective::new(&examples, &layout, params.kind, 0.3);
+        let (examples, layout) = (Arc::new(examples), Arc::new(layout));
+        let mut objective: Objective<f64> = Objective::new(&examples, &layout, params.kind, 0.3);
         let mut rng = Rng::new(4);
         let mut weights: Vec<f64> = (0..layout.n_weights()).map(|_| rng.normal()).collect();
         for (w, has) in weights[layout.transition_weights()].iter_mut().zip(&layout.transitions) {
@@ -52,7 +53,8 @@ fn the_loss_agrees_with_the_sum_over_all_paths() {
     let text = read(TEXT);
     let params = TaggerParams { window: 1, pairs: Pairs::All, ..TaggerParams::default() };
     let examples = examples(&text, &params);
-    let layout = Layout::new(&examples, params.pairs, Kind::Crf, 0);
+    let layout = Arc::new(Layout::new(&examples, params.pairs, Kind::Crf, 0));
+    let examples = Arc::new(examples);
     for size in [1.0, 60.0] {
         // Products of the larger weights underflow in single precision, which forces log space.
         let mut rng = Rng::new(9);
@@ -77,7 +79,7 @@ fn the_loss_agrees_with_the_sum_over_all_paths() {
             let scores: Vec<f64> = paths.map(|path| score(&path)).collect();
             expected += latens_math::log_sum_exp(&scores) - score(&examples.tags[tokens.clone()]);
         }
-        fn loss<T: Real>(examples: &Examples, layout: &Layout, weights: &[f64]) -> f64 {
+        fn loss<T: Real>(examples: &Arc<Examples>, layout: &Arc<Layout>, weights: &[f64]) -> f64 {
             let mut gradient = vec![0.0; weights.len()];
             Objective::<T>::new(examples, layout, Kind::Crf, 0.0).evaluate(weights, &mut gradient)
         }
