@@ -116,7 +116,7 @@ impl Sharded for FhmmShards {
         let n = sums.expect::<u64>(TOKENS, 1)?[0];
         let bound = sums.expect::<f64>(BOUND, 1)?[0];
         progress.bound += bound;
-        progress.epoch_tokens += n;
+        progress.epoch_tokens = progress.epoch_tokens.saturating_add(n);
         if !progress.bound.is_finite() {
             return Err(FitError::Diverged { epoch: progress.epoch + 1, lower: "n_layers" });
         }

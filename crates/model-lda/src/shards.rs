@@ -132,6 +132,27 @@ pub(crate) fn carried(
     Ok(topics)
 }
 
+/// Checks that the tokens of a shard are part of the counts of all shards, and that no count can overflow.
+pub(crate) fn check_part_of(
+    documents: &TypedDocuments,
+    topics: &[u16],
+    counts: &[u32],
+    n_topics: usize,
+) -> Result<(), FitError> {
+    let mut others = counts.to_vec();
+    let tokens = documents.types.iter().zip(topics);
+    let is_part = tokens.into_iter().all(|(&token_type, &topic)| {
+        let count = &mut others[token_type as usize * n_topics + usize::from(topic)];
+        let rest = count.checked_sub(1);
+        rest.inspect(|&rest| *count = rest).is_some()
+    });
+    if is_part && counts.iter().all(|&count| count <= u32::MAX / 2) {
+        Ok(())
+    } else {
+        Err(inconsistent("the topics of the shard are not part of the counts"))
+    }
+}
+
 /// The changes of the counts of a shard. `before` is `None` in the first sweep.
 pub(crate) fn changes(
     documents: &TypedDocuments,

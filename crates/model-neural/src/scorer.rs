@@ -50,7 +50,9 @@ impl LanguageModel for Neural {
 
     #[cfg(feature = "cuda")]
     fn log_prob_on_gpu(&self, text: &Sentences) -> Result<f64, DeviceError> {
-        crate::cuda::log_prob(self, text.tokens()).map_err(DeviceError::cuda)
+        let Neural { params, network, weights, .. } = self;
+        let log_prob = crate::cuda::log_prob(params, network, weights, text.tokens());
+        log_prob.map_err(DeviceError::cuda)
     }
 
     #[cfg(not(feature = "cuda"))]

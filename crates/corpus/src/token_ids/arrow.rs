@@ -3,8 +3,8 @@
 //! A stream consists of messages: a schema, then batches of rows. The file format is a stream after a magic word, before an
 //! index that is not needed here.
 
+use super::items::{Item, Items};
 use super::npy::invalid;
-use super::reader::{Item, Items};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
@@ -32,8 +32,8 @@ impl ArrowIds {
     pub(super) fn open(input: Box<dyn Read + Send>) -> io::Result<ArrowIds> {
         let mut input = BufReader::new(input);
         if input.fill_buf()?.starts_with(b"ARROW1") {
-            // The magic word is padded to eight bytes.
-            read_exactly(&mut input, 8)?;
+            read_exactly(&mut input, 6)?;
+            skip_zeros(&mut input)?;
         }
         Ok(ArrowIds { input, decoder: StreamDecoder::new(), items: Vec::new().into_iter() })
     }
@@ -64,6 +64,19 @@ impl Items for ArrowIds {
             let Some(batch) = self.next_batch()? else { return Ok(None) };
             let column = column(&batch.schema())?;
             self.items = items(batch.column(column))?.into_iter();
+        }
+    }
+}
+
+/// Skips what pads the magic word: two bytes, or more if the writer aligns messages.
+fn skip_zeros(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        let n_zeros = buffer.iter().take_while(|&&byte| byte == 0).count();
+        let is_all = n_zeros == buffer.len() && n_zeros > 0;
+        input.consume(n_zeros);
+        if !is_all {
+            return Ok(());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
+mod items;
 pub(crate) mod names;
 pub(crate) mod npy;
 pub(crate) mod npz;

@@ -1,5 +1,6 @@
 //! Arrays of token ids as text: one JSON object with the names of the tokens per line.
 
+use super::items::{Item, Items};
 use super::names::{Token, TokenNames};
 use super::npy::{NpyHeader, invalid};
 use super::npz;
@@ -114,17 +115,6 @@ fn arrow_ids(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
 #[cfg(not(feature = "arrow"))]
 fn arrow_ids(_: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
     Err(invalid("this program was built without Arrow files"))
-}
-
-/// The ids of an array or a file.
-pub(super) trait Items: Send {
-    /// The next id or the end of a row; `None` at the end.
-    fn next(&mut self) -> io::Result<Option<Item>>;
-}
-
-pub(super) enum Item {
-    Id(i64),
-    EndOfRow,
 }
 
 /// The elements of an array of integers.

@@ -10,7 +10,7 @@ use super::types::Types;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use crate::shards::{
-    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, inconsistent, survey,
+    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, check_part_of, inconsistent, survey,
 };
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
@@ -89,6 +89,7 @@ impl Sharded for GldaShards {
         }
         let before = carried(carry, documents.n_tokens(), n_topics)?;
         let counts = job.array::<u32>(COUNTS, types.len() * n_topics)?.to_vec();
+        check_part_of(&documents, &before, &counts, n_topics)?;
         let mut state = State {
             topics: before.clone(),
             counts: TypeCounts::from_values(n_topics, counts),

@@ -7,7 +7,9 @@ use super::sampler::sweep_part;
 use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
-use crate::shards::{ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, survey};
+use crate::shards::{
+    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, check_part_of, survey,
+};
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
@@ -75,6 +77,7 @@ impl Sharded for LdaShards {
         let iteration = job.round - FIRST;
         let seed: [u64; 4] = Rng::stream(params.seed, iteration).into();
         let counts = job.array::<u32>(COUNTS, n_words * n_topics)?;
+        check_part_of(&documents, &before, counts, n_topics)?;
         let alpha = alpha_of(job, n_topics)?;
         let mut topics = before.clone();
         let prior = (&alpha[..], params.beta, n_words - 2);

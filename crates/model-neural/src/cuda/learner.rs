@@ -5,7 +5,6 @@
 
 use super::layers::{Elman, Lstm, LstmDropout, Relu, Rows, Scratch, Weights, Worker};
 use crate::learner::{Choices, DeviceLearner, LearnerState, adamw};
-use crate::model::Neural;
 use crate::network::batches::{Batch, Reader};
 use crate::network::definition::{Body, Network};
 use crate::network::masks::{Masks, WEIGHTS, WORDS};
@@ -349,9 +348,14 @@ impl<'a> CudaLearner<'a> {
 }
 
 /// Σ ln p of running text with an empty history, in full precision.
-pub(crate) fn log_prob(model: &Neural, text: &[WordId]) -> Result<f64, CudaError> {
-    let state = LearnerState::to_use(&model.weights, 0);
-    CudaLearner::new(&model.params, &model.network, &state, Precision::Full)?.try_log_prob(text)
+pub(crate) fn log_prob(
+    params: &NeuralParams,
+    network: &Network,
+    weights: &[f32],
+    text: &[WordId],
+) -> Result<f64, CudaError> {
+    let state = LearnerState::to_use(weights, 0);
+    CudaLearner::new(params, network, &state, Precision::Full)?.try_log_prob(text)
 }
 
 impl Layers {

@@ -139,7 +139,7 @@ impl Statistics {
             Some(format!(
                 "kept from a run of {n_shards} shards of kind `{kind}`, vocabulary {vocab:016x}"
             ))
-        } else if round + 1 != broadcast.round {
+        } else if round.checked_add(1) != Some(broadcast.round) {
             Some(format!(
                 "kept from round {round}, needed from round {}",
                 broadcast.round.wrapping_sub(1)

@@ -3,3 +3,4 @@
 mod log_filter;
 mod scorer;
 mod together;
+mod role;

@@ -1,0 +1,73 @@
+//! The model as a language model.
+
+use super::scorer::HmmScorer;
+use super::together::log_probs;
+use crate::model::Hmm;
+use crate::params::Memory;
+use latens_corpus::{Sentences, WordId};
+use latens_model::{DeviceError, LanguageModel, Scorer};
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+impl LanguageModel for Hmm {
+    fn n_words(&self) -> usize {
+        self.lexicon.vocab.len()
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        Box::new(HmmScorer::new(self))
+    }
+
+    /// Every sentence starts from π, unless the model was trained on running text.
+    fn forgets_sentences(&self) -> bool {
+        self.params.memory == Memory::Reset
+    }
+
+    /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
+    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        /// Number of sentences to score together. Each needs a vector of states.
+        const TOGETHER: usize = 1024;
+        /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
+        const N_PAIRS: usize = 1 << 26;
+        if self.forgets_sentences() {
+            let sentences = text.split_inclusive(|&word| word == WordId::EOS);
+            let sentences: Vec<&[WordId]> = sentences.collect();
+            let parts = sentences.chunks(TOGETHER);
+            return parts.flat_map(|part| log_probs(self, part.iter().copied())).sum();
+        }
+        let mut scorer = HmmScorer::new(self);
+        let n_words = (N_PAIRS / self.params.states_per_word().pow(2)).clamp(1, 256);
+        let mut log_prob = 0.0;
+        for begin in (0..text.len()).step_by(n_words) {
+            let places = begin..(begin + n_words).min(text.len());
+            let pairs: Vec<_> = places
+                .clone()
+                .into_par_iter()
+                .map(|at| self.pairs_of_words(text[at.checked_sub(1)?], text[at]))
+                .collect();
+            let words = places.zip(&pairs);
+            log_prob +=
+                words.map(|(at, pairs)| scorer.step(text[at], pairs.as_deref())).sum::<f64>();
+        }
+        log_prob
+    }
+
+    #[cfg(feature = "cuda")]
+    fn log_prob_on_gpu(&self, text: &Sentences) -> Result<f64, DeviceError> {
+        crate::cuda::score::log_prob(self, text)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn log_prob_on_gpu(&self, _: &Sentences) -> Result<f64, DeviceError> {
+        Err(DeviceError::built_without_cuda())
+    }
+}
+
+impl Hmm {
+    /// The transitions from the states of a word to those of the next one, if both can be emitted.
+    fn pairs_of_words(&self, before: WordId, word: WordId) -> Option<Cow<'_, [f32]>> {
+        let (before, _) = self.emitters(before)?;
+        let (states, _) = self.emitters(word)?;
+        Some(self.blocks.pairs(&self.space, before, states))
+    }
+}
