@@ -23,6 +23,13 @@ def latens(*arguments, cwd):
     return json.loads(ran.stdout)
 
 
+def explore(*arguments, cwd, **options):
+    """Starts the explorer. Ctrl-C ends it even where this process ignores the signal, as in the background of a script."""
+    command = [PROGRAM, "explore", *arguments, "--no-browser"]
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True, preexec_fn=heed, **options)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """The models of the demo, another topic model, a tagger, and the log of a run."""
@@ -54,8 +61,7 @@ def models():
 @pytest.fixture(scope="session")
 def url(folder, models):
     documents = ["--documents", "documents.tsv", "--fields", "label,split,text", "--by", "label"]
-    command = [PROGRAM, "explore", *models, *documents, "--no-browser"]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    server = explore(*models, *documents, cwd=folder)
     yield server.stdout.readline().strip()
     server.send_signal(signal.SIGINT)
     assert server.wait(timeout=10) == 0

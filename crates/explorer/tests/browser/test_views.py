@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import PROGRAM, latens
+from conftest import PROGRAM, explore, latens
 
 SENTENCE = "The ship sails over the sea"
 
@@ -281,8 +281,7 @@ def test_curves_follow_a_log_while_it_grows(view, folder):
 def test_every_model_of_the_demo_is_shown(browser, folder):
     """`latens explore demo/*` skips the texts of the demo and shows the rest."""
     files = sorted(path.name for path in folder.iterdir())
-    command = [PROGRAM, "explore", *files, "--no-browser"]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    server = explore(*files, cwd=folder, stderr=subprocess.DEVNULL)
     try:
         url = server.stdout.readline().strip()
         page = browser.new_page()
