@@ -45,7 +45,7 @@ impl ArrowIds {
             while !message.is_empty() {
                 let decoded = self.decoder.decode(&mut message);
                 let decoded =
-                    decoded.map_err(|error| invalid(format!("it is damaged ({error})")))?;
+                    decoded.map_err(|error| invalid(format!("it cannot be decoded ({error})")))?;
                 if decoded.is_some() {
                     return Ok(decoded);
                 }
