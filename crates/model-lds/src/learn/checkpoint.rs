@@ -60,10 +60,18 @@ pub(crate) fn restore(
     };
     let model = |a: &str, c: &str| -> Result<Canonical<f32>, CheckpointError> {
         let words = checkpoint.array::<f32>(c, &[n, dim])?;
-        Ok(Canonical::restored(square(a)?, Panel::from_rows(n, dim, &words)))
+        let model = Canonical::restored(square(a)?, Panel::from_rows(n, dim, &words));
+        // The file of the model is checked in the same way.
+        match model.is_contraction() {
+            Ok(true) => Ok(model),
+            _ => Err(CheckpointError::Invalid { problem: "a singular value is above 1" }),
+        }
     };
     let moments =
         StateMoments { filtered: square("best.filtered")?, smoothed: square("best.smoothed")? };
+    if !moments.filtered.is_all_finite() || !moments.smoothed.is_all_finite() {
+        return Err(CheckpointError::Invalid { problem: "a moment is not finite" });
+    }
     let current = Arc::new(model("transition", "words")?);
     let best = match state.best_iteration == state.iteration {
         true => Arc::clone(&current),

@@ -66,9 +66,10 @@ impl Epochs {
     /// Records a completed mini-batch: Σ ln p of its tokens and its duration.
     pub fn step(&mut self, log_prob: f64, n_tokens: usize, took: Duration) {
         self.batch += 1;
-        self.n_steps += 1;
+        // A forged checkpoint may contain any numbers.
+        self.n_steps = self.n_steps.saturating_add(1);
         self.log_prob += log_prob;
-        self.n_tokens += n_tokens as u64;
+        self.n_tokens = self.n_tokens.saturating_add(n_tokens as u64);
         self.seconds += took.as_secs_f64();
     }
 

@@ -25,10 +25,16 @@ impl LanguageModel for Hmm {
 
     /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
     fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        /// Number of states of a word from which sentences are scored together: smaller blocks stay in the cache.
+        const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
         /// Number of sentences to score together. Each needs a vector of states.
         const TOGETHER: usize = 1024;
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
+        if self.forgets_sentences() && self.space.k < MIN_STATES {
+            let mut scorer = HmmScorer::new(self);
+            return text.iter().map(|&word| scorer.read(word)).sum();
+        }
         if self.forgets_sentences() {
             let sentences = text.split_inclusive(|&word| word == WordId::EOS);
             let sentences: Vec<&[WordId]> = sentences.collect();
