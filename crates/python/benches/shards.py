@@ -202,7 +202,7 @@ def speedup(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
 
 def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     paths, epochs, ratios, notes = treebank(args, 4), 30, [], []
-    # What a session pays once.
+    # A cluster starts once, whatever runs on it.
     begin = time.monotonic()
     executor_of(executor, 1)
     start = time.monotonic() - begin

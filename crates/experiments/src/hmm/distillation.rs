@@ -115,8 +115,11 @@ fn scored(
     let device = usable_device();
     let row = |(column, text): &(&str, &Sentences)| {
         // A large student does not fit in the memory of every device.
-        let scored = perplexity_on(device, model, text);
-        let ours = scored.unwrap_or_else(|_| perplexity(model, text)).perplexity();
+        let scored = perplexity_on(device, model, text).unwrap_or_else(|error| {
+            note(&format!("  scoring on the CPU: {error}"));
+            perplexity(model, text)
+        });
+        let ours = scored.perplexity();
         note(&format!("  {column}: {ours:.2}"));
         Row { row: name.to_owned(), column: (*column).to_owned(), paper: None, ours }
     };

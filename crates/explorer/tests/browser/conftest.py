@@ -26,8 +26,11 @@ def latens(*arguments, cwd):
 def explore(*arguments, cwd, **options):
     """Starts the explorer. Ctrl-C ends it even where this process ignores the signal, as in the background of a script."""
     command = [PROGRAM, "explore", *arguments, "--no-browser"]
-    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True, preexec_fn=heed, **options)
+
+    def heed_interrupts():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts, **options)
 
 
 @pytest.fixture(scope="session")
