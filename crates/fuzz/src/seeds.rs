@@ -7,6 +7,9 @@ use crate::outline::{Outline, outline_of_model, outline_of_shards};
 use crate::scratch::{file, path};
 use crate::trainings::{TRAININGS, files_of, foreign_vectors};
 use crate::use_shards::RUNS;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, ListArray, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
 use constants::{
     ARPA, DOCUMENTS, LAGS, NGRAMS, OTHER_TEXTS, PATHS, SENTENCES, TEXT, VECTORS_GLOVE,
     VECTORS_WORD2VEC, VOCAB,
@@ -23,6 +26,7 @@ use std::fs;
 use std::io::{Cursor, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -110,8 +114,8 @@ fn vectors() -> Result<Vec<Seed>, Box<dyn Error>> {
     ])
 }
 
-/// Token ids as an array and as an archive of one array.
-fn token_ids() -> Result<[Seed; 2], Box<dyn Error>> {
+/// Token ids as an array, as an archive of one array, and as a column.
+fn token_ids() -> Result<[Seed; 3], Box<dyn Error>> {
     const TOKENIZER: &str = r#"{"model":{"vocab":{"</s>":0,"a":1,"b":2}},"added_tokens":[{"id":0,"content":"</s>","special":true}]}"#;
     let header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }\n";
     let length = u16::try_from(header.len())?.to_le_bytes();
@@ -123,8 +127,16 @@ fn token_ids() -> Result<[Seed; 2], Box<dyn Error>> {
     zip.start_file("ids.npy", how.last_modified_time(DateTime::default()))?;
     zip.write_all(&npy)?;
     let npz = zip.finish()?.into_inner();
+    let rows = [Some(vec![Some(1), Some(2)]), None, Some(vec![None, Some(2)])];
+    let rows: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a b", "", "b"]));
+    let batch = RecordBatch::try_from_iter([("text", texts), ("input_ids", rows)])?;
+    let mut arrow = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    arrow.write(&batch)?;
+    let arrow = arrow.into_inner()?;
     let input = |array: Vec<u8>| [TOKENIZER.as_bytes(), &[0], &array].concat();
-    Ok([seed("token_ids", "npy", input(npy)), seed("token_ids", "npz", input(npz))])
+    let files = [("npy", npy), ("npz", npz), ("arrow", arrow)];
+    Ok(files.map(|(name, bytes)| seed("token_ids", name, input(bytes))))
 }
 
 /// A vocabulary, encoded text and counts, as the program writes them.

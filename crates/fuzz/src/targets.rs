@@ -175,7 +175,7 @@ fn text_docs(data: &[u8]) {
 fn token_ids(data: &[u8]) {
     let (tokenizer, array) = forge::header_and_arrays(data);
     let Ok(names) = TokenNames::open(file("tokenizer.json", tokenizer), None) else { return };
-    for name in ["ids.npy", "ids.npz"] {
+    for name in ["ids.npy", "ids.npz", "ids.arrow"] {
         let mut inputs = Inputs::new([file(name, array)]);
         inputs.token_names = Some(names.clone());
         read_sentences(&inputs, &Preprocessing::default());

@@ -7,7 +7,5 @@ pub(crate) mod names;
 pub(crate) mod npy;
 pub(crate) mod npz;
 pub(crate) mod reader;
-#[cfg(all(test, feature = "arrow"))]
-mod arrow_tests;
 #[cfg(test)]
 mod tests;

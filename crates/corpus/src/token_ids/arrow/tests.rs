@@ -1,6 +1,6 @@
 //! Arrow files of the library's own writers, whole and damaged.
 
-use super::tests::{Folder, read, sentences};
+use super::super::tests::{Folder, read, sentences};
 use arrow_array::builder::{
     ArrayBuilder, FixedSizeListBuilder, Int64Builder, LargeListBuilder, ListBuilder,
 };
@@ -8,8 +8,14 @@ use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, Float32Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float32Array, Int32Array, ListArray,
+    ListViewArray, MapArray, NullArray, PrimitiveArray, RecordBatch, RunArray, StringArray,
+    StringViewArray, StructArray, UnionArray,
+};
+use arrow_buffer::OffsetBuffer;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{DataType, Field, Fields, UnionFields};
 use proptest::prelude::*;
 use std::error::Error;
 use std::sync::Arc;
@@ -109,6 +115,71 @@ fn problem(folder: &Folder, bytes: &[u8]) -> String {
 }
 
 #[test]
+fn columns_of_all_kinds_may_stand_before_the_ids() {
+    let folder = Folder::new();
+    let bytes = stream(&[all_kinds(), all_kinds()]);
+    let corpus = read(&folder.write("x.arrow", &bytes), folder.names(None)).unwrap();
+    assert_eq!(sentences(&corpus), [SENTENCES, SENTENCES].concat());
+}
+
+/// A batch whose ids come after columns of every layout.
+fn all_kinds() -> RecordBatch {
+    let numbers = || -> ArrayRef { Arc::new(Int32Array::from(vec![Some(1), None, Some(3), None])) };
+    let field = |name: &str| Arc::new(Field::new(name, DataType::Int32, true));
+    let offsets = || OffsetBuffer::from_lengths([1, 0, 2, 1]);
+    let key = Arc::new(Field::new("keys", DataType::Int32, false));
+    let fields = Fields::from(vec![key, field("values")]);
+    let entries = StructArray::new(fields.clone(), vec![keys(), numbers()], None);
+    let entry = Arc::new(Field::new("entries", DataType::Struct(fields.clone()), false));
+    let ids = UnionFields::try_new([0, 1], [field("a"), field("b")]).unwrap();
+    let union = |offsets: Option<Vec<i32>>| -> ArrayRef {
+        let (types, offsets) = (vec![0_i8; 4].into(), offsets.map(Into::into));
+        let children = vec![numbers(), numbers()];
+        Arc::new(UnionArray::try_new(ids.clone(), types, offsets, children).unwrap())
+    };
+    let ends = Int32Array::from(vec![1, 4]);
+    let run = RunArray::<Int32Type>::try_new(&ends, &StringArray::from(vec!["a", "b"])).unwrap();
+    let long = "a word that is too long for a view";
+    let list_view = ListViewArray::new(
+        field("item"),
+        vec![0, 1, 1, 3].into(),
+        vec![1, 0, 2, 1].into(),
+        numbers(),
+        None,
+    );
+    batch(vec![
+        ("null", Arc::new(NullArray::new(4))),
+        ("flag", Arc::new(BooleanArray::from(vec![Some(true), None, None, Some(false)]))),
+        ("view", Arc::new(StringViewArray::from(vec![long, "a", long, "b"]))),
+        ("bytes", Arc::new(BinaryArray::from(vec![&b"ab"[..]; 4]))),
+        ("list", Arc::new(ListArray::new(field("item"), offsets(), numbers(), None))),
+        ("list_view", Arc::new(list_view)),
+        ("map", Arc::new(MapArray::new(entry, offsets(), entries, None, false))),
+        ("struct", Arc::new(StructArray::new(fields, vec![keys(), numbers()], None))),
+        ("sparse", union(None)),
+        ("dense", union(Some(vec![0, 1, 2, 3]))),
+        ("runs", Arc::new(run)),
+        ("names", Arc::new(DictionaryArray::<Int8Type>::from_iter(["a", "b", "a", "a"]))),
+        ("input_ids", lists()),
+        ("after", texts(4)),
+    ])
+}
+
+fn keys() -> ArrayRef {
+    Arc::new(Int32Array::from(vec![1, 2, 3, 4]))
+}
+
+#[test]
+fn rows_of_slices_are_read() {
+    let folder = Folder::new();
+    let whole = batch(vec![("input_ids", lists())]);
+    // The first row has an end token inside.
+    let bytes = stream(&[whole.slice(2, 2), whole.slice(0, 1)]);
+    let corpus = read(&folder.write("x.arrow", &bytes), folder.names(None)).unwrap();
+    assert_eq!(sentences(&corpus), [SENTENCES[2], SENTENCES[0], SENTENCES[1]]);
+}
+
+#[test]
 fn mistakes_are_named() {
     let folder = Folder::new();
     let bytes = stream(&[batch(vec![("input_ids", lists())])]);
@@ -132,9 +203,14 @@ proptest! {
     fn damaged_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         is_file: bool,
+        has_all_kinds: bool,
     ) {
         let folder = Folder::new();
-        let batches = [batch(vec![("text", texts(4)), ("input_ids", lists())])];
+        let batches = [if has_all_kinds {
+            all_kinds()
+        } else {
+            batch(vec![("text", texts(4)), ("input_ids", lists())])
+        }];
         let mut bytes = if is_file { file(&batches) } else { stream(&batches) };
         for (at, byte) in changes {
             let at = at.index(bytes.len());

@@ -1,0 +1,89 @@
+//! The messages that a stream consists of: a schema, then batches of rows.
+//!
+//! The file format is a stream after a magic word, before an index that is not needed here.
+
+use super::super::npy::invalid;
+use arrow_ipc::{Message as Header, root_as_message};
+use std::io::{self, BufRead, BufReader, Read};
+
+/// The messages of a stream or a file.
+pub(super) struct Messages<R> {
+    input: BufReader<R>,
+}
+
+/// A message: what it says about its body, and the body.
+pub(super) struct Message {
+    header: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Message {
+    pub(super) fn header(&self) -> io::Result<Header<'_>> {
+        header(&self.header)
+    }
+}
+
+impl<R: Read> Messages<R> {
+    pub(super) fn open(input: R) -> io::Result<Messages<R>> {
+        let mut input = BufReader::new(input);
+        if input.fill_buf()?.starts_with(b"ARROW1") {
+            read_exactly(&mut input, 6)?;
+            skip_zeros(&mut input)?;
+        }
+        Ok(Messages { input })
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(super) fn next(&mut self) -> io::Result<Option<Message>> {
+        let prefix = read_up_to(&mut self.input, 8)?;
+        if prefix.is_empty() {
+            return Ok(None);
+        }
+        let (mark, length) = prefix.split_at(prefix.len().min(4));
+        if mark != [0xff; 4] {
+            return Err(invalid("it is not an Arrow file, or an older one than version 0.15"));
+        }
+        let length: [u8; 4] = length.try_into().map_err(|_| cut_off())?;
+        let length = u64::from(u32::from_le_bytes(length));
+        if length == 0 {
+            return Ok(None);
+        }
+        let bytes = read_exactly(&mut self.input, length)?;
+        let body = u64::try_from(header(&bytes)?.bodyLength());
+        let body = body.map_err(|_| invalid("it is damaged (a length is negative)"))?;
+        Ok(Some(Message { header: bytes, body: read_exactly(&mut self.input, body)? }))
+    }
+}
+
+fn header(bytes: &[u8]) -> io::Result<Header<'_>> {
+    root_as_message(bytes).map_err(|error| invalid(format!("it is damaged ({error})")))
+}
+
+/// Skips what pads the magic word: two bytes, or more if the writer aligns messages.
+fn skip_zeros(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        let n_zeros = buffer.iter().take_while(|&&byte| byte == 0).count();
+        let is_all = n_zeros == buffer.len() && n_zeros > 0;
+        input.consume(n_zeros);
+        if !is_all {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads as many bytes as there are, whatever a damaged file claims.
+fn read_up_to(input: &mut impl Read, n: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(n).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_exactly(input: &mut impl Read, n: u64) -> io::Result<Vec<u8>> {
+    let bytes = read_up_to(input, n)?;
+    if bytes.len() as u64 == n { Ok(bytes) } else { Err(cut_off()) }
+}
+
+fn cut_off() -> io::Error {
+    invalid("it is cut off")
+}
