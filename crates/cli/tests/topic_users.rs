@@ -283,6 +283,9 @@ fn held_out_documents_and_numbers_of_topics_are_measured() {
     // The same seed gives the same table.
     assert_eq!(folder.json(select), found);
     folder.run("topics select train.txt --k 0").assert_refused("`n_topics`");
+    let picture = folder.run("topics select train.txt --k 2 -o picture.svg");
+    picture.assert_refused("`picture.svg` is not the name of a table");
+    assert!(!folder.path().join("picture.svg").exists());
 }
 
 /// Bytes of a model file that version 0.1 could have written: its header has no cleaning.

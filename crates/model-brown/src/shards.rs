@@ -43,12 +43,18 @@ impl BigramCounts {
 
     /// The counts in arrays that [`BigramCounts::add_to`] made. Fails if they contain other words than a vocabulary.
     pub fn from_arrays(arrays: &Arrays, n_words: usize) -> Result<BigramCounts, FitError> {
-        let frequency = arrays.expect::<u64>(FREQUENCY, n_words)?.to_vec();
+        let frequency = arrays.expect_counts(FREQUENCY, n_words)?.to_vec();
         let pairs = arrays.expect_sparse(PAIRS)?;
         let is_word = |word: u64| (word as usize) < n_words;
         let is_pair =
             |&(key, n): &(u64, i64)| is_word(key >> 32) && is_word(key & 0xffff_ffff) && n > 0;
-        if !pairs.iter().all(is_pair) {
+        // Each word but the last is the first of a pair, so that sums of pairs are those of words.
+        let mut left = frequency.clone();
+        let fits = pairs.iter().filter(|pair| is_pair(pair)).all(|&(key, n)| {
+            let first = &mut left[(key >> 32) as usize];
+            first.checked_sub(n as u64).map(|rest| *first = rest).is_some()
+        });
+        if !fits || !pairs.iter().all(is_pair) {
             return Err(FitError::Step {
                 action: "use the bigram counts of shards",
                 source: "they contain invalid words or counts".into(),

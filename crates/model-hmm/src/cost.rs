@@ -126,12 +126,16 @@ impl Sizes {
 }
 
 fn baum_welch(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
-    let batch_tokens = (EM_VALUES / sizes.per_word.max(256.0)).min(sizes.n_tokens);
-    // Probabilities and expected counts; probabilities of the result, of the best iteration, and in blocks.
+    let has_clusters = params.constraint == Constraint::Brown;
+    let min_states = if has_clusters { 32.0 } else { 256.0 };
+    let batch_tokens = (EM_VALUES / sizes.per_word.max(min_states)).min(sizes.n_tokens);
+    // Probabilities and expected counts; probabilities of the result and of the best iteration.
     let per_value = 4.0 + 8.0 + 4.0 + if has_valid { 4.0 } else { 0.0 };
+    // Transitions in blocks, besides.
+    let per_transition = per_value + if has_clusters { 4.0 } else { 0.0 };
     let (n_states, per_word) = (sizes.n_states, sizes.per_word);
     Cost::new(params.epochs)
-        .part("transitions", per_value * n_states * n_states, Some("n_states"))
+        .part("transitions", per_transition * n_states * n_states, Some("n_states"))
         .part("emissions", per_value * sizes.n_words * sizes.emission_row, Some("n_states"))
         .part("tags", per_value * sizes.n_tags * n_states, Some("n_states"))
         .part("batch", sizes.workspace(batch_tokens, per_word), Some("n_states"))

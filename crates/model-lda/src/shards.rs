@@ -81,7 +81,7 @@ impl Sizes {
         };
         let (first_document, first_token) = (begins(DOCUMENTS)?, begins(TOKENS)?);
         let all_tokens = sums.expect::<u64>(ALL_TOKENS, 1)?[0];
-        let counts = sums.expect::<u64>(TYPES, n_types)?.to_vec();
+        let counts = sums.expect_counts(TYPES, n_types)?.to_vec();
         let largest = counts.iter().copied().max().unwrap_or(0);
         if largest > u64::from(u32::MAX) {
             let allows = format!("at most {} occurrences of a word", u32::MAX);

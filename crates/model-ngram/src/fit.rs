@@ -9,6 +9,7 @@ use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_counts::{Budget, CountError, NgramCounts};
 use latens_model::{Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch};
 use serde_json::{Map, json};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Approximate number of tokens per shard. A checkpoint is available after each, every few seconds.
@@ -109,7 +110,7 @@ fn fit_in_shards(
     let Corpus { lexicon, sentences } = corpus;
     let (n_words, total) = (lexicon.vocab.len(), sentences.n_tokens() as u64);
     let budget = Budget::default();
-    let mut counts: Option<NgramCounts> = None;
+    let mut parts = Parts::default();
     let mut done = counted.n_sentences;
     while done < sentences.len() {
         let begin = sentences.offsets()[done];
@@ -117,24 +118,53 @@ fn fit_in_shards(
         let end = full.clamp(done + 1, sentences.len());
         let shard = sentences.slice(done..end);
         let shard = count_shard(params, &shard, &lexicon.vocab, &budget, begin, total, watch)?;
-        counts = Some(match counts {
-            Some(counts) => NgramCounts::merge(&[counts, shard], &budget).map_err(fit_error)?,
-            None => shard,
-        });
+        parts.add(shard, &budget)?;
         done = end;
         let checkpoint = || {
-            Ok(PartialCounts::so_far(&counted, counts.as_ref(), done).checkpoint(params, corpus))
+            let counts = parts.sum(&budget)?;
+            Ok(PartialCounts::so_far(&counted, counts.as_deref(), done).checkpoint(params, corpus))
         };
         let done_tokens = sentences.offsets()[done];
         Progress { checkpoint: Some(&checkpoint), ..progress(done_tokens, total) }.report(watch)?;
     }
+    let counts = parts.sum(&budget)?;
     let mut estimator = Estimator::new(params.order, n_words);
-    counted.for_each_with(counts.as_ref(), |reversed, count| estimator.add(reversed, count));
+    counted.for_each_with(counts.as_deref(), |reversed, count| estimator.add(reversed, count));
+    drop(counts);
     let mut model = finish(estimator, params, lexicon)?;
     model.add_fact("tokens", total);
     model.add_fact("sentences", sentences.len());
     model.add_fact("seconds", started.elapsed().as_secs_f64());
     Ok(model)
+}
+
+/// The counts of all shards so far. As the digits of a binary number, each part consists of twice as many shards as the next
+/// one or more, so that an n-gram is merged at most log₂ n times for n shards.
+#[derive(Default)]
+struct Parts {
+    n_shards: u64,
+    parts: Vec<NgramCounts>,
+}
+
+impl Parts {
+    fn add(&mut self, shard: NgramCounts, budget: &Budget) -> Result<(), FitError> {
+        self.n_shards += 1;
+        self.parts.push(shard);
+        for _ in 0..self.n_shards.trailing_zeros() {
+            let last_two = self.parts.split_off(self.parts.len() - 2);
+            self.parts.push(NgramCounts::merge(&last_two, budget).map_err(fit_error)?);
+        }
+        Ok(())
+    }
+
+    /// The sum of all parts; `None` without a part.
+    fn sum(&self, budget: &Budget) -> Result<Option<Cow<'_, NgramCounts>>, FitError> {
+        match &self.parts[..] {
+            [] => Ok(None),
+            [part] => Ok(Some(Cow::Borrowed(part))),
+            parts => Ok(Some(Cow::Owned(NgramCounts::merge(parts, budget).map_err(fit_error)?))),
+        }
+    }
 }
 
 /// Counts a shard that starts after `begin` of `total` tokens.
@@ -188,8 +218,10 @@ mod tests {
             same,
         );
         let whole = params.clone().into_inner().fit(&corpus).unwrap();
-        let counted = PartialCounts::empty();
-        let unwatched = &mut latens_model::unwatched;
-        same(&whole, &fit_in_shards(&params, &corpus, counted, shard_tokens, unwatched).unwrap());
+        for n_shards in [2, 5, 7, 8] {
+            let (counted, watch) = (PartialCounts::empty(), &mut latens_model::unwatched);
+            let tokens = corpus.sentences.n_tokens() as u64 / n_shards;
+            same(&whole, &fit_in_shards(&params, &corpus, counted, tokens, watch).unwrap());
+        }
     }
 }

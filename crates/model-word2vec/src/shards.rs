@@ -60,12 +60,12 @@ impl Sharded for Word2vecShards {
         if job.round == 0 {
             return Ok(n_tokens.with(COUNTS, counts(text, n_words)).into());
         }
-        let progress: Progress = job.progress()?;
+        let progress = progress(job)?;
         // Shards must not draw the same negative samples. The first has the stream of one process.
         let seed = job.params.seed ^ (shard as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let params = Word2vecParams { seed, ..job.params.clone().into_inner() };
         let corpus = Corpus { lexicon: job.lexicon.clone(), sentences: text.clone() };
-        let all = job.array::<u64>(COUNTS, n_words)?.to_vec();
+        let all = job.state.arrays.expect_counts(COUNTS, n_words)?.to_vec();
         let [inputs, outputs] = ROWS.map(|name| job.array::<f32>(name, n_words * params.dim));
         let learner = Learner::with_counts(&params, &corpus, all, inputs?, outputs?);
         // Several threads would make the result depend on their speed.
@@ -87,7 +87,7 @@ impl Sharded for Word2vecShards {
         let (params, n_words) = (&job.params, job.lexicon.vocab.len());
         let n_tokens = sums.expect::<u64>(TOKENS, 1)?[0];
         if job.round == 0 {
-            let counts = sums.expect::<u64>(COUNTS, n_words)?.to_vec();
+            let counts = sums.expect_counts(COUNTS, n_words)?.to_vec();
             let n_distinct = counts.iter().filter(|&&count| count > 0).count();
             if n_distinct < 2 {
                 return Err(FitError::not_enough_data("at least 2 distinct words", n_distinct));
@@ -95,7 +95,7 @@ impl Sharded for Word2vecShards {
             let rows = Learner::first_rows(params, n_words);
             return next(job, Progress { n_tokens, ..Progress::default() }, counts, rows);
         }
-        let mut progress: Progress = job.progress()?;
+        let mut progress = progress(job)?;
         progress.epoch += 1;
         let loss = sums.expect::<f64>(LOSS, 1)?[0];
         if !loss.is_finite() {
@@ -108,8 +108,20 @@ impl Sharded for Word2vecShards {
             Ok(sums.iter().map(|sum| (sum / n_tokens as f64) as f32).collect())
         };
         let rows = [mean(ROWS[0])?, mean(ROWS[1])?];
-        let counts = job.array::<u64>(COUNTS, n_words)?.to_vec();
+        let counts = job.state.arrays.expect_counts(COUNTS, n_words)?.to_vec();
         next(job, progress, counts, rows)
+    }
+}
+
+/// The progress before a round, which is one of an epoch.
+fn progress(job: &Job<'_, Word2vecParams>) -> Result<Progress, FitError> {
+    let progress: Progress = job.progress()?;
+    match progress.epoch < job.params.epochs {
+        true => Ok(progress),
+        false => Err(FitError::Step {
+            action: "use the broadcast of a round",
+            source: "all epochs are done".into(),
+        }),
     }
 }
 

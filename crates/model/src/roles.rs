@@ -65,11 +65,17 @@ pub trait LanguageModel: Send + Sync {
         sample_texts(self, size, seed, device, watch)
     }
 
-    /// ln p of running text with an empty history. Equals the sum of one scorer's results up to
-    /// rounding. Override if scoring many words at once is cheaper.
-    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+    /// ln p of every word of running text given the words before it, with an empty history. Equals one scorer's results up
+    /// to rounding. Override if scoring many words at once is cheaper.
+    fn token_log_probs(&self, text: &[WordId]) -> Vec<f64> {
         let mut scorer = self.scorer();
-        text.iter().map(|&word| scorer.read(word)).sum()
+        text.iter().map(|&word| scorer.read(word)).collect()
+    }
+
+    /// ln p of running text with an empty history: the sum of [`LanguageModel::token_log_probs`] up to rounding. Override if
+    /// the sum is cheaper.
+    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+        self.token_log_probs(text).iter().sum()
     }
 
     /// ln p of a whole text on a GPU. Fails if there is none, or if this model cannot be scored there.

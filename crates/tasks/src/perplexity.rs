@@ -32,22 +32,27 @@ impl Perplexity {
 /// Threads share the sentences if the model forgets its history at the end of a sentence. The result does not depend on
 /// the number of threads.
 pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
-    let log_prob = if model.forgets_sentences() {
-        // Fixed shards, so that rounding does not depend on the number of threads.
-        const SHARD: usize = 256;
-        let shards: Vec<f64> = (0..text.len().div_ceil(SHARD))
-            .into_par_iter()
-            .map(|shard| {
-                let (begin, end) = (shard * SHARD, ((shard + 1) * SHARD).min(text.len()));
-                let [begin, end] = [begin, end].map(|sentence| text.offsets()[sentence] as usize);
-                model.text_log_prob(&text.tokens()[begin..end])
-            })
-            .collect();
-        shards.iter().sum()
-    } else {
-        model.text_log_prob(text.tokens())
-    };
-    Perplexity::of(log_prob, text)
+    let log_probs = by_parts(model, text, |part| model.text_log_prob(part));
+    Perplexity::of(log_probs.iter().sum(), text)
+}
+
+/// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once.
+fn by_parts<T: Send>(
+    model: &dyn LanguageModel,
+    text: &Sentences,
+    score: impl Fn(&[WordId]) -> T + Sync,
+) -> Vec<T> {
+    /// Number of sentences per part. It is fixed, so that rounding does not depend on the number of threads.
+    const N_SENTENCES: usize = 256;
+    if !model.forgets_sentences() {
+        return vec![score(text.tokens())];
+    }
+    let ends = (0..text.len()).step_by(N_SENTENCES).map(|begin| {
+        let end = (begin + N_SENTENCES).min(text.len());
+        [begin, end].map(|sentence| text.offsets()[sentence] as usize)
+    });
+    let ends: Vec<[usize; 2]> = ends.collect();
+    ends.into_par_iter().map(|[begin, end]| score(&text.tokens()[begin..end])).collect()
 }
 
 /// [`perplexity`] on a device. A GPU scores hidden Markov models and networks.
@@ -64,19 +69,9 @@ pub fn perplexity_on(
 
 /// ln p of every token of a text given the tokens before it, in order, end-of-sentence tokens included.
 ///
-/// Their sum is the log-probability of [`perplexity`] up to rounding. Word by word, some models take much longer than at
-/// once.
+/// Their sum is the log-probability of [`perplexity`] up to rounding. Networks take longer word by word than at once.
 pub fn token_log_probs(model: &dyn LanguageModel, text: &Sentences) -> Vec<f64> {
-    let score = |tokens: &[WordId]| -> Vec<f64> {
-        let mut scorer = model.scorer();
-        tokens.iter().map(|&word| scorer.read(word)).collect()
-    };
-    if !model.forgets_sentences() {
-        return score(text.tokens());
-    }
-    let sentences: Vec<Vec<f64>> =
-        (0..text.len()).into_par_iter().map(|sentence| score(text.get(sentence))).collect();
-    sentences.concat()
+    by_parts(model, text, |part| model.token_log_probs(part)).concat()
 }
 
 /// The position of a token to which a model assigns probability zero.

@@ -14,7 +14,7 @@ const N_SENTENCES: usize = 20;
 /// - After every history, the probabilities of the next word sum to one, and none is above one or NaN.
 /// - [`Scorer::read`] returns what [`Scorer::next_log_probs`] predicted, which itself reads nothing.
 /// - [`LanguageModel::log_prob`] is the sum over the words of a new scorer.
-/// - [`LanguageModel::text_log_prob`] is the sum over running text.
+/// - [`LanguageModel::token_log_probs`] are those of a new scorer, and [`LanguageModel::text_log_prob`] is their sum.
 /// - A model whose [`LanguageModel::forgets_sentences`] is true forgets each sentence at its end.
 ///
 /// # Panics
@@ -92,10 +92,17 @@ fn check_log_prob(model: &dyn LanguageModel, sentence: &[WordId]) {
 
 fn check_text(model: &dyn LanguageModel, text: &[WordId]) {
     let mut scorer = model.scorer();
-    let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
-    assert_close(model.text_log_prob(text), sum, || {
+    let expected: Vec<f64> = text.iter().map(|&word| scorer.read(word)).collect();
+    assert_close(model.text_log_prob(text), expected.iter().sum(), || {
         "`text_log_prob` and the sum over the scorer's words for running text".to_owned()
     });
+    let found = model.token_log_probs(text);
+    assert_eq!(found.len(), text.len(), "`token_log_probs` has one entry per word");
+    for (i, (&found, &expected)) in found.iter().zip(&expected).enumerate() {
+        assert_close(found, expected, || {
+            format!("`token_log_probs` and the scorer's words at {i} of running text")
+        });
+    }
 }
 
 fn check_forgetting(model: &dyn LanguageModel, sentences: &[&[WordId]]) {
@@ -130,6 +137,7 @@ mod tests {
         ReadDisagrees,
         LogProbDisagrees,
         TextDisagrees,
+        TokensDisagree,
         Remembers,
     }
 
@@ -186,6 +194,15 @@ mod tests {
             let sum: f64 = text.iter().map(|&word| scorer.read(word)).sum();
             if self.fault == Fault::TextDisagrees { sum * 1.001 } else { sum }
         }
+
+        fn token_log_probs(&self, text: &[WordId]) -> Vec<f64> {
+            let mut scorer = self.scorer();
+            let mut log_probs: Vec<f64> = text.iter().map(|&word| scorer.read(word)).collect();
+            if self.fault == Fault::TokensDisagree {
+                log_probs.reverse();
+            }
+            log_probs
+        }
     }
 
     impl Scorer for BigramScorer<'_> {
@@ -232,6 +249,7 @@ mod tests {
             (Fault::ReadDisagrees, "`read` and `next_log_probs`"),
             (Fault::LogProbDisagrees, "`log_prob` and the sum"),
             (Fault::TextDisagrees, "for running text"),
+            (Fault::TokensDisagree, "of running text"),
             (Fault::Remembers, "with a new scorer"),
         ];
         for (fault, expected) in faults {

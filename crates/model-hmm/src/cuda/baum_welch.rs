@@ -112,12 +112,10 @@ impl<'a> CudaEstimator<'a> {
 }
 
 impl Estimator for CudaEstimator<'_> {
-    /// Large enough for efficient matrix products: 256 MiB per array.
-    const BATCH_VALUES: usize = 1 << 26;
-
-    /// Words with a state list are processed with all states, most with probability 0.
-    fn states_per_token(&self) -> usize {
-        self.space.k
+    /// Large enough for efficient matrix products: 256 MiB per array. Words with a state list are processed with all
+    /// states, most with probability 0.
+    fn batch_tokens(&self) -> usize {
+        (1 << 26) / self.space.k.max(256)
     }
 
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
@@ -150,9 +148,7 @@ impl Estimator for CudaEstimator<'_> {
             start,
             transition: download(&self.transition)?,
             emission,
-            lists: None,
-            tags: vec![],
-            factors: None,
+            ..host::Tables::default()
         })
     }
 }

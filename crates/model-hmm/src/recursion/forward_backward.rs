@@ -1,7 +1,7 @@
 //! Log-likelihoods and expected counts of a batch.
 
 use crate::recursion::batch::Batch;
-use crate::recursion::products::{Member, add, by_groups};
+use crate::recursion::products::{Member, add, by_groups, stacked};
 use crate::recursion::workspace::Workspace;
 use crate::space::state_set::StateSet;
 use crate::space::state_space::StateSpace;
@@ -68,6 +68,10 @@ impl<T: Real> ForwardBackward<T> {
         out: &mut ExpectedCounts<T>,
     ) {
         let k = tables.k;
+        if tables.is_dense() {
+            out.ratios = self.dense_pairs(k, underflowed).into_iter().collect();
+            return;
+        }
         let Workspace { sentence_starts, groups, value_starts, alpha, weighted, .. } =
             &mut self.workspace;
         let sentences = 0..sentence_starts.len() - 1;
@@ -86,26 +90,46 @@ impl<T: Real> ForwardBackward<T> {
                 tokens,
             );
         }
-        let pairs = tokens.map(|(at, s)| (groups[at], groups[at + 1], at, s));
+        let pairs = tokens.map(|(at, s)| Member::new(groups[at], groups[at + 1], at, s));
         let mut pairs: Vec<Member> = pairs.collect();
-        let par = if tables.is_dense() { Par::rayon(0) } else { Par::Seq };
         let pairs: Vec<_> = by_groups(&mut pairs).collect();
-        let blocks = pairs.into_par_iter().map(|(from, to, members)| {
-            let stack = |values: &[T], next: usize| -> Vec<T> {
-                let rows = members
-                    .iter()
-                    .map(|&(_, _, at, _)| &values[(at + next) * k..(at + next + 1) * k]);
-                rows.flatten().copied().collect()
-            };
-            let (alpha, weighted) = (stack(alpha, 0), stack(weighted, 1));
+        let buffers = || (Vec::new(), Vec::new());
+        let block = |buffers: &mut (Vec<T>, Vec<T>),
+                     (from, to, members): (usize, usize, &[Member])| {
+            let alpha = stacked(members, &mut buffers.0, |at| &alpha[at * k..(at + 1) * k]);
+            let weighted =
+                stacked(members, &mut buffers.1, |at| &weighted[(at + 1) * k..(at + 2) * k]);
             let mut values = vec![T::zero(); k * k];
-            let alpha = MatRef::from_row_major_slice(&alpha, members.len(), k);
-            let weighted = MatRef::from_row_major_slice(&weighted, members.len(), k);
+            let alpha = MatRef::from_row_major_slice(alpha, members.len(), k);
+            let weighted = MatRef::from_row_major_slice(weighted, members.len(), k);
             let sums = MatMut::from_row_major_slice_mut(&mut values, k, k);
-            multiply(sums, Accum::Replace, alpha.transpose(), weighted, par);
+            multiply(sums, Accum::Replace, alpha.transpose(), weighted, Par::Seq);
             Block { from: from as u32, to: to as u32, values }
-        });
+        };
+        let blocks = pairs.into_par_iter().map_init(buffers, block);
         out.ratios = blocks.collect();
+    }
+
+    /// The only block of a dense model. Its tokens stay where they are; those that do not count become zero: the last one of
+    /// every sentence, which has no successor, and the sentences that underflowed.
+    fn dense_pairs(&mut self, k: usize, underflowed: &[usize]) -> Option<Block<T>> {
+        let Workspace { sentence_starts, alpha, weighted, .. } = &mut self.workspace;
+        for (sentence, ends) in sentence_starts.windows(2).enumerate() {
+            let (begin, end) = (ends[0], ends[1]);
+            if underflowed.binary_search(&sentence).is_ok() {
+                alpha[begin * k..end * k].fill(T::zero());
+                weighted[begin * k..end * k].fill(T::zero());
+            } else if begin < end {
+                alpha[(end - 1) * k..end * k].fill(T::zero());
+            }
+        }
+        let n = (alpha.len() / k).checked_sub(1).filter(|&n| n > 0)?;
+        let mut values = vec![T::zero(); k * k];
+        let alpha = MatRef::from_row_major_slice(&alpha[..n * k], n, k);
+        let weighted = MatRef::from_row_major_slice(&weighted[k..], n, k);
+        let sums = MatMut::from_row_major_slice_mut(&mut values, k, k);
+        multiply(sums, Accum::Replace, alpha.transpose(), weighted, Par::rayon(0));
+        Some(Block { from: 0, to: 0, values })
     }
 
     /// Sums γ up to expected starts, departures, emissions and tags.

@@ -5,14 +5,55 @@ use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{BlockRef, Real};
 use latens_nn::multiply;
 
-/// A token with the groups of two adjacent tokens: (group before, group, token, sentence).
-pub(crate) type Member = (u32, u32, usize, usize);
+/// A token and its sentence, with the groups of two adjacent tokens. They are the 32-bit digits of one number, which is
+/// faster to sort: group before, group, token, sentence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Member(u128);
+
+impl Member {
+    pub(crate) fn new(from: u32, to: u32, token: usize, sentence: usize) -> Member {
+        let digits = [u128::from(from), u128::from(to), token as u128, sentence as u128];
+        Member(digits.into_iter().fold(0, |number, digit| number << 32 | digit))
+    }
+
+    #[inline(always)]
+    pub(crate) fn token(self) -> usize {
+        (self.0 >> 32) as u32 as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn sentence(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Both groups.
+    fn groups(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
 
 /// Sorts tokens and returns those that share both groups together.
 pub(crate) fn by_groups(members: &mut [Member]) -> impl Iterator<Item = (usize, usize, &[Member])> {
     members.sort_unstable();
-    let groups = members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-    groups.map(|members| (members[0].0 as usize, members[0].1 as usize, members))
+    let groups = members.chunk_by(|a, b| a.groups() == b.groups());
+    groups.map(|members| {
+        let groups = members[0].groups();
+        ((groups >> 32) as usize, groups as u32 as usize, members)
+    })
+}
+
+/// The values of the tokens of a group, one after another: in place if there is one token, else in a buffer.
+pub(crate) fn stacked<'v, T: Real>(
+    members: &[Member],
+    buffer: &'v mut Vec<T>,
+    values: impl Fn(usize) -> &'v [T],
+) -> &'v [T] {
+    if let [member] = members {
+        return values(member.token());
+    }
+    buffer.clear();
+    members.iter().for_each(|member| buffer.extend_from_slice(values(member.token())));
+    buffer
 }
 
 /// The transitions between the states of two groups: a k × k block of the table, or gathered entries.
@@ -26,7 +67,11 @@ pub(crate) struct Pair<'a, T> {
 impl<'a, T: Real> Pair<'a, T> {
     fn rows(self) -> BlockRef<'a, T> {
         let (k, n) = (self.tables.k, self.tables.n_states());
-        BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k))
+        if self.tables.blocks.is_empty() {
+            return BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k));
+        }
+        let at = (self.from * (n / k) + self.to) * k * k;
+        BlockRef::new(&self.tables.blocks[at..at + k * k], k, (0, k), (0, k))
     }
 
     /// The transitions and their number of columns, if they are not a block of the stored table.
@@ -81,22 +126,22 @@ pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut
 }
 
 /// out = a ∘ b, scaled to sum to 1. Returns the sum before scaling, unless it underflowed.
+///
+/// It is part of the loop of its caller, which chooses the instructions of the processor once for many tokens.
+#[inline(always)]
 pub(crate) fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
-    latens_math::vectorized(
-        #[inline(always)]
-        || {
-            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = a * b;
-            }
-            let sum = sum(out);
-            if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
-                return None;
-            }
-            let scale = T::of(1.0 / sum);
-            out.iter_mut().for_each(|out| *out = flush(*out * scale));
-            Some(sum)
-        },
-    )
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = a * b;
+    }
+    let sum = sum(out);
+    if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
+        return None;
+    }
+    let scale = T::of(1.0 / sum);
+    for out in out.iter_mut() {
+        *out = flush(*out * scale);
+    }
+    Some(sum)
 }
 
 /// Smaller values of α and β are set to zero, so that no factor is subnormal, which slows processors down a
@@ -114,10 +159,11 @@ fn flush<T: Real>(value: T) -> T {
     if value < T::of(SMALLEST) { T::zero() } else { value }
 }
 
+/// Number of partial results: the compiler may not reorder additions and comparisons by itself.
+const LANES: usize = 16;
+
 #[inline(always)]
 fn sum<T: Real>(values: &[T]) -> f64 {
-    /// Number of partial sums: the compiler may not reorder additions by itself.
-    const LANES: usize = 16;
     let mut lanes = [T::zero(); LANES];
     values.chunks(LANES).for_each(|chunk| add(&mut lanes, chunk));
     lanes.iter().map(|lane| lane.wide()).sum()
@@ -125,23 +171,25 @@ fn sum<T: Real>(values: &[T]) -> f64 {
 
 #[inline(always)]
 pub(crate) fn largest<T: Real>(values: &[T]) -> T {
-    values.iter().fold(T::zero(), |max, &value| if value > max { value } else { max })
+    let mut lanes = [T::zero(); LANES];
+    for chunk in values.chunks(LANES) {
+        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+            *lane = if value > *lane { value } else { *lane };
+        }
+    }
+    lanes.iter().fold(T::zero(), |max, &value| if value > max { value } else { max })
 }
 
-/// out = a ∘ b, scaled to a maximum of 1.
+/// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.
+#[inline(always)]
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    latens_math::vectorized(
-        #[inline(always)]
-        || {
-            let mut max = T::zero();
-            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = a * b;
-                max = if *out > max { *out } else { max };
-            }
-            let scale = T::one() / max;
-            out.iter_mut().for_each(|out| *out = flush(*out * scale));
-        },
-    );
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = a * b;
+    }
+    let scale = T::one() / largest(out);
+    for out in out.iter_mut() {
+        *out = flush(*out * scale);
+    }
 }
 
 #[inline(always)]

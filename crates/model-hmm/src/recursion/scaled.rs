@@ -1,8 +1,8 @@
 //! The scaled forward and backward passes, over parts of a batch in parallel.
 
 use crate::recursion::products::{
-    Pair, backward_product, by_groups, forward_product, largest, product, scaled_product,
-    smallest_share,
+    Member, Pair, backward_product, by_groups, forward_product, largest, product, scaled_product,
+    smallest_share, stacked,
 };
 use crate::recursion::workspace::Workspace;
 use crate::tables::probability_tables::Tables;
@@ -11,9 +11,10 @@ use latens_math::linalg::Par;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Number of parts that a batch is split into. It is fixed, so that the result does not depend on the number of
-/// threads.
-const N_PARTS: usize = 4;
+/// Number of tokens per part of a batch, and the smallest number of parts. The parts depend on the batch alone, so that
+/// the result does not depend on the number of threads.
+const PART_TOKENS: usize = 4096;
+const MIN_PARTS: usize = 4;
 
 impl<T: Real> Workspace<T> {
     /// Splits the batch into parts of whole sentences. A dense model has a single part: all its sentences share one
@@ -23,7 +24,7 @@ impl<T: Real> Workspace<T> {
         if tables.is_dense() {
             return (std::iter::once(0..n_sentences).collect(), Par::rayon(0));
         }
-        let n_parts = N_PARTS.min(n_sentences).max(1);
+        let n_parts = (self.groups.len() / PART_TOKENS).max(MIN_PARTS).min(n_sentences).max(1);
         let cut = |part: usize| part * n_sentences / n_parts;
         ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), Par::Seq)
     }
@@ -62,31 +63,45 @@ impl<T: Real> Workspace<T> {
                 .filter(|(s, log_prob)| self.len(*s) > step && !log_prob.is_nan());
             let members = active.map(|(s, _)| {
                 let at = self.sentence_starts[s] + step;
-                (if step == 0 { 0 } else { self.groups[at - 1] }, self.groups[at], at, s)
+                let from = if step == 0 { 0 } else { self.groups[at - 1] };
+                Member::new(from, self.groups[at], at, s)
             });
-            for (from, to, members) in by_groups(&mut members.collect::<Vec<_>>()) {
-                let k = tables.states(to).len(tables.k);
-                if step > 0 {
-                    left.clear();
-                    for &(_, _, at, _) in members {
-                        left.extend_from_slice(&alpha[range(at - 1)]);
-                    }
-                    right.resize(members.len() * k, T::zero());
-                    forward_product(Pair { tables, from, to }, &left, &mut right, par);
+            let mut members: Vec<_> = members.collect();
+            right.clear();
+            for (from, to, members) in by_groups(&mut members) {
+                if step == 0 {
+                    let start = tables.pick(&tables.start, tables.states(to));
+                    members.iter().for_each(|_| right.extend_from_slice(&start));
+                    continue;
                 }
-                for (i, &(_, _, at, s)) in members.iter().enumerate() {
-                    let (local, alpha) = (self.local_of(at), &mut alpha[range(at)]);
-                    let scale = match step {
-                        0 => product(&tables.pick(&tables.start, tables.states(to)), local, alpha),
-                        _ => product(&right[i * k..(i + 1) * k], local, alpha),
-                    };
-                    // Relative to the word's most likely state, so that the rounding of the incoming
-                    // probabilities decides, and not the rarity of the word.
-                    let enough = |scale: &f64| *scale >= smallest_share * largest(local).wide();
-                    let scale = scale.filter(enough);
-                    log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
-                }
+                let left = stacked(members, &mut left, |at| &alpha[range(at - 1)]);
+                let n = members.len() * tables.states(to).len(tables.k);
+                let out = grow(&mut right, n);
+                forward_product(Pair { tables, from, to }, left, out, par);
             }
+            latens_math::vectorized(
+                #[inline(always)]
+                || {
+                    let mut right = &right[..];
+                    for member in &members {
+                        let (at, s) = (member.token(), member.sentence());
+                        let (local, alpha) = (self.local_of(at), &mut alpha[range(at)]);
+                        let (incoming, rest) = right.split_at(alpha.len());
+                        right = rest;
+                        let scale = product(incoming, local, alpha);
+                        // Relative to the word's most likely state, so that the rounding of the incoming
+                        // probabilities decides, and not the rarity of the word.
+                        let scale = scale.filter(
+                            #[inline(always)]
+                            |&scale| {
+                                scale >= smallest_share
+                                    || scale >= smallest_share * largest(local).wide()
+                            },
+                        );
+                        log_probs[s - sentences.start] += scale.map_or(f64::NAN, f64::ln);
+                    }
+                },
+            );
         }
         log_probs
     }
@@ -131,7 +146,10 @@ impl<T: Real> Workspace<T> {
             for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
                 let at = self.sentence_starts[s] + step;
                 piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
-                scaled_product(self.local_of(at), &ones, &mut piece.weighted[range(at)]);
+                latens_math::vectorized(
+                    #[inline(always)]
+                    || scaled_product(self.local_of(at), &ones, &mut piece.weighted[range(at)]),
+                );
             }
             let active = sentences
                 .clone()
@@ -139,29 +157,37 @@ impl<T: Real> Workspace<T> {
                 .filter(|(s, log_prob)| self.len(*s) > step + 1 && !log_prob.is_nan());
             let members = active.map(|(s, _)| {
                 let at = self.sentence_starts[s] + step;
-                (self.groups[at], self.groups[at + 1], at, s)
+                Member::new(self.groups[at], self.groups[at + 1], at, s)
             });
-            for (from, to, members) in by_groups(&mut members.collect::<Vec<_>>()) {
-                left.clear();
-                for &(_, _, at, _) in members {
-                    left.extend_from_slice(&piece.weighted[range(at + 1)]);
-                }
-                let k = tables.states(from).len(tables.k);
-                right.resize(members.len() * k, T::zero());
-                backward_product(Pair { tables, from, to }, &left, &mut right, par);
-                for (i, &(_, _, at, s)) in members.iter().enumerate() {
-                    let beta = &right[i * k..(i + 1) * k];
-                    let (alpha, nodes) = (&mut piece.alpha[range(at)], &mut piece.nodes[range(at)]);
-                    let total = product(alpha, beta, nodes);
-                    let Some(total) = total.filter(|&total| total >= smallest_share) else {
-                        log_probs[s - sentences.start] = f64::NAN;
-                        continue;
-                    };
-                    let scale = T::of(1.0 / total);
-                    alpha.iter_mut().for_each(|alpha| *alpha *= scale);
-                    scaled_product(beta, self.local_of(at), &mut piece.weighted[range(at)]);
-                }
+            let mut members: Vec<_> = members.collect();
+            right.clear();
+            for (from, to, members) in by_groups(&mut members) {
+                let left = stacked(members, &mut left, |at| &piece.weighted[range(at + 1)]);
+                let out = grow(&mut right, members.len() * tables.states(from).len(tables.k));
+                backward_product(Pair { tables, from, to }, left, out, par);
             }
+            latens_math::vectorized(
+                #[inline(always)]
+                || {
+                    let mut right = &right[..];
+                    for member in &members {
+                        let (at, s) = (member.token(), member.sentence());
+                        let alpha = &mut piece.alpha[range(at)];
+                        let (beta, rest) = right.split_at(alpha.len());
+                        right = rest;
+                        let total = product(alpha, beta, &mut piece.nodes[range(at)]);
+                        let Some(total) = total.filter(|&total| total >= smallest_share) else {
+                            log_probs[s - sentences.start] = f64::NAN;
+                            continue;
+                        };
+                        let scale = T::of(1.0 / total);
+                        for alpha in alpha.iter_mut() {
+                            *alpha *= scale;
+                        }
+                        scaled_product(beta, self.local_of(at), &mut piece.weighted[range(at)]);
+                    }
+                },
+            );
         }
     }
 
@@ -175,6 +201,13 @@ impl<T: Real> Workspace<T> {
         });
         pieces.collect()
     }
+}
+
+/// Adds `n` numbers to a buffer, and returns them.
+fn grow<T: Real>(buffer: &mut Vec<T>, n: usize) -> &mut [T] {
+    let begin = buffer.len();
+    buffer.resize(begin + n, T::zero());
+    &mut buffer[begin..]
 }
 
 /// The slices of the buffers that belong to a part.

@@ -53,8 +53,8 @@ impl<T: Real> Workspace<T> {
             }
             self.sentence_starts.push(self.groups.len());
         }
+        // Nothing reads what is left of the last batch.
         for values in [&mut self.local, &mut self.alpha, &mut self.weighted, &mut self.nodes] {
-            values.clear();
             values.resize(n_values, T::zero());
         }
         let tokens = self.value_starts.windows(2).zip(&self.slots);
@@ -63,9 +63,10 @@ impl<T: Real> Workspace<T> {
             let local = rest.split_off_mut(..ends[1] - ends[0]).expect("values of every token");
             (local, slot)
         });
-        let rows: Vec<_> = rows.filter(|(_, slot)| *slot != u32::MAX).collect();
-        rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| {
-            local.copy_from_slice(tables.emission_of(slot as usize));
+        let rows: Vec<_> = rows.collect();
+        rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| match slot {
+            u32::MAX => local.fill(T::zero()),
+            slot => local.copy_from_slice(tables.emission_of(slot as usize)),
         });
         self.tags.clear();
         if !batch.tags.is_empty() {

@@ -9,7 +9,6 @@ use crate::steps::counts::{Counts, initial};
 use crate::steps::estimator::{CpuEstimator, Estimator};
 use crate::tables::probability_tables::Tables;
 use crate::train::batches::Data;
-use crate::train::baum_welch::batches;
 use latens_corpus::{Sentences, Vocab};
 use latens_model::FitError;
 use latens_model::shards::{Arrays, Job, ShardState, Step};
@@ -87,7 +86,7 @@ pub(super) fn statistics(job: &Job<'_, HmmParams>, text: &Sentences) -> Result<A
     let mut estimator = estimator(job, &space)?;
     let run_tokens = (job.params.memory == Memory::Carry).then_some(job.params.run_tokens);
     let data = Data { sentences: text, tags: None, run_tokens };
-    for batch in batches(&data, estimator.states_per_token(), CpuEstimator::BATCH_VALUES) {
+    for batch in data.sequences().in_batches(estimator.batch_tokens()) {
         estimator.expect(&batch)?;
     }
     let (counts, log_prob) = estimator.into_counts();

@@ -16,7 +16,7 @@ pub(super) const CLUSTERS: &str = "clusters";
 pub(super) fn space(job: &Job<'_, HmmParams>) -> Result<StateSpace, FitError> {
     let (params, n_words) = (&job.params, job.lexicon.vocab.len());
     let clusters = job.array::<u32>(CLUSTERS, n_words)?;
-    let vocab = recounted(&job.lexicon.vocab, job.array::<u64>(WORDS, n_words)?);
+    let vocab = recounted(&job.lexicon.vocab, job.state.arrays.expect_counts(WORDS, n_words)?);
     let n = if params.constraint == Constraint::Brown { params.n_clusters } else { 1 };
     if clusters.iter().any(|&cluster| cluster != NO_CLUSTER && cluster as usize >= n) {
         return Err(inconsistent("a word has a cluster that is not one"));
@@ -31,7 +31,7 @@ pub(super) fn space(job: &Job<'_, HmmParams>) -> Result<StateSpace, FitError> {
 /// The arrays of a run that do not change between rounds.
 pub(super) fn constants(job: &Job<'_, HmmParams>) -> Result<Arrays, FitError> {
     let n_words = job.lexicon.vocab.len();
-    let counts = job.array::<u64>(WORDS, n_words)?.clone();
+    let counts = job.state.arrays.expect_counts(WORDS, n_words)?.clone();
     Ok(Arrays::new()
         .with(WORDS, counts)
         .with(CLUSTERS, job.array::<u32>(CLUSTERS, n_words)?.clone()))

@@ -46,7 +46,7 @@ fn needs_clusters(job: &Job<'_, HmmParams>) -> bool {
 /// Makes the initial model.
 pub(super) fn begin(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, FitError> {
     let n_words = job.lexicon.vocab.len();
-    let counts = sums.expect::<u64>(WORDS, n_words)?.clone();
+    let counts = sums.expect_counts(WORDS, n_words)?.clone();
     let vocab = recounted(&job.lexicon.vocab, &counts);
     let clusters = match job.params.constraint {
         Constraint::Brown if needs_clusters(job) => Some(learned(job, sums)?),

@@ -3,7 +3,7 @@
 use crate::params::HmmParams;
 use crate::space::kept_lists::KeptLists;
 use crate::space::state_space::StateSpace;
-use crate::tables::expected_counts::{Block, ExpectedCounts};
+use crate::tables::expected_counts::{Block, ExpectedCounts, blocks_from};
 use crate::tables::probability_tables::Tables;
 use latens_corpus::Vocab;
 use latens_math::Rng;
@@ -13,6 +13,7 @@ use rayon::prelude::*;
 pub(crate) struct Counts {
     k: usize,
     start: Vec<f64>,
+    /// In one k × k block per pair of clusters, so that a block lies in few pages of memory.
     transition: Vec<f64>,
     emission: Vec<f64>,
     tags: Vec<f64>,
@@ -58,22 +59,22 @@ impl Counts {
         if let Some(lists) = &tables.lists {
             self.add_listed(lists, tables, expected);
         }
-        let mut add_block = |block: &Block<f32>, factors: Option<&[f32]>| {
-            for (i, values) in block.values.chunks_exact(k).enumerate() {
-                let at = (block.from as usize * k + i) * n + block.to as usize * k;
-                let sums = self.transition[at..at + k].iter_mut().zip(values);
-                match factors {
-                    Some(factors) => {
-                        sums.zip(&factors[at..at + k]).for_each(|((sum, &value), &factor)| {
-                            *sum += f64::from(value) * f64::from(factor);
-                        })
-                    }
-                    None => sums.for_each(|(sum, &value)| *sum += f64::from(value)),
-                }
+        debug_assert!(k == n || !tables.blocks.is_empty(), "clusters have blocks");
+        let factors = if tables.blocks.is_empty() { &tables.transition } else { &tables.blocks };
+        let clusters = self.transition.par_chunks_mut(k * n).zip(factors.par_chunks(k * n));
+        clusters.enumerate().for_each(|(from, (sums, factors))| {
+            let place =
+                |block: &Block<f32>| block.to as usize * k * k..(block.to as usize + 1) * k * k;
+            for block in blocks_from(&expected.ratios, from) {
+                let sums = sums[place(block)].iter_mut().zip(&block.values);
+                sums.zip(&factors[place(block)]).for_each(|((sum, &value), &factor)| {
+                    *sum += f64::from(value) * f64::from(factor);
+                });
             }
-        };
-        expected.ratios.iter().for_each(|block| add_block(block, Some(&tables.transition)));
-        expected.counts.iter().for_each(|block| add_block(block, None));
+            for block in blocks_from(&expected.counts, from) {
+                add(&mut sums[place(block)], &block.values);
+            }
+        });
     }
 
     /// Adds the expected transitions of a model with state lists.
@@ -105,11 +106,12 @@ impl Counts {
     pub(crate) fn maximize(&self, space: &StateSpace, prior: f64, tables: &mut Tables<f32>) {
         let n = space.n_states();
         normalize(self.start.iter().map(|count| count + prior), &mut tables.start.iter_mut());
-        for (counts, row) in
-            self.transition.chunks_exact(n).zip(tables.transition.chunks_exact_mut(n))
-        {
-            normalize(counts.iter().map(|count| count + prior), &mut row.iter_mut());
-        }
+        let k = self.k;
+        tables.transition.par_chunks_exact_mut(n).enumerate().for_each(|(state, row)| {
+            let blocks = self.transition[state / k * k * n..].chunks_exact(k * k).take(n / k);
+            let counts = blocks.flat_map(|block| &block[state % k * k..(state % k + 1) * k]);
+            normalize(counts.map(|count| count + prior), &mut row.iter_mut());
+        });
         self.maximize_emissions(space, prior, tables);
         for state in 0..if self.tags.is_empty() { 0 } else { n } {
             let counts = self.tags.iter().skip(state).step_by(n).map(|count| count + prior);
@@ -169,9 +171,15 @@ pub(crate) fn initial(
     // Normalized exponential variables are uniform on the simplex.
     let mut weight = move || -(1.0 - rng.uniform()).ln();
     let mut counts = Counts::new(space, space.n_slots() * space.k, n_tags);
-    for counts in [&mut counts.start, &mut counts.transition, &mut counts.tags] {
-        counts.iter_mut().for_each(|count| *count = weight());
+    counts.start.iter_mut().for_each(|count| *count = weight());
+    let (k, n) = (space.k, space.n_states());
+    // Row by row, which is not the order of the blocks.
+    for state in 0..n {
+        let blocks = counts.transition[state / k * k * n..].chunks_exact_mut(k * k).take(n / k);
+        let row = blocks.flat_map(|block| &mut block[state % k * k..(state % k + 1) * k]);
+        row.for_each(|count| *count = weight());
     }
+    counts.tags.iter_mut().for_each(|count| *count = weight());
     for (slot, &word) in space.words().iter().enumerate() {
         for state in 0..space.k {
             let frequency = vocab.count(word) as f64;
@@ -184,9 +192,8 @@ pub(crate) fn initial(
         start: vec![0.0; counts.start.len()],
         transition: vec![0.0; counts.transition.len()],
         emission: vec![0.0; counts.emission.len()],
-        lists: None,
         tags: vec![0.0; counts.tags.len()],
-        factors: None,
+        ..Tables::default()
     };
     counts.maximize(space, 0.0, &mut tables);
     tables

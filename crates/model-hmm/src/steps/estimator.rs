@@ -12,11 +12,8 @@ use latens_model::FitError;
 
 /// A model under estimation on some device.
 pub(crate) trait Estimator {
-    /// Approximate number of values per batch, one per token and state of its word.
-    const BATCH_VALUES: usize;
-
-    /// The number of states that a token is processed with.
-    fn states_per_token(&self) -> usize;
+    /// Approximate number of tokens per batch.
+    fn batch_tokens(&self) -> usize;
 
     /// Adds the expected counts of a batch under the current model.
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError>;
@@ -52,6 +49,7 @@ impl<'a> CpuEstimator<'a> {
         if let Some(lists) = &tables.lists {
             tables.emission = lists.gather(&tables.emission, space.k);
         }
+        tables.copy_blocks();
         CpuEstimator {
             space,
             n_tags,
@@ -80,12 +78,15 @@ impl<'a> CpuEstimator<'a> {
 }
 
 impl Estimator for CpuEstimator<'_> {
-    /// A batch fits in the cache.
-    const BATCH_VALUES: usize = 1 << 21;
-
-    fn states_per_token(&self) -> usize {
-        let lists = self.tables.lists.as_ref();
-        lists.map_or(self.space.k, |lists| lists.n_values() / lists.n_slots().max(1))
+    /// A batch has about 2²¹ values, one per token and state of its word. In a model with clusters it has many tokens, as
+    /// those of a pair of clusters share a product; in other models it has fewer, so that it fits in the cache.
+    fn batch_tokens(&self) -> usize {
+        const VALUES: usize = 1 << 21;
+        match &self.tables.lists {
+            Some(lists) => VALUES / (lists.n_values() / lists.n_slots().max(1)).max(256),
+            None if self.tables.is_dense() => VALUES / self.space.k.max(256),
+            None => VALUES / self.space.k.max(32),
+        }
     }
 
     fn expect(&mut self, batch: &Batch<'_>) -> Result<(), FitError> {
@@ -102,6 +103,7 @@ impl Estimator for CpuEstimator<'_> {
 
     fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
         self.counts.maximize(self.space, prior, &mut self.tables);
+        self.tables.copy_blocks();
         self.counts = Counts::new(self.space, self.tables.emission.len(), self.n_tags);
         self.log_prob = 0.0;
         Ok(())
@@ -113,7 +115,7 @@ impl Estimator for CpuEstimator<'_> {
     }
 
     fn tables(&self) -> Result<Tables<f32>, FitError> {
-        let mut tables = self.tables.clone();
+        let mut tables = Tables { blocks: Vec::new(), ..self.tables.clone() };
         tables.expand_lists();
         Ok(tables)
     }

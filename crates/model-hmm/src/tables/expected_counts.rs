@@ -30,3 +30,9 @@ pub(crate) struct Block<T> {
     pub(crate) to: u32,
     pub(crate) values: Vec<T>,
 }
+
+/// The blocks that start in a cluster; `blocks` are sorted.
+pub(crate) fn blocks_from<T>(blocks: &[Block<T>], from: usize) -> impl Iterator<Item = &Block<T>> {
+    let begin = blocks.partition_point(|block| (block.from as usize) < from);
+    blocks[begin..].iter().take_while(move |block| block.from as usize == from)
+}

@@ -4,6 +4,7 @@ use crate::space::kept_lists::KeptLists;
 use crate::space::state_set::StateSet;
 use crate::tables::factors::Factors;
 use latens_math::Real;
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// The probabilities of the kept states, k per cluster and Z = m·k in all.
@@ -15,6 +16,9 @@ pub(crate) struct Tables<T> {
     pub(crate) start: Vec<T>,
     /// a: Z × Z, row-major; empty if only `factors` are stored.
     pub(crate) transition: Vec<T>,
+    /// A copy of a in one k × k block per pair of clusters, which is faster to read; empty unless
+    /// [`Tables::copy_blocks`] filled it in.
+    pub(crate) blocks: Vec<T>,
     /// b: for every slot, the k states of its cluster, or the states of its list.
     pub(crate) emission: Vec<T>,
     /// The states of every slot, if the model has short state lists.
@@ -34,6 +38,23 @@ impl<T: Real> Tables<T> {
     /// Whether every state may emit every word.
     pub(crate) fn is_dense(&self) -> bool {
         self.k == self.n_states() && self.lists.is_none()
+    }
+
+    /// Copies a to blocks, if the model has clusters. They must be copied again when a changes.
+    pub(crate) fn copy_blocks(&mut self) {
+        let (k, n) = (self.k, self.n_states());
+        if self.is_dense() || self.lists.is_some() || k == 0 {
+            return;
+        }
+        self.blocks.resize(n * n, T::zero());
+        let clusters = self.blocks.par_chunks_mut(k * n).zip(self.transition.par_chunks(k * n));
+        clusters.for_each(|(blocks, rows)| {
+            for (to, block) in blocks.chunks_exact_mut(k * k).enumerate() {
+                for (out, row) in block.chunks_exact_mut(k).zip(rows.chunks_exact(n)) {
+                    out.copy_from_slice(&row[to * k..(to + 1) * k]);
+                }
+            }
+        });
     }
 
     /// The states of a group of words: of a cluster, or of a slot if the model has state lists.

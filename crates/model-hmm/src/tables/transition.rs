@@ -3,7 +3,7 @@
 //! ψ[z, z'] = from_z · to_z', and a(z'|z) is the softmax of a row over all kept states.
 
 use crate::space::kept_lists::KeptLists;
-use crate::tables::expected_counts::{Block, ExpectedCounts};
+use crate::tables::expected_counts::{Block, ExpectedCounts, blocks_from};
 use crate::tables::factors::Factors;
 use crate::tables::flush::{flush_derivative, flush_transitions};
 use crate::tables::probability_tables::Tables;
@@ -105,12 +105,6 @@ fn scale_segment<T: Real>(segment: &mut [T], ratios: Option<&[T]>, n_z: T) {
         }
         None => segment.iter_mut().for_each(|a| *a = flush_derivative(-n_z * *a)),
     }
-}
-
-/// The blocks that start in a cluster; `blocks` are sorted.
-fn blocks_from<T>(blocks: &[Block<T>], from: usize) -> impl Iterator<Item = &Block<T>> {
-    let begin = blocks.partition_point(|block| (block.from as usize) < from);
-    blocks[begin..].iter().take_while(move |block| block.from as usize == from)
 }
 
 /// Derivatives with respect to the factors, from those with respect to the logits: Σ_z' G[z, z'] to_z' for from_z,

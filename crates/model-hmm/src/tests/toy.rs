@@ -46,9 +46,8 @@ pub(super) fn random_tables<T: Real>(space: &StateSpace, n_tags: usize, seed: u6
         start: logits(n),
         transition: logits(n * n),
         emission: logits(space.n_slots() * space.k),
-        lists: None,
         tags: logits(n_tags * n),
-        factors: None,
+        ..Tables::default()
     };
     softmax(&mut tables.start);
     tables.transition.chunks_exact_mut(n).for_each(|row| {

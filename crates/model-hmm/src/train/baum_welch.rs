@@ -4,7 +4,6 @@ use crate::recursion::batch::Batch;
 use crate::steps::counts::initial;
 use crate::steps::estimator::{CpuEstimator, Estimator};
 use crate::tables::probability_tables::Tables;
-use crate::train::batches::Data;
 use crate::train::device::cuda_estimator;
 use crate::train::task::Task;
 use latens_corpus::Vocab;
@@ -68,7 +67,7 @@ struct EmLearner<'t, E> {
 
 impl<'t, E: Estimator> EmLearner<'t, E> {
     fn new(task: &'t Task<'t>, estimator: E) -> Self {
-        let batches = batches(&task.train, estimator.states_per_token(), E::BATCH_VALUES);
+        let batches = task.train.sequences().in_batches(estimator.batch_tokens());
         EmLearner { task, estimator, batches }
     }
 }
@@ -157,11 +156,6 @@ impl<E: Estimator> Learner for EmLearner<'_, E> {
     }
 }
 
-/// Batches of sentences of similar length, with about `n_values` values: one per token and state.
-pub(crate) fn batches<'a>(data: &Data<'a>, k: usize, n_values: usize) -> Vec<Batch<'a>> {
-    data.sequences().in_batches(n_values / k.max(256))
-}
-
 const ARRAYS: [&str; 4] = ["start", "transition", "emission", "tags"];
 
 fn arrays(tables: &Tables<f32>) -> [&Vec<f32>; 4] {
@@ -202,7 +196,7 @@ fn restore(
             read.push(values);
         }
         let [start, transition, emission, tags] = read.try_into().expect("four arrays were read");
-        Ok(Tables { k: tables.k, start, transition, emission, lists: None, tags, factors: None })
+        Ok(Tables { k: tables.k, start, transition, emission, tags, ..Tables::default() })
     };
     let best = state.best_iteration.map(|_| read("best.")).transpose()?;
     let current = read("")?;

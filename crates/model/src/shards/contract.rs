@@ -153,6 +153,9 @@ impl<P> Job<'_, P> {
     }
 }
 
+/// The largest number of tokens of a text.
+const MAX_TOTAL: u64 = 1 << 56;
+
 impl Arrays {
     /// Returns an array of `n` values, or an error for a forged file.
     pub fn expect<T: super::ShardNumber>(
@@ -161,6 +164,21 @@ impl Arrays {
         n: usize,
     ) -> Result<&latens_store::FlatArray<T>, FitError> {
         self.get_n(name, n).map_err(ShardError::inconsistent)
+    }
+
+    /// Returns the counts of `n` things in a text, or an error for a forged file: no text has so many that sums of counts
+    /// overflow.
+    pub fn expect_counts(
+        &self,
+        name: &str,
+        n: usize,
+    ) -> Result<&latens_store::FlatArray<u64>, FitError> {
+        let counts = self.expect::<u64>(name, n)?;
+        let total = counts.iter().try_fold(0_u64, |total, &count| total.checked_add(count));
+        match total.is_some_and(|total| total <= MAX_TOTAL) {
+            true => Ok(counts),
+            false => Err(ShardError::inconsistent(format!("the counts `{name}` are too large"))),
+        }
     }
 
     /// Returns an array of any length, or an error for a forged file.

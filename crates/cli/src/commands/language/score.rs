@@ -17,8 +17,8 @@ use std::path::PathBuf;
 ///
 /// Reads a model and text, and writes one row per sentence or token with its log-probability (natural logarithm), its
 /// surprisal in bits (−log₂ p) and the out-of-vocabulary words. The end of each sentence is a token, `<eos>`, as in
-/// `latens perplexity`, whose log_prob is the sum of all rows. The output has tab-separated columns with a header, or is
-/// one JSON object with `--json`.
+/// `latens perplexity`, whose log_prob is the sum of all rows. The output has tab-separated columns with a header, with six
+/// decimals, or is one JSON object with all digits with `--json`.
 #[derive(Args)]
 pub(crate) struct ScoreArgs {
     /// Language model
@@ -158,7 +158,7 @@ impl<'a> Scores<'a> {
                 writeln!(out, "sentence\ttokens\tlog_prob\tbits\toov")?;
                 self.sentences().try_for_each(|row| {
                     let SentenceRow { sentence, tokens, log_prob, bits, oov } = row;
-                    writeln!(out, "{sentence}\t{tokens}\t{log_prob}\t{bits}\t{oov}")
+                    writeln!(out, "{sentence}\t{tokens}\t{log_prob:.6}\t{bits:.6}\t{oov}")
                 })
             }
             PerArg::Token => {
@@ -166,7 +166,7 @@ impl<'a> Scores<'a> {
                 self.tokens().try_for_each(|row| {
                     let TokenRow { sentence, token, word, log_prob, bits, oov } = row;
                     let oov = u8::from(oov);
-                    writeln!(out, "{sentence}\t{token}\t{word}\t{log_prob}\t{bits}\t{oov}")
+                    writeln!(out, "{sentence}\t{token}\t{word}\t{log_prob:.6}\t{bits:.6}\t{oov}")
                 })
             }
         }

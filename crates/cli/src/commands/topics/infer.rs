@@ -56,6 +56,7 @@ enum MovingArg {
 }
 
 pub(super) fn run(args: &InferArgs, common: &Common, output: &Output) -> Result<()> {
+    mixtures::check_table(args.output.as_deref())?;
     ensure!(args.batch > 0, "`--batch` must be at least 1, got 0");
     let model = &*latens::open(&args.model)?;
     topic_model(model, &args.model)?;

@@ -32,6 +32,19 @@ fn delimiter(path: &Path) -> u8 {
     if is_csv { b',' } else { b'\t' }
 }
 
+/// Refuses the name of a picture or a page where a table is written, before any work is done.
+pub(super) fn check_table(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    if ["svg", "png", "pdf", "html"].iter().any(|&other| extension == other) {
+        return Err(hinted(
+            format!("`{}` is not the name of a table", path.display()),
+            "use `.tsv` or `.csv`; commands with a plot write it with `--plot`",
+        ));
+    }
+    Ok(())
+}
+
 /// The identifier of a document; its number, counted from 1, if it has none.
 pub(crate) fn id_of(documents: &Documents, idx: usize) -> String {
     match documents.get(idx).id {

@@ -24,26 +24,25 @@ impl LanguageModel for Hmm {
     }
 
     /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
-    fn text_log_prob(&self, text: &[WordId]) -> f64 {
+    fn token_log_probs(&self, text: &[WordId]) -> Vec<f64> {
         /// Number of states of a word from which sentences are scored together: smaller blocks stay in the cache.
         const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
         /// Number of sentences to score together. Each needs a vector of states.
         const TOGETHER: usize = 1024;
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
+        let mut scorer = HmmScorer::new(self);
         if self.forgets_sentences() && self.space.k < MIN_STATES {
-            let mut scorer = HmmScorer::new(self);
-            return text.iter().map(|&word| scorer.read(word)).sum();
+            return text.iter().map(|&word| scorer.read(word)).collect();
         }
         if self.forgets_sentences() {
             let sentences = text.split_inclusive(|&word| word == WordId::EOS);
             let sentences: Vec<&[WordId]> = sentences.collect();
             let parts = sentences.chunks(TOGETHER);
-            return parts.flat_map(|part| log_probs(self, part.iter().copied())).sum();
+            return parts.flat_map(|part| log_probs(self, part.iter().copied())).collect();
         }
-        let mut scorer = HmmScorer::new(self);
         let n_words = (N_PAIRS / self.params.states_per_word().pow(2)).clamp(1, 256);
-        let mut log_prob = 0.0;
+        let mut log_probs = Vec::with_capacity(text.len());
         for begin in (0..text.len()).step_by(n_words) {
             let places = begin..(begin + n_words).min(text.len());
             let pairs: Vec<_> = places
@@ -52,10 +51,9 @@ impl LanguageModel for Hmm {
                 .map(|at| self.pairs_of_words(text[at.checked_sub(1)?], text[at]))
                 .collect();
             let words = places.zip(&pairs);
-            log_prob +=
-                words.map(|(at, pairs)| scorer.step(text[at], pairs.as_deref())).sum::<f64>();
+            log_probs.extend(words.map(|(at, pairs)| scorer.step(text[at], pairs.as_deref())));
         }
-        log_prob
+        log_probs
     }
 
     #[cfg(feature = "cuda")]

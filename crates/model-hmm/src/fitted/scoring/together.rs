@@ -13,19 +13,20 @@ use std::collections::BTreeMap;
 /// A sentence, and how far it is scored.
 struct Reading<'a> {
     scorer: HmmScorer<'a>,
+    /// The words that are left.
     words: &'a [WordId],
-    log_prob: f64,
+    log_probs: Vec<f64>,
 }
 
 /// Clusters of the last and of the next word.
 type Clusters = (usize, usize);
 
-/// ln p of every sentence, in their order. Each starts with an empty history.
+/// ln p of every word of the sentences, in their order. Each sentence starts with an empty history.
 pub(super) fn log_probs<'a>(
     hmm: &'a Hmm,
     sentences: impl IntoIterator<Item = &'a [WordId]>,
 ) -> Vec<f64> {
-    let reading = |words| Reading { scorer: HmmScorer::new(hmm), words, log_prob: 0.0 };
+    let reading = |words| Reading { scorer: HmmScorer::new(hmm), words, log_probs: Vec::new() };
     let mut readings: Vec<Reading<'a>> = sentences.into_iter().map(reading).collect();
     let mut waiting: BTreeMap<Clusters, Vec<usize>> = BTreeMap::new();
     for (idx, reading) in readings.iter_mut().enumerate() {
@@ -48,7 +49,7 @@ pub(super) fn log_probs<'a>(
             }
         }
     }
-    readings.into_iter().map(|reading| reading.log_prob).collect()
+    readings.into_iter().flat_map(|reading| reading.log_probs).collect()
 }
 
 impl Reading<'_> {
@@ -60,7 +61,8 @@ impl Reading<'_> {
             {
                 return Some((before, cluster));
             }
-            self.log_prob += self.scorer.step(word, None);
+            let log_prob = self.scorer.step(word, None);
+            self.log_probs.push(log_prob);
             self.words = rest;
         }
         None
@@ -89,10 +91,11 @@ fn read_together(
     for (&idx, incoming) in group.iter().zip(sums.chunks_exact(k)) {
         let reading = &mut readings[idx];
         let (&word, rest) = reading.words.split_first().expect("a word waits");
-        reading.log_prob += match n {
+        let log_prob = match n {
             1 => reading.scorer.step(word, Some(&pairs)),
             _ => reading.scorer.step_from(word, incoming),
         };
+        reading.log_probs.push(log_prob);
         reading.words = rest;
     }
 }
