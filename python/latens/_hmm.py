@@ -238,6 +238,7 @@ class Fhmm(TextParams, SentenceEstimator, Encoder):
     n_layers : number of layers.
     n_states : number of hidden states per layer.
     inference : 'auto', 'exact', 'meanfield' or what `latens train fhmm --help` lists.
+    m_step : 'lazy' updates the scores of the words of each mini-batch, 'layers' those of all words, 'lbfgs' is slow.
     epochs : number of passes over the training text.
     rare_count : minimum count of a word; rarer words are treated as `unknown` says.
     """
@@ -249,7 +250,7 @@ class Fhmm(TextParams, SentenceEstimator, Encoder):
     n_states: int = 10
     _: KW_ONLY
     inference: str = "auto"
-    m_step: str = "layers"
+    m_step: str = "lazy"
     lbfgs_iterations: int = 100
     epochs: int = 5
     batch_sentences: int | None = None

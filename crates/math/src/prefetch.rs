@@ -1,4 +1,4 @@
-//! Prefetching, which is the one use of unsafe code in this crate.
+//! Prefetching.
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;

@@ -1,6 +1,7 @@
 //! Memory and work of training.
 
 use crate::params::{FhmmParams, Inference, MStep};
+use crate::train::lazy_update::Turn;
 use latens_corpus::Corpus;
 use latens_model::Cost;
 
@@ -34,6 +35,10 @@ pub(crate) fn cost(params: &FhmmParams, corpus: &Corpus) -> Cost {
     let mut per_word = 4.0 + 4.0 + 8.0 + 4.0;
     if params.restarts > 1 {
         per_word += 4.0 + 8.0;
+    }
+    if params.chosen_m_step() == MStep::Lazy {
+        // Copies of scores and their exponentials, instead of changes.
+        per_word += 4.0;
     }
     if params.m_step == MStep::Lbfgs {
         // Point, gradient, direction, trial point, and six pairs of steps.
@@ -70,8 +75,9 @@ pub(crate) fn cost(params: &FhmmParams, corpus: &Corpus) -> Cost {
 /// The largest number of multiplications with an addition per epoch; sweeps often converge earlier.
 ///
 /// With a table of K^M normalizers, a sweep takes two products per token, and the update of a layer three products
-/// with all words. Over V words, a sweep takes 2 M K V. Exact inference takes three products per layer along one axis
-/// of the table.
+/// with all words. A lazy update takes four products with the words of the batch, which are at most its tokens, or three
+/// with all words. Over V words, a sweep takes 2 M K V. Exact inference takes three products per layer along one axis of
+/// the table.
 fn multiply_adds(params: &FhmmParams, sizes: Sizes, n_joint: Option<f64>, n_batches: f64) -> f64 {
     let Sizes { n_layers, n_states, n_words, n_tokens } = sizes;
     let over_words = 2.0 * n_layers * n_states * n_words;
@@ -80,14 +86,19 @@ fn multiply_adds(params: &FhmmParams, sizes: Sizes, n_joint: Option<f64>, n_batc
         (Inference::Exact, Some(n_joint)) => n_tokens * 3.0 * n_layers * n_states * n_joint,
         _ => n_tokens * params.sweeps as f64 * sweep,
     };
-    // The M-step visits all words per batch with a table, and all tokens of the batch without one.
+    // Other M-steps visit all words per batch with a table, and all tokens of the batch without one.
     let pass = n_joint
         .map_or(n_tokens * over_words / n_layers, |n_joint| n_batches * 3.0 * n_words * n_joint);
-    let n_passes = match params.m_step {
-        MStep::Layers => n_layers,
-        MStep::Lbfgs => params.lbfgs_iterations as f64,
+    let m_step = match (params.chosen_m_step(), n_joint) {
+        (MStep::Lazy, Some(n_joint)) => {
+            let n_all = (n_batches / Turn::period(n_batches, n_words, n_tokens)).ceil();
+            let of_batches = (n_batches - n_all) * n_words.min(n_tokens / n_batches);
+            n_joint * (4.0 * of_batches + 3.0 * n_all * n_words)
+        }
+        (MStep::Lazy | MStep::Layers, _) => n_layers * pass,
+        (MStep::Lbfgs, _) => params.lbfgs_iterations as f64 * pass,
     };
-    e_step + n_passes * pass
+    e_step + m_step
 }
 
 #[cfg(test)]
@@ -100,7 +111,11 @@ mod tests {
     fn work_of_a_tiny_model_agrees_with_a_count_by_hand() {
         let params = FhmmParams::default().n_layers(2).n_states(3).sweeps(4);
         let work = |params: &FhmmParams, n_joint| multiply_adds(params, SIZES, n_joint, 2.0);
-        // 7 tokens × 4 sweeps × 2 products of 9, and 2 batches × 2 layers × 3 products of 5 × 9.
+        // 7 tokens × 4 sweeps × 2 products of 9, a batch with 4 products of 3.5 tokens × 9, and a batch with 3 products
+        // of 5 words × 9: all words have their turn at the end of the epoch only, since a batch has fewer than 10 tokens.
+        assert_eq!(work(&params, Some(9.0)), 504.0 + 135.0 + 4.0 * 3.5 * 9.0);
+        let params = params.m_step(MStep::Layers);
+        // The same, and 2 batches × 2 layers × 3 products of 5 × 9.
         assert_eq!(work(&params, Some(9.0)), 504.0 + 540.0);
         // 7 tokens × 4 sweeps × 2 · 2 · 3 · 5, and 2 layers × 7 tokens × 2 · 3 · 5.
         assert_eq!(work(&params, None), 1680.0 + 420.0);

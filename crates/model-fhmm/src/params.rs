@@ -42,8 +42,11 @@ const MAX_CHAIN_STATES: usize = 1 << 17;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MStep {
-    /// Closed-form updates, one layer at a time. They never decrease the bound.
+    /// Closed-form updates of the words of the batch, and of all words from time to time. Counts of words are those of
+    /// the text. Like [`MStep::Layers`] if `inference` is [`Inference::Tilted`] or [`Inference::Jensen`].
     #[default]
+    Lazy,
+    /// Closed-form updates of all words, one layer at a time. They never decrease the bound.
     Layers,
     /// L-BFGS, as in Nepal and Yates (2013).
     Lbfgs,
@@ -90,7 +93,8 @@ pub struct FhmmParams {
     pub lbfgs_iterations: usize,
     /// Number of passes over the training text.
     pub epochs: usize,
-    /// Number of sentences per batch. By default 1000, or fewer to get 500 batches over all epochs.
+    /// Number of sentences per batch. By default 1000, or fewer to get 1000 batches over all epochs (500 unless `m_step`
+    /// is `lazy`).
     pub batch_sentences: Option<usize>,
     /// Exponent α of the step size (k + 2)^−α of batch k. With 0, each batch replaces all earlier statistics.
     pub step_power: f64,
@@ -136,7 +140,7 @@ impl Default for FhmmParams {
             n_layers: 5,
             n_states: 10,
             inference: Inference::Auto,
-            m_step: MStep::Layers,
+            m_step: MStep::Lazy,
             lbfgs_iterations: 100,
             epochs: 5,
             batch_sentences: None,
@@ -198,11 +202,27 @@ impl FhmmParams {
         }
     }
 
+    /// The optimizer in use: [`MStep::Lazy`] needs expected counts of joint states.
+    pub fn chosen_m_step(&self) -> MStep {
+        match self.m_step {
+            MStep::Lazy if !self.chosen_inference().counts_joint_states() => MStep::Layers,
+            chosen => chosen,
+        }
+    }
+
     /// Number of sentences per batch, for a text of `n_sentences`.
     pub fn batch_size(&self, n_sentences: usize) -> usize {
-        /// Approximate minimum number of M-steps.
+        /// Approximate minimum number of M-steps that update all words.
         const M_STEPS: usize = 500;
-        let usual = (n_sentences * self.epochs / M_STEPS).clamp(1, 1000);
+        /// Approximate minimum number of M-steps that update the words of their batch.
+        const LAZY_M_STEPS: usize = 1000;
+        /// Minimum number of sentences per batch of these, such that an M-step takes no longer than its E-step.
+        const LAZY_SENTENCES: usize = 4;
+        let (n_steps, least) = match self.chosen_m_step() {
+            MStep::Lazy => (LAZY_M_STEPS, LAZY_SENTENCES),
+            MStep::Layers | MStep::Lbfgs => (M_STEPS, 1),
+        };
+        let usual = (n_sentences * self.epochs / n_steps).clamp(least, 1000);
         self.batch_sentences.unwrap_or(usual)
     }
 

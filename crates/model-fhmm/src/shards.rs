@@ -7,6 +7,7 @@ use crate::inference::convergence::Stop;
 use crate::inference::smoother::{Expected, Smoother};
 use crate::params::FhmmParams;
 use crate::shape::Shape;
+use crate::train::lazy_update::Turn;
 use crate::train::m_step::Evidence;
 use crate::train::state::{INITIALIZATION, ORDER, stream};
 use crate::train::statistics::Statistics;
@@ -40,6 +41,7 @@ struct Progress {
 const WORDS: &str = "words";
 const SENTENCES: &str = "sentences";
 const MODEL: [&str; 3] = ["start", "transition", "scores"];
+const NORMALIZERS: &str = "normalizers";
 const COUNTS: [&str; 4] = ["counts.start", "counts.pairs", "counts.words", "counts.emitting"];
 /// Running averages, which only updates need.
 const AVERAGES: [&str; 4] = ["driver.start", "driver.pairs", "driver.words", "driver.emitting"];
@@ -111,7 +113,7 @@ impl Sharded for FhmmShards {
             return begin(job, &sums);
         }
         let mut progress: Progress = job.progress()?;
-        let (rows, smoother) = model(job)?;
+        let (rows, mut smoother) = model(job)?;
         let shape = smoother.distribution().shape;
         let n = sums.expect::<u64>(TOKENS, 1)?[0];
         let bound = sums.expect::<f64>(BOUND, 1)?[0];
@@ -125,6 +127,7 @@ impl Sharded for FhmmShards {
             k => (k as f64 + 2.0).powf(-job.params.step_power),
         };
         let like = parts(Statistics::new(shape, smoother.inference()));
+        let turn = turn(job, &progress, shape, sums.expect::<f64>(COUNTS[2], like[2].len())?);
         let mut blended: Vec<Vec<f64>> = Vec::new();
         for ((average, count), like) in AVERAGES.iter().zip(COUNTS).zip(&like) {
             let average = job.array::<f64>(average, like.len())?;
@@ -152,9 +155,9 @@ impl Sharded for FhmmShards {
             sentences: &[],
             expected: &expected,
             eta,
+            turn: &turn,
         };
-        let distribution = evidence.maximize(&smoother);
-        let smoother = Smoother::new(distribution, smoother.inference());
+        evidence.advance(&mut smoother);
         progress.n_steps += 1;
         progress.batch += 1;
         if progress.batch == n_batches(&job.params, &progress) {
@@ -181,6 +184,17 @@ fn n_sentences(progress: &Progress) -> usize {
 fn n_batches(params: &FhmmParams, progress: &Progress) -> usize {
     let n = n_sentences(progress);
     n.div_ceil(params.batch_size(n).max(1))
+}
+
+/// The words to update after this mini-batch, given its expected counts of words.
+fn turn(job: &Job<'_, FhmmParams>, progress: &Progress, shape: Shape, counts: &[f64]) -> Turn {
+    let n_batches = n_batches(&job.params, progress);
+    if Turn::is_of_all(progress.batch, n_batches, shape.n_words, progress.n_tokens) {
+        return Turn::All;
+    }
+    let words = counts.chunks_exact(shape.row()).enumerate();
+    let words = words.filter(|(_, counts)| counts.iter().any(|&count| count > 0.0));
+    Turn::Batch(words.map(|(word, _)| word as u32).collect())
 }
 
 /// The sentences of the mini-batch: those of one process.
@@ -227,7 +241,13 @@ fn model(job: &Job<'_, FhmmParams>) -> Result<(WordRows, Smoother<f32>), FitErro
     let [start, transition, theta] = arrays.try_into().expect("three arrays");
     let base = base.into_iter().map(|b| b as f32).collect();
     let distribution = Distribution { shape, base, start, transition, theta };
-    Ok((rows, Smoother::new(distribution, job.params.chosen_inference())))
+    let mut smoother = Smoother::new(distribution, job.params.chosen_inference());
+    // Z changes by differences: computed anew, it would be slightly different.
+    let z = job.array::<f32>(NORMALIZERS, shape.n_joint())?.to_vec();
+    if !smoother.set_normalizers(z) {
+        return Err(inconsistent("normalizers are not those of the scores"));
+    }
+    Ok((rows, smoother))
 }
 
 /// Makes the initial model from the counts of words.
@@ -296,6 +316,7 @@ fn next(
     for (name, values) in MODEL.iter().zip([start, transition, theta]) {
         state.arrays = state.arrays.with(name, values);
     }
+    state.arrays = state.arrays.with(NORMALIZERS, smoother.table().values.clone());
     for (name, values) in AVERAGES.iter().zip(parts(statistics)) {
         state.arrays = state.arrays.with(name, values);
     }

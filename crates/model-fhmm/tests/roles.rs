@@ -22,7 +22,10 @@ fn kinds() -> Vec<FhmmParams> {
         small().n_layers(3).inference(Inference::Tilted).restarts(2),
         small().inference(Inference::Jensen).base_measure(BaseMeasure::Uniform),
         small().inference(Inference::Exact).unknown(Unknown::Missing),
+        small().m_step(MStep::Layers),
         small().m_step(MStep::Lbfgs).lbfgs_iterations(5),
+        // Most batches update their own words only.
+        small().batch_sentences(2),
         // More joint states than a table can hold.
         small().n_layers(21).n_states(2).epochs(1),
     ]
@@ -83,7 +86,7 @@ fn resuming_from_any_checkpoint_gives_the_same_model() {
 fn the_model_does_not_depend_on_the_number_of_threads() {
     let corpus = zipfian_corpus(700, 400, 3);
     for params in kinds() {
-        let params = params.epochs(1).batch_sentences(200);
+        let params = params.epochs(1).batch_sentences(40);
         let with = |n| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             pool.install(|| fit(&params, &corpus))

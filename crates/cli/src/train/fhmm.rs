@@ -28,7 +28,7 @@ pub(crate) struct FhmmArgs {
     #[arg(long, value_enum, default_value_t = Inference::Auto)]
     inference: Inference,
     /// Optimizer of the emission scores in the M-step
-    #[arg(long, value_enum, default_value_t = MStep::Layers)]
+    #[arg(long, value_enum, default_value_t = MStep::Lazy)]
     m_step: MStep,
     /// Maximum number of L-BFGS iterations per M-step
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().lbfgs_iterations)]
@@ -36,7 +36,8 @@ pub(crate) struct FhmmArgs {
     /// Number of passes over the training text
     #[arg(long, value_name = "N", default_value_t = FhmmParams::default().epochs)]
     epochs: usize,
-    /// Number of sentences per mini-batch [default: 1000, or fewer to get 500 mini-batches in total]
+    /// Number of sentences per mini-batch [default: 1000, or fewer to get 1000 mini-batches in total, or 500 unless
+    /// `--m-step` is `lazy`]
     #[arg(long, value_name = "N")]
     batch_sentences: Option<usize>,
     /// Exponent A of the step size (k + 2)^-A of mini-batch k; with 0, each batch replaces all earlier statistics
@@ -76,7 +77,8 @@ choice!(Inference for fhmm::Inference {
     Exact "Exact inference, for at most 2^17 joint states; slow"
 });
 choice!(MStep for fhmm::MStep {
-    Layers "Closed-form updates, layer by layer",
+    Lazy "Closed-form updates of the words of the mini-batch, and of all words from time to time",
+    Layers "Closed-form updates of all words, layer by layer; slow with small mini-batches",
     Lbfgs "L-BFGS, as in Nepal and Yates (2013); slow"
 });
 choice!(BaseMeasure for fhmm::BaseMeasure {

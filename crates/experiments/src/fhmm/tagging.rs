@@ -15,7 +15,7 @@ use crate::tagging::runner::{Runner, learn};
 use anyhow::{Context, Result};
 use latens::brown::BrownParams;
 use latens::corpus::{Format, Inputs, Preprocessing, TaggedSentences, VocabLimits};
-use latens::fhmm::FhmmParams;
+use latens::fhmm::{FhmmParams, MStep};
 use latens::hmm::{Constraint, HmmParams, Parameterization};
 use latens::store::write_atomically;
 use latens::tasks::tagging::{FeatureTagger, compare};
@@ -66,6 +66,7 @@ impl Size {
             let params = FhmmParams::default()
                 .n_layers(n_layers)
                 .n_states(10)
+                .m_step(MStep::Layers)
                 .epochs(self.epochs)
                 .batch_sentences(self.batch_sentences);
             Representation::Fhmm(params, features)

@@ -4,6 +4,7 @@
 //! release build. The functions of this module are compiled once, for `f32` and `f64`. All other crates use them, and
 //! the types that this module re-exports, instead of `faer` itself.
 
+mod registers;
 mod tiles;
 mod scalar;
 mod block;

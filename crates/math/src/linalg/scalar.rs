@@ -1,5 +1,6 @@
 //! Matrix products, compiled once for each number type.
 
+use super::registers::clear_upper_halves;
 use super::tiles;
 use faer::linalg::matmul::{self, triangular};
 use faer::{Accum, MatMut, MatRef, Par};
@@ -32,6 +33,7 @@ macro_rules! scalar {
             #[inline(never)]
             fn matmul(out: MatMut<'_, $T>, accum: Accum, a: MatRef<'_, $T>, b: MatRef<'_, $T>) {
                 matmul::matmul(out, accum, a, b, 1.0, Par::Seq);
+                clear_upper_halves();
             }
 
             #[inline(never)]
@@ -44,6 +46,7 @@ macro_rules! scalar {
                 use triangular::BlockStructure::{Rectangular, TriangularLower};
                 let (kind, full) = (TriangularLower, Rectangular);
                 triangular::matmul(out, kind, accum, a, full, b, full, 1.0, Par::Seq);
+                clear_upper_halves();
             }
 
             #[inline(never)]

@@ -1,5 +1,6 @@
 //! Matrix products in tiles that threads share.
 
+use super::registers::clear_upper_halves;
 use crate::rows::for_each_chunk;
 use faer::linalg::matmul::matmul;
 use faer::traits::RealField;
@@ -29,6 +30,7 @@ pub(super) fn multiply<T: RealField + Copy>(
                 return multiply_by_columns(out, accum, a, b);
             }
             matmul(out, accum, a, b, T::one_impl(), Par::Seq);
+            clear_upper_halves();
         });
     });
 }
@@ -51,6 +53,7 @@ fn multiply_by_columns<T: RealField + Copy>(
 ) {
     let mut columns = Mat::<T>::zeros(out.nrows(), out.ncols());
     matmul(columns.as_mut(), Accum::Replace, a, b, T::one_impl(), Par::Seq);
+    clear_upper_halves();
     match accum {
         Accum::Replace => out.copy_from(&columns),
         Accum::Add => out += &columns,

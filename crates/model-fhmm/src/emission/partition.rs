@@ -118,7 +118,8 @@ impl<T: Real> Products<T> {
         }
     }
 
-    fn fill_first(&mut self, exps: &[T], base: &[T]) {
+    /// Computes the products of the first group.
+    pub(crate) fn fill_first(&mut self, exps: &[T], base: &[T]) {
         let shape = self.shape;
         self.first.resize(self.n * shape.n_rows(), T::zero());
         latens_math::vectorized(
@@ -133,7 +134,8 @@ impl<T: Real> Products<T> {
         );
     }
 
-    fn fill_second(&mut self, exps: &[T]) {
+    /// Computes the products of the second group.
+    pub(crate) fn fill_second(&mut self, exps: &[T]) {
         let shape = self.shape;
         self.second.resize(self.n * shape.n_columns(), T::zero());
         latens_math::vectorized(

@@ -70,16 +70,39 @@ impl<T: Real> Smoother<T> {
             let wide = PartitionTable::of(&distribution.cast::<f64>());
             table.values = wide.values.iter().map(|&z| T::of(z)).collect();
         }
-        let coupling = match inference {
-            Inference::ExactMf if !table.is_in_range() => {
-                let wide = PartitionTable::of(&distribution.cast::<f64>());
-                wide.values.iter().map(|&z| T::of(z.ln())).collect()
-            }
-            Inference::ExactMf => table.logarithms(),
-            Inference::Tilted | Inference::Jensen => table.values.clone(),
-            Inference::Exact | Inference::Auto => vec![],
+        let (chains, coupling) =
+            (chains(&distribution), coupling(&distribution, &table, inference));
+        Smoother { chains, distribution, inference, table, coupling }
+    }
+
+    /// Changes the distribution and e^θ and Z of its table. Derives the other tables if `change` returns true; otherwise
+    /// the caller must replace the smoother.
+    pub(crate) fn change(
+        &mut self,
+        change: impl FnOnce(&mut Distribution<T>, &mut PartitionTable<T>) -> bool,
+    ) {
+        if change(&mut self.distribution, &mut self.table) {
+            self.chains = chains(&self.distribution);
+            self.coupling = coupling(&self.distribution, &self.table, self.inference);
+        }
+    }
+
+    /// Replaces Z, which differs from what `new` computes by the rounding errors of training. Returns false, and changes
+    /// nothing, if these values cannot be Z of this model.
+    pub(crate) fn set_normalizers(&mut self, z: Vec<T>) -> bool {
+        let is_near = |(z, own): (&T, &T)| {
+            let ratio = z.wide() / own.wide();
+            z == own || (0.1..10.0).contains(&ratio)
         };
-        Smoother { chains: chains(&distribution), distribution, inference, table, coupling }
+        let is_valid =
+            z.len() == self.table.values.len() && z.iter().zip(&self.table.values).all(is_near);
+        if is_valid {
+            self.change(|_, table| {
+                table.values = z;
+                true
+            });
+        }
+        is_valid
     }
 
     /// What is wrong with the distribution or with the tables that are derived from it, if anything.
@@ -275,6 +298,23 @@ impl<T: Real> Smoother<T> {
         let start = Start::Scores;
         MeanField::new(&self.distribution, &self.chains, coupling, bound, sentences, start)
             .run(stop, report);
+    }
+}
+
+/// The table that couples the layers: ln Z or Z.
+fn coupling<T: Real>(
+    distribution: &Distribution<T>,
+    table: &PartitionTable<T>,
+    inference: Inference,
+) -> Vec<T> {
+    match inference {
+        Inference::ExactMf if !table.is_in_range() => {
+            let wide = PartitionTable::of(&distribution.cast::<f64>());
+            wide.values.iter().map(|&z| T::of(z.ln())).collect()
+        }
+        Inference::ExactMf => table.logarithms(),
+        Inference::Tilted | Inference::Jensen => table.values.clone(),
+        Inference::Exact | Inference::Auto => vec![],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::distribution::Distribution;
 use crate::inference::smoother::Smoother;
+use crate::params::MStep;
 use crate::train::state::{Candidate, State, Trainer, initial_model};
 use crate::train::statistics::Statistics;
 use crate::train::task::Task;
@@ -9,6 +10,9 @@ use latens_model::{Checkpoint, CheckpointError, FitError};
 
 /// Bound on counters, so that they cannot overflow.
 const MAX_COUNT: u64 = 1 << 53;
+
+/// Name of the array of Z.
+const NORMALIZERS: &str = "normalizers";
 
 /// Saves the state of training.
 pub(super) fn save(trainer: &Trainer<'_>) -> Checkpoint {
@@ -28,6 +32,11 @@ pub(super) fn save(trainer: &Trainer<'_>) -> Checkpoint {
     }
     if let Some(best) = &trainer.best {
         checkpoint = checkpoint.with_array("best.n_steps", &[1], &[best.n_steps]);
+    }
+    if params.chosen_m_step() == MStep::Lazy {
+        // Z changes by differences: computed anew, it would be slightly different.
+        let z = &trainer.smoother.table().values;
+        checkpoint = checkpoint.with_array(NORMALIZERS, &[z.len()], z);
     }
     checkpoint
 }
@@ -70,7 +79,11 @@ pub(super) fn restore<'a>(
         best = Some(Candidate { distribution, statistics, n_steps });
     }
     let (distribution, statistics) = read("")?;
-    let smoother = Smoother::new(distribution, smoother.inference());
+    let mut smoother = Smoother::new(distribution, smoother.inference());
+    if task.params.chosen_m_step() == MStep::Lazy {
+        let z: Vec<f32> = checkpoint.array(NORMALIZERS, &[smoother.table().values.len()])?;
+        check_values(smoother.set_normalizers(z))?;
+    }
     if let Some(problem) = smoother.problem() {
         return Err(CheckpointError::Invalid { problem }.into());
     }

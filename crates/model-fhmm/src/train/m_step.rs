@@ -5,6 +5,7 @@ use crate::emission::partition::PartitionTable;
 use crate::inference::smoother::{Expected, Smoother};
 use crate::params::{FhmmParams, Inference, MStep};
 use crate::shape::Shape;
+use crate::train::lazy_update::{StateShares, Turn, add_change, update_words};
 use crate::train::lbfgs::{Search, maximize};
 use crate::train::normalizer::Normalizer;
 use crate::train::score_update::{WordCounts, fix_gauge, update_layers};
@@ -26,15 +27,58 @@ pub(crate) struct Evidence<'a, T> {
     pub(crate) expected: &'a Expected<T>,
     /// Step size of the last batch.
     pub(crate) eta: f64,
+    /// Words to update, if `m_step` is [`MStep::Lazy`].
+    pub(crate) turn: &'a Turn,
 }
 
 impl<T: Real> Evidence<'_, T> {
-    /// Computes the next distribution.
-    pub(crate) fn maximize(&self, smoother: &Smoother<T>) -> Distribution<T> {
-        let mut distribution = smoother.distribution().clone();
+    /// Replaces a model by the next one.
+    pub(crate) fn advance(&self, smoother: &mut Smoother<T>) {
+        let is_lazy = self.params.chosen_m_step() == MStep::Lazy && smoother.table().is_in_range();
+        if !is_lazy || !self.update_lazily(smoother) {
+            let distribution =
+                if is_lazy { smoother.distribution().clone() } else { self.maximize(smoother) };
+            *smoother = Smoother::new(distribution, smoother.inference());
+        }
+    }
+
+    /// Updates π, A and the scores of the words whose turn it is. Returns false if Z is to be computed anew.
+    fn update_lazily(&self, smoother: &mut Smoother<T>) -> bool {
+        let Evidence { statistics, n_tokens, unigrams, .. } = *self;
+        let pseudo_tokens = self.params.chosen_pseudo_tokens();
+        let shares = StateShares::new(statistics, n_tokens, pseudo_tokens, unigrams);
+        let normalizer = joint_normalizer(statistics, n_tokens, pseudo_tokens);
+        let ratios = normalizer.ratios(statistics.shape, &smoother.table().values);
+        let mut is_accurate = false;
+        smoother.change(|distribution, table| {
+            self.update_chains(distribution);
+            match self.turn {
+                Turn::All => {
+                    let words: Vec<u32> = (0..statistics.shape.n_words as u32).collect();
+                    update_words(distribution, table, &shares, &ratios, &words, false);
+                    fix_gauge(distribution, &table.exps, &table.base);
+                }
+                Turn::Batch(words) => {
+                    let change = update_words(distribution, table, &shares, &ratios, words, true);
+                    is_accurate = add_change(&mut table.values, &change) && table.is_in_range();
+                }
+            }
+            is_accurate
+        });
+        is_accurate
+    }
+
+    /// Sets π and A.
+    fn update_chains(&self, distribution: &mut Distribution<T>) {
         let (start, transition) = self.statistics.chains(self.n_tokens, self.params.prior);
         distribution.start = start.into_iter().map(T::of).collect();
         distribution.transition = transition.into_iter().map(T::of).collect();
+    }
+
+    /// Computes the next distribution by an update of all words.
+    pub(crate) fn maximize(&self, smoother: &Smoother<T>) -> Distribution<T> {
+        let mut distribution = smoother.distribution().clone();
+        self.update_chains(&mut distribution);
         let rows = self.rows(smoother.inference());
         let is_in_range = self.update_scores(
             &mut distribution,
@@ -90,7 +134,7 @@ impl<T: Real> Evidence<'_, T> {
             }
         };
         let is_in_range = match params.m_step {
-            MStep::Layers => {
+            MStep::Lazy | MStep::Layers => {
                 let power = if is_exact { 1.0 } else { eta };
                 update_layers(distribution, table, &counts, &normalizer, power)
             }

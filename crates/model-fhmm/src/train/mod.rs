@@ -3,6 +3,7 @@
 pub(crate) mod statistics;
 mod normalizer;
 mod score_update;
+pub(crate) mod lazy_update;
 mod lbfgs;
 pub(crate) mod m_step;
 pub(crate) mod task;

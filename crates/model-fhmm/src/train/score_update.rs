@@ -87,15 +87,15 @@ struct LayerStep {
 
 /// Updates θ and e^θ of one word in one layer.
 #[inline(always)]
-fn update_word<T: Real>(
+pub(crate) fn update_word<T: Real>(
     theta: &mut [T],
     exps: &mut [T],
     expected: &[T],
-    count: impl Fn(usize) -> f64,
+    count: impl Fn(usize) -> T,
     power: f64,
 ) {
     for (state, ((theta, exp), &expected)) in theta.iter_mut().zip(exps).zip(expected).enumerate() {
-        let step = (T::of(count(state)) / expected).ln() * T::of(power);
+        let step = (count(state) / expected).ln() * T::of(power);
         // 0/0: a word that is neither observed nor expected keeps its score.
         if !step.is_nan() {
             *theta = Distribution::clamp(*theta + step);
@@ -155,26 +155,26 @@ fn update_from<T: Real>(
     for (word, (theta, exps)) in words.enumerate() {
         let expected = &expected[word * shape.n_states..(word + 1) * shape.n_states];
         let range = shape.layer(layer);
-        let count = |state| counts.of(word, layer, state);
+        let count = |state| T::of(counts.of(word, layer, state));
         update_word(&mut theta[range.clone()], &mut exps[range], expected, count, power);
     }
 }
 
 /// State of one thread in a pass over words.
-struct Pass<'a, T> {
+pub(crate) struct Pass<'a, T> {
     shape: Shape,
     /// G: joint states of the first group × those of the second.
     ratios: &'a [T],
-    products: Products<T>,
+    pub(crate) products: Products<T>,
     /// G summed over the other group: words × joint states of this group.
     rest: Vec<T>,
     scratch: Vec<T>,
     /// W of a word in a layer.
-    out: Vec<T>,
+    pub(crate) out: Vec<T>,
 }
 
 impl<'a, T: Real> Pass<'a, T> {
-    fn new(shape: Shape, ratios: &'a [T]) -> Pass<'a, T> {
+    pub(crate) fn new(shape: Shape, ratios: &'a [T]) -> Pass<'a, T> {
         let n = shape.n_columns().max(shape.n_rows());
         Pass {
             shape,
@@ -187,7 +187,7 @@ impl<'a, T: Real> Pass<'a, T> {
     }
 
     /// Sums G over the group that does not contain `layer`, for the current block of words.
-    fn multiply(&mut self, layer: usize) {
+    pub(crate) fn multiply(&mut self, layer: usize) {
         let (n_rows, n_columns) = (self.shape.n_rows(), self.shape.n_columns());
         let ratios = MatRef::from_row_major_slice(self.ratios, n_rows, n_columns);
         let is_first = layer < self.shape.first().end;
@@ -218,7 +218,7 @@ impl<'a, T: Real> Pass<'a, T> {
                 for (word, (theta, exps)) in words.enumerate() {
                     self.expect(layer, word, exps, base[word]);
                     let range = self.shape.layer(layer);
-                    let count = |state| counts.of(first_word + word, layer, state);
+                    let count = |state| T::of(counts.of(first_word + word, layer, state));
                     let (theta, exps) = (&mut theta[range.clone()], &mut exps[range]);
                     update_word(theta, exps, &self.out, count, power);
                 }
@@ -228,7 +228,7 @@ impl<'a, T: Real> Pass<'a, T> {
 
     /// Computes W of a word in a layer, after [`Pass::multiply`] for a layer of the same group.
     #[inline(always)]
-    fn expect(&mut self, layer: usize, word: usize, exps: &[T], base: T) {
+    pub(crate) fn expect(&mut self, layer: usize, word: usize, exps: &[T], base: T) {
         let (shape, group) = (self.shape, self.shape.group(layer));
         let n = shape.joint(group.len());
         let rest = &self.rest[word * n..(word + 1) * n];

@@ -3,6 +3,7 @@
 use crate::inference::convergence::Stop;
 use crate::inference::smoother::Smoother;
 use crate::train::checkpoint;
+use crate::train::lazy_update::Turn;
 use crate::train::m_step::Evidence;
 use crate::train::state::{Candidate, Measured, ORDER, State, Trainer, initial_model, stream};
 use crate::train::statistics::Statistics;
@@ -84,7 +85,7 @@ impl Trainer<'_> {
     fn epoch(&mut self, watch: &mut Watch) -> Result<(), FitError> {
         let batches = self.batches();
         while self.state.batch < batches.len() {
-            self.step(&batches[self.state.batch]);
+            self.step(&batches[self.state.batch], batches.len());
             self.state.batch += 1;
             if !self.state.bound.is_finite() {
                 let (epoch, lower) = (self.state.epoch + 1, "n_layers");
@@ -118,7 +119,7 @@ impl Trainer<'_> {
     }
 
     /// One iteration of stepwise EM: an E-step on a batch, then an M-step.
-    fn step(&mut self, batch: &[u32]) {
+    fn step(&mut self, batch: &[u32], n_batches: usize) {
         let (task, started) = (self.task, Instant::now());
         let sentences = task.rows_of(batch.iter().map(|&idx| task.train.get(idx as usize)));
         let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
@@ -134,17 +135,21 @@ impl Trainer<'_> {
         self.state.token_sweeps += expected.token_sweeps;
         self.state.e_seconds += started.elapsed().as_secs_f64();
         let started = Instant::now();
+        let n_words = task.shape.n_words;
+        let n_train = task.train.n_tokens();
+        let is_of_all = Turn::is_of_all(self.state.batch, n_batches, n_words, n_train as u64);
+        let turn = if is_of_all { Turn::All } else { Turn::of_batch(&sentences) };
         let evidence = Evidence {
             params: task.params,
             statistics: &self.statistics,
-            n_tokens: task.train.n_tokens() as f64,
+            n_tokens: n_train as f64,
             unigrams: &task.unigrams,
             sentences: &sentences,
             expected: &expected,
             eta,
+            turn: &turn,
         };
-        let distribution = evidence.maximize(&self.smoother);
-        self.smoother = Smoother::new(distribution, self.smoother.inference());
+        evidence.advance(&mut self.smoother);
         self.state.m_seconds += started.elapsed().as_secs_f64();
         self.state.n_steps += 1;
     }
