@@ -38,6 +38,8 @@ struct Progress {
     train_bound: Option<f64>,
 }
 
+/// The largest number of sentences of all shards.
+const MAX_SENTENCES: u64 = u32::MAX as u64;
 const WORDS: &str = "words";
 const SENTENCES: &str = "sentences";
 const MODEL: [&str; 3] = ["start", "transition", "scores"];
@@ -77,7 +79,7 @@ impl Sharded for FhmmShards {
             let sizes = [(shard as u64, text.len() as i64)];
             return Ok(Arrays::new().with(WORDS, counts).with_sparse(SENTENCES, sizes).into());
         }
-        let progress: Progress = job.progress()?;
+        let progress = progress(job)?;
         let (rows, smoother) = model(job)?;
         let own = match progress.begins.get(shard..shard + 2) {
             Some(&[begin, end]) if end.checked_sub(begin) == Some(text.len() as u64) => {
@@ -112,7 +114,7 @@ impl Sharded for FhmmShards {
         if job.round == 0 {
             return begin(job, &sums);
         }
-        let mut progress: Progress = job.progress()?;
+        let mut progress = progress(job)?;
         let (rows, mut smoother) = model(job)?;
         let shape = smoother.distribution().shape;
         let n = sums.expect::<u64>(TOKENS, 1)?[0];
@@ -146,7 +148,7 @@ impl Sharded for FhmmShards {
             pairs: vec![],
             emitting: vec![],
         };
-        let counts = job.array::<u64>(WORDS, job.lexicon.vocab.len())?;
+        let counts = job.state.arrays.expect_counts(WORDS, job.lexicon.vocab.len())?;
         let evidence = Evidence {
             params: &job.params,
             statistics: &statistics,
@@ -158,6 +160,9 @@ impl Sharded for FhmmShards {
             turn: &turn,
         };
         evidence.advance(&mut smoother);
+        if let Some(problem) = smoother.problem() {
+            return Err(inconsistent(problem));
+        }
         progress.n_steps += 1;
         progress.batch += 1;
         if progress.batch == n_batches(&job.params, &progress) {
@@ -171,6 +176,19 @@ impl Sharded for FhmmShards {
 
 fn inconsistent(problem: &str) -> FitError {
     FitError::Step { action: "use the arrays of shards", source: problem.into() }
+}
+
+/// The progress before a round. Sums of its numbers do not overflow.
+fn progress(job: &Job<'_, FhmmParams>) -> Result<Progress, FitError> {
+    let progress: Progress = job.progress()?;
+    let is_round = progress.begins.iter().all(|&begin| begin <= MAX_SENTENCES)
+        && progress.epoch < job.params.epochs
+        && progress.batch < n_batches(&job.params, &progress)
+        && progress.n_steps < u64::MAX;
+    match is_round {
+        true => Ok(progress),
+        false => Err(inconsistent("the progress is not that of a round")),
+    }
 }
 
 fn parts(counts: Statistics) -> [Vec<f64>; 4] {
@@ -224,7 +242,7 @@ fn shape(params: &FhmmParams, rows: &WordRows) -> Shape {
 
 /// The current model.
 fn model(job: &Job<'_, FhmmParams>) -> Result<(WordRows, Smoother<f32>), FitError> {
-    let counts = job.array::<u64>(WORDS, job.lexicon.vocab.len())?;
+    let counts = job.state.arrays.expect_counts(WORDS, job.lexicon.vocab.len())?;
     let rows = rows_of(job, counts);
     let shape = shape(&job.params, &rows);
     let base = base_scores(&job.params, &rows, &unigrams(&rows, counts));
@@ -247,19 +265,23 @@ fn model(job: &Job<'_, FhmmParams>) -> Result<(WordRows, Smoother<f32>), FitErro
     if !smoother.set_normalizers(z) {
         return Err(inconsistent("normalizers are not those of the scores"));
     }
-    Ok((rows, smoother))
+    match smoother.problem() {
+        Some(problem) => Err(inconsistent(problem)),
+        None => Ok((rows, smoother)),
+    }
 }
 
 /// Makes the initial model from the counts of words.
 fn begin(job: &Job<'_, FhmmParams>, sums: &Arrays) -> Result<Step, FitError> {
     let params = &job.params;
-    let counts = sums.expect::<u64>(WORDS, job.lexicon.vocab.len())?.clone();
+    let counts = sums.expect_counts(WORDS, job.lexicon.vocab.len())?.clone();
     let mut begins = vec![0u64];
     for (i, (shard, n)) in sums.expect_sparse(SENTENCES)?.into_iter().enumerate() {
-        if shard != i as u64 || n < 0 {
-            return Err(inconsistent("sizes of shards are missing"));
+        let end = u64::try_from(n).ok().and_then(|n| begins[i].checked_add(n));
+        match end.filter(|&end| shard == i as u64 && end <= MAX_SENTENCES) {
+            Some(end) => begins.push(end),
+            None => return Err(inconsistent("sizes of shards are missing or too large")),
         }
-        begins.push(begins[i].saturating_add(n as u64));
     }
     let rows = rows_of(job, &counts);
     if rows.n_rows < 2 {
@@ -310,7 +332,7 @@ fn next(
         ..ShardState::default()
     };
     state.metrics.extend(progress.train_bound.map(|bound| ("train_bound".to_owned(), bound)));
-    let counts = job.array::<u64>(WORDS, job.lexicon.vocab.len())?.clone();
+    let counts = job.state.arrays.expect_counts(WORDS, job.lexicon.vocab.len())?.clone();
     state.arrays = Arrays::new().with(WORDS, counts);
     let Distribution { start, transition, theta, .. } = smoother.distribution().clone();
     for (name, values) in MODEL.iter().zip([start, transition, theta]) {
