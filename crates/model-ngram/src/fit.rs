@@ -127,9 +127,9 @@ fn fit_in_shards(
         let done_tokens = sentences.offsets()[done];
         Progress { checkpoint: Some(&checkpoint), ..progress(done_tokens, total) }.report(watch)?;
     }
-    let counts = parts.sum(&budget)?;
+    let counts = parts.into_sum(&budget)?;
     let mut estimator = Estimator::new(params.order, n_words);
-    counted.for_each_with(counts.as_deref(), |reversed, count| estimator.add(reversed, count));
+    counted.for_each_with(counts.as_ref(), |reversed, count| estimator.add(reversed, count));
     drop(counts);
     let mut model = finish(estimator, params, lexicon)?;
     model.add_fact("tokens", total);
@@ -138,8 +138,8 @@ fn fit_in_shards(
     Ok(model)
 }
 
-/// The counts of all shards so far. As the digits of a binary number, each part consists of twice as many shards as the next
-/// one or more, so that an n-gram is merged at most log₂ n times for n shards.
+/// The counts of all shards so far. Like the digits of a binary number, each part consists of at least twice as many shards as
+/// the next one, so that an n-gram is merged at most log₂ n times for n shards.
 #[derive(Default)]
 struct Parts {
     n_shards: u64,
@@ -155,6 +155,14 @@ impl Parts {
             self.parts.push(NgramCounts::merge(&last_two, budget).map_err(fit_error)?);
         }
         Ok(())
+    }
+
+    /// The sum of all parts, which are no longer needed.
+    fn into_sum(mut self, budget: &Budget) -> Result<Option<NgramCounts>, FitError> {
+        match self.parts.len() {
+            0 | 1 => Ok(self.parts.pop()),
+            _ => Ok(Some(NgramCounts::merge(&self.parts, budget).map_err(fit_error)?)),
+        }
     }
 
     /// The sum of all parts; `None` without a part.

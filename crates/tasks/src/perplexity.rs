@@ -32,23 +32,23 @@ impl Perplexity {
 /// Threads share the sentences if the model forgets its history at the end of a sentence. The result does not depend on
 /// the number of threads.
 pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
-    let log_probs = by_parts(model, text, |part| model.text_log_prob(part));
+    let log_probs = by_parts(model, text, 256, |part| model.text_log_prob(part));
     Perplexity::of(log_probs.iter().sum(), text)
 }
 
-/// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once.
+/// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once. A
+/// part has a given number of sentences, so that rounding does not depend on the number of threads.
 fn by_parts<T: Send>(
     model: &dyn LanguageModel,
     text: &Sentences,
+    n_sentences: usize,
     score: impl Fn(&[WordId]) -> T + Sync,
 ) -> Vec<T> {
-    /// Number of sentences per part. It is fixed, so that rounding does not depend on the number of threads.
-    const N_SENTENCES: usize = 256;
     if !model.forgets_sentences() {
         return vec![score(text.tokens())];
     }
-    let ends = (0..text.len()).step_by(N_SENTENCES).map(|begin| {
-        let end = (begin + N_SENTENCES).min(text.len());
+    let ends = (0..text.len()).step_by(n_sentences).map(|begin| {
+        let end = (begin + n_sentences).min(text.len());
         [begin, end].map(|sentence| text.offsets()[sentence] as usize)
     });
     let ends: Vec<[usize; 2]> = ends.collect();
@@ -71,7 +71,8 @@ pub fn perplexity_on(
 ///
 /// Their sum is the log-probability of [`perplexity`] up to rounding. Networks take longer word by word than at once.
 pub fn token_log_probs(model: &dyn LanguageModel, text: &Sentences) -> Vec<f64> {
-    by_parts(model, text, |part| model.token_log_probs(part)).concat()
+    // Small parts, so that all threads score a short text.
+    by_parts(model, text, 32, |part| model.token_log_probs(part)).concat()
 }
 
 /// The position of a token to which a model assigns probability zero.

@@ -82,7 +82,10 @@ pub(super) fn restore<'a>(
     let mut smoother = Smoother::new(distribution, smoother.inference());
     if task.params.chosen_m_step() == MStep::Lazy {
         let z: Vec<f32> = checkpoint.array(NORMALIZERS, &[smoother.table().values.len()])?;
-        check_values(smoother.set_normalizers(z))?;
+        if !smoother.set_normalizers(z) {
+            let problem = "`normalizers` are not those of the scores";
+            return Err(CheckpointError::Invalid { problem }.into());
+        }
     }
     if let Some(problem) = smoother.problem() {
         return Err(CheckpointError::Invalid { problem }.into());

@@ -1,4 +1,5 @@
-//! M-step of the emission scores of some words only, at a cost that does not depend on the size of the vocabulary.
+//! M-step of the emission scores of some words only. The cost of its matrix products does not depend on the size of the
+//! vocabulary.
 //!
 //! The objective F of [`crate::train::score_update`] is bounded from below, with G(s) = n(s)/Z(s) of the current scores,
 //! by
@@ -225,7 +226,7 @@ impl<T: Real> Block<T> {
             let mean = theta.iter().copied().sum::<T>() * per_word;
             for layer in theta.chunks_exact_mut(shape.n_states) {
                 let shift = mean - layer.iter().copied().sum::<T>() * per_layer;
-                layer.iter_mut().for_each(|theta| *theta += shift);
+                layer.iter_mut().for_each(|theta| *theta = Distribution::clamp(*theta + shift));
             }
             exps.iter_mut().zip(theta).for_each(|(exp, theta)| *exp = theta.exp_of());
         }

@@ -111,7 +111,8 @@ impl<T: Real> ForwardBackward<T> {
     }
 
     /// The only block of a dense model. Its tokens stay where they are; those that do not count become zero: the last one of
-    /// every sentence, which has no successor, and the sentences that underflowed.
+    /// every sentence, which has no successor, the sentences that underflowed, and, as nothing has checked it, v of the first
+    /// token of a sentence.
     fn dense_pairs(&mut self, k: usize, underflowed: &[usize]) -> Option<Block<T>> {
         let Workspace { sentence_starts, alpha, weighted, .. } = &mut self.workspace;
         for (sentence, ends) in sentence_starts.windows(2).enumerate() {
@@ -121,6 +122,7 @@ impl<T: Real> ForwardBackward<T> {
                 weighted[begin * k..end * k].fill(T::zero());
             } else if begin < end {
                 alpha[(end - 1) * k..end * k].fill(T::zero());
+                weighted[begin * k..(begin + 1) * k].fill(T::zero());
             }
         }
         let n = (alpha.len() / k).checked_sub(1).filter(|&n| n > 0)?;

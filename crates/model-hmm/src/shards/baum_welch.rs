@@ -16,6 +16,8 @@ use serde_json::Map;
 
 const LOG_PROB: &str = "log_prob";
 const TABLES: [&str; 3] = ["start", "transition", "emission"];
+/// Expected counts, those of transitions in blocks.
+const COUNTS: [&str; 3] = ["counts.start", "counts.transition.blocks", "counts.emission"];
 
 pub(super) fn begin(
     job: &Job<'_, HmmParams>,
@@ -92,7 +94,7 @@ pub(super) fn statistics(job: &Job<'_, HmmParams>, text: &Sentences) -> Result<A
     let (counts, log_prob) = estimator.into_counts();
     let [start, transition, emission, _] = counts.into_parts();
     let mut sums = Arrays::new().with(LOG_PROB, vec![log_prob]);
-    for (name, values) in TABLES.iter().zip([start, transition, emission]) {
+    for (name, values) in COUNTS.iter().zip([start, transition, emission]) {
         sums = sums.with(name, values);
     }
     Ok(sums)
@@ -110,7 +112,7 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     let n = space.n_states();
     let lengths = [n, n * n, estimator.n_emissions()];
     let mut parts: [Vec<f64>; 4] = Default::default();
-    for (part, (name, n)) in parts.iter_mut().zip(TABLES.iter().zip(lengths)) {
+    for (part, (name, n)) in parts.iter_mut().zip(COUNTS.iter().zip(lengths)) {
         *part = sums.expect::<f64>(name, n)?.to_vec();
         // Sums of counts below the number of tokens are far below this.
         if !part.iter().all(|count| (0.0..=1e30).contains(count)) {

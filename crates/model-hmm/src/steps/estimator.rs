@@ -115,7 +115,16 @@ impl Estimator for CpuEstimator<'_> {
     }
 
     fn tables(&self) -> Result<Tables<f32>, FitError> {
-        let mut tables = Tables { blocks: Vec::new(), ..self.tables.clone() };
+        let Tables { k, start, transition, emission, lists, tags, .. } = &self.tables;
+        let mut tables = Tables {
+            k: *k,
+            start: start.clone(),
+            transition: transition.clone(),
+            emission: emission.clone(),
+            lists: lists.clone(),
+            tags: tags.clone(),
+            ..Tables::default()
+        };
         tables.expand_lists();
         Ok(tables)
     }

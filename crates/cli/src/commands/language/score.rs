@@ -17,8 +17,8 @@ use std::path::PathBuf;
 ///
 /// Reads a model and text, and writes one row per sentence or token with its log-probability (natural logarithm), its
 /// surprisal in bits (−log₂ p) and the out-of-vocabulary words. The end of each sentence is a token, `<eos>`, as in
-/// `latens perplexity`, whose log_prob is the sum of all rows. The output has tab-separated columns with a header, with six
-/// decimals, or is one JSON object with all digits with `--json`.
+/// `latens perplexity`, whose log_prob is the sum of all rows up to rounding. The output has tab-separated columns with a
+/// header and six decimals. `--json` writes one JSON object with all digits.
 #[derive(Args)]
 pub(crate) struct ScoreArgs {
     /// Language model

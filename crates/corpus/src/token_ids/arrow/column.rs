@@ -79,7 +79,8 @@ impl Column {
         };
         let array = arrays.next()?;
         let ids = arrays.integers(&array, self.ids)?;
-        let mut items = Vec::new();
+        let mut items =
+            Vec::with_capacity(array.n_values.saturating_add(rows.n_values.min(offsets.len())));
         let mut end: usize = 0;
         for row in 0..rows.n_values {
             let (from, to) = match lists {
@@ -240,7 +241,8 @@ impl<'a> Arrays<'a> {
                 self.n_views += 1;
                 let n_buffers = usize::try_from(n).ok().and_then(|n| n.checked_add(2));
                 let n_buffers = n_buffers.and_then(|n| self.n_buffers.checked_add(n));
-                self.n_buffers = n_buffers.ok_or_else(too_short)?;
+                let n_all = self.batch.buffers().map_or(0, |buffers| buffers.len());
+                self.n_buffers = n_buffers.filter(|&n| n <= n_all).ok_or_else(too_short)?;
                 Ok(())
             }
             DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
@@ -275,7 +277,8 @@ impl<'a> Arrays<'a> {
 }
 
 fn no_column(schema: &Schema) -> io::Error {
-    let names: Vec<_> = schema.fields().iter().map(|field| format!("`{}`", field.name())).collect();
+    let names = schema.fields().iter().map(|field| format!("`{}`", field.name()));
+    let names: Vec<_> = names.take(20).collect();
     let names = names.join(", ");
     invalid(format!("it has no column `{NAME}` of token ids (columns: {names})"))
 }

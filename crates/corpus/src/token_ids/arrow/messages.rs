@@ -3,12 +3,13 @@
 //! The file format is a stream after a magic word, before an index that is not needed here.
 
 use super::super::npy::invalid;
-use arrow_ipc::{Message as Header, root_as_message};
-use std::io::{self, BufRead, BufReader, Read};
+use arrow_ipc::{Message as Header, root_as_message_with_opts};
+use flatbuffers::VerifierOptions;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 /// The messages of a stream or a file.
 pub(super) struct Messages<R> {
-    input: BufReader<R>,
+    input: BufReader<Chain<Cursor<Vec<u8>>, R>>,
 }
 
 /// A message: what it says about its body, and the body.
@@ -24,10 +25,14 @@ impl Message {
 }
 
 impl<R: Read> Messages<R> {
-    pub(super) fn open(input: R) -> io::Result<Messages<R>> {
-        let mut input = BufReader::new(input);
-        if input.fill_buf()?.starts_with(b"ARROW1") {
-            read_exactly(&mut input, 6)?;
+    pub(super) fn open(mut input: R) -> io::Result<Messages<R>> {
+        let mut first = read_up_to(&mut input, 6)?;
+        let is_file = first == b"ARROW1";
+        if is_file {
+            first.clear();
+        }
+        let mut input = BufReader::new(Cursor::new(first).chain(input));
+        if is_file {
             skip_zeros(&mut input)?;
         }
         Ok(Messages { input })
@@ -56,7 +61,17 @@ impl<R: Read> Messages<R> {
 }
 
 fn header(bytes: &[u8]) -> io::Result<Header<'_>> {
-    root_as_message(bytes).map_err(|error| invalid(format!("it is damaged ({error})")))
+    // A forged header may refer to the same bytes again and again, which become copies.
+    let how = VerifierOptions {
+        max_apparent_size: 16 * bytes.len() + (1 << 16),
+        max_tables: bytes.len() / 4 + 64,
+        ..VerifierOptions::default()
+    };
+    root_as_message_with_opts(&how, bytes).map_err(|error| {
+        let problem = error.to_string();
+        let problem = problem.lines().next().unwrap_or_default().trim_end_matches('.');
+        invalid(format!("it is damaged ({problem})"))
+    })
 }
 
 /// Skips what pads the magic word: two bytes, or more if the writer aligns messages.

@@ -10,9 +10,10 @@ mod tests;
 
 use super::items::{Item, Items};
 use super::npy::invalid;
-use arrow_ipc::Endianness;
 use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::{Endianness, Field};
 use column::Column;
+use flatbuffers::{ForwardsUOffset, Vector};
 use messages::Messages;
 use std::io::{self, Read};
 use std::vec;
@@ -34,11 +35,24 @@ impl ArrowIds {
         if schema.endianness() != Endianness::Little {
             return Err(invalid("its numbers begin with the highest byte"));
         }
+        check_unions(schema.fields())?;
         let schema = try_fb_to_schema(schema);
         let schema = schema.map_err(|error| invalid(format!("it cannot be decoded ({error})")))?;
         let column = Column::find(&schema)?;
         Ok(ArrowIds { messages, column, items: Vec::new().into_iter() })
     }
+}
+
+/// Refuses unions of so many types that the library panics.
+fn check_unions(fields: Option<Vector<'_, ForwardsUOffset<Field<'_>>>>) -> io::Result<()> {
+    for field in fields.into_iter().flatten() {
+        let has_types = field.type_as_union().is_none_or(|union| union.typeIds().is_some());
+        if !has_types && field.children().is_some_and(|children| children.len() > 127) {
+            return Err(invalid("it has a union of more than 127 types"));
+        }
+        check_unions(field.children())?;
+    }
+    Ok(())
 }
 
 impl Items for ArrowIds {

@@ -15,7 +15,12 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_ipc::{
+    self as ipc, FieldArgs, Message, MessageArgs, MessageHeader, MetadataVersion, Null, NullArgs,
+    SchemaArgs, Type, Union, UnionArgs,
+};
 use arrow_schema::{DataType, Field, Fields, UnionFields};
+use flatbuffers::FlatBufferBuilder;
 use proptest::prelude::*;
 use std::error::Error;
 use std::sync::Arc;
@@ -197,8 +202,56 @@ fn mistakes_are_named() {
     assert!(problem(&folder, &wrong).contains("`Float32`, expected integers"));
 }
 
+/// Schemas that the library's writer does not make: a union of too many types, or of types that are one and the same field.
+#[test]
+fn forged_schemas_are_refused() {
+    let folder = Folder::new();
+    let schema = |n_children: usize, name: &str, are_distinct: bool| {
+        let mut builder = FlatBufferBuilder::new();
+        let name = builder.create_string(name);
+        let null = Null::create(&mut builder, &NullArgs {}).as_union_value();
+        let args = FieldArgs {
+            name: Some(name),
+            type_type: Type::Null,
+            type_: Some(null),
+            ..FieldArgs::default()
+        };
+        let mut children = vec![ipc::Field::create(&mut builder, &args); n_children];
+        if are_distinct {
+            children.fill_with(|| ipc::Field::create(&mut builder, &args));
+        }
+        let children = Some(builder.create_vector(&children));
+        let union = Union::create(&mut builder, &UnionArgs::default()).as_union_value();
+        let args = FieldArgs {
+            type_type: Type::Union,
+            type_: Some(union),
+            children,
+            ..FieldArgs::default()
+        };
+        let field = ipc::Field::create(&mut builder, &args);
+        let fields = Some(builder.create_vector(&[field]));
+        let schema =
+            ipc::Schema::create(&mut builder, &SchemaArgs { fields, ..SchemaArgs::default() });
+        let args = MessageArgs {
+            version: MetadataVersion::V5,
+            header_type: MessageHeader::Schema,
+            header: Some(schema.as_union_value()),
+            ..MessageArgs::default()
+        };
+        let message = Message::create(&mut builder, &args);
+        builder.finish(message, None);
+        let bytes = builder.finished_data();
+        [&[0xff; 4], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
+    };
+    assert!(problem(&folder, &schema(3, "a", true)).contains("no column `input_ids`"));
+    let many = problem(&folder, &schema(200, "a", true));
+    assert!(many.contains("more than 127 types"), "{many}");
+    let long = problem(&folder, &schema(100, &"a".repeat(10_000), false));
+    assert!(long.contains("it is damaged"), "{long}");
+}
+
 proptest! {
-    /// Damaged files are read or refused; none panics or takes more memory than it has bytes.
+    /// Damaged files are read or refused; none panics.
     #[test]
     fn damaged_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
