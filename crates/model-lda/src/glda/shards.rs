@@ -9,6 +9,7 @@ use super::sampler::{document_rng, sweep};
 use super::types::Types;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
+use crate::glda::gaussian::prior::check_components;
 use crate::shards::{
     ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, check_part_of, inconsistent, survey,
 };
@@ -177,6 +178,7 @@ fn vectors_of(arrays: &Arrays, lexicon: &Lexicon) -> Result<WordVectors, FitErro
     let n_values = lexicon.vocab.len().checked_mul(dim);
     let n_values = n_values.ok_or_else(|| inconsistent("the dimension is too large"))?;
     let values = arrays.expect::<f32>(VECTORS, n_values)?.clone();
+    check_components(&values)?;
     WordVectors::new(dim, values).map_err(FitError::step("use word vectors"))
 }
 

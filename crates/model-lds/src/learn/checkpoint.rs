@@ -51,6 +51,9 @@ pub(crate) fn restore(
     let (n, dim) = (task.moments.n_types(), task.params.dim);
     // Counters must not overflow.
     let are_small = state.n_clipped < 1 << 53 && state.iteration < 1 << 53;
+    let TrainingState { gain, last_gain, correlation, worst_fall, seconds, .. } = state;
+    let are_small = are_small
+        && [gain, last_gain, correlation, worst_fall, seconds].iter().all(|x| x.abs() <= 1e100);
     if state.dim != dim || state.best_iteration > state.iteration || !are_small {
         let problem = "its dimension differs from `dim`, or its iterations are invalid";
         return Err(CheckpointError::Invalid { problem });

@@ -180,6 +180,8 @@ impl<'a> Trainer<'a> {
         let gain = self.expected.as_ref().expect("`e_step` sets it").gain;
         if self.state.iteration > 0 {
             let fall = (self.state.last_gain - gain) / self.state.last_gain.abs();
+            // A gain of exactly zero has no relative decrease.
+            let fall = if fall.is_finite() { fall } else { 0.0 };
             self.state.worst_fall = self.state.worst_fall.max(fall);
         }
         self.state.last_gain = gain;

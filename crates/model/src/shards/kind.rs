@@ -174,7 +174,8 @@ impl<S: Sharded> ShardKind for KindOf<S> {
                 params.clone(),
                 lexicon.clone(),
                 *n_shards,
-                round + 1,
+                // A forged broadcast may have the largest number.
+                round.saturating_add(1),
                 state,
             ))),
             Step::Model(model) => Round::Model(model),
