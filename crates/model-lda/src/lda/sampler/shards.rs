@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const N_SHARDS: usize = if cfg!(test) { 4 } else { 16 };
 const TOKENS: usize = if cfg!(test) { 1024 } else { 262_144 };
 
-/// Number of shards of a corpus.
+/// Number of shards of a corpus: a power of two, so that two or four threads get equally many.
 pub(crate) fn n_shards(n_tokens: usize) -> usize {
-    (n_tokens / TOKENS).clamp(1, N_SHARDS)
+    1 << (n_tokens / TOKENS).clamp(1, N_SHARDS).ilog2()
 }
 
 /// Consecutive documents of about as many tokens each.

@@ -94,10 +94,23 @@ impl Table {
 
     /// Moves tokens from one topic to another: token `i` from `from[i]` to `to[i]`.
     pub(super) fn move_tokens(&mut self, types: &[u32], from: &[u16], to: &[u16]) {
-        for ((&t, &from), &to) in types.iter().zip(from).zip(to) {
+        /// Number of tokens between the prefetch of a count and its use.
+        const AHEAD: usize = 16;
+        let token = |i: usize| (types[i], usize::from(from[i]), usize::from(to[i]));
+        let n = types.len().min(from.len()).min(to.len());
+        for i in 0..n {
+            if i + AHEAD < n {
+                let (t, from, to) = token(i + AHEAD);
+                if from != to {
+                    let row = self.row(t);
+                    prefetch(&row[from..=from]);
+                    prefetch(&row[to..=to]);
+                }
+            }
+            let (t, from, to) = token(i);
             if from != to {
-                self.remove(t, usize::from(from));
-                self.add(t, usize::from(to));
+                self.remove(t, from);
+                self.add(t, to);
             }
         }
     }
