@@ -46,15 +46,17 @@ impl BigramCounts {
         let frequency = arrays.expect_counts(FREQUENCY, n_words)?.to_vec();
         let pairs = arrays.expect_sparse(PAIRS)?;
         let is_word = |word: u64| (word as usize) < n_words;
-        let is_pair =
-            |&(key, n): &(u64, i64)| is_word(key >> 32) && is_word(key & 0xffff_ffff) && n > 0;
-        // Each word but the last is the first of a pair, so that sums of pairs are those of words.
+        // An occurrence of a word is the first of one pair at most, so that sums over pairs do not overflow either.
         let mut left = frequency.clone();
-        let fits = pairs.iter().filter(|pair| is_pair(pair)).all(|&(key, n)| {
-            let first = &mut left[(key >> 32) as usize];
-            first.checked_sub(n as u64).map(|rest| *first = rest).is_some()
-        });
-        if !fits || !pairs.iter().all(is_pair) {
+        let mut is_pair = |&(key, n): &(u64, i64)| {
+            let (first, second) = (key >> 32, key & 0xffff_ffff);
+            if !is_word(first) || !is_word(second) || n <= 0 {
+                return false;
+            }
+            let left = &mut left[first as usize];
+            left.checked_sub(n as u64).map(|rest| *left = rest).is_some()
+        };
+        if !pairs.iter().all(&mut is_pair) {
             return Err(FitError::Step {
                 action: "use the bigram counts of shards",
                 source: "they contain invalid words or counts".into(),

@@ -68,3 +68,14 @@ pub(crate) fn assert_near(found: &[f64], expected: &[f64]) {
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");
     }
 }
+
+/// `n` random words, and the posterior of their states.
+pub(crate) fn random_posterior(shape: Shape, n: usize, rng: &mut Rng) -> (Vec<u32>, Vec<f64>) {
+    let words = (0..n).map(|_| (rng.uniform() * shape.n_words as f64) as u32).collect();
+    let mut gamma: Vec<f64> = (0..n * shape.row()).map(|_| rng.uniform().powi(3)).collect();
+    for layer in gamma.chunks_exact_mut(shape.n_states) {
+        let sum: f64 = layer.iter().sum();
+        layer.iter_mut().for_each(|p| *p /= sum);
+    }
+    (words, gamma)
+}

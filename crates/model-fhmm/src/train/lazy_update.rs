@@ -266,7 +266,7 @@ pub(crate) fn add_change<T: Real>(z: &mut [T], change: &[T]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::fixtures::random;
+    use crate::inference::fixtures::{random, random_posterior};
     use crate::inference::smoother::Expected;
     use crate::params::Inference;
     use latens_math::Rng;
@@ -276,13 +276,7 @@ mod tests {
     /// Statistics of random posteriors, with the relative frequencies of words.
     fn statistics(shape: Shape, n: usize, seed: u64) -> (Statistics, Vec<f64>) {
         let mut rng = Rng::new(seed);
-        let words: Vec<u32> =
-            (0..n).map(|_| (rng.uniform() * shape.n_words as f64) as u32).collect();
-        let mut gamma: Vec<f64> = (0..n * shape.row()).map(|_| rng.uniform().powi(3)).collect();
-        for layer in gamma.chunks_exact_mut(shape.n_states) {
-            let sum: f64 = layer.iter().sum();
-            layer.iter_mut().for_each(|p| *p /= sum);
-        }
+        let (words, gamma) = random_posterior(shape, n, &mut rng);
         let pairs = vec![0.0; shape.row() * shape.n_states];
         let expected = Expected { gamma, pairs, ..Expected::default() };
         let mut statistics = Statistics::new(shape, Inference::ExactMf);

@@ -3,7 +3,9 @@
 use crate::distribution::Distribution;
 use crate::emission::partition::PartitionTable;
 use crate::inference::convergence::Stop;
-use crate::inference::fixtures::{BOUNDS, SENTENCE, assert_near, golden, random, with_mean_field};
+use crate::inference::fixtures::{
+    BOUNDS, SENTENCE, assert_near, golden, random, random_posterior, with_mean_field,
+};
 use crate::inference::mean_field::Bound;
 use crate::inference::smoother::{Expected, Smoother};
 use crate::params::{FhmmParams, Inference, MStep};
@@ -34,13 +36,7 @@ impl RandomCounts {
     fn new(shape: Shape, n: usize, seed: u64) -> RandomCounts {
         let mut rng = Rng::new(seed);
         let mut statistics = Statistics::new(shape, Inference::ExactMf);
-        let words: Vec<u32> =
-            (0..n).map(|_| (rng.uniform() * shape.n_words as f64) as u32).collect();
-        let mut gamma: Vec<f64> = (0..n * shape.row()).map(|_| rng.uniform().powi(3)).collect();
-        for layer in gamma.chunks_exact_mut(shape.n_states) {
-            let sum: f64 = layer.iter().sum();
-            layer.iter_mut().for_each(|p| *p /= sum);
-        }
+        let (words, gamma) = random_posterior(shape, n, &mut rng);
         let expected = Expected {
             gamma: gamma.clone(),
             pairs: vec![0.0; shape.row() * shape.n_states],
