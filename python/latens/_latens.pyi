@@ -11,6 +11,7 @@ __all__ = [
     "Guide",
     "Model",
     "ModelFileError",
+    "ShardRound",
     "ShardWorker",
     "__version__",
     "check_interpreter",
@@ -142,9 +143,12 @@ class ShardWorker:
         paths: Sequence[Path],
         n_threads: int | None,
     ) -> ShardWorker: ...
-    def statistics(
-        self, broadcast: NDArray[np.uint8], carry: NDArray[np.uint8] | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]: ...
+
+@final
+class ShardRound:
+    def __new__(cls, broadcast: NDArray[np.uint8]) -> ShardRound: ...
+    def add(self, worker: ShardWorker, carry: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None: ...
+    def take(self) -> NDArray[np.uint8]: ...
 
 def shard_begin_vocab(preprocessing: str, limits: str, documents: bool, n_shards: int) -> NDArray[np.uint8]: ...
 def shard_begin(

@@ -104,31 +104,39 @@ def _split(items: list[Any], n: int) -> list[list[Any]]:
     return [items[len(items) * i // n : len(items) * (i + 1) // n] for i in range(n)]
 
 
-def compute(
-    cache: dict[tuple[str, int], _latens.ShardWorker],
-    part: Readable,
-    shard: int,
-    stage: str,
-    broadcast: Bytes,
-    carry: Bytes | None,
-    n_threads: int | None,
-) -> tuple[Bytes, Bytes | None]:
-    """The statistics of a shard, in a worker. The text is encoded in the first round of a stage."""
-    key = (stage, shard)
-    if key not in cache:
-        # The text of an earlier stage has another encoding.
-        for old in [old for old in cache if old[1] == shard]:
-            del cache[old]
-        lines, paths = part.read()
-        cache[key] = _latens.ShardWorker(broadcast, shard, lines, paths, n_threads)
-    return cache[key].statistics(broadcast, carry)
+class Held:
+    """The shards of a worker: their texts, encoded, and the sum of their statistics in the current round.
 
+    Statistics of single shards never leave the worker. If it dies, all of its shards are computed again.
+    """
 
-def merge_in_groups(parts: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
-    """Merges neighbors in groups, until one is left."""
-    while len(parts) > 1:
-        parts = [merge(parts[i : i + 4]) if parts[i + 1 : i + 4] else parts[i] for i in range(0, len(parts), 4)]
-    return parts[0]
+    def __init__(self, n_threads: int | None) -> None:
+        self._n_threads = n_threads
+        self._texts: dict[tuple[str, int], _latens.ShardWorker] = {}
+        self._version: tuple[str, int] | None = None
+        self._round: _latens.ShardRound | None = None
+
+    def add(
+        self, part: Readable, shard: int, stage: str, broadcast: Bytes, carry: Bytes | None, attempt: int = 0
+    ) -> Bytes | None:
+        """Computes a shard. Returns what it needs in the next round. The text is encoded in the first round of a stage."""
+        version = (checksum(broadcast), attempt)
+        if self._round is None or self._version != version:
+            self._round, self._version = _latens.ShardRound(broadcast), version
+        key = (stage, shard)
+        if key not in self._texts:
+            # The text of an earlier stage has another encoding.
+            for old in [old for old in self._texts if old[1] == shard]:
+                del self._texts[old]
+            lines, paths = part.read()
+            self._texts[key] = _latens.ShardWorker(broadcast, shard, lines, paths, self._n_threads)
+        return self._round.add(self._texts[key], carry)
+
+    def total(self) -> Bytes:
+        """The sum of the statistics of all shards of the worker."""
+        assert self._round is not None
+        found, self._round = self._round.take(), None
+        return found
 
 
 def shard_error(kind: str, problem: str, shard: int, n_shards: int, where: str) -> Exception:

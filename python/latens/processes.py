@@ -27,7 +27,7 @@ __all__ = ["Executor"]
 
 
 class Executor(_shards.Executor):
-    """Local processes. A process that dies is replaced, and its shard is computed again with the same result.
+    """Local processes. A process that dies is replaced, and its shards are computed again with the same result.
 
     Parameters
     ----------
@@ -96,6 +96,14 @@ class _Process:
         return status
 
 
+class _Died(Exception):
+    """The process of a shard has died."""
+
+    def __init__(self, shard: int, where: str) -> None:
+        super().__init__()
+        self.shard, self.where = shard, where
+
+
 class _Processes(Workers):
     def __init__(self, parts: Sequence[Part], n_workers: int, n_threads: int, max_failures: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="latens-shards-")
@@ -127,13 +135,19 @@ class _Processes(Workers):
         def shards_of(worker: int) -> None:
             # A shard stays with its worker, which keeps it encoded.
             own = [shard for shard in range(self._n_shards) if worker_of(shard, self._n_shards, n_workers) == worker]
-            for shard in own:
-                carry = self._compute(worker, shard, stage, path)
-                if carry is not None:
-                    carries[shard] = carry
-                waiting.discard(shard)
-                slow.done()
-            sums[worker] = self._merge(worker, [self._path(f"statistics.{shard}") for shard in own])
+
+            def compute() -> None:
+                for shard in own:
+                    carry = self._compute(worker, shard, stage, path)
+                    if carry is not None:
+                        carries[shard] = carry
+                    waiting.discard(shard)
+                    slow.done()
+                sums[worker] = self._path(f"sum.{worker}")
+                self._ask(worker, own[-1], {"total": str(sums[worker])})
+
+            # The sum of a process is lost with it.
+            self._again(worker, compute, lambda: waiting.update(own))
 
         futures = {self._threads.submit(shards_of, worker) for worker in range(n_workers)}
         try:
@@ -161,43 +175,54 @@ class _Processes(Workers):
             "broadcast": str(broadcast),
             "checksum": self._checksum,
             "carry": None if carry is None else str(carry),
-            "statistics": str(self._path(f"statistics.{shard}")),
             "next_carry": str(self._path(f"carry.{self._round}.{shard}")),
         }
         answer = self._ask(worker, shard, job)
         return Path(job["next_carry"]) if answer["has_carry"] else None  # type: ignore[arg-type]
 
+    def _again(self, worker: int, work: Callable[[], None], lost: Callable[[], None] = lambda: None) -> None:
+        """Does the work of a process again if it dies."""
+        for failure in range(1, self._max_failures + 1):
+            try:
+                return work()
+            except _Died as death:
+                status = self._processes[worker].end()
+                if self._closed:
+                    raise RuntimeError("the workers were ended") from None
+                shard = f"shard {death.shard + 1} of {self._n_shards}"
+                log.warning("%s: %s died (exit status %s)", shard, death.where, status)
+                if failure == self._max_failures:
+                    raise RuntimeError(
+                        f"{shard}: its process died {failure} times ({death.where}, exit status {status}); "
+                        "does it have enough memory?"
+                    ) from None
+                self._processes[worker] = _Process(self._n_threads)
+                lost()
+
+    def _ask(self, worker: int, shard: int, job: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a job of a shard."""
+        process = self._processes[worker]
+        answer, where = process.ask(job), f"worker {worker}, process {process.process.pid}"
+        if answer is None:
+            raise _Died(shard, where)
+        if "error" in answer:
+            raise shard_error(answer["type"], answer["error"], shard, self._n_shards, where)
+        return answer
+
     def _merge(self, worker: int, files: list[Path]) -> Path:
-        """Merges the statistics of consecutive shards in a process. Returns the path of the sum."""
+        """Merges sums in a process. Returns the path of their sum."""
         if len(files) == 1:
             return files[0]
         out = files[0].with_name(f"{files[0].name}+")
-        shard = int(files[0].name.split(".")[1].rstrip("+"))
-        self._ask(worker, shard, {"merge": list(map(str, files)), "statistics": str(out)})
+        job = {"merge": list(map(str, files)), "statistics": str(out)}
+
+        def merge() -> None:
+            self._ask(worker, 0, job)
+
+        self._again(worker, merge)
         for file in files:
             file.unlink()
         return out
-
-    def _ask(self, worker: int, shard: int, job: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a job of a shard. A process that dies is replaced."""
-        for failure in range(self._max_failures):
-            answer = self._processes[worker].ask(job)
-            pid = self._processes[worker].process.pid
-            where = f"worker {worker}, process {pid}"
-            if answer is None:
-                status = self._processes[worker].end()
-                if self._closed:
-                    raise RuntimeError("the workers were ended")
-                log.warning("shard %d of %d: %s died (exit status %s)", shard + 1, self._n_shards, where, status)
-                self._processes[worker] = _Process(self._n_threads)
-            elif "error" in answer:
-                raise shard_error(answer["type"], answer["error"], shard, self._n_shards, where)
-            else:
-                return answer
-        raise RuntimeError(
-            f"shard {shard + 1} of {self._n_shards}: its process died {self._max_failures} times "
-            f"({where}, exit status {status}); does it have enough memory?"
-        )
 
     def _total(self, files: list[Path]) -> Bytes:
         """The sum of the sums of all processes. Neighbors merge in parallel, until one is left."""

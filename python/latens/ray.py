@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ except ImportError as error:
     raise ImportError("latens.ray needs Ray: pip install 'latens[ray]'") from error
 
 from latens import _latens, _shards
-from latens._shards import Bytes, Part, Stragglers, Workers, compute, log, merge_in_groups, shard_error, worker_of
+from latens._shards import Bytes, Held, Part, Stragglers, Workers, log, shard_error, worker_of
 
 __all__ = ["Executor", "fit"]
 
@@ -107,39 +107,39 @@ class _Stored(NamedTuple):
 
 
 class _Worker:
-    """Computes shards, and keeps them encoded."""
+    """Computes shards, keeps them encoded, and adds up their statistics."""
 
     def __init__(self, n_threads: int) -> None:
-        self._n_threads = n_threads
-        self._cache: dict[Any, Any] = {}
+        self._held = Held(n_threads)
 
     def pid(self) -> int:
         """The process of this actor."""
         return os.getpid()
 
-    def statistics(
-        self, shard: int, stage: str, part: _Stored, broadcast: Bytes, carry: Bytes | None
-    ) -> tuple[tuple[str | None, bool], Bytes, Bytes | None]:
-        """An error if there is one, whether the shard carries something over, the statistics of a shard, and what it needs in the next round."""
+    def compute(
+        self, shard: int, stage: str, part: _Stored, broadcast: Bytes, carry: Bytes | None, attempt: int
+    ) -> tuple[tuple[str | None, bool], Bytes | None]:
+        """An error if there is one, whether the shard carries something over, and what it needs in the next round."""
         try:
-            found = compute(self._cache, part, shard, stage, broadcast, carry, self._n_threads)
+            found = self._held.add(part, shard, stage, broadcast, carry, attempt)
         except (ValueError, OSError, RuntimeError, MemoryError) as error:
             kind = "OSError" if isinstance(error, OSError) else type(error).__name__
-            return (f"{kind}: {error}", False), np.zeros(0, np.uint8), None
-        return (None, found[1] is not None), *found
+            return (f"{kind}: {error}", False), None
+        return (None, found is not None), found
+
+    def total(self) -> Bytes:
+        """The sum of the statistics of all shards of this actor."""
+        return self._held.total()
 
     def merge(self, *parts: Bytes) -> Bytes:
-        """The sum of statistics."""
-        return _merge(*parts)
+        """The sum of sums."""
+        return _latens.shard_merge(list(parts))
 
 
-def _merge(*parts: Bytes) -> Bytes:
-    return _latens.shard_merge(list(parts))
-
-
-def _is(kind: Any, error: Exception) -> bool:
-    """Whether an error, or its cause in a task, is of a kind."""
-    return isinstance(error, kind) or isinstance(getattr(error, "cause", None), kind)
+def _is_loss(error: Exception) -> bool:
+    """Whether an error, or its cause in a task, is the loss of an actor or of an object with its node."""
+    kinds = (ray.exceptions.ObjectLostError, ray.exceptions.RayActorError)
+    return isinstance(error, kinds) or isinstance(getattr(error, "cause", None), kinds)
 
 
 class _Actors(Workers):
@@ -150,52 +150,50 @@ class _Actors(Workers):
         self._parts = [_Stored(ray.put(part)) for part in parts]
         self._n_shards, self._n_threads, self._max_failures = len(parts), n_threads, max_failures
         self._actor = ray.remote(max_restarts=0, **options)(_Worker)
-        self._merge = ray.remote(num_cpus=0)(_merge)
         self._carries: dict[int, Any] = {}
         self._actors = [self._actor.remote(n_threads) for _ in range(n_workers)]
 
     def round(self, broadcast: Bytes, stage: str, told: Callable[[int], None]) -> Bytes:
         shared = ray.put(np.asarray(broadcast))
-        for attempt in range(self._max_failures):
+        for attempt in range(1, self._max_failures + 1):
+            carries = self._compute(shared, stage, attempt, told)
             try:
-                statistics, carries = self._compute(shared, stage, told)
-                merged = self._total(statistics)
-            except (ray.exceptions.ObjectLostError, ray.exceptions.RayTaskError) as error:
-                if attempt + 1 == self._max_failures or not _is(ray.exceptions.ObjectLostError, error):
+                merged = self._total()
+            except ray.exceptions.RayError as error:
+                if attempt == self._max_failures or not _is_loss(error):
                     raise
-                log.warning("statistics were lost with a node: the round is computed again")
+                log.warning("sums were lost with a worker: the round is computed again")
+                self._replace_dead()
             else:
                 self._carries = carries
                 return merged
         raise AssertionError("a round ends or fails")
 
-    def _total(self, statistics: list[Any]) -> Bytes:
-        """The sum of all statistics. Actors merge those of their shards, and then neighbors each other's."""
-        n = len(self._actors)
-        own = [[part for shard, part in enumerate(statistics) if self._slot(shard) == slot] for slot in range(n)]
-        try:
-            sums = [self._sum(actor, parts) for actor, parts in zip(self._actors, own)]
-            while len(sums) > 1:
-                sums = [self._sum(self._actors[i], sums[i : i + 2]) for i in range(0, len(sums), 2)]
-            total: Bytes = ray.get(sums[0])
-        except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError) as error:
-            if not _is(ray.exceptions.RayActorError, error):
-                raise
-            # The next round replaces the actor. Its statistics are in the object store.
-            log.warning("a worker died while it merged statistics, which are merged again")
-            total = ray.get(merge_in_groups(statistics, lambda group: self._merge.remote(*group)))
+    def _total(self) -> Bytes:
+        """The sum of all statistics. Neighbors merge their sums, until one is left."""
+        sums = [actor.total.remote() for actor in self._actors]
+        while len(sums) > 1:
+            pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
+            sums = [actor.merge.remote(*pair) if pair[1:] else pair[0] for actor, pair in zip(self._actors, pairs)]
+        total: Bytes = ray.get(sums[0])
         return total
 
-    def _sum(self, actor: Any, parts: list[Any]) -> Any:
-        return merge_in_groups(parts, lambda group: actor.merge.remote(*group))
-
-    def _compute(self, shared: Any, stage: str, told: Callable[[int], None]) -> tuple[list[Any], dict[int, Any]]:
-        """References to the statistics of all shards, and to what they need in the next round."""
-        slow, failures = Stragglers(self._n_shards), [0] * self._n_shards
-        statistics: list[Any] = [None] * self._n_shards
+    def _compute(self, shared: Any, stage: str, attempt: int, told: Callable[[int], None]) -> dict[int, Any]:
+        """Computes all shards. Returns references to what they need in the next round."""
+        slow, failures = Stragglers(self._n_shards), [0] * len(self._actors)
         carries: dict[int, Any] = {}
-        # The status of each shard that is being computed.
-        running = dict(self._submit(shard, stage, shared, statistics, carries) for shard in range(self._n_shards))
+
+        def submit(shards: Iterable[int]) -> dict[Any, int]:
+            """Starts shards. Returns them by the references to their status."""
+            found = {}
+            for shard in shards:
+                method = self._actors[self._slot(shard)].compute.options(num_returns=2)
+                carry = self._carries.get(shard)
+                status, carries[shard] = method.remote(shard, stage, self._parts[shard], shared, carry, attempt)
+                found[status] = shard
+            return found
+
+        running = submit(range(self._n_shards))
         while running:
             done, _ = ray.wait(list(running), timeout=1.0)
             for status in done:
@@ -203,14 +201,13 @@ class _Actors(Workers):
                 try:
                     problem, has_carry = ray.get(status)
                 except ray.exceptions.RayActorError as error:
-                    failures[shard] += 1
-                    self._replace(shard, failures[shard], error)
-                    # The other shards of the actor are lost, too.
-                    lost = {old: other for old, other in running.items() if self._slot(other) == self._slot(shard)}
-                    for old in lost:
-                        del running[old]
-                    for again in [shard, *lost.values()]:
-                        running.update([self._submit(again, stage, shared, statistics, carries)])
+                    slot = self._slot(shard)
+                    failures[slot] += 1
+                    self._replace(shard, failures[slot], error)
+                    # The sum of the actor's shards is lost with it.
+                    own = [other for other in range(self._n_shards) if self._slot(other) == slot]
+                    running = {ref: other for ref, other in running.items() if other not in own}
+                    running.update(submit(own))
                 else:
                     self._check(shard, problem)
                     slow.done()
@@ -218,16 +215,7 @@ class _Actors(Workers):
                         del carries[shard]
             told(self._n_shards - len(running))
             slow.check(sorted(running.values()))
-        return statistics, carries
-
-    def _submit(
-        self, shard: int, stage: str, broadcast: Any, statistics: list[Any], carries: dict[int, Any]
-    ) -> tuple[Any, int]:
-        actor = self._actors[self._slot(shard)]
-        method = actor.statistics.options(num_returns=3)
-        carry = self._carries.get(shard)
-        status, statistics[shard], carries[shard] = method.remote(shard, stage, self._parts[shard], broadcast, carry)
-        return status, shard
+        return carries
 
     def _slot(self, shard: int) -> int:
         """The actor of a shard, which keeps it encoded."""
@@ -248,6 +236,15 @@ class _Actors(Workers):
             ) from error
         log.warning("shard %d of %d: worker %d died and is replaced", shard + 1, self._n_shards, slot)
         self._actors[slot] = self._actor.remote(self._n_threads)
+
+    def _replace_dead(self) -> None:
+        """Replaces the actors that have died."""
+        for slot, actor in enumerate(self._actors):
+            try:
+                ray.get(actor.pid.remote())
+            except ray.exceptions.RayActorError:
+                log.warning("worker %d died and is replaced", slot)
+                self._actors[slot] = self._actor.remote(self._n_threads)
 
     def carries(self) -> dict[int, Bytes]:
         return {shard: ray.get(carry) for shard, carry in self._carries.items()}

@@ -36,6 +36,7 @@ fn _latens(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::vectors_from_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::hmm_from_arrays, module)?)?;
     module.add_class::<shards::ShardWorker>()?;
+    module.add_class::<shards::ShardRound>()?;
     module.add_function(wrap_pyfunction!(shards::shard_begin_vocab, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin_tagger, module)?)?;

@@ -183,7 +183,8 @@ impl TaggedSentences {
             let lacks = |&token_idx: &usize| sentence.cell(token_idx, column).is_none();
             if let Some(token_idx) = (0..sentence.len()).find(lacks) {
                 return Err(MissingColumn {
-                    column: column + 1,
+                    // Forged parameters may contain any number.
+                    column: column.saturating_add(1),
                     sentence: sentence_idx + 1,
                     word: sentence.word(token_idx).to_owned(),
                     n_columns: sentence.row(token_idx).len(),

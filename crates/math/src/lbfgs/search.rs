@@ -229,7 +229,7 @@ impl Lbfgs {
         if self.state.values.len() > self.params.period + 1 {
             self.state.values.pop_front();
         }
-        self.state.n_steps += 1;
+        self.state.n_steps = self.state.n_steps.saturating_add(1);
     }
 
     /// Returns whether the value fell by less than the tolerance in the last period.

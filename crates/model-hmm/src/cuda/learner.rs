@@ -70,7 +70,7 @@ impl CudaLearner<'_> {
         let per_token = 1.0 / plan.n_tokens().max(1) as f64;
         let log_probs = (&self.tables.log_probs, plan.n_sentences());
         device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
-        let step = step_of(self.params, self.n_steps + 1, learning_rate);
+        let step = step_of(self.params, self.n_steps.saturating_add(1), learning_rate);
         device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
     }
 
@@ -116,7 +116,7 @@ impl DeviceLearner for CudaLearner<'_> {
         let log_prob =
             self.result.log_prob(&self.device).map_err(FitError::step("train on the device"))?;
         if log_prob.is_finite() {
-            self.n_steps += 1;
+            self.n_steps = self.n_steps.saturating_add(1);
         }
         Ok(log_prob)
     }

@@ -1,6 +1,6 @@
 //! Baum–Welch: expected counts of shards.
 
-use super::progress::{Progress, inconsistent, to_json};
+use super::progress::{Progress, inconsistent, progress, to_json};
 use super::space::{constants, space};
 use crate::model::Hmm;
 use crate::params::{HmmParams, Memory};
@@ -123,7 +123,7 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     estimator.maximize(job.params.prior)?;
     let tables = estimator.tables()?;
     drop(estimator);
-    let mut progress: Progress = job.progress()?;
+    let mut progress = progress(job)?;
     progress.epoch += 1;
     let perplexity = (-log_prob / progress.tokens.max(1) as f64).exp();
     progress.train_perplexity = Some(perplexity);

@@ -1,6 +1,6 @@
 //! Gradients of mini-batches that are split over shards.
 
-use super::progress::{Batches, HmmText, Progress, inconsistent, to_json};
+use super::progress::{Batches, HmmText, Progress, inconsistent, progress, to_json};
 use super::space::{constants, space};
 use crate::fit::probabilities;
 use crate::model::Hmm;
@@ -71,8 +71,8 @@ fn next(
 ) -> Result<Step, FitError> {
     if progress.epoch < job.params.epochs {
         // The number of mini-batches differs a little between epochs.
-        let all = progress.n_batches as u64 * job.params.epochs as u64;
-        state.n_rounds = Some(1 + all.max(progress.n_steps + 1));
+        let all = (progress.n_batches as u64).saturating_mul(job.params.epochs as u64);
+        state.n_rounds = Some(all.max(progress.n_steps + 1).saturating_add(1));
         state.progress = to_json(&progress);
         return Ok(Step::Next(state));
     }
@@ -146,7 +146,7 @@ pub(super) fn statistics(
     shard: usize,
     text: &HmmText,
 ) -> Result<Arrays, FitError> {
-    let progress: Progress = job.progress()?;
+    let progress = progress(job)?;
     let space = space(job)?;
     let begins = job.array::<u64>(BEGINS, job.n_shards + 1)?;
     let own = begins[shard] as u32..begins[shard + 1] as u32;
@@ -188,7 +188,7 @@ pub(super) fn statistics(
 /// A step of the optimizer.
 pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, FitError> {
     let (params, space) = (&job.params, space(job)?);
-    let mut progress: Progress = job.progress()?;
+    let mut progress = progress(job)?;
     let n_weights = {
         let empty = Sentences::from_words::<Vec<_>>([]);
         task(job, &space, &empty).mapping().layout().len()

@@ -12,7 +12,7 @@ use latens_corpus::{Lexicon, ReadError};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
 use latens_model::{FitError, Valid, check_that};
 pub use progress::HmmText;
-use progress::{Progress, inconsistent, to_json};
+use progress::{Progress, inconsistent, progress, to_json};
 
 /// Learns a hidden Markov model from shards.
 ///
@@ -49,7 +49,7 @@ impl Sharded for HmmShards {
         _: Option<&Arrays>,
     ) -> Result<Computed, FitError> {
         if job.round > 0 {
-            let Progress { shard_tokens, .. } = job.progress()?;
+            let Progress { shard_tokens, .. } = progress(job)?;
             if shard_tokens.get(shard) != Some(&(text.sentences.n_tokens() as u64)) {
                 return Err(inconsistent("its text is not the one of the first round"));
             }

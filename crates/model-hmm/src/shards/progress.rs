@@ -1,7 +1,9 @@
 //! What all rounds of a run share.
 
+use crate::params::HmmParams;
 use latens_corpus::Sentences;
 use latens_model::FitError;
+use latens_model::shards::Job;
 use latens_nn::Plateau;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -40,6 +42,19 @@ pub(super) struct Progress {
     pub(super) log_prob: f64,
     pub(super) train_perplexity: Option<f64>,
     pub(super) plateau: Option<Plateau>,
+}
+
+/// The progress before a round after the first one. Its numbers can be counted on.
+pub(super) fn progress(job: &Job<'_, HmmParams>) -> Result<Progress, FitError> {
+    let progress: Progress = job.progress()?;
+    let is_round = progress.epoch < job.params.epochs
+        && (job.params.by_em() || progress.batch < progress.n_batches)
+        // Far more than any run makes.
+        && progress.n_batches.max(progress.n_steps as usize) < 1 << 48;
+    match is_round {
+        true => Ok(progress),
+        false => Err(inconsistent("the progress is not that of a round")),
+    }
 }
 
 pub(super) fn to_json(progress: &Progress) -> serde_json::Value {

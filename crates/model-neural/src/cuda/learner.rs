@@ -299,7 +299,8 @@ impl<'a> CudaLearner<'a> {
         match self.params.optimizer {
             Optimizer::Sgd => device.sgd(weights, gradient, result, choices.learning_rate)?,
             Optimizer::AdamW => {
-                let step = adamw_step(self.params, self.n_steps + 1, choices.learning_rate);
+                let step =
+                    adamw_step(self.params, self.n_steps.saturating_add(1), choices.learning_rate);
                 let moments = (&mut *weights, &mut self.mean, &mut self.square);
                 device.adamw(moments, gradient, result, &step)?;
             }
@@ -309,7 +310,7 @@ impl<'a> CudaLearner<'a> {
         }
         let log_prob = result.log_prob(device)?;
         if log_prob.is_finite() && self.params.optimizer == Optimizer::AdamW {
-            self.n_steps += 1;
+            self.n_steps = self.n_steps.saturating_add(1);
         }
         Ok(log_prob)
     }

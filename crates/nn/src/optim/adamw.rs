@@ -81,7 +81,8 @@ impl<T: Real> AdamW<T> {
             "the optimizer has a different number of weights"
         );
         assert_eq!(gradient.len(), self.mean.len(), "there must be one derivative per weight");
-        self.n_steps += 1;
+        // A forged checkpoint may contain any number.
+        self.n_steps = self.n_steps.saturating_add(1);
         let step = Step::new(&self.params.step(self.n_steps, learning_rate), scale);
         let rows = (weights, &mut self.mean[..], &mut self.square[..], gradient);
         for_each_chunk(

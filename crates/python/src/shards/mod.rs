@@ -16,6 +16,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 type Bytes<'py> = Bound<'py, PyArray1<u8>>;
 type Given<'py> = PyReadonlyArray1<'py, u8>;
@@ -51,25 +52,50 @@ impl ShardWorker {
         })?;
         Ok(ShardWorker { part, kind, n_threads })
     }
+}
 
-    /// The statistics of the shard, and what it needs in the next round.
-    fn statistics<'py>(
+/// A round in a worker: the sum of the statistics of its shards, which stays in memory until all of them are computed.
+#[pyclass(frozen, module = "latens._latens")]
+pub(crate) struct ShardRound {
+    broadcast: Broadcast,
+    sums: Mutex<Option<Statistics>>,
+}
+
+#[pymethods]
+impl ShardRound {
+    /// Reads a broadcast.
+    #[new]
+    fn new(broadcast: Given<'_>) -> PyResult<ShardRound> {
+        Ok(ShardRound { broadcast: read_broadcast(&broadcast)?, sums: Mutex::new(None) })
+    }
+
+    /// Adds the statistics of a shard. Returns what it needs in the next round.
+    fn add<'py>(
         &self,
         py: Python<'py>,
-        broadcast: Given<'_>,
+        worker: &ShardWorker,
         carry: Option<Given<'_>>,
-    ) -> PyResult<(Bytes<'py>, Option<Bytes<'py>>)> {
-        let broadcast = read_broadcast(&broadcast)?;
+    ) -> PyResult<Option<Bytes<'py>>> {
         let previous = carry.map(|carry| read_statistics(&carry)).transpose()?;
-        let (statistics, carry) = run(py, wishes(self.n_threads), |_| {
-            let mut statistics = self
-                .kind
-                .statistics(&broadcast, &self.part, previous.as_ref())
+        let carry = run(py, wishes(worker.n_threads), |_| {
+            let ShardWorker { part, kind, .. } = worker;
+            let mut statistics = kind
+                .statistics(&self.broadcast, part, previous.as_ref())
                 .map_err(|error| shard_error(&error))?;
             let carry = statistics.take_carry().map(|carry| carry.to_bytes());
-            Ok((statistics.to_bytes(), carry))
+            let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let parts = sums.take().into_iter().chain([statistics]).collect();
+            *sums = Some(kind.merge(parts).map_err(|error| shard_error(&error))?);
+            Ok(carry)
         })?;
-        Ok((statistics.into_pyarray(py), carry.map(|carry| carry.into_pyarray(py))))
+        Ok(carry.map(|carry| carry.into_pyarray(py)))
+    }
+
+    /// Returns the sum of the statistics of all shards so far, and forgets it.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bytes<'py>> {
+        let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sums = sums.ok_or_else(|| PyValueError::new_err("no shard was added"))?;
+        Ok(py.detach(|| sums.to_bytes()).into_pyarray(py))
     }
 }
 

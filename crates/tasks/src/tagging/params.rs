@@ -130,6 +130,7 @@ impl Params for TaggerParams {
         check_range("window", self.window, 0..=5)?;
         check_range("scale", self.scale, above_zero)?;
         check_range("n_hidden", self.n_hidden, 0..=10_000)?;
+        check_range("pos_column", self.pos_column.unwrap_or(0), 0..=1_000_000)?;
         let is_perceptron = self.optimizer == Optimizer::Perceptron;
         let must = "`lbfgs` with `kind` = local";
         check_that(!is_perceptron || self.kind == Kind::Crf, "optimizer", must, "perceptron")?;

@@ -79,54 +79,101 @@ impl ShardTopics<'_> {
     }
 }
 
-/// Samples every token once. `tables` have the counts of all tokens, before and after; each thread uses one. Returns the
-/// number of tokens that changed their topic.
+/// Types in order, split into `n` parts of about as many tokens each.
+pub(super) fn parts(type_counts: &[u64], n: usize) -> Vec<Range<u32>> {
+    let n_tokens: u64 = type_counts.iter().sum();
+    let (mut begin, mut n_before) = (0, 0);
+    let part = |part: usize| {
+        let mut end = begin;
+        while end < type_counts.len()
+            && (part + 1 == n || n_before < n_tokens * (part as u64 + 1) / n as u64)
+        {
+            n_before += type_counts[end];
+            end += 1;
+        }
+        let types = begin as u32..end as u32;
+        begin = end;
+        types
+    };
+    (0..n).map(part).collect()
+}
+
+/// What a sweep over one shard leaves behind.
+struct Swept {
+    shard: usize,
+    /// The topics of the shard's tokens.
+    topics: Vec<u16>,
+    /// The sizes of all topics with the changes of this shard.
+    totals: Vec<f64>,
+}
+
+/// Samples every token once. `tables` have the counts of all tokens, before and after; each thread uses one, and adds up
+/// the changes of all shards in its part of the types. Returns the number of tokens that changed their topic.
 pub(super) fn sweep(
     all: &TypedDocuments,
     shards: &[Range<usize>],
     prior: &Prior<'_>,
-    tables: &mut [Table],
+    (tables, parts): (&mut [Table], &[Range<u32>]),
     topics: &mut [u16],
     seed: u64,
     sample: impl Fn(&mut Shard<'_>) + Sync,
 ) -> u64 {
     let tokens = |shard: usize| all.offsets[shards[shard].start]..all.offsets[shards[shard].end];
     let (before, next) = (&*topics, AtomicUsize::new(0));
+    let mut totals = tables[0].totals().to_vec();
     // One task per table takes shards until none is left. Its table keeps the changes of its last shard.
     let run = |table: &mut Table| {
-        let mut done: Vec<(usize, Vec<u16>)> = Vec::new();
+        let mut done: Vec<Swept> = Vec::new();
         loop {
             let shard = next.fetch_add(1, Ordering::Relaxed);
             if shard >= shards.len() {
                 return done;
             }
-            if let Some((last, after)) = done.last() {
-                let tokens = tokens(*last);
-                table.move_tokens(&all.types[tokens.clone()], after, &before[tokens]);
+            if let Some(last) = done.last() {
+                let tokens = tokens(last.shard);
+                let types = &all.types[tokens.clone()];
+                table.move_tokens(&(0..u32::MAX), types, &last.topics, &before[tokens]);
             }
             let own = before[tokens(shard)].to_vec();
             let topics = ShardTopics { all: before, first: tokens(shard).start, own };
             let documents = shards[shard].clone();
             let mut part = Shard { all, documents, prior, table, topics, seed };
             sample(&mut part);
-            done.push((shard, part.topics.own));
+            let topics = part.topics.own;
+            done.push(Swept { shard, topics, totals: table.totals().to_vec() });
         }
     };
     let done: Vec<_> = tables.par_iter_mut().map(run).collect();
-    tables.par_iter_mut().zip(&done).for_each(|(table, own)| {
-        let has = own.last().map(|(shard, _)| *shard);
-        for (shard, after) in done.iter().flatten().filter(|(shard, _)| Some(*shard) != has) {
-            let tokens = tokens(*shard);
-            table.move_tokens(&all.types[tokens.clone()], &before[tokens], after);
+    tables.par_iter_mut().zip(parts).zip(&done).for_each(|((table, part), own)| {
+        let has = own.last().map(|last| last.shard);
+        for swept in done.iter().flatten().filter(|swept| Some(swept.shard) != has) {
+            let tokens = tokens(swept.shard);
+            let types = &all.types[tokens.clone()];
+            table.move_tokens(part, types, &before[tokens], &swept.topics);
         }
     });
-    let mut n_changed = 0;
-    for (shard, after) in done.iter().flatten() {
-        let topics = &mut topics[tokens(*shard)];
-        n_changed += topics.iter().zip(after).filter(|(a, b)| a != b).count() as u64;
-        topics.copy_from_slice(after);
+    let first = totals.clone();
+    for swept in done.iter().flatten() {
+        let changes = swept.totals.iter().zip(&first).map(|(after, before)| after - before);
+        totals.iter_mut().zip(changes).for_each(|(total, change)| *total += change);
     }
-    n_changed
+    Table::share(tables, parts, &totals);
+
+    let mut done: Vec<Swept> = done.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|swept| swept.shard);
+    let mut rest = topics;
+    let mut of_shards = Vec::with_capacity(done.len());
+    for swept in &done {
+        let (topics, others) = rest.split_at_mut(swept.topics.len());
+        of_shards.push(topics);
+        rest = others;
+    }
+    let update = |(topics, swept): (&mut [u16], &Swept)| {
+        let n_changed = topics.iter().zip(&swept.topics).filter(|(a, b)| a != b).count();
+        topics.copy_from_slice(&swept.topics);
+        n_changed as u64
+    };
+    of_shards.into_par_iter().zip(&done).map(update).sum()
 }
 
 /// Samples every token of one shard once, on its own. `table` has the counts of all tokens before.
@@ -166,5 +213,15 @@ mod tests {
         }
         let few = TypedDocuments::new([[0; 10]; 3]);
         assert_eq!(super::shards(&few), vec![Range { start: 0, end: 3 }]);
+    }
+
+    #[test]
+    fn parts_have_all_types_once_and_about_as_many_tokens() {
+        let counts = [0, 0, 90, 40, 30, 0, 20, 10, 5, 5, 0];
+        assert_eq!(parts(&counts, 1), vec![Range { start: 0, end: 11 }]);
+        assert_eq!(parts(&counts, 2), [0..4, 4..11]);
+        assert_eq!(parts(&counts, 3), [0..3, 3..5, 5..11]);
+        assert_eq!(parts(&[0, 7], 3), [0..2, 2..2, 2..2]);
+        assert_eq!(parts(&[], 2), [0..0, 0..0]);
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct LdaState {
     n_types: usize,
     /// The counts: one table per thread, all equal between sweeps.
     tables: Vec<Table>,
+    /// The types whose counts each table adds up at the end of a sweep.
+    parts: Vec<Range<u32>>,
     shards: Vec<Range<usize>>,
 }
 
@@ -26,7 +28,8 @@ impl LdaState {
     ) -> LdaState {
         let table = Table::new(documents, &topics, n_types, padded(alpha.len()));
         let tables = vec![table; n_tables(documents.n_tokens())];
-        LdaState { topics, alpha, n_types, tables, shards: shards::shards(documents) }
+        let parts = shards::parts(&documents.type_counts(n_types), tables.len());
+        LdaState { topics, alpha, n_types, tables, parts, shards: shards::shards(documents) }
     }
 
     /// Sets the number of types V in V β, if not all rows are types.
@@ -54,9 +57,9 @@ impl LdaState {
         seed: u64,
         sample: impl Fn(&mut Shard<'_>) + Sync,
     ) -> u64 {
-        let LdaState { topics, alpha, n_types, tables, shards } = self;
+        let LdaState { topics, alpha, n_types, tables, parts, shards } = self;
         let prior = Prior { alpha, beta, n_types: *n_types };
-        shards::sweep(documents, shards, &prior, tables, topics, seed, sample)
+        shards::sweep(documents, shards, &prior, (tables, parts), topics, seed, sample)
     }
 }
 

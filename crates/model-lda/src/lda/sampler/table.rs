@@ -3,6 +3,7 @@
 use super::rows::Rows;
 use crate::documents::TypedDocuments;
 use latens_math::prefetch;
+use std::ops::Range;
 
 /// Number of topics that are added up side by side. The order of additions is fixed, so that results agree on all
 /// machines.
@@ -92,26 +93,52 @@ impl Table {
         self.totals[topic]
     }
 
-    /// Moves tokens from one topic to another: token `i` from `from[i]` to `to[i]`.
-    pub(super) fn move_tokens(&mut self, types: &[u32], from: &[u16], to: &[u16]) {
-        /// Number of tokens between the prefetch of a count and its use.
-        const AHEAD: usize = 16;
-        let token = |i: usize| (types[i], usize::from(from[i]), usize::from(to[i]));
-        let n = types.len().min(from.len()).min(to.len());
-        for i in 0..n {
-            if i + AHEAD < n {
-                let (t, from, to) = token(i + AHEAD);
-                if from != to {
+    /// Moves tokens from one topic to another: token `i` from `from[i]` to `to[i]`, if its type is one of `part`.
+    pub(super) fn move_tokens(
+        &mut self,
+        part: &Range<u32>,
+        types: &[u32],
+        from: &[u16],
+        to: &[u16],
+    ) {
+        /// Number of tokens that are looked at together, and between the prefetch of a count and its use.
+        const BLOCK: usize = 256;
+        const AHEAD: usize = 8;
+        let mut moved = [0u32; BLOCK];
+        let blocks = types.chunks(BLOCK).zip(from.chunks(BLOCK)).zip(to.chunks(BLOCK));
+        for ((types, from), to) in blocks {
+            // Whether a token moves is random. Without branches, nothing depends on guessing it.
+            let mut n_moved = 0;
+            for (i, ((t, from), to)) in (0..).zip(types.iter().zip(from).zip(to)) {
+                moved[n_moved] = i;
+                n_moved += usize::from((from != to) & part.contains(t));
+            }
+            let moved = &moved[..n_moved];
+            let token = |i: u32| {
+                let i = i as usize;
+                (types[i], usize::from(from[i]), usize::from(to[i]))
+            };
+            for (i, &at) in moved.iter().enumerate() {
+                if let Some(&next) = moved.get(i + AHEAD) {
+                    let (t, from, to) = token(next);
                     let row = self.row(t);
                     prefetch(&row[from..=from]);
                     prefetch(&row[to..=to]);
                 }
-            }
-            let (t, from, to) = token(i);
-            if from != to {
+                let (t, from, to) = token(at);
                 self.remove(t, from);
                 self.add(t, to);
             }
         }
+    }
+
+    /// Makes all tables equal. Table `i` has the final counts of the types in `parts[i]`; `totals` are the final sizes of
+    /// all topics.
+    pub(super) fn share(tables: &mut [Table], parts: &[Range<u32>], totals: &[f64]) {
+        let stride = tables.first().map_or(0, |table| table.stride);
+        let places = |part: &Range<u32>| part.start as usize * stride..part.end as usize * stride;
+        let parts: Vec<_> = parts.iter().map(places).collect();
+        tables.iter_mut().for_each(|table| table.totals.copy_from_slice(totals));
+        Rows::share(tables.iter_mut().map(|table| &mut table.rows).collect(), &parts);
     }
 }

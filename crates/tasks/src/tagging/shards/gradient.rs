@@ -128,11 +128,14 @@ pub(super) fn number_tags(
     if progress.shard_tokens.get(shard) != Some(&(text.n_tokens() as u64)) {
         return Err(changed());
     }
+    if job.params.pos_column.is_some_and(|column| text.check_column(column).is_err()) {
+        return Err(changed());
+    }
     let names: StringTable = progress.tags.iter().collect();
     let number = |tag: &str| names.find(tag).map(|tag| tag as u16).ok_or_else(changed);
     let mut tags = Vec::with_capacity(text.n_tokens());
     for sentence in text.iter() {
-        let own = sentence.column(progress.column).ok_or_else(changed)?;
+        let own = sentence.column(progress.column as usize).ok_or_else(changed)?;
         match progress.are_spans {
             true => {
                 for tag in job.params.spans.write(&own) {

@@ -11,7 +11,7 @@ use crate::tagging::params::{Kind, Optimizer, TaggerParams};
 use gradient::Prepared;
 use latens_corpus::{Lexicon, ReadError, TaggedSentences};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, check_that};
+use latens_model::{FitError, Valid, check_range, check_that};
 use progress::{Progress, to_json};
 use std::sync::Mutex;
 
@@ -53,8 +53,9 @@ impl Sharded for TaggerShards {
             false => 1,
         };
         let must = "different from the column of the tags";
+        check_range("column", column, 0..=1_000_000)?;
         check_that(params.pos_column != Some(column), "pos_column", must, column + 1)?;
-        let progress = to_json(&Progress { column, ..Progress::default() });
+        let progress = to_json(&Progress { column: column as u32, ..Progress::default() });
         Ok(ShardState { progress, ..ShardState::default() })
     }
 

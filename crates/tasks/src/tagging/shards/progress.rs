@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Progress {
     /// Column of the tags, counted from 0.
-    pub(super) column: usize,
+    pub(super) column: u32,
     pub(super) sentences: u64,
     /// Tokens of each shard, to notice a text that has changed.
     pub(super) shard_tokens: Vec<u64>,

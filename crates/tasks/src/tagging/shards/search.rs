@@ -163,11 +163,13 @@ fn finish(job: &Job<'_, TaggerParams>, search: Lbfgs, outcome: Outcome) -> Resul
     let attributes = read_strings(&job.state.arrays, ATTRIBUTES)?;
     let weights = Weights::of(learned, &layout(job)?, &attributes);
     let mut facts = facts_of(&search, outcome);
-    facts.insert("tokens".into(), json!(shard_tokens.iter().sum::<u64>()));
+    // A forged broadcast may contain any numbers.
+    let n_tokens = shard_tokens.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+    facts.insert("tokens".into(), json!(n_tokens));
     facts.insert("sentences".into(), json!(sentences));
     facts.insert("tags".into(), json!(tags.len()));
     facts.insert("shards".into(), json!(job.n_shards));
-    facts.insert("tag_column".into(), json!(column + 1));
+    facts.insert("tag_column".into(), json!(u64::from(column) + 1));
     let Counted { strings, counts } = Counted::read(&job.state.arrays, WORDS)?;
     let tagger = FeatureTagger {
         params: job.params.clone(),

@@ -27,6 +27,7 @@ pub(super) fn names(
     text: &TaggedSentences,
 ) -> Result<Arrays, FitError> {
     let Progress { column, .. } = job.progress()?;
+    let column = column as usize;
     let checked = [Some(column), job.params.pos_column].into_iter().flatten();
     for column in checked {
         text.check_column(column).map_err(FitError::step("read the tags of a shard"))?;
@@ -57,7 +58,7 @@ pub(super) fn tags(job: &Job<'_, TaggerParams>, sums: &Arrays) -> Result<Step, F
     progress.are_spans = are_chunk_tags(written.strings.iter());
     let tags = if progress.are_spans { &spans.strings } else { &written.strings };
     if tags.len() > MAX_TAGS {
-        let (column, n_tags) = (progress.column + 1, tags.len());
+        let (column, n_tags) = (progress.column as usize + 1, tags.len());
         let error = TaggerError::TooManyTags { column, n_tags };
         return Err(FitError::step("read the tags")(error));
     }
