@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// The fewer tokens, the more a shard misses of the others' changes, and the more sweeps are needed.
 const N_SHARDS: usize = if cfg!(test) { 4 } else { 16 };
-const TOKENS: usize = if cfg!(test) { 1024 } else { 262_144 };
+const TOKENS: usize = if cfg!(test) { 1024 } else { 131_072 };
 
 /// Number of shards of a corpus: a power of two, so that two or four threads get equally many.
 pub(crate) fn n_shards(n_tokens: usize) -> usize {
