@@ -100,8 +100,10 @@ impl Run {
     }
 
     fn update(&self, broadcast: &Broadcast, statistics: Statistics) {
-        if let Ok(Round::Model(model)) = self.kind.update(broadcast, statistics) {
-            use_model(&*model);
+        match self.kind.update(broadcast, statistics) {
+            Ok(Round::Model(model)) => use_model(&*model),
+            Ok(Round::Next(next)) => _ = self.statistics(&next),
+            Ok(Round::Lexicon(_)) | Err(_) => (),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::train::statistics::Statistics;
 use crate::word_rows::WordRows;
 use latens_corpus::{Lexicon, ReadError, Sentences};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, check_that};
+use latens_model::{FitError, ParamError, Valid, check_that};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
@@ -38,8 +38,8 @@ struct Progress {
     train_bound: Option<f64>,
 }
 
-/// The largest number of sentences of all shards.
-const MAX_SENTENCES: u64 = u32::MAX as u64;
+/// The largest number of sentences of all shards, which every worker shuffles in 256 MiB.
+const MAX_SENTENCES: u64 = 1 << 26;
 const WORDS: &str = "words";
 const SENTENCES: &str = "sentences";
 const MODEL: [&str; 3] = ["start", "transition", "scores"];
@@ -55,11 +55,14 @@ impl Sharded for FhmmShards {
     type Params = FhmmParams;
     type Text = Sentences;
 
-    fn begin(params: &Valid<FhmmParams>, _: &Lexicon, _: Arrays) -> Result<ShardState, FitError> {
+    fn check(params: &FhmmParams) -> Result<(), ParamError> {
         let inference = params.chosen_inference();
         let adds_up = inference.counts_joint_states();
         check_that(adds_up, "inference", "`exact-mf` or `exact` for shards", json!(inference))?;
-        check_that(params.restarts == 1, "restarts", "1 for shards", params.restarts)?;
+        check_that(params.restarts == 1, "restarts", "1 for shards", params.restarts)
+    }
+
+    fn begin(_: &Valid<FhmmParams>, _: &Lexicon, _: Arrays) -> Result<ShardState, FitError> {
         Ok(ShardState::default())
     }
 
@@ -181,7 +184,11 @@ fn inconsistent(problem: &str) -> FitError {
 /// The progress before a round. Sums of its numbers do not overflow.
 fn progress(job: &Job<'_, FhmmParams>) -> Result<Progress, FitError> {
     let progress: Progress = job.progress()?;
-    let is_round = progress.begins.iter().all(|&begin| begin <= MAX_SENTENCES)
+    let counts = job.state.arrays.expect_counts(WORDS, job.lexicon.vocab.len())?;
+    let n_sentences = progress.begins.last().copied().unwrap_or(0);
+    let is_round = progress.n_tokens == counts.iter().sum::<u64>()
+        && n_sentences <= progress.n_tokens.min(MAX_SENTENCES)
+        && progress.begins.is_sorted()
         && progress.epoch < job.params.epochs
         && progress.batch < n_batches(&job.params, &progress)
         && progress.n_steps < u64::MAX;
@@ -236,6 +243,14 @@ fn rows_of(job: &Job<'_, FhmmParams>, counts: &[u64]) -> WordRows {
     WordRows::new(&job.lexicon.vocab, counts, job.params.min_count, job.params.unknown)
 }
 
+fn check_rows(params: &FhmmParams, rows: &WordRows) -> Result<(), FitError> {
+    let needs = || format!("at least 2 words that occur {} times", params.min_count);
+    match rows.n_rows {
+        0 | 1 => Err(FitError::not_enough_data(needs(), rows.n_rows)),
+        _ => Ok(()),
+    }
+}
+
 fn shape(params: &FhmmParams, rows: &WordRows) -> Shape {
     Shape { n_layers: params.n_layers, n_states: params.n_states, n_words: rows.n_rows }
 }
@@ -244,6 +259,7 @@ fn shape(params: &FhmmParams, rows: &WordRows) -> Shape {
 fn model(job: &Job<'_, FhmmParams>) -> Result<(WordRows, Smoother<f32>), FitError> {
     let counts = job.state.arrays.expect_counts(WORDS, job.lexicon.vocab.len())?;
     let rows = rows_of(job, counts);
+    check_rows(&job.params, &rows)?;
     let shape = shape(&job.params, &rows);
     let base = base_scores(&job.params, &rows, &unigrams(&rows, counts));
     let row = shape.row();
@@ -280,14 +296,15 @@ fn begin(job: &Job<'_, FhmmParams>, sums: &Arrays) -> Result<Step, FitError> {
         let end = u64::try_from(n).ok().and_then(|n| begins[i].checked_add(n));
         match end.filter(|&end| shard == i as u64 && end <= MAX_SENTENCES) {
             Some(end) => begins.push(end),
-            None => return Err(inconsistent("sizes of shards are missing or too large")),
+            None if shard == i as u64 => {
+                let allows = format!("at most {MAX_SENTENCES} sentences");
+                return Err(FitError::too_much_data(allows, n));
+            }
+            None => return Err(inconsistent("the size of a shard is missing")),
         }
     }
     let rows = rows_of(job, &counts);
-    if rows.n_rows < 2 {
-        let needs = format!("at least 2 words that occur {} times", params.min_count);
-        return Err(FitError::not_enough_data(needs, rows.n_rows));
-    }
+    check_rows(params, &rows)?;
     let progress = Progress { begins, n_tokens: counts.iter().sum(), ..Progress::default() };
     let shape = shape(params, &rows);
     let base = base_scores(params, &rows, &unigrams(&rows, &counts));

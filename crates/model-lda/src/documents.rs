@@ -10,12 +10,14 @@ pub(crate) struct TypedDocuments {
     pub(crate) types: Vec<u32>,
     /// Start of each document in `types`, followed by the end of the last.
     pub(crate) offsets: Vec<usize>,
+    /// Number of documents before these, if they are part of a corpus.
+    pub(crate) first: usize,
 }
 
 impl TypedDocuments {
     /// Creates documents from lists of types.
     pub(crate) fn new<D: AsRef<[u32]>>(documents: impl IntoIterator<Item = D>) -> TypedDocuments {
-        let mut all = TypedDocuments { types: Vec::new(), offsets: vec![0] };
+        let mut all = TypedDocuments { types: Vec::new(), offsets: vec![0], first: 0 };
         for document in documents {
             all.types.extend_from_slice(document.as_ref());
             all.offsets.push(all.types.len());
@@ -28,7 +30,7 @@ impl TypedDocuments {
         documents: &Documents,
         type_of: impl Fn(WordId) -> Option<u32>,
     ) -> TypedDocuments {
-        let mut all = TypedDocuments { types: Vec::new(), offsets: vec![0] };
+        let mut all = TypedDocuments { types: Vec::new(), offsets: vec![0], first: 0 };
         for document in documents.iter() {
             all.types.extend(document.words.iter().filter_map(|&word| type_of(word)));
             all.offsets.push(all.types.len());
@@ -38,6 +40,11 @@ impl TypedDocuments {
 
     pub(crate) fn len(&self) -> usize {
         self.offsets.len() - 1
+    }
+
+    /// The number of a document in the whole corpus, which chooses its random numbers.
+    pub(crate) fn number(&self, document: usize) -> usize {
+        self.first.wrapping_add(document)
     }
 
     pub(crate) fn n_tokens(&self) -> usize {

@@ -18,6 +18,8 @@ const CHANGED: &str = "changed";
 const TOPICS: &str = "topics";
 const MIXTURES: &str = "mixtures";
 const LENGTHS: &str = "lengths";
+/// The largest number of tokens of all shards. Every worker skips the first random numbers of the shards before its own.
+const MAX_TOKENS: u64 = 1 << 36;
 
 /// The sizes of all documents, and where each shard begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -87,7 +89,21 @@ impl Sizes {
             let allows = format!("at most {} occurrences of a word", u32::MAX);
             return Err(FitError::too_much_data(allows, largest));
         }
-        Ok((Sizes { first_document, first_token, all_tokens }, counts))
+        let sizes = Sizes { first_document, first_token, all_tokens };
+        if sizes.n_tokens() != counts.iter().sum::<u64>() {
+            return Err(inconsistent("tokens of shards are not those of the types"));
+        }
+        Ok((sizes, counts))
+    }
+
+    /// Checks sizes of a broadcast, which may be forged. Only a round after the first has them.
+    pub(crate) fn check(&self, n_shards: usize) -> Result<(), FitError> {
+        let are_begins =
+            |begins: &[u64]| begins.len() == n_shards + 1 && begins[0] == 0 && begins.is_sorted();
+        let is_good = are_begins(&self.first_document)
+            && are_begins(&self.first_token)
+            && (1..=MAX_TOKENS).contains(&self.n_tokens());
+        if is_good { Ok(()) } else { Err(inconsistent("sizes of shards are not those of a text")) }
     }
 
     pub(crate) fn n_tokens(&self) -> u64 {
@@ -98,7 +114,7 @@ impl Sizes {
         self.first_document.last().copied().unwrap_or(0)
     }
 
-    /// The documents of a shard at their places in the whole corpus: those before it are empty.
+    /// The documents of a shard with their numbers in the whole corpus.
     pub(crate) fn placed(
         &self,
         shard: usize,
@@ -112,9 +128,7 @@ impl Sizes {
         if !is_same {
             return Err(inconsistent("the text of the shard is not the one of the first round"));
         }
-        let mut offsets = vec![0; first as usize];
-        offsets.extend(documents.offsets);
-        Ok(TypedDocuments { types: documents.types, offsets })
+        Ok(TypedDocuments { first: first as usize, ..documents })
     }
 }
 

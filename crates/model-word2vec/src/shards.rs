@@ -66,6 +66,7 @@ impl Sharded for Word2vecShards {
         let params = Word2vecParams { seed, ..job.params.clone().into_inner() };
         let corpus = Corpus { lexicon: job.lexicon.clone(), sentences: text.clone() };
         let all = job.state.arrays.expect_counts(COUNTS, n_words)?.to_vec();
+        check_words(&all)?;
         let [inputs, outputs] = ROWS.map(|name| job.array::<f32>(name, n_words * params.dim));
         let learner = Learner::with_counts(&params, &corpus, all, inputs?, outputs?);
         // Several threads would make the result depend on their speed.
@@ -88,10 +89,7 @@ impl Sharded for Word2vecShards {
         let n_tokens = sums.expect::<u64>(TOKENS, 1)?[0];
         if job.round == 0 {
             let counts = sums.expect_counts(COUNTS, n_words)?.to_vec();
-            let n_distinct = counts.iter().filter(|&&count| count > 0).count();
-            if n_distinct < 2 {
-                return Err(FitError::not_enough_data("at least 2 distinct words", n_distinct));
-            }
+            check_words(&counts)?;
             let rows = Learner::first_rows(params, n_words);
             return next(job, Progress { n_tokens, ..Progress::default() }, counts, rows);
         }
@@ -110,6 +108,13 @@ impl Sharded for Word2vecShards {
         let rows = [mean(ROWS[0])?, mean(ROWS[1])?];
         let counts = job.state.arrays.expect_counts(COUNTS, n_words)?.to_vec();
         next(job, progress, counts, rows)
+    }
+}
+
+fn check_words(counts: &[u64]) -> Result<(), FitError> {
+    match counts.iter().filter(|&&count| count > 0).count() {
+        n @ (0 | 1) => Err(FitError::not_enough_data("at least 2 distinct words", n)),
+        _ => Ok(()),
     }
 }
 

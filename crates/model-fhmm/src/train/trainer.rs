@@ -156,11 +156,13 @@ impl Trainer<'_> {
 
     fn end_epoch(&mut self) {
         let State { bound, n_tokens, token_sweeps, e_seconds, m_seconds, .. } = self.state;
+        // A forged checkpoint may end an epoch without tokens.
+        let n_tokens = n_tokens.max(1) as f64;
         let valid_bound = self.task.valid.map(|valid| self.task.bound(&self.smoother, valid));
         self.state.measured = Measured {
-            train_bound: Some(bound / n_tokens as f64),
+            train_bound: Some(bound / n_tokens),
             valid_bound,
-            sweeps: token_sweeps as f64 / n_tokens as f64,
+            sweeps: token_sweeps as f64 / n_tokens,
             e_seconds,
             m_seconds,
         };

@@ -206,11 +206,21 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     let [mean, square] = MOMENTS.map(|name| job.array::<f32>(name, n_weights));
     let adamw = AdamWParams { weight_decay: params.weight_decay, ..AdamWParams::default() };
     let (mean, square) = (mean?.to_vec(), square?.to_vec());
+    let is_finite = |values: &[f32]| values.iter().all(|value| value.is_finite());
+    if !is_finite(&weights)
+        || !is_finite(&mean)
+        || square.iter().any(|v| !(0.0..=f32::MAX).contains(v))
+    {
+        return Err(inconsistent("weights or the state of the optimizer are not finite"));
+    }
     let mut optimizer = AdamW::from_parts(adamw, mean, square, progress.n_steps);
     let plateau = progress.plateau.take().ok_or_else(|| inconsistent("a schedule is missing"))?;
     let rate = learning_rate(params, progress.n_steps, progress.n_batches, &plateau);
     let scale = -per_token * clip_factor(norm, params.clip);
     optimizer.update(&mut weights, &gradient, rate, scale);
+    if !is_finite(&weights) {
+        return Err(FitError::Diverged { epoch: progress.epoch + 1, lower: "learning_rate" });
+    }
     progress.plateau = Some(plateau);
     progress.n_steps += 1;
     progress.batch += 1;

@@ -10,7 +10,7 @@ use crate::model::Hmm;
 use crate::params::{HmmParams, Memory};
 use latens_corpus::{Lexicon, ReadError};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, check_that};
+use latens_model::{FitError, ParamError, Valid, check_that};
 pub use progress::HmmText;
 use progress::{Progress, inconsistent, progress, to_json};
 
@@ -26,13 +26,16 @@ impl Sharded for HmmShards {
     type Params = HmmParams;
     type Text = HmmText;
 
+    fn check(params: &HmmParams) -> Result<(), ParamError> {
+        let resets = params.memory == Memory::Reset || params.by_em();
+        check_that(resets, "memory", "`reset` for gradients of shards", "carry")
+    }
+
     fn begin(
         params: &Valid<HmmParams>,
         _: &Lexicon,
         inputs: Arrays,
     ) -> Result<ShardState, FitError> {
-        let resets = params.memory == Memory::Reset || params.by_em();
-        check_that(resets, "memory", "`reset` for gradients of shards", "carry")?;
         let n_rounds = params.by_em().then_some(params.epochs as u64 + 1);
         let progress = to_json(&Progress::default());
         Ok(ShardState { n_rounds, progress, arrays: inputs, ..ShardState::default() })

@@ -1,6 +1,7 @@
 //! What all rounds of a run share.
 
 use crate::params::HmmParams;
+use crate::train::gradient::first_plateau;
 use latens_corpus::Sentences;
 use latens_model::FitError;
 use latens_model::shards::Job;
@@ -49,6 +50,7 @@ pub(super) fn progress(job: &Job<'_, HmmParams>) -> Result<Progress, FitError> {
     let progress: Progress = job.progress()?;
     let is_round = progress.epoch < job.params.epochs
         && (job.params.by_em() || progress.batch < progress.n_batches)
+        && progress.plateau.is_none_or(|plateau| plateau.follows(&first_plateau(&job.params)))
         // Far more than any run makes.
         && progress.n_batches.max(progress.n_steps as usize) < 1 << 48;
     match is_round {

@@ -16,7 +16,8 @@ impl UnknownShare {
     pub(crate) fn new(slot: usize, counts: impl Iterator<Item = u64>) -> UnknownShare {
         let (mut n, mut once) = (0u64, 0u64);
         counts.for_each(|count| {
-            n += count;
+            // A forged file may contain any numbers.
+            n = n.saturating_add(count);
             once += u64::from(count == 1);
         });
         UnknownShare { slot, share: once as f64 / (n as f64 + once as f64).max(1.0) }

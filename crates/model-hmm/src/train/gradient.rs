@@ -199,7 +199,8 @@ pub(crate) fn learning_rate(
     match params.schedule {
         Schedule::Constant => params.learning_rate,
         Schedule::Cosine => {
-            let (rate, all) = (params.learning_rate, (n_batches * params.epochs) as u64);
+            let (rate, all) =
+                (params.learning_rate, n_batches.saturating_mul(params.epochs) as u64);
             latens_nn::Schedule::Cosine { rate, n_steps: all, n_warmup: 0 }.rate(n_steps)
         }
         Schedule::Plateau => plateau.rate(),

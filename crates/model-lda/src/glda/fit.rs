@@ -185,7 +185,7 @@ impl<'a> Fit<'a> {
             let swept = sweep(self.choice.sampler, &self.problem, &mut self.state, n_shards, at);
             let took = began.elapsed();
             self.done.iteration += 1;
-            self.done.n_rebuilt += swept.n_rebuilt;
+            self.done.n_rebuilt = self.done.n_rebuilt.saturating_add(swept.n_rebuilt);
             if self.params.optimize_alpha && self.done.iteration.is_multiple_of(ALPHA_EVERY) {
                 let State { topics, alpha, .. } = &mut self.state;
                 for _ in 0..ALPHA_STEPS {

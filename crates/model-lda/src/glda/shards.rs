@@ -16,7 +16,7 @@ use crate::shards::{
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, WordVectors, check_that};
+use latens_model::{FitError, ParamError, Valid, WordVectors, check_that};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -49,14 +49,17 @@ impl Sharded for GldaShards {
     type Params = GldaParams;
     type Text = Documents;
 
+    fn check(params: &GldaParams) -> Result<(), ParamError> {
+        let can = matches!(params.sampler, Sampler::Auto | Sampler::Parallel);
+        let asked = json!(params.sampler);
+        check_that(can, "sampler", "`parallel` or `auto` for shards", asked)
+    }
+
     fn begin(
         params: &Valid<GldaParams>,
         lexicon: &Lexicon,
         inputs: Arrays,
     ) -> Result<ShardState, FitError> {
-        let can = matches!(params.sampler, Sampler::Auto | Sampler::Parallel);
-        let asked = json!(params.sampler);
-        check_that(can, "sampler", "`parallel` or `auto` for shards", asked)?;
         if !inputs.has(VECTORS) {
             return Err(FitError::not_enough_data("word vectors", "none"));
         }
@@ -82,6 +85,7 @@ impl Sharded for GldaShards {
             return Ok(survey(shard, &documents, types.len(), text.n_tokens()).into());
         }
         let Progress { sizes, .. } = job.progress()?;
+        sizes.check(job.n_shards)?;
         let documents = sizes.placed(shard, documents)?;
         let size = (types.len(), n_topics);
         if job.round < FIRST {
@@ -133,11 +137,12 @@ impl Sharded for GldaShards {
             return Ok(Step::Next(state));
         }
         let mut progress: Progress = job.progress()?;
+        progress.sizes.check(job.n_shards)?;
         let n_tokens = progress.sizes.n_tokens();
         let mut counts = job.array::<u32>(COUNTS, types.len() * n_topics)?.to_vec();
         let mut alpha = alpha_of(job, n_topics)?;
         let changed = apply(&mut counts, &sums, n_tokens)?;
-        let n_done = (job.round + 1).saturating_sub(FIRST);
+        let n_done = job.round.saturating_add(1).saturating_sub(FIRST);
         let prior = Prior::of(params, &vectors)?;
         let documents = TypedDocuments::default();
         let problem = Problem { prior, vectors, documents, weight: params.likelihood_weight };
@@ -196,7 +201,7 @@ fn first_topics(
         return Ok(documents.types.iter().map(|&t| clusters[t as usize]).collect());
     }
     let of_document = |d: usize| {
-        let mut rng = document_rng(!job.params.seed, d);
+        let mut rng = document_rng(!job.params.seed, documents.number(d));
         let n = documents.range(d).len();
         (0..n).map(move |_| (rng.uniform() * n_topics as f64) as u16)
     };

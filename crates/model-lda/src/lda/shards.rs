@@ -8,12 +8,12 @@ use super::types::type_of;
 use crate::counts::TypeCounts;
 use crate::documents::TypedDocuments;
 use crate::shards::{
-    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, check_part_of, survey,
+    ALPHA, Mixtures, Sizes, alpha_of, apply, carried, changes, check_part_of, inconsistent, survey,
 };
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, check_that};
+use latens_model::{FitError, ParamError, Valid, check_that};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -38,10 +38,13 @@ impl Sharded for LdaShards {
     type Params = LdaParams;
     type Text = Documents;
 
-    fn begin(params: &Valid<LdaParams>, _: &Lexicon, _: Arrays) -> Result<ShardState, FitError> {
+    fn check(params: &LdaParams) -> Result<(), ParamError> {
         // Proposals of the sparse sampler come from tokens of all shards.
         let can = params.sampler != LdaSampler::Sparse;
-        check_that(can, "sampler", "`dense` or `auto` for shards", "sparse")?;
+        check_that(can, "sampler", "`dense` or `auto` for shards", "sparse")
+    }
+
+    fn begin(params: &Valid<LdaParams>, _: &Lexicon, _: Arrays) -> Result<ShardState, FitError> {
         let n_rounds = Some(FIRST + params.n_iterations as u64);
         Ok(ShardState { n_rounds, ..ShardState::default() })
     }
@@ -63,6 +66,7 @@ impl Sharded for LdaShards {
             return Ok(survey(shard, &documents, n_words, text.n_tokens()).into());
         }
         let Progress { sizes, .. } = job.progress()?;
+        sizes.check(job.n_shards)?;
         let documents = sizes.placed(shard, documents)?;
         let size = (n_words, n_topics);
         if job.round < FIRST {
@@ -105,11 +109,15 @@ impl Sharded for LdaShards {
             return Ok(Step::Next(state));
         }
         let mut progress: Progress = job.progress()?;
+        progress.sizes.check(job.n_shards)?;
+        if n_words <= 2 {
+            return Err(inconsistent("the vocabulary has no words"));
+        }
         let n_tokens = progress.sizes.n_tokens();
         let mut counts = job.array::<u32>(COUNTS, n_words * n_topics)?.to_vec();
         let mut alpha = alpha_of(job, n_topics)?;
         let changed = apply(&mut counts, &sums, n_tokens)?;
-        let n_done = (job.round + 1).saturating_sub(FIRST);
+        let n_done = job.round.saturating_add(1).saturating_sub(FIRST);
         if job.round >= FIRST && is_measured(params, n_done) {
             let mixtures = Mixtures::of(&sums, n_topics)?;
             if params.optimize_alpha && n_done.is_multiple_of(ALPHA_EVERY) {

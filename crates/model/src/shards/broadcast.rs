@@ -55,8 +55,10 @@ impl Broadcast {
         lexicon: Lexicon,
         n_shards: usize,
         round: u64,
-        state: ShardState,
+        mut state: ShardState,
     ) -> Broadcast {
+        // JSON has no other numbers.
+        state.metrics.retain(|_, value| value.is_finite());
         let kind = kind.to_owned();
         let mut broadcast = Broadcast { kind, params, lexicon, round, n_shards, state, version: 0 };
         let bytes = broadcast.to_bytes();

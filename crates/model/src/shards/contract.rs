@@ -4,7 +4,7 @@ use super::error::ShardError;
 use super::state::ShardState;
 use crate::fit::FitError;
 use crate::model::Model;
-use crate::params::{Params, Valid};
+use crate::params::{ParamError, Params, Valid};
 use latens_corpus::{Documents, Inputs, Lexicon, ReadError, Sentences};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,11 @@ pub trait Sharded: 'static {
     type Params: Params + Serialize + DeserializeOwned;
     /// The encoded text of a shard, which a worker keeps between rounds.
     type Text: Send + Sync + 'static;
+
+    /// Checks what shards demand of parameters beyond [`Params::check`].
+    fn check(_: &Self::Params) -> Result<(), ParamError> {
+        Ok(())
+    }
 
     /// The state before the first round. `inputs` are additional inputs of the model, such as word vectors.
     fn begin(

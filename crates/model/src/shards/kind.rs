@@ -112,6 +112,7 @@ impl<S: Sharded> ShardKind for KindOf<S> {
     ) -> Result<Broadcast, ShardError> {
         crate::params::check_range("n_shards", n_shards, 1..=MAX_SHARDS)?;
         let params = parse_params::<S::Params>(S::KIND, params)?;
+        S::check(&params)?;
         let state = S::begin(&params, &lexicon, inputs).map_err(|error| match error {
             FitError::Params(error) => ShardError::Params(error),
             error => ShardError::Begin(error),
@@ -155,6 +156,7 @@ impl<S: Sharded> ShardKind for KindOf<S> {
         };
         let carry = previous.map(|previous| previous.carry_for(broadcast, shard)).transpose()?;
         let job = Job::<S::Params>::new(broadcast)?;
+        S::check(&job.params)?;
         let Computed { sums, carry } = S::statistics(&job, shard, text, carry)
             .map_err(|source| ShardError::Statistics { shard, n_shards, source })?;
         Ok(Statistics::of_shard(broadcast, shard, sums, carry))
@@ -168,7 +170,9 @@ impl<S: Sharded> ShardKind for KindOf<S> {
         let merged = self.merge(vec![statistics])?;
         let sums = merged.total(broadcast)?;
         let Broadcast { kind, params, lexicon, round, n_shards, .. } = broadcast;
-        Ok(match S::update(&Job::<S::Params>::new(broadcast)?, sums)? {
+        let job = Job::<S::Params>::new(broadcast)?;
+        S::check(&job.params)?;
+        Ok(match S::update(&job, sums)? {
             Step::Next(state) => Round::Next(Box::new(Broadcast::new(
                 kind,
                 params.clone(),

@@ -155,10 +155,11 @@ impl WordVectors {
 impl Coverage {
     fn count(&mut self, n_seen: u64, is_found: bool, is_lowercased: bool) {
         self.n_words += 1;
-        self.n_tokens += n_seen;
+        // A forged file may contain any numbers.
+        self.n_tokens = self.n_tokens.saturating_add(n_seen);
         if is_found {
             self.n_found += 1;
-            self.n_found_tokens += n_seen;
+            self.n_found_tokens = self.n_found_tokens.saturating_add(n_seen);
             self.n_lowercased += usize::from(is_lowercased);
         }
     }

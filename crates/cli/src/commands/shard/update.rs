@@ -41,7 +41,7 @@ pub(crate) fn run(args: &UpdateArgs, output: &Output) -> Result<()> {
     let mut result = UpdateResult {
         path: args.output.display().to_string(),
         done: true,
-        round: broadcast.round() + 1,
+        round: broadcast.round().saturating_add(1),
         rounds: broadcast.n_rounds(),
         metrics: BTreeMap::new(),
     };

@@ -20,7 +20,7 @@ pub(super) fn sweep(problem: &Problem, state: &mut State, seed: u64) -> Sweep {
         &mut state.topics,
         &alpha,
         &|token_type| table.row(token_type),
-        &|document| document_rng(seed, document),
+        &|document| document_rng(seed, problem.documents.number(document)),
     );
     let n_changed = changes.iter().map(|part| part.len() as u64).sum();
     for change in changes.into_iter().flatten() {

@@ -83,7 +83,7 @@ impl Pass {
     #[inline(always)]
     fn document<const N: usize>(&mut self, shard: &mut Shard<'_>, document: usize) {
         let Shard { all, table, topics, seed, .. } = shard;
-        let mut rng = Rng::stream(*seed, document as u64);
+        let mut rng = Rng::stream(*seed, all.number(document) as u64);
         let range = all.range(document);
         let next = &all.types[(range.start + AHEAD).min(all.types.len())..];
         let (types, topics) = (&all.types[range.clone()], topics.document(range));

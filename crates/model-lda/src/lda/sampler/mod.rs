@@ -17,8 +17,7 @@ use sparse::Occurrences;
 
 /// Samples every token of a part of the documents once, with the counts of all of them.
 ///
-/// The first documents of `documents` may be empty, so that those of the part have the random streams of their places in
-/// the whole corpus. `counts` has a row of topics for each type.
+/// `counts` has a row of topics for each type.
 pub(crate) fn sweep_part(
     documents: &TypedDocuments,
     counts: &[u32],

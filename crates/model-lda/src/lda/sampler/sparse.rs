@@ -96,7 +96,7 @@ impl Pass {
 
     fn document(&mut self, shard: &mut Shard<'_>, document: usize, occurrences: &Occurrences) {
         let Shard { all, table, topics, seed, .. } = shard;
-        let mut rng = Rng::stream(*seed, document as u64);
+        let mut rng = Rng::stream(*seed, all.number(document) as u64);
         let range = all.range(document);
         self.mixture.reset(topics.document(range.clone()), &self.inverses);
         for token in range {

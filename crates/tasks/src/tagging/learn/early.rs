@@ -61,7 +61,10 @@ impl<'j> EarlyStop<'j> {
     pub(crate) fn evaluate(&mut self, iteration: u64, weights: &[f64]) -> Option<f64> {
         let score = (self.judge.as_mut()?)(weights);
         match &mut self.best {
-            Some((best, _)) if score <= best.score => best.n_worse += 1,
+            // A forged checkpoint may contain any number.
+            Some((best, _)) if score <= best.score => {
+                best.n_worse = best.n_worse.saturating_add(1);
+            }
             best => *best = Some((Best { score, iteration, n_worse: 0 }, weights.to_vec())),
         }
         Some(score)

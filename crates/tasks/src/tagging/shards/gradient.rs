@@ -4,6 +4,7 @@ use super::progress::{Progress, inconsistent};
 use super::tables::read_strings;
 use crate::tagging::features::examples::Examples;
 use crate::tagging::features::lexical::Lexical;
+use crate::tagging::learn::error::MAX_TAGS;
 use crate::tagging::learn::objective::Objective;
 use crate::tagging::params::{Kind, TaggerParams};
 use crate::tagging::weights::layout::Layout;
@@ -72,6 +73,9 @@ fn key(job: &Job<'_, TaggerParams>) -> Result<u64, FitError> {
 pub(super) fn layout(job: &Job<'_, TaggerParams>) -> Result<Layout, FitError> {
     let Progress { tags: names, .. } = job.progress()?;
     let (arrays, n_tags) = (&job.state.arrays, names.len());
+    if !(1..=MAX_TAGS).contains(&n_tags) {
+        return Err(inconsistent("there are no tags, or too many"));
+    }
     let n_attributes = arrays.expect_any::<u64>(&format!("{ATTRIBUTES}.ends"))?.len();
     let offsets = arrays.expect::<u64>(OFFSETS, n_attributes + 1)?;
     let tags = arrays.expect_any::<u16>(TAGS)?;
@@ -125,6 +129,9 @@ pub(super) fn number_tags(
     text: &TaggedSentences,
 ) -> Result<Vec<u16>, FitError> {
     let changed = || inconsistent("its text is not the one of the first round");
+    if progress.tags.len() > MAX_TAGS {
+        return Err(inconsistent("there are too many tags"));
+    }
     if progress.shard_tokens.get(shard) != Some(&(text.n_tokens() as u64)) {
         return Err(changed());
     }

@@ -11,7 +11,7 @@ use crate::tagging::params::{Kind, Optimizer, TaggerParams};
 use gradient::Prepared;
 use latens_corpus::{Lexicon, ReadError, TaggedSentences};
 use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
-use latens_model::{FitError, Valid, check_range, check_that};
+use latens_model::{FitError, ParamError, Valid, check_range, check_that};
 use progress::{Progress, to_json};
 use std::sync::Mutex;
 
@@ -39,15 +39,18 @@ impl Sharded for TaggerShards {
     type Params = TaggerParams;
     type Text = TaggerText;
 
+    fn check(params: &TaggerParams) -> Result<(), ParamError> {
+        check_that(params.kind == Kind::Crf, "kind", "`crf` for shards", "local")?;
+        let is_smooth = params.optimizer == Optimizer::Lbfgs;
+        check_that(is_smooth, "optimizer", "`lbfgs` for shards", "perceptron")?;
+        check_that(params.lexical, "lexical", "true for shards, which use no encoders", false)
+    }
+
     fn begin(
         params: &Valid<TaggerParams>,
         _: &Lexicon,
         inputs: Arrays,
     ) -> Result<ShardState, FitError> {
-        check_that(params.kind == Kind::Crf, "kind", "`crf` for shards", "local")?;
-        let is_smooth = params.optimizer == Optimizer::Lbfgs;
-        check_that(is_smooth, "optimizer", "`lbfgs` for shards", "perceptron")?;
-        check_that(params.lexical, "lexical", "true for shards, which use no encoders", false)?;
         let column = match inputs.has(COLUMN) {
             true => inputs.expect::<u64>(COLUMN, 1)?[0] as usize,
             false => 1,
