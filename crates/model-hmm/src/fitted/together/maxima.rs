@@ -1,63 +1,47 @@
-//! Largest products of vectors with the columns of a block.
+//! Largest products of rows with the columns of a block.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Number of columns that are computed at a time, a multiple of [`WIDTH`] vectors.
-pub(super) const STRIP: usize = 64;
+/// Number of columns that are computed at a time, a multiple of [`WIDTH`] vectors of any length.
+const STRIP: usize = 64;
 
-/// Number of rows of a strip that stay in the cache while all vectors pass.
+/// Number of rows of a strip that stay in the cache while all rows of `left` pass.
 const PANEL: usize = 128;
 
-/// Number of vectors of columns that are held in registers.
-const WIDTH: usize = 4;
+/// Number of vectors of columns and of rows of `left` whose maxima are held in registers.
+const WIDTH: usize = 2;
+const HEIGHT: usize = 4;
 
-/// For each of several vectors v, max_i v_i a_ij for all columns j of a block, and the first i with this product.
-pub(super) struct Maxima {
-    n_vectors: usize,
-    /// For each strip of columns, for each vector.
-    values: Vec<f32>,
-    /// In the same order. 0 if no product is positive.
-    origins: Vec<u32>,
+/// out_mj = max_i left_mi block_ij, or 0, for a k × k block and any number of rows.
+///
+/// # Panics
+/// If the shapes do not match.
+pub(super) fn maxima(left: &[f32], block: &[f32], k: usize) -> Vec<f32> {
+    assert!(block.len() == k * k && left.len().is_multiple_of(k), "a square block and whole rows");
+    let n = left.len() / k;
+    let mut strips = vec![0f32; k.div_ceil(STRIP) * n * STRIP];
+    strips.par_chunks_mut(n * STRIP).enumerate().for_each(|(strip, maxima)| {
+        let first = strip * STRIP;
+        pulp::Arch::new().dispatch(Strip { left, block, k, first, maxima });
+    });
+    let mut out = vec![0f32; n * k];
+    for (strip, maxima) in strips.chunks_exact(n * STRIP).enumerate() {
+        for (out, maxima) in out.chunks_exact_mut(k).zip(maxima.chunks_exact(STRIP)) {
+            let columns = &mut out[strip * STRIP..k.min((strip + 1) * STRIP)];
+            columns.copy_from_slice(&maxima[..columns.len()]);
+        }
+    }
+    out
 }
 
-impl Maxima {
-    /// Maxima for a row-major block with `k` columns and as many rows as the vectors have entries.
-    ///
-    /// # Panics
-    /// If the shapes do not match.
-    pub(super) fn new(vectors: &[&[f32]], block: &[f32], k: usize) -> Maxima {
-        assert!(vectors.iter().all(|vector| vector.len() * k == block.len()), "one entry per row");
-        let n = vectors.len();
-        let len = k.div_ceil(STRIP) * n * STRIP;
-        let (mut values, mut origins) = (vec![0f32; len], vec![0u32; len]);
-        let strips = values.par_chunks_mut(n * STRIP).zip(origins.par_chunks_mut(n * STRIP));
-        strips.enumerate().for_each(|(strip, (values, origins))| {
-            let first = strip * STRIP;
-            pulp::Arch::new().dispatch(Strip { vectors, block, k, first, values, origins });
-        });
-        Maxima { n_vectors: n, values, origins }
-    }
-
-    /// The values and the origins of a vector, [`STRIP`] columns at a time. The last strip may have more of them than the
-    /// block has columns.
-    pub(super) fn of(&self, vector: usize) -> impl Iterator<Item = (&[f32], &[u32])> {
-        let at = move |strip: usize| (strip * self.n_vectors + vector) * STRIP;
-        let n_strips = self.values.len() / (self.n_vectors * STRIP);
-        (0..n_strips).map(move |strip| {
-            (&self.values[at(strip)..][..STRIP], &self.origins[at(strip)..][..STRIP])
-        })
-    }
-}
-
-/// Some columns of the block from `first` on, for all vectors.
+/// Some columns of the block from `first` on, for all rows of `left`.
 struct Strip<'a> {
-    vectors: &'a [&'a [f32]],
+    left: &'a [f32],
     block: &'a [f32],
     k: usize,
     first: usize,
-    values: &'a mut [f32],
-    origins: &'a mut [u32],
+    maxima: &'a mut [f32],
 }
 
 impl WithSimd for Strip<'_> {
@@ -65,54 +49,66 @@ impl WithSimd for Strip<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let n_columns = STRIP.min(self.k - self.first);
+        let (k, n) = (self.k, self.left.len() / self.k);
+        let n_columns = STRIP.min(k - self.first);
         let mut panel = vec![0f32; PANEL * STRIP];
-        for (panel_idx, rows) in self.block.chunks(PANEL * self.k).enumerate() {
+        for (panel_idx, rows) in self.block.chunks(PANEL * k).enumerate() {
             // Rows of the block are far apart, often by a multiple of 4 KiB, and would evict each other from the cache.
-            for (copy, row) in panel.chunks_exact_mut(STRIP).zip(rows.chunks_exact(self.k)) {
+            for (copy, row) in panel.chunks_exact_mut(STRIP).zip(rows.chunks_exact(k)) {
                 copy[..n_columns].copy_from_slice(&row[self.first..self.first + n_columns]);
             }
+            let panel = &panel[..rows.len() / k * STRIP];
             let begin = panel_idx * PANEL;
-            let end = begin + rows.len() / self.k;
-            let values = self.values.chunks_exact_mut(STRIP);
-            let results = values.zip(self.origins.chunks_exact_mut(STRIP));
-            for (vector, (values, origins)) in self.vectors.iter().zip(results) {
-                let (values, origins) =
-                    (S::as_mut_simd_f32s(values).0, S::as_mut_simd_u32s(origins).0);
-                for tile in 0..values.len() / WIDTH {
-                    let at = tile * WIDTH..(tile + 1) * WIDTH;
-                    let values = (&mut values[at.clone()]).try_into().expect("whole tiles");
-                    let origins = (&mut origins[at.clone()]).try_into().expect("whole tiles");
-                    update(simd, &vector[begin..end], begin, &panel, at.start, values, origins);
-                }
+            let mut m = 0;
+            while m < n {
+                let (left, maxima) = (&self.left[m * k + begin..], &mut self.maxima[m * STRIP..]);
+                m += match n - m {
+                    1..HEIGHT => update_rows::<S, 1>(simd, left, k, panel, maxima),
+                    _ => update_rows::<S, HEIGHT>(simd, left, k, panel, maxima),
+                };
             }
         }
     }
 }
 
-/// Compares the products of some rows of a panel with the largest ones of the rows before them. Ties go to the first row.
+/// Updates the maxima of M rows with the products of a panel, and returns M.
 #[inline(always)]
-fn update<S: Simd>(
+fn update_rows<S: Simd, const M: usize>(
     simd: S,
-    factors: &[f32],
-    first_row: usize,
+    left: &[f32],
+    k: usize,
     panel: &[f32],
-    first_vector: usize,
-    values: &mut [S::f32s; WIDTH],
-    origins: &mut [S::u32s; WIDTH],
-) {
-    let (mut best, mut origin) = (*values, *origins);
-    for (i, (&factor, row)) in factors.iter().zip(panel.chunks_exact(STRIP)).enumerate() {
-        let row = &S::as_simd_f32s(row).0[first_vector..first_vector + WIDTH];
-        let (factor, index) = (simd.splat_f32s(factor), simd.splat_u32s((first_row + i) as u32));
-        for w in 0..WIDTH {
-            let product = simd.mul_f32s(factor, row[w]);
-            let is_larger = simd.greater_than_f32s(product, best[w]);
-            best[w] = simd.select_f32s(is_larger, product, best[w]);
-            origin[w] = simd.select_u32s(is_larger, index, origin[w]);
+    maxima: &mut [f32],
+) -> usize {
+    let n_rows = panel.len() / STRIP;
+    let left: [&[f32]; M] = std::array::from_fn(
+        #[inline(always)]
+        |m| &left[m * k..][..n_rows],
+    );
+    let mut column = 0;
+    while column < STRIP {
+        let width = WIDTH * S::F32_LANES;
+        let mut best = [[simd.splat_f32s(0.0); WIDTH]; M];
+        for (m, best) in best.iter_mut().enumerate() {
+            let before = S::as_simd_f32s(&maxima[m * STRIP + column..][..width]).0;
+            best.copy_from_slice(before);
         }
+        for (i, row) in panel.chunks_exact(STRIP).enumerate() {
+            let row = S::as_simd_f32s(&row[column..column + width]).0;
+            for m in 0..M {
+                let factor = simd.splat_f32s(left[m][i]);
+                for w in 0..WIDTH {
+                    best[m][w] = simd.max_f32s(simd.mul_f32s(factor, row[w]), best[m][w]);
+                }
+            }
+        }
+        for (m, best) in best.iter().enumerate() {
+            let after = &mut maxima[m * STRIP + column..][..width];
+            S::as_mut_simd_f32s(after).0.copy_from_slice(best);
+        }
+        column += width;
     }
-    (*values, *origins) = (best, origin);
+    M
 }
 
 #[cfg(test)]
@@ -124,26 +120,16 @@ mod tests {
     fn the_largest_products_agree_with_the_definition() {
         let mut rng = Rng::new(1);
         for k in [1, 2, 17, 64, 65, 130, 200] {
-            for n in [1, 2, 5] {
-                // Few different numbers, so that there are ties.
-                let mut numbers = |n: usize| -> Vec<f32> {
-                    (0..n).map(|_| (rng.uniform() * 6.0).floor() as f32 / 4.0).collect()
-                };
+            for n in [1, 2, 5, 9] {
+                let mut numbers =
+                    |n: usize| -> Vec<f32> { (0..n).map(|_| rng.uniform() as f32).collect() };
                 let (block, vectors) = (numbers(k * k), numbers(n * k));
-                let vectors: Vec<&[f32]> = vectors.chunks_exact(k).collect();
-                let found = Maxima::new(&vectors, &block, k);
-                for (m, vector) in vectors.iter().enumerate() {
-                    let (values, origins): (Vec<_>, Vec<_>) = found.of(m).unzip();
-                    let (values, origins) = (values.concat(), origins.concat());
+                let found = maxima(&vectors, &block, k);
+                for (m, vector) in vectors.chunks_exact(k).enumerate() {
                     for j in 0..k {
-                        let mut best = (0.0, 0);
-                        for i in 0..k {
-                            let product = vector[i] * block[i * k + j];
-                            if product > best.0 {
-                                best = (product, i as u32);
-                            }
-                        }
-                        assert_eq!((values[j], origins[j]), best, "{k} {n} {m} {j}");
+                        let products = (0..k).map(|i| vector[i] * block[i * k + j]);
+                        let expected = products.fold(0.0, f32::max);
+                        assert_eq!(found[m * k + j], expected, "{k} {n} {m} {j}");
                     }
                 }
             }

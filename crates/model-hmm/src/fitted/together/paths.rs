@@ -1,6 +1,6 @@
 //! The most likely paths of many sentences (Viterbi).
 
-use super::maxima::{Maxima, STRIP};
+use super::maxima::maxima;
 use super::posteriors::{cluster, largest, per_task};
 use super::waiting::{Clusters, step_together};
 use crate::fitted::posterior::Emitters;
@@ -12,10 +12,8 @@ use rayon::prelude::*;
 /// A sentence, and how far its recursion is.
 struct Tracing<'a> {
     words: Vec<Emitters<'a>>,
-    /// The weight of the best path to each state of the last token, scaled to a maximum of one.
+    /// δ: the weight of the best path to each state of each token, scaled to a maximum of one.
     best: Vec<f32>,
-    /// The best predecessor of each state of each token but the first.
-    origins: Vec<u32>,
     /// The next token.
     at: usize,
     has_underflow: bool,
@@ -34,20 +32,19 @@ pub(super) fn paths<'a>(hmm: &'a Hmm, sentences: Vec<Vec<Emitters<'a>>>) -> Vec<
     );
     let path = |sentence: Tracing<'a>| match sentence.has_underflow {
         true => hmm.chain_path(&hmm.chain_of(sentence.words)),
-        false => Some(sentence.path(hmm.space.k)),
+        false => Some(sentence.path(hmm)),
     };
     traced.into_par_iter().map(path).collect()
 }
 
 impl<'a> Tracing<'a> {
     fn start(hmm: &Hmm, words: Vec<Emitters<'a>>) -> Tracing<'a> {
-        let (mut best, mut has_underflow) = (Vec::new(), false);
+        let k = hmm.space.k;
+        let (mut best, mut has_underflow) = (vec![0.0; words.len() * k], false);
         if let Some((states, local)) = words.first() {
-            best = hmm.start_of(*states);
-            has_underflow = !weight(&mut best, local);
+            has_underflow = !weight(&hmm.start_of(*states), local, &mut best[..k]);
         }
-        let origins = Vec::with_capacity(words.len().saturating_sub(1) * hmm.space.k);
-        Tracing { words, best, origins, at: 1, has_underflow }
+        Tracing { words, best, at: 1, has_underflow }
     }
 
     /// The block between the next token and the one before it.
@@ -57,16 +54,24 @@ impl<'a> Tracing<'a> {
     }
 
     /// The path that ends in the best state of the last token. Ties go to the first state.
-    fn path(&self, k: usize) -> Vec<u32> {
-        let Some(mut state) = self.best.iter().position(|&best| best == 1.0) else {
-            return vec![];
-        };
-        let mut path = Vec::with_capacity(self.words.len());
-        for (at, (states, _)) in self.words.iter().enumerate().rev() {
+    ///
+    /// The best predecessor of a state is found again here: to keep that of every state would take most of the time.
+    fn path(&self, hmm: &Hmm) -> Vec<u32> {
+        let k = hmm.space.k;
+        let mut path: Vec<u32> = Vec::with_capacity(self.words.len());
+        for ((states, _), best) in self.words.iter().zip(self.best.chunks_exact(k)).rev() {
+            let first = |best: (usize, f32), (i, value): (usize, f32)| {
+                if value > best.1 { (i, value) } else { best }
+            };
+            let values = best.iter().copied().enumerate();
+            let (state, _) = match path.last() {
+                None => values.fold((0, 0.0), first),
+                Some(&next) => {
+                    let pairs = hmm.blocks.pairs(&hmm.space, *states, StateSet::List(&[next]));
+                    values.zip(&*pairs).map(|((i, a), b)| (i, a * b)).fold((0, 0.0), first)
+                }
+            };
             path.push(states.state(state, k));
-            if at > 0 {
-                state = self.origins[(at - 1) * k + state] as usize;
-            }
         }
         path.reverse();
         path
@@ -77,32 +82,30 @@ impl<'a> Tracing<'a> {
 fn step(hmm: &Hmm, (from, to): Clusters, group: &mut [Tracing<'_>]) {
     let k = hmm.space.k;
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(from), StateSet::Cluster(to));
-    let before: Vec<&[f32]> = group.iter().map(|sentence| &sentence.best[..]).collect();
-    let maxima = Maxima::new(&before, &pairs, k);
-    let sentences = group.par_iter_mut().enumerate().with_min_len(per_task(k));
-    sentences.for_each(|(idx, sentence)| {
-        let parts = sentence.best.chunks_mut(STRIP).zip(maxima.of(idx));
-        for (best, (values, origins)) in parts {
-            best.copy_from_slice(&values[..best.len()]);
-            sentence.origins.extend_from_slice(&origins[..best.len()]);
-        }
-        sentence.has_underflow = !weight(&mut sentence.best, &sentence.words[sentence.at].1);
+    let before: Vec<f32> =
+        group.iter().flat_map(|s| &s.best[(s.at - 1) * k..s.at * k]).copied().collect();
+    let maxima = maxima(&before, &pairs, k);
+    let sentences = group.par_iter_mut().zip(maxima.par_chunks_exact(k)).with_min_len(per_task(k));
+    sentences.for_each(|(sentence, maxima)| {
+        let best = &mut sentence.best[sentence.at * k..(sentence.at + 1) * k];
+        sentence.has_underflow = !weight(maxima, &sentence.words[sentence.at].1, best);
         sentence.at += 1;
     });
 }
 
-/// Multiplies with the emission probabilities and scales to a maximum of one. Returns whether the maximum was large
-/// enough.
-fn weight(best: &mut [f32], local: &[f32]) -> bool {
+/// out = incoming ∘ local, scaled to a maximum of one. Returns whether the maximum was large enough.
+fn weight(incoming: &[f32], local: &[f32], out: &mut [f32]) -> bool {
     latens_math::vectorized(
         #[inline(always)]
         || {
-            best.iter_mut().zip(local).for_each(|(best, &local)| *best *= local);
-            let largest = largest(best);
+            for ((out, &incoming), &local) in out.iter_mut().zip(incoming).zip(local) {
+                *out = incoming * local;
+            }
+            let largest = largest(out);
             if f64::from(largest) < SMALLEST_SCALE || !largest.is_finite() {
                 return false;
             }
-            best.iter_mut().for_each(|best| *best /= largest);
+            out.iter_mut().for_each(|out| *out /= largest);
             true
         },
     )

@@ -7,7 +7,7 @@ use crate::model::Hmm;
 use rayon::prelude::*;
 
 /// Number of states of a word from which sentences go together: smaller blocks stay in the cache.
-const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
+const MIN_STATES: usize = if cfg!(test) { 2 } else { 256 };
 
 /// Number of values to keep at a time, 128 MiB, unless a single sentence needs more.
 const MAX_VALUES: usize = if cfg!(test) { 1 << 15 } else { 1 << 25 };
