@@ -494,8 +494,8 @@ impl Model {
     ) -> PyResult<Vec<Vec<u32>>> {
         let tagger = self.tagger()?;
         run(py, wishes(n_threads), |_| {
-            let words = |words: &Vec<String>| words.iter().map(String::as_str).collect();
-            let sentences: Vec<Vec<&str>> = sentences.iter().map(words).collect();
+            let sentences: Vec<Vec<&str>> =
+                sentences.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
             let tags = tagger.tag_all(&sentences).into_iter();
             tags.map(|tags| tags.map_err(|error| value_error(&error))).collect()
         })
