@@ -18,6 +18,23 @@ pub trait TokenEncoder: Send + Sync {
     /// A [`WordId::EOS`] in `sentence` is encoded like any other token; callers choose whether to
     /// include it. An empty sentence appends no rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows);
+
+    /// The rows of each of several sentences, computed on several threads. Equals [`TokenEncoder::encode`] of each
+    /// sentence up to rounding. Override if many sentences are cheaper together.
+    fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
+        let encode = |sentence: &&[WordId]| {
+            let mut rows = FeatureRows::new();
+            self.encode(sentence, &mut rows);
+            rows
+        };
+        sentences.par_iter().map(encode).collect()
+    }
+
+    /// The largest number of values per token that [`TokenEncoder::encode_all`] keeps in memory. Callers with a long text
+    /// choose by it how many tokens to encode at a time.
+    fn values_per_token(&self) -> usize {
+        self.n_features()
+    }
 }
 
 impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
@@ -27,6 +44,14 @@ impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
 
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
         (**self).encode(sentence, out);
+    }
+
+    fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
+        (**self).encode_all(sentences)
+    }
+
+    fn values_per_token(&self) -> usize {
+        (**self).values_per_token()
     }
 }
 
@@ -176,6 +201,12 @@ pub trait Tagger: Send + Sync {
     /// The tag of each word of a sentence, as an index into [`Tagger::tags`].
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
 
+    /// The tags of each of several sentences, computed on several threads. Equals [`Tagger::tag`] of each sentence up to
+    /// rounding. Override if many sentences are cheaper together.
+    fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
+        sentences.par_iter().map(|words| self.tag(words)).collect()
+    }
+
     /// Zero-based column of the part-of-speech input, if the tagger uses one.
     fn pos_column(&self) -> Option<usize> {
         None
@@ -219,6 +250,10 @@ impl<T: Tagger + ?Sized> Tagger for &T {
 
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
         (**self).tag(words)
+    }
+
+    fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
+        (**self).tag_all(sentences)
     }
 
     fn pos_column(&self) -> Option<usize> {

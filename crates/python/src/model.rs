@@ -6,7 +6,7 @@ use crate::work::{Wishes, on_all_cores, run};
 use latens::corpus::WordId;
 use latens::lda::{Completion, InferenceParams, Lda};
 use latens::math::Rng;
-use latens::model::{FeatureRows, LanguageModel, Params, Tagger, TopicModel};
+use latens::model::{LanguageModel, Params, Tagger, TopicModel};
 use latens::tasks::{perplexity, sample};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -324,16 +324,14 @@ impl Model {
             let (mut values, mut columns) = (Vec::new(), Vec::new());
             let (mut offsets, mut lengths) = (vec![0i64], Vec::new());
             text.each(self.0.lexicon(), caller, |words, _| {
-                let encode = |words: &Vec<String>| {
-                    let mut ids: Vec<WordId> =
-                        words.iter().map(|word| self.0.word_id(word)).collect();
-                    // The end of the sentence is context for the words before it.
-                    ids.push(WordId::EOS);
-                    let mut rows = FeatureRows::new();
-                    encoder.encode(&ids, &mut rows);
-                    rows
+                // The end of the sentence is context for the words before it.
+                let ids = |words: &Vec<String>| -> Vec<WordId> {
+                    let ids = words.iter().map(|word| self.0.word_id(word));
+                    ids.chain([WordId::EOS]).collect()
                 };
-                let encoded: Vec<FeatureRows> = words.par_iter().map(encode).collect();
+                let ids: Vec<Vec<WordId>> = words.par_iter().map(ids).collect();
+                let ids: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
+                let encoded = encoder.encode_all(&ids);
                 for (rows, words) in encoded.iter().zip(&words) {
                     for (row_columns, row_values) in rows.iter().take(words.len()) {
                         columns.extend(row_columns.iter().map(|&column| column as i32));
@@ -496,11 +494,10 @@ impl Model {
     ) -> PyResult<Vec<Vec<u32>>> {
         let tagger = self.tagger()?;
         run(py, wishes(n_threads), |_| {
-            let tag = |words: &Vec<String>| {
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                tagger.tag(&words).map_err(|error| value_error(&error))
-            };
-            sentences.par_iter().map(tag).collect()
+            let sentences: Vec<Vec<&str>> =
+                sentences.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
+            let tags = tagger.tag_all(&sentences).into_iter();
+            tags.map(|tags| tags.map_err(|error| value_error(&error))).collect()
         })
     }
 

@@ -6,7 +6,8 @@ use latens_model::{FeatureRows, TokenEncoder};
 /// Checks the contract of a token encoder on a text and on unseen sentences.
 ///
 /// There must be one row per token, with columns below [`TokenEncoder::n_features`] and finite values.
-/// Encoding a sentence again must give the same rows and leave earlier rows unchanged.
+/// Encoding a sentence again must give the same rows and leave earlier rows unchanged. Encoding all sentences together
+/// must give the same rows up to rounding.
 ///
 /// # Panics
 /// If the check fails.
@@ -22,6 +23,27 @@ pub fn check_token_encoder(encoder: &dyn TokenEncoder, sentences: &Sentences) {
         let before = all.clone();
         encoder.encode(sentence, &mut all);
         check_appended(&before, &alone, &all);
+    }
+    let sentences: Vec<&[WordId]> = sentences.iter().chain(unseen).collect();
+    check_together(encoder, &sentences);
+}
+
+/// Tolerance for values of sentences that are encoded together.
+const TOLERANCE: f32 = 1e-4;
+
+fn check_together(encoder: &dyn TokenEncoder, sentences: &[&[WordId]]) {
+    let together = encoder.encode_all(sentences);
+    let n = together.len();
+    assert_eq!(n, sentences.len(), "`encode_all` returns {n} of {} sentences", sentences.len());
+    for (sentence, rows) in sentences.iter().zip(&together) {
+        check_rows(encoder, sentence, rows);
+        let mut alone = FeatureRows::new();
+        encoder.encode(sentence, &mut alone);
+        let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= TOLERANCE * b.abs().max(1.0);
+        let is_same = rows.offsets() == alone.offsets()
+            && rows.columns() == alone.columns()
+            && rows.values().iter().zip(alone.values()).all(is_near);
+        assert!(is_same, "`encode_all` gives other features than `encode` in {sentence:?}");
     }
 }
 
@@ -57,6 +79,9 @@ mod tests {
         NotFinite,
         Clears,
         Drifts,
+        LosesSentences,
+        MixesSentences,
+        Shifts,
     }
 
     /// Two columns: the word id and zero.
@@ -85,6 +110,23 @@ mod tests {
                 }
             }
         }
+
+        fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
+            let mut sentences = sentences.to_vec();
+            match self.fault {
+                Fault::LosesSentences => sentences.truncate(3),
+                Fault::MixesSentences => sentences.sort_by_key(|sentence| sentence.len()),
+                _ => {}
+            }
+            let encode = |sentence: &&[WordId]| {
+                let mut rows = FeatureRows::new();
+                let shift = u32::from(self.fault == Fault::Shifts);
+                let words: Vec<WordId> = sentence.iter().map(|w| WordId(w.0 + shift)).collect();
+                self.encode(&words, &mut rows);
+                rows
+            };
+            sentences.iter().map(encode).collect()
+        }
     }
 
     fn check(fault: Fault) {
@@ -105,6 +147,9 @@ mod tests {
             (Fault::NotFinite, "is NaN"),
             (Fault::Clears, "changed earlier rows"),
             (Fault::Drifts, "different features"),
+            (Fault::LosesSentences, "returns 3 of"),
+            (Fault::MixesSentences, "rows for the"),
+            (Fault::Shifts, "other features than `encode`"),
         ];
         for (fault, expected) in faults {
             let complaint = complaint(|| check(fault));

@@ -217,9 +217,9 @@ impl<'a> Encoding<'a> {
         let (mut n_empty, mut dense) = (0, vec![0f32; self.encoder.n_features()]);
         npy::write_header(out, self.n_rows(), dense.len())?;
         self.each_sentence(
-            |_, rows| rows,
-            |rows| {
-                for (columns, values) in rows.iter() {
+            |words, rows| (words.len(), rows),
+            |(n_words, rows)| {
+                for (columns, values) in rows.iter().take(n_words) {
                     n_empty += usize::from(columns.is_empty());
                     dense.fill(0.0);
                     let entries = columns.iter().zip(values);
@@ -241,7 +241,8 @@ impl<'a> Encoding<'a> {
         let mut n_empty = 0;
         self.each_sentence(
             |words, rows| {
-                let n_empty = rows.iter().filter(|(columns, _)| columns.is_empty()).count();
+                let rows_of_words = rows.iter().take(words.len());
+                let n_empty = rows_of_words.filter(|(columns, _)| columns.is_empty()).count();
                 (self.lines(words, &rows), n_empty)
             },
             |(lines, n)| {
@@ -268,7 +269,8 @@ impl<'a> Encoding<'a> {
     }
 
     /// Encodes batches of sentences in parallel and writes them in order. `work` gets the words of a sentence and their
-    /// rows; `watch` gets the number of encoded words and returns whether to continue.
+    /// rows, followed by that of the end of the sentence; `watch` gets the number of encoded words and returns whether to
+    /// continue.
     fn each_sentence<T: Send>(
         &self,
         work: impl Fn(&[WordId], FeatureRows) -> T + Sync,
@@ -277,13 +279,17 @@ impl<'a> Encoding<'a> {
     ) -> io::Result<()> {
         let (sentences, mut n_done) = (&self.text.sentences, 0);
         for batch in self.batches() {
-            let encoded: Vec<T> = batch
-                .clone()
+            let ids: Vec<Vec<WordId>> =
+                batch.clone().map(|idx| self.ids_of(sentences.get(idx))).collect();
+            let ids: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
+            let encoded: Vec<T> = self
+                .encoder
+                .encode_all(&ids)
                 .into_par_iter()
-                .map(|idx| {
+                .zip(batch.clone())
+                .map(|(rows, idx)| {
                     let sentence = sentences.get(idx);
-                    let words = &sentence[..sentence.len() - 1];
-                    work(words, self.encode(sentence))
+                    work(&sentence[..sentence.len() - 1], rows)
                 })
                 .collect();
             encoded.into_iter().try_for_each(&mut write)?;
@@ -295,21 +301,15 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// The rows of the words of a sentence, without its end.
-    fn encode(&self, sentence: &[WordId]) -> FeatureRows {
-        let ids: Vec<WordId> = sentence.iter().map(|word| self.ids[word.index()]).collect();
-        let (mut all, mut rows) = (FeatureRows::new(), FeatureRows::new());
-        self.encoder.encode(&ids, &mut all);
-        for (columns, values) in all.iter().take(ids.len() - 1) {
-            rows.push_sparse(columns.iter().copied().zip(values.iter().copied()));
-        }
-        rows
+    /// The model's ids of the words of a sentence and of its end.
+    fn ids_of(&self, sentence: &[WordId]) -> Vec<WordId> {
+        sentence.iter().map(|word| self.ids[word.index()]).collect()
     }
 
     /// Batches of sentences whose rows fit in memory for any number of columns.
     fn batches(&self) -> Vec<std::ops::Range<usize>> {
         const MAX_NUMBERS: usize = 1 << 24;
-        let max_tokens = (MAX_NUMBERS / self.encoder.n_features().max(1)).clamp(256, 1 << 14);
+        let max_tokens = (MAX_NUMBERS / self.encoder.values_per_token().max(1)).clamp(256, 1 << 14);
         let (offsets, n) = (self.text.sentences.offsets(), self.text.sentences.len());
         let (mut batches, mut begin) = (Vec::new(), 0);
         while begin < n {

@@ -1,9 +1,10 @@
 //! The model as an encoder: features of tokens from their states.
 
-use crate::fitted::posterior::SparsePosterior;
+use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;
 use latens_model::{FeatureRows, TokenEncoder};
+use rayon::prelude::*;
 
 /// The kind of features of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,14 @@ impl TokenEncoder for Hmm {
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
         self.encoder(Features::State).encode(sentence, out);
     }
+
+    fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
+        self.encoder(Features::State).encode_all(sentences)
+    }
+
+    fn values_per_token(&self) -> usize {
+        self.encoder(Features::State).values_per_token()
+    }
 }
 
 impl TokenEncoder for HmmEncoder<'_> {
@@ -63,25 +72,69 @@ impl TokenEncoder for HmmEncoder<'_> {
 
     /// An impossible sentence has empty rows.
     fn encode(&self, sentence: &[WordId], out: &mut FeatureRows) {
-        let k = self.hmm.space.k as u32;
-        let rows: Option<SparsePosterior> = match self.features {
-            Features::State | Features::Cluster => {
-                let one = |state| vec![(state, 1.0)];
-                self.hmm.viterbi_of(sentence).map(|path| path.into_iter().map(one).collect())
-            }
-            Features::Posterior | Features::ClusterPosterior => self.hmm.sparse_posterior(sentence),
-        };
-        for row in rows.unwrap_or_else(|| vec![vec![]; sentence.len()]) {
-            match self.features {
-                Features::State | Features::Posterior => out.push_sparse(row),
-                Features::Cluster | Features::ClusterPosterior => {
-                    let clusters = row.chunk_by(|a, b| a.0 / k == b.0 / k);
-                    out.push_sparse(
-                        clusters
-                            .map(|states| (states[0].0 / k, states.iter().map(|&(_, p)| p).sum())),
-                    );
-                }
-            }
+        if self.is_path() {
+            self.push_path(self.hmm.viterbi_of(sentence), sentence.len(), out);
+        } else {
+            self.push_posterior(self.hmm.sentence_posterior(sentence), sentence.len(), out);
         }
     }
+
+    fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
+        let words = sentences.par_iter().map(|sentence| self.hmm.emitters_of(sentence)).collect();
+        if self.is_path() {
+            self.hmm.map_paths(words, |idx, path| {
+                let mut rows = FeatureRows::new();
+                self.push_path(path, sentences[idx].len(), &mut rows);
+                rows
+            })
+        } else {
+            self.hmm.map_posteriors(words, |idx, posterior| {
+                let mut rows = FeatureRows::new();
+                self.push_posterior(posterior, sentences[idx].len(), &mut rows);
+                rows
+            })
+        }
+    }
+
+    /// A recursion keeps the states of each token, for any kind of features.
+    fn values_per_token(&self) -> usize {
+        self.hmm.space.states_per_word()
+    }
+}
+
+impl HmmEncoder<'_> {
+    /// Whether the features are those of the most likely path.
+    fn is_path(&self) -> bool {
+        matches!(self.features, Features::State | Features::Cluster)
+    }
+
+    fn push_path(&self, path: Option<Vec<u32>>, n_tokens: usize, out: &mut FeatureRows) {
+        let Some(path) = path else { return push_empty(n_tokens, out) };
+        let n = if self.features == Features::Cluster { self.hmm.space.k as u32 } else { 1 };
+        path.into_iter().for_each(|state| out.push_sparse([(state / n, 1.0)]));
+    }
+
+    fn push_posterior(
+        &self,
+        posterior: Option<Posterior<'_>>,
+        n_tokens: usize,
+        out: &mut FeatureRows,
+    ) {
+        let Some(posterior) = posterior else { return push_empty(n_tokens, out) };
+        let k = self.hmm.space.k as u32;
+        for row in (0..n_tokens).map(|at| posterior.row(at)) {
+            if self.features == Features::Posterior {
+                out.push_sparse(row);
+                continue;
+            }
+            let row: Vec<(u32, f32)> = row.collect();
+            let clusters = row.chunk_by(|a, b| a.0 / k == b.0 / k);
+            let sum = |states: &[(u32, f32)]| states.iter().map(|&(_, p)| p).sum();
+            out.push_sparse(clusters.map(|states| (states[0].0 / k, sum(states))));
+        }
+    }
+}
+
+fn push_empty(n_tokens: usize, out: &mut FeatureRows) {
+    (0..n_tokens).for_each(|_| out.push_sparse([]));
 }

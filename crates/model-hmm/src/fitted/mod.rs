@@ -4,6 +4,7 @@ pub(crate) mod inspect;
 pub(crate) mod sample;
 pub(crate) mod posterior;
 pub(crate) mod text;
+pub(crate) mod together;
 mod scoring;
 pub(crate) mod encoder;
 pub(crate) mod unknown_words;

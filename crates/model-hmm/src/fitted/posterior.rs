@@ -7,8 +7,39 @@ use latens_math::chain::{Chain, LogChain, Smoothed, log_smooth, log_viterbi, smo
 use latens_model::Matrix;
 use std::borrow::Cow;
 
-/// For every token, the states that may emit it in ascending order, each with its posterior probability.
-pub(crate) type SparsePosterior = Vec<Vec<(u32, f32)>>;
+/// The states that may emit a word, and the probability with which each emits it.
+pub(crate) type Emitters<'a> = (StateSet<'a>, Cow<'a, [f32]>);
+
+/// The posterior of the states of every token of a sentence.
+pub(crate) struct Posterior<'a> {
+    /// Number of states per cluster.
+    k: usize,
+    /// The states that may emit each token.
+    states: Vec<StateSet<'a>>,
+    /// Their probabilities, one row per token. Every token has the same number of states.
+    values: Vec<f32>,
+}
+
+impl<'a> Posterior<'a> {
+    /// # Panics
+    /// If the values are not whole rows.
+    pub(crate) fn new(k: usize, states: Vec<StateSet<'a>>, values: Vec<f32>) -> Posterior<'a> {
+        assert_eq!(values.len() % states.len().max(1), 0, "one row per token");
+        Posterior { k, states, values }
+    }
+
+    /// Number of tokens.
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The states that may emit a token, in ascending order, each with its probability.
+    pub(crate) fn row(&self, at: usize) -> impl Iterator<Item = (u32, f32)> + Clone + '_ {
+        let (states, n) = (self.states[at], self.values.len() / self.states.len());
+        let values = self.values[at * n..(at + 1) * n].iter();
+        values.enumerate().map(move |(i, &p)| (states.state(i, self.k), p))
+    }
+}
 
 impl Hmm {
     /// The posterior of the states, given the whole sentence: one row per word, one column per state.
@@ -20,8 +51,9 @@ impl Hmm {
     /// If a word is not in the vocabulary.
     pub fn posterior_of(&self, sentence: &[WordId]) -> Option<Matrix<f32>> {
         let mut posterior = Matrix::zeros(sentence.len(), self.space.n_states());
-        for (row_idx, row) in self.sparse_posterior(sentence)?.into_iter().enumerate() {
-            row.into_iter().for_each(|(state, p)| posterior[(row_idx, state as usize)] = p);
+        let found = self.sentence_posterior(sentence)?;
+        for at in 0..found.len() {
+            found.row(at).for_each(|(state, p)| posterior[(at, state as usize)] = p);
         }
         Some(posterior)
     }
@@ -34,50 +66,50 @@ impl Hmm {
     /// # Panics
     /// If a word is not in the vocabulary.
     pub fn viterbi_of(&self, sentence: &[WordId]) -> Option<Vec<u32>> {
-        let chain = self.chain(sentence)?;
-        if sentence.is_empty() {
+        self.chain_path(&self.chain(sentence)?)
+    }
+
+    /// The posterior of a sentence; `None` if it is impossible.
+    pub(crate) fn sentence_posterior(&self, sentence: &[WordId]) -> Option<Posterior<'_>> {
+        self.chain_posterior(self.chain(sentence)?)
+    }
+
+    /// The posterior of any chain; `None` if it has no path.
+    pub(crate) fn chain_posterior<'a>(&self, chain: SentenceChain<'a>) -> Option<Posterior<'a>> {
+        let (k, n_steps) = (self.space.k, chain.states.len());
+        if n_steps == 0 {
+            return Some(Posterior::new(k, vec![], vec![]));
+        }
+        let n = chain.states[0].len(k);
+        let mut values = vec![0.0; n_steps * n];
+        let mut smoothed = Smoothed::default();
+        if smooth(&chain, &mut smoothed).is_some() {
+            let rows = values.chunks_exact_mut(n).enumerate();
+            rows.for_each(|(step, row)| row.copy_from_slice(smoothed.nodes(step)));
+        } else {
+            let set = |step: usize, nodes: &[f64]| {
+                let row = values[step * n..(step + 1) * n].iter_mut();
+                row.zip(nodes).for_each(|(value, &p)| *value = p as f32);
+            };
+            if log_smooth(&chain, set, |_, _| ()) == f64::NEG_INFINITY {
+                return None;
+            }
+        }
+        Some(Posterior::new(k, chain.states, values))
+    }
+
+    /// The most likely path of any chain; `None` if it has no path.
+    pub(crate) fn chain_path(&self, chain: &SentenceChain<'_>) -> Option<Vec<u32>> {
+        if chain.states.is_empty() {
             return Some(vec![]);
         }
-        let (path, log_prob) = viterbi(&chain).unwrap_or_else(|| log_viterbi(&chain));
+        let (path, log_prob) = viterbi(chain).unwrap_or_else(|| log_viterbi(chain));
         let state = |(at, &i): (usize, &u32)| chain.states[at].state(i as usize, self.space.k);
         (log_prob > f64::NEG_INFINITY).then(|| path.iter().enumerate().map(state).collect())
     }
 
-    /// The posterior of a sentence; `None` if it is impossible.
-    pub(crate) fn sparse_posterior(&self, sentence: &[WordId]) -> Option<SparsePosterior> {
-        self.chain_posterior(&self.chain(sentence)?)
-    }
-
-    /// The posterior of any chain; `None` if it has no path.
-    pub(crate) fn chain_posterior(&self, chain: &SentenceChain<'_>) -> Option<SparsePosterior> {
-        let n_steps = chain.states.len();
-        if n_steps == 0 {
-            return Some(vec![]);
-        }
-        let mut rows = vec![Vec::new(); n_steps];
-        let mut set = |step: usize, values: &mut dyn Iterator<Item = f32>| {
-            let states = chain.states[step];
-            let row = values.enumerate().map(|(i, p)| (states.state(i, self.space.k), p));
-            rows[step] = row.collect();
-        };
-        let mut smoothed = Smoothed::default();
-        if smooth(chain, &mut smoothed).is_some() {
-            (0..n_steps).for_each(|step| set(step, &mut smoothed.nodes(step).iter().copied()));
-        } else {
-            let log_sum = log_smooth(
-                chain,
-                |step, nodes| set(step, &mut nodes.iter().map(|&p| p as f32)),
-                |_, _| (),
-            );
-            if log_sum == f64::NEG_INFINITY {
-                return None;
-            }
-        }
-        Some(rows)
-    }
-
     /// The states that may emit a word, and the probability with which each emits it.
-    pub(crate) fn emitters(&self, word: WordId) -> Option<(StateSet<'_>, Cow<'_, [f32]>)> {
+    pub(crate) fn emitters(&self, word: WordId) -> Option<Emitters<'_>> {
         let (cluster, slot) = (self.space.cluster(word)?, self.space.slot(word)?);
         let states = match &self.space.lists {
             None => StateSet::Cluster(cluster),
@@ -97,16 +129,20 @@ impl Hmm {
         states.list(self.space.k).iter().map(|&state| self.start[state as usize]).collect()
     }
 
+    /// The states of each word of a sentence; `None` if it has a word that no state emits.
+    pub(crate) fn emitters_of(&self, sentence: &[WordId]) -> Option<Vec<Emitters<'_>>> {
+        sentence.iter().map(|&word| self.emitters(word)).collect()
+    }
+
     /// The chain of a sentence; `None` if it has a word that no state emits.
     fn chain<'a>(&'a self, sentence: &[WordId]) -> Option<SentenceChain<'a>> {
-        let words = sentence.iter().map(|&word| self.emitters(word));
-        Some(self.chain_of(words.collect::<Option<Vec<_>>>()?))
+        Some(self.chain_of(self.emitters_of(sentence)?))
     }
 
     /// The chain of words with given states and emission probabilities.
     pub(crate) fn chain_of<'a>(
         &'a self,
-        words: impl IntoIterator<Item = (StateSet<'a>, Cow<'a, [f32]>)>,
+        words: impl IntoIterator<Item = Emitters<'a>>,
     ) -> SentenceChain<'a> {
         let mut chain = SentenceChain {
             hmm: self,

@@ -1,13 +1,12 @@
 //! The model as a tagger (Chiu and Rush 2020, §5.2 of the draft on tagging).
 
-use crate::fitted::posterior::SparsePosterior;
+use crate::fitted::posterior::{Emitters, Posterior};
 use crate::fitted::unknown_words::UnknownWords;
 use crate::model::Hmm;
-use crate::space::state_set::StateSet;
 use crate::tables::tag_table::TagTable;
 use latens_corpus::WordId;
 use latens_model::{Matrix, TagError, Tagger};
-use std::borrow::Cow;
+use rayon::prelude::*;
 
 /// A tagger that uses a model of words and tags.
 pub struct HmmTagger<'a> {
@@ -34,16 +33,26 @@ impl Tagger for HmmTagger<'_> {
     ///
     /// The words of an impossible sentence are tagged independently.
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError> {
-        let rows = self.states_of(words)?;
-        Ok(rows[..words.len()].iter().map(|row| self.best_tag(row)).collect())
+        let posterior = self.states_of(words)?;
+        Ok((0..words.len()).map(|at| self.best_tag(&posterior, at)).collect())
+    }
+
+    fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
+        let emitters: Vec<_> = sentences.par_iter().map(|words| self.emitters_of(words)).collect();
+        let words = emitters.iter().map(|emitters| emitters.as_ref().ok().cloned()).collect();
+        self.hmm.map_posteriors(words, |idx, posterior| {
+            let emitters = emitters[idx].as_ref().map_err(TagError::clone)?;
+            let posterior = posterior.unwrap_or_else(|| self.without_context(emitters));
+            Ok((0..sentences[idx].len()).map(|at| self.best_tag(&posterior, at)).collect())
+        })
     }
 
     /// Σ_z g(y|z) p̂(z_t | w): the posterior of the tags given the words alone.
     fn tag_marginals(&self, words: &[&str], _: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
-        let rows = self.states_of(words)?;
+        let posterior = self.states_of(words)?;
         let mut marginals = Matrix::zeros(words.len(), self.tags.len());
-        for (row, states) in rows[..words.len()].iter().enumerate() {
-            let scores: Vec<f32> = self.tag_scores(states).collect();
+        for row in 0..words.len() {
+            let scores: Vec<f32> = self.tag_scores(&posterior, row).collect();
             let sum: f32 = scores.iter().sum();
             for (tag, score) in scores.into_iter().enumerate() {
                 marginals[(row, tag)] = score / sum;
@@ -66,46 +75,58 @@ impl Tagger for HmmTagger<'_> {
 
 impl HmmTagger<'_> {
     /// The posterior of the states of each word, and of the end of the sentence.
-    fn states_of(&self, words: &[&str]) -> Result<SparsePosterior, TagError> {
+    fn states_of(&self, words: &[&str]) -> Result<Posterior<'_>, TagError> {
+        let emitters = self.emitters_of(words)?;
+        let chain = self.hmm.chain_of(emitters.iter().cloned());
+        let posterior = self.hmm.chain_posterior(chain);
+        Ok(posterior.unwrap_or_else(|| self.without_context(&emitters)))
+    }
+
+    /// The states of each word, and of the end of the sentence.
+    fn emitters_of(&self, words: &[&str]) -> Result<Vec<Emitters<'_>>, TagError> {
         let mut emitters = Vec::with_capacity(words.len() + 1);
         for &word in words {
             let unknown = || TagError::UnknownWord { word: word.to_owned() };
             emitters.push(self.emitters(word).ok_or_else(unknown)?);
         }
         emitters.extend(self.hmm.emitters(WordId::EOS));
-        let chain = self.hmm.chain_of(emitters.iter().cloned());
-        Ok(self.hmm.chain_posterior(&chain).unwrap_or_else(|| {
-            emitters.iter().map(|(states, local)| self.without_context(*states, local)).collect()
-        }))
+        Ok(emitters)
     }
 
-    fn emitters(&self, word: &str) -> Option<(StateSet<'_>, Cow<'_, [f32]>)> {
+    fn emitters(&self, word: &str) -> Option<Emitters<'_>> {
         let word = self.hmm.lexicon.preprocessing.normalize(word);
         let id = self.hmm.lexicon.vocab.get(&word).filter(|&id| id != WordId::UNK);
         id.and_then(|id| self.hmm.emitters(id))
             .or_else(|| self.unknown_words.emitters(self.hmm, &word))
     }
 
-    /// The states of a word, weighted by their emission probabilities.
-    fn without_context(&self, states: StateSet<'_>, local: &[f32]) -> Vec<(u32, f32)> {
-        let states = states.list(self.hmm.space.k).into_owned();
-        let can_emit = local.iter().any(|&p| p > 0.0);
-        let weight = |&p: &f32| if can_emit { p } else { 1.0 };
-        states.into_iter().zip(local.iter().map(weight)).collect()
+    /// The states of each word, weighted by their emission probabilities.
+    fn without_context<'e>(&self, emitters: &[Emitters<'e>]) -> Posterior<'e> {
+        let mut weights = Vec::new();
+        for (_, local) in emitters {
+            let can_emit = local.iter().any(|&p| p > 0.0);
+            weights.extend(local.iter().map(|&p| if can_emit { p } else { 1.0 }));
+        }
+        let states = emitters.iter().map(|(states, _)| *states).collect();
+        Posterior::new(self.hmm.space.k, states, weights)
     }
 
-    /// Σ_z g(y|z) p(z) for each tag y.
-    fn tag_scores<'p>(&'p self, posterior: &'p [(u32, f32)]) -> impl Iterator<Item = f32> + 'p {
-        let n = self.hmm.space.n_states();
+    /// Σ_z g(y|z) p(z) for each tag y, given the posterior of a word.
+    fn tag_scores<'p>(
+        &'p self,
+        posterior: &'p Posterior<'_>,
+        word: usize,
+    ) -> impl Iterator<Item = f32> + 'p {
+        let (n, states) = (self.hmm.space.n_states(), posterior.row(word));
         let score = move |tag: usize| -> f32 {
             let g = &self.tags.emission[tag * n..(tag + 1) * n];
-            posterior.iter().map(|&(state, p)| p * g[state as usize]).sum()
+            states.clone().map(|(state, p)| p * g[state as usize]).sum()
         };
         (0..self.tags.len()).map(score)
     }
 
-    fn best_tag(&self, posterior: &[(u32, f32)]) -> u32 {
-        let scores = self.tag_scores(posterior);
+    fn best_tag(&self, posterior: &Posterior<'_>, word: usize) -> u32 {
+        let scores = self.tag_scores(posterior, word);
         let best = scores.enumerate().fold((0, f32::NEG_INFINITY), |best, (tag, score)| {
             if score > best.1 { (tag, score) } else { best }
         });

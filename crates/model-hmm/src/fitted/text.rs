@@ -36,13 +36,12 @@ impl Hmm {
     /// The most likely state of every token under [`Hmm::posterior`].
     pub fn states(&self, text: &str) -> Result<Vec<u32>, ImpossibleText> {
         let sentence = self.sentence(text)?;
-        let mut rows = self.sparse_posterior(&sentence).ok_or(ImpossibleText::Path)?;
-        rows.truncate(sentence.len() - 1);
-        let best = |row: &Vec<(u32, f32)>| {
+        let posterior = self.sentence_posterior(&sentence).ok_or(ImpossibleText::Path)?;
+        let best = |at: usize| {
             let first = (0, f32::NEG_INFINITY);
-            row.iter().fold(first, |best, &next| if next.1 > best.1 { next } else { best }).0
+            posterior.row(at).fold(first, |best, next| if next.1 > best.1 { next } else { best }).0
         };
-        Ok(rows.iter().map(best).collect())
+        Ok((0..sentence.len() - 1).map(best).collect())
     }
 
     /// The most likely path of states through the text (Viterbi), one state per token.

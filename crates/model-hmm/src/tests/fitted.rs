@@ -1,7 +1,7 @@
 //! A fitted model against the sum over all paths, and against equivalent models.
 
 use super::toy::{emission, for_each_path, sentences};
-use super::toy_models::{assert_near, blocks, dense, hmm, hmm_with, listed, wide};
+use super::toy_models::{assert_near, blocks, dense, hmm, hmm_with, listed, wide, with_tiny_rows};
 use crate::params::Memory;
 use crate::recursion::batch::Batch;
 use crate::recursion::forward_backward::ForwardBackward;
@@ -137,15 +137,6 @@ fn renaming_states_changes_nothing() {
             assert_near(&a_renamed, &a);
         }
     }
-}
-
-/// Makes whole rows underflow in a scaled recursion in single precision.
-fn with_tiny_rows(tables: &Tables<f32>, n: usize) -> Tables<f32> {
-    let mut tables = tables.clone();
-    tables.start[0] = 1e-30;
-    tables.transition[..n].fill(1e-30);
-    tables.emission.iter_mut().step_by(3).for_each(|b| *b = 1e-30);
-    tables
 }
 
 #[test]

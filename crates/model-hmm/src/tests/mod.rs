@@ -8,5 +8,6 @@ mod lists;
 mod dropout;
 mod gradients;
 mod fitted;
+mod together;
 mod inspect;
 mod tagger;

@@ -117,13 +117,13 @@ fn the_tag_is_the_most_likely_one_under_the_posterior_of_states() {
         let (tagger, n) = (hmm.tagger().unwrap(), hmm.space.n_states());
         let words = ["dog", "the", "boxing", "sees", "cat"];
         let ids = [hmm.lexicon.ids(&words.join(" ")), vec![WordId::EOS]].concat();
-        let posterior = hmm.sparse_posterior(&ids).unwrap();
-        for (&tag, row) in tagger.tag(&words).unwrap().iter().zip(&posterior) {
+        let posterior = hmm.sentence_posterior(&ids).unwrap();
+        for (at, &tag) in tagger.tag(&words).unwrap().iter().enumerate() {
             let score = |tag: usize| -> f64 {
-                let g = |&(state, p): &(u32, f32)| {
+                let g = |(state, p): (u32, f32)| {
                     f64::from(p) * f64::from(tagger.tags.emission[tag * n + state as usize])
                 };
-                row.iter().map(g).sum()
+                posterior.row(at).map(g).sum()
             };
             let scores: Vec<f64> = (0..tagger.tags.len()).map(score).collect();
             assert!((scores.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{scores:?}");
@@ -143,6 +143,23 @@ fn words_of_an_impossible_sentence_are_tagged_independently() {
     let tags = tagger.tag(&words).unwrap();
     assert_eq!(tagger.tags()[tags[3] as usize], "D");
     assert_eq!(tags.len(), 4);
+}
+
+#[test]
+fn sentences_are_tagged_together_as_each_is_alone() {
+    let scalar = HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
+    let sentences: Vec<Vec<&str>> =
+        ["the cat walks", "", "dog sees the zebra", "walks walks boxes the", "the", "a dog barks"]
+            .map(|text| text.split(' ').filter(|word| !word.is_empty()).collect())
+            .to_vec();
+    for min_count in [1, 2] {
+        for params in kinds().into_iter().chain([scalar.clone()]) {
+            let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 20, ..params });
+            let tagger = hmm.tagger().unwrap();
+            let alone: Vec<_> = sentences.iter().map(|words| tagger.tag(words)).collect();
+            assert_eq!(tagger.tag_all(&sentences), alone);
+        }
+    }
 }
 
 #[test]

@@ -66,6 +66,15 @@ pub(super) fn listed(space: &StateSpace, tables: &Tables<f32>) -> (StateSpace, T
     (listed, listed_tables)
 }
 
+/// Makes whole rows underflow in a scaled recursion in single precision.
+pub(super) fn with_tiny_rows(tables: &Tables<f32>, n: usize) -> Tables<f32> {
+    let mut tables = tables.clone();
+    tables.start[0] = 1e-30;
+    tables.transition[..n].fill(1e-30);
+    tables.emission.iter_mut().step_by(3).for_each(|b| *b = 1e-30);
+    tables
+}
+
 pub(super) fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }

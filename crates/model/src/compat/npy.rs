@@ -29,7 +29,16 @@ pub fn write_header(out: &mut dyn Write, n_rows: usize, n_cols: usize) -> io::Re
 
 /// Appends values to the matrix.
 pub fn write_values(out: &mut dyn Write, values: &[f32]) -> io::Result<()> {
-    values.iter().try_for_each(|value| out.write_all(&value.to_le_bytes()))
+    // A call of `write_all` takes longer than the copy of a value.
+    let mut buffer = [0; 4096];
+    for values in values.chunks(buffer.len() / 4) {
+        let bytes = &mut buffer[..4 * values.len()];
+        for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+        out.write_all(bytes)?;
+    }
+    Ok(())
 }
 
 /// Writes vectors as a matrix, and their words in the same order, one per line. Omits words without a vector.

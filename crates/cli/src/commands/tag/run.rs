@@ -140,6 +140,10 @@ fn predict<'t>(
 ) -> Result<Vec<Predicted<'t>>> {
     let names = tagger.tags();
     let named = |tags: &[u32]| tags.iter().map(|&tag| names[tag as usize].as_str()).collect();
+    let together = (args.n_best.is_none() && tagger.pos_column().is_none()).then(|| {
+        let sentences: Vec<Vec<&str>> = text.sentences.iter().map(|s| s.words()).collect();
+        tagger.tag_all(&sentences)
+    });
     let predict = |i: usize| -> Result<Predicted<'t>, TagError> {
         let sentence = text.sentences.get(i);
         let (words, pos) = (sentence.words(), parts_of_speech(tagger, sentence)?);
@@ -147,10 +151,11 @@ fn predict<'t>(
             None => Vec::new(),
             Some(n) => tagger.tag_n_best(&words, pos.as_deref(), n.into())?,
         };
-        let tags = match (n_best.first(), &pos) {
-            (Some((tags, _)), _) => named(tags),
-            (None, None) => tag_words(tagger, &words)?,
-            (None, Some(pos)) => named(&tagger.tag_with_pos(&words, pos)?),
+        let tags = match (n_best.first(), &pos, &together) {
+            (Some((tags, _)), _, _) => named(tags),
+            (None, _, Some(together)) => named(together[i].as_ref().map_err(TagError::clone)?),
+            (None, None, None) => tag_words(tagger, &words)?,
+            (None, Some(pos), None) => named(&tagger.tag_with_pos(&words, pos)?),
         };
         let marginals = match args.marginals {
             true => Some(tagger.tag_marginals(&words, pos.as_deref())?),

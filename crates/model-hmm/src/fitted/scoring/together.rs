@@ -1,14 +1,11 @@
 //! Scores many sentences together.
-//!
-//! A step of one sentence is the product of a vector with a block of transitions, which takes as long as reading the block
-//! from memory. Sentences that need the same block share one product of matrices.
 
 use super::scorer::HmmScorer;
+use crate::fitted::together::waiting::{Clusters, step_together};
 use crate::model::Hmm;
 use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
-use std::collections::BTreeMap;
 
 /// A sentence, and how far it is scored.
 struct Reading<'a> {
@@ -18,37 +15,17 @@ struct Reading<'a> {
     log_probs: Vec<f64>,
 }
 
-/// Clusters of the last and of the next word.
-type Clusters = (usize, usize);
-
 /// ln p of every word of the sentences, in their order. Each sentence starts with an empty history.
 pub(super) fn log_probs<'a>(
     hmm: &'a Hmm,
     sentences: impl IntoIterator<Item = &'a [WordId]>,
 ) -> Vec<f64> {
     let reading = |words| Reading { scorer: HmmScorer::new(hmm), words, log_probs: Vec::new() };
-    let mut readings: Vec<Reading<'a>> = sentences.into_iter().map(reading).collect();
-    let mut waiting: BTreeMap<Clusters, Vec<usize>> = BTreeMap::new();
-    for (idx, reading) in readings.iter_mut().enumerate() {
-        if let Some(clusters) = reading.read_alone(hmm) {
-            waiting.entry(clusters).or_default().push(idx);
-        }
-    }
-    while let Some(largest) = waiting.values().map(Vec::len).max() {
-        // Small groups wait for others that need the same block.
-        let is_large = |group: &Vec<usize>| 2 * group.len() >= largest;
-        let large = waiting.iter().filter(|(_, group)| is_large(group));
-        let large: Vec<Clusters> = large.map(|(&clusters, _)| clusters).collect();
-        let groups: Vec<_> = large.iter().map(|clusters| waiting.remove(clusters)).collect();
-        for (clusters, group) in large.into_iter().zip(groups.into_iter().flatten()) {
-            read_together(hmm, &mut readings, &group, clusters);
-            for idx in group {
-                if let Some(clusters) = readings[idx].read_alone(hmm) {
-                    waiting.entry(clusters).or_default().push(idx);
-                }
-            }
-        }
-    }
+    let readings = step_together(
+        sentences.into_iter().map(reading).collect(),
+        |reading| reading.read_alone(hmm),
+        |clusters, group| read_together(hmm, group, clusters),
+    );
     readings.into_iter().flat_map(|reading| reading.log_probs).collect()
 }
 
@@ -70,26 +47,20 @@ impl Reading<'_> {
 }
 
 /// Reads the next word of sentences whose last and next words have the same clusters.
-fn read_together(
-    hmm: &Hmm,
-    readings: &mut [Reading<'_>],
-    group: &[usize],
-    (before, cluster): Clusters,
-) {
+fn read_together(hmm: &Hmm, group: &mut [Reading<'_>], (before, cluster): Clusters) {
     let (k, n) = (hmm.space.k, group.len());
     let states = StateSet::Cluster(cluster);
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(before), states);
     let mut sums = vec![0.0; n * k];
     if n > 1 {
         let alphas: Vec<f32> =
-            group.iter().flat_map(|&idx| readings[idx].scorer.filtered()).copied().collect();
+            group.iter().flat_map(|reading| reading.scorer.filtered()).copied().collect();
         let alphas = MatRef::from_row_major_slice(&alphas, n, k);
         let pairs = MatRef::from_row_major_slice(&pairs, k, k);
         let out = MatMut::from_row_major_slice_mut(&mut sums, n, k);
         multiply(out, Accum::Replace, alphas, pairs, Par::Seq);
     }
-    for (&idx, incoming) in group.iter().zip(sums.chunks_exact(k)) {
-        let reading = &mut readings[idx];
+    for (reading, incoming) in group.iter_mut().zip(sums.chunks_exact(k)) {
         let (&word, rest) = reading.words.split_first().expect("a word waits");
         let log_prob = match n {
             1 => reading.scorer.step(word, Some(&pairs)),

@@ -30,13 +30,17 @@ pub fn tag_all<'t>(
     text: &TaggedSentences,
 ) -> Result<Vec<Vec<&'t str>>, TagError> {
     let names = tagger.tags();
+    let named = |tags: Vec<u32>| tags.into_iter().map(|tag| names[tag as usize].as_str()).collect();
+    if tagger.pos_column().is_none() {
+        let sentences: Vec<Vec<&str>> = text.iter().map(|sentence| sentence.words()).collect();
+        return tagger.tag_all(&sentences).into_iter().map(|tags| Ok(named(tags?))).collect();
+    }
     let tag = |i: usize| -> Result<Vec<&'t str>, TagError> {
         let words = text.get(i).words();
-        let tags = match parts_of_speech(tagger, text.get(i))? {
+        Ok(named(match parts_of_speech(tagger, text.get(i))? {
             None => tagger.tag(&words)?,
             Some(pos) => tagger.tag_with_pos(&words, &pos)?,
-        };
-        Ok(tags.into_iter().map(|tag| names[tag as usize].as_str()).collect())
+        }))
     };
     (0..text.len()).into_par_iter().map(tag).collect()
 }

@@ -2,7 +2,8 @@
 
 use super::word_encoder::WordEncoder;
 use latens_corpus::WordId;
-use latens_model::{FeatureRows, Model};
+use latens_model::{FeatureRows, Model, TokenEncoder};
+use rayon::prelude::*;
 use thiserror::Error;
 
 /// Why a model cannot be used as an encoder.
@@ -71,26 +72,49 @@ impl ModelEncoder {
     fn id(&self, word: &str) -> WordId {
         self.model.word_id(&self.model.lexicon().preprocessing.normalize(word))
     }
+
+    /// The words of a sentence, and its end, which is context of the last words.
+    fn ids(&self, words: &[&str]) -> Vec<WordId> {
+        words.iter().map(|word| self.id(word)).chain([WordId::EOS]).collect()
+    }
+
+    fn encoder(&self) -> Box<dyn TokenEncoder + '_> {
+        self.model.encoder(self.kind).expect("the kind was checked")
+    }
 }
 
 impl WordEncoder for ModelEncoder {
     fn n_features(&self) -> usize {
-        self.model.encoder(self.kind).expect("the kind was checked").n_features()
+        self.encoder().n_features()
     }
 
     fn encode(&self, words: &[&str], out: &mut FeatureRows) {
-        let mut ids: Vec<WordId> = words.iter().map(|word| self.id(word)).collect();
-        // The end of the sentence is context of the last words.
-        ids.push(WordId::EOS);
         let mut rows = FeatureRows::new();
-        self.model.encoder(self.kind).expect("the kind was checked").encode(&ids, &mut rows);
-        for (columns, values) in rows.iter().take(words.len()) {
-            out.push_sparse(columns.iter().copied().zip(values.iter().copied()));
-        }
+        self.encoder().encode(&self.ids(words), &mut rows);
+        push_words(&rows, words.len(), out);
+    }
+
+    fn encode_all(&self, sentences: &[Vec<&str>]) -> Vec<FeatureRows> {
+        let ids: Vec<Vec<WordId>> = sentences.par_iter().map(|words| self.ids(words)).collect();
+        let ids: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
+        let rows = self.encoder().encode_all(&ids).into_par_iter().zip(sentences);
+        rows.map(|(all, words)| {
+            let mut rows = FeatureRows::new();
+            push_words(&all, words.len(), &mut rows);
+            rows
+        })
+        .collect()
     }
 
     fn knows(&self, word: &str) -> bool {
         let lexicon = self.model.lexicon();
         lexicon.vocab.id(&lexicon.preprocessing.normalize(word)) != WordId::UNK
+    }
+}
+
+/// Appends the rows of words, without that of the end of the sentence.
+fn push_words(rows: &FeatureRows, n_words: usize, out: &mut FeatureRows) {
+    for (columns, values) in rows.iter().take(n_words) {
+        out.push_sparse(columns.iter().copied().zip(values.iter().copied()));
     }
 }

@@ -6,9 +6,7 @@ use super::word_encoder::WordEncoder;
 use foldhash::fast::FixedState;
 use latens_corpus::TaggedSentences;
 use latens_model::FeatureRows;
-use rayon::prelude::*;
 use std::collections::HashMap;
-use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The distinct rows of an encoder for a text.
@@ -135,7 +133,8 @@ fn distinct_rows(model: &dyn WordEncoder, text: &TaggedSentences) -> (Distinct, 
     let mut placed = vec![0.0; all_columns.len()];
     for begin in (0..text.len()).step_by(SENTENCES_AT_ONCE) {
         let end = (begin + SENTENCES_AT_ONCE).min(text.len());
-        let sentences = encode_some(model, text, begin..end);
+        let words: Vec<Vec<&str>> = (begin..end).map(|i| text.get(i).words()).collect();
+        let sentences = model.encode_all(&words);
         for (columns, values) in sentences.iter().flat_map(FeatureRows::iter) {
             if columns.is_empty() {
                 of_token.push(NO_ROW);
@@ -161,20 +160,6 @@ fn distinct_rows(model: &dyn WordEncoder, text: &TaggedSentences) -> (Distinct, 
         distinct = Distinct::Sparse(FeatureRows::new());
     }
     (distinct, of_token)
-}
-
-/// Rows of some sentences, computed in parallel, in order.
-fn encode_some(
-    model: &dyn WordEncoder,
-    text: &TaggedSentences,
-    sentences: Range<usize>,
-) -> Vec<FeatureRows> {
-    let encode = |i: usize| {
-        let mut rows = FeatureRows::new();
-        model.encode(&text.get(i).words(), &mut rows);
-        rows
-    };
-    sentences.into_par_iter().map(encode).collect()
 }
 
 /// Sorts the columns of a dense row into `placed`; other rows are returned unchanged.

@@ -1,6 +1,7 @@
 //! Features of words, from any model.
 
 use latens_model::FeatureRows;
+use rayon::prelude::*;
 
 /// A model that gives features of words.
 ///
@@ -11,6 +12,17 @@ pub trait WordEncoder: Send + Sync {
 
     /// Appends one row per word of a sentence.
     fn encode(&self, words: &[&str], out: &mut FeatureRows);
+
+    /// The rows of each of several sentences, computed on several threads. Equals [`WordEncoder::encode`] of each sentence
+    /// up to rounding. Override if many sentences are cheaper together.
+    fn encode_all(&self, sentences: &[Vec<&str>]) -> Vec<FeatureRows> {
+        let encode = |words: &Vec<&str>| {
+            let mut rows = FeatureRows::new();
+            self.encode(words, &mut rows);
+            rows
+        };
+        sentences.par_iter().map(encode).collect()
+    }
 
     /// Whether the word is in the vocabulary of the model.
     fn knows(&self, word: &str) -> bool;
