@@ -161,12 +161,13 @@ pub(super) fn sweep(
 
     let mut done: Vec<Swept> = done.into_iter().flatten().collect();
     done.sort_unstable_by_key(|swept| swept.shard);
-    let mut rest = topics;
+    let (mut rest, mut begin) = (topics, 0);
     let mut of_shards = Vec::with_capacity(done.len());
     for swept in &done {
-        let (topics, others) = rest.split_at_mut(swept.topics.len());
+        let tokens = tokens(swept.shard);
+        let (topics, others) = rest[tokens.start - begin..].split_at_mut(tokens.len());
         of_shards.push(topics);
-        rest = others;
+        (rest, begin) = (others, tokens.end);
     }
     let update = |(topics, swept): (&mut [u16], &Swept)| {
         let n_changed = topics.iter().zip(&swept.topics).filter(|(a, b)| a != b).count();
