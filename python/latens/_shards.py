@@ -162,17 +162,19 @@ class Stragglers:
     def __init__(self, n_shards: int) -> None:
         self._n_shards = n_shards
         self._begin = time.monotonic()
-        self._last: list[float] = []
+        #: Seconds after which each shard was done for the first time.
+        self._done: dict[int, float] = {}
         self._told: set[int] = set()
 
-    def done(self) -> None:
+    def done(self, shard: int) -> None:
         """A shard is done."""
-        self._last.append(time.monotonic() - self._begin)
+        self._done.setdefault(shard, time.monotonic() - self._begin)
 
     def check(self, waiting: Sequence[int]) -> None:
         """Tells about shards that others have overtaken long ago."""
         took = time.monotonic() - self._begin
-        if 2 * len(self._last) < self._n_shards or took < max(10.0, 3 * self._last[len(self._last) // 2]):
+        seconds = sorted(self._done.values())
+        if 2 * len(seconds) < self._n_shards or took < max(10.0, 3 * seconds[len(seconds) // 2]):
             return
         for shard in waiting:
             if shard not in self._told:
@@ -261,9 +263,10 @@ def _first(run: Run, n_shards: int, workers: Workers, callback: Callback | None)
 
     def told(done: int) -> None:
         nonlocal last
-        if done != last:
+        # The shards of a dead worker are computed again.
+        if done > last:
             _tell(callback, "learn the vocabulary", done, n_shards, "shards", {})
-        last = done
+        last = max(done, last)
 
     counts = workers.round(first, "vocab", told)
     return _latens.shard_begin(run.kind, run.params, (first, counts), run.clusters, run.vectors)

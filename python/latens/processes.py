@@ -35,7 +35,7 @@ class Executor(_shards.Executor):
     n_shards : number of shards; default: one per file, or 16 for texts in memory. The model depends on it (by rounding, and
         for LDA by what shards see of each other), but not on `num_workers`.
     threads_per_worker : number of threads per process; default: the cores divided by the number of processes.
-    max_failures : number of times that the process of a shard may die.
+    max_failures : number of times that a worker may die in one round.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class _Processes(Workers):
                     if carry is not None:
                         carries[shard] = carry
                     waiting.discard(shard)
-                    slow.done()
+                    slow.done(shard)
                 sums[worker] = self._path(f"sum.{worker}")
                 self._ask(worker, own[-1], {"total": str(sums[worker])})
 
@@ -215,9 +215,12 @@ class _Processes(Workers):
             return files[0]
         out = files[0].with_name(f"{files[0].name}+")
         job = {"merge": list(map(str, files)), "statistics": str(out)}
+        # Errors name a shard of the worker.
+        shards, n_workers = range(self._n_shards), len(self._processes)
+        first = next(shard for shard in shards if worker_of(shard, self._n_shards, n_workers) == worker)
 
         def merge() -> None:
-            self._ask(worker, 0, job)
+            self._ask(worker, first, job)
 
         self._again(worker, merge)
         for file in files:

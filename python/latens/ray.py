@@ -47,7 +47,7 @@ class Executor(_shards.Executor):
         for LDA by what shards see of each other), but not on `num_workers`.
     cpus_per_worker : number of threads per actor.
     resources : more options of the actors, such as `{"memory": 8e9}`; see `ray.remote`.
-    max_failures : number of times that the actor of a shard may die.
+    max_failures : number of times that a worker may die in one round.
     """
 
     def __init__(
@@ -160,10 +160,15 @@ class _Actors(Workers):
             try:
                 merged = self._total()
             except ray.exceptions.RayError as error:
-                if attempt == self._max_failures or not _is_loss(error):
+                if not _is_loss(error):
                     raise
                 log.warning("sums were lost with a worker: the round is computed again")
-                self._replace_dead()
+                dead = self._replace_dead()
+                if attempt == self._max_failures:
+                    raise RuntimeError(
+                        f"workers died {attempt} times while they merged statistics (last: {dead}); "
+                        "do they have enough memory?"
+                    ) from error
             else:
                 self._carries = carries
                 return merged
@@ -210,7 +215,7 @@ class _Actors(Workers):
                     running.update(submit(own))
                 else:
                     self._check(shard, problem)
-                    slow.done()
+                    slow.done(shard)
                     if not has_carry:
                         del carries[shard]
             told(self._n_shards - len(running))
@@ -237,14 +242,17 @@ class _Actors(Workers):
         log.warning("shard %d of %d: worker %d died and is replaced", shard + 1, self._n_shards, slot)
         self._actors[slot] = self._actor.remote(self._n_threads)
 
-    def _replace_dead(self) -> None:
-        """Replaces the actors that have died."""
+    def _replace_dead(self) -> list[int]:
+        """Replaces the actors that have died, and returns their numbers."""
+        dead = []
         for slot, actor in enumerate(self._actors):
             try:
                 ray.get(actor.pid.remote())
             except ray.exceptions.RayActorError:
                 log.warning("worker %d died and is replaced", slot)
                 self._actors[slot] = self._actor.remote(self._n_threads)
+                dead.append(slot)
+        return dead
 
     def carries(self) -> dict[int, Bytes]:
         return {shard: ray.get(carry) for shard, carry in self._carries.items()}

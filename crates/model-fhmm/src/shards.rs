@@ -296,9 +296,9 @@ fn begin(job: &Job<'_, FhmmParams>, sums: &Arrays) -> Result<Step, FitError> {
         let end = u64::try_from(n).ok().and_then(|n| begins[i].checked_add(n));
         match end.filter(|&end| shard == i as u64 && end <= MAX_SENTENCES) {
             Some(end) => begins.push(end),
-            None if shard == i as u64 => {
+            None if shard == i as u64 && n > 0 => {
                 let allows = format!("at most {MAX_SENTENCES} sentences");
-                return Err(FitError::too_much_data(allows, n));
+                return Err(FitError::too_much_data(allows, begins[i].saturating_add(n as u64)));
             }
             None => return Err(inconsistent("the size of a shard is missing")),
         }

@@ -90,8 +90,12 @@ impl Sizes {
             return Err(FitError::too_much_data(allows, largest));
         }
         let sizes = Sizes { first_document, first_token, all_tokens };
+        if sizes.n_tokens() > MAX_TOKENS {
+            let allows = format!("at most {MAX_TOKENS} tokens");
+            return Err(FitError::too_much_data(allows, sizes.n_tokens()));
+        }
         if sizes.n_tokens() != counts.iter().sum::<u64>() {
-            return Err(inconsistent("tokens of shards are not those of the types"));
+            return Err(inconsistent("the sizes of shards do not add up to the counts of words"));
         }
         Ok((sizes, counts))
     }
@@ -103,7 +107,11 @@ impl Sizes {
         let is_good = are_begins(&self.first_document)
             && are_begins(&self.first_token)
             && (1..=MAX_TOKENS).contains(&self.n_tokens());
-        if is_good { Ok(()) } else { Err(inconsistent("sizes of shards are not those of a text")) }
+        if is_good {
+            Ok(())
+        } else {
+            Err(inconsistent("the sizes of shards contradict each other"))
+        }
     }
 
     pub(crate) fn n_tokens(&self) -> u64 {

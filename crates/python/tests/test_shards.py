@@ -121,18 +121,19 @@ def test_texts_in_memory_have_shards_that_do_not_depend_on_the_workers(paths):
 
 
 class Killed(processes._Process):
-    """A process that is killed while it has a job: in the round of the vocabulary, and in two rounds of the model."""
+    """A process that is killed while it has a job: shard 2 of a round, the sum of its shards, or a merge."""
 
-    rounds: "list[tuple[str, int]]" = []
+    steps: "list[tuple[str, int] | str]" = []
     n_killed = 0
 
     def ask(self, job):
-        if "merge" in job:
+        if "shard" in job:
+            step = (job["stage"], int(job["next_carry"].split(".")[-2])) if job["shard"] == 1 else None
+        else:
+            step = "merge" if "merge" in job else "total"
+        if step not in Killed.steps:
             return super().ask(job)
-        stage, number = job["stage"], int(job["next_carry"].split(".")[-2])
-        if job["shard"] != 1 or (stage, number) not in Killed.rounds:
-            return super().ask(job)
-        Killed.rounds.remove((stage, number))
+        Killed.steps.remove(step)
         Killed.n_killed += 1
         # It wakes up with the job in its pipe, and dies at once.
         os.kill(self.process.pid, signal.SIGSTOP)
@@ -151,12 +152,12 @@ def test_killed_processes_are_replaced_and_the_model_stays_the_same(kind, paths,
     monkeypatch.setattr(processes, "_Process", Killed)
     # A tagger has no vocabulary. Rounds are counted from 1.
     first = [] if kind == "tagger" else [("vocab", 1)]
-    Killed.rounds = [*first, ("model", len(first) + 1), ("model", len(first) + 2)]
+    Killed.steps = [*first, ("model", len(first) + 1), ("model", len(first) + 2), "total", "merge"]
     Killed.n_killed = 0
     executor = Remembered(2)
     found = fit(kind, paths, executor)
     # Some models learn in a single round.
-    assert Killed.n_killed == 3 - (kind == "tagger") - (kind in ("brown", "lds", "ngram"))
+    assert Killed.n_killed == 5 - (kind == "tagger") - (kind in ("brown", "lds", "ngram"))
     assert sum("died (exit status -9)" in message for message in caplog.messages) == Killed.n_killed
     assert model_bytes(found) == expected(kind)
     assert all(has_ended(pid) for pid in executor.workers.pids())

@@ -1,6 +1,7 @@
 //! The model as a tagger (Chiu and Rush 2020, §5.2 of the draft on tagging).
 
 use crate::fitted::posterior::{Emitters, Posterior};
+use crate::fitted::together::max_tokens;
 use crate::fitted::unknown_words::UnknownWords;
 use crate::model::Hmm;
 use crate::tables::tag_table::TagTable;
@@ -38,13 +39,22 @@ impl Tagger for HmmTagger<'_> {
     }
 
     fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
-        let emitters: Vec<_> = sentences.par_iter().map(|words| self.emitters_of(words)).collect();
-        let words = emitters.iter().map(|emitters| emitters.as_ref().ok().cloned()).collect();
-        self.hmm.map_posteriors(words, |idx, posterior| {
-            let emitters = emitters[idx].as_ref().map_err(TagError::clone)?;
-            let posterior = posterior.unwrap_or_else(|| self.without_context(emitters));
-            Ok((0..sentences[idx].len()).map(|at| self.best_tag(&posterior, at)).collect())
-        })
+        // Unknown words have emission probabilities of their own, so that only some sentences have theirs at a time.
+        let max_tokens = max_tokens(self.hmm.space.k);
+        let mut tags = Vec::with_capacity(sentences.len());
+        let mut rest = sentences;
+        while !rest.is_empty() {
+            let mut n_tokens = 0;
+            let fits = |words: &&Vec<&str>| {
+                n_tokens += words.len();
+                n_tokens <= max_tokens
+            };
+            let n = rest.iter().take_while(fits).count().max(1);
+            let (part, others) = rest.split_at(n);
+            tags.extend(self.tag_part(part));
+            rest = others;
+        }
+        tags
     }
 
     /// Σ_z g(y|z) p̂(z_t | w): the posterior of the tags given the words alone.
@@ -74,6 +84,24 @@ impl Tagger for HmmTagger<'_> {
 }
 
 impl HmmTagger<'_> {
+    /// Tags sentences whose posteriors fit in memory.
+    fn tag_part(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
+        let emitters = sentences.par_iter().map(|words| match self.emitters_of(words) {
+            Ok(emitters) => (Some(emitters), None),
+            Err(error) => (None, Some(error)),
+        });
+        let (emitters, errors): (Vec<_>, Vec<_>) = emitters.unzip();
+        self.hmm.map_posteriors(emitters, |idx, posterior| {
+            let words = &sentences[idx];
+            let posterior = match (posterior, &errors[idx]) {
+                (Some(posterior), _) => posterior,
+                (None, Some(error)) => return Err(error.clone()),
+                (None, None) => self.without_context(&self.emitters_of(words)?),
+            };
+            Ok((0..words.len()).map(|at| self.best_tag(&posterior, at)).collect())
+        })
+    }
+
     /// The posterior of the states of each word, and of the end of the sentence.
     fn states_of(&self, words: &[&str]) -> Result<Posterior<'_>, TagError> {
         let emitters = self.emitters_of(words)?;

@@ -218,7 +218,8 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     let rate = learning_rate(params, progress.n_steps, progress.n_batches, &plateau);
     let scale = -per_token * clip_factor(norm, params.clip);
     optimizer.update(&mut weights, &gradient, rate, scale);
-    if !is_finite(&weights) {
+    let (mean, square) = optimizer.moments();
+    if [&weights[..], mean, square].into_iter().any(|values| !is_finite(values)) {
         return Err(FitError::Diverged { epoch: progress.epoch + 1, lower: "learning_rate" });
     }
     progress.plateau = Some(plateau);
@@ -229,7 +230,6 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     if progress.batch >= progress.n_batches {
         end_epoch(params, &mut progress, &lengths);
     }
-    let (mean, square) = optimizer.moments();
     let arrays = constants(job)?
         .with(LENGTHS, lengths)
         .with(BEGINS, job.array::<u64>(BEGINS, job.n_shards + 1)?.clone())

@@ -45,7 +45,7 @@ pub(super) struct Progress {
     pub(super) plateau: Option<Plateau>,
 }
 
-/// The progress before a round after the first one. Its numbers can be counted on.
+/// The progress before a round after the first one. Its numbers are those of a possible run.
 pub(super) fn progress(job: &Job<'_, HmmParams>) -> Result<Progress, FitError> {
     let progress: Progress = job.progress()?;
     let is_round = progress.epoch < job.params.epochs

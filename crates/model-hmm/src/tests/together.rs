@@ -153,3 +153,21 @@ fn sentences_that_underflow_or_have_no_path_do_not_disturb_the_others() {
         }
     }
 }
+
+#[test]
+fn features_do_not_depend_on_the_number_of_threads() {
+    let text = random_text(60, 3);
+    let sentences: Vec<&[WordId]> = text.iter().map(Vec::as_slice).collect();
+    for (k, n_clusters) in [(300, 1), (260, 2), (70, 3)] {
+        let (space, tables) = blocks(k, n_clusters, 40 + k as u64);
+        let hmm = hmm(&space, &tables);
+        for (name, features) in Features::ALL {
+            let values = [1, 5].map(|n_threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+                let rows = pool.install(|| hmm.encoder(features).encode_all(&sentences));
+                rows.iter().flat_map(|rows| rows.values().to_vec()).collect::<Vec<f32>>()
+            });
+            assert_eq!(values[0], values[1], "{name}");
+        }
+    }
+}

@@ -8,3 +8,5 @@ mod posteriors;
 mod maxima;
 mod paths;
 mod role;
+
+pub(crate) use role::max_tokens;

@@ -12,6 +12,11 @@ const MIN_STATES: usize = if cfg!(test) { 2 } else { 256 };
 /// Number of values to keep at a time, 128 MiB, unless a single sentence needs more.
 const MAX_VALUES: usize = if cfg!(test) { 1 << 15 } else { 1 << 25 };
 
+/// Number of tokens with `k` states each whose values are kept at a time.
+pub(crate) fn max_tokens(k: usize) -> usize {
+    MAX_VALUES / k
+}
+
 /// The states of each word of a sentence; `None` if a word has no states.
 pub(crate) type Words<'a> = Option<Vec<Emitters<'a>>>;
 

@@ -74,7 +74,7 @@ pub(super) fn layout(job: &Job<'_, TaggerParams>) -> Result<Layout, FitError> {
     let Progress { tags: names, .. } = job.progress()?;
     let (arrays, n_tags) = (&job.state.arrays, names.len());
     if !(1..=MAX_TAGS).contains(&n_tags) {
-        return Err(inconsistent("there are no tags, or too many"));
+        return Err(inconsistent("the number of tags is 0 or above the maximum"));
     }
     let n_attributes = arrays.expect_any::<u64>(&format!("{ATTRIBUTES}.ends"))?.len();
     let offsets = arrays.expect::<u64>(OFFSETS, n_attributes + 1)?;
@@ -130,7 +130,7 @@ pub(super) fn number_tags(
 ) -> Result<Vec<u16>, FitError> {
     let changed = || inconsistent("its text is not the one of the first round");
     if progress.tags.len() > MAX_TAGS {
-        return Err(inconsistent("there are too many tags"));
+        return Err(inconsistent("the number of tags is above the maximum"));
     }
     if progress.shard_tokens.get(shard) != Some(&(text.n_tokens() as u64)) {
         return Err(changed());
