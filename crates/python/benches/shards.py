@@ -178,8 +178,8 @@ def speedup(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
             data = "200 MB, 4 shards"
             make = lambda: latens.Lds(dim=20, n_iterations=1, max_vocab=20_000, n_jobs=1)  # noqa: E731
         else:
-            paths, what = repeated(args, "documents", 50_000_000, 8, per_line=20), "LDA, 100 topics, 10 iterations"
-            data = "50 MB, 8 shards"
+            paths, what = repeated(args, "documents", 100_000_000, 8, per_line=20), "LDA, 100 topics, 10 iterations"
+            data = "100 MB, 8 shards"
             make = lambda: latens.Lda(n_iterations=10, max_vocab=20_000, n_jobs=1, **LDA)  # noqa: E731
         ratios, notes = [], []
         for _ in range(args.runs):
