@@ -2,7 +2,7 @@
 
     python crates/python/benches/shards.py DATA [STEP …] [--program latens] [--record results/shards.jsonl]
 
-DATA has `ptb-lm/`, `unlabeled-wiki/` and `unlabeled-news/` (see docs/data.md). Steps:
+DATA has `unlabeled-wiki/` and `unlabeled-news/` (see docs/data.md). Steps:
 
     speedup    two workers against one, in turn: Baum-Welch, LDS counts, LDA
     overhead   one worker against `latens train --threads 1`
@@ -90,17 +90,6 @@ def repeated(args: argparse.Namespace, name: str, n_bytes: int, n_files: int, pe
     for file, path in zip(files, paths):
         file.close()
         os.replace(file.name, path)
-    return paths
-
-
-def treebank(args: argparse.Namespace, n_files: int) -> list[Path]:
-    """The training text of the Penn Treebank in files of about the same number of lines."""
-    lines = (args.data / "ptb-lm/ptb.train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
-    folder = args.folder / "ptb"
-    folder.mkdir(exist_ok=True)
-    paths = [folder / f"{i}.txt" for i in range(n_files)]
-    for i, path in enumerate(paths):
-        path.write_text("".join(lines[len(lines) * i // n_files : len(lines) * (i + 1) // n_files]), encoding="utf-8")
     return paths
 
 
@@ -201,7 +190,7 @@ def speedup(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
 
 
 def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
-    paths, epochs, ratios, notes = treebank(args, 4), 30, [], []
+    paths, epochs, ratios, notes = repeated(args, "sentences", 20_000_000, 4), 12, [], []
     # A cluster starts once, whatever runs on it.
     begin = time.monotonic()
     executor_of(executor, 1)
@@ -209,11 +198,11 @@ def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     for _ in range(args.runs):
         with tempfile.TemporaryDirectory() as folder:
             command = [args.program, "train", "hmm", *paths, "--n-states", 1024, "--parameterization", "scalar"]
-            command += ["--epochs", epochs, "--min-count", 1, "--threads", 1, "--seed", 1, "-o", Path(folder, "m.hmm")]
+            command += ["--epochs", epochs, "--min-count", 1, "--max-vocab", 10_000, "--threads", 1, "--seed", 1, "-o", Path(folder, "m.hmm")]
             begin = time.monotonic()
             subprocess.run(list(map(str, command)), check=True, capture_output=True)
             plain = time.monotonic() - begin
-        times = run(executor, 1, latens.Hmm(epochs=epochs, n_jobs=1, random_state=1, **HMM), paths)
+        times = run(executor, 1, latens.Hmm(epochs=epochs, max_vocab=10_000, n_jobs=1, random_state=1, **HMM), paths)
         ratios.append(100 * (times.total / plain - 1))
         notes.append((plain, times.total))
         print(f"{executor}, overhead: {notes[-1]}, rounds {times.rounds}, start {start:.1f} s", flush=True)
@@ -223,7 +212,7 @@ def overhead(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     return [
         record(
             args, "overhead", f"shards-overhead-{executor}", f"Baum–Welch, 1,024 states, {epochs} iterations, one worker of `{executor}`",
-            "Penn Treebank, 4 shards", "overhead over `latens train`, one thread", "%", ratios, note,
+            "20 MB, 4 shards", "overhead over `latens train`, one thread", "%", ratios, note,
         )
     ]
 
