@@ -18,8 +18,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const N_SHARDS: usize = if cfg!(test) { 4 } else { 16 };
 const TOKENS: usize = if cfg!(test) { 1024 } else { 131_072 };
 
+/// Number of tokens from which a corpus is split. To add up the changes of shards takes time, which a small corpus does not
+/// win back.
+const MIN_TOKENS: usize = if cfg!(test) { 2 * TOKENS } else { 4 * TOKENS };
+
 /// Number of shards of a corpus: a power of two, so that two or four threads get equally many.
 pub(crate) fn n_shards(n_tokens: usize) -> usize {
+    if n_tokens < MIN_TOKENS {
+        return 1;
+    }
     1 << (n_tokens / TOKENS).clamp(1, N_SHARDS).ilog2()
 }
 
