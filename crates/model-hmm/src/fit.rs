@@ -15,6 +15,7 @@ use crate::train::teacher::{DrawnTexts, Teacher};
 use crate::train::{baum_welch, gradient};
 use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
+use latens_model::group::Group;
 use latens_model::{
     Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
     data_fingerprint,
@@ -32,6 +33,8 @@ pub struct HmmInputs<'a> {
     pub tags: Option<&'a TaggedText>,
     /// A language model that draws training text besides the corpus.
     pub teacher: Option<&'a Teacher<'a>>,
+    /// Processes that learn the model together, by gradient. All of them need the same text, parameters and inputs.
+    pub group: Option<&'a dyn Group>,
 }
 
 impl<'a> HmmInputs<'a> {
@@ -53,6 +56,13 @@ impl<'a> HmmInputs<'a> {
     #[must_use]
     pub fn teacher(mut self, teacher: &'a Teacher<'a>) -> Self {
         self.teacher = Some(teacher);
+        self
+    }
+
+    /// Learns together with other processes, each of which gets a share of every mini-batch.
+    #[must_use]
+    pub fn group(mut self, group: &'a dyn Group) -> Self {
+        self.group = Some(group);
         self
     }
 }
@@ -100,6 +110,9 @@ impl Fit for HmmParams {
             check_that(!params.by_em(), "learning", "`gradient` with a teacher", "em")?;
             check_that(tags.is_none(), "tags", "unset with a teacher", "tags")?;
         }
+        if inputs.group.is_some() {
+            check_that(!params.by_em(), "learning", "`gradient` with a group of processes", "em")?;
+        }
         let vocab = recounted(&lexicon.vocab, sentences);
         // A teacher may draw words that the corpus does not contain.
         let vocab = if inputs.teacher.is_some() { all_seen(&vocab) } else { vocab };
@@ -127,6 +140,7 @@ impl Fit for HmmParams {
                 ^ space.fingerprint()
                 ^ valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid)).rotate_left(1),
             device,
+            group: inputs.group,
             kind: Hmm::KIND,
         };
         check_device(&task)?;

@@ -64,6 +64,7 @@ mod features;
 mod model;
 pub mod file;
 mod fit;
+pub mod group;
 pub mod shards;
 mod words;
 pub mod compat;

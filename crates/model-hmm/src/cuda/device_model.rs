@@ -10,6 +10,7 @@ use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
 use crate::steps::learner::LearnerState;
 use latens_cuda::{Array, CudaError, Device, Emissions, Precision, StepResult};
+use latens_model::group::Group;
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -38,6 +39,8 @@ pub(crate) struct CudaLearner<'a> {
     pub(crate) kept: Array<u32>,
     /// The plan of the last batch; taken out while it is in use.
     pub(crate) ints: Option<Array<u32>>,
+    /// Processes that learn the model together.
+    pub(crate) group: Option<&'a dyn Group>,
 }
 
 impl<'a> CudaLearner<'a> {
@@ -76,9 +79,16 @@ impl<'a> CudaLearner<'a> {
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
             ints: Some(device.zeros(1)?),
+            group: None,
             side: side_stream(&device)?,
             device,
         })
+    }
+
+    /// Learns together with other processes.
+    pub(crate) fn with_group(mut self, group: Option<&'a dyn Group>) -> Self {
+        self.group = group;
+        self
     }
 
     /// Computes the probabilities of starts and emissions on the side stream, and the inputs of the transition logits.

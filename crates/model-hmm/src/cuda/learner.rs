@@ -20,6 +20,7 @@ use crate::space::kept_states::KeptStates;
 use crate::steps::learner::{Choices, DeviceLearner, LearnerState};
 use latens_cuda::{AdamWStep, Array, CudaError};
 use latens_model::FitError;
+use latens_model::group::{Group, add_up};
 use latens_nn::{AdamWParams, Dropout};
 
 impl CudaLearner<'_> {
@@ -30,13 +31,45 @@ impl CudaLearner<'_> {
         kept: &KeptStates,
         seed: u64,
         learning_rate: f64,
+    ) -> Result<(), FitError> {
+        self.try_gradient(plan, kept, seed).map_err(FitError::step("train on the device"))?;
+        let n_tokens = match self.group {
+            None => plan.n_tokens(),
+            Some(group) => self.add_up(group, plan)?,
+        };
+        let n_sentences = if self.group.is_some() { 1 } else { plan.n_sentences() };
+        self.update(n_sentences, n_tokens, learning_rate)
+            .map_err(FitError::step("train on the device"))
+    }
+
+    fn try_gradient(
+        &mut self,
+        plan: &BatchPlan,
+        kept: &KeptStates,
+        seed: u64,
     ) -> Result<(), CudaError> {
+        // A mini-batch may have fewer sentences than there are processes.
+        if plan.n_tokens() == 0 {
+            return self.device.clear(&mut self.learned.gradient);
+        }
         let mut ints = self.ints.take().expect("every step puts it back");
         let computed = self.gradient(plan, kept, seed, &mut ints);
         // After an error, too: the next call returns the error of the device again.
         self.ints = Some(ints);
-        computed?;
-        self.update(plan, learning_rate)
+        computed
+    }
+
+    /// Adds up the gradient and Σ ln p over all processes, and puts the sums in their places. Returns the number of tokens.
+    fn add_up(&mut self, group: &dyn Group, plan: &BatchPlan) -> Result<usize, FitError> {
+        let failed = || FitError::step("train on the device");
+        let mut sums = self.device.download(&self.learned.gradient).map_err(failed())?;
+        let log_probs = self.device.download(&self.tables.log_probs).map_err(failed())?;
+        let log_prob = log_probs[..plan.n_sentences()].iter().sum();
+        let (log_prob, n_tokens) = add_up(group, &mut sums, log_prob, plan.n_tokens())
+            .map_err(FitError::step("add up gradients"))?;
+        self.device.write(&sums, &mut self.learned.gradient).map_err(failed())?;
+        self.device.write(&[log_prob], &mut self.tables.log_probs).map_err(failed())?;
+        Ok(n_tokens)
     }
 
     /// Computes the gradient of a batch.
@@ -65,10 +98,15 @@ impl CudaLearner<'_> {
     }
 
     /// Updates the weights by AdamW with a clipped gradient.
-    fn update(&mut self, plan: &BatchPlan, learning_rate: f64) -> Result<(), CudaError> {
+    fn update(
+        &mut self,
+        n_sentences: usize,
+        n_tokens: usize,
+        learning_rate: f64,
+    ) -> Result<(), CudaError> {
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
-        let per_token = 1.0 / plan.n_tokens().max(1) as f64;
-        let log_probs = (&self.tables.log_probs, plan.n_sentences());
+        let per_token = 1.0 / n_tokens.max(1) as f64;
+        let log_probs = (&self.tables.log_probs, n_sentences);
         device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
         let step = step_of(self.params, self.n_steps.saturating_add(1), learning_rate);
         device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
@@ -109,7 +147,6 @@ impl DeviceLearner for CudaLearner<'_> {
     ) -> Result<(), FitError> {
         let seed = choices.dropout.map_or(0, Dropout::seed);
         self.try_step(plan, &choices.kept, seed, learning_rate)
-            .map_err(FitError::step("train on the device"))
     }
 
     fn end_step(&mut self) -> Result<f64, FitError> {

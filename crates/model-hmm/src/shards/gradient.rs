@@ -104,6 +104,7 @@ fn task<'a>(job: &'a Job<'_, HmmParams>, space: &'a StateSpace, empty: &'a Sente
         valid: None,
         fingerprint: 0,
         device: Device::Cpu,
+        group: None,
         kind: Hmm::KIND,
     }
 }

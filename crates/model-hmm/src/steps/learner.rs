@@ -10,6 +10,7 @@ use crate::tables::probability_tables::Tables;
 use crate::tables::unknown_words::reserve_unknown_share;
 use crate::weights::mapping::TableMapping;
 use latens_model::FitError;
+use latens_model::group::{Group, add_up};
 use latens_nn::{AdamW, AdamWParams, Dropout, clip_factor, norm};
 
 /// A model under training on some device. It holds the weights and the state of the optimizer and does whole steps, so
@@ -18,7 +19,7 @@ pub(crate) trait DeviceLearner {
     /// What the device prepares for a mini-batch before its step.
     type Plan;
 
-    /// Prepares a mini-batch, given the states that it keeps.
+    /// Prepares a mini-batch, or the share of this process, given the states that it keeps.
     fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> Self::Plan;
 
     /// Starts a step of gradient ascent: weights → probabilities → expected counts → gradient → weights.
@@ -30,7 +31,7 @@ pub(crate) trait DeviceLearner {
         learning_rate: f64,
     ) -> Result<(), FitError>;
 
-    /// Waits for the end of the step. Returns Σ ln p of the batch before the step. If it or the gradient is not finite,
+    /// Waits for the end of the step. Returns Σ ln p of the whole mini-batch before the step. If it or the gradient is not finite,
     /// returns NaN and leaves the weights unchanged.
     fn end_step(&mut self) -> Result<f64, FitError>;
 
@@ -81,6 +82,7 @@ pub(crate) struct CpuLearner<'a> {
     tables: Tables<f32>,
     forward_backward: ForwardBackward<f32>,
     expected: ExpectedCounts<f32>,
+    group: Option<&'a dyn Group>,
     /// Σ ln p of the last step.
     log_prob: f64,
 }
@@ -104,8 +106,15 @@ impl<'a> CpuLearner<'a> {
             tables: Tables::default(),
             forward_backward: ForwardBackward::default(),
             expected: ExpectedCounts::default(),
+            group: None,
             log_prob: f64::NAN,
         }
+    }
+
+    /// Learns together with other processes.
+    pub(crate) fn with_group(mut self, group: Option<&'a dyn Group>) -> Self {
+        self.group = group;
+        self
     }
 }
 
@@ -131,14 +140,22 @@ impl DeviceLearner for CpuLearner<'_> {
     ) -> Result<(), FitError> {
         let Choices { kept, dropout } = choices;
         let CpuLearner { space, mapping, weights, tables, expected, gradient, .. } = self;
-        mapping.forward(weights, space, kept, *dropout, tables);
-        let log_probs = self.forward_backward.expected_counts(space, tables, batch, expected);
         gradient.fill(0.0);
-        mapping.backward(weights, space, kept, tables, expected, gradient);
+        let (mut log_prob, mut n_tokens) = (0.0, batch.n_tokens());
+        // A mini-batch may have fewer sentences than there are processes.
+        if n_tokens > 0 {
+            mapping.forward(weights, space, kept, *dropout, tables);
+            let log_probs = self.forward_backward.expected_counts(space, tables, batch, expected);
+            mapping.backward(weights, space, kept, tables, expected, gradient);
+            log_prob = log_probs.iter().sum();
+        }
+        if let Some(group) = self.group {
+            (log_prob, n_tokens) = add_up(group, gradient, log_prob, n_tokens)
+                .map_err(FitError::step("add up gradients"))?;
+        }
         // The loss is the mean of −ln p per token.
-        let per_token = 1.0 / batch.n_tokens().max(1) as f64;
+        let per_token = 1.0 / n_tokens.max(1) as f64;
         let norm = norm(gradient) * per_token;
-        let log_prob: f64 = log_probs.iter().sum();
         if !log_prob.is_finite() || !norm.is_finite() {
             self.log_prob = f64::NAN;
             return Ok(());

@@ -10,6 +10,7 @@ use crate::train::device::cuda_learner;
 use crate::train::task::Task;
 use crate::train::teacher::Epoch;
 use latens_math::Rng;
+use latens_model::group::{add_up, share};
 use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
     TrainingState, Watch,
@@ -52,7 +53,8 @@ pub(crate) fn fit(
     };
     match task.device {
         Device::Cpu => {
-            let device = CpuLearner::new(task.params, task.space, mapping, learned);
+            let device =
+                CpuLearner::new(task.params, task.space, mapping, learned).with_group(task.group);
             Trainer::new(GradientLearner::new(task, device), state, best).run(watch)
         }
         Device::Cuda => {
@@ -60,6 +62,16 @@ pub(crate) fn fit(
             Trainer::new(GradientLearner::new(task, device), state, best).run(watch)
         }
     }
+}
+
+/// A mini-batch with its random choices.
+struct Prepared<'t, P> {
+    /// The share of this process.
+    batch: Batch<'t>,
+    plan: P,
+    choices: Choices,
+    /// The number of tokens of the whole mini-batch.
+    n_tokens: usize,
 }
 
 /// A model under training by gradient on the device `D`.
@@ -78,7 +90,7 @@ impl<'t, D: DeviceLearner> GradientLearner<'t, D> {
 }
 
 impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
-    type Batch = (Batch<'t>, D::Plan, Choices);
+    type Batch = Prepared<'t, D::Plan>;
     type Schedule = Schedules;
     type Weights = Vec<f32>;
 
@@ -110,9 +122,12 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
 
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
         let choices = choices(self.task.params, self.task.space, (epochs.epoch, batch_idx));
-        let batch = self.sequences.batch(&self.batches[batch_idx]);
+        let idxs = &self.batches[batch_idx];
+        let n_tokens = self.sequences.batch(idxs).n_tokens();
+        let own = self.task.group.map_or(0..idxs.len(), |group| share(group, idxs.len()));
+        let batch = self.sequences.batch(&idxs[own]);
         let plan = self.device.plan(&batch, &choices.kept);
-        (batch, plan, choices)
+        Prepared { batch, plan, choices, n_tokens }
     }
 
     fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
@@ -122,20 +137,28 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
 
     fn begin_step(
         &mut self,
-        (batch, plan, choices): &Self::Batch,
+        Prepared { batch, plan, choices, .. }: &Self::Batch,
         learning_rate: Option<f64>,
     ) -> Result<(), FitError> {
         let learning_rate = learning_rate.expect("every schedule has a learning rate");
         self.device.begin_step(batch, plan, choices, learning_rate)
     }
 
-    fn end_step(&mut self, (batch, ..): &Self::Batch) -> Result<(f64, usize), FitError> {
-        Ok((self.device.end_step()?, batch.n_tokens()))
+    fn end_step(&mut self, batch: &Self::Batch) -> Result<(f64, usize), FitError> {
+        Ok((self.device.end_step()?, batch.n_tokens))
     }
 
     fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
         let Some(valid) = &self.task.valid else { return Ok(None) };
-        let log_prob = self.device.log_prob(&valid.scored_batches())?;
+        let batches = valid.scored_batches();
+        let log_prob = match self.task.group {
+            None => self.device.log_prob(&batches)?,
+            Some(group) => {
+                let own = self.device.log_prob(&batches[share(group, batches.len())])?;
+                let summed = add_up(group, &mut vec![], own, 0);
+                summed.map_err(FitError::step("add up validation scores"))?.0
+            }
+        };
         Ok(Some(-log_prob / valid.sentences.n_tokens() as f64))
     }
 

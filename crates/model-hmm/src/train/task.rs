@@ -6,6 +6,7 @@ use crate::train::batches::Data;
 use crate::train::teacher::DrawnTexts;
 use crate::weights::build;
 use crate::weights::mapping::TableMapping;
+use latens_model::group::Group;
 use latens_model::{Device, Valid};
 
 /// Everything that stays the same during training.
@@ -23,6 +24,8 @@ pub(crate) struct Task<'a> {
     /// A hash of the data, to check that a checkpoint belongs to it.
     pub(crate) fingerprint: u64,
     pub(crate) device: Device,
+    /// Processes that learn the model together.
+    pub(crate) group: Option<&'a dyn Group>,
     /// The kind of the model in checkpoints.
     pub(crate) kind: &'static str,
 }
