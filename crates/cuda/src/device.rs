@@ -6,6 +6,7 @@ mod array;
 mod handle;
 mod launch;
 pub(crate) mod kernels;
+mod compile;
 mod open;
 mod memory;
 

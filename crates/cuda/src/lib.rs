@@ -4,6 +4,7 @@
 //! - Matrix products with cuBLAS ([`Device::multiply`]).
 //! - Neural networks: layers, losses and optimizers ([`Columns`], [`NormWeights`], [`Fresh`], [`WordGroups`],
 //!   [`AdamWStep`]).
+//! - Sums over the devices of several processes with NCCL ([`Nccl`]).
 //! - Hidden Markov models: transitions, emissions, the scaled recursions and expected counts ([`Blocks`],
 //!   [`Emissions`], [`Sequences`], [`Steps`], [`Listed`]).
 //!
@@ -39,6 +40,7 @@
 
 mod device;
 mod blas;
+mod nccl;
 mod nn;
 mod hmm;
 
@@ -47,6 +49,7 @@ pub use device::kernels::KERNELS;
 pub use device::{Array, CudaError, Device, Element};
 pub use half::{bf16, f16};
 pub use hmm::{Blocks, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps};
+pub use nccl::{Nccl, NcclId};
 pub use nn::{
     AdamWStep, Columns, Derivative, Dropout, Fresh, NormWeights, RowGroups, Squash, StepResult,
     WordGroups,

@@ -2,7 +2,7 @@
 
 use latens_corpus::Corpus;
 use latens_model::group::{Group, Ring, RingSeat};
-use latens_model::{Device, Fit, FitError, LanguageModel, Model, Progress};
+use latens_model::{Device, Fit, FitError, LanguageModel, Progress};
 use latens_model_hmm::{Hmm, HmmInputs, HmmParams, Learning, Memory, Parameterization};
 use latens_testkit::zipfian_corpus;
 use std::io::Write;

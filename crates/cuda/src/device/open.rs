@@ -1,16 +1,16 @@
 //! Opening a device.
 
+use super::compile::compiled;
 use super::error::CudaError;
 use super::handle::Device;
-use super::kernels::{KERNELS, SOURCES};
+use super::kernels::KERNELS;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaFunction, DriverError};
-use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 impl Device {
-    /// Opens the first device and compiles all kernels for it.
+    /// Opens the first device and loads all kernels, compiled for it now or earlier.
     pub fn open() -> Result<Device, CudaError> {
         find_libraries()?;
         match CudaContext::device_count() {
@@ -23,7 +23,7 @@ impl Device {
         // SAFETY: tracking orders the use of arrays in several streams. A handle has one stream and takes no arrays of
         // another `open`; who calls the unsafe `new_stream` orders the rest.
         unsafe { context.disable_event_tracking() };
-        let functions = compile(&context)?;
+        let functions = load(&context)?;
         Device::new(context, functions)
     }
 }
@@ -43,30 +43,8 @@ fn find_libraries() -> Result<(), CudaError> {
     }
 }
 
-fn compile(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction>, CudaError> {
-    let (major, minor) =
-        context.compute_capability().map_err(CudaError::failed("query the compute capability"))?;
-    let options = CompileOptions {
-        options: vec![
-            format!("--gpu-architecture=sm_{major}{minor}"),
-            "-default-device".to_owned(),
-        ],
-        ftz: Some(true),
-        ..CompileOptions::default()
-    };
-    // Compiling takes seconds, and a process may open the device several times.
-    static COMPILED: Mutex<Option<((i32, i32), Ptx)>> = Mutex::new(None);
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let ptx = match &*compiled {
-        Some((capability, ptx)) if *capability == (major, minor) => ptx.clone(),
-        _ => {
-            let ptx = compile_ptx_with_opts(SOURCES.join("\n"), options)
-                .map_err(CudaError::failed("compile the kernels"))?;
-            *compiled = Some(((major, minor), ptx.clone()));
-            ptx
-        }
-    };
-    drop(compiled);
+fn load(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction>, CudaError> {
+    let ptx = compiled(context)?;
     let module = context.load_module(ptx).map_err(CudaError::failed("load the kernels"))?;
     let load = |&name: &&'static str| {
         let function = module.load_function(name).map_err(CudaError::failed("load a kernel"))?;

@@ -6,6 +6,7 @@
 
 mod kit;
 mod memory;
+mod nccl;
 mod blas;
 mod nn;
 mod hmm;

@@ -1,6 +1,7 @@
 //! A model under training on the device: its weights, and the logits computed from them.
 
 use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, emissions, side_stream};
+use crate::cuda::sums::Sums;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::logits::Logits;
 use crate::cuda::weights::networks::Networks;
@@ -10,6 +11,7 @@ use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
 use crate::steps::learner::LearnerState;
 use latens_cuda::{Array, CudaError, Device, Emissions, Precision, StepResult};
+use latens_model::FitError;
 use latens_model::group::Group;
 use latens_nn::Layout;
 use std::ops::Range;
@@ -39,8 +41,8 @@ pub(crate) struct CudaLearner<'a> {
     pub(crate) kept: Array<u32>,
     /// The plan of the last batch; taken out while it is in use.
     pub(crate) ints: Option<Array<u32>>,
-    /// Processes that learn the model together.
-    pub(crate) group: Option<&'a dyn Group>,
+    /// How the gradients of several processes are added up, if there are several.
+    pub(crate) sums: Option<Sums<'a>>,
 }
 
 impl<'a> CudaLearner<'a> {
@@ -79,16 +81,16 @@ impl<'a> CudaLearner<'a> {
             result: StepResult::new(&device)?,
             kept: device.zeros(n)?,
             ints: Some(device.zeros(1)?),
-            group: None,
+            sums: None,
             side: side_stream(&device)?,
             device,
         })
     }
 
     /// Learns together with other processes.
-    pub(crate) fn with_group(mut self, group: Option<&'a dyn Group>) -> Self {
-        self.group = group;
-        self
+    pub(crate) fn with_group(mut self, group: Option<&'a dyn Group>) -> Result<Self, FitError> {
+        self.sums = group.map(|group| Sums::new(&self.device, group)).transpose()?;
+        Ok(self)
     }
 
     /// Computes the probabilities of starts and emissions on the side stream, and the inputs of the transition logits.

@@ -20,7 +20,6 @@ use crate::space::kept_states::KeptStates;
 use crate::steps::learner::{Choices, DeviceLearner, LearnerState};
 use latens_cuda::{AdamWStep, Array, CudaError};
 use latens_model::FitError;
-use latens_model::group::{Group, add_up};
 use latens_nn::{AdamWParams, Dropout};
 
 impl CudaLearner<'_> {
@@ -28,18 +27,12 @@ impl CudaLearner<'_> {
     fn try_step(
         &mut self,
         plan: &BatchPlan,
-        kept: &KeptStates,
-        seed: u64,
+        Choices { kept, dropout, n_tokens }: &Choices,
         learning_rate: f64,
     ) -> Result<(), FitError> {
+        let seed = dropout.map_or(0, Dropout::seed);
         self.try_gradient(plan, kept, seed).map_err(FitError::step("train on the device"))?;
-        let n_tokens = match self.group {
-            None => plan.n_tokens(),
-            Some(group) => self.add_up(group, plan)?,
-        };
-        let n_sentences = if self.group.is_some() { 1 } else { plan.n_sentences() };
-        self.update(n_sentences, n_tokens, learning_rate)
-            .map_err(FitError::step("train on the device"))
+        self.update(plan.n_sentences(), *n_tokens, learning_rate)
     }
 
     fn try_gradient(
@@ -57,19 +50,6 @@ impl CudaLearner<'_> {
         // After an error, too: the next call returns the error of the device again.
         self.ints = Some(ints);
         computed
-    }
-
-    /// Adds up the gradient and Σ ln p over all processes, and puts the sums in their places. Returns the number of tokens.
-    fn add_up(&mut self, group: &dyn Group, plan: &BatchPlan) -> Result<usize, FitError> {
-        let failed = || FitError::step("train on the device");
-        let mut sums = self.device.download(&self.learned.gradient).map_err(failed())?;
-        let log_probs = self.device.download(&self.tables.log_probs).map_err(failed())?;
-        let log_prob = log_probs[..plan.n_sentences()].iter().sum();
-        let (log_prob, n_tokens) = add_up(group, &mut sums, log_prob, plan.n_tokens())
-            .map_err(FitError::step("add up gradients"))?;
-        self.device.write(&sums, &mut self.learned.gradient).map_err(failed())?;
-        self.device.write(&[log_prob], &mut self.tables.log_probs).map_err(failed())?;
-        Ok(n_tokens)
     }
 
     /// Computes the gradient of a batch.
@@ -97,19 +77,26 @@ impl CudaLearner<'_> {
         self.backward(&planned, kept)
     }
 
-    /// Updates the weights by AdamW with a clipped gradient.
+    /// Updates the weights by AdamW with a clipped gradient, that of all processes.
     fn update(
         &mut self,
         n_sentences: usize,
         n_tokens: usize,
         learning_rate: f64,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), FitError> {
+        let failed = || FitError::step("train on the device");
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
+        let mut log_probs = (&self.tables.log_probs, n_sentences);
+        if let Some(sums) = &mut self.sums {
+            log_probs = (sums.add_up(device, gradient, log_probs)?, 1);
+        }
         let per_token = 1.0 / n_tokens.max(1) as f64;
-        let log_probs = (&self.tables.log_probs, n_sentences);
-        device.step_scale(result, gradient, log_probs, (per_token, self.params.clip))?;
+        device
+            .step_scale(result, gradient, log_probs, (per_token, self.params.clip))
+            .map_err(failed())?;
         let step = step_of(self.params, self.n_steps.saturating_add(1), learning_rate);
-        device.adamw((weights, &mut self.mean, &mut self.square), gradient, result, &step)
+        let moments = (&mut self.mean, &mut self.square);
+        device.adamw((weights, moments.0, moments.1), gradient, result, &step).map_err(failed())
     }
 
     /// Computes the gradient from the expected counts, that of starts and emissions on the side stream.
@@ -145,8 +132,7 @@ impl DeviceLearner for CudaLearner<'_> {
         choices: &Choices,
         learning_rate: f64,
     ) -> Result<(), FitError> {
-        let seed = choices.dropout.map_or(0, Dropout::seed);
-        self.try_step(plan, &choices.kept, seed, learning_rate)
+        self.try_step(plan, choices, learning_rate)
     }
 
     fn end_step(&mut self) -> Result<f64, FitError> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod context;
 pub(crate) mod plan;
+pub(crate) mod sums;
 pub(crate) mod tables;
 pub(crate) mod weights;
 pub(crate) mod device_model;

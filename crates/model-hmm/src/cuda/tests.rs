@@ -167,7 +167,7 @@ fn root_mean_square(values: &[f32]) -> f64 {
 }
 
 fn step<L: DeviceLearner>(learner: &mut L, batch: &Batch<'_>, kept: &KeptStates) -> f64 {
-    let choices = Choices { kept: kept.clone(), dropout: None };
+    let choices = Choices { kept: kept.clone(), dropout: None, n_tokens: batch.n_tokens() };
     let plan = learner.plan(batch, kept);
     learner.begin_step(batch, &plan, &choices, 0.01).unwrap();
     learner.end_step().unwrap()

@@ -171,7 +171,7 @@ pub(super) fn statistics(
     let mut log_prob = 0.0;
     if !batch.sentences.is_empty() {
         let place = (progress.epoch, progress.batch);
-        let Choices { kept, dropout } = choices(&job.params, &space, place);
+        let Choices { kept, dropout, .. } = choices(&job.params, &space, place, batch.n_tokens());
         let (mut tables, mut expected) = (Tables::default(), ExpectedCounts::default());
         mapping.forward(weights, &space, &kept, dropout, &mut tables);
         let log_probs =

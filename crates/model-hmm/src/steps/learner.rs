@@ -45,13 +45,15 @@ pub(crate) trait DeviceLearner {
     fn state(&self) -> Result<LearnerState, FitError>;
 }
 
-/// The random choices of a mini-batch.
+/// What a mini-batch has besides its sentences, in all processes: its random choices and its size.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     /// The states that state dropout keeps.
     pub(crate) kept: KeptStates,
     /// The dropout of hidden units.
     pub(crate) dropout: Option<Dropout>,
+    /// The number of tokens of the whole mini-batch.
+    pub(crate) n_tokens: usize,
 }
 
 /// Weights and the state of the optimizer.
@@ -138,23 +140,23 @@ impl DeviceLearner for CpuLearner<'_> {
         choices: &Choices,
         learning_rate: f64,
     ) -> Result<(), FitError> {
-        let Choices { kept, dropout } = choices;
+        let Choices { kept, dropout, n_tokens } = choices;
         let CpuLearner { space, mapping, weights, tables, expected, gradient, .. } = self;
         gradient.fill(0.0);
-        let (mut log_prob, mut n_tokens) = (0.0, batch.n_tokens());
+        let mut log_prob = 0.0;
         // A mini-batch may have fewer sentences than there are processes.
-        if n_tokens > 0 {
+        if !batch.sentences.is_empty() {
             mapping.forward(weights, space, kept, *dropout, tables);
             let log_probs = self.forward_backward.expected_counts(space, tables, batch, expected);
             mapping.backward(weights, space, kept, tables, expected, gradient);
             log_prob = log_probs.iter().sum();
         }
         if let Some(group) = self.group {
-            (log_prob, n_tokens) = add_up(group, gradient, log_prob, n_tokens)
-                .map_err(FitError::step("add up gradients"))?;
+            log_prob =
+                add_up(group, gradient, log_prob).map_err(FitError::step("add up gradients"))?;
         }
         // The loss is the mean of −ln p per token.
-        let per_token = 1.0 / n_tokens.max(1) as f64;
+        let per_token = 1.0 / (*n_tokens).max(1) as f64;
         let norm = norm(gradient) * per_token;
         if !log_prob.is_finite() || !norm.is_finite() {
             self.log_prob = f64::NAN;

@@ -236,8 +236,9 @@ fn training_steps_and_scores_of_lists_and_dense_rows_agree() {
         let mut learner = CpuLearner::new(&params, space, mapping, LearnerState::new(weights));
         for _ in 0..3 {
             let kept = KeptStates::draw(space, 0.5, &mut Rng::new(5));
-            let choices = Choices { kept, dropout: None };
-            learner.begin_step(&batch(&sentences, &[]), &(), &choices, 0.01).unwrap();
+            let batch = batch(&sentences, &[]);
+            let choices = Choices { kept, dropout: None, n_tokens: batch.n_tokens() };
+            learner.begin_step(&batch, &(), &choices, 0.01).unwrap();
         }
         (learner.end_step().unwrap(), learner.log_prob(&[batch(&sentences, &[])]).unwrap())
     };

@@ -47,8 +47,8 @@ pub(crate) fn cuda_learner<'a>(
 ) -> Result<CudaLearner<'a>, FitError> {
     let mapping = task.mapping();
     CudaLearner::new(task.params, task.space, mapping.layout(), learned, Precision::Fast)
-        .map(|learner| learner.with_group(task.group))
-        .map_err(|error| device_error(task, error))
+        .map_err(|error| device_error(task, error))?
+        .with_group(task.group)
 }
 
 #[cfg(feature = "cuda")]

@@ -64,14 +64,12 @@ pub(crate) fn fit(
     }
 }
 
-/// A mini-batch with its random choices.
+/// A mini-batch that is ready for its step.
 struct Prepared<'t, P> {
     /// The share of this process.
     batch: Batch<'t>,
     plan: P,
     choices: Choices,
-    /// The number of tokens of the whole mini-batch.
-    n_tokens: usize,
 }
 
 /// A model under training by gradient on the device `D`.
@@ -121,13 +119,14 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
-        let choices = choices(self.task.params, self.task.space, (epochs.epoch, batch_idx));
         let idxs = &self.batches[batch_idx];
         let n_tokens = self.sequences.batch(idxs).n_tokens();
+        let place = (epochs.epoch, batch_idx);
+        let choices = choices(self.task.params, self.task.space, place, n_tokens);
         let own = self.task.group.map_or(0..idxs.len(), |group| share(group, idxs.len()));
         let batch = self.sequences.batch(&idxs[own]);
         let plan = self.device.plan(&batch, &choices.kept);
-        Prepared { batch, plan, choices, n_tokens }
+        Prepared { batch, plan, choices }
     }
 
     fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
@@ -137,7 +136,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
 
     fn begin_step(
         &mut self,
-        Prepared { batch, plan, choices, .. }: &Self::Batch,
+        Prepared { batch, plan, choices }: &Self::Batch,
         learning_rate: Option<f64>,
     ) -> Result<(), FitError> {
         let learning_rate = learning_rate.expect("every schedule has a learning rate");
@@ -145,7 +144,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 
     fn end_step(&mut self, batch: &Self::Batch) -> Result<(f64, usize), FitError> {
-        Ok((self.device.end_step()?, batch.n_tokens))
+        Ok((self.device.end_step()?, batch.choices.n_tokens))
     }
 
     fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
@@ -155,8 +154,8 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
             None => self.device.log_prob(&batches)?,
             Some(group) => {
                 let own = self.device.log_prob(&batches[share(group, batches.len())])?;
-                let summed = add_up(group, &mut vec![], own, 0);
-                summed.map_err(FitError::step("add up validation scores"))?.0
+                let summed = add_up(group, &mut vec![], own);
+                summed.map_err(FitError::step("add up validation scores"))?
             }
         };
         Ok(Some(-log_prob / valid.sentences.n_tokens() as f64))
@@ -204,12 +203,17 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
 }
 
 /// The random choices of the mini-batch at a place: its epoch and its number.
-pub(crate) fn choices(params: &HmmParams, space: &StateSpace, place: (usize, usize)) -> Choices {
+pub(crate) fn choices(
+    params: &HmmParams,
+    space: &StateSpace,
+    place: (usize, usize),
+    n_tokens: usize,
+) -> Choices {
     let mut states = Rng::at(params.seed, STATES, place);
     let kept = KeptStates::draw(space, params.state_dropout, &mut states);
     let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
     let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
-    Choices { kept, dropout }
+    Choices { kept, dropout, n_tokens }
 }
 
 /// The learning rate after `n_steps` steps.

@@ -1,19 +1,13 @@
 use super::Group;
 use std::io;
 
-/// Adds up the gradient of a mini-batch, Σ ln p and the number of tokens over all processes. Returns the latter two.
-///
-/// They travel behind the gradient. Σ ln p has a relative error of 10⁻⁷.
-pub fn add_up(
-    group: &dyn Group,
-    gradient: &mut Vec<f32>,
-    log_prob: f64,
-    n_tokens: usize,
-) -> io::Result<(f64, usize)> {
+/// Adds up a gradient and Σ ln p over all processes. Returns the latter, with a relative error of 10⁻⁷: it travels behind
+/// the gradient.
+pub fn add_up(group: &dyn Group, gradient: &mut Vec<f32>, log_prob: f64) -> io::Result<f64> {
     let n = gradient.len();
-    gradient.extend([log_prob as f32, n_tokens as f32]);
+    gradient.push(log_prob as f32);
     let summed = group.sum(gradient);
-    let sums = gradient.split_off(n);
-    summed?;
-    Ok((f64::from(sums[0]), sums[1] as usize))
+    let log_prob = gradient[n];
+    gradient.truncate(n);
+    summed.map(|()| f64::from(log_prob))
 }
