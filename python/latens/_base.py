@@ -183,7 +183,7 @@ class Estimator:
             raise ValueError(f"`{name}` cannot be used with an `executor`")
         options, bar = self._options(callback, checkpoint, resume)
         if options["cuda"]:
-            raise ValueError("`device='cuda'` cannot be used with an `executor`")
+            raise ValueError("`device='cuda'` cannot be used with this `executor`; use `latens.ray.Executor`")
         run = _shards.Run(
             self._kind,
             self._params_json(),
@@ -374,12 +374,53 @@ class SentenceEstimator(Estimator):
         checkpoint : path of a checkpoint, which is written from time to time and on Ctrl-C.
         resume : continue from the checkpoint.
         executor : workers that compute the statistics of shards: `latens.processes.Executor` or `latens.ray.Executor`.
-            Each file is a shard. The model does not depend on the number of workers.
+            Each file is a shard. The model does not depend on the number of workers. On GPUs (`device="cuda"`), each
+            worker has the whole text and learns from its share of every mini-batch.
         """
-        words, tags = self._tagged(X, y)
         if executor is not None:
+            _, tags = self._tagged(X, y)
+            if executor.learns_together(self):
+                return self._fit_copies(X, tags, valid, executor, callback, checkpoint, resume)
             given = {"valid": valid, "y": tags}
             return self._fit_shards(lambda: executor.parts(X), executor, given, callback, checkpoint, resume)
+        return self._fit_text(X, y, valid, callback, checkpoint, resume)
+
+    def _fit_copies(
+        self,
+        X: Any,
+        tags: Any,
+        valid: Any,
+        executor: Executor,
+        callback: Callback | None,
+        checkpoint: str | os.PathLike[str] | None,
+        resume: bool,
+    ) -> Self:
+        """Fits with workers that have copies of the model."""
+        if tags is not None:
+            raise ValueError("`y` cannot be used with an `executor`")
+        options, bar = self._options(callback, checkpoint, resume)
+        # Without a seed, every worker would draw another one.
+        params = {**self.get_params(), "random_state": self._seed(), "verbose": False}
+        try:
+            copy = type(self)(**params)
+            self._model = executor.fit_together(copy, X, valid, options["callback"], checkpoint, resume)
+        finally:
+            if bar is not None:
+                bar.close()
+        return self
+
+    def _fit_text(
+        self,
+        X: Any,
+        y: Any,
+        valid: Any,
+        callback: Callback | None,
+        checkpoint: str | os.PathLike[str] | None,
+        resume: bool,
+        group: _latens.Ring | None = None,
+    ) -> Self:
+        """Fits in this process, which may learn together with others."""
+        words, tags = self._tagged(X, y)
         text = source(X if words is None else words)
         valid_text = None if valid is None else source(valid)
         options, bar = self._options(callback, checkpoint, resume)
@@ -393,7 +434,7 @@ class SentenceEstimator(Estimator):
                 text.paths,
                 None if valid_text is None else valid_text.records,
                 None if valid_text is None or valid_text.records is not None else valid_text.paths,
-                self._inputs(words, tags),
+                {**self._inputs(words, tags), "group": group},
                 options,
             )
         finally:

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from latens import _latens
 from latens._input import source
 from latens._progress import Callback
+
+if TYPE_CHECKING:
+    from latens._base import Estimator, SentenceEstimator
 
 Bytes = NDArray[np.uint8]
 
@@ -79,6 +82,22 @@ class Executor(ABC):
     @abstractmethod
     def start(self, parts: Sequence[Part]) -> Workers:
         """Starts workers for the shards of a text."""
+
+    def learns_together(self, estimator: Estimator) -> bool:
+        """Whether workers have copies of a model, instead of shards of the text."""
+        return False
+
+    def fit_together(
+        self,
+        estimator: SentenceEstimator,
+        X: Any,
+        valid: Any,
+        callback: Callback | None,
+        checkpoint: str | os.PathLike[str] | None,
+        resume: bool,
+    ) -> _latens.Model:
+        """Fits copies of a model."""
+        raise NotImplementedError
 
     def parts(self, X: Any) -> list[Part]:
         """The shards of a text. They depend on the text and on `n_shards`, not on the number of workers."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,13 @@ try:
 except ImportError as error:
     raise ImportError("latens.ray needs Ray: pip install 'latens[ray]'") from error
 
-from latens import _latens, _shards
+from latens import _latens, _ray_copies, _shards
+from latens._hmm import Hmm
 from latens._shards import Bytes, Held, Part, Stragglers, Workers, log, shard_error, worker_of
+
+if TYPE_CHECKING:
+    from latens._base import Estimator, SentenceEstimator
+    from latens._progress import Callback
 
 __all__ = ["Executor", "fit"]
 
@@ -46,6 +51,10 @@ class Executor(_shards.Executor):
     n_shards : number of shards; default: one per file, or 16 for texts in memory. The model depends on it (by rounding, and
         for LDA by what shards see of each other), but not on `num_workers`.
     cpus_per_worker : number of threads per actor.
+    gpus_per_worker : number of GPUs per actor; default: 1 for a model with `device="cuda"`, otherwise 0.
+    data_parallel : whether every actor has the whole text and a copy of the model, and learns from its share of every
+        mini-batch, instead of shards; for hidden Markov models that are learned by gradient. The model then depends on
+        `num_workers`, by rounding. Default: for a model with `device="cuda"`.
     resources : more options of the actors, such as `{"memory": 8e9}`; see `ray.remote`.
     max_failures : number of times that a worker may die in one round.
     """
@@ -57,6 +66,8 @@ class Executor(_shards.Executor):
         address: str | None = None,
         n_shards: int | None = None,
         cpus_per_worker: int = 1,
+        gpus_per_worker: float | None = None,
+        data_parallel: bool | None = None,
         resources: dict[str, Any] | None = None,
         max_failures: int = 3,
     ) -> None:
@@ -64,6 +75,8 @@ class Executor(_shards.Executor):
         self.address = address
         self.n_shards = n_shards
         self.cpus_per_worker = cpus_per_worker
+        self.gpus_per_worker = gpus_per_worker
+        self.data_parallel = data_parallel
         self.resources = resources or {}
         self.max_failures = max_failures
 
@@ -76,12 +89,54 @@ class Executor(_shards.Executor):
         return super().parts(X)
 
     def start(self, parts: Sequence[Part]) -> Workers:
+        self._connect()
+        n_workers = min(self._n_workers("CPU", self.cpus_per_worker), len(parts))
+        options = {"num_cpus": self.cpus_per_worker, "num_gpus": self.gpus_per_worker or 0, **self.resources}
+        return _Actors(parts, n_workers, self.cpus_per_worker, options, self.max_failures)
+
+    def _connect(self) -> None:
         if not ray.is_initialized():
             ray.init(address=self.address, include_dashboard=False, log_to_driver=False, logging_level="warning")
-        cpus = int(ray.cluster_resources().get("CPU", 1))
-        n_workers = min(self.num_workers or max(1, cpus // self.cpus_per_worker), len(parts))
-        options = {"num_cpus": self.cpus_per_worker, **self.resources}
-        return _Actors(parts, n_workers, self.cpus_per_worker, options, self.max_failures)
+
+    def _n_workers(self, resource: str, per_worker: float) -> int:
+        """The number of actors: by default as many as the cluster has a resource for."""
+        return self.num_workers or max(1, int(ray.cluster_resources().get(resource, 1) / per_worker))
+
+    def learns_together(self, estimator: Estimator) -> bool:
+        on_gpu = getattr(estimator, "device", "cpu") == "cuda"
+        if not (on_gpu if self.data_parallel is None else self.data_parallel):
+            return False
+        scalar = getattr(estimator, "parameterization", None) == "scalar" and getattr(estimator, "learning", None) == "em"
+        if not isinstance(estimator, Hmm) or scalar:
+            what = "`device='cuda'`" if self.data_parallel is None else "`data_parallel`"
+            raise ValueError(f"{what} with an `executor` needs an `Hmm` that is learned by gradient")
+        return True
+
+    def fit_together(
+        self,
+        estimator: SentenceEstimator,
+        X: Any,
+        valid: Any,
+        callback: Callback | None,
+        checkpoint: str | os.PathLike[str] | None,
+        resume: bool,
+    ) -> _latens.Model:
+        on_gpu = estimator.device == "cuda"  # type: ignore[attr-defined]
+        gpus = self.gpus_per_worker if self.gpus_per_worker is not None else 1 if on_gpu else 0
+        self._connect()
+        n_workers = self._n_workers("GPU", gpus) if gpus else self._n_workers("CPU", self.cpus_per_worker)
+        given_gpus = ray.cluster_resources().get("GPU", 0)
+        if gpus * n_workers > given_gpus:
+            raise ValueError(
+                f"{n_workers} workers need {gpus * n_workers:g} GPUs, but the cluster has {given_gpus:g}; "
+                "lower `num_workers` or `gpus_per_worker`"
+            )
+        estimator.n_jobs = self.cpus_per_worker
+        options = {"num_cpus": self.cpus_per_worker, "num_gpus": gpus, **self.resources}
+        stored = [_Stored(ray.put(part)) for part in self.parts(X)]
+        stored_valid = None if valid is None else [_Stored(ray.put(part)) for part in self.parts(valid)]
+        given = _ray_copies.Given(estimator, stored, stored_valid)
+        return _ray_copies.fit(given, n_workers, options, self.max_failures, callback, checkpoint, resume)
 
 
 class _Rows:

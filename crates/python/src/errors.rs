@@ -4,9 +4,10 @@ use latens::corpus::ReadError;
 use latens::model::{FileError, FitError};
 use latens::tasks::tagging::TaggerError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyConnectionAbortedError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::error::Error;
+use std::io;
 
 create_exception!(
     latens,
@@ -50,9 +51,18 @@ pub(crate) fn file_error(error: &FileError) -> PyErr {
 
 pub(crate) fn fit_error(error: &FitError) -> PyErr {
     match error {
+        FitError::Step { source, .. } if is_lost(&**source) => {
+            PyConnectionAbortedError::new_err(message(error))
+        }
         FitError::Step { .. } | FitError::Device { .. } => PyRuntimeError::new_err(message(error)),
         _ => value_error(error),
     }
+}
+
+/// Whether another process of a group has ended.
+fn is_lost(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionAborted)
 }
 
 pub(crate) fn tagger_error(error: &TaggerError) -> PyErr {

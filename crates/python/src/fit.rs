@@ -12,6 +12,7 @@ use latens::fhmm::FhmmParams;
 use latens::hmm::{HmmInputs, HmmParams};
 use latens::lda::{GldaInputs, GldaParams, LdaParams};
 use latens::lds::LdsParams;
+use latens::model::group::Group;
 use latens::model::{self, Checkpoint, Device, Fit, FitError};
 use latens::neural::{NeuralInputs, NeuralParams};
 use latens::ngram::NgramParams;
@@ -117,8 +118,10 @@ impl SentenceParams {
             SentenceParams::Fhmm(params) => session.fit(params, (), corpus, valid, caller),
             SentenceParams::Hmm(params) => {
                 let (clusters, tags) = (inputs.clusters(corpus)?, inputs.tags(corpus)?);
+                let group = inputs.group.as_ref();
                 let mut inputs = HmmInputs::default();
                 (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
+                inputs.group = group.map(|ring| &ring.get().0 as &dyn Group);
                 session.fit(*params, inputs, corpus, valid, caller)
             }
             SentenceParams::Lds(params) => {

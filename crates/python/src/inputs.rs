@@ -2,6 +2,7 @@
 
 use crate::errors::{read_error, value_error};
 use crate::model::Model;
+use crate::shards::Ring;
 use latens::brown::Brown;
 use latens::corpus::{Corpus, TaggedSentences};
 use latens::hmm::TaggedText;
@@ -24,6 +25,8 @@ pub(crate) struct SentenceInputs {
     tags: Option<(Rows, Rows)>,
     /// A linear dynamical system for a recurrent network.
     init: Option<Init>,
+    /// Processes that learn a hidden Markov model together.
+    pub(crate) group: Option<Py<Ring>>,
     /// Whether words that occur once become unknown where nothing else is.
     pub(crate) unknown_words: bool,
 }

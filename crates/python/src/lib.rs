@@ -37,6 +37,8 @@ fn _latens(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::hmm_from_arrays, module)?)?;
     module.add_class::<shards::ShardWorker>()?;
     module.add_class::<shards::ShardRound>()?;
+    module.add_class::<shards::RingSeat>()?;
+    module.add_class::<shards::Ring>()?;
     module.add_function(wrap_pyfunction!(shards::shard_begin_vocab, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin, module)?)?;
     module.add_function(wrap_pyfunction!(shards::shard_begin_tagger, module)?)?;

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from typing import NamedTuple
 
 import pytest
 
@@ -393,3 +394,91 @@ def test_a_dataset_of_ray_is_a_text(ray, paths):
     found = estimators()["ngram"].fit(dataset, executor=latens.ray.Executor(2, n_shards=3))
     expected = estimators()["ngram"].fit(lines)
     assert found.perplexity(paths) == expected.perplexity(paths)
+
+
+class Together(NamedTuple):
+    """What copies are fitted to: a text, and sentences to judge them by."""
+
+    lines: list
+    valid: list
+    alone: latens.Hmm
+
+
+def copies(**options):
+    params = {"n_states": 12, "n_clusters": 4, "dim": 8, "epochs": 3, "batch_tokens": 300, "random_state": 1}
+    return latens.Hmm(**{**params, **options})
+
+
+@pytest.fixture(scope="module")
+def together(paths):
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return Together(lines, lines[:40], copies().fit(lines, valid=lines[:40]))
+
+
+def same(found, expected):
+    """Whether two models differ by rounding at most."""
+    return found.emissionprob_ == pytest.approx(expected.emissionprob_, rel=1e-2, abs=1e-5)
+
+
+def test_ray_actors_learn_one_model_together(ray, paths, together):
+    told = []
+    executor = latens.ray.Executor(2, data_parallel=True)
+    found = copies().fit(together.lines, valid=together.valid, executor=executor, callback=told.append)
+    assert same(found, together.alone)
+    assert found.facts_["best_epoch"] == together.alone.facts_["best_epoch"]
+    assert told and told[-1]["done"] == told[-1]["total"]
+    # From files, and with a seed that the driver draws.
+    found = copies(random_state=None).fit(paths, executor=executor)
+    assert found.facts_["tokens"] == together.alone.facts_["tokens"]
+    assert no_actor_is_left(ray)
+
+
+def test_ray_actors_start_again_after_one_died_and_the_model_stays_the_same(ray, together, caplog):
+    killed = []
+
+    def callback(facts):
+        if not killed and facts["phase"] == "learn" and facts["done"] > 3:
+            from ray._private import state
+
+            own = [actor for actor in state.actors().values() if actor["State"] == "ALIVE"]
+            killed.append(own[-1]["Pid"])
+            os.kill(killed[0], signal.SIGKILL)
+
+    executor = latens.ray.Executor(2, data_parallel=True)
+    # Long enough that it has not ended when the driver hears of it.
+    found = copies(epochs=60).fit(together.lines, executor=executor, callback=callback)
+    assert killed and "start again" in caplog.text
+    assert same(found, copies(epochs=60).fit(together.lines, executor=executor))
+    assert no_actor_is_left(ray)
+
+
+def test_ray_actors_resume_together_from_the_checkpoint_of_one_process(ray, together, tmp_path):
+    def stop(facts):
+        if facts["done"] > 10:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        copies().fit(together.lines, valid=together.valid, checkpoint=path, callback=stop)
+    executor = latens.ray.Executor(2, data_parallel=True)
+    found = copies().fit(
+        together.lines, valid=together.valid, checkpoint=path, resume=True, executor=executor
+    )
+    assert same(found, together.alone)
+
+
+def test_what_ray_actors_cannot_learn_together_is_an_error(ray, paths, together, tmp_path):
+    executor = latens.ray.Executor(2, data_parallel=True)
+    with pytest.raises(ValueError, match="needs an `Hmm` that is learned by gradient"):
+        latens.Ngram().fit(paths, executor=executor)
+    with pytest.raises(ValueError, match="needs an `Hmm` that is learned by gradient"):
+        copies(parameterization="scalar").fit(paths, executor=executor)
+    with pytest.raises(ValueError, match="`n_states`.*worker"):
+        copies(n_states=13).fit(paths, executor=executor)
+    with pytest.raises(OSError, match=r"none.txt.*\(worker [01]\)"):
+        copies().fit([*paths, tmp_path / "none.txt"], executor=executor)
+    with pytest.raises(ValueError, match="2 workers need 2 GPUs, but the cluster has 0"):
+        copies(device="cuda").fit(paths, executor=latens.ray.Executor(2))
+    with pytest.raises(ValueError, match="use `latens.ray.Executor`"):
+        copies(device="cuda").fit(paths, executor=processes.Executor(2))
+    assert no_actor_is_left(ray)

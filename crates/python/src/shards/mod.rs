@@ -1,5 +1,7 @@
 //! Learning from shards. Broadcasts and statistics are arrays of bytes, which engines share without copies.
 
+mod ring;
+
 use crate::errors::{message, value_error};
 use crate::model::Model;
 use crate::text::Lexical;
@@ -17,6 +19,8 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+
+pub(crate) use ring::{Ring, RingSeat};
 
 type Bytes<'py> = Bound<'py, PyArray1<u8>>;
 type Given<'py> = PyReadonlyArray1<'py, u8>;
