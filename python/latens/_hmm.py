@@ -35,7 +35,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     parameterization : 'neural', 'factored' or 'scalar'.
     learning : algorithm for scalar parameters: 'em' (Baum–Welch) or 'gradient'.
     dim : dimension of the embeddings.
-    state_dropout : fraction of states left out of each mini-batch.
+    state_dropout : fraction of states left out of each mini-batch; `None` chooses it by the number of states and the size of
+        the text.
     epochs : number of passes over the training text.
     batch_tokens : number of tokens per mini-batch; 0 chooses by the size of the text.
     clusters : a fitted `Brown` for the constraint 'brown', or the path of one; by default, clusters are learned.
@@ -59,7 +60,7 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     word_vectors: str = "words"
     memory: str = "reset"
     run_tokens: int = 128
-    state_dropout: float = 0.0
+    state_dropout: float | None = None
     dropout: float = 0.0
     epochs: int = 20
     batch_tokens: int = 0

@@ -82,7 +82,8 @@ impl Sizes {
     fn of(params: &HmmParams, corpus: &Corpus, given: Given) -> Sizes {
         let Given { n_tags, n_drawn, copies, .. } = given;
         let n_tokens = copies * corpus.sentences.n_tokens() + n_drawn / params.epochs.max(1);
-        let keep = 1.0 - params.state_dropout;
+        let n_all = copies * corpus.sentences.n_tokens() + n_drawn;
+        let keep = 1.0 - params.state_dropout_of(n_all);
         let (n_states, per_word) = (params.n_states as f64, params.states_per_word() as f64);
         let has_clusters = params.constraint == Constraint::Brown;
         Sizes {

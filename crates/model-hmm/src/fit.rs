@@ -17,7 +17,7 @@ use crate::weights::neural::Neural;
 use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
 use latens_model::group::Group;
 use latens_model::{
-    Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
+    Cost, Fit, FitError, Params, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
     data_fingerprint,
 };
 use latens_model_brown::Brown;
@@ -101,6 +101,9 @@ impl Fit for HmmParams {
         if valid.is_some_and(|valid| valid.n_tokens() == 0) {
             return Err(FitError::not_enough_data("at least 1 sentence of validation text", 0));
         }
+        let n_drawn = inputs.teacher.map_or(0, Teacher::n_tokens);
+        let copies = inputs.teacher.map_or(1, Teacher::copies);
+        let params = &params.for_text(copies * sentences.n_tokens() + n_drawn).validate()?;
         let learned = match (params.constraint, inputs.clusters) {
             (Constraint::Brown, None) => Some(learn_clusters(params, corpus, watch)?),
             _ => None,

@@ -132,7 +132,7 @@ fn name(params: &HmmParams) -> String {
         Constraint::None => "no constraint".to_owned(),
     };
     let scalar = if params.parameterization == Parameterization::Scalar { ", scalar" } else { "" };
-    let dropout = if params.state_dropout > 0.0 { "" } else { ", no dropout" };
+    let dropout = if params.state_dropout != Some(0.0) { "" } else { ", no dropout" };
     format!("{} states, {constraint}{scalar}{dropout}", params.n_states)
 }
 

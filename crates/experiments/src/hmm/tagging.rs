@@ -106,6 +106,7 @@ fn conditional_random_fields(
 fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
     let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
     HmmParams::default()
+        .state_dropout(0.0)
         .n_states(n_states)
         .n_clusters(16)
         .dim(64)

@@ -100,7 +100,7 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
 
     let sentences = sentences(n_words, 20, &mut rng);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
-    let kept = KeptStates::draw(&space, params.state_dropout, &mut rng);
+    let kept = KeptStates::draw(&space, params.state_dropout.unwrap_or(0.0), &mut rng);
     // Adam normalizes small derivatives, whose signs depend on rounding. Compares how weights moved only where derivatives
     // exceed the rounding errors.
     let mut is_clear = vec![true; first.len()];
@@ -192,6 +192,7 @@ fn training_steps_agree_with_the_cpu() {
         (70, 7, 0.0, 40, 4, 16),
         (2048, 2, 0.0, 300, 5, 16),
     ] {
+        let state_dropout = Some(state_dropout);
         let params = HmmParams { n_states, n_clusters, state_dropout, dim, ..base.clone() };
         compare(&params, n_words, seed);
     }
@@ -211,7 +212,7 @@ fn all_kinds_of_state_vectors_agree_with_the_cpu() {
             parameterization,
             tying,
             constraint,
-            state_dropout: 0.25,
+            state_dropout: Some(0.25),
             ..HmmParams::default()
         };
         compare(&params, 60, 6);
@@ -238,7 +239,7 @@ fn all_constraints_and_parameterizations_agree_with_the_cpu() {
             dim: 32,
             parameterization,
             constraint,
-            state_dropout,
+            state_dropout: Some(state_dropout),
             ..HmmParams::default()
         };
         compare(&params, 60, 7);

@@ -17,7 +17,7 @@ use crate::train::task::Task;
 use latens_corpus::Sentences;
 use latens_math::Rng;
 use latens_model::shards::{Arrays, Job, ShardState, Step};
-use latens_model::{Device, FitError, fingerprint};
+use latens_model::{Device, FitError, Params, fingerprint};
 use latens_nn::{AdamW, AdamWParams, clip_factor, norm};
 use serde_json::Map;
 use std::sync::{Arc, PoisonError};
@@ -88,7 +88,8 @@ fn next(
     facts.insert("tokens".into(), progress.tokens.into());
     facts.insert("sentences".into(), progress.sentences.into());
     facts.insert("shards".into(), job.n_shards.into());
-    let (params, lexicon) = (job.params.clone(), job.lexicon.clone());
+    let params = job.params.for_text(progress.tokens as usize).validate()?;
+    let lexicon = job.lexicon.clone();
     Ok(Step::Model(Box::new(Hmm::new(params, lexicon, facts, space, weights, tables, None))))
 }
 
@@ -171,7 +172,8 @@ pub(super) fn statistics(
     let mut log_prob = 0.0;
     if !batch.sentences.is_empty() {
         let place = (progress.epoch, progress.batch);
-        let Choices { kept, dropout, .. } = choices(&job.params, &space, place, batch.n_tokens());
+        let params = job.params.for_text(progress.tokens as usize);
+        let Choices { kept, dropout, .. } = choices(&params, &space, place, batch.n_tokens());
         let (mut tables, mut expected) = (Tables::default(), ExpectedCounts::default());
         mapping.forward(weights, &space, &kept, dropout, &mut tables);
         let log_probs =

@@ -62,7 +62,7 @@ fn kinds() -> Vec<HmmParams> {
         HmmParams {
             word_vectors: WordVectors::Chars,
             constraint: Constraint::None,
-            state_dropout: 0.25,
+            state_dropout: Some(0.25),
             ..params()
         },
         HmmParams {

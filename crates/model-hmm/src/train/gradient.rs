@@ -210,7 +210,8 @@ pub(crate) fn choices(
     n_tokens: usize,
 ) -> Choices {
     let mut states = Rng::at(params.seed, STATES, place);
-    let kept = KeptStates::draw(space, params.state_dropout, &mut states);
+    let rate = params.state_dropout.expect("a run has a state dropout rate");
+    let kept = KeptStates::draw(space, rate, &mut states);
     let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
     let dropout = (params.dropout > 0.0).then(|| Dropout::new(params.dropout, seed));
     Choices { kept, dropout, n_tokens }

@@ -10,6 +10,7 @@ use latens::hmm::{self, Hmm, HmmParams};
 use latens::model::{Device, WordClusters};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The model and its training.
 #[derive(Args)]
@@ -50,9 +51,9 @@ pub(super) struct HmmModelArgs {
     /// Approximate number of tokens per training sequence, with `--memory carry`
     #[arg(long, value_name = "N", default_value_t = HmmParams::default().run_tokens)]
     run_tokens: usize,
-    /// State dropout rate, 0 to 1
-    #[arg(long, value_name = "P", default_value_t = HmmParams::default().state_dropout)]
-    state_dropout: f64,
+    /// State dropout rate, 0 to 1; `auto` chooses it by the number of states and the size of the text
+    #[arg(long, value_name = "P", default_value = "auto")]
+    state_dropout: StateDropout,
     /// Dropout rate of the hidden units of the networks, 0 to 1
     #[arg(long, value_name = "P", default_value_t = HmmParams::default().dropout)]
     dropout: f64,
@@ -111,6 +112,24 @@ choice!(Schedule for hmm::Schedule {
     Plateau "Divide by four after each epoch without improvement on the validation set"
 });
 
+/// A rate, or `None` for `auto`.
+#[derive(Clone, Copy)]
+struct StateDropout(Option<f64>);
+
+impl FromStr for StateDropout {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<StateDropout, String> {
+        match text {
+            "auto" => Ok(StateDropout(None)),
+            _ => text
+                .parse()
+                .map(|rate| StateDropout(Some(rate)))
+                .map_err(|_| "must be a number or `auto`".to_owned()),
+        }
+    }
+}
+
 impl HmmModelArgs {
     pub(super) fn params(&self, seed: u64) -> HmmParams {
         Hmm::params()
@@ -125,7 +144,7 @@ impl HmmModelArgs {
             .word_vectors(self.word_vectors.into())
             .memory(self.memory.into())
             .run_tokens(self.run_tokens)
-            .state_dropout(self.state_dropout)
+            .state_dropout(self.state_dropout.0)
             .dropout(self.dropout)
             .epochs(self.epochs)
             .batch_tokens(self.batch_tokens)
