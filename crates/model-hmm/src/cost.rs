@@ -1,9 +1,9 @@
 //! Memory and work of training.
 
 use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
+use crate::space::clusters::clustering;
 use latens_corpus::{Corpus, Sentences};
 use latens_model::{Cost, Fit, Setup};
-use latens_model_brown::Brown;
 
 /// Tokens per batch of scored text.
 const SCORED_TOKENS: f64 = 4096.0;
@@ -71,7 +71,7 @@ pub(crate) fn cost(
     if params.constraint != Constraint::Brown || given.clusters {
         return own;
     }
-    let brown = Brown::params().n_clusters(params.n_clusters);
+    let brown = clustering(params);
     // The clustering has a text of its own.
     let copy = 4.0 * sizes.n_tokens;
     let clustering = Fit::cost_with(&brown, corpus, &(), &Setup::default());

@@ -3,7 +3,7 @@
 use crate::cost::{Given, cost};
 use crate::model::Hmm;
 use crate::params::{Constraint, HmmParams, Memory, Parameterization};
-use crate::space::clusters::text_to_cluster;
+use crate::space::clusters::{clustering, text_to_cluster};
 use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
@@ -20,7 +20,6 @@ use latens_model::{
     Cost, Fit, FitError, Params, Progress, Session, Setup, Valid, Watch, WordClusters, check_that,
     data_fingerprint,
 };
-use latens_model_brown::Brown;
 use std::time::Instant;
 
 /// Inputs of a hidden Markov model besides the corpus.
@@ -192,7 +191,7 @@ fn learn_clusters(
     let text = text_to_cluster(params, corpus);
     // A checkpoint of the clustering is not one of this model.
     let watch = |progress: &Progress<'_>| watch(&Progress { checkpoint: None, ..*progress });
-    let brown = Brown::params().n_clusters(params.n_clusters);
+    let brown = clustering(params);
     // The estimate of this model includes the clustering.
     let brown = brown.watch(watch).force(true).fit(&text)?;
     Ok(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab))

@@ -287,3 +287,45 @@ impl HmmParams {
         self.parameterization == Parameterization::Factored
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The best rates that were measured are those of `docs/results/hmm.md`.
+    #[test]
+    fn the_state_dropout_rate_is_close_to_the_best_one_measured() {
+        const PENN_TREEBANK: usize = 929_589;
+        const WIKITEXT_2: usize = 2_088_628;
+        for (n_states, n_clusters, n_tokens, best) in [
+            (1024, 4, PENN_TREEBANK, 0.0..0.2),
+            (2048, 128, PENN_TREEBANK, 0.0..0.2),
+            (4096, 128, PENN_TREEBANK, 0.0..0.2),
+            (8192, 64, PENN_TREEBANK, 0.1..0.3),
+            (8192, 128, PENN_TREEBANK, 0.1..0.3),
+            (16_384, 128, PENN_TREEBANK, 0.25..0.4),
+            (32_768, 128, PENN_TREEBANK, 0.375..0.5),
+            (65_536, 128, PENN_TREEBANK, 0.5..0.625),
+            (8192, 128, WIKITEXT_2, 0.0..0.2),
+            (256, 16, 31_500, 0.1..0.3),
+        ] {
+            let params = HmmParams::default().n_states(n_states).n_clusters(n_clusters);
+            let rate = params.state_dropout_of(n_tokens);
+            assert!(best.contains(&rate), "{rate} for {n_states} states, {n_tokens} tokens");
+            let kept = (1.0 - rate) * params.states_per_word() as f64;
+            assert!((kept - kept.round()).abs() < 1e-9, "{kept} states");
+        }
+    }
+
+    #[test]
+    fn a_given_rate_is_kept_and_small_models_keep_their_states() {
+        let params = HmmParams::default().n_states(64).n_clusters(1);
+        assert_eq!(params.clone().state_dropout(0.9).state_dropout_of(100), 0.9);
+        // A long way from any measurement: 0.7 at most.
+        assert!((params.state_dropout_of(1) - 45.0 / 64.0).abs() < 1e-9);
+        assert_eq!(params.clone().n_clusters(8).state_dropout_of(1), 0.0);
+        assert!(params.clone().n_clusters(4).state_dropout_of(1) <= 0.5);
+        let em = params.parameterization(Parameterization::Scalar);
+        assert_eq!(em.state_dropout_of(100), 0.0);
+    }
+}

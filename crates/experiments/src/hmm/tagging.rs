@@ -13,7 +13,7 @@ use crate::tagging::task::Task;
 use anyhow::{Context, Result};
 use latens::brown::BrownParams;
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors};
+use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors, text_to_cluster};
 use latens::model::Fit;
 use latens::tasks::tagging::{FeatureTagger, evaluate};
 use std::path::Path;
@@ -129,8 +129,12 @@ impl Treebank {
         })?;
         let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
         let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
-
-        Ok(params.clone().with(HmmInputs::default().tags(&tags)).valid(&valid).fit(&corpus)?)
+        // The greedy clusters of the paper.
+        let text = text_to_cluster(params, &corpus);
+        let brown = BrownParams::default().n_clusters(params.n_clusters).fit(&text)?;
+        let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
+        let inputs = HmmInputs::default().tags(&tags).clusters(&clusters);
+        Ok(params.clone().with(inputs).valid(&valid).fit(&corpus)?)
     }
 
     fn accuracy(&self, data: &Path, part: usize, hmm: &Hmm) -> Result<f64> {

@@ -4,7 +4,7 @@ use super::progress::{Progress, inconsistent};
 use super::space::{CLUSTERS, WORDS, recounted};
 use super::{baum_welch, gradient};
 use crate::params::{Constraint, HmmParams, WordVectors};
-use crate::space::clusters::NO_CLUSTER;
+use crate::space::clusters::{NO_CLUSTER, clustering};
 use crate::space::state_space::StateSpace;
 use latens_corpus::{Sentences, Vocab, VocabLimits, WordId};
 use latens_model::shards::{Arrays, Job, ShardState, Step};
@@ -97,7 +97,7 @@ fn learned(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<WordClusters, FitE
         lexicon.vocab = Vocab::from_counts(all, &limits);
         counts = renamed(counts, &job.lexicon.vocab, &lexicon.vocab);
     }
-    let brown = Brown::params().n_clusters(job.params.n_clusters).validate()?;
+    let brown = clustering(&job.params).validate()?;
     let brown = Brown::from_counts(&brown, &lexicon, counts, &mut unwatched)?;
     Ok(brown.clusters().for_words(&lexicon.vocab, &job.lexicon.vocab))
 }

@@ -3,6 +3,7 @@
 use crate::params::{HmmParams, WordVectors};
 use latens_corpus::{Corpus, Vocab, VocabLimits, WordId};
 use latens_model::{FitError, ParamError, WordClusters};
+use latens_model_brown::{Algorithm, Brown, BrownParams};
 use std::borrow::Cow;
 
 /// The cluster of a word that no state emits.
@@ -22,6 +23,11 @@ pub fn text_to_cluster<'a>(params: &HmmParams, corpus: &'a Corpus) -> Cow<'a, Co
             Cow::Owned(corpus.limited(&VocabLimits { min_count, ..limits }))
         }
     }
+}
+
+/// How word clusters are learned: by exchange, which gives a lower perplexity than the greedy algorithm.
+pub(crate) fn clustering(params: &HmmParams) -> BrownParams {
+    Brown::params().n_clusters(params.n_clusters).algorithm(Algorithm::Exchange)
 }
 
 /// Puts all words that are emitted into one cluster.
