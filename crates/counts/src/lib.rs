@@ -36,6 +36,7 @@ mod distinct;
 mod counting;
 mod table;
 pub mod runs;
+pub mod spool;
 mod budget;
 mod limits;
 mod error;

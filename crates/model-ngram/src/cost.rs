@@ -2,6 +2,8 @@
 
 use crate::params::NgramParams;
 use latens_corpus::Corpus;
+use crate::streamed::{HISTORY_BYTES, MAX_BUCKETS};
+use latens_counts::spool::BUFFER;
 use latens_counts::{Budget, distinct_ngrams};
 use latens_model::Cost;
 
@@ -12,8 +14,23 @@ const STORED: f64 = 4.0 + 4.0 + 4.0 + 8.0;
 /// Bytes per counted n-gram: its packed context, its last word and its count.
 const COUNTED: f64 = 16.0 + 4.0 + 4.0;
 
+/// Bytes per word of the vocabulary while n-grams are counted and estimated within a memory limit: counts, probabilities
+/// and masses of words, and the indices of the text per thread.
+const PER_WORD: usize = 64;
+/// Buffers of temporary files: two of each bucket, and those of all orders.
+const BUFFERS: usize = 3 * MAX_BUCKETS as usize * BUFFER;
+
+/// The smallest memory limit for a text. The largest order may have as many n-grams as there are tokens; a bucket of each
+/// thread must fit.
+pub(crate) fn least_memory(corpus: &Corpus) -> usize {
+    let n_words = corpus.lexicon.vocab.len();
+    let bucket = corpus.sentences.n_tokens() / MAX_BUCKETS as usize * HISTORY_BYTES;
+    let n_threads = rayon::current_num_threads();
+    BUFFERS + PER_WORD * n_words * (1 + n_threads) + bucket * n_threads
+}
+
 /// The cost of a model. N-grams of all orders are distinct suffixes of those of the highest order.
-pub(crate) fn cost(params: &NgramParams, corpus: &Corpus) -> Cost {
+pub(crate) fn cost(params: &NgramParams, corpus: &Corpus, budget: Option<&Budget>) -> Cost {
     let n_words = corpus.lexicon.vocab.len() as f64;
     let longer = (2..=params.order).map(|order| distinct_ngrams(&corpus.sentences, order));
     let longer: Vec<f64> = longer.collect();
@@ -22,6 +39,10 @@ pub(crate) fn cost(params: &NgramParams, corpus: &Corpus) -> Cost {
     // Counting sorts the n-grams of a shard, and moves to the disk beyond its budget.
     let n_tokens = corpus.sentences.n_tokens() as f64;
     let counting = (COUNTED * (highest + n_tokens)).min(Budget::default().bytes as f64);
+    if let Some(budget) = budget {
+        let limit = Cost::new(1).part("memory limit", budget.bytes as f64, Some("memory"));
+        return limit.multiply_adds(n_ngrams);
+    }
     Cost::new(1)
         .part("counts", counting, Some("order"))
         .part("n-grams", (ESTIMATED + STORED) * n_ngrams, Some("order"))
@@ -38,7 +59,7 @@ mod tests {
         let corpus = Corpus::from_lines(["a b", "a b a"]).unwrap();
         let work = |order: usize| {
             let params = NgramParams { order, ..NgramParams::default() };
-            cost(&params, &corpus).multiply_adds_per_iteration()
+            cost(&params, &corpus, None).multiply_adds_per_iteration()
         };
         // `<unk>`, `<eos>`, a, b.
         assert_eq!(work(1), 4.0);
