@@ -47,4 +47,4 @@ pub use error::CountError;
 pub use lags::lag_counts::{Boundary, LagCounts};
 pub use lags::lag_matrix::LagMatrix;
 pub use limits::{MAX_LAGS, MAX_ORDER};
-pub use ngrams::ngram_counts::NgramCounts;
+pub use ngrams::ngram_counts::{NgramCounts, Visit};

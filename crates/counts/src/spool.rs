@@ -167,7 +167,9 @@ impl<T: Pod> SpoolReader<'_, T> {
         let n = (BUFFER / size_of::<T>()) as u64;
         let length = n.min(self.spooled.length - self.at) as usize;
         if length == 0 {
-            return Err(CountError::spill(&self.spooled.folder)(io::ErrorKind::UnexpectedEof.into()));
+            return Err(CountError::spill(&self.spooled.folder)(
+                io::ErrorKind::UnexpectedEof.into(),
+            ));
         }
         self.buffer.resize(length, T::zeroed());
         self.spooled.read_into(self.at, &mut self.buffer)?;

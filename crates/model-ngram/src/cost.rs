@@ -1,8 +1,8 @@
 //! Memory and work of counting and estimating n-grams.
 
 use crate::params::NgramParams;
-use latens_corpus::Corpus;
 use crate::streamed::{HISTORY_BYTES, MAX_BUCKETS};
+use latens_corpus::Corpus;
 use latens_counts::spool::BUFFER;
 use latens_counts::{Budget, distinct_ngrams};
 use latens_model::Cost;
@@ -44,8 +44,8 @@ pub(crate) fn cost(params: &NgramParams, corpus: &Corpus, budget: Option<&Budget
         return limit.multiply_adds(n_ngrams);
     }
     Cost::new(1)
-        .part("counts", counting, Some("order"))
-        .part("n-grams", (ESTIMATED + STORED) * n_ngrams, Some("order"))
+        .part("counts", counting, Some("memory"))
+        .part("n-grams", (ESTIMATED + STORED) * n_ngrams, Some("memory"))
         // p(w | h) = discounted share + γ(h) p(w | h′) of every n-gram.
         .multiply_adds(n_ngrams)
 }

@@ -153,10 +153,11 @@ fn fit_within(
             ControlFlow::Break(()) => Err(CountError::Interrupted),
         }
     };
-    let estimated = streamed::estimate(&levels, budget, &mut report).map_err(|error| match error {
-        CountError::Interrupted => FitError::Interrupted,
-        error => FitError::step("estimate probabilities")(error),
-    })?;
+    let estimated =
+        streamed::estimate(&levels, budget, &mut report).map_err(|error| match error {
+            CountError::Interrupted => FitError::Interrupted,
+            error => FitError::step("estimate probabilities")(error),
+        })?;
     let (trie, discounts) = estimated.ok_or_else(missing_history)?;
     let mut model = Ngram::from_estimated(params, lexicon, trie, &discounts);
     model.add_fact("tokens", total);

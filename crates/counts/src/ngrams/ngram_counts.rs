@@ -9,6 +9,9 @@ use crate::table::count_table::CountTable;
 use latens_corpus::{Sentences, Vocab, WordId};
 use std::ops::{ControlFlow, Range};
 
+/// Callback that receives an n-gram, reversed, and its count, and can stop with an error.
+pub type Visit<'a> = dyn FnMut(&[WordId], u64) -> Result<(), CountError> + 'a;
+
 /// Counts of all n-grams of one order.
 ///
 /// Every token, including end-of-sentence tokens, ends exactly one n-gram. Positions before the start
@@ -82,7 +85,7 @@ impl NgramCounts {
         order: usize,
         budget: &Budget,
         watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
-        visit: &mut dyn FnMut(&[WordId], u64) -> Result<(), CountError>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), CountError> {
         let packing = packing(order, n_words)?;
         let text = Text::in_sentences(sentences, order as u8 - 1, n_words);
@@ -246,7 +249,7 @@ fn count_and_visit<C: Context>(
     packing: Packing,
     budget: &Budget,
     watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    visit: &mut dyn FnMut(&[WordId], u64) -> Result<(), CountError>,
+    visit: &mut Visit<'_>,
 ) -> Result<(), CountError> {
     let batches = count_runs::<C>(text, 1, budget, watch, |occurrences, words, parts| {
         count_words(occurrences, words, packing, &mut parts[0]);
@@ -262,7 +265,9 @@ fn count_and_visit<C: Context>(
         Batches::One(mut tables) => {
             let table = tables.remove(0).into_table();
             for row in 0..table.n_rows() {
-                table.row(row).try_for_each(|(context, count)| visit(row as u32, context, count))?;
+                table
+                    .row(row)
+                    .try_for_each(|(context, count)| visit(row as u32, context, count))?;
             }
             Ok(())
         }

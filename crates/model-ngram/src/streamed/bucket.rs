@@ -65,8 +65,7 @@ impl BucketWriter {
     /// Starts a group; its children follow.
     pub(super) fn parent(&mut self, parent: Parent) -> Result<(), CountError> {
         let prob = parent.prob.to_bits();
-        for part in
-            [parent.n_children, parent.begin, parent.end, prob as u32, (prob >> 32) as u32]
+        for part in [parent.n_children, parent.begin, parent.end, prob as u32, (prob >> 32) as u32]
         {
             self.stream.push(part)?;
         }

@@ -9,7 +9,7 @@ use super::value::Value;
 use crate::discounts::Discounts;
 use crate::kneser_ney::unigram_probs;
 use crate::trie::{Level, Trie};
-use latens_counts::spool::{SpoolReader, Spool, Spooled};
+use latens_counts::spool::{Spool, SpoolReader, Spooled};
 use latens_counts::{Budget, CountError};
 use rayon::prelude::*;
 use std::path::Path;
@@ -186,9 +186,10 @@ fn estimate_buckets(
     let mut buckets = buckets.into_iter().peekable();
     while buckets.peek().is_some() {
         let some: Vec<_> = buckets.by_ref().take(rayon::current_num_threads()).collect();
-        let results = some.into_par_iter().with_max_len(1).map(|(range, stream)| {
-            estimate_bucket(levels, level, &range, &stream, folder)
-        });
+        let results = some
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|(range, stream)| estimate_bucket(levels, level, &range, &stream, folder));
         for result in results.collect::<Result<Vec<_>, _>>()? {
             let Some(BucketResult { estimated: own, backoffs: own_backoffs }) = result else {
                 return Ok(None);
