@@ -40,8 +40,10 @@ pub(crate) fn cost(params: &NgramParams, corpus: &Corpus, budget: Option<&Budget
     let n_tokens = corpus.sentences.n_tokens() as f64;
     let counting = (COUNTED * (highest + n_tokens)).min(Budget::default().bytes as f64);
     if let Some(budget) = budget {
-        let limit = Cost::new(1).part("memory limit", budget.bytes as f64, Some("memory"));
-        return limit.multiply_adds(n_ngrams);
+        // A small text does not use all of a large limit.
+        let most = (least_memory(corpus) as f64).max(counting + ESTIMATED * n_ngrams);
+        let bytes = most.min(budget.bytes as f64);
+        return Cost::new(1).part("memory limit", bytes, Some("memory")).multiply_adds(n_ngrams);
     }
     Cost::new(1)
         .part("counts", counting, Some("memory"))
