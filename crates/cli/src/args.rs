@@ -135,7 +135,7 @@ pub(crate) struct ReadingArgs {
 }
 
 /// Parses a number of bytes with an optional unit, such as `4096`, `64K`, `256M` or `1GiB`.
-fn parse_size(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_lowercase().as_str() {

@@ -1,17 +1,20 @@
 //! Cache of encoded training text (`--cache`).
 
-use crate::args::LearnedWordArgs;
+use crate::args::{LearnedWordArgs, WordArgs};
 use crate::paths::is_stdin;
+use crate::reading::total_bytes;
 use anyhow::Context;
 use clap::Args;
 use latens::corpus::{
     Cleaning, Corpus, DocumentCorpus, Documents, Format, Inputs, Lexicon, Preprocessing,
     VocabLimits, folder_files,
 };
+use latens::counts::Budget;
 use std::fmt::Debug;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Cache options.
 #[derive(Args)]
@@ -61,6 +64,59 @@ pub(crate) fn encode_corpus(
         Some(lexicon) => Corpus::encode_with(path, inputs, lexicon)?,
         None => Corpus::encode_to(path, inputs, &words.preprocessing(), &words.limits())?,
     })
+}
+
+/// A text to count, in memory or in a file, and the budget that it leaves to the counts.
+pub(crate) struct EncodedText {
+    pub(crate) corpus: Corpus,
+    pub(crate) budget: Budget,
+    /// The folder of the file, which goes away with the text.
+    pub(crate) folder: Option<TempDir>,
+}
+
+impl EncodedText {
+    /// Reads a text into memory if it is certain to fit into the budget, else into a temporary file.
+    pub(crate) fn read(
+        inputs: &Inputs,
+        words: &WordArgs,
+        cache: &CacheArgs,
+        budget: &Budget,
+    ) -> anyhow::Result<EncodedText> {
+        let (words, vocab) = (&words.learned, words.vocab.as_deref());
+        if cache.cache.is_some() {
+            let corpus = read_corpus(inputs, words, vocab, cache)?;
+            return Ok(EncodedText { corpus, budget: budget.clone(), folder: None });
+        }
+        if total_bytes(inputs).is_some_and(|n_bytes| fits(n_bytes, budget)) {
+            let corpus = read_corpus(inputs, words, vocab, cache)?;
+            let bytes = budget.bytes.saturating_sub(n_bytes(&corpus));
+            let budget = Budget { bytes, ..budget.clone() };
+            return Ok(EncodedText { corpus, budget, folder: None });
+        }
+        let folder = tempfile::Builder::new().prefix(".latens-").tempdir_in(&budget.folder);
+        let folder = folder.with_context(|| {
+            format!("cannot write to the temporary folder `{}`", budget.folder.display())
+        })?;
+        let lexicon = vocab.map(Lexicon::open).transpose()?;
+        let path = folder.path().join("text");
+        let corpus = encode_corpus(&path, inputs, words, lexicon.as_ref())?;
+        // Where a mapped file can be removed, nothing is left behind if the program is killed.
+        let _ = fs::remove_file(&path);
+        Ok(EncodedText { corpus, budget: budget.clone(), folder: Some(folder) })
+    }
+}
+
+/// Whether the encoded text of files of `n_bytes` bytes fits into half of the budget, whatever they contain.
+fn fits(n_bytes: u64, budget: &Budget) -> bool {
+    /// An empty line of one byte becomes an id of 4 bytes and an offset of 8. Arrays that grow have up to twice their size.
+    const MAX_GROWTH: u64 = 24;
+    n_bytes.saturating_mul(MAX_GROWTH) <= budget.bytes as u64 / 2
+}
+
+/// Size of an encoded text in memory.
+fn n_bytes(corpus: &Corpus) -> usize {
+    let sentences = &corpus.sentences;
+    size_of_val(sentences.tokens()) + size_of_val(sentences.offsets())
 }
 
 /// How the words of documents are learned.

@@ -134,6 +134,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 fn memory_hint(parameter: Option<&str>) -> String {
     let change = match parameter {
         Some("min_count") => "raise `--min-count`".to_owned(),
+        Some("memory") => "set or lower `--memory`".to_owned(),
         Some("pairs") => "use `--pairs observed`".to_owned(),
         Some(name) => format!("lower `--{}`", name.replace('_', "-")),
         None => "use less text".to_owned(),

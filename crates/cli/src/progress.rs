@@ -82,6 +82,11 @@ impl Watcher {
         }
     }
 
+    /// Writes no checkpoints, so that an interruption ends the run at once.
+    pub(crate) fn forgo_checkpoints(&mut self) {
+        self.checkpoint = None;
+    }
+
     /// Handles a progress report of a trainer.
     pub(crate) fn watch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.show(progress);

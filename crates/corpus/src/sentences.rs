@@ -16,6 +16,13 @@ pub struct Sentences {
 }
 
 impl Sentences {
+    /// Tells the system that the text is not needed for now; see [`FlatArray::release`].
+    pub fn release(&self) {
+        self.ids.release();
+        self.offsets.release();
+        self.segments.release();
+    }
+
     /// Creates sentences from flat arrays, and describes the problem if they are inconsistent.
     ///
     /// Offsets must ascend strictly from 0 to the number of ids, and segments ascend from 0 to the

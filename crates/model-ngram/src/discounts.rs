@@ -8,14 +8,28 @@ pub(crate) struct Discounts(pub(crate) [f64; 3]);
 /// (`lmplz --discount_fallback`).
 const FALLBACK: Discounts = Discounts([0.5, 1.0, 1.5]);
 
+/// Numbers of n-grams with the adjusted counts 1 to 4, after that of all others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Numbers([u64; 5]);
+
+impl Numbers {
+    #[inline]
+    pub(crate) fn add(&mut self, adjusted: u64) {
+        self.0[(adjusted.min(5) % 5) as usize] += 1;
+    }
+}
+
 impl Discounts {
     /// Estimates discounts (Chen & Goodman 1998, eq. 26): Y = n_1/(n_1 + 2 n_2), D(k) = k − (k+1) Y n_{k+1}/n_k, with n_k
     /// the number of n-grams whose adjusted count is k.
     pub(crate) fn of(adjusted: &[u64]) -> Discounts {
-        let mut n = [0u64; 5];
-        for &a in adjusted {
-            n[(a.min(5) % 5) as usize] += 1;
-        }
+        let mut numbers = Numbers::default();
+        adjusted.iter().for_each(|&a| numbers.add(a));
+        Discounts::from_numbers(&numbers)
+    }
+
+    /// Estimates discounts from the numbers n_1 to n_4.
+    pub(crate) fn from_numbers(Numbers(n): &Numbers) -> Discounts {
         let [_, n_1, n_2, n_3, n_4] = n.map(|n| n as f64);
         let y = n_1 / (n_1 + 2.0 * n_2);
         let d = [1.0 - 2.0 * y * n_2 / n_1, 2.0 - 3.0 * y * n_3 / n_2, 3.0 - 4.0 * y * n_4 / n_3];

@@ -92,7 +92,7 @@ fn array<'a, T: Element>(
     what: &str,
     values: &'a FlatArray<T>,
 ) -> ModelWriter<'a> {
-    writer.array(&array_name(level, what), &[values.len()], values)
+    writer.vector(&array_name(level, what), values)
 }
 
 fn array_name(level: usize, what: &str) -> String {

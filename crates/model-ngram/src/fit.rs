@@ -1,15 +1,18 @@
 //! Fitting: counts the n-grams of a text, then estimates probabilities.
 
-use crate::cost::cost;
+use crate::cost::{cost, least_memory};
 use crate::kneser_ney::Estimator;
 use crate::model::Ngram;
 use crate::params::NgramParams;
 use crate::partial_counts::PartialCounts;
-use latens_corpus::{Corpus, Lexicon, Sentences, Vocab};
+use crate::streamed::{self, LevelWriter};
+use latens_corpus::{Corpus, Lexicon, Sentences, Vocab, WordId};
 use latens_counts::{Budget, CountError, NgramCounts};
-use latens_model::{Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch};
-use serde_json::{Map, json};
+use latens_model::{
+    Bytes, Cost, Fit, FitError, Progress, Session, Setup, Valid, Watch, check_that,
+};
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Approximate number of tokens per shard. A checkpoint is available after each, every few seconds.
@@ -18,21 +21,36 @@ const SHARD_TOKENS: u64 = 1 << 25;
 impl Fit for NgramParams {
     type Model = Ngram;
     type Data = Corpus;
-    type Inputs<'a> = ();
+    /// The memory limit, and the folder for temporary files beyond it. The model does not depend on it. Without a limit,
+    /// all n-grams are in memory.
+    type Inputs<'a> = Option<Budget>;
     type Error = FitError;
 
-    fn cost_with(params: &NgramParams, corpus: &Corpus, (): &(), _: &Setup<'_>) -> Cost {
-        cost(params, corpus)
+    fn cost_with(
+        params: &NgramParams,
+        corpus: &Corpus,
+        budget: &Option<Budget>,
+        _: &Setup<'_>,
+    ) -> Cost {
+        cost(params, corpus, budget.as_ref())
     }
 
     fn fit_with(
         params: &Valid<NgramParams>,
         corpus: &Corpus,
-        (): (),
+        budget: Option<Budget>,
         session: Session<'_>,
     ) -> Result<Ngram, FitError> {
         session.refuse_cuda()?;
         session.refuse_valid()?;
+        if let Some(budget) = budget {
+            let is_unset = session.checkpoint.is_none();
+            check_that(is_unset, "checkpoint", "unset with a memory limit", "a checkpoint")?;
+            let least = least_memory(corpus);
+            let must = format!("at least {} for this text", Bytes(least as u64));
+            check_that(budget.bytes >= least, "memory", must, Bytes(budget.bytes as u64))?;
+            return fit_within(params, corpus, &budget, session.watch);
+        }
         let counted = match session.checkpoint {
             Some(checkpoint) => PartialCounts::from_checkpoint(params, corpus, checkpoint)?,
             None => PartialCounts::empty(),
@@ -84,19 +102,68 @@ fn finish(
     params: &Valid<NgramParams>,
     lexicon: &Lexicon,
 ) -> Result<Ngram, FitError> {
-    let n_ngrams = estimator.largest_order();
-    if u32::try_from(n_ngrams).is_err() {
-        let allows = format!("at most {} distinct n-grams per order", u32::MAX);
-        return Err(FitError::too_much_data(allows, n_ngrams));
+    check_number(estimator.largest_order() as u64)?;
+    let (trie, discounts) = estimator.finish(params).ok_or_else(missing_history)?;
+    Ok(Ngram::from_estimated(params, lexicon, trie, &discounts))
+}
+
+/// Numbers of n-grams are stored as `u32`.
+fn check_number(n_ngrams: u64) -> Result<(), FitError> {
+    if u32::try_from(n_ngrams).is_ok() {
+        return Ok(());
     }
-    let Some((trie, discounts)) = estimator.finish(params) else {
-        let (action, problem) = ("use n-gram counts", "an n-gram was counted without its history");
-        return Err(FitError::Step { action, source: problem.into() });
+    let allows = format!("at most {} distinct n-grams per order", u32::MAX);
+    Err(FitError::too_much_data(allows, n_ngrams))
+}
+
+fn missing_history() -> FitError {
+    let (action, problem) = ("use n-gram counts", "an n-gram was counted without its history");
+    FitError::Step { action, source: problem.into() }
+}
+
+/// Counts and estimates in about the memory of `budget`.
+fn fit_within(
+    params: &Valid<NgramParams>,
+    corpus: &Corpus,
+    budget: &Budget,
+    watch: &mut Watch,
+) -> Result<Ngram, FitError> {
+    let started = Instant::now();
+    let Corpus { lexicon, sentences } = corpus;
+    let (n_words, total) = (lexicon.vocab.len(), sentences.n_tokens() as u64);
+    let mut levels = LevelWriter::new(params, n_words, &budget.folder).map_err(fit_error)?;
+    let mut report = |done_tokens: usize| {
+        // The next batch reads its own part of the text.
+        sentences.release();
+        watch(&progress(done_tokens as u64, total))
     };
-    let mut facts = Map::new();
-    let discounts: Vec<[f64; 3]> = discounts.iter().map(|discounts| discounts.0).collect();
-    facts.insert("discounts".to_owned(), json!(discounts));
-    Ok(Ngram { params: params.clone(), lexicon: lexicon.clone(), facts, trie })
+    // Counting takes up to a third more while it turns a batch into a sorted run.
+    let counting = Budget { bytes: budget.bytes / 4 * 3, folder: budget.folder.clone() };
+    let mut add = |reversed: &[WordId], count| levels.add(reversed, count);
+    NgramCounts::visit(sentences, n_words, params.order, &counting, &mut report, &mut add)
+        .map_err(fit_error)?;
+    let levels = levels.finish().map_err(fit_error)?;
+    check_number(levels.largest_order())?;
+    let total_ngrams = levels.n_ngrams();
+    let mut report = |done: u64| {
+        let (phase, unit, total) = ("estimate probabilities", "n-grams", Some(total_ngrams));
+        let progress = Progress { phase, done, total, unit, ..Progress::default() };
+        match watch(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(CountError::Interrupted),
+        }
+    };
+    let estimated =
+        streamed::estimate(&levels, budget, &mut report).map_err(|error| match error {
+            CountError::Interrupted => FitError::Interrupted,
+            error => FitError::step("estimate probabilities")(error),
+        })?;
+    let (trie, discounts) = estimated.ok_or_else(missing_history)?;
+    let mut model = Ngram::from_estimated(params, lexicon, trie, &discounts);
+    model.add_fact("tokens", total);
+    model.add_fact("sentences", sentences.len());
+    model.add_fact("seconds", started.elapsed().as_secs_f64());
+    Ok(model)
 }
 
 fn fit_in_shards(
@@ -204,7 +271,72 @@ fn fit_error(error: CountError) -> FitError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latens_model::{LanguageModel, Params};
+    use latens_model::{LanguageModel, Model, Params};
+
+    #[test]
+    fn a_memory_limit_does_not_change_the_model() {
+        let text = latens_corpus::embedded::text(latens_corpus::embedded::Split::Valid);
+        let text = Corpus::from_lines(text.lines()).unwrap();
+        let random = latens_testkit::zipfian_corpus(60, 400, 1);
+        for corpus in [&text, &random] {
+            for (order, min_counts) in
+                [(1, vec![1]), (2, vec![1]), (3, vec![1, 1, 2]), (5, vec![1]), (6, vec![1, 2, 3])]
+            {
+                let params = NgramParams { order, min_counts, ..NgramParams::default() };
+                let params = params.validate().unwrap();
+                let whole = params.clone().into_inner().fit(corpus).unwrap();
+                let expected = whole.writer().to_bytes();
+                for bytes in [1, 1 << 14, 1 << 30] {
+                    let folder = tempfile::tempdir().unwrap();
+                    let budget = Budget { bytes, folder: folder.path().to_owned() };
+                    let watch = &mut latens_model::unwatched;
+                    let model = fit_within(&params, corpus, &budget, watch).unwrap();
+                    assert!(model.writer().to_bytes() == expected, "order {order}, {bytes} bytes");
+                    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_temporary_file_survives_an_interruption() {
+        let corpus = latens_testkit::zipfian_corpus(60, 400, 1);
+        let params = NgramParams::default().validate().unwrap();
+        let fit = |stop_at: usize| {
+            let folder = tempfile::tempdir().unwrap();
+            let budget = Budget { bytes: 1, folder: folder.path().to_owned() };
+            let mut n_reports = 0;
+            let fitted = fit_within(&params, &corpus, &budget, &mut |_| {
+                n_reports += 1;
+                if n_reports > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+            (fitted, n_reports)
+        };
+        let (fitted, n_reports) = fit(usize::MAX);
+        assert!(fitted.is_ok() && n_reports > 3, "{n_reports} reports");
+        for stop_at in 0..n_reports {
+            assert!(matches!(fit(stop_at).0, Err(FitError::Interrupted)), "{stop_at}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_limit_or_folder_is_one_clear_error() {
+        let corpus = latens_testkit::zipfian_corpus(60, 400, 1);
+        let folder = tempfile::tempdir().unwrap();
+        let fit = |bytes, folder: &std::path::Path| {
+            let budget = Budget { bytes, folder: folder.to_owned() };
+            NgramParams::default().with(Some(budget)).fit(&corpus)
+        };
+        let error = fit(1 << 20, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("memory") && error.contains("at least"), "{error}");
+        let missing = folder.path().join("missing");
+        let error = fit(1 << 30, &missing).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("missing"), "{cause}");
+        assert!(fit(1 << 30, folder.path()).is_ok());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn resuming_from_any_checkpoint_gives_the_same_model() {

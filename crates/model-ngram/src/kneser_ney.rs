@@ -103,16 +103,7 @@ impl Estimator {
         let discounts: Vec<Discounts> =
             self.levels.iter().map(|level| Discounts::of(&level.adjusted)).collect();
         let mut estimated = Vec::with_capacity(order);
-        // Order 1: the history is empty, and the remaining mass is distributed uniformly.
-        let a_1 = &self.levels[0].adjusted[..n_words];
-        let total = a_1.iter().sum::<u64>() as f64;
-        let left = a_1.iter().map(|&a| discounts[0].of_count(a)).sum::<f64>();
-        let uniform = if total > 0.0 { left / total } else { 1.0 } / n_words as f64;
-        let total = total.max(1.0);
-        let mut probs: Vec<f64> =
-            a_1.iter().map(|&a| (a as f64 - discounts[0].of_count(a)) / total + uniform).collect();
-        // The start of the sentence is never predicted.
-        probs.push(0.0);
+        let mut probs = unigram_probs(&self.levels[0].adjusted[..n_words], &discounts[0]);
         let mut histories: Vec<u32> = Vec::new();
         for (n, discounts) in discounts.iter().enumerate().skip(1) {
             let (below, level) = (&self.levels[n - 1], &self.levels[n]);
@@ -142,6 +133,17 @@ impl Estimator {
             }
         }
     }
+}
+
+/// p(w) of all words, and 0 for the start of the sentence, which is never predicted. The history is empty, and the
+/// remaining mass is distributed uniformly.
+pub(crate) fn unigram_probs(a_1: &[u64], discounts: &Discounts) -> Vec<f64> {
+    let total = a_1.iter().sum::<u64>() as f64;
+    let left = a_1.iter().map(|&a| discounts.of_count(a)).sum::<f64>();
+    let uniform = if total > 0.0 { left / total } else { 1.0 } / a_1.len() as f64;
+    let total = total.max(1.0);
+    let probs = a_1.iter().map(|&a| (a as f64 - discounts.of_count(a)) / total + uniform);
+    probs.chain([0.0]).collect()
 }
 
 /// Discounting and pruning of one order.

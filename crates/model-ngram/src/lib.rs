@@ -27,6 +27,7 @@ mod model;
 mod predict;
 mod discounts;
 mod kneser_ney;
+mod streamed;
 mod partial_counts;
 mod cost;
 mod fit;

@@ -1,11 +1,12 @@
 //! The fitted model.
 
+use crate::discounts::Discounts;
 use crate::params::NgramParams;
 use crate::scorer::{Cache, History, NgramScorer};
 use crate::trie::Trie;
 use latens_corpus::Lexicon;
 use latens_model::{LanguageModel, ParamError, Params, Scorer, Valid};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// An n-gram language model with interpolated modified Kneser–Ney smoothing.
 #[derive(Clone, Debug)]
@@ -23,6 +24,19 @@ impl Ngram {
     /// Default parameters, to be changed by setters.
     pub fn params() -> NgramParams {
         NgramParams::default()
+    }
+
+    /// The model of estimated probabilities.
+    pub(crate) fn from_estimated(
+        params: &Valid<NgramParams>,
+        lexicon: &Lexicon,
+        trie: Trie,
+        discounts: &[Discounts],
+    ) -> Ngram {
+        let mut facts = Map::new();
+        let discounts: Vec<[f64; 3]> = discounts.iter().map(|discounts| discounts.0).collect();
+        facts.insert("discounts".to_owned(), json!(discounts));
+        Ngram { params: params.clone(), lexicon: lexicon.clone(), facts, trie }
     }
 
     /// Parameters the model was fitted with.

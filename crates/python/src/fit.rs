@@ -133,7 +133,7 @@ impl SentenceParams {
                 inputs.init = first_weights.as_ref();
                 session.fit(*params, inputs, corpus, valid, caller)
             }
-            SentenceParams::Ngram(params) => session.fit(params, (), corpus, valid, caller),
+            SentenceParams::Ngram(params) => session.fit(params, None, corpus, valid, caller),
             SentenceParams::Word2vec(params) => session.fit(params, (), corpus, valid, caller),
         }
     }

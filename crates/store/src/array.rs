@@ -16,14 +16,34 @@ compile_error!(
 
 /// The bytes of a memory-mapped file. Clones share the mapping.
 #[derive(Clone, Debug)]
-pub struct MappedFile(Arc<Mmap>);
+pub struct MappedFile {
+    map: Arc<Mmap>,
+    /// Whether the system can read the bytes again from a file.
+    has_file: bool,
+}
 
 impl Deref for MappedFile {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0
+        &self.map
+    }
+}
+
+impl MappedFile {
+    /// Takes the pages of a range out of the memory of this process. The next access reads them again.
+    #[allow(unsafe_code)]
+    fn release(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if self.has_file && !range.is_empty() {
+            // SAFETY: the pages are those of a read-only mapping of a file, whose content this crate never changes, so
+            // that the same bytes are read again.
+            let _ = unsafe {
+                let advice = memmap2::UncheckedAdvice::DontNeed;
+                self.map.unchecked_advise_range(advice, range.start, range.len())
+            };
+        }
     }
 }
 
@@ -31,7 +51,6 @@ impl Deref for MappedFile {
 ///
 /// This crate replaces files only by renaming, so the content of a mapping never changes. If another
 /// program truncates a file while it is mapped, access to the missing pages terminates the process.
-#[allow(unsafe_code)]
 pub fn map_file(path: impl AsRef<Path>) -> Result<MappedFile, StorageError> {
     let path = path.as_ref();
     let map = || {
@@ -39,18 +58,25 @@ pub fn map_file(path: impl AsRef<Path>) -> Result<MappedFile, StorageError> {
         if file.metadata()?.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        // SAFETY: the mapping is read-only and private to this process. The doc comment states what
-        // happens if another program changes the file.
-        unsafe { Mmap::map(&file) }
+        map_open_file(&file)
     };
-    map().map(|map| MappedFile(Arc::new(map))).map_err(StorageError::new("read", path))
+    map().map_err(StorageError::new("read", path))
+}
+
+/// Maps an open file, which may have no name; see [`map_file`].
+#[allow(unsafe_code)]
+pub fn map_open_file(file: &File) -> io::Result<MappedFile> {
+    // SAFETY: the mapping is read-only and private to this process. The doc comment of `map_file` states what
+    // happens if another program changes the file.
+    let map = unsafe { Mmap::map(file) }?;
+    Ok(MappedFile { map: Arc::new(map), has_file: true })
 }
 
 /// Copies bytes into memory that is aligned like a mapped file.
 pub fn map_bytes(bytes: &[u8]) -> io::Result<MappedFile> {
     let mut map = MmapMut::map_anon(bytes.len())?;
     map.copy_from_slice(bytes);
-    Ok(MappedFile(Arc::new(map.make_read_only()?)))
+    Ok(MappedFile { map: Arc::new(map.make_read_only()?), has_file: false })
 }
 
 /// A read-only array that is either in memory or in a mapped file.
@@ -95,6 +121,16 @@ impl<T: Pod> FlatArray<T> {
     }
 }
 
+impl<T> FlatArray<T> {
+    /// Tells the system that the array is not needed for now. If it is in a mapped file, it no longer counts as memory of
+    /// this process until its next use; otherwise nothing happens.
+    pub fn release(&self) {
+        if let Source::Mapped(map, range) = &self.0 {
+            map.release(range.clone());
+        }
+    }
+}
+
 impl<T> From<Vec<T>> for FlatArray<T> {
     fn from(values: Vec<T>) -> Self {
         let all = 0..values.len();
@@ -131,6 +167,12 @@ mod tests {
         assert_eq!(*mapped, values[1..]);
         assert_eq!(*mapped.slice(2..9).slice(1..3), values[4..6]);
         assert_eq!(*FlatArray::from(values.clone()).slice(2..9).slice(1..3), values[3..5]);
+        mapped.release();
+        assert_eq!(*mapped, values[1..]);
+        let copied = map_bytes(bytemuck::cast_slice(&values)).unwrap();
+        let copied = FlatArray::<u32>::mapped(copied, 0..4000).unwrap();
+        copied.release();
+        assert_eq!(*copied, values);
         assert!(FlatArray::<u32>::mapped(map.clone(), 2..10).is_none());
         assert!(FlatArray::<u32>::mapped(map, 0..4004).is_none());
     }

@@ -26,7 +26,7 @@ mod array;
 mod container;
 mod strings;
 
-pub use array::{FlatArray, MappedFile, map_bytes, map_file};
+pub use array::{FlatArray, MappedFile, map_bytes, map_file, map_open_file};
 pub use atomic::{check_writable, write_atomically};
 pub use container::{
     ArrayWriter, Container, ContainerError, container_bytes, is_container, write_container,

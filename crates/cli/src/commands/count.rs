@@ -1,20 +1,17 @@
 use crate::args::{ReadingArgs, WordArgs};
-use crate::cache::{CacheArgs, encode_corpus, read_corpus};
+use crate::cache::{CacheArgs, EncodedText};
 use crate::choice::choice;
 use crate::errors::hinted;
 use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
 use crate::progress::Watcher;
-use crate::reading::{total_bytes, watched};
-use anyhow::{Context, Result};
+use crate::reading::watched;
+use anyhow::Result;
 use clap::Args;
-use latens::corpus::{Corpus, Inputs, Lexicon};
 use latens::counts::{Boundary, Budget, CountError, LagCounts};
 use latens::model::{FitError, Progress};
 use serde::Serialize;
-use std::fs;
 use std::path::PathBuf;
-use tempfile::TempDir;
 
 /// Count pairs of words at short distances
 ///
@@ -92,7 +89,7 @@ pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
 
 fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Result<LagCounts> {
     let inputs = watched(args.reading.inputs(&args.files)?, output);
-    let text = EncodedText::read(args, &inputs, budget)?;
+    let text = EncodedText::read(&inputs, &args.words, &args.cache, budget)?;
     let (corpus, budget) = (&text.corpus, &text.budget);
     let boundary = args.boundary.into();
     catch_interrupts();
@@ -111,54 +108,6 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
         CountError::Interrupted => FitError::Interrupted,
         error => FitError::step("count pairs")(error),
     }))
-}
-
-/// A text to count, in memory or in a file, and the budget that it leaves to the counts.
-struct EncodedText {
-    corpus: Corpus,
-    budget: Budget,
-    /// The folder of the file, which goes away with the text.
-    _folder: Option<TempDir>,
-}
-
-impl EncodedText {
-    /// Reads a text into memory if it is certain to fit into the budget, else into a temporary file.
-    fn read(args: &CountArgs, inputs: &Inputs, budget: &Budget) -> Result<EncodedText> {
-        let (words, vocab) = (&args.words.learned, args.words.vocab.as_deref());
-        if args.cache.cache.is_some() {
-            let corpus = read_corpus(inputs, words, vocab, &args.cache)?;
-            return Ok(EncodedText { corpus, budget: budget.clone(), _folder: None });
-        }
-        if total_bytes(inputs).is_some_and(|n_bytes| fits(n_bytes, budget)) {
-            let corpus = read_corpus(inputs, words, vocab, &args.cache)?;
-            let bytes = budget.bytes.saturating_sub(n_bytes(&corpus));
-            let budget = Budget { bytes, ..budget.clone() };
-            return Ok(EncodedText { corpus, budget, _folder: None });
-        }
-        let folder = tempfile::Builder::new().prefix(".latens-").tempdir_in(&budget.folder);
-        let folder = folder.with_context(|| {
-            format!("cannot write to the temporary folder `{}`", budget.folder.display())
-        })?;
-        let lexicon = vocab.map(Lexicon::open).transpose()?;
-        let path = folder.path().join("text");
-        let corpus = encode_corpus(&path, inputs, words, lexicon.as_ref())?;
-        // Where a mapped file can be removed, nothing is left behind if the program is killed.
-        let _ = fs::remove_file(&path);
-        Ok(EncodedText { corpus, budget: budget.clone(), _folder: Some(folder) })
-    }
-}
-
-/// Whether the encoded text of files of `n_bytes` bytes fits into half of the budget, whatever they contain.
-fn fits(n_bytes: u64, budget: &Budget) -> bool {
-    /// An empty line of one byte becomes an id of 4 bytes and an offset of 8. Arrays that grow have up to twice their size.
-    const MAX_GROWTH: u64 = 24;
-    n_bytes.saturating_mul(MAX_GROWTH) <= budget.bytes as u64 / 2
-}
-
-/// Size of an encoded text in memory.
-fn n_bytes(corpus: &Corpus) -> usize {
-    let sentences = &corpus.sentences;
-    size_of_val(sentences.tokens()) + size_of_val(sentences.offsets())
 }
 
 fn merge(args: &CountArgs, budget: &Budget) -> Result<LagCounts> {

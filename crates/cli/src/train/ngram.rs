@@ -1,8 +1,9 @@
 use super::training::{HeldOut, TrainingArgs};
-use crate::args::Common;
+use crate::args::{Common, parse_size};
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
+use latens::counts::Budget;
 use latens::model::{Device, Params};
 use latens::ngram::{Ngram, NgramParams};
 use serde_json::{Map, json};
@@ -27,6 +28,14 @@ pub(crate) struct NgramArgs {
     /// Size of the cache in words
     #[arg(long, value_name = "N", default_value_t = NgramParams::default().cache_size)]
     cache_size: usize,
+    /// Memory limit for text, counts and probabilities, in bytes or with a unit (K, M, G); what exceeds it is written to
+    /// temporary files [default: all n-grams are in memory]
+    ///
+    /// The limit does not include the vocabulary (about 0.3 KiB per word) and the program (about 20 MiB). The model is the
+    /// same with any limit. Temporary files are in the system's temporary folder (`TMPDIR`) and need about 120 bytes per
+    /// distinct n-gram of the highest order. A run with a limit writes no checkpoints.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "resume")]
+    memory: Option<usize>,
 }
 
 pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<()> {
@@ -36,8 +45,15 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
         .cache_weight(args.cache_weight)
         .cache_size(args.cache_size);
     params.check()?;
-    let mut training = args.training.begin(output)?;
-    let Some(mut model) = training.fit(params, (), Device::Cpu, HeldOut::Afterwards, output)?
+    let (mut training, budget, _folder) = match args.memory {
+        None => (args.training.begin(output)?, None, None),
+        Some(bytes) => {
+            let budget = Budget { bytes, ..Budget::default() };
+            let (training, budget, folder) = args.training.begin_within(&budget, output)?;
+            (training, Some(budget), folder)
+        }
+    };
+    let Some(mut model) = training.fit(params, budget, Device::Cpu, HeldOut::Afterwards, output)?
     else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use super::cost::{CostArgs, show_cost, time_estimate};
 use crate::args::{TextArgs, WordArgs};
-use crate::cache::{CacheArgs, read_corpus};
+use crate::cache::{CacheArgs, EncodedText, read_corpus};
 use crate::errors::hinted;
 use crate::interrupts::catch_interrupts;
 use crate::output::{Output, figure, thousands};
@@ -12,6 +12,7 @@ use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{Corpus, Lexicon, Sentences, Tokenize, WordId, has_no_spaces};
+use latens::counts::Budget;
 use latens::model::file::inspect;
 use latens::model::{Checkpoint, Device, Fit, FitError, Model};
 use latens::store::is_stream;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tempfile::TempDir;
 
 /// Options for training any model.
 #[derive(Args)]
@@ -132,6 +134,28 @@ impl TrainingArgs {
         let sizes = (n_tokens, lexicon.vocab.len());
         let corpus = Corpus { lexicon, sentences };
         self.run.begin_with(started, corpus, sizes, valid, checkpoint, output)
+    }
+
+    /// Like [`TrainingArgs::begin`], for a model that is trained within a memory limit and has no checkpoints. Returns also
+    /// what the text leaves of the limit, and the folder of the text, which goes away with it.
+    pub(super) fn begin_within(
+        &self,
+        budget: &Budget,
+        output: &Output,
+    ) -> Result<(Training<'_>, Budget, Option<TempDir>)> {
+        let started = Instant::now();
+        self.run.check_valid()?;
+        let inputs = watched(self.text.inputs()?, output);
+        let text = EncodedText::read(&inputs, &self.words, &self.run.cache(), budget)?;
+        let EncodedText { corpus, budget, folder } = text;
+        // Reading verified a checksum of the text, and the program needs only parts of it from now on.
+        corpus.sentences.release();
+        warn_of_characters(&corpus.lexicon, output);
+        let valid = self.read_valid(&corpus.lexicon)?;
+        let sizes = (corpus.sentences.n_tokens(), corpus.lexicon.vocab.len());
+        let mut training = self.run.begin_with(started, corpus, sizes, valid, None, output)?;
+        training.watcher.forgo_checkpoints();
+        Ok((training, budget, folder))
     }
 
     /// Reads the text after checking that the validation set can be read.

@@ -21,6 +21,33 @@ pub(crate) fn count_in_batches<T: Item>(
     watch: &mut Watch<'_>,
     count: impl Fn(&Occurrences<'_>, Range<usize>, &mut [Part<'_, T>]) + Sync,
 ) -> Result<Vec<CountTable<T>>, CountError> {
+    let share = budget.share(2 * n_tables);
+    match count_runs(text, n_tables, budget, watch, count)? {
+        Batches::One(tables) => Ok(tables.into_par_iter().map(Rows::into_table).collect()),
+        Batches::Many(runs) => {
+            let table = |runs: RunCounter<T::Key>| {
+                CountTable::from_entries(text.n_words(), runs.finish()?, &share)
+            };
+            runs.into_par_iter().map(table).collect()
+        }
+    }
+}
+
+/// The counts of all batches of a text.
+pub(crate) enum Batches<T: Item> {
+    One(Vec<Rows<T>>),
+    /// One counter per table.
+    Many(Vec<RunCounter<T::Key>>),
+}
+
+/// Like [`count_in_batches`], without merging the counts of the batches.
+pub(crate) fn count_runs<T: Item>(
+    text: &Text<'_>,
+    n_tables: usize,
+    budget: &Budget,
+    watch: &mut Watch<'_>,
+    count: impl Fn(&Occurrences<'_>, Range<usize>, &mut [Part<'_, T>]) + Sync,
+) -> Result<Batches<T>, CountError> {
     let count_batch = |batch: Range<usize>| {
         let occurrences = text.occurrences(batch);
         let tasks = occurrences.tasks();
@@ -36,7 +63,7 @@ pub(crate) fn count_in_batches<T: Item>(
     if let [all] = &batches[..] {
         let tables = count_batch(all.clone());
         report(all.end)?;
-        return Ok(tables.into_par_iter().map(Rows::into_table).collect());
+        return Ok(Batches::One(tables));
     }
     let share = budget.share(2 * n_tables);
     let mut runs: Vec<RunCounter<T::Key>> = Vec::new();
@@ -47,9 +74,7 @@ pub(crate) fn count_in_batches<T: Item>(
         pairs.try_for_each(|(runs, rows)| runs.push_run(rows.into_run()))?;
         report(batch.end)?;
     }
-    let table =
-        |runs: RunCounter<T::Key>| CountTable::from_entries(text.n_words(), runs.finish()?, &share);
-    runs.into_par_iter().map(table).collect()
+    Ok(Batches::Many(runs))
 }
 
 /// Splits the text into batches that need about `bytes` bytes each; at least one batch.

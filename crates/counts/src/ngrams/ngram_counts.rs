@@ -1,5 +1,5 @@
 use crate::budget::Budget;
-use crate::counting::batches::count_in_batches;
+use crate::counting::batches::{Batches, count_in_batches, count_runs};
 use crate::counting::occurrences::{Occurrences, Text};
 use crate::counting::rows::Part;
 use crate::error::CountError;
@@ -8,6 +8,9 @@ use crate::ngrams::context::{Context, Packing};
 use crate::table::count_table::CountTable;
 use latens_corpus::{Sentences, Vocab, WordId};
 use std::ops::{ControlFlow, Range};
+
+/// Callback that receives an n-gram, reversed, and its count, and can stop with an error.
+pub type Visit<'a> = dyn FnMut(&[WordId], u64) -> Result<(), CountError> + 'a;
 
 /// Counts of all n-grams of one order.
 ///
@@ -69,6 +72,28 @@ impl NgramCounts {
         };
         let (n_tokens, vocab) = (sentences.n_tokens() as u64, Some(vocab.fingerprint()));
         Ok(NgramCounts { order, n_tokens, vocab, packing, ngrams })
+    }
+
+    /// Counts like [`NgramCounts::of`], and calls `visit` with every n-gram and its count, like
+    /// [`NgramCounts::for_each`]. The n-grams of the whole text are never in memory at once.
+    ///
+    /// # Panics
+    /// If the sentences contain word ids outside the vocabulary.
+    pub fn visit(
+        sentences: &Sentences,
+        n_words: usize,
+        order: usize,
+        budget: &Budget,
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), CountError> {
+        let packing = packing(order, n_words)?;
+        let text = Text::in_sentences(sentences, order as u8 - 1, n_words);
+        if packing.n_bits() <= u64::BITS {
+            count_and_visit::<u64>(&text, order, packing, budget, watch, visit)
+        } else {
+            count_and_visit::<[u64; 2]>(&text, order, packing, budget, watch, visit)
+        }
     }
 
     /// Adds up counts of different texts. The order of the parts does not matter.
@@ -216,6 +241,45 @@ fn count<C: Context>(
         count_words(occurrences, words, packing, &mut parts[0]);
     })?;
     Ok(tables.remove(0))
+}
+
+fn count_and_visit<C: Context>(
+    text: &Text<'_>,
+    order: usize,
+    packing: Packing,
+    budget: &Budget,
+    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    visit: &mut Visit<'_>,
+) -> Result<(), CountError> {
+    let batches = count_runs::<C>(text, 1, budget, watch, |occurrences, words, parts| {
+        count_words(occurrences, words, packing, &mut parts[0]);
+    })?;
+    let mut buffer = [WordId::default(); MAX_ORDER];
+    let ngram = &mut buffer[..order];
+    let mut visit = |row: u32, context: C, count: u64| {
+        ngram[0] = WordId(row);
+        packing.unpack(context, &mut ngram[1..]);
+        visit(ngram, count)
+    };
+    match batches {
+        Batches::One(mut tables) => {
+            let table = tables.remove(0).into_table();
+            for row in 0..table.n_rows() {
+                table
+                    .row(row)
+                    .try_for_each(|(context, count)| visit(row as u32, context, count))?;
+            }
+            Ok(())
+        }
+        Batches::Many(mut runs) => {
+            for entry in runs.remove(0).finish()? {
+                let (key, count) = entry?;
+                let (row, context) = C::split(key);
+                visit(row, context, count)?;
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Counts the n-grams that end in a range of words.

@@ -3,6 +3,7 @@
 use super::element::{Element, ElementType};
 use super::error::FileError;
 use super::header::Header;
+use latens_store::FlatArray;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -44,6 +45,37 @@ pub(crate) trait ByteRows: Send + Sync {
     fn n_rows(&self) -> usize;
 
     fn row(&self, row: usize) -> &[u8];
+
+    /// Called when a row was used and is not needed for now.
+    fn release(&self, _row: usize) {}
+}
+
+/// An array that may be in a mapped file, in parts that leave memory after use.
+pub(crate) struct Parts<T>(pub(crate) Vec<FlatArray<T>>);
+
+/// Bytes per part.
+const PART: usize = 16 << 20;
+
+impl<T: Element> Parts<T> {
+    pub(crate) fn of(values: &FlatArray<T>) -> Parts<T> {
+        let n = PART / size_of::<T>();
+        let begins = (0..values.len()).step_by(n);
+        Parts(begins.map(|begin| values.slice(begin..(begin + n).min(values.len()))).collect())
+    }
+}
+
+impl<T: Element> ByteRows for Parts<T> {
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
+
+    fn row(&self, row: usize) -> &[u8] {
+        bytemuck::cast_slice(&self.0[row])
+    }
+
+    fn release(&self, row: usize) {
+        self.0[row].release();
+    }
 }
 
 /// An array in one piece, as bytes.
@@ -72,6 +104,20 @@ impl<T: Element> ByteRows for Whole<Arc<Vec<T>>> {
 impl Content<'_> {
     fn len(&self) -> usize {
         self.pieces().map(<[u8]>::len).sum()
+    }
+
+    /// Calls `visit` with all bytes, in order.
+    fn visit(&self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let rows: &dyn ByteRows = match self {
+            Content::Piece(bytes) => return visit(bytes),
+            Content::Rows(rows) => *rows,
+            Content::Owned(rows) => &**rows,
+        };
+        (0..rows.n_rows()).try_for_each(|row| {
+            let visited = visit(rows.row(row));
+            rows.release(row);
+            visited
+        })
     }
 
     fn pieces(&self) -> impl Iterator<Item = &[u8]> {
@@ -108,10 +154,14 @@ pub(crate) fn write_sealed(
     // array is aligned without gaps, which safetensors forbids.
     arrays.sort_by_key(|array| Reverse(array.dtype.to_safetensors().bitsize()));
     let mut data_checksum = Xxh3::new();
-    let pieces = || arrays.iter().flat_map(|array| array.bytes.pieces());
-    pieces().for_each(|bytes| data_checksum.update(bytes));
+    for array in &arrays {
+        array.bytes.visit(|bytes| {
+            data_checksum.update(bytes);
+            Ok(())
+        })?;
+    }
     out.write_all(&seal(json(header, &arrays, data_checksum.digest())?)?)?;
-    pieces().try_for_each(|bytes| out.write_all(bytes))
+    arrays.iter().try_for_each(|array| array.bytes.visit(|bytes| out.write_all(bytes)))
 }
 
 fn json(header: &Header, arrays: &[&ArrayEntry], data_checksum: u64) -> io::Result<String> {

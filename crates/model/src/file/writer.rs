@@ -1,10 +1,10 @@
 use super::element::Element;
 use super::error::FileError;
 use super::header::{Header, is_timing};
-use super::sealed::{ArrayEntry, Content, Whole, write_sealed};
+use super::sealed::{ArrayEntry, Content, Parts, Whole, write_sealed};
 use crate::params::Valid;
 use latens_corpus::Lexicon;
-use latens_store::write_atomically;
+use latens_store::{FlatArray, write_atomically};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -80,6 +80,16 @@ impl<'a> ModelWriter<'a> {
     /// If the number of values does not match the shape, or the name is taken.
     pub fn owned_array<T: Element>(mut self, name: &str, shape: &[usize], values: Vec<T>) -> Self {
         self.push_content::<T>(name, shape, Content::Owned(Box::new(Whole(values))));
+        self
+    }
+
+    /// Adds a vector that may be in a mapped file. Parts that are written leave the memory of this process.
+    ///
+    /// # Panics
+    /// If the name is taken.
+    pub fn vector<T: Element>(mut self, name: &str, values: &FlatArray<T>) -> Self {
+        let parts = Content::Owned(Box::new(Parts::of(values)));
+        self.push_content::<T>(name, &[values.len()], parts);
         self
     }
 
