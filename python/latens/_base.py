@@ -181,9 +181,10 @@ class Estimator:
 
         for name in [name for name, value in given.items() if value is not None]:
             raise ValueError(f"`{name}` cannot be used with an `executor`")
+        executor.learns_together(self)
         options, bar = self._options(callback, checkpoint, resume)
         if options["cuda"]:
-            raise ValueError("`device='cuda'` cannot be used with this `executor`; use `latens.ray.Executor`")
+            raise ValueError("`device='cuda'` needs an `executor` with copies of the model: `latens.ray.Executor()`")
         run = _shards.Run(
             self._kind,
             self._params_json(),
@@ -374,7 +375,7 @@ class SentenceEstimator(Estimator):
         checkpoint : path of a checkpoint, which is written from time to time and on Ctrl-C.
         resume : continue from the checkpoint.
         executor : workers that compute the statistics of shards: `latens.processes.Executor` or `latens.ray.Executor`.
-            Each file is a shard. The model does not depend on the number of workers. On GPUs (`device="cuda"`), each
+            Each file is a shard, and the model does not depend on the number of workers. On GPUs (`device="cuda"`), each
             worker has the whole text and learns from its share of every mini-batch.
         """
         if executor is not None:

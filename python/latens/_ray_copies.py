@@ -54,6 +54,7 @@ class _Worker:
         self._checkpoint: Path | None = None
         #: The time of the last checkpoint that was told.
         self._told = 0
+        self._stops = False
 
     def where(self) -> tuple[int, str, str]:
         """The process, the node and its address."""
@@ -64,8 +65,12 @@ class _Worker:
         self._seat = _latens.RingSeat(host)
         return self._seat.address
 
+    def stop(self) -> None:
+        """Ends `fit` with a checkpoint."""
+        self._stops = True
+
     def fit(self, given: Given, place: Place, checkpoint: bytes | None) -> tuple[str, bytes]:
-        """An error if there is one, as its type and text; and the model, from the first worker."""
+        """An error if there is one, as its kind and text; and the model, from the first worker, or its checkpoint."""
         assert self._seat is not None
         is_first = place.rank == 0
         with tempfile.TemporaryDirectory() as folder:
@@ -85,14 +90,17 @@ class _Worker:
                     checkpoint is not None,
                     self._seat.join(place.rank, place.addresses, place.token, PATIENCE),
                 )
+            except KeyboardInterrupt:
+                return "KeyboardInterrupt: ", path.read_bytes() if path.exists() else b""
             except (ValueError, OSError, RuntimeError, MemoryError) as error:
-                is_system = isinstance(error, OSError) and not isinstance(error, ConnectionAbortedError)
-                return f"{'OSError' if is_system else type(error).__name__}: {error}", b""
+                return f"{_kind(error)}: {error}", b""
             finally:
                 self._checkpoint = None
         return "", given.estimator.model_.to_bytes() if is_first else b""
 
     def _tell(self, facts: dict[str, Any]) -> None:
+        if self._stops:
+            raise KeyboardInterrupt
         with self._lock:
             self._news.append(facts)
 
@@ -120,6 +128,14 @@ def _text(parts: Sequence[Readable]) -> Any:
     return paths or lines
 
 
+def _kind(error: Exception) -> str:
+    """The kind of an error of a worker."""
+    for kind in (ConnectionAbortedError, OSError, ValueError):
+        if isinstance(error, kind):
+            return kind.__name__
+    return "RuntimeError"
+
+
 class _Lost(Exception):
     """A worker has died."""
 
@@ -142,8 +158,12 @@ def fit(
         last = found
         if path is not None:
             part = path.with_name(path.name + ".part")
-            part.write_bytes(found)
-            os.replace(part, path)
+            try:
+                part.write_bytes(found)
+                os.replace(part, path)
+            except OSError as error:
+                # It must not cost the model.
+                log.warning("cannot write the checkpoint `%s`: %s", path, error)
 
     # One thread learns, and one tells.
     actor = ray.remote(max_restarts=0, max_concurrency=2, **options)(_Worker)
@@ -153,7 +173,9 @@ def fit(
             return _latens.from_bytes(_run(given, workers, last, callback, keep))
         except _Lost as loss:
             if failure == max_failures:
-                raise RuntimeError(f"{loss} died, the {failure}th time; does it have enough memory?") from loss
+                raise RuntimeError(
+                    f"workers died {failure} times (last: {loss}); do they have enough memory?"
+                ) from loss
             log.warning("%s died: all workers start again from the last checkpoint", loss)
         finally:
             for worker in workers:
@@ -181,26 +203,59 @@ def _run(
             if callback is not None:
                 callback(facts)
 
-    while running:
-        for reference in ray.wait(list(running), timeout=0.5)[0]:
-            rank = running.pop(reference)
-            error, found = _get(reference, rank)
-            model = found or model
-            if error:
-                errors[rank] = error
-        hear()
-        # Others wait for this worker, or end because of it.
-        if any(not error.startswith(CONSEQUENCE) for error in errors.values()):
-            break
+    try:
+        while running:
+            for reference in ray.wait(list(running), timeout=0.5)[0]:
+                rank = running.pop(reference)
+                error, found = _get(reference, rank)
+                model = found or model
+                if error:
+                    errors[rank] = error
+            hear()
+            # Others wait for this worker, or end because of it.
+            if any(not error.startswith(CONSEQUENCE) for error in errors.values()):
+                break
+    except _Lost:
+        raise
+    except BaseException:
+        # Ctrl-C, or an exception of the callback.
+        _rescue(workers[0], [reference for reference, rank in running.items() if rank == 0], keep)
+        raise
+    if any(not error.startswith("ValueError") for error in errors.values()):
+        # The death of a worker shows as many errors in others.
+        for rank, reference in enumerate([worker.where.remote() for worker in workers]):
+            if ray.wait([reference], timeout=5)[0]:
+                _get(reference, rank)
     for rank, error in sorted(errors.items(), key=lambda item: item[1].startswith(CONSEQUENCE)):
         kind, _, text = error.partition(": ")
         raise {"ValueError": ValueError, "OSError": OSError}.get(kind, RuntimeError)(f"{text} (worker {rank})")
     return model
 
 
+def _rescue(worker: Any, fits: list[Any], keep: Callable[[bytes], None]) -> None:
+    """Keeps a last checkpoint of the first worker."""
+    try:
+        worker.stop.remote()
+        for reference in ray.wait(fits, timeout=30)[0] if fits else []:
+            error, found = ray.get(reference)
+            if error.startswith("KeyboardInterrupt") and found:
+                keep(found)
+    except ray.exceptions.RayError:
+        pass  # The last one that was told must do.
+
+
 def _start(workers: list[Any], given: Any, checkpoint: Any) -> dict[Any, int]:
     """Lets all workers learn. Returns their numbers by references to the results."""
     asked = [worker.where.remote() for worker in workers]
+    for seconds in (30.0, PATIENCE):
+        ready, waiting = ray.wait(asked, num_returns=len(asked), timeout=seconds)
+        if not waiting:
+            break
+        free = {name: n for name, n in ray.available_resources().items() if name in ("CPU", "GPU")}
+        state = f"{len(ready)} of {len(asked)} workers have started; the cluster has {free} left"
+        if seconds == PATIENCE:
+            raise RuntimeError(f"{state}; lower `num_workers`, or what each of them needs")
+        log.warning("%s", state)
     places = [_get(reference, rank) for rank, reference in enumerate(asked)]
     # Workers on one machine do not need its network.
     is_local = len({node for _, node, _ in places}) == 1

@@ -84,7 +84,7 @@ class Executor(ABC):
         """Starts workers for the shards of a text."""
 
     def learns_together(self, estimator: Estimator) -> bool:
-        """Whether workers have copies of a model, instead of shards of the text."""
+        """Whether workers have copies of a model, instead of shards of the text. Fails for models that cannot be learned so."""
         return False
 
     def fit_together(

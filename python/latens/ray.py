@@ -23,6 +23,7 @@ except ImportError as error:
 
 from latens import _latens, _ray_copies, _shards
 from latens._hmm import Hmm
+from latens._input import source
 from latens._shards import Bytes, Held, Part, Stragglers, Workers, log, shard_error, worker_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class Executor(_shards.Executor):
 
     Parameters
     ----------
-    num_workers : number of actors; default: the CPUs of the cluster divided by `cpus_per_worker`.
+    num_workers : number of actors; default: the CPUs of the cluster divided by `cpus_per_worker`, or its GPUs divided by
+        `gpus_per_worker`.
     address : address of a cluster, such as "auto". Default: the cluster that `ray.init` has connected to, or a new local one.
     n_shards : number of shards; default: one per file, or 16 for texts in memory. The model depends on it (by rounding, and
         for LDA by what shards see of each other), but not on `num_workers`.
@@ -71,6 +73,8 @@ class Executor(_shards.Executor):
         resources: dict[str, Any] | None = None,
         max_failures: int = 3,
     ) -> None:
+        if max_failures < 1:
+            raise ValueError(f"`max_failures` must be at least 1, got {max_failures}")
         self.num_workers = num_workers
         self.address = address
         self.n_shards = n_shards
@@ -87,6 +91,14 @@ class Executor(_shards.Executor):
             shards = X.materialize().split(self.n_shards or _shards.N_SHARDS)
             return [Part(_Rows(shard), []) for shard in shards]
         return super().parts(X)
+
+    def _whole(self, X: Any) -> list[Part]:
+        """All of a text."""
+        data: Any = sys.modules.get("ray.data")
+        if data is not None and isinstance(X, data.Dataset):
+            return self.parts(X)
+        text = source(X)
+        return [Part(None, list(map(str, text.paths))) if text.records is None else Part(list(text.records), [])]
 
     def start(self, parts: Sequence[Part]) -> Workers:
         self._connect()
@@ -125,16 +137,17 @@ class Executor(_shards.Executor):
         gpus = self.gpus_per_worker if self.gpus_per_worker is not None else 1 if on_gpu else 0
         self._connect()
         n_workers = self._n_workers("GPU", gpus) if gpus else self._n_workers("CPU", self.cpus_per_worker)
-        given_gpus = ray.cluster_resources().get("GPU", 0)
-        if gpus * n_workers > given_gpus:
-            raise ValueError(
-                f"{n_workers} workers need {gpus * n_workers:g} GPUs, but the cluster has {given_gpus:g}; "
-                "lower `num_workers` or `gpus_per_worker`"
-            )
+        for resource, needed in (("GPU", gpus * n_workers), ("CPU", self.cpus_per_worker * n_workers)):
+            has = ray.cluster_resources().get(resource, 0)
+            if needed > has:
+                raise ValueError(
+                    f"{n_workers} workers need {needed:g} {resource}s, but the cluster has {has:g}; "
+                    f"lower `num_workers` or `{resource.lower()}s_per_worker`"
+                )
         estimator.n_jobs = self.cpus_per_worker
         options = {"num_cpus": self.cpus_per_worker, "num_gpus": gpus, **self.resources}
-        stored = [_Stored(ray.put(part)) for part in self.parts(X)]
-        stored_valid = None if valid is None else [_Stored(ray.put(part)) for part in self.parts(valid)]
+        stored = [_Stored(ray.put(part)) for part in self._whole(X)]
+        stored_valid = None if valid is None else [_Stored(ray.put(part)) for part in self._whole(valid)]
         given = _ray_copies.Given(estimator, stored, stored_valid)
         return _ray_copies.fit(given, n_workers, options, self.max_failures, callback, checkpoint, resume)
 

@@ -142,7 +142,8 @@ impl Fit for HmmParams {
                 ^ space.fingerprint()
                 ^ valid.map_or(0, |valid| data_fingerprint(&lexicon.vocab, valid)).rotate_left(1),
             device,
-            group: inputs.group,
+            // One process has no one to add up with.
+            group: inputs.group.filter(|group| group.size() > 1),
             kind: Hmm::KIND,
         };
         check_device(&task)?;

@@ -266,8 +266,8 @@ impl HmmParams {
         let relative = self.n_states as f64 / 4096.0 * PENN_TREEBANK / n_tokens.max(1) as f64;
         let rate = (0.1 + 0.11 * relative.log2()).clamp(0.1, 0.7);
         let mut kept = (k * (1.0 - rate)).round();
-        // A GPU is fastest with a multiple of eight.
-        if k >= 128.0 {
+        // A GPU is fastest with a multiple of eight. Fewer states do not leave the choice.
+        if k >= 64.0 {
             kept = (kept / 8.0).round() * 8.0;
         }
         1.0 - kept.max(8.0) / k

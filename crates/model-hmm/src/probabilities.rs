@@ -32,6 +32,7 @@ impl Hmm {
             constraint: Constraint::None,
             parameterization: Parameterization::Scalar,
             epochs: 0,
+            state_dropout: Some(0.0),
             ..HmmParams::default()
         };
         let params = params.validate()?;

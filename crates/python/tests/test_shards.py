@@ -477,8 +477,33 @@ def test_what_ray_actors_cannot_learn_together_is_an_error(ray, paths, together,
         copies(n_states=13).fit(paths, executor=executor)
     with pytest.raises(OSError, match=r"none.txt.*\(worker [01]\)"):
         copies().fit([*paths, tmp_path / "none.txt"], executor=executor)
+    with pytest.raises(ValueError, match="needs an `Hmm` that is learned by gradient"):
+        latens.Lda(keep_all=True).fit(paths, executor=executor)
+    with pytest.raises(ValueError, match="5 workers need 5 CPUs, but the cluster has 2"):
+        copies().fit(paths, executor=latens.ray.Executor(5, data_parallel=True))
     with pytest.raises(ValueError, match="2 workers need 2 GPUs, but the cluster has 0"):
         copies(device="cuda").fit(paths, executor=latens.ray.Executor(2))
-    with pytest.raises(ValueError, match="use `latens.ray.Executor`"):
+    with pytest.raises(ValueError, match="latens.ray.Executor"):
         copies(device="cuda").fit(paths, executor=processes.Executor(2))
     assert no_actor_is_left(ray)
+
+
+def test_ray_actors_write_a_checkpoint_when_they_are_stopped(ray, together, tmp_path):
+    path = tmp_path / "checkpoint"
+
+    def stop(facts):
+        if facts["phase"] == "learn" and facts["done"] > 10:
+            raise KeyboardInterrupt
+
+    executor = latens.ray.Executor(2, data_parallel=True)
+    with pytest.raises(KeyboardInterrupt):
+        copies(epochs=60).fit(together.lines, executor=executor, checkpoint=path, callback=stop)
+    found = copies(epochs=60).fit(together.lines, executor=executor, checkpoint=path, resume=True)
+    assert same(found, copies(epochs=60).fit(together.lines, executor=executor))
+
+
+def test_ray_actors_read_words_as_they_are(ray, together):
+    words = [line.split() for line in together.lines]
+    words[0][0] = "New York"
+    executor = latens.ray.Executor(2, data_parallel=True)
+    assert "New York" in copies(min_count=1).fit(words, executor=executor).vocabulary_

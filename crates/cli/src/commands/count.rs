@@ -1,4 +1,4 @@
-use crate::args::{ReadingArgs, WordArgs};
+use crate::args::{ReadingArgs, WordArgs, parse_size};
 use crate::cache::{CacheArgs, EncodedText};
 use crate::choice::choice;
 use crate::errors::hinted;
@@ -35,9 +35,9 @@ pub(crate) struct CountArgs {
     /// Boundary that pairs do not cross
     #[arg(long, value_enum, default_value_t)]
     boundary: BoundaryArg,
-    /// Memory limit in MiB for the encoded text and its counts, besides the vocabulary and buffers of a few MiB per thread;
-    /// what exceeds it is written to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    /// Memory limit for the encoded text and its counts, in MiB or with a unit (K, M, G), besides the vocabulary and buffers
+    /// of a few MiB per thread; what exceeds it is written to temporary files
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "2G")]
     memory: usize,
     /// Add the counts of several files
     #[arg(long, conflicts_with_all = [
@@ -63,8 +63,16 @@ struct CountResult {
     nonzeros: usize,
 }
 
+/// Bytes of a size. Without a unit it is in MiB, as in version 0.1.
+fn parse_memory(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(mebibytes) => Ok(mebibytes.saturating_mul(1 << 20)),
+        Err(_) => parse_size(text),
+    }
+}
+
 pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
-    let budget = Budget { bytes: args.memory.saturating_mul(1 << 20), ..Budget::default() };
+    let budget = Budget { bytes: args.memory, ..Budget::default() };
     let counts = match args.lags {
         Some(lags) => count(args, lags, &budget, output)?,
         None => merge(args, &budget)?,

@@ -21,15 +21,15 @@ pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
         return Ok(ptx.clone());
     }
     let source = SOURCES.join("\n");
-    let path = cache_folder().map(|folder| folder.join(name(&source, &architecture)));
+    let options = CompileOptions {
+        options: vec![architecture.clone(), "-default-device".to_owned()],
+        ftz: Some(true),
+        ..CompileOptions::default()
+    };
+    let path = cache_folder().map(|folder| folder.join(name(&source, &options)));
     let ptx = match path.as_deref().and_then(read) {
         Some(text) => Ptx::from_src(text),
         None => {
-            let options = CompileOptions {
-                options: vec![architecture.clone(), "-default-device".to_owned()],
-                ftz: Some(true),
-                ..CompileOptions::default()
-            };
             let ptx = compile_ptx_with_opts(source, options)
                 .map_err(CudaError::failed("compile the kernels"))?;
             if let Some(path) = &path {
@@ -42,21 +42,23 @@ pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
     Ok(ptx)
 }
 
-/// The name of the file, which depends on all that the result depends on: the source, the device and the compiler.
-fn name(source: &str, architecture: &str) -> String {
+/// The name of the file, which depends on all that the result depends on: the source, the options, which name the device,
+/// and the compiler.
+fn name(source: &str, options: &CompileOptions) -> String {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: the function writes to both numbers. If it fails they stay 0.
     unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
-    let key = format!("{architecture} {major}.{minor} {source}");
+    let key = format!("{options:?} {major}.{minor} {source}");
     format!("kernels-{:032x}.ptx", xxh3_128(key.as_bytes()))
 }
 
 /// `latens` in the cache folder of the user, if there is one.
 fn cache_folder() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let folder =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let under_home = || folder("HOME").map(|home| home.join(".cache"));
     let all = folder("XDG_CACHE_HOME").or_else(|| folder("LOCALAPPDATA")).or_else(under_home);
-    all.filter(|folder| folder.is_absolute()).map(|folder| folder.join("latens"))
+    all.map(|folder| folder.join("latens"))
 }
 
 /// Reads a file that [`write`] has written, unless it is damaged.

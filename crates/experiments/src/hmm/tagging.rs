@@ -7,13 +7,13 @@
 
 use crate::cache::cache_folder;
 use crate::experiment::{Experiment, Row};
-use crate::tagging::representation::Representation;
+use crate::tagging::representation::{Representation, greedy_clusters};
 use crate::tagging::runner::Runner;
 use crate::tagging::task::Task;
 use anyhow::{Context, Result};
 use latens::brown::BrownParams;
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors, text_to_cluster};
+use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors};
 use latens::model::Fit;
 use latens::tasks::tagging::{FeatureTagger, evaluate};
 use std::path::Path;
@@ -129,11 +129,9 @@ impl Treebank {
         })?;
         let tags = TaggedText::of(&TaggedSentences::read(&inputs)?, self.task.column, &corpus)?;
         let valid = corpus.lexicon.read(&self.task.inputs(data, 1))?;
-        // The greedy clusters of the paper.
-        let text = text_to_cluster(params, &corpus);
-        let brown = BrownParams::default().n_clusters(params.n_clusters).fit(&text)?;
-        let clusters = brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab);
-        let inputs = HmmInputs::default().tags(&tags).clusters(&clusters);
+        let clusters = greedy_clusters(params, &corpus)?;
+        let mut inputs = HmmInputs::default().tags(&tags);
+        inputs.clusters = clusters.as_ref();
         Ok(params.clone().with(inputs).valid(&valid).fit(&corpus)?)
     }
 

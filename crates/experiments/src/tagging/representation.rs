@@ -4,9 +4,9 @@ use anyhow::Result;
 use latens::brown::{Brown, BrownParams};
 use latens::corpus::Corpus;
 use latens::fhmm::{Fhmm, FhmmParams};
-use latens::hmm::{Hmm, HmmParams};
+use latens::hmm::{Constraint, Hmm, HmmInputs, HmmParams, text_to_cluster};
 use latens::lds::{Lds, LdsParams};
-use latens::model::Fit;
+use latens::model::{Fit, WordClusters};
 use latens::word2vec::{Word2vec, Word2vecParams};
 use std::path::Path;
 
@@ -44,7 +44,13 @@ impl Representation {
         match self {
             Representation::Words => {}
             Representation::Brown(params) => params.clone().fit(corpus)?.save(path)?,
-            Representation::Hmm(params, _) => params.clone().fit(corpus)?.save(path)?,
+            Representation::Hmm(params, _) => {
+                // The greedy clusters of the paper.
+                let clusters = greedy_clusters(params, corpus)?;
+                let mut inputs = HmmInputs::default();
+                inputs.clusters = clusters.as_ref();
+                params.clone().with(inputs).fit(corpus)?.save(path)?;
+            }
             Representation::Fhmm(params, _) => params.clone().fit(corpus)?.save(path)?,
             Representation::Word2vec(params) => params.clone().fit(corpus)?.save(path)?,
             Representation::Lds(params, _) => params.clone().fit(corpus)?.save(path)?,
@@ -61,4 +67,14 @@ impl Representation {
             Representation::Words | Representation::Brown(_) | Representation::Word2vec(_) => None,
         }
     }
+}
+
+/// Word clusters of a corpus by the greedy algorithm, as the papers have them; `None` for a model without clusters.
+pub(crate) fn greedy_clusters(params: &HmmParams, corpus: &Corpus) -> Result<Option<WordClusters>> {
+    if params.constraint != Constraint::Brown {
+        return Ok(None);
+    }
+    let text = text_to_cluster(params, corpus);
+    let brown = Brown::params().n_clusters(params.n_clusters).fit(&text)?;
+    Ok(Some(brown.clusters().for_words(&text.lexicon.vocab, &corpus.lexicon.vocab)))
 }

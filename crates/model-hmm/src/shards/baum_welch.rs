@@ -10,8 +10,8 @@ use crate::steps::estimator::{CpuEstimator, Estimator};
 use crate::tables::probability_tables::Tables;
 use crate::train::batches::Data;
 use latens_corpus::{Sentences, Vocab};
-use latens_model::FitError;
 use latens_model::shards::{Arrays, Job, ShardState, Step};
+use latens_model::{FitError, Params};
 use serde_json::Map;
 
 const LOG_PROB: &str = "log_prob";
@@ -27,7 +27,7 @@ pub(super) fn begin(
     state: ShardState,
 ) -> Result<Step, FitError> {
     let tables = initial(&job.params, &space, vocab, 0);
-    Ok(next(job, space, tables, progress, state))
+    next(job, space, tables, progress, state)
 }
 
 /// The state after an iteration, or the model after the last one. `state` has the arrays that do not change.
@@ -37,14 +37,14 @@ fn next(
     tables: Tables<f32>,
     progress: Progress,
     mut state: ShardState,
-) -> Step {
+) -> Result<Step, FitError> {
     if progress.epoch < job.params.epochs {
         let values = [tables.start, tables.transition, tables.emission];
         for (name, values) in TABLES.iter().zip(values) {
             state.arrays = state.arrays.with(name, values);
         }
         state.progress = to_json(&progress);
-        return Step::Next(state);
+        return Ok(Step::Next(state));
     }
     let mut facts = Map::new();
     facts.insert("epochs".into(), progress.epoch.into());
@@ -52,8 +52,9 @@ fn next(
     facts.insert("tokens".into(), progress.tokens.into());
     facts.insert("sentences".into(), progress.sentences.into());
     facts.insert("shards".into(), job.n_shards.into());
-    let (params, lexicon) = (job.params.clone(), job.lexicon.clone());
-    Step::Model(Box::new(Hmm::new(params, lexicon, facts, space, None, tables, None)))
+    let params = job.params.for_text(progress.tokens as usize).validate()?;
+    let lexicon = job.lexicon.clone();
+    Ok(Step::Model(Box::new(Hmm::new(params, lexicon, facts, space, None, tables, None))))
 }
 
 fn estimator<'a>(
@@ -133,5 +134,5 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
         arrays: constants(job)?,
         ..ShardState::default()
     };
-    Ok(next(job, space, tables, progress, state))
+    next(job, space, tables, progress, state)
 }

@@ -10,10 +10,10 @@ use crate::train::device::cuda_learner;
 use crate::train::task::Task;
 use crate::train::teacher::Epoch;
 use latens_math::Rng;
-use latens_model::group::{add_up, share};
+use latens_model::group::{Group, add_up, is_same, share};
 use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
-    TrainingState, Watch,
+    TrainingState, Watch, fingerprint,
 };
 use latens_nn::{Dropout, Plateau};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub(crate) fn fit(
             (initial_state(task.params), LearnerState::new(weights), None)
         }
     };
+    if let Some(group) = task.group {
+        check_same(task, group, &learned.weights)?;
+    }
     match task.device {
         Device::Cpu => {
             let device =
@@ -62,6 +65,20 @@ pub(crate) fn fit(
             Trainer::new(GradientLearner::new(task, device), state, best).run(watch)
         }
     }
+}
+
+/// Checks that all processes have the same text, parameters and weights. Otherwise they would learn different models, or wait
+/// for each other.
+fn check_same(task: &Task<'_>, group: &dyn Group, weights: &[f32]) -> Result<(), FitError> {
+    let params = serde_json::to_string(&**task.params).unwrap_or_default();
+    let weights = fingerprint(weights.iter().map(|weight| weight.to_bits()));
+    let all = [task.fingerprint, weights].map(u64::to_le_bytes).concat();
+    let own = fingerprint(params.bytes().chain(all).map(u32::from));
+    if is_same(group, own).map_err(FitError::step("join the other processes"))? {
+        return Ok(());
+    }
+    let problem = "they have another text, other parameters or another version of latens";
+    Err(FitError::Step { action: "learn together with other processes", source: problem.into() })
 }
 
 /// A mini-batch that is ready for its step.
@@ -173,6 +190,12 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
 
     fn weights(&self) -> Result<Vec<f32>, FitError> {
         self.device.weights()
+    }
+
+    /// A process must not leave a group while others still use what it has sent.
+    fn finish(&mut self) -> Result<(), FitError> {
+        let wait = |group: &dyn Group| group.sum(&mut [0.0]);
+        self.task.group.map_or(Ok(()), wait).map_err(FitError::step("end together"))
     }
 
     /// The weights and the likelihood of the training text must be finite.

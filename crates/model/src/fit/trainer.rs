@@ -72,6 +72,11 @@ pub trait Learner {
         Ok(true)
     }
 
+    /// Called once after the last epoch, unless an error ended the training.
+    fn finish(&mut self) -> Result<(), FitError> {
+        Ok(())
+    }
+
     /// Whether training can resume from the middle of an epoch.
     const RESUMES_WITHIN_EPOCHS: bool = true;
 
@@ -164,6 +169,7 @@ where
         if is_unproven && epochs.epoch > 0 && !self.learner.check_last()? {
             epochs.diverged_in_epoch = Some(epochs.epoch);
         }
+        self.learner.finish()?;
         let facts = self.state.epochs.facts();
         let weights = match (self.best, self.state.epochs.diverged_in_epoch) {
             (Some(best), _) => Arc::unwrap_or_clone(best),

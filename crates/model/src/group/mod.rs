@@ -8,7 +8,7 @@ mod sums;
 mod ring;
 
 pub use ring::{Ring, RingSeat, RingToken};
-pub use sums::add_up;
+pub use sums::{add_up, is_same};
 
 use std::fmt::Debug;
 use std::io;

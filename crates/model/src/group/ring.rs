@@ -1,7 +1,7 @@
 use super::Group;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -11,9 +11,13 @@ use std::time::{Duration, Instant};
 /// A secret that all processes of a ring know, so that no one else can join.
 pub type RingToken = [u8; 16];
 
-/// A hello begins like this, followed by the token, the rank and the size.
+/// A hello begins like this, followed by a number in the byte order of the machine, the token, the rank and the size.
 const MAGIC: [u8; 8] = *b"latens02";
-const HELLO: usize = MAGIC.len() + 16 + 8 + 8;
+const HELLO: usize = MAGIC.len() + 4 + 16 + 8 + 8;
+/// The answer to a hello.
+const WELCOME: [u8; 1] = [1];
+/// Seconds after which a process that reads nothing is given up.
+const UNREAD: Duration = Duration::from_secs(600);
 
 /// A place in a ring that others can connect to.
 #[derive(Debug)]
@@ -54,25 +58,31 @@ impl RingSeat {
         let mut to = connect(addresses[next], until)?;
         to.write_all(&hello(&token, rank, size))?;
         let from = self.accept(&hello(&token, before, size), until)?;
-        Ok(Ring { rank, size, lines: Mutex::new(Some(Lines::new(from, to))) })
+        to.set_read_timeout(Some(until.saturating_duration_since(Instant::now()).max(TICK)))?;
+        to.read_exact(&mut [0; WELCOME.len()]).map_err(|_| late())?;
+        to.set_write_timeout(Some(UNREAD))?;
+        Ok(Ring { rank, size, lines: Mutex::new(Some(Lines::new(from, to)?)) })
     }
 
     /// Waits for the process that says `expected`, and hangs up on all others.
     fn accept(&self, expected: &[u8; HELLO], until: Instant) -> io::Result<TcpStream> {
         self.listener.set_nonblocking(true)?;
         loop {
+            check_time(until)?;
             match self.listener.accept() {
                 Ok((mut stream, _)) => {
                     stream.set_nonblocking(false)?;
                     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
                     let mut said = [0; HELLO];
                     if stream.read_exact(&mut said).is_ok() && said == *expected {
+                        stream.write_all(&WELCOME)?;
                         stream.set_read_timeout(None)?;
                         stream.set_nodelay(true)?;
                         return Ok(stream);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(until)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(TICK),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -87,24 +97,30 @@ fn connect(address: SocketAddr, until: Instant) -> io::Result<TcpStream> {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }
-            Err(_) => wait(until)?,
+            Err(_) => {
+                check_time(until)?;
+                std::thread::sleep(TICK);
+            }
         }
     }
 }
 
-/// Sleeps for a moment, unless it is too late.
-fn wait(until: Instant) -> io::Result<()> {
-    if Instant::now() >= until {
-        let problem = "another process of the ring has not joined in time";
-        return Err(io::Error::new(io::ErrorKind::TimedOut, problem));
-    }
-    std::thread::sleep(Duration::from_millis(20));
-    Ok(())
+/// The time between two attempts.
+const TICK: Duration = Duration::from_millis(20);
+
+fn check_time(until: Instant) -> io::Result<()> {
+    if Instant::now() < until { Ok(()) } else { Err(late()) }
+}
+
+fn late() -> io::Error {
+    let problem = "another process of the ring has not joined in time";
+    io::Error::new(io::ErrorKind::TimedOut, problem)
 }
 
 fn hello(token: &RingToken, rank: usize, size: usize) -> [u8; HELLO] {
     let numbers = [(rank as u64).to_le_bytes(), (size as u64).to_le_bytes()];
-    let bytes = [&MAGIC[..], token, &numbers[0], &numbers[1]].concat();
+    let order = 1.0f32.to_ne_bytes();
+    let bytes = [&MAGIC[..], &order, token, &numbers[0], &numbers[1]].concat();
     bytes.try_into().expect("a hello has a fixed length")
 }
 
@@ -132,40 +148,44 @@ struct Lines {
     /// Buffers for the next process. A thread writes them, because all processes send before they receive.
     to: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<io::Result<()>>>,
-    received: Vec<u8>,
+    /// The connection of the writer.
+    line: TcpStream,
+    received: Vec<f32>,
 }
 
 impl Lines {
-    fn new(from: TcpStream, mut to: TcpStream) -> Lines {
+    fn new(from: TcpStream, mut to: TcpStream) -> io::Result<Lines> {
+        let line = to.try_clone()?;
         let (sender, buffers) = channel::<Vec<u8>>();
         let write = move || buffers.iter().try_for_each(|buffer| to.write_all(&buffer));
         let writer = Some(std::thread::spawn(write));
-        Lines { from, to: Some(sender), writer, received: Vec::new() }
+        Ok(Lines { from, to: Some(sender), writer, line, received: Vec::new() })
     }
 
     fn send(&mut self, values: &[f32]) -> io::Result<()> {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        // All machines have the same byte order, as their hello tells.
+        let bytes = bytemuck::cast_slice(values).to_vec();
         let sent = self.to.as_ref().is_some_and(|to| to.send(bytes).is_ok());
         if sent { Ok(()) } else { Err(self.lost()) }
     }
 
     /// Receives values and combines them with those here.
     fn receive(&mut self, values: &mut [f32], combine: impl Fn(f32, f32) -> f32) -> io::Result<()> {
-        self.received.resize(4 * values.len(), 0);
-        if let Err(error) = self.from.read_exact(&mut self.received) {
+        self.received.resize(values.len(), 0.0);
+        let bytes = bytemuck::cast_slice_mut(&mut self.received);
+        if let Err(error) = self.from.read_exact(bytes) {
             return Err(match error.kind() {
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => self.lost(),
                 _ => error,
             });
         }
-        let (received, _) = self.received.as_chunks();
-        for (value, bytes) in values.iter_mut().zip(received) {
-            *value = combine(*value, f32::from_le_bytes(*bytes));
+        for (value, &received) in values.iter_mut().zip(&self.received) {
+            *value = combine(*value, received);
         }
         Ok(())
     }
 
-    fn lost(&mut self) -> io::Error {
+    fn lost(&self) -> io::Error {
         let problem = "another process of the ring has ended";
         io::Error::new(io::ErrorKind::ConnectionAborted, problem)
     }
@@ -201,6 +221,18 @@ impl Group for Ring {
     fn sum(&self, values: &mut [f32]) -> io::Result<()> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lines) = lines.as_mut() else { return Ok(()) };
+        let summed = self.sum_over(lines, values);
+        if summed.is_err() {
+            // The other neighbor must not wait, and nothing more is written.
+            let _ = lines.from.shutdown(Shutdown::Both);
+            let _ = lines.line.shutdown(Shutdown::Both);
+        }
+        summed
+    }
+}
+
+impl Ring {
+    fn sum_over(&self, lines: &mut Lines, values: &mut [f32]) -> io::Result<()> {
         let (n, size, rank) = (values.len(), self.size, self.rank);
         for turn in 0..size - 1 {
             lines.send(&values[self.part(n, rank + size - turn)])?;
@@ -290,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn processes_notice_that_one_has_another_number() {
+        for (size, other) in [(2, None), (3, None), (2, Some(1)), (3, Some(0)), (3, Some(2))] {
+            let same = in_ring(size, |ring| {
+                let is_other = other == Some(ring.rank());
+                crate::group::is_same(&ring, if is_other { 1 << 40 } else { 2 << 40 }).unwrap()
+            });
+            assert_eq!(same, vec![other.is_none(); size]);
+        }
+    }
+
+    #[test]
     fn strangers_cannot_join() {
         let seats: Vec<_> =
             (0..2).map(|_| RingSeat::new(Ipv4Addr::LOCALHOST.into()).unwrap()).collect();
@@ -300,7 +343,7 @@ mod tests {
                 .map(|said| {
                     let mut stream = TcpStream::connect(addresses[0]).unwrap();
                     stream.write_all(said).unwrap();
-                    stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    stream.shutdown(Shutdown::Write).unwrap();
                     stream
                 })
                 .collect();

@@ -24,7 +24,7 @@ pub(super) struct HmmModelArgs {
     /// Constraint on the states that may emit a word
     #[arg(long, value_enum, default_value_t = Constraint::Brown)]
     pub(super) constraint: Constraint,
-    /// Brown clusters written by `latens export --to paths` [default: learned from the text]
+    /// Brown clusters written by `latens export --to paths` [default: learned from the text by exchange]
     #[arg(long, value_name = "PATHS")]
     pub(super) clusters: Option<PathBuf>,
     /// Parameterization of the probabilities
