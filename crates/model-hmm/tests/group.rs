@@ -103,8 +103,9 @@ fn a_process_that_ends_stops_the_others() {
     let corpus = corpus();
     let errors = in_ring(3, |ring| {
         let mut n_steps = 0;
-        let watch = |_: &Progress<'_>| {
-            n_steps += 1;
+        let watch = |progress: &Progress<'_>| {
+            // The clustering has no checkpoints.
+            n_steps += usize::from(progress.checkpoint.is_some());
             if ring.rank() == 1 && n_steps == 4 {
                 ControlFlow::Break(())
             } else {

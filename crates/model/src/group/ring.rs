@@ -1,4 +1,4 @@
-use super::Group;
+use super::members::Group;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};

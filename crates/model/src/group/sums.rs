@@ -1,4 +1,4 @@
-use super::Group;
+use super::members::Group;
 use std::io;
 
 /// Adds up a gradient and Σ ln p over all processes. Returns the latter, with a relative error of 10⁻⁷: it travels behind
