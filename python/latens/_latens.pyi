@@ -11,6 +11,8 @@ __all__ = [
     "Guide",
     "Model",
     "ModelFileError",
+    "Ring",
+    "RingSeat",
     "ShardRound",
     "ShardWorker",
     "__version__",
