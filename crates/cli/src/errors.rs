@@ -152,7 +152,7 @@ fn control_hint(error: &ControlError) -> Option<String> {
         }
         ControlError::Contradiction { .. } => "drop or change one of them",
         ControlError::TooShort { needed, .. } => {
-            return Some(format!("raise `--max-words`: {needed} more words are needed in total"));
+            return Some(format!("raise `--max-words` to {needed} or more"));
         }
         ControlError::Lengths { .. } => "raise `--max-words`, or lower `--min-words`",
         ControlError::ImpossiblePrefix { .. } | ControlError::ImpossibleConstraint { .. } => {
