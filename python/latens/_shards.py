@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from numpy.typing import NDArray
 from latens import _latens
 from latens._input import source
 from latens._progress import Callback
-
-if TYPE_CHECKING:
-    from latens._base import Estimator, SentenceEstimator
 
 Bytes = NDArray[np.uint8]
 
@@ -83,13 +80,13 @@ class Executor(ABC):
     def start(self, parts: Sequence[Part]) -> Workers:
         """Starts workers for the shards of a text."""
 
-    def learns_together(self, estimator: Estimator) -> bool:
+    def learns_together(self, estimator: Any) -> bool:
         """Whether workers have copies of a model, instead of shards of the text. Fails for models that cannot be learned so."""
         return False
 
     def fit_together(
         self,
-        estimator: SentenceEstimator,
+        estimator: Any,
         X: Any,
         valid: Any,
         callback: Callback | None,

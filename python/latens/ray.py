@@ -27,7 +27,6 @@ from latens._input import source
 from latens._shards import Bytes, Held, Part, Stragglers, Workers, log, shard_error, worker_of
 
 if TYPE_CHECKING:
-    from latens._base import Estimator, SentenceEstimator
     from latens._progress import Callback
 
 __all__ = ["Executor", "fit"]
@@ -114,7 +113,7 @@ class Executor(_shards.Executor):
         """The number of actors: by default as many as the cluster has a resource for."""
         return self.num_workers or max(1, int(ray.cluster_resources().get(resource, 1) / per_worker))
 
-    def learns_together(self, estimator: Estimator) -> bool:
+    def learns_together(self, estimator: Any) -> bool:
         on_gpu = getattr(estimator, "device", "cpu") == "cuda"
         if not (on_gpu if self.data_parallel is None else self.data_parallel):
             return False
@@ -126,14 +125,14 @@ class Executor(_shards.Executor):
 
     def fit_together(
         self,
-        estimator: SentenceEstimator,
+        estimator: Any,
         X: Any,
         valid: Any,
         callback: Callback | None,
         checkpoint: str | os.PathLike[str] | None,
         resume: bool,
     ) -> _latens.Model:
-        on_gpu = estimator.device == "cuda"  # type: ignore[attr-defined]
+        on_gpu = estimator.device == "cuda"
         gpus = self.gpus_per_worker if self.gpus_per_worker is not None else 1 if on_gpu else 0
         self._connect()
         n_workers = self._n_workers("GPU", gpus) if gpus else self._n_workers("CPU", self.cpus_per_worker)

@@ -1,30 +1,12 @@
 //! Processes that learn one model together: they learn the model of one process.
 
 use latens_corpus::Corpus;
-use latens_model::group::{Group, Ring, RingSeat};
+use latens_model::group::Group;
 use latens_model::{Device, Fit, FitError, LanguageModel, Progress};
 use latens_model_hmm::{Hmm, HmmInputs, HmmParams, Learning, Memory, Parameterization};
-use latens_testkit::zipfian_corpus;
+use latens_testkit::{in_ring, zipfian_corpus};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
-use std::time::Duration;
-
-/// Runs a function in every process of a ring, here threads.
-fn in_ring<T: Send>(size: usize, run: impl Fn(Ring) -> T + Sync) -> Vec<T> {
-    let seat = |_| RingSeat::new(Ipv4Addr::LOCALHOST.into()).unwrap();
-    let seats: Vec<RingSeat> = (0..size).map(seat).collect();
-    let addresses: Vec<SocketAddr> = seats.iter().map(|seat| seat.address().unwrap()).collect();
-    std::thread::scope(|scope| {
-        let (addresses, run) = (&addresses, &run);
-        let spawn = |(rank, seat): (usize, RingSeat)| {
-            let patience = Duration::from_secs(60);
-            scope.spawn(move || run(seat.join(rank, addresses, [1; 16], patience).unwrap()))
-        };
-        let threads: Vec<_> = seats.into_iter().enumerate().map(spawn).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
 
 fn corpus() -> Corpus {
     zipfian_corpus(60, 200, 5)

@@ -33,9 +33,12 @@ impl Deref for MappedFile {
 
 impl MappedFile {
     /// Takes the pages of a range out of the memory of this process. The next access reads them again.
-    #[allow(unsafe_code)]
+    #[cfg(unix)]
+    #[expect(
+        unsafe_code,
+        reason = "the caller of this advice promises that the pages can be read again"
+    )]
     fn release(&self, range: Range<usize>) {
-        #[cfg(unix)]
         if self.has_file && !range.is_empty() {
             // SAFETY: the pages are those of a read-only mapping of a file, whose content this crate never changes, so
             // that the same bytes are read again.
@@ -45,6 +48,10 @@ impl MappedFile {
             };
         }
     }
+
+    /// Other systems take pages out of memory by themselves.
+    #[cfg(not(unix))]
+    fn release(&self, _: Range<usize>) {}
 }
 
 /// Maps a file into memory. Pages are read when they are first accessed.
@@ -64,7 +71,7 @@ pub fn map_file(path: impl AsRef<Path>) -> Result<MappedFile, StorageError> {
 }
 
 /// Maps an open file, which may have no name; see [`map_file`].
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "another program could change a mapped file")]
 pub fn map_open_file(file: &File) -> io::Result<MappedFile> {
     // SAFETY: the mapping is read-only and private to this process. The doc comment of `map_file` states what
     // happens if another program changes the file.

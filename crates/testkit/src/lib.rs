@@ -34,6 +34,7 @@ mod topic_model;
 mod files;
 mod forge;
 mod resume;
+mod ring;
 #[cfg(test)]
 mod trainer;
 
@@ -41,6 +42,7 @@ pub use files::{check_damaged_file, check_file_round_trip};
 pub use forge::forged_floats;
 pub use language_model::check_language_model;
 pub use resume::check_resume;
+pub use ring::in_ring;
 pub use token_encoder::check_token_encoder;
 pub use topic_model::check_topic_model;
 pub use toy::{two_class_corpus, zipfian_corpus};

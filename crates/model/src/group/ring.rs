@@ -251,86 +251,10 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latens_math::Rng;
     use std::net::Ipv4Addr;
 
     const PATIENCE: Duration = Duration::from_secs(60);
     const TOKEN: RingToken = [7; 16];
-
-    /// Runs a function in every process of a ring, here threads.
-    fn in_ring<T: Send>(size: usize, run: impl Fn(Ring) -> T + Sync) -> Vec<T> {
-        let seat = |_| RingSeat::new(Ipv4Addr::LOCALHOST.into()).unwrap();
-        let seats: Vec<RingSeat> = (0..size).map(seat).collect();
-        let addresses: Vec<SocketAddr> = seats.iter().map(|seat| seat.address().unwrap()).collect();
-        std::thread::scope(|scope| {
-            let (addresses, run) = (&addresses, &run);
-            let threads: Vec<_> = seats
-                .into_iter()
-                .enumerate()
-                .map(|(rank, seat)| {
-                    scope.spawn(move || run(seat.join(rank, addresses, TOKEN, PATIENCE).unwrap()))
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        })
-    }
-
-    fn values(rank: usize, n: usize) -> Vec<f32> {
-        let mut rng = Rng::stream(1, rank as u64);
-        (0..n).map(|_| rng.uniform() as f32).collect()
-    }
-
-    #[test]
-    fn every_process_gets_the_sums_over_all() {
-        for size in [1, 2, 3, 5] {
-            // Fewer values than processes, none, and more than the buffers of a connection hold.
-            for n in [0, 2, 17, 1 << 21] {
-                let sums = in_ring(size, |ring| {
-                    let mut values = values(ring.rank(), n);
-                    ring.sum(&mut values).unwrap();
-                    values
-                });
-                let mut expected = vec![0.0; n];
-                for rank in 0..size {
-                    values(rank, n)
-                        .iter()
-                        .zip(&mut expected)
-                        .for_each(|(v, e)| *e += f64::from(*v));
-                }
-                let is_close = |(sum, e): (&f32, &f64)| (f64::from(*sum) - e).abs() < 1e-5;
-                assert!(sums[0].iter().zip(&expected).all(is_close), "{size} processes");
-                assert!(sums.iter().all(|other| *other == sums[0]), "{size} processes");
-            }
-        }
-    }
-
-    #[test]
-    fn a_process_that_ends_is_noticed_by_its_neighbors() {
-        let errors = in_ring(3, |ring| {
-            if ring.rank() == 1 {
-                return None;
-            }
-            let mut values = vec![1.0; 1 << 20];
-            // The first process may have sent all before it notices.
-            (0..3).find_map(|_| ring.sum(&mut values).err())
-        });
-        assert!(errors[1].is_none());
-        for error in [&errors[0], &errors[2]] {
-            let error = error.as_ref().expect("an error").to_string();
-            assert_eq!(error, "another process of the ring has ended");
-        }
-    }
-
-    #[test]
-    fn processes_notice_that_one_has_another_number() {
-        for (size, other) in [(2, None), (3, None), (2, Some(1)), (3, Some(0)), (3, Some(2))] {
-            let same = in_ring(size, |ring| {
-                let is_other = other == Some(ring.rank());
-                crate::group::is_same(&ring, if is_other { 1 << 40 } else { 2 << 40 }).unwrap()
-            });
-            assert_eq!(same, vec![other.is_none(); size]);
-        }
-    }
 
     #[test]
     fn strangers_cannot_join() {
