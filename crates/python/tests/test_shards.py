@@ -394,6 +394,8 @@ def test_a_dataset_of_ray_is_a_text(ray, paths):
     found = estimators()["ngram"].fit(dataset, executor=latens.ray.Executor(2, n_shards=3))
     expected = estimators()["ngram"].fit(lines)
     assert found.perplexity(paths) == expected.perplexity(paths)
+    found = copies().fit(dataset, executor=latens.ray.Executor(2, data_parallel=True))
+    assert found.facts_["tokens"] == copies().fit(lines).facts_["tokens"]
 
 
 class Together(NamedTuple):
