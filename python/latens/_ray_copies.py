@@ -205,7 +205,7 @@ def _run(
 
     try:
         while running:
-            for reference in ray.wait(list(running), timeout=0.5)[0]:
+            for reference in ray.wait(list(running), timeout=0.1)[0]:
                 rank = running.pop(reference)
                 error, found = _get(reference, rank)
                 model = found or model

@@ -341,14 +341,19 @@ def ray():
     module.shutdown()
 
 
-def no_actor_is_left(ray):
-    """Whether all actors have ended. The public interface to their states needs the dashboard."""
+def own_actors():
+    """The states of our actors; datasets of Ray have others. The public interface to them needs the dashboard."""
     from ray._private import state
 
+    return [actor for actor in state.actors().values() if actor["ActorClassName"] == "_Worker"]
+
+
+def no_actor_is_left():
+    """Whether all our actors have ended."""
     stop = time.monotonic() + 20
     while time.monotonic() < stop:
-        actors = state.actors()
-        if actors and all(actor["State"] == "DEAD" for actor in actors.values()):
+        actors = own_actors()
+        if actors and all(actor["State"] == "DEAD" for actor in actors):
             return True
         time.sleep(0.2)
     return False
@@ -358,7 +363,7 @@ def test_ray_gives_the_model_of_local_processes(ray, paths, expected):
     for kind in ("hmm", "lda", "ngram"):
         found = latens.ray.fit(estimators()[kind], paths, num_workers=2)
         assert model_bytes(found) == expected(kind)
-    assert no_actor_is_left(ray)
+    assert no_actor_is_left()
 
 
 @pytest.mark.parametrize("kind", ["hmm", "lda", "tagger", "word2vec"])
@@ -384,7 +389,7 @@ def test_an_error_of_a_ray_worker_names_its_shard_and_leaves_no_actor(ray, paths
     broken = [*paths[:3], tmp_path / "none.txt"]
     with pytest.raises(OSError, match=r"shard 4 of 4: cannot read its text.*\(worker 1\)"):
         estimators()["hmm"].fit(broken, executor=latens.ray.Executor(2))
-    assert no_actor_is_left(ray)
+    assert no_actor_is_left()
 
 
 def test_a_dataset_of_ray_is_a_text(ray, paths):
@@ -404,6 +409,10 @@ class Together(NamedTuple):
     lines: list
     valid: list
     alone: latens.Hmm
+
+
+#: Epochs of `copies` that take much longer than the driver needs to hear of the first.
+LONG = 500
 
 
 def copies(**options):
@@ -432,7 +441,7 @@ def test_ray_actors_learn_one_model_together(ray, paths, together):
     # From files, and with a seed that the driver draws.
     found = copies(random_state=None).fit(paths, executor=executor)
     assert found.facts_["tokens"] == together.alone.facts_["tokens"]
-    assert no_actor_is_left(ray)
+    assert no_actor_is_left()
 
 
 def test_ray_actors_start_again_after_one_died_and_the_model_stays_the_same(ray, together, caplog):
@@ -440,18 +449,15 @@ def test_ray_actors_start_again_after_one_died_and_the_model_stays_the_same(ray,
 
     def callback(facts):
         if not killed and facts["phase"] == "learn" and facts["done"] > 3:
-            from ray._private import state
-
-            own = [actor for actor in state.actors().values() if actor["State"] == "ALIVE"]
-            killed.append(own[-1]["Pid"])
+            alive = [actor["Pid"] for actor in own_actors() if actor["State"] == "ALIVE"]
+            killed.append(alive[-1])
             os.kill(killed[0], signal.SIGKILL)
 
     executor = latens.ray.Executor(2, data_parallel=True)
-    # Long enough that it has not ended when the driver hears of it.
-    found = copies(epochs=60).fit(together.lines, executor=executor, callback=callback)
+    found = copies(epochs=LONG).fit(together.lines, executor=executor, callback=callback)
     assert killed and "start again" in caplog.text
-    assert same(found, copies(epochs=60).fit(together.lines, executor=executor))
-    assert no_actor_is_left(ray)
+    assert same(found, copies(epochs=LONG).fit(together.lines, executor=executor))
+    assert no_actor_is_left()
 
 
 def test_ray_actors_resume_together_from_the_checkpoint_of_one_process(ray, together, tmp_path):
@@ -487,7 +493,7 @@ def test_what_ray_actors_cannot_learn_together_is_an_error(ray, paths, together,
         copies(device="cuda").fit(paths, executor=latens.ray.Executor(2))
     with pytest.raises(ValueError, match="latens.ray.Executor"):
         copies(device="cuda").fit(paths, executor=processes.Executor(2))
-    assert no_actor_is_left(ray)
+    assert no_actor_is_left()
 
 
 def test_ray_actors_write_a_checkpoint_when_they_are_stopped(ray, together, tmp_path):
@@ -499,9 +505,9 @@ def test_ray_actors_write_a_checkpoint_when_they_are_stopped(ray, together, tmp_
 
     executor = latens.ray.Executor(2, data_parallel=True)
     with pytest.raises(KeyboardInterrupt):
-        copies(epochs=60).fit(together.lines, executor=executor, checkpoint=path, callback=stop)
-    found = copies(epochs=60).fit(together.lines, executor=executor, checkpoint=path, resume=True)
-    assert same(found, copies(epochs=60).fit(together.lines, executor=executor))
+        copies(epochs=LONG).fit(together.lines, executor=executor, checkpoint=path, callback=stop)
+    found = copies(epochs=LONG).fit(together.lines, executor=executor, checkpoint=path, resume=True)
+    assert same(found, copies(epochs=LONG).fit(together.lines, executor=executor))
 
 
 def test_ray_actors_read_words_as_they_are(ray, together):
