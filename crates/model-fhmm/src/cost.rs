@@ -69,7 +69,7 @@ pub(crate) fn cost(params: &FhmmParams, corpus: &Corpus) -> Cost {
         .part("products of states", products, Some("n_states"))
         .part("posteriors", posteriors * 4.0 * batch * row, Some("batch_sentences"))
         .part("forward and backward passes", chain, Some("n_layers"))
-        .multiply_adds(multiply_adds(params, sizes, n_joint, n_batches))
+        .products(multiply_adds(params, sizes, n_joint, n_batches))
 }
 
 /// The largest number of multiplications with an addition per epoch; sweeps often converge earlier.

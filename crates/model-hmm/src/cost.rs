@@ -67,7 +67,7 @@ pub(crate) fn cost(
     let copies = if given.n_drawn > 0 { given.copies * params.epochs } else { 0 };
     let drawn = given.n_drawn as f64 + copies as f64 * corpus.sentences.n_tokens() as f64;
     let own = own.part("drawn text", 4.0 * drawn, Some("n_tokens"));
-    let own = own.multiply_adds(sizes.scoring(params, valid.map_or(0, Sentences::n_tokens)));
+    let own = own.products(sizes.scoring(params, valid.map_or(0, Sentences::n_tokens)));
     if params.constraint != Constraint::Brown || given.clusters {
         return own;
     }
@@ -141,7 +141,7 @@ fn baum_welch(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
         .part("tags", per_value * sizes.n_tags * n_states, Some("n_states"))
         .part("batch", sizes.workspace(batch_tokens, per_word), Some("n_states"))
         .part("expected transitions", sizes.expected(batch_tokens, per_word), Some("n_states"))
-        .multiply_adds(3.0 * per_word * per_word * sizes.n_tokens)
+        .products(3.0 * per_word * per_word * sizes.n_tokens)
 }
 
 fn gradient(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
@@ -184,7 +184,7 @@ fn gradient(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
         let words = 4.0 * n_words * (2.0 * dim + 3.0 * N_FILTERS);
         cost = cost.part("characters", words, Some("dim"));
     }
-    cost.multiply_adds(gradient_multiply_adds(params, sizes))
+    cost.products(gradient_multiply_adds(params, sizes))
 }
 
 /// Number of weights.

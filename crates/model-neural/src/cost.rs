@@ -35,7 +35,7 @@ pub(crate) fn cost(params: &NeuralParams, corpus: &Corpus, valid: Option<&Senten
         .part("logits", 4.0 * n_rows * n_words, Some("batch_size"))
         .part("activations", activations, Some("batch_size"))
         .part("order of words", order, None)
-        .multiply_adds((3.0 * n_tokens + n_valid) * per_token)
+        .products((3.0 * n_tokens + n_valid) * per_token)
 }
 
 /// Number of weights of a network.

@@ -22,7 +22,7 @@ impl Lookahead {
         let own = Lookahead::cost_of(hmm, automaton, options, Precision::Double);
         Lookahead::cost(hmm, automaton, options)
             .part("most probable text", own.memory_bytes() as f64, Some("max_words"))
-            .multiply_adds(own.multiply_adds_per_iteration())
+            .products(own.multiply_adds_per_iteration())
     }
 
     fn cost_of(
@@ -47,7 +47,7 @@ impl Lookahead {
             // Masses are summed in double precision first.
             .part("edges", n_edges as f64 * n_hidden * (size + 8.0), Some("automaton states"))
             .part("products", 3.0 * n_live * n_hidden * size, Some("automaton states"))
-            .multiply_adds(n_live * n_hidden * n_hidden)
+            .products(n_live * n_hidden * n_hidden)
     }
 
     pub(super) fn check_memory(

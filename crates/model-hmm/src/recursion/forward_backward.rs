@@ -50,8 +50,7 @@ impl<T: Real> ForwardBackward<T> {
     ) -> Vec<f64> {
         let workspace = &mut self.workspace;
         workspace.place(space, tables, batch);
-        let mut log_probs = workspace.forward(tables);
-        workspace.backward(tables, &mut log_probs);
+        let mut log_probs = workspace.forward_backward(tables);
         let underflowed: Vec<usize> =
             (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
         workspace.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);

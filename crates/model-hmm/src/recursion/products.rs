@@ -4,6 +4,8 @@ use crate::tables::probability_tables::Tables;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{BlockRef, Real};
 use latens_nn::multiply;
+use std::array;
+use std::ops::Add;
 
 /// A token and its sentence, with the groups of two adjacent tokens. They are the 32-bit digits of one number, which is
 /// faster to sort: group before, group, token, sentence.
@@ -162,22 +164,63 @@ fn flush<T: Real>(value: T) -> T {
 /// Number of partial results: the compiler may not reorder additions and comparisons by itself.
 const LANES: usize = 16;
 
+/// Merges every sixteenth value into one of the partial results, which start from zero.
+///
+/// Chunks of a known length stay in registers.
+#[inline(always)]
+fn lanes<T: Real>(values: &[T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
+    let mut lanes = [T::zero(); LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        lanes = array::from_fn(
+            #[inline(always)]
+            |i| merge(lanes[i], chunk[i]),
+        );
+    }
+    for (lane, &value) in lanes.iter_mut().zip(rest) {
+        *lane = merge(*lane, value);
+    }
+    lanes
+}
+
+/// The first half of the values merged with the second, so that the processor merges all pairs at the same time.
+#[inline(always)]
+fn halved<const N: usize, const HALF: usize, T: Copy>(
+    values: [T; N],
+    merge: impl Fn(T, T) -> T,
+) -> [T; HALF] {
+    array::from_fn(
+        #[inline(always)]
+        |i| merge(values[i], values[i + HALF]),
+    )
+}
+
 #[inline(always)]
 fn sum<T: Real>(values: &[T]) -> f64 {
-    let mut lanes = [T::zero(); LANES];
-    values.chunks(LANES).for_each(|chunk| add(&mut lanes, chunk));
-    lanes.iter().map(|lane| lane.wide()).sum()
+    let lanes = lanes(values, plus).map(
+        #[inline(always)]
+        |lane| lane.wide(),
+    );
+    let eight: [f64; 8] = halved(lanes, plus);
+    let four: [f64; 4] = halved(eight, plus);
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+#[inline(always)]
+fn plus<T: Add<Output = T>>(a: T, b: T) -> T {
+    a + b
+}
+
+#[inline(always)]
+fn greater<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
 }
 
 #[inline(always)]
 pub(crate) fn largest<T: Real>(values: &[T]) -> T {
-    let mut lanes = [T::zero(); LANES];
-    for chunk in values.chunks(LANES) {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane = if value > *lane { value } else { *lane };
-        }
-    }
-    lanes.iter().fold(T::zero(), |max, &value| if value > max { value } else { max })
+    let eight: [T; 8] = halved(lanes(values, greater), greater);
+    let four: [T; 4] = halved(eight, greater);
+    greater(greater(four[0], four[2]), greater(four[1], four[3]))
 }
 
 /// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.

@@ -15,18 +15,30 @@ use std::ops::Range;
 /// the result does not depend on the number of threads.
 const PART_TOKENS: usize = 4096;
 const MIN_PARTS: usize = 4;
+/// The same for a dense model: with this many values, the buffers of a part take about two megabytes, and with this many
+/// tokens, its matrix products are fast.
+const DENSE_PART_VALUES: usize = 1 << 17;
+const DENSE_PART_TOKENS: [usize; 2] = [1024, 2048];
+/// The transitions of more states are too many to be read again for every part.
+const MAX_DENSE_STATES: usize = 512;
 
 impl<T: Real> Workspace<T> {
-    /// Splits the batch into parts of whole sentences. A dense model has a single part: all its sentences share one
-    /// matrix product, which is itself multithreaded.
+    /// Splits the batch into parts of whole sentences. All sentences of a part of a dense model share one matrix product,
+    /// which is itself multithreaded if there is a single part.
     fn parts(&self, tables: &Tables<T>) -> (Vec<Range<usize>>, Par) {
-        let n_sentences = self.n_sentences();
-        if tables.is_dense() {
-            return (std::iter::once(0..n_sentences).collect(), Par::rayon(0));
-        }
-        let n_parts = (self.groups.len() / PART_TOKENS).max(MIN_PARTS).min(n_sentences).max(1);
+        let (n_sentences, n_tokens) = (self.n_sentences(), self.groups.len());
+        let n_parts = if !tables.is_dense() {
+            (n_tokens / PART_TOKENS).max(MIN_PARTS)
+        } else if tables.k <= MAX_DENSE_STATES {
+            let [min, max] = DENSE_PART_TOKENS;
+            n_tokens / (DENSE_PART_VALUES / tables.k.max(1)).clamp(min, max)
+        } else {
+            1
+        };
+        let n_parts = n_parts.min(n_sentences).max(1);
         let cut = |part: usize| part * n_sentences / n_parts;
-        ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), Par::Seq)
+        let par = if n_parts == 1 && tables.is_dense() { Par::rayon(0) } else { Par::Seq };
+        ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), par)
     }
 
     /// Fills in α and returns ln p of every sentence, NaN if the recursion underflowed.
@@ -106,28 +118,28 @@ impl<T: Real> Workspace<T> {
         log_probs
     }
 
-    /// Fills in γ and v = b ∘ β, and divides α by κ. Sets ln p of a sentence to NaN if the recursion underflowed.
-    pub(crate) fn backward(&mut self, tables: &Tables<T>, log_probs: &mut [f64]) {
+    /// Fills in γ, v = b ∘ β and α/κ, and returns ln p of every sentence, NaN if the recursion underflowed. A part goes
+    /// forward and backward before the next one, while its values are in the cache.
+    pub(crate) fn forward_backward(&mut self, tables: &Tables<T>) -> Vec<f64> {
         let (parts, par) = self.parts(tables);
         let (mut alpha, mut weighted) =
             (std::mem::take(&mut self.alpha), std::mem::take(&mut self.weighted));
         let mut nodes = std::mem::take(&mut self.nodes);
         let split = |values| self.split(values, &parts);
         let pieces = split(&mut alpha).into_iter().zip(split(&mut weighted)).zip(split(&mut nodes));
-        let mut log_probs_of_parts = Vec::new();
-        let mut rest = log_probs;
-        for part in &parts {
-            let (head, tail) = rest.split_at_mut(part.len());
-            log_probs_of_parts.push(head);
-            rest = tail;
-        }
-        let work: Vec<_> = parts.iter().cloned().zip(pieces).zip(log_probs_of_parts).collect();
-        work.into_par_iter().for_each(|((part, ((alpha, weighted), nodes)), log_probs)| {
-            self.backward_part(tables, part, Piece { alpha, weighted, nodes }, log_probs, par);
+        let work: Vec<_> = parts.iter().cloned().zip(pieces).collect();
+        let log_probs = work.into_par_iter().map(|(part, ((alpha, weighted), nodes))| {
+            let mut log_probs = self.forward_part(tables, part.clone(), alpha, par);
+            let piece = Piece { alpha, weighted, nodes };
+            self.backward_part(tables, part, piece, &mut log_probs, par);
+            log_probs
         });
+        let log_probs = log_probs.collect::<Vec<_>>().concat();
         (self.alpha, self.weighted, self.nodes) = (alpha, weighted, nodes);
+        log_probs
     }
 
+    /// Sets ln p of a sentence to NaN if the recursion underflowed.
     fn backward_part(
         &self,
         tables: &Tables<T>,

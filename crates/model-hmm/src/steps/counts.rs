@@ -132,16 +132,26 @@ impl Counts {
             }
             return;
         }
+        // Row by row: columns are far apart in memory.
+        let mut totals = vec![0.0; self.k];
         for cluster in 0..space.n_clusters() {
-            for state in 0..self.k {
-                let allowed = space.slots(cluster).filter(|&slot| space.allows(slot, state));
-                let at: Vec<usize> = allowed.map(|slot| slot * self.k + state).collect();
-                let counts = at.iter().map(|&at| self.emission[at] + prior);
-                let total: f64 = counts.clone().sum();
-                if total > 0.0 {
-                    at.iter().zip(counts).for_each(|(&at, count)| {
-                        tables.emission[at] = (count / total) as f32;
-                    });
+            let rows = |slot: usize| slot * self.k..(slot + 1) * self.k;
+            totals.fill(0.0);
+            for slot in space.slots(cluster) {
+                let counts = totals.iter_mut().zip(&self.emission[rows(slot)]).enumerate();
+                for (state, (total, count)) in counts {
+                    if space.allows(slot, state) {
+                        *total += count + prior;
+                    }
+                }
+            }
+            for slot in space.slots(cluster) {
+                let counts = self.emission[rows(slot)].iter().zip(&totals).enumerate();
+                let out = &mut tables.emission[rows(slot)];
+                for (state, (count, &total)) in counts {
+                    if total > 0.0 && space.allows(slot, state) {
+                        out[state] = ((count + prior) / total) as f32;
+                    }
                 }
             }
         }

@@ -1,12 +1,16 @@
 //! A rough estimate of the time of training, before the first iteration.
 
 use crate::output::duration;
+use latens::math::linalg::{Accum, Mat, Par, multiply};
 use latens::model::{Cost, Device};
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Estimates below this many seconds are not worth a line.
 const MIN_SECONDS: f64 = 10.0;
+
+/// Share of the speed of a single large matrix product that training reaches in its products.
+const EFFICIENCY: f64 = 0.5;
 
 /// A line about the time that training will take at most, unless it is short or unknown. The work is known, the speed is
 /// measured for a few milliseconds on one core.
@@ -15,7 +19,10 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
     if device != Device::Cpu || work <= 0.0 {
         return None;
     }
-    let seconds = work / (multiply_adds_per_second() * rayon::current_num_threads() as f64);
+    let products = cost.products_per_iteration();
+    let of_one_core = (work - products) / multiply_adds_per_second()
+        + products / (EFFICIENCY * products_per_second());
+    let seconds = of_one_core / rayon::current_num_threads() as f64;
     let total = seconds * n_iterations as f64;
     (total >= MIN_SECONDS).then(|| {
         format!(
@@ -26,23 +33,43 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
     })
 }
 
-/// Measured speed of one core on arrays in its cache. The fastest of many short rounds, as other programs interrupt some.
+/// Measured speed of one core in a matrix product.
+fn products_per_second() -> f64 {
+    const LEN: usize = 192;
+    const ROUNDS: usize = 10;
+    let a = Mat::<f32>::from_fn(LEN, LEN, |row, column| (row + column) as f32);
+    let mut out = Mat::<f32>::zeros(LEN, LEN);
+    let seconds = fastest(ROUNDS, || {
+        let a = black_box(&a);
+        multiply(out.as_mut(), Accum::Replace, a.as_ref(), a.as_ref(), Par::Seq);
+    });
+    (LEN * LEN * LEN) as f64 / seconds
+}
+
+/// Measured speed of one core on arrays in its cache.
 fn multiply_adds_per_second() -> f64 {
     const LEN: usize = 4096;
     const REPEATS: usize = 50;
     const ROUNDS: usize = 40;
     let (a, mut b) = (vec![1.0001f32; LEN], vec![0.5f32; LEN]);
-    let mut seconds = f64::INFINITY;
-    for _ in 0..ROUNDS {
-        let started = Instant::now();
+    let seconds = fastest(ROUNDS, || {
         for _ in 0..REPEATS {
             let a = black_box(&a);
             b.iter_mut().zip(a).for_each(|(b, &a)| *b = *b * a + 1e-7);
             black_box(&mut b);
         }
-        seconds = seconds.min(started.elapsed().as_secs_f64());
-    }
-    (LEN * REPEATS) as f64 / seconds.max(1e-9)
+    });
+    (LEN * REPEATS) as f64 / seconds
+}
+
+/// Seconds of the fastest of several rounds, as other programs interrupt some.
+fn fastest(n_rounds: usize, mut round: impl FnMut()) -> f64 {
+    let seconds = (0..n_rounds).map(|_| {
+        let started = Instant::now();
+        round();
+        started.elapsed().as_secs_f64()
+    });
+    seconds.fold(f64::INFINITY, f64::min).max(1e-9)
 }
 
 #[cfg(test)]
@@ -55,5 +82,12 @@ mod tests {
         assert_eq!(time_estimate(&Cost::new(10), Device::Cpu), None);
         let line = time_estimate(&Cost::new(10).multiply_adds(1e18), Device::Cpu).unwrap();
         assert!(line.contains("for all 10 at most"), "{line}");
+    }
+
+    #[test]
+    fn products_count_as_work() {
+        assert!(products_per_second() > 0.0);
+        let cost = Cost::new(1).multiply_adds(3.0).products(2.0);
+        assert_eq!((cost.multiply_adds_per_iteration(), cost.products_per_iteration()), (5.0, 2.0));
     }
 }
