@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -158,7 +159,11 @@ class _Topics(Transformer):
         if is_matrix(X):
             return self._transform_counts(counts(X, self, reset=False))
         text = source(X)
-        return model.mixtures(text.records, text.paths, self._n_threads())
+        return model.mixtures(text.records, text.paths, self._more_vectors(), self._n_threads())
+
+    def _more_vectors(self) -> _latens.Model | None:
+        """Vectors of words that may be outside the training documents."""
+        return None
 
     def _transform_counts(self, matrix: Counts) -> NDArray[np.float32]:
         return self.model_.mixtures_of_ids(*self._ids(matrix), self._n_threads())
@@ -300,7 +305,8 @@ class GaussianLda(TopicParams, _Topics):
 
     Parameters
     ----------
-    vectors : a model with word vectors (`Word2Vec`, `Lds`, `Vectors`), or the path of one.
+    vectors : a model with word vectors (`Word2Vec`, `Lds`, `Vectors`), or the path of one. `transform` also uses words that
+        have one of these vectors but were not in the training documents.
     n_topics : number of topics.
     n_iterations : number of Gibbs sampling iterations over all tokens.
     sampler : 'auto' or what `latens train glda --help` lists.
@@ -336,6 +342,13 @@ class GaussianLda(TopicParams, _Topics):
         if self.vectors is None:
             raise ValueError("`vectors` must be a model with word vectors or the path of one, got None")
         return opened(self.vectors, "vectors")
+
+    def _more_vectors(self) -> _latens.Model | None:
+        try:
+            return None if self.vectors is None else opened(self.vectors, "vectors")
+        except OSError as error:
+            warnings.warn(f"words outside the training documents are ignored, because `vectors` cannot be read: {error}")
+            return None
 
     @property
     def means_(self) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ use crate::input::source::Files;
 use crate::names::{Names, NamesBuilder};
 use crate::sentences::ascends;
 use crate::words::lexicon::Lexicon;
+use crate::words::vocab::Vocab;
 use crate::words::word_id::WordId;
 use latens_store::{FlatArray, StringTable};
 
@@ -153,6 +154,50 @@ impl Lexicon {
             flat.push(EncodedRecord { words: &words, names: &RecordNames::default() });
         }
         flat.finish(self.vocab.len(), extra)
+    }
+
+    /// Starts to encode documents whose words are known.
+    pub fn documents_of_words(&self) -> DocumentsOfWords<'_> {
+        DocumentsOfWords {
+            vocab: &self.vocab,
+            words: Vec::new(),
+            flat: FlatDocuments::default(),
+            extra: StringTable::default(),
+        }
+    }
+}
+
+/// Encodes documents one after another whose words are preprocessed and cleaned.
+///
+/// ```
+/// # use latens_corpus::Documents;
+/// let train = Documents::from_texts(["the ball and the goal", "the pan and the pot"])?;
+/// let mut test = train.lexicon.documents_of_words();
+/// test.push(["ball", "New York"]);
+/// let test = test.finish();
+/// assert_eq!(test.extra_word(test.get(0).words[1]), Some("New York"));
+/// # Ok::<(), latens_corpus::ReadError>(())
+/// ```
+pub struct DocumentsOfWords<'a> {
+    vocab: &'a Vocab,
+    words: Vec<u32>,
+    flat: FlatDocuments,
+    extra: StringTable,
+}
+
+impl DocumentsOfWords<'_> {
+    /// Adds a document.
+    pub fn push(&mut self, words: impl IntoIterator<Item = impl AsRef<str>>) {
+        let DocumentsOfWords { vocab, words: numbers, flat, extra } = self;
+        let words = words.into_iter();
+        numbers.clear();
+        numbers.extend(words.map(|word| number_any_word(vocab, extra, word.as_ref())));
+        flat.push(EncodedRecord { words: numbers, names: &RecordNames::default() });
+    }
+
+    /// All documents.
+    pub fn finish(self) -> Documents {
+        self.flat.finish(self.vocab.len(), self.extra)
     }
 }
 

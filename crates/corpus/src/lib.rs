@@ -50,7 +50,7 @@ pub use cleaning::rules::Cleaning;
 pub use cleaning::stop_words::StopWords;
 pub use corpus::Corpus;
 pub use document_corpus::DocumentCorpus;
-pub use documents::{Document, Documents};
+pub use documents::{Document, Documents, DocumentsOfWords};
 pub use error::ReadError;
 pub use input::columns::Columns;
 pub use input::compression::{open_input, write_compressed};

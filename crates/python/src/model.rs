@@ -4,9 +4,9 @@ use crate::errors::{file_error, value_error};
 use crate::text::Text;
 use crate::work::{Wishes, on_all_cores, run};
 use latens::corpus::WordId;
-use latens::lda::{Completion, InferenceParams, Lda};
+use latens::lda::{Completion, Glda, InferenceParams, Lda, MoreVectors, Topics};
 use latens::math::Rng;
-use latens::model::{LanguageModel, Params, Tagger, TopicModel};
+use latens::model::{LanguageModel, Params, Tagger, TopicModel, WordVectors};
 use latens::tasks::{perplexity, sample};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use rayon::prelude::*;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -91,6 +92,16 @@ impl Model {
     fn language_model(&self) -> PyResult<&dyn LanguageModel> {
         let missing = || self.without("which does not assign probabilities to text");
         self.0.as_language_model().ok_or_else(missing)
+    }
+
+    /// Gaussian LDA, and vectors of words that may be outside its training documents.
+    fn with_vectors<'a>(&'a self, more: &'a Model) -> PyResult<(&'a Glda, Cow<'a, WordVectors>)> {
+        let glda = self.0.downcast_ref::<Glda>();
+        let glda = glda.ok_or_else(|| self.without("which does not use word vectors"))?;
+        let vectors = more.0.word_vectors();
+        let vectors = vectors.ok_or_else(|| more.without("which has no word vectors"))?;
+        glda.check_vectors(&vectors).map_err(|error| value_error(&error))?;
+        Ok((glda, vectors))
     }
 
     fn topic_model(&self) -> PyResult<&dyn TopicModel> {
@@ -362,18 +373,34 @@ impl Model {
         Ok(self.topic_model()?.n_topics())
     }
 
-    /// Topic proportions of documents, one row per document.
+    /// Topic proportions of documents, one row per document. Gaussian LDA uses new words that have one of `vectors`.
     fn mixtures<'py>(
         &self,
         py: Python<'py>,
         records: Option<&Bound<'py, PyAny>>,
         paths: Vec<PathBuf>,
+        vectors: Option<&Model>,
         n_threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let text = Text::new(records, paths)?;
         let model = self.topic_model()?;
+        let more = vectors.map(|more| Ok((self.with_vectors(more)?, more.0.lexicon())));
+        let more = more.transpose()?;
+        let params = InferenceParams::default().validate().map_err(|error| value_error(&error))?;
         let values = run(py, wishes(n_threads), |caller| {
             let mut values: Vec<f32> = Vec::new();
+            if let Some(((glda, vectors), lexicon)) = &more {
+                let mut documents = self.0.lexicon().documents_of_words();
+                text.each(self.0.lexicon(), caller, |words, _| {
+                    words.iter().for_each(|words| documents.push(words));
+                    Ok(())
+                })?;
+                let more = MoreVectors { vocab: &lexicon.vocab, vectors };
+                let documents = documents.finish();
+                let found = glda.infer_documents(&documents, Some(more), Topics::Fixed, &params);
+                values.extend(found.iter().flat_map(|found| &found.mixture));
+                return Ok(values);
+            }
             text.each(self.0.lexicon(), caller, |_, ids| {
                 let rows = ids.par_iter().flat_map_iter(|ids| model.mixture(ids));
                 values.par_extend(rows);

@@ -87,8 +87,7 @@ impl Text {
         Ok(Sentences::from_words(sentences))
     }
 
-    /// Calls `visit` with the normalized words of batches of records, and with their ids in `lexicon`. The words are
-    /// empty for files, whose words outside the vocabulary become `<unk>`.
+    /// Calls `visit` with the normalized and cleaned words of batches of texts, and with their ids in `lexicon`.
     pub(crate) fn each(
         self,
         lexicon: &Lexicon,

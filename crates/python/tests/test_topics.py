@@ -96,6 +96,31 @@ def test_gaussian_topics_need_vectors(documents) -> None:
         latens.GaussianLda(latens.Ngram(2).fit(texts)).fit(texts)
 
 
+def test_gaussian_topics_use_new_words_that_have_vectors(tmp_path) -> None:
+    # Two groups of words that lie apart; `brook` and `wrench` are in no training document.
+    groups = [["river", "lake", "brook"], ["hammer", "saw", "wrench"]]
+    rng = np.random.default_rng(1)
+    words = [word for group in groups for word in group]
+    points = np.repeat([[5.0, 0.0], [-5.0, 0.0]], 3, axis=0) + rng.normal(size=(6, 2)) / 10
+    vectors = latens.Vectors.from_arrays(words, points)
+    texts = [" ".join(group[:2] * 3) for group in groups] * 10
+    glda = latens.GaussianLda(vectors, 2, n_iterations=20, n_jobs=1).fit(texts)
+    river, brook, hammer, wrench, unknown = glda.transform(["river lake", "brook", "saw", "wrench", "sofa"])
+    assert river.argmax() == brook.argmax() != hammer.argmax() == wrench.argmax()
+    np.testing.assert_allclose(unknown, 0.5, atol=1e-3)
+    # Without the vectors, a new word says nothing; documents of known words have the same topics.
+    glda.save(tmp_path / "m.glda")
+    opened = latens.open(tmp_path / "m.glda")
+    np.testing.assert_allclose(opened.transform(["brook"])[0], unknown, atol=1e-3)
+    np.testing.assert_array_equal(opened.transform(["river lake"])[0], river)
+    glda.vectors = tmp_path / "none.vectors"
+    with pytest.warns(UserWarning, match="words outside the training documents are ignored.*none.vectors"):
+        np.testing.assert_array_equal(glda.transform(["river lake"])[0], river)
+    glda.vectors = latens.Vectors.from_arrays(words, np.ones((6, 3)))
+    with pytest.raises(ValueError, match="`vectors` must be of 2 dimensions"):
+        glda.transform(["river"])
+
+
 # scikit-learn's checks run on `Lda` because it takes matrices; estimators of strings get those of cloning. None fails.
 @parametrize_with_checks(
     [
