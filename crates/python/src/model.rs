@@ -384,8 +384,10 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let text = Text::new(records, paths)?;
         let model = self.topic_model()?;
-        let more = vectors.map(|more| Ok((self.with_vectors(more)?, more.0.lexicon())));
-        let more = more.transpose()?;
+        let more = match vectors {
+            Some(more) => Some((self.with_vectors(more)?, more.0.lexicon())),
+            None => None,
+        };
         let params = InferenceParams::default().validate().map_err(|error| value_error(&error))?;
         let values = run(py, wishes(n_threads), |caller| {
             let mut values: Vec<f32> = Vec::new();
