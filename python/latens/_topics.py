@@ -305,8 +305,8 @@ class GaussianLda(TopicParams, _Topics):
 
     Parameters
     ----------
-    vectors : a model with word vectors (`Word2Vec`, `Lds`, `Vectors`), or the path of one. `transform` also uses words that
-        have one of these vectors but were not in the training documents.
+    vectors : a model with word vectors (`Word2Vec`, `Lds`, `Vectors`), or the path of one. `transform` also uses words
+        outside the training documents if these have a vector for them.
     n_topics : number of topics.
     n_iterations : number of Gibbs sampling iterations over all tokens.
     sampler : 'auto' or what `latens train glda --help` lists.
@@ -347,7 +347,9 @@ class GaussianLda(TopicParams, _Topics):
         try:
             return None if self.vectors is None else opened(self.vectors, "vectors")
         except OSError as error:
-            warnings.warn(f"words outside the training documents are ignored, because `vectors` cannot be read: {error}")
+            warnings.warn(
+                f"words outside the training documents are ignored, because `vectors` cannot be read: {error}", stacklevel=4
+            )
             return None
 
     @property

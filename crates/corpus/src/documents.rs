@@ -156,7 +156,8 @@ impl Lexicon {
         flat.finish(self.vocab.len(), extra)
     }
 
-    /// Starts to encode documents whose words are known.
+    /// Encodes documents that are already split into words. Words outside the vocabulary are kept; see
+    /// [`Documents::extra_word`].
     pub fn documents_of_words(&self) -> DocumentsOfWords<'_> {
         DocumentsOfWords {
             vocab: &self.vocab,
@@ -167,7 +168,7 @@ impl Lexicon {
     }
 }
 
-/// Encodes documents one after another whose words are preprocessed and cleaned.
+/// Encodes documents that are already split into words, one at a time.
 ///
 /// ```
 /// # use latens_corpus::Documents;

@@ -67,7 +67,7 @@ pub(crate) fn cost(
     let copies = if given.n_drawn > 0 { given.copies * params.epochs } else { 0 };
     let drawn = given.n_drawn as f64 + copies as f64 * corpus.sentences.n_tokens() as f64;
     let own = own.part("drawn text", 4.0 * drawn, Some("n_tokens"));
-    let own = own.products(sizes.scoring(params, valid.map_or(0, Sentences::n_tokens)));
+    let own = sizes.add_scoring(own, params, valid.map_or(0, Sentences::n_tokens));
     if params.constraint != Constraint::Brown || given.clusters {
         return own;
     }
@@ -115,14 +115,22 @@ impl Sizes {
     }
 
     /// Multiplications with an addition to score `n_tokens` tokens.
-    fn scoring(&self, params: &HmmParams, n_tokens: usize) -> f64 {
+    fn add_scoring(&self, cost: Cost, params: &HmmParams, n_tokens: usize) -> Cost {
         if n_tokens == 0 {
-            return 0.0;
+            return cost;
         }
         let is_scalar = params.parameterization == Parameterization::Scalar;
         let tables =
             self.n_states * self.n_states * self.dim + self.n_words * self.per_word * self.dim;
-        self.per_word * self.per_word * n_tokens as f64 + if is_scalar { 0.0 } else { tables }
+        let recursion = self.per_word * self.per_word * n_tokens as f64;
+        self.add_recursion(cost, recursion).products(if is_scalar { 0.0 } else { tables })
+    }
+
+    /// Adds the work of the recursion, which only larger models without clusters do in matrix products.
+    fn add_recursion(&self, cost: Cost, work: f64) -> Cost {
+        const MIN_STATES: f64 = 64.0;
+        let in_products = self.per_word == self.n_states && self.per_word >= MIN_STATES;
+        if in_products { cost.products(work) } else { cost.multiply_adds(work) }
     }
 }
 
@@ -135,13 +143,13 @@ fn baum_welch(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
     // Transitions in blocks, besides.
     let per_transition = per_value + if has_clusters { 4.0 } else { 0.0 };
     let (n_states, per_word) = (sizes.n_states, sizes.per_word);
-    Cost::new(params.epochs)
+    let cost = Cost::new(params.epochs)
         .part("transitions", per_transition * n_states * n_states, Some("n_states"))
         .part("emissions", per_value * sizes.n_words * sizes.emission_row, Some("n_states"))
         .part("tags", per_value * sizes.n_tags * n_states, Some("n_states"))
         .part("batch", sizes.workspace(batch_tokens, per_word), Some("n_states"))
-        .part("expected transitions", sizes.expected(batch_tokens, per_word), Some("n_states"))
-        .products(3.0 * per_word * per_word * sizes.n_tokens)
+        .part("expected transitions", sizes.expected(batch_tokens, per_word), Some("n_states"));
+    sizes.add_recursion(cost, 3.0 * per_word * per_word * sizes.n_tokens)
 }
 
 fn gradient(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
@@ -184,7 +192,7 @@ fn gradient(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
         let words = 4.0 * n_words * (2.0 * dim + 3.0 * N_FILTERS);
         cost = cost.part("characters", words, Some("dim"));
     }
-    cost.products(gradient_multiply_adds(params, sizes))
+    add_gradient(cost, params, sizes)
 }
 
 /// Number of weights.
@@ -225,16 +233,17 @@ fn n_state_buffers(params: &HmmParams, n_tags: f64) -> f64 {
     2.0 * n_vectors + 2.0 + n_networks * NETWORK + factored
 }
 
-/// Multiplications with an addition per epoch.
+/// Adds the multiplications with an addition per epoch.
 ///
 /// Every mini-batch computes the transitions of all Z kept states: Z² h forward, and the same for each of two
 /// gradients. The networks and the emissions have two gradients, too. The recursion takes 3 k² per token.
-fn gradient_multiply_adds(params: &HmmParams, sizes: &Sizes) -> f64 {
+fn add_gradient(cost: Cost, params: &HmmParams, sizes: &Sizes) -> Cost {
     let Sizes { n_kept, kept_per_word, n_words, n_tags, dim, .. } = *sizes;
     let n_batches = (sizes.n_tokens / sizes.batch_tokens.max(1.0)).ceil();
     let recursion = 3.0 * kept_per_word * kept_per_word * sizes.n_tokens;
+    let cost = sizes.add_recursion(cost, recursion);
     if params.parameterization == Parameterization::Scalar {
-        return recursion + n_batches * (sizes.n_states * sizes.n_states);
+        return cost.multiply_adds(n_batches * (sizes.n_states * sizes.n_states));
     }
     let is_factored = params.parameterization == Parameterization::Factored;
     let n_networks =
@@ -242,7 +251,7 @@ fn gradient_multiply_adds(params: &HmmParams, sizes: &Sizes) -> f64 {
     let transitions = n_kept * n_kept * dim;
     let networks = n_networks * 2.0 * n_kept * dim * dim;
     let emissions = n_words * kept_per_word * dim + n_kept * n_tags * dim;
-    recursion + n_batches * 3.0 * (transitions + networks + emissions)
+    cost.products(n_batches * 3.0 * (transitions + networks + emissions))
 }
 
 #[cfg(test)]
@@ -289,7 +298,8 @@ mod tests {
         let params = HmmParams::default().n_states(32_768).n_clusters(128).state_dropout(0.5);
         let mut sizes = of(&params, &latens_testkit::zipfian_corpus(30, 20, 1));
         (sizes.n_words, sizes.n_tokens, sizes.batch_tokens) = (10_000.0, 512.0, 512.0);
-        let operations = 2.0 * gradient_multiply_adds(&params, &sizes) / 1e9;
+        let cost = add_gradient(Cost::new(1), &params, &sizes);
+        let operations = 2.0 * cost.multiply_adds_per_iteration() / 1e9;
         assert!((operations - (412.0 + 39.0 + 2.0)).abs() < 1.0, "{operations}");
     }
 

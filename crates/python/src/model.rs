@@ -384,21 +384,19 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let text = Text::new(records, paths)?;
         let model = self.topic_model()?;
-        let more = match vectors {
-            Some(more) => Some((self.with_vectors(more)?, more.0.lexicon())),
-            None => None,
-        };
         let params = InferenceParams::default().validate().map_err(|error| value_error(&error))?;
         let values = run(py, wishes(n_threads), |caller| {
             let mut values: Vec<f32> = Vec::new();
-            if let Some(((glda, vectors), lexicon)) = &more {
+            if let Some(more) = vectors {
+                let (glda, vectors) = self.with_vectors(more)?;
                 let mut documents = self.0.lexicon().documents_of_words();
                 text.each(self.0.lexicon(), caller, |words, _| {
                     words.iter().for_each(|words| documents.push(words));
                     Ok(())
                 })?;
-                let more = MoreVectors { vocab: &lexicon.vocab, vectors };
+                let more = MoreVectors { vocab: &more.0.lexicon().vocab, vectors: &vectors };
                 let documents = documents.finish();
+                caller.check()?;
                 let found = glda.infer_documents(&documents, Some(more), Topics::Fixed, &params);
                 values.extend(found.iter().flat_map(|found| &found.mixture));
                 return Ok(values);

@@ -22,7 +22,7 @@ impl Lookahead {
         let own = Lookahead::cost_of(hmm, automaton, options, Precision::Double);
         Lookahead::cost(hmm, automaton, options)
             .part("most probable text", own.memory_bytes() as f64, Some("max_words"))
-            .products(own.multiply_adds_per_iteration())
+            .multiply_adds(own.multiply_adds_per_iteration())
     }
 
     fn cost_of(

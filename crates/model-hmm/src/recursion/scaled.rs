@@ -31,7 +31,8 @@ impl<T: Real> Workspace<T> {
             (n_tokens / PART_TOKENS).max(MIN_PARTS)
         } else if tables.k <= MAX_DENSE_STATES {
             let [min, max] = DENSE_PART_TOKENS;
-            n_tokens / (DENSE_PART_VALUES / tables.k.max(1)).clamp(min, max)
+            let size = (DENSE_PART_VALUES / tables.k.max(1)).clamp(min, max);
+            (n_tokens + size / 2) / size
         } else {
             1
         };

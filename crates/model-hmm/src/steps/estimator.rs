@@ -79,7 +79,7 @@ impl<'a> CpuEstimator<'a> {
 
 impl Estimator for CpuEstimator<'_> {
     /// A batch has about 2²¹ values, one per token and state of its word. In a model with clusters it has many tokens, as
-    /// those of a pair of clusters share a product; in other models it has fewer, so that it fits in the cache.
+    /// those of a pair of clusters share a product.
     fn batch_tokens(&self) -> usize {
         const VALUES: usize = 1 << 21;
         match &self.tables.lists {

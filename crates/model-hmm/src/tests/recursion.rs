@@ -65,6 +65,32 @@ fn expected_counts_agree_with_the_sum_over_all_paths() {
     }
 }
 
+/// A large batch of a dense model has several parts.
+#[test]
+fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
+    const COPIES: usize = 1500;
+    let space = StateSpace::new(5, 1, CLUSTERS.iter().map(|&c| c.min(0)).collect());
+    let tables = random_tables::<f64>(&space, 0, 5);
+    let once = sentences();
+    let many: Vec<_> = (0..COPIES).flat_map(|_| once.clone()).collect();
+    assert!(many.iter().map(Vec::len).sum::<usize>() > 4 * 2048);
+    let counts = |sentences: &[Vec<WordId>]| {
+        let mut expected = ExpectedCounts::default();
+        let batch = batch(sentences, &[]);
+        let log_probs =
+            ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut expected);
+        (log_probs, expected)
+    };
+    let ((log_probs, one), (all_log_probs, all)) = (counts(&once), counts(&many));
+    all_log_probs.chunks_exact(once.len()).for_each(|found| assert_close(found, &log_probs));
+    let mean = |sums: &[f64]| sums.iter().map(|sum| sum / COPIES as f64).collect::<Vec<_>>();
+    assert_close(&mean(&all.start), &one.start);
+    assert_close(&mean(&all.departures), &one.departures);
+    assert_close(&mean(&all.emission), &one.emission);
+    let transitions = mean(&expected_transitions(&tables, &all));
+    assert_close(&transitions, &expected_transitions(&tables, &one));
+}
+
 #[test]
 fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
     let space = StateSpace::new(3, 3, CLUSTERS.to_vec());
