@@ -69,7 +69,7 @@ fn expected_counts_agree_with_the_sum_over_all_paths() {
 #[test]
 fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
     const COPIES: usize = 1500;
-    let space = StateSpace::new(5, 1, CLUSTERS.iter().map(|&c| c.min(0)).collect());
+    let space = StateSpace::new(5, 1, vec![0; CLUSTERS.len()]);
     let tables = random_tables::<f64>(&space, 0, 5);
     let once = sentences();
     let many: Vec<_> = (0..COPIES).flat_map(|_| once.clone()).collect();
