@@ -1,4 +1,4 @@
-//! The device: memory, streams, errors and the table of kernels.
+//! The device: memory, streams, recordings, errors and the table of kernels.
 
 mod error;
 mod element;
@@ -9,6 +9,7 @@ pub(crate) mod kernels;
 mod compile;
 mod open;
 mod memory;
+mod recording;
 
 pub use array::Array;
 pub(crate) use array::{View, ViewMut};
@@ -16,3 +17,4 @@ pub use element::Element;
 pub use error::CudaError;
 pub use handle::Device;
 pub(crate) use launch::{at_least, exactly, for_each, grid, int, warps};
+pub use recording::Recordings;

@@ -1,6 +1,7 @@
 //! CUDA kernels of latens, wrapped in functions over device arrays.
 //!
 //! - [`Device`] and [`Array`]: memory, streams and errors. Operations run asynchronously, in the order of the calls.
+//! - [`Recordings`]: loops of short kernels that start at once, as CUDA graphs.
 //! - Matrix products with cuBLAS ([`Device::multiply`]).
 //! - Neural networks: layers, losses and optimizers ([`Columns`], [`NormWeights`], [`Fresh`], [`WordGroups`],
 //!   [`AdamWStep`]).
@@ -46,7 +47,7 @@ mod hmm;
 
 pub use blas::{Factor, Precision, Transposed};
 pub use device::kernels::KERNELS;
-pub use device::{Array, CudaError, Device, Element};
+pub use device::{Array, CudaError, Device, Element, Recordings};
 pub use half::{bf16, f16};
 pub use hmm::{Blocks, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps};
 pub use nccl::{Nccl, NcclId};

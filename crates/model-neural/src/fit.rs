@@ -109,18 +109,23 @@ struct NeuralLearner<'t, D> {
     n_epochs: usize,
     /// The order of the words of this epoch.
     order: Vec<u32>,
-    /// Σ ln p of the last step.
-    log_prob: f64,
+}
+
+/// A mini-batch, its plan, and what it drops.
+struct Prepared<P> {
+    batch: Batch,
+    plan: P,
+    masks: Option<Masks>,
 }
 
 impl<'t, D: DeviceLearner> NeuralLearner<'t, D> {
     fn new(task: &'t Task<'t>, reader: Reader<'t>, device: D, n_epochs: usize) -> Self {
-        NeuralLearner { task, reader, device, n_epochs, order: vec![], log_prob: f64::NAN }
+        NeuralLearner { task, reader, device, n_epochs, order: vec![] }
     }
 }
 
 impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
-    type Batch = (Batch, Option<Masks>);
+    type Batch = Prepared<D::Plan>;
     type Schedule = Schedules;
     type Weights = Vec<f32>;
 
@@ -139,11 +144,12 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
         Ok(self.reader.len())
     }
 
-    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> (Batch, Option<Masks>) {
+    fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
         let params = self.task.params;
         let place = (epochs.epoch, batch_idx);
         let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
-        (self.reader.batch(batch_idx, &self.order), Masks::new(params, seed))
+        let batch = self.reader.batch(batch_idx, &self.order);
+        Prepared { plan: self.device.plan(&batch), batch, masks: Masks::new(params, seed) }
     }
 
     fn learning_rate(&self, state: &State, n_batches: usize) -> Option<f64> {
@@ -168,7 +174,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
 
     fn begin_step(
         &mut self,
-        (batch, masks): &(Batch, Option<Masks>),
+        Prepared { batch, plan, masks }: &Self::Batch,
         learning_rate: Option<f64>,
     ) -> Result<(), FitError> {
         let choices = Choices {
@@ -177,12 +183,11 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
             // Dividing by the full batch size gives smaller batches proportionally smaller steps.
             scale: 1.0 / self.reader.full_size() as f64,
         };
-        self.log_prob = self.device.step(batch, &choices)?;
-        Ok(())
+        self.device.begin_step(batch, plan, &choices)
     }
 
-    fn end_step(&mut self, (batch, _): &(Batch, Option<Masks>)) -> Result<(f64, usize), FitError> {
-        Ok((self.log_prob, batch.n_rows()))
+    fn end_step(&mut self, prepared: &Self::Batch) -> Result<(f64, usize), FitError> {
+        Ok((self.device.end_step()?, prepared.batch.n_rows()))
     }
 
     fn valid_loss(&mut self) -> Result<Option<f64>, FitError> {
@@ -329,6 +334,8 @@ mod tests {
     /// A mock learner with prescribed log-probabilities per token.
     struct Told {
         n_steps: usize,
+        /// Number of tokens of the last step.
+        n_rows: usize,
         /// First step with the second log-probability.
         turn: usize,
         log_probs: (f64, f64),
@@ -338,11 +345,20 @@ mod tests {
     }
 
     impl DeviceLearner for Told {
-        fn step(&mut self, batch: &Batch, _: &Choices) -> Result<f64, FitError> {
+        type Plan = ();
+
+        fn plan(&self, _: &Batch) {}
+
+        fn begin_step(&mut self, batch: &Batch, (): &(), _: &Choices) -> Result<(), FitError> {
             self.n_steps += 1;
+            self.n_rows = batch.n_rows();
+            Ok(())
+        }
+
+        fn end_step(&mut self) -> Result<f64, FitError> {
             let (before, after) = self.log_probs;
             let log_prob = if self.n_steps < self.turn { before } else { after };
-            Ok(log_prob * batch.n_rows() as f64)
+            Ok(log_prob * self.n_rows as f64)
         }
 
         fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
@@ -402,7 +418,7 @@ mod tests {
             device: Device::Cpu,
         };
         let n_weights = network.layout.len();
-        let learner = Told { n_steps: 0, turn, log_probs, n_weights, valid_loss };
+        let learner = Told { n_steps: 0, n_rows: 0, turn, log_probs, n_weights, valid_loss };
         let reader = Reader::new(&params, &text);
         let learner = NeuralLearner::new(&task, reader, learner, params.epochs);
         let trainer = Trainer::new(learner, initial_state(&params), None);

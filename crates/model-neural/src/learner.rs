@@ -13,9 +13,23 @@ use rayon::prelude::*;
 /// A network on a device. Holds the weights, the optimizer state and the recurrent states of the streams, and performs
 /// optimization steps.
 pub(crate) trait DeviceLearner {
-    /// Takes an optimization step on a mini-batch. Returns Σ ln p of the batch before the step. If the loss or the
-    /// gradient is not finite, returns NaN and leaves the weights unchanged.
-    fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError>;
+    /// What the device needs of a mini-batch besides its words.
+    type Plan;
+
+    /// Plans the step of a mini-batch. The device may still work on the step before.
+    fn plan(&self, batch: &Batch) -> Self::Plan;
+
+    /// Starts an optimization step on a mini-batch.
+    fn begin_step(
+        &mut self,
+        batch: &Batch,
+        plan: &Self::Plan,
+        choices: &Choices,
+    ) -> Result<(), FitError>;
+
+    /// Completes the step. Returns Σ ln p of the batch before the step. If the loss or the gradient is not finite, returns
+    /// NaN and leaves the weights unchanged.
+    fn end_step(&mut self) -> Result<f64, FitError>;
 
     /// Σ ln p of running text, with the averaged weights if there are.
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError>;
@@ -115,6 +129,8 @@ pub(crate) struct CpuLearner<'a> {
     optimizer: Steps,
     memory: Vec<f32>,
     scratch: Scratch<f32>,
+    /// Σ ln p of the last step.
+    log_prob: f64,
 }
 
 enum Steps {
@@ -136,7 +152,18 @@ impl<'a> CpuLearner<'a> {
             }
         };
         let (gradient, scratch) = (vec![0.0; weights.len()], Scratch::default());
-        CpuLearner { params, network, weights, average, gradient, optimizer, memory, scratch }
+        let log_prob = f64::NAN;
+        CpuLearner {
+            params,
+            network,
+            weights,
+            average,
+            gradient,
+            optimizer,
+            memory,
+            scratch,
+            log_prob,
+        }
     }
 
     /// The gradient of the last step.
@@ -147,14 +174,19 @@ impl<'a> CpuLearner<'a> {
 }
 
 impl DeviceLearner for CpuLearner<'_> {
-    fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
+    type Plan = ();
+
+    fn plan(&self, _: &Batch) {}
+
+    fn begin_step(&mut self, batch: &Batch, (): &(), choices: &Choices) -> Result<(), FitError> {
         let CpuLearner { network, weights, gradient, memory, scratch, .. } = self;
         let &Choices { masks, learning_rate, scale } = choices;
         let par = Par::rayon(0);
         let loss = network.learn(weights, batch, memory, masks, scale, gradient, scratch, par);
         let norm = norm(gradient);
         if !loss.is_finite() || !norm.is_finite() {
-            return Ok(f64::NAN);
+            self.log_prob = f64::NAN;
+            return Ok(());
         }
         let factor = clip_factor(norm, self.params.clip);
         match &mut self.optimizer {
@@ -167,7 +199,12 @@ impl DeviceLearner for CpuLearner<'_> {
                 *mean += rate * (weight - *mean);
             },
         );
-        Ok(-loss)
+        self.log_prob = -loss;
+        Ok(())
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        Ok(self.log_prob)
     }
 
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {

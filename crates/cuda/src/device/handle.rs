@@ -4,7 +4,7 @@ use super::error::CudaError;
 use cudarc::cublas::CudaBlas;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchArgs};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A device with a stream, compiled kernels and cuBLAS.
 ///
@@ -13,8 +13,10 @@ use std::sync::Arc;
 pub struct Device {
     context: Arc<CudaContext>,
     pub(crate) stream: Arc<CudaStream>,
-    pub(crate) blas: CudaBlas,
+    pub(crate) blas: Arc<CudaBlas>,
     functions: HashMap<&'static str, CudaFunction>,
+    /// Launches that are only noted, while [`Device::replay`] asks for them.
+    notes: Mutex<Option<Vec<u64>>>,
 }
 
 impl Device {
@@ -24,7 +26,7 @@ impl Device {
     ) -> Result<Device, CudaError> {
         let stream = context.new_stream().map_err(CudaError::failed("create a stream"))?;
         let blas = CudaBlas::new(stream.clone()).map_err(CudaError::failed("start cuBLAS"))?;
-        Ok(Device { context, stream, blas, functions })
+        Ok(Device { context, stream, blas: Arc::new(blas), functions, notes: Mutex::default() })
     }
 
     /// A handle of the same device with a stream of its own, whose work overlaps with the work of this one.
@@ -41,11 +43,13 @@ impl Device {
 
     /// Orders all later work of this handle after the work that `other` has started so far.
     pub fn after(&self, other: &Device) -> Result<(), CudaError> {
+        self.check_not_noted();
         self.stream.join(&other.stream).map_err(CudaError::failed("wait for another stream"))
     }
 
     /// Waits for all work of this handle.
     pub fn wait(&self) -> Result<(), CudaError> {
+        self.check_not_noted();
         self.stream.synchronize().map_err(CudaError::failed("complete its work"))
     }
 
@@ -59,6 +63,31 @@ impl Device {
     pub(crate) fn check_owner(&self, stream: &CudaStream) {
         let is_own = Arc::ptr_eq(&self.context, stream.context());
         assert!(is_own, "an array must be used with the device that allocated it");
+    }
+
+    /// Notes launches from now on, instead of launching.
+    pub(super) fn begin_notes(&self) {
+        *self.notes() = Some(vec![self.stream.cu_stream() as u64]);
+    }
+
+    pub(super) fn end_notes(&self) -> Vec<u64> {
+        self.notes().take().unwrap_or_default()
+    }
+
+    /// Whether launches are only noted. If so, adds one, which `note` describes completely.
+    pub(crate) fn is_noted(&self, note: impl FnOnce(&mut Vec<u64>)) -> bool {
+        let mut notes = self.notes();
+        notes.as_mut().map(note).is_some()
+    }
+
+    /// Panics in work for [`Device::replay`], which may only launch kernels and products.
+    #[track_caller]
+    pub(super) fn check_not_noted(&self) {
+        assert!(self.notes().is_none(), "work to record may not allocate, copy or wait");
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Option<Vec<u64>>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn launch_builder(&self, kernel: &'static str) -> LaunchArgs<'_> {

@@ -3,7 +3,7 @@
 use super::array::{View, ViewMut};
 use super::element::Element;
 use super::handle::Device;
-use cudarc::driver::{DeviceSlice, LaunchArgs, LaunchConfig, PushKernelArg};
+use cudarc::driver::{DevicePtr, DeviceSlice, LaunchArgs, LaunchConfig, PushKernelArg};
 
 /// An argument of a kernel.
 pub(super) trait Argument {
@@ -13,6 +13,9 @@ pub(super) trait Argument {
 
     /// Panics if the argument cannot be used on the device.
     fn check(&self, _: &Device) {}
+
+    /// The bits that the kernel gets.
+    fn bits(&self, device: &Device) -> u64;
 
     fn push<'a>(&'a mut self, launch: &mut LaunchArgs<'a>);
 }
@@ -25,6 +28,10 @@ impl<T: Element> Argument for View<'_, T> {
 
     fn check(&self, device: &Device) {
         device.check_owner(self.0.stream());
+    }
+
+    fn bits(&self, device: &Device) -> u64 {
+        self.0.device_ptr(&device.stream).0
     }
 
     fn push<'a>(&'a mut self, launch: &mut LaunchArgs<'a>) {
@@ -42,17 +49,26 @@ impl<T: Element> Argument for ViewMut<'_, T> {
         device.check_owner(self.0.stream());
     }
 
+    fn bits(&self, device: &Device) -> u64 {
+        self.0.device_ptr(&device.stream).0
+    }
+
     fn push<'a>(&'a mut self, launch: &mut LaunchArgs<'a>) {
         launch.arg(&mut self.0);
     }
 }
 
 macro_rules! scalars {
-    ($($scalar:ty: $c_type:literal),*) => {$(
+    ($($scalar:ty: $c_type:literal, $bits:expr;)*) => {$(
         impl Argument for $scalar {
             #[cfg(test)]
             fn c_type() -> String {
                 $c_type.to_owned()
+            }
+
+            fn bits(&self, _: &Device) -> u64 {
+                let bits: fn($scalar) -> u64 = $bits;
+                bits(*self)
             }
 
             fn push<'a>(&'a mut self, launch: &mut LaunchArgs<'a>) {
@@ -61,7 +77,21 @@ macro_rules! scalars {
         }
     )*};
 }
-scalars!(i32: "int", u32: "unsigned", i64: "long long", u64: "unsigned long long", f32: "float", f64: "double");
+scalars! {
+    i32: "int", |value| value as u64;
+    u32: "unsigned", u64::from;
+    i64: "long long", |value| value as u64;
+    u64: "unsigned long long", |value| value;
+    f32: "float", |value| u64::from(value.to_bits());
+    f64: "double", f64::to_bits;
+}
+
+/// Appends the bits of a grid of thread blocks.
+pub(super) fn note_grid(config: &LaunchConfig, notes: &mut Vec<u64>) {
+    let LaunchConfig { grid_dim, block_dim, shared_mem_bytes } = *config;
+    let (grid, block) = (<[u32; 3]>::from(grid_dim), <[u32; 3]>::from(block_dim));
+    notes.extend(grid.into_iter().chain(block).chain([shared_mem_bytes]).map(u64::from));
+}
 
 /// Panics unless `len`, the length of the array `name`, is at least `n`.
 #[track_caller]

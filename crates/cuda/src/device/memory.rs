@@ -14,11 +14,13 @@ impl Device {
         if values.is_empty() {
             return self.zeros(1);
         }
+        self.check_not_noted();
         allocated::<T>(self.stream.clone_htod(T::to_bits(values)), values.len())
     }
 
     /// A new array of `len` zeros, or of one if `len` is 0.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Array<T>, CudaError> {
+        self.check_not_noted();
         allocated::<T>(self.stream.alloc_zeros(len.max(1)), len)
     }
 
@@ -42,6 +44,7 @@ impl Device {
         array: &mut Array<T>,
         at: usize,
     ) -> Result<(), CudaError> {
+        self.check_not_noted();
         self.check_owner(array.0.stream());
         at_least("array", array.len(), at + values.len());
         if values.is_empty() {
@@ -54,12 +57,14 @@ impl Device {
 
     /// Sets all elements to zero.
     pub fn clear<T: Element>(&self, array: &mut Array<T>) -> Result<(), CudaError> {
+        self.check_not_noted();
         self.check_owner(array.0.stream());
         self.stream.memset_zeros(&mut array.0).map_err(CudaError::failed("clear an array"))
     }
 
     /// Copies an array to another one of the same length.
     pub fn copy<T: Element>(&self, from: &Array<T>, to: &mut Array<T>) -> Result<(), CudaError> {
+        self.check_not_noted();
         self.check_owner(from.0.stream());
         self.check_owner(to.0.stream());
         exactly("to", to.len(), from.len());
@@ -68,6 +73,7 @@ impl Device {
 
     /// Waits for all work of this handle and copies an array to the host.
     pub fn download<T: Element>(&self, array: &Array<T>) -> Result<Vec<T>, CudaError> {
+        self.check_not_noted();
         self.check_owner(array.0.stream());
         let bits = self.stream.clone_dtoh(&array.0);
         bits.map(T::from_bits).map_err(CudaError::failed("complete its work"))

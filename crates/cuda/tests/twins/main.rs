@@ -6,6 +6,7 @@
 
 mod kit;
 mod memory;
+mod recording;
 mod nccl;
 mod blas;
 mod nn;

@@ -1,6 +1,6 @@
 //! Draws words on the device.
 
-use super::learner::{CudaLearner, Drops, device_error};
+use super::learner::{CudaLearner, Drops, Plan, device_error};
 use crate::learner::{DrawWords, LearnerState};
 use crate::network::batches::Batch;
 use crate::network::definition::Network;
@@ -34,7 +34,8 @@ impl<'a> CudaDrawer<'a> {
 
     fn try_draw(&mut self, batch: &Batch, step: usize) -> Result<Vec<u32>, CudaError> {
         let CudaDrawer { learner, memory, words, seed } = self;
-        let (plan, ints) = learner.plan(batch)?;
+        let plan = Plan::new(batch);
+        let ints = learner.upload(&plan)?;
         learner.forward(&plan, &ints, memory, Drops::default())?;
         learner.ints = Some(ints);
         let bias = (&learner.learned.weights, learner.network.bias.range());

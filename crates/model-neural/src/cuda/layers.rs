@@ -2,7 +2,7 @@
 
 use Transposed::{No, Yes};
 use latens_cuda::{
-    Array, Columns, CudaError, Device, Dropout, Fresh, Precision, Squash, Transposed,
+    Array, Columns, CudaError, Device, Dropout, Fresh, Precision, Recordings, Squash, Transposed,
 };
 use latens_nn::{self as nn, Linear};
 use std::ops::Range;
@@ -59,6 +59,21 @@ impl Worker<'_> {
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
         self.device.multiply(out, scale, a, b, sizes, self.precision)
+    }
+
+    /// Starts the time steps of a layer, all at once if there are many.
+    fn start(
+        self,
+        recordings: &mut Recordings,
+        n_steps: usize,
+        mut steps: impl FnMut() -> Result<(), CudaError>,
+    ) -> Result<(), CudaError> {
+        /// With fewer time steps, a recording takes as long to start as its kernels.
+        const MIN_STEPS: usize = 4;
+        if n_steps < MIN_STEPS {
+            return steps();
+        }
+        self.device.replay(recordings, steps)
     }
 }
 
@@ -155,6 +170,7 @@ pub(super) struct Elman {
     /// x, then h.
     pub(super) hidden: Array<f32>,
     pub(super) out: Array<f32>,
+    recordings: Recordings,
 }
 
 impl Elman {
@@ -173,6 +189,7 @@ impl Elman {
             previous: device.zeros(1)?,
             hidden: device.zeros(1)?,
             out: device.zeros(1)?,
+            recordings: Recordings::default(),
         })
     }
 
@@ -190,16 +207,19 @@ impl Elman {
         device.reserve(&mut self.previous, (rows.n() + n) * dim)?;
         device.reserve(&mut self.out, rows.n() * dim)?;
         remember(device, state, &mut self.previous, rows, dim)?;
-        for step in 0..rows.n_steps {
-            let place = rows.place(step, dim);
-            let previous = (&self.previous, place.clone(), No);
-            let a = (weights, self.recurrent.clone(), Yes);
-            let out = (&mut self.hidden, place.clone());
-            worker.multiply(out, 1.0, previous, a, (n, dim, dim))?;
-            let hidden = (&mut self.hidden, place);
-            let next = (&mut self.previous, rows.place(step + 1, dim));
-            device.elman_step(hidden, next, rows.fresh(step + 1), squash, (n, dim))?;
-        }
+        let Elman { previous, hidden, recurrent, recordings, .. } = &mut *self;
+        worker.start(recordings, rows.n_steps, || {
+            for step in 0..rows.n_steps {
+                let place = rows.place(step, dim);
+                let h = (&*previous, place.clone(), No);
+                let a = (weights, recurrent.clone(), Yes);
+                worker.multiply((hidden, place.clone()), 1.0, h, a, (n, dim, dim))?;
+                let next = (&mut *previous, rows.place(step + 1, dim));
+                let fresh = rows.fresh(step + 1);
+                device.elman_step((hidden, place), next, fresh, squash, (n, dim))?;
+            }
+            Ok(())
+        })?;
         keep(device, &self.previous, state, rows, dim)?;
         device.dropout(&mut self.out, (&self.hidden, 0..rows.n() * dim), dropout)
     }
@@ -218,16 +238,20 @@ impl Elman {
         let (device, n, last) = (worker.device, rows.n_streams, rows.n_steps - 1);
         let Scratch { later, .. } = scratch;
         device.reserve(later, n * dim)?;
-        for step in (0..rows.n_steps).rev() {
-            let place = rows.place(step, dim);
-            let values = ((d_hidden, place.clone()), (&self.hidden, place.clone()));
-            let delta = (&mut *d_x, place.clone());
-            let fresh = rows.fresh(step + 1);
-            let later_of = (&*later, step < last);
-            device.elman_backward(delta, values, later_of, fresh, squash, (n, dim))?;
-            let a = (&learned.weights, self.recurrent.clone(), No);
-            worker.multiply((later, 0..n * dim), 0.0, (d_x, place, No), a, (n, dim, dim))?;
-        }
+        let Elman { hidden, recurrent, recordings, .. } = &mut *self;
+        worker.start(recordings, rows.n_steps, || {
+            for step in (0..rows.n_steps).rev() {
+                let place = rows.place(step, dim);
+                let values = ((d_hidden, place.clone()), (&*hidden, place.clone()));
+                let delta = (&mut *d_x, place.clone());
+                let fresh = rows.fresh(step + 1);
+                let later_of = (&*later, step < last);
+                device.elman_backward(delta, values, later_of, fresh, squash, (n, dim))?;
+                let a = (&learned.weights, recurrent.clone(), No);
+                worker.multiply((later, 0..n * dim), 0.0, (d_x, place, No), a, (n, dim, dim))?;
+            }
+            Ok(())
+        })?;
         let all = 0..rows.n() * dim;
         let out = (&mut learned.gradient, self.recurrent.clone());
         let (delta, previous) = ((&*d_x, all.clone(), Yes), (&self.previous, all, No));
@@ -252,6 +276,7 @@ pub(super) struct Lstm {
     /// U after dropout.
     dropped: Array<f32>,
     pub(super) out: Array<f32>,
+    recordings: Recordings,
 }
 
 /// Dropout of an LSTM layer.
@@ -279,6 +304,7 @@ impl Lstm {
             tanh_cell: one()?,
             dropped: one()?,
             out: one()?,
+            recordings: Recordings::default(),
         })
     }
 
@@ -306,7 +332,7 @@ impl Lstm {
             let u = (weights, self.recurrent.clone());
             device.dropout(&mut self.dropped, u, dropout.weights)?;
         }
-        let Lstm { gates, previous, cells, hidden, tanh_cell, dropped, out, .. } = self;
+        let Lstm { gates, previous, cells, hidden, tanh_cell, dropped, out, recordings, .. } = self;
         for array in [&mut *previous, cells, hidden, tanh_cell, out] {
             device.reserve(array, (rows.n() + n) * dim)?;
         }
@@ -316,25 +342,28 @@ impl Lstm {
         worker.multiply(sums, 0.0, x, w, (rows.n(), 4 * dim, n_in))?;
         remember(device, state, previous, rows, dim)?;
         remember(device, cell, cells, rows, dim)?;
-        for step in 0..rows.n_steps {
-            let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
-            let h = (&*previous, place.clone(), No);
-            let u = match dropout.weights.rate > 0.0 {
-                true => (&*dropped, 0..self.recurrent.len(), Yes),
-                false => (weights, self.recurrent.clone(), Yes),
-            };
-            worker.multiply((gates, wide.clone()), 1.0, h, u, (n, 4 * dim, dim))?;
-            let next = rows.place(step + 1, dim);
-            let both = place.start..next.end;
-            device.lstm_step(
-                (gates, wide),
-                ((hidden, place.clone()), (tanh_cell, place)),
-                ((previous, next), (cells, both)),
-                (weights, self.bias.clone()),
-                rows.fresh(step + 1),
-                (n, dim),
-            )?;
-        }
+        let u = match dropout.weights.rate > 0.0 {
+            true => (&*dropped, 0..self.recurrent.len(), Yes),
+            false => (weights, self.recurrent.clone(), Yes),
+        };
+        worker.start(recordings, rows.n_steps, || {
+            for step in 0..rows.n_steps {
+                let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
+                let h = (&*previous, place.clone(), No);
+                worker.multiply((gates, wide.clone()), 1.0, h, u.clone(), (n, 4 * dim, dim))?;
+                let next = rows.place(step + 1, dim);
+                let both = place.start..next.end;
+                device.lstm_step(
+                    (gates, wide),
+                    ((hidden, place.clone()), (tanh_cell, place)),
+                    ((previous, next), (cells, both)),
+                    (weights, self.bias.clone()),
+                    rows.fresh(step + 1),
+                    (n, dim),
+                )?;
+            }
+            Ok(())
+        })?;
         keep(device, previous, state, rows, dim)?;
         keep(device, cells, cell, rows, dim)?;
         device.dropout(out, (&*hidden, 0..rows.n() * dim), dropout.units)
@@ -359,20 +388,25 @@ impl Lstm {
         let Scratch { later, later_cell, .. } = scratch;
         device.reserve(later, n * dim)?;
         device.reserve(later_cell, n * dim)?;
-        for step in (0..rows.n_steps).rev() {
-            let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
-            let cells = ((&self.cells, place.clone()), (&self.tanh_cell, place.clone()));
-            let later_of = (&*later, &mut *later_cell, step + 1 < rows.n_steps);
-            let gates = (&mut self.gates, wide.clone());
-            let fresh = rows.fresh(step + 1);
-            device.lstm_backward(gates, (d_hidden, place), later_of, cells, fresh, (n, dim))?;
-            let u = match dropout.rate > 0.0 {
-                true => (&self.dropped, 0..self.recurrent.len(), No),
-                false => (&learned.weights, self.recurrent.clone(), No),
-            };
-            let delta = (&self.gates, wide, No);
-            worker.multiply((later, 0..n * dim), 0.0, delta, u, (n, dim, 4 * dim))?;
-        }
+        let Lstm { gates, cells, tanh_cell, dropped, recurrent, recordings, .. } = &mut *self;
+        let u = match dropout.rate > 0.0 {
+            true => (&*dropped, 0..recurrent.len(), No),
+            false => (&learned.weights, recurrent.clone(), No),
+        };
+        worker.start(recordings, rows.n_steps, || {
+            for step in (0..rows.n_steps).rev() {
+                let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
+                let cells = ((&*cells, place.clone()), (&*tanh_cell, place.clone()));
+                let later_of = (&*later, &mut *later_cell, step + 1 < rows.n_steps);
+                let fresh = rows.fresh(step + 1);
+                let d_out = (d_hidden, place);
+                let own = (&mut *gates, wide.clone());
+                device.lstm_backward(own, d_out, later_of, cells, fresh, (n, dim))?;
+                let delta = (&*gates, wide, No);
+                worker.multiply((later, 0..n * dim), 0.0, delta, u.clone(), (n, dim, 4 * dim))?;
+            }
+            Ok(())
+        })?;
         let Weights { weights, gradient } = learned;
         let delta = |transposed| (&self.gates, 0..4 * all * dim, transposed);
         let previous = (&self.previous, 0..all * dim, No);

@@ -50,8 +50,9 @@ enum Layers {
     Lstm(Vec<Lstm>),
 }
 
-/// Positions of a batch's integers in one array.
-pub(super) struct Plan {
+/// The integers of a batch, and their positions in one array.
+pub(crate) struct Plan {
+    numbers: Vec<u32>,
     n_streams: usize,
     pub(super) n_rows: usize,
     inputs: Range<usize>,
@@ -280,17 +281,17 @@ impl<'a> CudaLearner<'a> {
         device.add_rows_of_words(table, d_out, &plan.groups(ints), dim)
     }
 
-    fn try_step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, CudaError> {
-        let (plan, ints) = self.plan(batch)?;
+    fn try_step(&mut self, plan: &Plan, choices: &Choices) -> Result<(), CudaError> {
+        let ints = self.upload(plan)?;
         let n_layers = self.params.n_layers;
         let drops = Drops { masks: choices.masks, n_streams: plan.n_streams, n_layers };
         let mut memory = std::mem::take(&mut self.memory);
-        let read = self.forward(&plan, &ints, &mut memory, drops);
+        let read = self.forward(plan, &ints, &mut memory, drops);
         // After an error, too: the next call returns the error of the device again.
         self.memory = memory;
         read?;
-        self.score(&plan, &ints, true)?;
-        self.backward(&plan, &ints, drops)?;
+        self.score(plan, &ints, true)?;
+        self.backward(plan, &ints, drops)?;
         self.ints = Some(ints);
 
         let CudaLearner { device, learned: Weights { weights, gradient }, result, .. } = self;
@@ -308,20 +309,15 @@ impl<'a> CudaLearner<'a> {
         if let Some(average) = &mut self.average {
             device.average(average, weights, self.params.average)?;
         }
-        let log_prob = result.log_prob(device)?;
-        if log_prob.is_finite() && self.params.optimizer == Optimizer::AdamW {
-            self.n_steps = self.n_steps.saturating_add(1);
-        }
-        Ok(log_prob)
+        Ok(())
     }
 
     /// Uploads the integers of a batch to the device.
-    pub(super) fn plan(&mut self, batch: &Batch) -> Result<(Plan, Array<u32>), CudaError> {
+    pub(super) fn upload(&mut self, plan: &Plan) -> Result<Array<u32>, CudaError> {
         let mut ints = self.ints.take().map_or_else(|| self.device.zeros(1), Ok)?;
-        let (plan, numbers) = Plan::new(batch);
-        self.device.reserve(&mut ints, numbers.len())?;
-        self.device.write(&numbers, &mut ints)?;
-        Ok((plan, ints))
+        self.device.reserve(&mut ints, plan.numbers.len())?;
+        self.device.write(&plan.numbers, &mut ints)?;
+        Ok(ints)
     }
 
     /// Exchanges the weights and their average, if there is one.
@@ -337,7 +333,8 @@ impl<'a> CudaLearner<'a> {
         let (mut memory, mut sum) = (self.memories(&zeros)?, 0.0);
         for at in 0..reader.len() {
             let batch = reader.batch(at, &[]);
-            let (plan, ints) = self.plan(&batch)?;
+            let plan = Plan::new(&batch);
+            let ints = self.upload(&plan)?;
             self.forward(&plan, &ints, &mut memory, Drops::default())?;
             self.score(&plan, &ints, false)?;
             self.ints = Some(ints);
@@ -371,9 +368,9 @@ impl Layers {
 }
 
 impl Plan {
-    /// The plan of a batch and its integers. Rows with the same input word are grouped, so that their derivatives are
+    /// The plan of a batch. Rows with the same input word are grouped, so that their derivatives are
     /// always added in the same order.
-    fn new(batch: &Batch) -> (Plan, Vec<u32>) {
+    pub(super) fn new(batch: &Batch) -> Plan {
         let mut numbers = Vec::new();
         let mut push = |part: &mut dyn Iterator<Item = u32>| {
             let start = numbers.len();
@@ -388,7 +385,7 @@ impl Plan {
             *end += group.len() as u32;
             Some(*end)
         });
-        let plan = Plan {
+        Plan {
             n_streams: batch.n_streams,
             n_rows: batch.n_rows(),
             inputs: push(&mut batch.inputs.iter().copied()),
@@ -399,8 +396,8 @@ impl Plan {
             words: push(&mut groups.iter().map(|group| word(&group[0]))),
             starts: push(&mut [0].into_iter().chain(ends)),
             places: push(&mut places.iter().copied()),
-        };
-        (plan, numbers)
+            numbers,
+        }
     }
 
     fn rows<'i>(&self, ints: &'i Array<u32>) -> Rows<'i> {
@@ -460,8 +457,23 @@ fn adamw_step(params: &NeuralParams, n_steps: u64, learning_rate: f64) -> AdamWS
 }
 
 impl DeviceLearner for CudaLearner<'_> {
-    fn step(&mut self, batch: &Batch, choices: &Choices) -> Result<f64, FitError> {
-        self.try_step(batch, choices).map_err(FitError::step("train on the device"))
+    type Plan = Plan;
+
+    fn plan(&self, batch: &Batch) -> Plan {
+        Plan::new(batch)
+    }
+
+    fn begin_step(&mut self, _: &Batch, plan: &Plan, choices: &Choices) -> Result<(), FitError> {
+        self.try_step(plan, choices).map_err(FitError::step("train on the device"))
+    }
+
+    fn end_step(&mut self) -> Result<f64, FitError> {
+        let log_prob = self.result.log_prob(&self.device);
+        let log_prob = log_prob.map_err(FitError::step("train on the device"))?;
+        if log_prob.is_finite() && self.params.optimizer == Optimizer::AdamW {
+            self.n_steps = self.n_steps.saturating_add(1);
+        }
+        Ok(log_prob)
     }
 
     fn log_prob(&mut self, text: &[WordId]) -> Result<f64, FitError> {
