@@ -17,10 +17,17 @@ pub struct Recordings(Vec<Recording>);
 struct Recording {
     /// All kernels and products with their arguments, as [`Device::replay`] notes them.
     started: Vec<u64>,
-    /// From the second time on.
-    graph: Option<CudaGraph>,
+    graph: Graph,
     /// Products use memory of their handle.
     _blas: Arc<CudaBlas>,
+}
+
+enum Graph {
+    /// The work was done once.
+    New,
+    Ready(CudaGraph),
+    /// CUDA cannot record the work.
+    Impossible,
 }
 
 // SAFETY: a graph may be used by any thread, but only by one at a time. `Device::replay`, the only function that uses
@@ -62,15 +69,16 @@ impl Device {
             if recordings.0.len() == Recordings::MAX_LEN {
                 recordings.0.remove(0);
             }
-            recordings.0.push(Recording { started, graph: None, _blas: self.blas.clone() });
+            recordings.0.push(Recording { started, graph: Graph::New, _blas: self.blas.clone() });
             return work();
         };
-        if recording.graph.is_none() {
-            recording.graph = self.recorded(&mut work)?;
+        if let Graph::New = recording.graph {
+            recording.graph = self.recorded(&mut work);
         }
         match &recording.graph {
-            Some(graph) => graph.launch().map_err(CudaError::failed("start recorded work")),
-            None => work(),
+            Graph::Ready(graph) => graph.launch().map_err(CudaError::failed("start recorded work")),
+            // If the device itself failed, this reports it.
+            Graph::New | Graph::Impossible => work(),
         }
     }
 
@@ -85,18 +93,19 @@ impl Device {
         done.map(|()| notes)
     }
 
-    fn recorded(
-        &self,
-        work: &mut dyn FnMut() -> Result<(), CudaError>,
-    ) -> Result<Option<CudaGraph>, CudaError> {
-        let failed = || CudaError::failed("record work");
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        self.stream.begin_capture(mode).map_err(failed())?;
+    fn recorded(&self, work: &mut dyn FnMut() -> Result<(), CudaError>) -> Graph {
+        // cuBLAS may load a kernel meanwhile, which the other modes forbid.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        if self.stream.begin_capture(mode).is_err() {
+            return Graph::Impossible;
+        }
         let done = work();
         // After an error, too: a stream that records does nothing else.
         let graph = self.stream.end_capture(CUgraphInstantiate_flags(0));
-        done?;
-        graph.map_err(failed())
+        match (done, graph) {
+            (Ok(()), Ok(Some(graph))) => Graph::Ready(graph),
+            _ => Graph::Impossible,
+        }
     }
 }
 
