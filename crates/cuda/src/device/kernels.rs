@@ -62,8 +62,8 @@ kernels! {
             table: Out<f32>, idxs: In<u32>, rows: In<f32>, stride: i32, col: i32, n: i32, dim: i32
         );
         add_sums_of_groups(
-            table: Out<f32>, rows: In<f32>, stride: i32, col: i32, size: i32, n_groups: i32,
-            dim: i32
+            table: Out<f32>, idxs: In<u32>, rows: In<f32>, stride: i32, col: i32, size: i32,
+            n_groups: i32, dim: i32
         );
         gather_square(
             out: Out<f32>, table: In<f32>, rows: In<u32>, columns: In<u32>, n: i32, stride: i32
@@ -170,34 +170,39 @@ kernels! {
     "hmm/emission.cu" {
         mask_emissions(
             logits: Out<f32>, allowed: In<u32>, stride: i32, kept: In<u32>, cluster_of: In<u32>,
-            n_slots: i32, k: i32
+            places: In<u32>, n_used: u32, n_slots: i32, k: i32
         );
         gather_emissions(
-            logits: Out<f32>, table: In<f32>, kept: In<u32>, cluster_of: In<u32>, n_slots: i32,
-            k: i32, n_own: i32
+            logits: Out<f32>, table: In<f32>, kept: In<u32>, cluster_of: In<u32>, places: In<u32>,
+            n_used: u32, n_slots: i32, k: i32, n_own: i32
         );
         add_to_emissions(
-            table: Out<f32>, values: In<f32>, kept: In<u32>, cluster_of: In<u32>, n_slots: i32,
-            k: i32, n_own: i32
+            table: Out<f32>, values: In<f32>, kept: In<u32>, cluster_of: In<u32>, places: In<u32>,
+            n_used: u32, n_slots: i32, k: i32, n_own: i32
         );
         emission_logits(
-            logits: Out<f32>, parts: In<u32>, words: In<f32>, bias: In<f32>, states: In<f32>,
-            k: i32, dim: i32, is_fast: i32
+            logits: Out<f32>, parts: In<u32>, places: In<u32>, n_used: u32, words: In<f32>,
+            bias: In<f32>, states: In<f32>, k: i32, dim: i32, is_fast: i32
         );
-        emission_softmax(table: Out<f32>, begins: In<u32>, k: i32);
+        emission_softmax(
+            table: Out<f32>, begins: In<u32>, places: In<u32>, n_used: u32, k: i32
+        );
         emission_gradient(
             table: Out<f32>, counts: In<f32>, count_of: In<u32>, visits: In<f32>,
-            cluster_of: In<u32>, n_slots: i32, k: i32
+            cluster_of: In<u32>, places: In<u32>, n_used: u32, n_slots: i32, k: i32
         );
         emission_to_words(
-            d_words: Out<f32>, parts: In<u32>, g: In<f32>, states: In<f32>, k: i32, dim: i32,
-            is_fast: i32
+            d_words: Out<f32>, parts: In<u32>, places: In<u32>, n_used: u32, g: In<f32>,
+            states: In<f32>, k: i32, dim: i32, is_fast: i32
         );
         emission_to_states(
-            d_states: Out<f32>, begins: In<u32>, g: In<f32>, words: In<f32>, k: i32, dim: i32,
-            is_fast: i32
+            d_states: Out<f32>, begins: In<u32>, places: In<u32>, n_used: u32, g: In<f32>,
+            words: In<f32>, k: i32, dim: i32, is_fast: i32
         );
-        emission_to_bias(d_bias: Out<f32>, g: In<f32>, n_slots: i32, k: i32);
+        emission_to_bias(
+            d_bias: Out<f32>, g: In<f32>, cluster_of: In<u32>, places: In<u32>, n_used: u32,
+            n_slots: i32, k: i32
+        );
     }
     "hmm/recursion.cu" {
         place(local: Out<f32>, emission: In<f32>, slots: In<u32>, n_tokens: i32, k: i32);

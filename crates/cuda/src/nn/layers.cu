@@ -42,14 +42,14 @@ extern "C" __global__ void add_to_rows(float* __restrict__ table, const unsigned
     }
 }
 
-// table[g] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim.
-extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, int stride, int col, int size,
-                                              int n_groups, int dim) {
+// table[idxs[g]] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim. All idxs are distinct.
+extern "C" __global__ void add_sums_of_groups(float* table, const unsigned* idxs, const float* rows, int stride,
+                                              int col, int size, int n_groups, int dim) {
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_groups * dim; at += gridDim.x * blockDim.x) {
         int g = at / dim, c = at % dim;
         float sum = 0;
         for (int i = 0; i < size; i++) sum += rows[((long long)g * size + i) * stride + col + c];
-        table[at] += sum;
+        table[(long long)idxs[g] * dim + c] += sum;
     }
 }
 

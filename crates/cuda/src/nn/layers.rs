@@ -90,21 +90,25 @@ impl Device {
         )
     }
 
-    /// Adds the sum of the rows of each group to the group's row of a table with `dim` columns.
+    /// Adds the sum of the rows of each group to the row of a table with `dim` columns that `idxs` has for the group.
+    /// The indices are distinct.
     pub fn add_sums_of_groups(
         &self,
         (table, table_range): (&mut Array<f32>, Range<usize>),
+        (idxs, idx_range): (&Array<u32>, Range<usize>),
         (rows, columns): (&Array<f32>, Columns),
         groups: RowGroups,
         dim: usize,
     ) -> Result<(), CudaError> {
         columns.check("rows", rows.len(), (groups.n * groups.size, dim));
         at_least("table", table_range.len(), groups.n * dim);
+        at_least("idxs", idx_range.len(), groups.n);
         check_n_elements(groups.n * dim);
         kernels::add_sums_of_groups(
             self,
             for_each(groups.n * dim),
             table.at_mut(table_range),
+            idxs.at(idx_range),
             rows.all(),
             int(columns.stride),
             int(columns.first),
@@ -141,23 +145,23 @@ impl Device {
         )
     }
 
-    /// Adds n × n values to the rows and columns `idxs[..n]` of a table. The indices are distinct, and the rows of the
-    /// table have `stride` elements.
+    /// Adds values to the rows `idxs[..n_rows]` and the columns `idxs[..n]` of a table. The indices are distinct, and the
+    /// rows of the table have `stride` elements.
     pub fn add_to_square(
         &self,
         (table, table_range): (&mut Array<f32>, Range<usize>),
         values: &Array<f32>,
         idxs: &Array<u32>,
-        (n, stride): (usize, usize),
+        (n_rows, n, stride): (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        at_least("idxs", idxs.len(), n);
-        at_least("values", values.len(), n * n);
-        if n == 0 {
+        at_least("idxs", idxs.len(), n.max(n_rows));
+        at_least("values", values.len(), n_rows * n);
+        if n_rows == 0 {
             return Ok(());
         }
         kernels::add_to_square(
             self,
-            one_block_per_row(n, n),
+            one_block_per_row(n_rows, n),
             table.at_mut(table_range),
             values.all(),
             idxs.all(),

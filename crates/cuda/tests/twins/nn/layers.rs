@@ -75,16 +75,19 @@ fn sums_of_groups_are_added_to_rows() {
                 "add_sums_of_groups: {n} groups of {size} rows of {dim} of columns from {first} of {stride}"
             );
             let (before, rows) = (rng.normals((n + 1) * dim), rng.normals(n * size * stride));
+            let idxs = rng.shuffled(n + 1)[..n].to_vec();
             let got = twice(&what, || {
                 let (mut table, rows) = (framed(&device, &before), put(&device, &rows));
                 let columns = (&rows.array, Columns { stride, first });
-                let groups = RowGroups { n, size };
-                device.add_sums_of_groups(table.part_mut(), columns, groups, dim).done(&what);
+                let (groups, idxs) = (RowGroups { n, size }, framed(&device, &idxs));
+                let out = table.part_mut();
+                device.add_sums_of_groups(out, idxs.part(), columns, groups, dim).done(&what);
                 get(&device, &what, &table)
             });
             let mut expected = sums(&before);
             for (r, c) in places(n * size, dim) {
-                expected[r / size * dim + c] += f64::from(rows[r * stride + first + c]);
+                let at = idxs[r / size] as usize * dim + c;
+                expected[at] += f64::from(rows[r * stride + first + c]);
             }
             assert_near(&what, &got, &expected, SINGLE);
         }
@@ -95,19 +98,20 @@ fn sums_of_groups_are_added_to_rows() {
 fn rows_and_columns_are_gathered_and_added() {
     let Some(device) = device(&["gather_square", "add_to_square"]) else { return };
     let mut rng = Rng::new(17);
-    for (n, stride) in [(1, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
-        let (table, values) = (rng.normals(stride * stride), rng.normals(n * n));
+    for (n, stride) in [(1usize, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
+        let n_rows = n.div_ceil(2);
+        let (table, values) = (rng.normals(stride * stride), rng.normals(n_rows * n));
         let idxs = rng.shuffled(stride)[..n].to_vec();
         let rows = n / 3..n.div_ceil(2);
         let what = format!("gather_square: rows {rows:?} and {n} columns of {stride}");
-        let back = format!("add_to_square: {n} of {stride}");
+        let back = format!("add_to_square: {n_rows} rows and {n} columns of {stride}");
         let (square, added) = twice(&what, || {
             let (mut on_device, idxs) = (framed(&device, &table), put(&device, &idxs));
             let (mut out, values) = (holes(&device, rows.len() * n), put(&device, &values));
             let (part, rows) = (on_device.part(), rows.clone());
             device.gather_square(&mut out.array, part, &idxs.array, rows, (n, stride)).done(&what);
-            let part = on_device.part_mut();
-            device.add_to_square(part, &values.array, &idxs.array, (n, stride)).done(&back);
+            let (part, sizes) = (on_device.part_mut(), (n_rows, n, stride));
+            device.add_to_square(part, &values.array, &idxs.array, sizes).done(&back);
             (get(&device, &what, &out), get(&device, &back, &on_device))
         });
         let place = |r: usize, c: usize| idxs[r] as usize * stride + idxs[c] as usize;
@@ -115,7 +119,7 @@ fn rows_and_columns_are_gathered_and_added() {
         let expected: Vec<Sum> = (0..rows.len() * n).map(gathered).collect();
         assert_near(&what, &square, &expected, EXACT);
         let mut expected = sums(&table);
-        for (r, c) in places(n, n) {
+        for (r, c) in places(n_rows, n) {
             expected[place(r, c)] += f64::from(values[r * n + c]);
         }
         assert_near(&back, &added, &expected, ROUNDED);

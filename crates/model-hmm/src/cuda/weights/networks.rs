@@ -2,6 +2,7 @@
 
 use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, range};
 use crate::cuda::plan::device_plan::DevicePlan;
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::residual::{Residual, Scratch};
 use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
@@ -80,7 +81,7 @@ impl Networks {
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let StepContext { device, side, precision, .. } = *context;
-        let (n, dim, rate) = (kept.n, self.dim, seed.map_or(0.0, |_| self.dropout));
+        let (n, dim, rate) = (kept.plan.n(), self.dim, seed.map_or(0.0, |_| self.dropout));
         let part = |i: u64| (rate, seed.unwrap_or(0).wrapping_add(i << 32));
         self.states.forward(device, weights, kept, part(0), precision)?;
         side.after(device)?;
@@ -93,6 +94,7 @@ impl Networks {
         .enumerate()
         {
             let x = self.states.vectors(of);
+            let n = kept.plan.n_of(of);
             net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
         }
         side.multiply(
@@ -107,18 +109,18 @@ impl Networks {
             side,
             &mut tables.emission,
             (weights, self.words.clone(), self.bias.clone()),
-            &self.emission.out,
-            (kept.k, dim),
+            (&self.emission.out, &kept.order()),
+            (kept.plan.k, dim),
             precision,
         )
     }
 
-    /// Computes the logits of transitions from some states to all n.
+    /// Computes the logits of transitions from some states to all.
     pub(crate) fn logits(
         &mut self,
         context: &StepContext<'_>,
         rows: Range<usize>,
-        n: usize,
+        Sizes { n, n_from, .. }: Sizes,
         format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
@@ -127,9 +129,9 @@ impl Networks {
         let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
         if format == LogitFormat::Half {
             if rows.start == 0 {
-                for (half, factor) in [
-                    (&mut tables.half_from, &self.transition.out),
-                    (&mut tables.half_to, self.states.vectors(Use::To)),
+                for (half, factor, n) in [
+                    (&mut tables.half_from, &self.transition.out, n_from),
+                    (&mut tables.half_to, self.states.vectors(Use::To), n),
                 ] {
                     device.reserve(half, n * dim)?;
                     device.to_half(half, factor, n * dim)?;
@@ -159,19 +161,20 @@ impl Networks {
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let StepContext { side, precision, .. } = *context;
-        let n = kept.n;
-        self.backward_start(side, learned, n, tables)?;
+        let KeptPlan { k, n_from, .. } = *kept.plan;
+        let sizes = Sizes { k, n: kept.plan.n(), n_from };
+        self.backward_start(side, learned, sizes.n, tables)?;
         let Weights { weights, gradient } = &mut *learned;
         context.emissions.backward(
             side,
-            &tables.emission,
+            (&tables.emission, &kept.order()),
             (weights, &self.emission.out),
             (gradient, self.words.clone(), self.bias.clone()),
             &mut self.emission.d_out,
-            (kept.k, self.dim),
+            (k, self.dim),
             precision,
         )?;
-        self.backward_transition(context, planned, Sizes { k: kept.k, n }, format, tables)?;
+        self.backward_transition(context, planned, sizes, format, tables)?;
         let Networks { states, start, transition, emission, scratch, .. } = self;
         let nets = [start, emission, transition];
         match scratch {
@@ -211,27 +214,28 @@ impl Networks {
     ) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
         let StepContext { device, precision, .. } = *context;
-        let n = sizes.n;
-        let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
+        let (Sizes { n, n_from, .. }, dim) = (sizes, self.dim);
+        let (all, of_from, of_to) = (0..n_from * n, 0..n_from * dim, 0..n * dim);
         let Residual { out: from, d_out: d_from, .. } = &mut self.transition;
         if format == LogitFormat::Single {
             tables.transition_gradient(device, planned, sizes)?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
             let (to, (d_to, scale)) = self.states.vectors_and_gradients::<f32>(Use::To);
-            let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
-            device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
-            return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
+            let (from, to) = ((&*from, of_from.clone(), No), (to, of_to.clone(), No));
+            let (d_from, d_to) = ((d_from, of_from), (d_to, of_to));
+            device.multiply(d_from, 0.0, g(No), to, (n_from, dim, n), precision)?;
+            return device.multiply(d_to, scale, g(Yes), from, (n, dim, n_from), precision);
         }
         // The derivatives of a row of logits are this row times the expected departures from its state.
         let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
         let (to, (d_to, scale)) = self.states.vectors_and_gradients::<bf16>(Use::To);
-        let to = (to, vectors.clone(), No);
-        device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
-        device.scale_rows(d_from, &tables.departures, (n, dim))?;
+        let to = (to, of_to.clone(), No);
+        device.multiply_as((d_from, of_from.clone()), 0.0, g(No), to, (n_from, dim, n))?;
+        device.scale_rows(d_from, &tables.departures, (n_from, dim))?;
         let rounded = tables.half_from.as_bf16_mut();
-        device.scaled_to_bf16(rounded, from, &tables.departures, (n, dim))?;
-        let from = (&*rounded, vectors.clone(), No);
-        device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
+        device.scaled_to_bf16(rounded, from, &tables.departures, (n_from, dim))?;
+        let from = (&*rounded, of_from, No);
+        device.multiply_as((d_to, of_to), scale, g(Yes), from, (n, dim, n_from))
     }
 }
 
@@ -248,11 +252,11 @@ fn backward_nets<T: Derivative>(
     let StepContext { device, side, .. } = *context;
     for (net, of) in [(start, Use::Start), (emission, Use::Emit)] {
         let (x, d_x) = states.vectors_and_gradients(of);
-        net.backward(side, learned, x, d_x, kept.n, scratch)?;
+        net.backward(side, learned, x, d_x, kept.plan.n_of(of), scratch)?;
     }
     // Both streams use the scratch buffers and the gradient.
     device.after(side)?;
     let (x, d_x) = states.vectors_and_gradients(Use::From);
-    transition.backward(device, learned, x, d_x, kept.n, scratch)?;
+    transition.backward(device, learned, x, d_x, kept.plan.n_from, scratch)?;
     states.backward(device, learned, kept, scratch)
 }

@@ -1,10 +1,13 @@
 //! The vectors of states on the device; see `crate::weights::state_vectors`.
 
 use crate::cuda::context::{Weights, range};
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::weights::residual::{Residual, Scaled, Scratch};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::weights::state_vectors::{USES, Use};
-use latens_cuda::{Array, Columns, CudaError, Derivative, Device, Precision, RowGroups, bf16};
+use latens_cuda::{
+    Array, ClusterOrder, Columns, CudaError, Derivative, Device, Precision, RowGroups, bf16,
+};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -37,17 +40,25 @@ struct Factored {
     joined: Array<f32>,
     rounded: Array<bf16>,
     d_joined: Array<f32>,
-    cluster_idxs: Array<u32>,
-    /// The number of states per cluster that `cluster_idxs` is for.
-    k: usize,
 }
 
-/// The kept states in an array on the device.
+/// The kept states on the device: the indices of a plan in an array.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptOnDevice<'a> {
-    pub(crate) states: &'a Array<u32>,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
+    pub(crate) ints: &'a Array<u32>,
+    pub(crate) plan: &'a KeptPlan,
+}
+
+impl<'a> KeptOnDevice<'a> {
+    pub(crate) fn states(&self) -> (&'a Array<u32>, Range<usize>) {
+        (self.ints, self.plan.states.clone())
+    }
+
+    /// The order of the clusters, and how many of them have tokens.
+    pub(crate) fn order(&self) -> ClusterOrder<'a> {
+        let KeptPlan { k, n_emit, ref places, .. } = *self.plan;
+        ClusterOrder { ints: self.ints, places: places.clone(), n_used: n_emit / k }
+    }
 }
 
 impl StateVectors {
@@ -70,8 +81,6 @@ impl StateVectors {
                     joined: device.zeros(n_rows * dim)?,
                     rounded: device.zeros(1)?,
                     d_joined: device.zeros(n_rows * dim)?,
-                    cluster_idxs: device.zeros(n_rows)?,
-                    k: 0,
                 }))
             }
             (_, Tying::Shared) => Source::Tables(vec![range(layout, "states.embedding")]),
@@ -96,35 +105,27 @@ impl StateVectors {
         (rate, seed): (f32, u64),
         precision: Precision,
     ) -> Result<(), CudaError> {
-        let KeptOnDevice { states, n, k } = kept;
-        let dim = self.dim;
+        let (n, dim) = (kept.plan.n(), self.dim);
         match &mut self.source {
             Source::Tables(tables) => {
                 for (table, vectors) in tables.iter().zip(&mut self.vectors) {
                     let (table, out) = ((weights, table.clone()), (vectors, Columns::all(dim)));
-                    device.gather_rows(out, table, (states, 0..n), (n, dim))?;
+                    device.gather_rows(out, table, kept.states(), (n, dim))?;
                 }
             }
             Source::Factored(factored) => {
-                let Factored {
-                    cluster, state, nets, joined, rounded, cluster_idxs, k: of_k, ..
-                } = &mut **factored;
-                if *of_k != k {
-                    let idxs: Vec<u32> = (0..n).map(|i| (i / k) as u32).collect();
-                    device.write(&idxs, cluster_idxs)?;
-                    *of_k = k;
-                }
-                let half = dim / 2;
+                let Factored { cluster, state, nets, joined, rounded, .. } = &mut **factored;
+                let (half, cluster_of) = (dim / 2, (kept.ints, kept.plan.cluster_of.clone()));
                 let out = (&mut *joined, Columns { stride: dim, first: 0 });
                 let table = (weights, cluster.clone());
-                device.gather_rows(out, table, (cluster_idxs, 0..n), (n, half))?;
+                device.gather_rows(out, table, cluster_of, (n, half))?;
                 let out = (&mut *joined, Columns { stride: dim, first: half });
-                device.gather_rows(out, (weights, state.clone()), (states, 0..n), (n, half))?;
+                device.gather_rows(out, (weights, state.clone()), kept.states(), (n, half))?;
                 if precision == Precision::Fast {
                     round(device, joined, rounded, n * dim)?;
                 }
                 for (i, (net, vectors)) in nets.iter_mut().zip(&mut self.vectors).enumerate() {
-                    let seed = seed.wrapping_add(i as u64);
+                    let (seed, n) = (seed.wrapping_add(i as u64), kept.plan.n_of(USES[i].0));
                     net.forward(device, weights, joined, n, (rate, seed), precision)?;
                     device.copy(&net.out, vectors)?;
                 }
@@ -171,14 +172,14 @@ impl StateVectors {
         kept: KeptOnDevice<'_>,
         scratch: &mut Scratch<T>,
     ) -> Result<(), CudaError> {
-        let KeptOnDevice { states, n, k } = kept;
-        let dim = self.dim;
+        let (n, k, dim) = (kept.plan.n(), kept.plan.k, self.dim);
         match &mut self.source {
             Source::Tables(tables) => {
                 for (i, d_vectors) in self.d_vectors.iter().enumerate() {
+                    let n = if tables.len() == 1 { n } else { kept.plan.n_of(USES[i].0) };
                     let table = (&mut learned.gradient, tables[i % tables.len()].clone());
                     let rows = (d_vectors, Columns::all(dim));
-                    device.add_to_rows(table, (states, 0..n), rows, (n, dim))?;
+                    device.add_to_rows(table, kept.states(), rows, (n, dim))?;
                 }
                 Ok(())
             }
@@ -193,17 +194,19 @@ impl StateVectors {
                         learned,
                         T::either(joined, rounded),
                         d_joined,
-                        n,
+                        kept.plan.n_of(USES[i].0),
                         scratch,
                     )?;
                 }
                 let half = dim / 2;
                 let table = (&mut learned.gradient, cluster.clone());
                 let rows = (&*d_joined, Columns { stride: dim, first: 0 });
-                device.add_sums_of_groups(table, rows, RowGroups { n: n / k, size: k }, half)?;
+                let (idxs, groups) =
+                    ((kept.ints, kept.plan.clusters.clone()), RowGroups { n: n / k, size: k });
+                device.add_sums_of_groups(table, idxs, rows, groups, half)?;
                 let table = (&mut learned.gradient, state.clone());
                 let rows = (&*d_joined, Columns { stride: dim, first: half });
-                device.add_to_rows(table, (states, 0..n), rows, (n, half))
+                device.add_to_rows(table, kept.states(), rows, (n, half))
             }
         }
     }
