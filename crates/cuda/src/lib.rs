@@ -53,6 +53,6 @@ pub use hmm::{
 };
 pub use nccl::{Nccl, NcclId};
 pub use nn::{
-    AdamWStep, Columns, Derivative, Dropout, Fresh, NormWeights, RowGroups, Squash, StepResult,
-    WordGroups,
+    AdamWStep, Columns, Derivative, Dropout, Fresh, NormKept, NormWeights, RowGroups, Squash,
+    StepResult, WordGroups,
 };

@@ -53,6 +53,7 @@ kernels! {
     "nn/formats.cu" {
         to_half(out: Out<f16>, x: In<f32>, n: i64);
         to_bf16(out: Out<bf16>, x: In<f32>, n: i64);
+        to_half_and_bf16(half: Out<f16>, bf16: Out<bf16>, x: In<f32>, n: i64);
     }
     "nn/layers.cu" {
         gather_rows(
@@ -70,12 +71,15 @@ kernels! {
         );
         add_to_square(table: Out<f32>, values: In<f32>, idxs: In<u32>, n: i32, stride: i32);
         bias_relu(x: Out<f32>, bias: In<f32>, n: i32, dim: i32, rate: f32, seed: u64);
+        bias_relu_half(
+            x: Out<f16>, rounded: Out<bf16>, bias: In<f32>, n: i32, dim: i32, rate: f32, seed: u64
+        );
         relu_backward(
             d_z: Out<f32>, partial: Out<f32>, y: In<f32>, d_y: In<f32>, n: i32, dim: i32,
             scale: f32
         );
         relu_backward_bf16(
-            d_z: Out<bf16>, partial: Out<f32>, y: In<f32>, d_y: In<f32>, n: i32, dim: i32,
+            d_z: Out<bf16>, partial: Out<f32>, y: In<bf16>, d_y: In<f32>, n: i32, dim: i32,
             scale: f32
         );
         add_column_sums(out: Out<f32>, partial: In<f32>, n: i32, stride: i32, first: i32, dim: i32);
@@ -84,17 +88,24 @@ kernels! {
     }
     "nn/norms.cu" {
         norm_of_sum(
-            out: Out<f32>, normalized: Out<f32>, inverse_deviation: Out<f32>, a: In<f32>,
-            b: Out<f32>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32, rate: f32,
-            seed: u64
+            out: Out<f32>, normalized: Out<f32>, inverse_deviation: Out<f32>, positive: Out<u32>,
+            a: In<f32>, b: In<f32>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32,
+            rate: f32, seed: u64
+        );
+        norm_of_sum_half(
+            out: Out<f32>, normalized: Out<f16>, inverse_deviation: Out<f32>, positive: Out<u32>,
+            a: In<f16>, b: In<f16>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32,
+            rate: f32, seed: u64
         );
         norm_backward(
             d_sum: Out<f32>, d_z: Out<f32>, partial: Out<f32>, d_out: In<f32>, normalized: In<f32>,
-            inverse_deviation: In<f32>, y: In<f32>, gain: In<f32>, n: i32, dim: i32, scale: f32
+            inverse_deviation: In<f32>, positive: In<u32>, gain: In<f32>, n: i32, dim: i32,
+            scale: f32
         );
         norm_backward_bf16(
-            d_sum: Out<f32>, d_z: Out<bf16>, partial: Out<f32>, d_out: In<f32>, normalized: In<f32>,
-            inverse_deviation: In<f32>, y: In<f32>, gain: In<f32>, n: i32, dim: i32, scale: f32
+            d_sum: Out<f32>, d_z: Out<bf16>, partial: Out<f32>, d_out: In<f32>, normalized: In<f16>,
+            inverse_deviation: In<f32>, positive: In<u32>, gain: In<f32>, n: i32, dim: i32,
+            scale: f32
         );
     }
     "nn/optimizer.cu" {

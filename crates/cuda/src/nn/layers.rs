@@ -3,7 +3,7 @@
 use super::formats::Derivative;
 use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps};
 use cudarc::driver::LaunchConfig;
-use half::bf16;
+use half::{bf16, f16};
 use std::ops::Range;
 
 /// Consecutive columns of a matrix.
@@ -185,12 +185,29 @@ impl Device {
         kernels::bias_relu(self, config, x.all_mut(), bias, int(n), int(dim), rate, seed)
     }
 
+    /// The same as [`Device::bias_relu`] in half precision. `rounded` becomes the result in bf16.
+    pub fn bias_relu_half(
+        &self,
+        (x, rounded): (&mut Array<f16>, &mut Array<bf16>),
+        (bias, bias_range): (&Array<f32>, Range<usize>),
+        n: usize,
+        (rate, seed): (f32, u64),
+    ) -> Result<(), CudaError> {
+        let dim = bias_range.len();
+        at_least("x", x.len(), n * dim);
+        at_least("rounded", rounded.len(), n * dim);
+        check_n_elements(n * dim);
+        let (config, bias) = (for_each(n * dim / 4), bias.at(bias_range));
+        let (x, rounded) = (x.all_mut(), rounded.all_mut());
+        kernels::bias_relu_half(self, config, x, rounded, bias, int(n), int(dim), rate, seed)
+    }
+
     /// Derivatives by the input of a ReLU with output y, for n rows: `scale` · `d_y` where y > 0, else 0. Their column
     /// sums are added to the gradient of the bias. `partial` is scratch.
     pub fn relu_backward<T: Derivative>(
         &self,
         d_z: &mut Array<T>,
-        (y, d_y): (&Array<f32>, &Array<f32>),
+        (y, d_y): (&Array<T>, &Array<f32>),
         n: usize,
         scale: f32,
         (gradient, bias): (&mut Array<f32>, Range<usize>),

@@ -15,9 +15,8 @@ pub(crate) struct Tables {
     pub(crate) blocks: Array<f32>,
     /// Transition logits in half precision, later their derivatives in bf16.
     pub(crate) half_logits: Array<f16>,
-    /// The factors of the transitions in half precision; `half_from` later in bf16.
+    /// The vectors that transitions start from in half precision, later in bf16.
     pub(crate) half_from: Array<f16>,
-    pub(crate) half_to: Array<f16>,
     pub(crate) local: Array<f32>,
     pub(crate) alpha: Array<f32>,
     pub(crate) weighted: Array<f32>,
@@ -44,7 +43,6 @@ impl Tables {
             blocks: device.zeros(1)?,
             half_logits: device.zeros(1)?,
             half_from: device.zeros(1)?,
-            half_to: device.zeros(1)?,
             local: device.zeros(1)?,
             alpha: device.zeros(1)?,
             weighted: device.zeros(1)?,
