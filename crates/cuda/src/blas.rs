@@ -83,12 +83,12 @@ impl Device {
         self.product(out, scale, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
     }
 
-    /// out = A B in half precision, where out is n × m and A is n × k.
-    pub fn multiply_half(
+    /// out = A B in the type of the factors, where out is n × m and A is n × k.
+    pub fn multiply_within<T: Factor>(
         &self,
-        out: (&mut Array<f16>, Range<usize>),
-        a: Operand<'_, f16>,
-        b: Operand<'_, f16>,
+        out: (&mut Array<T>, Range<usize>),
+        a: Operand<'_, T>,
+        b: Operand<'_, T>,
         sizes: (usize, usize, usize),
     ) -> Result<(), CudaError> {
         self.product(out, 0.0, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)

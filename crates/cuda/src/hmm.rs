@@ -10,7 +10,7 @@ mod lockstep;
 mod listed;
 mod counts;
 
-pub use emission::Emissions;
+pub use emission::{ClusterOrder, Emissions};
 pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
 pub use recursion::{Groups, MAX_STATES, Sequences};

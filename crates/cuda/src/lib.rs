@@ -49,9 +49,11 @@ pub use blas::{Factor, Precision, Transposed};
 pub use device::kernels::KERNELS;
 pub use device::{Array, CudaError, Device, Element, Recordings};
 pub use half::{bf16, f16};
-pub use hmm::{Blocks, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps};
+pub use hmm::{
+    Blocks, ClusterOrder, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps,
+};
 pub use nccl::{Nccl, NcclId};
 pub use nn::{
-    AdamWStep, Columns, Derivative, Dropout, Fresh, NormWeights, RowGroups, Squash, StepResult,
-    WordGroups,
+    AdamWStep, Columns, Derivative, Dropout, Fresh, NormKept, NormWeights, RowGroups, Squash,
+    StepResult, WordGroups,
 };

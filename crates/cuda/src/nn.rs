@@ -9,7 +9,7 @@ mod optimizer;
 
 pub use formats::Derivative;
 pub use layers::{Columns, RowGroups};
-pub use norms::NormWeights;
+pub use norms::{NormKept, NormWeights};
 pub use optimizer::{AdamWStep, StepResult};
 pub use recurrent::{Fresh, Squash};
 pub use words::{Dropout, WordGroups};

@@ -62,6 +62,7 @@ kernels! {
     "nn/formats.cu" {
         to_half(out: Out<f16>, x: In<f32>, n: i64);
         to_bf16(out: Out<bf16>, x: In<f32>, n: i64);
+        to_half_and_bf16(half: Out<f16>, bf16: Out<bf16>, x: In<f32>, n: i64);
     }
     "nn/layers.cu" {
         gather_rows(
@@ -71,20 +72,23 @@ kernels! {
             table: Out<f32>, idxs: In<u32>, rows: In<f32>, stride: i32, col: i32, n: i32, dim: i32
         );
         add_sums_of_groups(
-            table: Out<f32>, rows: In<f32>, stride: i32, col: i32, size: i32, n_groups: i32,
-            dim: i32
+            table: Out<f32>, idxs: In<u32>, rows: In<f32>, stride: i32, col: i32, size: i32,
+            n_groups: i32, dim: i32
         );
         gather_square(
             out: Out<f32>, table: In<f32>, rows: In<u32>, columns: In<u32>, n: i32, stride: i32
         );
         add_to_square(table: Out<f32>, values: In<f32>, idxs: In<u32>, n: i32, stride: i32);
         bias_relu(x: Out<f32>, bias: In<f32>, n: i32, dim: i32, rate: f32, seed: u64);
+        bias_relu_half(
+            x: Out<f16>, rounded: Out<bf16>, bias: In<f32>, n: i32, dim: i32, rate: f32, seed: u64
+        );
         relu_backward(
             d_z: Out<f32>, partial: Out<f32>, y: In<f32>, d_y: In<f32>, n: i32, dim: i32,
             scale: f32
         );
         relu_backward_bf16(
-            d_z: Out<bf16>, partial: Out<f32>, y: In<f32>, d_y: In<f32>, n: i32, dim: i32,
+            d_z: Out<bf16>, partial: Out<f32>, y: In<bf16>, d_y: In<f32>, n: i32, dim: i32,
             scale: f32
         );
         add_column_sums(out: Out<f32>, partial: In<f32>, n: i32, stride: i32, first: i32, dim: i32);
@@ -93,17 +97,24 @@ kernels! {
     }
     "nn/norms.cu" {
         norm_of_sum(
-            out: Out<f32>, normalized: Out<f32>, inverse_deviation: Out<f32>, a: In<f32>,
-            b: Out<f32>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32, rate: f32,
-            seed: u64
+            out: Out<f32>, normalized: Out<f32>, inverse_deviation: Out<f32>, positive: Out<u32>,
+            a: In<f32>, b: In<f32>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32,
+            rate: f32, seed: u64
+        );
+        norm_of_sum_half(
+            out: Out<f32>, normalized: Out<f16>, inverse_deviation: Out<f32>, positive: Out<u32>,
+            a: In<f16>, b: In<f16>, bias: In<f32>, gain: In<f32>, offset: In<f32>, n: i32, dim: i32,
+            rate: f32, seed: u64
         );
         norm_backward(
             d_sum: Out<f32>, d_z: Out<f32>, partial: Out<f32>, d_out: In<f32>, normalized: In<f32>,
-            inverse_deviation: In<f32>, y: In<f32>, gain: In<f32>, n: i32, dim: i32, scale: f32
+            inverse_deviation: In<f32>, positive: In<u32>, gain: In<f32>, n: i32, dim: i32,
+            scale: f32
         );
         norm_backward_bf16(
-            d_sum: Out<f32>, d_z: Out<bf16>, partial: Out<f32>, d_out: In<f32>, normalized: In<f32>,
-            inverse_deviation: In<f32>, y: In<f32>, gain: In<f32>, n: i32, dim: i32, scale: f32
+            d_sum: Out<f32>, d_z: Out<bf16>, partial: Out<f32>, d_out: In<f32>, normalized: In<f16>,
+            inverse_deviation: In<f32>, positive: In<u32>, gain: In<f32>, n: i32, dim: i32,
+            scale: f32
         );
     }
     "nn/optimizer.cu" {
@@ -179,34 +190,39 @@ kernels! {
     "hmm/emission.cu" {
         mask_emissions(
             logits: Out<f32>, allowed: In<u32>, stride: i32, kept: In<u32>, cluster_of: In<u32>,
-            n_slots: i32, k: i32
+            places: In<u32>, n_used: u32, n_slots: i32, k: i32
         );
         gather_emissions(
-            logits: Out<f32>, table: In<f32>, kept: In<u32>, cluster_of: In<u32>, n_slots: i32,
-            k: i32, n_own: i32
+            logits: Out<f32>, table: In<f32>, kept: In<u32>, cluster_of: In<u32>, places: In<u32>,
+            n_used: u32, n_slots: i32, k: i32, n_own: i32
         );
         add_to_emissions(
-            table: Out<f32>, values: In<f32>, kept: In<u32>, cluster_of: In<u32>, n_slots: i32,
-            k: i32, n_own: i32
+            table: Out<f32>, values: In<f32>, kept: In<u32>, cluster_of: In<u32>, places: In<u32>,
+            n_used: u32, n_slots: i32, k: i32, n_own: i32
         );
         emission_logits(
-            logits: Out<f32>, parts: In<u32>, words: In<f32>, bias: In<f32>, states: In<f32>,
-            k: i32, dim: i32, is_fast: i32
+            logits: Out<f32>, parts: In<u32>, places: In<u32>, n_used: u32, words: In<f32>,
+            bias: In<f32>, states: In<f32>, k: i32, dim: i32, is_fast: i32
         );
-        emission_softmax(table: Out<f32>, begins: In<u32>, k: i32);
+        emission_softmax(
+            table: Out<f32>, begins: In<u32>, places: In<u32>, n_used: u32, k: i32
+        );
         emission_gradient(
             table: Out<f32>, counts: In<f32>, count_of: In<u32>, visits: In<f32>,
-            cluster_of: In<u32>, n_slots: i32, k: i32
+            cluster_of: In<u32>, places: In<u32>, n_used: u32, n_slots: i32, k: i32
         );
         emission_to_words(
-            d_words: Out<f32>, parts: In<u32>, g: In<f32>, states: In<f32>, k: i32, dim: i32,
-            is_fast: i32
+            d_words: Out<f32>, parts: In<u32>, places: In<u32>, n_used: u32, g: In<f32>,
+            states: In<f32>, k: i32, dim: i32, is_fast: i32
         );
         emission_to_states(
-            d_states: Out<f32>, begins: In<u32>, g: In<f32>, words: In<f32>, k: i32, dim: i32,
-            is_fast: i32
+            d_states: Out<f32>, begins: In<u32>, places: In<u32>, n_used: u32, g: In<f32>,
+            words: In<f32>, k: i32, dim: i32, is_fast: i32
         );
-        emission_to_bias(d_bias: Out<f32>, g: In<f32>, n_slots: i32, k: i32);
+        emission_to_bias(
+            d_bias: Out<f32>, g: In<f32>, cluster_of: In<u32>, places: In<u32>, n_used: u32,
+            n_slots: i32, k: i32
+        );
     }
     "hmm/recursion.cu" {
         place(local: Out<f32>, emission: In<f32>, slots: In<u32>, n_tokens: i32, k: i32);

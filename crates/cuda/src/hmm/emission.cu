@@ -120,44 +120,55 @@ __device__ bool may_emit(const unsigned* allowed, int stride, long long x, unsig
     return stride == 0 || (allowed[x * stride + state / 32] >> state % 32 & 1);
 }
 
-// Sets the logits of states that may not emit a slot to minus infinity. kept[c * k + z] is state z of cluster c.
+// The states of cluster c are the rows places[c] * k + z of arrays with all states. A step leaves out the clusters whose
+// places are `n_used` or higher: it neither reads nor writes the numbers of their slots.
+
+// Sets the logits of states that may not emit a slot to minus infinity. kept[places[c] * k + z] is state z of cluster c.
 extern "C" __global__ void mask_emissions(float* logits, const unsigned* allowed, int stride, const unsigned* kept,
-                                          const unsigned* cluster_of, int n_slots, int k) {
+                                          const unsigned* cluster_of, const unsigned* places, unsigned n_used,
+                                          int n_slots, int k) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
          at += (long long)gridDim.x * blockDim.x) {
         int x = at / k, z = at % k;
-        if (!may_emit(allowed, stride, x, kept[(long long)cluster_of[x] * k + z])) logits[at] = -INFINITY;
+        unsigned place = places[cluster_of[x]];
+        if (place < n_used && !may_emit(allowed, stride, x, kept[(long long)place * k + z])) logits[at] = -INFINITY;
     }
 }
 
 // logits[x, z] = table[x, index of state z among the n_own states of x's cluster].
 extern "C" __global__ void gather_emissions(float* logits, const float* table, const unsigned* kept,
-                                            const unsigned* cluster_of, int n_slots, int k, int n_own) {
+                                            const unsigned* cluster_of, const unsigned* places, unsigned n_used,
+                                            int n_slots, int k, int n_own) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
          at += (long long)gridDim.x * blockDim.x) {
         int x = at / k, z = at % k;
-        logits[at] = table[(long long)x * n_own + kept[(long long)cluster_of[x] * k + z] % n_own];
+        unsigned place = places[cluster_of[x]];
+        if (place < n_used) logits[at] = table[(long long)x * n_own + kept[(long long)place * k + z] % n_own];
     }
 }
 
 // The reverse: adds values to the table.
 extern "C" __global__ void add_to_emissions(float* table, const float* values, const unsigned* kept,
-                                            const unsigned* cluster_of, int n_slots, int k, int n_own) {
+                                            const unsigned* cluster_of, const unsigned* places, unsigned n_used,
+                                            int n_slots, int k, int n_own) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
          at += (long long)gridDim.x * blockDim.x) {
         int x = at / k, z = at % k;
-        table[(long long)x * n_own + kept[(long long)cluster_of[x] * k + z] % n_own] += values[at];
+        unsigned place = places[cluster_of[x]];
+        if (place < n_used) table[(long long)x * n_own + kept[(long long)place * k + z] % n_own] += values[at];
     }
 }
 
 // logits[x, z] = u_x . f_z + bias_x.
 extern "C" __global__ void __launch_bounds__(256, 3)
-    emission_logits(float* logits, const Part* parts, const float* words, const float* bias, const float* states,
-                    int k, int dim, int is_fast) {
+    emission_logits(float* logits, const Part* parts, const unsigned* places, unsigned n_used, const float* words,
+                    const float* bias, const float* states, int k, int dim, int is_fast) {
     __shared__ __align__(16) float us[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
+    unsigned place = places[part.cluster];
+    if (place >= n_used) return;
     int z0 = blockIdx.y * TILE;
-    const float* own = states + ((long long)part.cluster * k + z0) * dim;
+    const float* own = states + ((long long)place * k + z0) * dim;
     const float* rows = words + (long long)part.first * dim;
     float sums[16] = {0};
     Fetched u = fetch<DEPTH>(rows, part.n, 0, dim), f = fetch<DEPTH>(own, k - z0, 0, dim);
@@ -176,8 +187,10 @@ extern "C" __global__ void __launch_bounds__(256, 3)
 }
 
 // A softmax of each column over the slots begins[c] .. begins[c + 1] of a cluster. Zeros if a state emits nothing.
-extern "C" __global__ void emission_softmax(float* table, const unsigned* begins, int k) {
+extern "C" __global__ void emission_softmax(float* table, const unsigned* begins, const unsigned* places,
+                                            unsigned n_used, int k) {
     __shared__ float shared[32][33];
+    if (places[blockIdx.x] >= n_used) return;
     int z = blockIdx.y * 32 + threadIdx.x;
     unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
     float max = -INFINITY, sum = 0;
@@ -204,23 +217,28 @@ extern "C" __global__ void emission_softmax(float* table, const unsigned* begins
 
 // b becomes the derivatives by the logits, counts - visits o b. count_of[x] is the row of slot x in `counts`, or -1.
 extern "C" __global__ void emission_gradient(float* table, const float* counts, const int* count_of,
-                                             const float* visits, const unsigned* cluster_of, int n_slots, int k) {
+                                             const float* visits, const unsigned* cluster_of, const unsigned* places,
+                                             unsigned n_used, int n_slots, int k) {
     for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n_slots * k;
          at += (long long)gridDim.x * blockDim.x) {
         int x = at / k, z = at % k, row = count_of[x];
+        unsigned place = places[cluster_of[x]];
+        if (place >= n_used) continue;
         float count = row < 0 ? 0.0f : counts[(long long)row * k + z];
-        table[at] = count - visits[(long long)cluster_of[x] * k + z] * table[at];
+        table[at] = count - visits[(long long)place * k + z] * table[at];
     }
 }
 
 // d_words[x] += sum_z g[x, z] f_z.
 extern "C" __global__ void __launch_bounds__(256, 3)
-    emission_to_words(float* d_words, const Part* parts, const float* g, const float* states, int k, int dim,
-                      int is_fast) {
+    emission_to_words(float* d_words, const Part* parts, const unsigned* places, unsigned n_used, const float* g,
+                      const float* states, int k, int dim, int is_fast) {
     __shared__ __align__(16) float gs[DEPTH][PITCH], fs[DEPTH][PITCH];
     Part part = parts[blockIdx.x];
+    unsigned place = places[part.cluster];
+    if (place >= n_used) return;
     int d0 = blockIdx.y * TILE;
-    const float *rows = g + (long long)part.first * k, *own = states + (long long)part.cluster * k * dim;
+    const float *rows = g + (long long)part.first * k, *own = states + (long long)place * k * dim;
     float sums[16] = {0};
     Fetched of_g = fetch<DEPTH>(rows, part.n, 0, k), f = fetch<TILE>(own, k, d0, dim);
     for (int z = DEPTH; z < k + DEPTH; z += DEPTH) {
@@ -239,9 +257,11 @@ extern "C" __global__ void __launch_bounds__(256, 3)
 
 // d_states[z] = sum_x g[x, z] u_x over the words of z's cluster.
 extern "C" __global__ void __launch_bounds__(256, 3)
-    emission_to_states(float* d_states, const unsigned* begins, const float* g, const float* words, int k, int dim,
-                       int is_fast) {
+    emission_to_states(float* d_states, const unsigned* begins, const unsigned* places, unsigned n_used,
+                       const float* g, const float* words, int k, int dim, int is_fast) {
     __shared__ __align__(16) float gs[DEPTH][PITCH], us[DEPTH][PITCH];
+    unsigned place = places[blockIdx.x];
+    if (place >= n_used) return;
     unsigned begin = begins[blockIdx.x], end = begins[blockIdx.x + 1];
     int z0 = blockIdx.y * TILE, d0 = blockIdx.z * TILE;
     int n = end - begin;
@@ -261,14 +281,15 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     for (int q = 0; q < 16; q++) {
         int z, d;
         place_of(q, is_fast, &z, &d);
-        if ((z += z0) < k && (d += d0) < dim) d_states[((long long)blockIdx.x * k + z) * dim + d] = sums[q];
+        if ((z += z0) < k && (d += d0) < dim) d_states[((long long)place * k + z) * dim + d] = sums[q];
     }
 }
 
 // d_bias[x] += sum_z g[x, z]. One warp per slot.
-extern "C" __global__ void emission_to_bias(float* d_bias, const float* g, int n_slots, int k) {
+extern "C" __global__ void emission_to_bias(float* d_bias, const float* g, const unsigned* cluster_of,
+                                            const unsigned* places, unsigned n_used, int n_slots, int k) {
     int x = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (x >= n_slots) return;
+    if (x >= n_slots || places[cluster_of[x]] >= n_used) return;
     float sum = 0;
     for (int z = threadIdx.x % 32; z < k; z += 32) sum += g[(long long)x * k + z];
     sum = warp_sum(sum);

@@ -2,9 +2,23 @@
 
 use crate::blas::Precision;
 use crate::device::{
-    Array, CudaError, Device, at_least, exactly, for_each, grid, int, kernels, warps,
+    Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels, warps,
 };
 use std::ops::Range;
+
+/// The order of the clusters in a step.
+///
+/// State z of cluster c is row `places[c] * k + z` of arrays with all states, for k states per cluster. A step leaves out the
+/// clusters whose places are `n_used` or higher: it neither reads nor writes what belongs to their slots and states.
+#[derive(Clone, Debug)]
+pub struct ClusterOrder<'a> {
+    /// The array that contains the places.
+    pub ints: &'a Array<u32>,
+    /// The range of the places, one per cluster.
+    pub places: Range<usize>,
+    /// Number of clusters that the step uses.
+    pub n_used: usize,
+}
 
 /// Which slots belong to which cluster, and which states may emit them.
 #[derive(Debug)]
@@ -74,6 +88,14 @@ impl Emissions {
         Ok(())
     }
 
+    /// The arguments of kernels that stand for an order.
+    #[track_caller]
+    fn of_order<'a>(&self, order: &ClusterOrder<'a>) -> (View<'a, u32>, u32) {
+        let ClusterOrder { ints, ref places, n_used } = *order;
+        exactly("places", places.len(), self.n_clusters);
+        (ints.at(places.clone()), int(n_used) as u32)
+    }
+
     /// Writes the logits of the `kept` states, k per cluster, to `table`. They are read from a table in `weights` that has
     /// all `n_own` states of a cluster for each slot.
     pub fn gather(
@@ -81,12 +103,13 @@ impl Emissions {
         device: &Device,
         table: &mut Array<f32>,
         (weights, range): (&Array<f32>, Range<usize>),
-        kept: &Array<u32>,
+        (kept, order): (&Array<u32>, &ClusterOrder<'_>),
         (k, n_own): (usize, usize),
     ) -> Result<(), CudaError> {
         self.check(table, k);
         exactly("weights", range.len(), self.n_slots * n_own);
-        at_least("kept", kept.len(), self.n_clusters * k);
+        at_least("kept", kept.len(), order.n_used * k);
+        let (places, n_used) = self.of_order(order);
         kernels::gather_emissions(
             device,
             for_each(self.n_slots * k),
@@ -94,6 +117,8 @@ impl Emissions {
             weights.at(range),
             kept.all(),
             self.cluster_of.all(),
+            places,
+            n_used,
             int(self.n_slots),
             int(k),
             int(n_own),
@@ -106,12 +131,13 @@ impl Emissions {
         device: &Device,
         (gradient, range): (&mut Array<f32>, Range<usize>),
         derivatives: &Array<f32>,
-        kept: &Array<u32>,
+        (kept, order): (&Array<u32>, &ClusterOrder<'_>),
         (k, n_own): (usize, usize),
     ) -> Result<(), CudaError> {
         self.check(derivatives, k);
         exactly("gradient", range.len(), self.n_slots * n_own);
-        at_least("kept", kept.len(), self.n_clusters * k);
+        at_least("kept", kept.len(), order.n_used * k);
+        let (places, n_used) = self.of_order(order);
         kernels::add_to_emissions(
             device,
             for_each(self.n_slots * k),
@@ -119,6 +145,8 @@ impl Emissions {
             derivatives.all(),
             kept.all(),
             self.cluster_of.all(),
+            places,
+            n_used,
             int(self.n_slots),
             int(k),
             int(n_own),
@@ -130,12 +158,13 @@ impl Emissions {
         &self,
         device: &Device,
         table: &mut Array<f32>,
-        kept: &Array<u32>,
+        (kept, order): (&Array<u32>, &ClusterOrder<'_>),
         k: usize,
     ) -> Result<(), CudaError> {
         self.check(table, k);
-        at_least("kept", kept.len(), self.n_clusters * k);
+        at_least("kept", kept.len(), order.n_used * k);
         if self.stride > 0 {
+            let (places, n_used) = self.of_order(order);
             kernels::mask_emissions(
                 device,
                 for_each(self.n_slots * k),
@@ -144,12 +173,15 @@ impl Emissions {
                 int(self.stride),
                 kept.all(),
                 self.cluster_of.all(),
+                places,
+                n_used,
                 int(self.n_slots),
                 int(k),
             )?;
         }
         let config = grid((self.n_clusters, k.div_ceil(32), 1), (32, 32));
-        kernels::emission_softmax(device, config, table.all_mut(), self.begins.all(), int(k))
+        let (begins, (places, n_used)) = (self.begins.all(), self.of_order(order));
+        kernels::emission_softmax(device, config, table.all_mut(), begins, places, n_used, int(k))
     }
 
     /// Writes the logits u_x · f_z + bias_x of each slot x and the k states z of its cluster to `table`.
@@ -160,19 +192,22 @@ impl Emissions {
         device: &Device,
         table: &mut Array<f32>,
         (weights, words, bias): (&Array<f32>, Range<usize>, Range<usize>),
-        states: &Array<f32>,
+        (states, order): (&Array<f32>, &ClusterOrder<'_>),
         (k, dim): (usize, usize),
         precision: Precision,
     ) -> Result<(), CudaError> {
         self.check(table, k);
         exactly("words", words.len(), self.n_slots * dim);
         exactly("bias", bias.len(), self.n_slots);
-        at_least("states", states.len(), self.n_clusters * k * dim);
+        at_least("states", states.len(), order.n_used * k * dim);
+        let (places, n_used) = self.of_order(order);
         kernels::emission_logits(
             device,
             grid((self.n_parts, k.div_ceil(TILE), 1), (16, 16)),
             table.all_mut(),
             self.parts.all(),
+            places,
+            n_used,
             weights.at(words),
             weights.at(bias),
             states.all(),
@@ -189,12 +224,13 @@ impl Emissions {
         device: &Device,
         table: &mut Array<f32>,
         (counts, (count_of, range)): (&Array<f32>, (&Array<u32>, Range<usize>)),
-        visits: &Array<f32>,
+        (visits, order): (&Array<f32>, &ClusterOrder<'_>),
         k: usize,
     ) -> Result<(), CudaError> {
         self.check(table, k);
         at_least("count_of", range.len(), self.n_slots);
-        at_least("visits", visits.len(), self.n_clusters * k);
+        at_least("visits", visits.len(), order.n_used * k);
+        let (places, n_used) = self.of_order(order);
         kernels::emission_gradient(
             device,
             for_each(self.n_slots * k),
@@ -203,18 +239,20 @@ impl Emissions {
             count_of.at(range),
             visits.all(),
             self.cluster_of.all(),
+            places,
+            n_used,
             int(self.n_slots),
             int(k),
         )
     }
 
-    /// Derivatives by logits ─▶ derivatives of word vectors and biases, which are added to `gradient`, and of state
-    /// vectors, which overwrite `d_states`.
+    /// Derivatives by logits ─▶ derivatives of word vectors and biases, which are added to `gradient`, and of the state
+    /// vectors of the clusters in use, which overwrite `d_states`.
     #[expect(clippy::too_many_arguments, reason = "inputs, outputs and their sizes")]
     pub fn backward(
         &self,
         device: &Device,
-        derivatives: &Array<f32>,
+        (derivatives, order): (&Array<f32>, &ClusterOrder<'_>),
         (weights, states): (&Array<f32>, &Array<f32>),
         (gradient, words, bias): (&mut Array<f32>, Range<usize>, Range<usize>),
         d_states: &mut Array<f32>,
@@ -224,14 +262,17 @@ impl Emissions {
         self.check(derivatives, k);
         exactly("words", words.len(), self.n_slots * dim);
         exactly("bias", bias.len(), self.n_slots);
-        at_least("states", states.len(), self.n_clusters * k * dim);
-        at_least("d_states", d_states.len(), self.n_clusters * k * dim);
+        at_least("states", states.len(), order.n_used * k * dim);
+        at_least("d_states", d_states.len(), order.n_used * k * dim);
         let n_tiles = |n: usize| n.div_ceil(TILE);
+        let (places, n_used) = self.of_order(order);
         kernels::emission_to_words(
             device,
             grid((self.n_parts, n_tiles(dim), 1), (16, 16)),
             gradient.at_mut(words.clone()),
             self.parts.all(),
+            places,
+            n_used,
             derivatives.all(),
             states.all(),
             int(k),
@@ -243,6 +284,8 @@ impl Emissions {
             grid((self.n_clusters, n_tiles(k), n_tiles(dim)), (16, 16)),
             d_states.all_mut(),
             self.begins.all(),
+            self.of_order(order).0,
+            n_used,
             derivatives.all(),
             weights.at(words),
             int(k),
@@ -255,6 +298,9 @@ impl Emissions {
             config,
             d_bias,
             derivatives.all(),
+            self.cluster_of.all(),
+            self.of_order(order).0,
+            n_used,
             int(self.n_slots),
             int(k),
         )

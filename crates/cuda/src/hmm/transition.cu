@@ -102,12 +102,6 @@ extern "C" __global__ void transition_gradient(float* logits, const float* log_s
 // Half precision takes half the memory, and half the time per pass. The kernels below do the same as those above with
 // eight numbers at a time, so n and k must be multiples of 8.
 
-__device__ float of_half(unsigned short x) {
-    float y;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-    return y;
-}
-
 struct __align__(16) Eight {
     unsigned short x[8];
 };

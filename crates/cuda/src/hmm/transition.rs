@@ -129,23 +129,24 @@ impl Device {
         )
     }
 
-    /// Logits ─▶ the derivatives (R − left) ∘ a by them, where `ratios` has R for blocks, and `block_of` the number of
-    /// the block of each pair of clusters, or `u32::MAX`.
+    /// The logits of transitions from `n_rows` of the n states ─▶ the derivatives (R − left) ∘ a by them, where `ratios`
+    /// has R for blocks, and `block_of` the number of the block of each pair of clusters, or `u32::MAX`.
     pub fn transition_gradient(
         &self,
         (logits, log_sums): (&mut Array<f32>, &Array<f32>),
         left: &Array<f32>,
         (ratios, (block_of, block_of_range)): (&Array<f32>, (&Array<u32>, Range<usize>)),
-        (k, n): (usize, usize),
+        (n_rows, k, n): (usize, usize, usize),
     ) -> Result<(), CudaError> {
         check_clusters((k, n));
-        at_least("logits", logits.len(), n * n);
-        at_least("log_sums", log_sums.len(), n);
-        at_least("left", left.len(), n);
-        at_least("block_of", block_of_range.len(), (n / k).pow(2));
+        check_clusters((k, n_rows));
+        at_least("logits", logits.len(), n_rows * n);
+        at_least("log_sums", log_sums.len(), n_rows);
+        at_least("left", left.len(), n_rows);
+        at_least("block_of", block_of_range.len(), n_rows / k * (n / k));
         kernels::transition_gradient(
             self,
-            grid((n, 1, 1), (512, 1)),
+            grid((n_rows, 1, 1), (512, 1)),
             logits.all_mut(),
             log_sums.all(),
             left.all(),
@@ -156,7 +157,8 @@ impl Device {
         )
     }
 
-    /// Logits in half precision ─▶ minus their probabilities in bf16. k must be a multiple of 8.
+    /// The logits of transitions from `n_rows` of the n states in half precision ─▶ minus their probabilities in bf16. k
+    /// must be a multiple of 8.
     ///
     /// The probabilities of the blocks in `block_of` are also written to `blocks` in single precision.
     pub fn minus_probabilities_half(
@@ -164,16 +166,17 @@ impl Device {
         logits: &mut Array<f16>,
         (blocks, n_blocks): (&mut Array<f32>, usize),
         (block_of, block_of_range): (&Array<u32>, Range<usize>),
-        (k, n): (usize, usize),
+        (n_rows, k, n): (usize, usize, usize),
     ) -> Result<(), CudaError> {
         check_eights("k", k);
         check_clusters((k, n));
-        at_least("logits", logits.len(), n * n);
-        at_least("block_of", block_of_range.len(), (n / k).pow(2));
+        check_clusters((k, n_rows));
+        at_least("logits", logits.len(), n_rows * n);
+        at_least("block_of", block_of_range.len(), n_rows / k * (n / k));
         at_least("blocks", blocks.len(), n_blocks * k * k);
         kernels::minus_probabilities_half(
             self,
-            grid((n, 1, 1), (512, 1)),
+            grid((n_rows, 1, 1), (512, 1)),
             logits.all_mut(),
             blocks.all_mut(),
             block_of.at(block_of_range),

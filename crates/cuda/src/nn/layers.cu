@@ -42,14 +42,14 @@ extern "C" __global__ void add_to_rows(float* __restrict__ table, const unsigned
     }
 }
 
-// table[g] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim.
-extern "C" __global__ void add_sums_of_groups(float* table, const float* rows, int stride, int col, int size,
-                                              int n_groups, int dim) {
+// table[idxs[g]] += the sum of rows g * size .. (g + 1) * size, columns col .. col + dim. All idxs are distinct.
+extern "C" __global__ void add_sums_of_groups(float* table, const unsigned* idxs, const float* rows, int stride,
+                                              int col, int size, int n_groups, int dim) {
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < n_groups * dim; at += gridDim.x * blockDim.x) {
         int g = at / dim, c = at % dim;
         float sum = 0;
         for (int i = 0; i < size; i++) sum += rows[((long long)g * size + i) * stride + col + c];
-        table[at] += sum;
+        table[(long long)idxs[g] * dim + c] += sum;
     }
 }
 
@@ -81,6 +81,35 @@ extern "C" __global__ void bias_relu(float* x, const float* bias, int n, int dim
         x[at] = dropped_relu(x[at] + bias[at % (unsigned)dim], rate, seed, at);
 }
 
+// dropout(relu(x + shift)) of four elements, of which the first has index `place`.
+__device__ float4 four_dropped(float4 x, float4 shift, float rate, unsigned long long seed, unsigned long long place) {
+    return make_float4(dropped_relu(x.x + shift.x, rate, seed, place), dropped_relu(x.y + shift.y, rate, seed, place + 1),
+                       dropped_relu(x.z + shift.z, rate, seed, place + 2),
+                       dropped_relu(x.w + shift.w, rate, seed, place + 3));
+}
+
+// The same as bias_relu in half precision. `rounded` becomes the result in bf16, as a factor of derivatives.
+extern "C" __global__ void bias_relu_half(unsigned short* x, unsigned short* rounded, const float* bias, int n, int dim,
+                                          float rate, unsigned long long seed) {
+    Half* halves = (Half*)x;
+    unsigned first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+    if (dim % 4 == 0) {
+        for (unsigned at = first; at < (unsigned)n * dim / 4; at += step) {
+            // The bias is not aligned for float4.
+            const float* b = bias + 4 * at % (unsigned)dim;
+            float4 y = four_dropped(read_four(halves + 4 * at), make_float4(b[0], b[1], b[2], b[3]), rate, seed, 4 * at);
+            write_four(halves + 4 * at, y);
+            write_four(rounded + 4 * at, y);
+        }
+        return;
+    }
+    for (unsigned at = first; at < (unsigned)n * dim; at += step) {
+        float y = dropped_relu(read(halves + at) + bias[at % (unsigned)dim], rate, seed, at);
+        write(halves + at, y);
+        write(rounded + at, y);
+    }
+}
+
 // Column sums take two steps, so that they are always added in the same order: parts of ROWS_OF_PART rows come first.
 #define ROWS_OF_PART 16
 
@@ -96,10 +125,13 @@ __device__ OwnColumns columns_from(int begin, int dim) {
     return {first, min(4, dim - first), dim % 4 == 0};
 }
 
-__device__ float4 read_columns(const float* row, OwnColumns of) {
+// Zeros after the end of the row.
+template <class Number>
+__device__ float4 read_columns(const Number* row, OwnColumns of) {
     row += of.first;
-    if (of.is_whole) return *(const float4*)row;
-    return make_float4(row[0], of.n > 1 ? row[1] : 0.0f, of.n > 2 ? row[2] : 0.0f, of.n > 3 ? row[3] : 0.0f);
+    if (of.is_whole) return read_four(row);
+    return make_float4(read(row), of.n > 1 ? read(row + 1) : 0.0f, of.n > 2 ? read(row + 2) : 0.0f,
+                       of.n > 3 ? read(row + 3) : 0.0f);
 }
 
 template <class Number>
@@ -136,7 +168,7 @@ __device__ void sum_part(float* out, int begin, int dim, float4 sum, float (*sum
 
 // d_z = scale * d_y where y > 0, else 0. partial[p] = the column sums of d_z over part p.
 template <class Number>
-__device__ void relu_backward_as(Number* __restrict__ d_z, float* __restrict__ partial, const float* __restrict__ y,
+__device__ void relu_backward_as(Number* __restrict__ d_z, float* __restrict__ partial, const Number* __restrict__ y,
                                  const float* __restrict__ d_y, int n, int dim, float scale) {
     __shared__ __align__(16) float sums[4][256];
     int first = blockIdx.x * ROWS_OF_PART, last = min(n, first + ROWS_OF_PART);
@@ -161,8 +193,8 @@ extern "C" __global__ void relu_backward(float* d_z, float* partial, const float
     relu_backward_as(d_z, partial, y, d_y, n, dim, scale);
 }
 
-extern "C" __global__ void relu_backward_bf16(unsigned short* d_z, float* partial, const float* y, const float* d_y,
-                                              int n, int dim, float scale) {
+extern "C" __global__ void relu_backward_bf16(unsigned short* d_z, float* partial, const unsigned short* y,
+                                              const float* d_y, int n, int dim, float scale) {
     relu_backward_as(d_z, partial, y, d_y, n, dim, scale);
 }
 

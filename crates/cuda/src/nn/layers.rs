@@ -3,7 +3,7 @@
 use super::formats::Derivative;
 use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps};
 use cudarc::driver::LaunchConfig;
-use half::bf16;
+use half::{bf16, f16};
 use std::ops::Range;
 
 /// Consecutive columns of a matrix.
@@ -90,21 +90,25 @@ impl Device {
         )
     }
 
-    /// Adds the sum of the rows of each group to the group's row of a table with `dim` columns.
+    /// Adds the sum of the rows of each group to the row of a table with `dim` columns that `idxs` has for the group.
+    /// The indices are distinct.
     pub fn add_sums_of_groups(
         &self,
         (table, table_range): (&mut Array<f32>, Range<usize>),
+        (idxs, idx_range): (&Array<u32>, Range<usize>),
         (rows, columns): (&Array<f32>, Columns),
         groups: RowGroups,
         dim: usize,
     ) -> Result<(), CudaError> {
         columns.check("rows", rows.len(), (groups.n * groups.size, dim));
         at_least("table", table_range.len(), groups.n * dim);
+        at_least("idxs", idx_range.len(), groups.n);
         check_n_elements(groups.n * dim);
         kernels::add_sums_of_groups(
             self,
             for_each(groups.n * dim),
             table.at_mut(table_range),
+            idxs.at(idx_range),
             rows.all(),
             int(columns.stride),
             int(columns.first),
@@ -141,23 +145,23 @@ impl Device {
         )
     }
 
-    /// Adds n × n values to the rows and columns `idxs[..n]` of a table. The indices are distinct, and the rows of the
-    /// table have `stride` elements.
+    /// Adds values to the rows `idxs[..n_rows]` and the columns `idxs[..n]` of a table. The indices are distinct, and the
+    /// rows of the table have `stride` elements.
     pub fn add_to_square(
         &self,
         (table, table_range): (&mut Array<f32>, Range<usize>),
         values: &Array<f32>,
         idxs: &Array<u32>,
-        (n, stride): (usize, usize),
+        (n_rows, n, stride): (usize, usize, usize),
     ) -> Result<(), CudaError> {
-        at_least("idxs", idxs.len(), n);
-        at_least("values", values.len(), n * n);
-        if n == 0 {
+        at_least("idxs", idxs.len(), n.max(n_rows));
+        at_least("values", values.len(), n_rows * n);
+        if n_rows == 0 {
             return Ok(());
         }
         kernels::add_to_square(
             self,
-            one_block_per_row(n, n),
+            one_block_per_row(n_rows, n),
             table.at_mut(table_range),
             values.all(),
             idxs.all(),
@@ -181,12 +185,29 @@ impl Device {
         kernels::bias_relu(self, config, x.all_mut(), bias, int(n), int(dim), rate, seed)
     }
 
+    /// The same as [`Device::bias_relu`] in half precision. `rounded` becomes the result in bf16.
+    pub fn bias_relu_half(
+        &self,
+        (x, rounded): (&mut Array<f16>, &mut Array<bf16>),
+        (bias, bias_range): (&Array<f32>, Range<usize>),
+        n: usize,
+        (rate, seed): (f32, u64),
+    ) -> Result<(), CudaError> {
+        let dim = bias_range.len();
+        at_least("x", x.len(), n * dim);
+        at_least("rounded", rounded.len(), n * dim);
+        check_n_elements(n * dim);
+        let (config, bias) = (for_each(n * dim / 4), bias.at(bias_range));
+        let (x, rounded) = (x.all_mut(), rounded.all_mut());
+        kernels::bias_relu_half(self, config, x, rounded, bias, int(n), int(dim), rate, seed)
+    }
+
     /// Derivatives by the input of a ReLU with output y, for n rows: `scale` · `d_y` where y > 0, else 0. Their column
     /// sums are added to the gradient of the bias. `partial` is scratch.
     pub fn relu_backward<T: Derivative>(
         &self,
         d_z: &mut Array<T>,
-        (y, d_y): (&Array<f32>, &Array<f32>),
+        (y, d_y): (&Array<T>, &Array<f32>),
         n: usize,
         scale: f32,
         (gradient, bias): (&mut Array<f32>, Range<usize>),

@@ -2,7 +2,7 @@
 
 use super::formats::Derivative;
 use super::layers::{Columns, ROWS_OF_PART};
-use crate::device::{Array, CudaError, Device, at_least, grid, int, kernels, warps};
+use crate::device::{Array, CudaError, Device, at_least, grid, int, warps};
 use std::ops::Range;
 
 /// Range of the weights of a layer norm: the bias of the layer before it, its gain and its offset, one after the other.
@@ -42,32 +42,68 @@ impl NormWeights {
     }
 }
 
+/// What the backward pass of a layer norm needs, for derivatives of type `T`.
+#[derive(Debug)]
+pub struct NormKept<T: Derivative> {
+    /// The normalized sums.
+    pub normalized: Array<T::Activation>,
+    /// 1/deviation of each row.
+    pub inverse_deviation: Array<f32>,
+    /// Bits that tell where y > 0, [`NormKept::n_words`] words per row. Bit l of word 4 g + j is that of column
+    /// 128 g + 4 l + j.
+    pub positive: Array<u32>,
+}
+
+impl<T: Derivative> NormKept<T> {
+    /// Memory for n rows of `dim` numbers.
+    pub fn new(device: &Device, n: usize, dim: usize) -> Result<NormKept<T>, CudaError> {
+        Ok(NormKept {
+            normalized: device.zeros(n * dim)?,
+            inverse_deviation: device.zeros(n)?,
+            positive: device.zeros(n * NormKept::<T>::n_words(dim))?,
+        })
+    }
+
+    /// Number of words of bits for a row of `dim` numbers.
+    pub fn n_words(dim: usize) -> usize {
+        4 * dim.div_ceil(128)
+    }
+
+    /// Panics unless there is room for n rows of `dim` numbers.
+    #[track_caller]
+    fn check(&self, n: usize, dim: usize) {
+        at_least("normalized", self.normalized.len(), n * dim);
+        at_least("inverse_deviation", self.inverse_deviation.len(), n);
+        at_least("positive", self.positive.len(), n * NormKept::<T>::n_words(dim));
+    }
+}
+
 impl Device {
-    /// The layer norm of a + y for n rows, where y = D(ReLU(b + bias)) replaces b, and D is dropout with this rate and
-    /// seed. Keeps the normalized sums and the inverse standard deviations for the backward pass.
-    pub fn norm_of_sum(
+    /// The layer norm of a + y for n rows, where y = D(ReLU(b + bias)), and D is dropout with this rate and seed. Keeps
+    /// what the backward pass needs. `T` is the type of derivatives.
+    pub fn norm_of_sum<T: Derivative>(
         &self,
         out: &mut Array<f32>,
-        (normalized, inverse_deviation): (&mut Array<f32>, &mut Array<f32>),
-        (a, b): (&Array<f32>, &mut Array<f32>),
+        kept: &mut NormKept<T>,
+        (a, b): (&Array<T::Activation>, &Array<T::Activation>),
         (weights, of): (&Array<f32>, &NormWeights),
         n: usize,
         (rate, seed): (f32, u64),
     ) -> Result<(), CudaError> {
         let dim = of.dim();
         at_least("out", out.len(), n * dim);
-        at_least("normalized", normalized.len(), n * dim);
-        at_least("inverse_deviation", inverse_deviation.len(), n);
+        kept.check(n, dim);
         at_least("a", a.len(), n * dim);
         at_least("b", b.len(), n * dim);
-        kernels::norm_of_sum(
+        T::NORM_OF_SUM(
             self,
             warps(n),
             out.all_mut(),
-            normalized.all_mut(),
-            inverse_deviation.all_mut(),
+            kept.normalized.all_mut(),
+            kept.inverse_deviation.all_mut(),
+            kept.positive.all_mut(),
             a.all(),
-            b.all_mut(),
+            b.all(),
             weights.at(of.bias()),
             weights.at(of.gain()),
             weights.at(of.offset()),
@@ -84,7 +120,7 @@ impl Device {
         &self,
         (d_sum, d_z): (&mut Array<f32>, &mut Array<T>),
         d_out: &Array<f32>,
-        (normalized, inverse_deviation, y): (&Array<f32>, &Array<f32>, &Array<f32>),
+        kept: &NormKept<T>,
         (weights, gradient, of): (&Array<f32>, &mut Array<f32>, &NormWeights),
         (n, scale): (usize, f32),
         partial: &mut Array<f32>,
@@ -93,9 +129,7 @@ impl Device {
         at_least("d_sum", d_sum.len(), n * dim);
         at_least("d_z", d_z.len(), n * dim);
         at_least("d_out", d_out.len(), n * dim);
-        at_least("normalized", normalized.len(), n * dim);
-        at_least("inverse_deviation", inverse_deviation.len(), n);
-        at_least("y", y.len(), n * dim);
+        kept.check(n, dim);
         if n == 0 {
             return Ok(());
         }
@@ -107,9 +141,9 @@ impl Device {
             d_z.all_mut(),
             partial.all_mut(),
             d_out.all(),
-            normalized.all(),
-            inverse_deviation.all(),
-            y.all(),
+            kept.normalized.all(),
+            kept.inverse_deviation.all(),
+            kept.positive.all(),
             weights.at(of.gain()),
             int(n),
             int(dim),

@@ -129,7 +129,7 @@ fn products_of_16_bit_numbers_agree_with_the_cpu() {
                 let expected = twin(sizes, (&before, scale), (&a, of_a), (&b, of_b));
                 assert_near(&what, &got, &expected, SINGLE);
             }
-            let half = format!("multiply_half: {shape}");
+            let half = format!("multiply_within: {shape}");
             let narrow = twice(&half, || {
                 let [x, y] = [&a, &b].map(|values| {
                     let narrow: Vec<_> = values.iter().map(|&x| f16::from_f32(x)).collect();
@@ -137,7 +137,7 @@ fn products_of_16_bit_numbers_agree_with_the_cpu() {
                 });
                 let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                 let mut out = holes::<f16>(&device, n * m);
-                device.multiply_half(out.part_mut(), x, y, sizes).done(&half);
+                device.multiply_within(out.part_mut(), x, y, sizes).done(&half);
                 get(&device, &half, &out)
             });
             let expected = twin(sizes, (&[], 0.0), (&a, of_a), (&b, of_b));

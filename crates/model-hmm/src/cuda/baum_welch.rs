@@ -67,7 +67,7 @@ impl<'a> CudaEstimator<'a> {
         let blocks = planned.blocks(0..plan.n_blocks());
         device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, (k, n))?;
         let how = (LogitFormat::Single, self.precision);
-        tables.expect((device, &self.side), &planned, Sizes { k, n }, how)?;
+        tables.expect((device, &self.side), &planned, Sizes { k, n, n_from: n }, how)?;
         let ratios = (&tables.blocks, &self.transition);
         device.add_transitions(&mut self.transition_counts, ratios, &blocks, (k, n))?;
         let count_of = (planned.ints, plan.count_of.clone());

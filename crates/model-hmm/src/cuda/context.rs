@@ -19,6 +19,8 @@ pub(crate) struct Sizes {
     pub(crate) k: usize,
     /// The number of all states.
     pub(crate) n: usize,
+    /// The number of states that transitions start from. They come first.
+    pub(crate) n_from: usize,
 }
 
 /// The number format of transition logits.

@@ -1,13 +1,13 @@
 //! A model under training on the device: its weights, and the logits computed from them.
 
 use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, emissions, side_stream};
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::sums::Sums;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::logits::Logits;
 use crate::cuda::weights::networks::Networks;
 use crate::cuda::weights::state_vectors::KeptOnDevice;
 use crate::params::{HmmParams, Parameterization};
-use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
 use crate::steps::learner::LearnerState;
 use latens_cuda::{Array, CudaError, Device, Emissions, Precision, StepResult};
@@ -37,7 +37,7 @@ pub(crate) struct CudaLearner<'a> {
     pub(crate) emissions: Emissions,
     pub(crate) tables: Tables,
     pub(crate) result: StepResult,
-    /// The kept states.
+    /// The kept states of the last forward pass; see [`KeptPlan`].
     pub(crate) kept: Array<u32>,
     /// The plan of the last batch; taken out while it is in use.
     pub(crate) ints: Option<Array<u32>>,
@@ -57,9 +57,7 @@ impl<'a> CudaLearner<'a> {
         let device = Device::open()?;
         let n = space.n_states();
         let source = match params.parameterization {
-            Parameterization::Scalar => {
-                Source::Logits(Logits::new(layout, Sizes { k: space.k, n }))
-            }
+            Parameterization::Scalar => Source::Logits(Logits::new(layout, (space.k, n))),
             Parameterization::Neural | Parameterization::Factored => {
                 Source::Networks(Box::new(Networks::new(&device, params, layout, n, precision)?))
             }
@@ -79,7 +77,7 @@ impl<'a> CudaLearner<'a> {
             emissions: emissions(&device, space)?,
             tables: Tables::new(&device, n)?,
             result: StepResult::new(&device)?,
-            kept: device.zeros(n)?,
+            kept: device.zeros(2 * (n + space.n_clusters()))?,
             ints: Some(device.zeros(1)?),
             sums: None,
             side: side_stream(&device)?,
@@ -93,21 +91,22 @@ impl<'a> CudaLearner<'a> {
         Ok(self)
     }
 
+    /// Whether the vectors of states are factored.
+    pub(crate) fn is_factored(&self) -> bool {
+        self.params.parameterization == Parameterization::Factored
+    }
+
     /// Computes the probabilities of starts and emissions on the side stream, and the inputs of the transition logits.
     /// `seed` is that of the dropout; there is no dropout without it.
-    pub(crate) fn forward(
-        &mut self,
-        kept: &KeptStates,
-        seed: Option<u64>,
-    ) -> Result<(), CudaError> {
-        let (n, k) = (kept.states.len(), kept.k);
-        self.device.write(&kept.states, &mut self.kept)?;
+    pub(crate) fn forward(&mut self, kept: &KeptPlan, seed: Option<u64>) -> Result<(), CudaError> {
+        let (n, k) = (kept.n(), kept.k);
+        self.device.write(&kept.ints, &mut self.kept)?;
         // The old array is not in use: the last step has ended.
         self.side.reserve(&mut self.tables.emission, self.space.n_slots() * k)?;
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
         let context = StepContext { device, side, emissions, precision: *precision };
         let weights = &self.learned.weights;
-        let states = KeptOnDevice { states: &self.kept, n, k };
+        let states = KeptOnDevice { ints: &self.kept, plan: kept };
         match &mut self.source {
             Source::Networks(networks) => {
                 networks.forward(&context, weights, states, seed, tables)?;
@@ -115,21 +114,19 @@ impl<'a> CudaLearner<'a> {
             Source::Logits(logits) => logits.forward(&context, weights, states, tables)?,
         }
         side.softmax(&mut tables.start, n)?;
-        emissions.normalize(side, &mut tables.emission, &self.kept, k)
+        emissions.normalize(side, &mut tables.emission, (&self.kept, &states.order()), k)
     }
 
     /// Computes the logits of transitions from some states to all.
     pub(crate) fn logits(&mut self, rows: Range<usize>, sizes: Sizes) -> Result<(), CudaError> {
-        let Sizes { k, n } = sizes;
-        let format = self.logit_format(k);
+        let format = self.logit_format(sizes.k);
         let CudaLearner { device, side, emissions, precision, tables, .. } = self;
         let context = StepContext { device, side, emissions, precision: *precision };
         match &mut self.source {
-            Source::Networks(networks) => networks.logits(&context, rows, n, format, tables),
+            Source::Networks(networks) => networks.logits(&context, rows, sizes, format, tables),
             Source::Logits(logits) => {
                 let weights = &self.learned.weights;
-                let states = KeptOnDevice { states: &self.kept, n, k };
-                logits.logits(&context, weights, rows, states, tables)
+                logits.logits(&context, weights, rows, (&self.kept, sizes.n), tables)
             }
         }
     }

@@ -1,7 +1,10 @@
 //! Training steps on a CUDA device: the steps of `crate::steps::learner::CpuLearner`, with all weights, probabilities and
 //! expected counts on the device.
 //!
-//! A step writes the logits of all pairs of kept states once, those of networks in half precision if the number of states
+//! A step computes only what its mini-batch needs: transitions from the clusters that have a token with a successor, and
+//! emissions of the clusters that have tokens. Their states come first; see [`KeptPlan`].
+//!
+//! A step writes the logits of all pairs of these and the kept states once, those of networks in half precision if the number of states
 //! per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks that the batch
 //! uses, and replaces the logits by minus the probabilities. Adding the expected transitions then gives the derivatives up
 //! to one factor per row.
@@ -13,6 +16,7 @@ use crate::cuda::context::{Sizes, StepContext, Weights};
 use crate::cuda::device_model::{CudaLearner, Source};
 use crate::cuda::plan::batch_plan::BatchPlan;
 use crate::cuda::plan::device_plan::DevicePlan;
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::weights::state_vectors::KeptOnDevice;
 use crate::params::HmmParams;
 use crate::recursion::batch::Batch;
@@ -22,31 +26,33 @@ use latens_cuda::{AdamWStep, Array, CudaError};
 use latens_model::FitError;
 use latens_nn::{AdamWParams, Dropout};
 
+/// The plan of a step: its states and its tokens.
+#[derive(Debug)]
+pub(crate) struct StepPlan {
+    pub(crate) kept: KeptPlan,
+    pub(crate) batch: BatchPlan,
+}
+
 impl CudaLearner<'_> {
     /// Starts a step.
     fn try_step(
         &mut self,
-        plan: &BatchPlan,
-        Choices { kept, dropout, n_tokens }: &Choices,
+        plan: &StepPlan,
+        Choices { dropout, n_tokens, .. }: &Choices,
         learning_rate: f64,
     ) -> Result<(), FitError> {
         let seed = dropout.map_or(0, Dropout::seed);
-        self.try_gradient(plan, kept, seed).map_err(FitError::step("train on the device"))?;
-        self.update(plan.n_sentences(), *n_tokens, learning_rate)
+        self.try_gradient(plan, seed).map_err(FitError::step("train on the device"))?;
+        self.update(plan.batch.n_sentences(), *n_tokens, learning_rate)
     }
 
-    fn try_gradient(
-        &mut self,
-        plan: &BatchPlan,
-        kept: &KeptStates,
-        seed: u64,
-    ) -> Result<(), CudaError> {
+    fn try_gradient(&mut self, plan: &StepPlan, seed: u64) -> Result<(), CudaError> {
         // A mini-batch may have fewer sentences than there are processes.
-        if plan.n_tokens() == 0 {
+        if plan.batch.n_tokens() == 0 {
             return self.device.clear(&mut self.learned.gradient);
         }
         let mut ints = self.ints.take().expect("every step puts it back");
-        let computed = self.gradient(plan, kept, seed, &mut ints);
+        let computed = self.gradient(plan, seed, &mut ints);
         // After an error, too: the next call returns the error of the device again.
         self.ints = Some(ints);
         computed
@@ -55,18 +61,18 @@ impl CudaLearner<'_> {
     /// Computes the gradient of a batch.
     fn gradient(
         &mut self,
-        plan: &BatchPlan,
-        kept: &KeptStates,
+        StepPlan { kept, batch }: &StepPlan,
         seed: u64,
         ints: &mut Array<u32>,
     ) -> Result<(), CudaError> {
-        let (k, n) = (kept.k, kept.states.len());
-        let (sizes, format) = (Sizes { k, n }, self.logit_format(k));
+        let (k, sizes) = (kept.k, Sizes { k: kept.k, n: kept.n(), n_from: kept.n_from });
+        let format = self.logit_format(k);
         // Copies to the device come first, because a copy waits for the work before it.
-        let planned = DevicePlan::new(&self.device, plan, ints)?;
+        let planned = DevicePlan::new(&self.device, batch, ints)?;
         self.forward(kept, Some(seed))?;
-        self.logits(0..n, sizes)?;
-        self.tables.reserve(&self.device, plan, k)?;
+        self.tables.reserve_logits(&self.device, sizes.n, format)?;
+        self.logits(0..sizes.n_from, sizes)?;
+        self.tables.reserve(&self.device, batch, k)?;
         self.tables.transitions(&self.device, &planned, sizes, format)?;
         self.device.after(&self.side)?;
         // The recursion leaves most of the device idle. The side stream has waited for the last step in `forward`, and
@@ -100,15 +106,16 @@ impl CudaLearner<'_> {
     }
 
     /// Computes the gradient from the expected counts, that of starts and emissions on the side stream.
-    fn backward(&mut self, planned: &DevicePlan<'_>, kept: &KeptStates) -> Result<(), CudaError> {
-        let (k, n, format) = (kept.k, kept.states.len(), self.logit_format(kept.k));
+    fn backward(&mut self, planned: &DevicePlan<'_>, kept: &KeptPlan) -> Result<(), CudaError> {
+        let (k, n, format) = (kept.k, kept.n(), self.logit_format(kept.k));
+        let states = KeptOnDevice { ints: &self.kept, plan: kept };
         let CudaLearner { device, side, emissions, precision, tables, learned, .. } = self;
         side.after(device)?;
         side.softmax_gradient(&mut tables.start, &tables.start_counts, n)?;
         let counts = (&tables.emitted, (planned.ints, planned.plan.count_of.clone()));
-        emissions.logit_gradient(side, &mut tables.emission, counts, &tables.visits, k)?;
+        let visits = (&tables.visits, &states.order());
+        emissions.logit_gradient(side, &mut tables.emission, counts, visits, k)?;
         let context = StepContext { device, side, emissions, precision: *precision };
-        let states = KeptOnDevice { states: &self.kept, n, k };
         match &mut self.source {
             Source::Networks(networks) => {
                 networks.backward(&context, learned, planned, states, format, tables)
@@ -119,16 +126,18 @@ impl CudaLearner<'_> {
 }
 
 impl DeviceLearner for CudaLearner<'_> {
-    type Plan = BatchPlan;
+    type Plan = StepPlan;
 
-    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> BatchPlan {
-        BatchPlan::to_learn(self.space, batch, Some(kept))
+    fn plan(&self, batch: &Batch<'_>, kept: &KeptStates) -> StepPlan {
+        let by_use = KeptPlan::by_use(self.space, batch, kept, self.is_factored());
+        let batch = BatchPlan::to_learn(self.space, batch, Some((kept, by_use.places())));
+        StepPlan { kept: by_use, batch }
     }
 
     fn begin_step(
         &mut self,
         _: &Batch<'_>,
-        plan: &BatchPlan,
+        plan: &StepPlan,
         choices: &Choices,
         learning_rate: f64,
     ) -> Result<(), FitError> {

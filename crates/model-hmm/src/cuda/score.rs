@@ -7,6 +7,7 @@ use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::device_model::CudaLearner;
 use crate::cuda::plan::batch_plan::{BatchPlan, lists, max_listed_tokens};
 use crate::cuda::plan::device_plan::DevicePlan;
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::model::Hmm;
 use crate::params::Memory;
 use crate::recursion::batch::Batch;
@@ -49,7 +50,8 @@ impl CudaLearner<'_> {
         kept: &KeptStates,
         ints: &mut Array<u32>,
     ) -> Result<(), CudaError> {
-        let sizes @ Sizes { k, .. } = Sizes { k: kept.k, n: kept.states.len() };
+        let n = kept.states.len();
+        let sizes @ Sizes { k, .. } = Sizes { k: kept.k, n, n_from: n };
         let planned = DevicePlan::new(&self.device, plan, ints)?;
         self.tables.reserve_to_score(&self.device, plan, k)?;
         match planned.listed() {
@@ -62,7 +64,7 @@ impl CudaLearner<'_> {
 
     /// Computes the blocks of a plan, with some rows of logits at a time.
     fn gather(&mut self, planned: &DevicePlan<'_>, sizes: Sizes) -> Result<(), CudaError> {
-        let Sizes { k, n } = sizes;
+        let Sizes { k, n, .. } = sizes;
         let (format, m) = (self.logit_format(k), self.space.n_clusters());
         for first in (0..m).step_by((ROWS / k).max(1)) {
             let clusters = first..(first + (ROWS / k).max(1)).min(m);
@@ -96,7 +98,7 @@ impl CudaLearner<'_> {
     /// Σ ln p of sentences with all states.
     pub(crate) fn try_log_prob(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
         let kept = KeptStates::all(self.space);
-        self.forward(&kept, None)?;
+        self.forward(&KeptPlan::all(self.space, self.is_factored()), None)?;
         self.device.after(&self.side)?;
         self.score_all(batches, &kept)
     }
@@ -152,7 +154,7 @@ fn of_networks(hmm: &Hmm, weights: &[f32], batches: &[Batch<'_>]) -> Result<f64,
     let state = LearnerState { weights, mean, square, n_steps: 0 };
     let (space, layout) = (&hmm.space, network.layout());
     let mut learner = CudaLearner::new(&hmm.params, space, layout, &state, Precision::Full)?;
-    learner.forward(&kept, None)?;
+    learner.forward(&KeptPlan::all(&hmm.space, learner.is_factored()), None)?;
     learner.device.after(&learner.side)?;
     // The emissions of a fitted model reserve probability for unknown words.
     learner.device.write(&emissions(hmm), &mut learner.tables.emission)?;

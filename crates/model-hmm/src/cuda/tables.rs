@@ -15,9 +15,8 @@ pub(crate) struct Tables {
     pub(crate) blocks: Array<f32>,
     /// Transition logits in half precision, later their derivatives in bf16.
     pub(crate) half_logits: Array<f16>,
-    /// The factors of the transitions in half precision; `half_from` later in bf16.
+    /// The vectors that transitions start from in half precision, later in bf16.
     pub(crate) half_from: Array<f16>,
-    pub(crate) half_to: Array<f16>,
     pub(crate) local: Array<f32>,
     pub(crate) alpha: Array<f32>,
     pub(crate) weighted: Array<f32>,
@@ -44,7 +43,6 @@ impl Tables {
             blocks: device.zeros(1)?,
             half_logits: device.zeros(1)?,
             half_from: device.zeros(1)?,
-            half_to: device.zeros(1)?,
             local: device.zeros(1)?,
             alpha: device.zeros(1)?,
             weighted: device.zeros(1)?,
@@ -93,6 +91,19 @@ impl Tables {
         device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
     }
 
+    /// Reserves memory for the transition logits of a training step. All of them, since the number of rows varies.
+    pub(crate) fn reserve_logits(
+        &mut self,
+        device: &Device,
+        n: usize,
+        format: LogitFormat,
+    ) -> Result<(), CudaError> {
+        match format {
+            LogitFormat::Single => device.reserve(&mut self.logits, n * n),
+            LogitFormat::Half => device.reserve(&mut self.half_logits, n * n),
+        }
+    }
+
     /// The forward pass of the recursion.
     pub(crate) fn forward(
         &mut self,
@@ -126,7 +137,7 @@ impl Tables {
         planned: &DevicePlan<'_>,
         which: Range<usize>,
         first_row: usize,
-        (Sizes { k, n }, format): (Sizes, LogitFormat),
+        (Sizes { k, n, .. }, format): (Sizes, LogitFormat),
     ) -> Result<(), CudaError> {
         let (out, blocks) = ((&mut self.blocks, which.start), planned.blocks(which));
         if format == LogitFormat::Half {
@@ -154,13 +165,13 @@ impl Tables {
         }
     }
 
-    /// Computes the blocks of a plan from the logits of all states. Replaces logits in half precision by minus the
-    /// probabilities.
+    /// Computes the blocks of a plan from the logits of all states that transitions start from. Replaces logits in half
+    /// precision by minus the probabilities.
     pub(crate) fn transitions(
         &mut self,
         device: &Device,
         planned: &DevicePlan<'_>,
-        sizes @ Sizes { k, n }: Sizes,
+        sizes @ Sizes { k, n, n_from }: Sizes,
         format: LogitFormat,
     ) -> Result<(), CudaError> {
         let n_blocks = planned.plan.n_blocks();
@@ -171,10 +182,10 @@ impl Tables {
                 &mut self.half_logits,
                 blocks,
                 block_of,
-                (k, n),
+                (n_from, k, n),
             );
         }
-        self.sum_logits(device, 0..n, n, format)?;
+        self.sum_logits(device, 0..n_from, n, format)?;
         if let Some(listed) = planned.listed() {
             return self.gather_listed(device, planned, &listed, 0..n, n);
         }
@@ -186,7 +197,7 @@ impl Tables {
         &mut self,
         device: &Device,
         planned: &DevicePlan<'_>,
-        Sizes { k, n }: Sizes,
+        Sizes { k, n, n_from }: Sizes,
     ) -> Result<(), CudaError> {
         if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
             let (logits, of) =
@@ -197,7 +208,7 @@ impl Tables {
         }
         let block_of = (planned.ints, planned.plan.block_of.clone());
         let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
-        device.transition_gradient(logits, &self.departures, ratios, (k, n))
+        device.transition_gradient(logits, &self.departures, ratios, (n_from, k, n))
     }
 
     /// Computes the expected counts. Replaces the blocks by expected transitions divided by their probabilities; if the
@@ -206,7 +217,7 @@ impl Tables {
         &mut self,
         (device, side): (&Device, &Device),
         planned: &DevicePlan<'_>,
-        Sizes { k, n }: Sizes,
+        Sizes { k, n, .. }: Sizes,
         (format, precision): (LogitFormat, Precision),
     ) -> Result<(), CudaError> {
         if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {

@@ -2,6 +2,8 @@
 
 use crate::cuda::baum_welch::CudaEstimator;
 use crate::cuda::device_model::CudaLearner;
+use crate::cuda::plan::batch_plan::BatchPlan;
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::params::{Constraint, HmmParams, Parameterization, Tying};
 use crate::recursion::batch::Batch;
 use crate::space::kept_states::KeptStates;
@@ -34,7 +36,20 @@ fn tolerance(precision: Precision) -> f64 {
 
 fn compare(params: &HmmParams, n_words: usize, seed: u64) {
     for precision in [Precision::Full, Precision::Fast] {
-        compare_with(precision, params, n_words, seed);
+        compare_with(precision, params, n_words, seed, |_| {});
+    }
+}
+
+/// Moves the words of sentences to words of few of the six clusters, of which a word has the remainder of its index:
+/// transitions start from clusters 4 and 1 only, the last words are of cluster 2, and there are no words of the others.
+fn use_few_clusters(sentences: &mut Vec<Vec<WordId>>) {
+    for sentence in sentences {
+        let last = sentence.len() - 1;
+        for (i, word) in sentence.iter_mut().enumerate() {
+            let (of, cluster) = (word.index() / 6 * 6, word.index() % 6);
+            let cluster = if i == last { 2 } else { [1, 4][cluster % 2] };
+            *word = WordId::from(of + cluster);
+        }
     }
 }
 
@@ -90,7 +105,14 @@ fn first_state(params: &HmmParams, space: &StateSpace, rng: &mut Rng) -> Learner
     LearnerState::new(weights)
 }
 
-fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: u64) {
+/// Compares three steps with a batch of random sentences, which `change` may change.
+fn compare_with(
+    precision: Precision,
+    params: &HmmParams,
+    n_words: usize,
+    seed: u64,
+    change: fn(&mut Vec<Vec<WordId>>),
+) {
     let mut rng = Rng::new(seed);
     let space = space(params, n_words);
     let state = first_state(params, &space, &mut rng);
@@ -98,7 +120,8 @@ fn compare_with(precision: Precision, params: &HmmParams, n_words: usize, seed: 
     let first = state.weights.clone();
     let mut cpu = CpuLearner::new(params, &space, mapping(params, &space), state);
 
-    let sentences = sentences(n_words, 20, &mut rng);
+    let mut sentences = sentences(n_words, 20, &mut rng);
+    change(&mut sentences);
     let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
     let kept = KeptStates::draw(&space, params.state_dropout.unwrap_or(0.0), &mut rng);
     // Adam normalizes small derivatives, whose signs depend on rounding. Compares how weights moved only where derivatives
@@ -217,6 +240,76 @@ fn all_kinds_of_state_vectors_agree_with_the_cpu() {
         };
         compare(&params, 60, 6);
     }
+}
+
+/// With 48 states per cluster networks have logits in half precision, with 12 in single precision.
+#[test]
+fn clusters_without_tokens_agree_with_the_cpu() {
+    for (parameterization, tying, n_states) in [
+        (Parameterization::Neural, Tying::Shared, 288),
+        (Parameterization::Neural, Tying::Shared, 72),
+        (Parameterization::Neural, Tying::Separate, 288),
+        (Parameterization::Factored, Tying::Shared, 288),
+        (Parameterization::Factored, Tying::Shared, 72),
+        (Parameterization::Scalar, Tying::Shared, 72),
+    ] {
+        let params = HmmParams {
+            n_states,
+            n_clusters: 6,
+            dim: 32,
+            parameterization,
+            tying,
+            state_dropout: Some(0.5),
+            ..HmmParams::default()
+        };
+        for precision in [Precision::Full, Precision::Fast] {
+            compare_with(precision, &params, 120, 8, use_few_clusters);
+        }
+    }
+}
+
+/// Sentences of one word have no transitions.
+#[test]
+fn sentences_of_one_word_agree_with_the_cpu() {
+    let params = HmmParams {
+        n_states: 96,
+        n_clusters: 3,
+        dim: 32,
+        state_dropout: Some(0.5),
+        ..HmmParams::default()
+    };
+    for precision in [Precision::Full, Precision::Fast] {
+        compare_with(precision, &params, 60, 9, |sentences| {
+            sentences.iter_mut().for_each(|sentence| sentence.truncate(1));
+        });
+    }
+}
+
+#[test]
+fn a_plan_orders_clusters_by_their_use() {
+    let params = HmmParams { n_states: 48, n_clusters: 6, ..HmmParams::default() };
+    let (space, mut rng) = (space(&params, 30), Rng::new(10));
+    let kept = KeptStates::draw(&space, 0.5, &mut rng);
+    // Words of the clusters 4, 1, 2 and 4, 1.
+    let sentences =
+        [[4usize, 7, 14].map(WordId::from).to_vec(), [10usize, 1].map(WordId::from).to_vec()];
+    let batch = Batch { sentences: sentences.iter().map(|s| &s[..]).collect(), tags: vec![] };
+    let plan = KeptPlan::by_use(&space, &batch, &kept, true);
+    let order = [1u32, 4, 2, 0, 3, 5];
+    assert_eq!(plan.ints[plan.clusters.clone()], order);
+    assert_eq!(plan.places(), [3, 0, 2, 4, 1, 5]);
+    assert_eq!((plan.k, plan.n(), plan.n_from, plan.n_emit), (4, 24, 8, 12));
+    for (i, &state) in plan.ints[plan.states.clone()].iter().enumerate() {
+        let cluster = order[i / 4] as usize;
+        assert_eq!(state, kept.states[cluster * 4 + i % 4]);
+        assert_eq!(plan.ints[plan.cluster_of.clone()][i] as usize, cluster);
+        assert_eq!(state as usize / space.k, cluster);
+    }
+    let batch = BatchPlan::to_learn(&space, &batch, Some((&kept, plan.places())));
+    let ints = |range: &std::ops::Range<usize>| &batch.ints()[range.clone()];
+    assert_eq!(ints(&batch.clusters), [1, 0, 2, 1, 0]);
+    // 4 → 1 twice, and 1 → 2.
+    assert_eq!((ints(&batch.from), ints(&batch.to)), (&[0, 1][..], &[2, 0][..]));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Emission probabilities.
 
 use crate::kit::{
-    Done, EXACT, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
-    holes, put, sums, twice,
+    Done, EXACT, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get, put,
+    sums, twice,
 };
-use latens_cuda::{Device, Emissions, Precision};
+use latens_cuda::{ClusterOrder, Device, Emissions, Precision};
 use std::ops::Range;
 
 /// Slots of clusters, states per cluster, and dimension of vectors. Tiles have 64 slots, states or dimensions, and products
@@ -30,6 +30,45 @@ pub(crate) fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
         end - size..end
     });
     ranges.collect()
+}
+
+/// An order of clusters, of which the last third is not used.
+#[derive(Debug)]
+struct Order {
+    places: Vec<u32>,
+    n_used: usize,
+}
+
+impl Order {
+    fn draw(n_clusters: usize, rng: &mut Rng) -> Order {
+        Order { places: rng.shuffled(n_clusters), n_used: n_clusters - n_clusters / 3 }
+    }
+
+    /// The index of the first state of a cluster, or `None` if the cluster is not used.
+    fn first(&self, cluster: usize, k: usize) -> Option<usize> {
+        let place = self.places[cluster] as usize;
+        (place < self.n_used).then_some(place * k)
+    }
+
+    /// The kept states of all clusters: the last k of their `n_own` states, in reverse order.
+    fn kept(&self, k: usize, n_own: usize) -> Vec<u32> {
+        let mut kept = vec![0; self.places.len() * k];
+        for (cluster, &place) in self.places.iter().enumerate() {
+            for z in 0..k {
+                kept[place as usize * k + z] = (cluster * n_own + n_own - 1 - z) as u32;
+            }
+        }
+        kept
+    }
+
+    fn put(&self, device: &Device) -> Framed<u32> {
+        framed(device, &self.places)
+    }
+
+    fn on<'a>(&self, places: &'a Framed<u32>) -> ClusterOrder<'a> {
+        let (ints, places) = places.part();
+        ClusterOrder { ints, places, n_used: self.n_used }
+    }
 }
 
 /// Weights that contain word vectors and biases.
@@ -99,23 +138,24 @@ fn emission_probabilities_agree_with_the_cpu() {
             // Division by a power of 2 keeps the number of bits, and the logits small.
             let states = draw(&mut rng, sizes.len() * k * dim);
             let states: Vec<f32> = states.iter().map(|x| x / 16.0).collect();
+            let (order, before) = (Order::draw(sizes.len(), &mut rng), rng.normals(n_slots * k));
             let got = twice(&what, || {
                 let emissions = Emissions::new(&device, &clusters).done(&what);
                 let (on_device, states) = (weights.put(&device), put(&device, &states));
-                let mut table = holes(&device, n_slots * k);
+                let (mut table, places) = (put(&device, &before), order.put(&device));
                 let parts = (&on_device.array, weights.words.clone(), weights.bias.clone());
-                let out = &mut table.array;
-                emissions
-                    .logits(&device, out, parts, &states.array, (k, dim), precision)
-                    .done(&what);
-                let kept = put(&device, &kept_of(sizes.len(), k, k));
-                emissions.normalize(&device, &mut table.array, &kept.array, k).done(&what);
+                let (out, states) = (&mut table.array, (&states.array, &order.on(&places)));
+                emissions.logits(&device, out, parts, states, (k, dim), precision).done(&what);
+                let kept = put(&device, &order.kept(k, k));
+                let kept = (&kept.array, &order.on(&places));
+                emissions.normalize(&device, &mut table.array, kept, k).done(&what);
                 get(&device, &what, &table)
             });
-            let mut expected = vec![Sum::default(); n_slots * k];
+            let mut expected = sums(&before);
             for (cluster, slots) in clusters.iter().enumerate() {
+                let Some(first) = order.first(cluster, k) else { continue };
                 for z in 0..k {
-                    let state = &states[(cluster * k + z) * dim..][..dim];
+                    let state = &states[(first + z) * dim..][..dim];
                     let logit = |x| dot(weights.word(x, dim), state) + weights.bias_of(x);
                     let logits: Vec<f64> = slots.clone().map(logit).collect();
                     let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -128,11 +168,6 @@ fn emission_probabilities_agree_with_the_cpu() {
             assert_near(&what, &got, &expected, tolerance);
         }
     }
-}
-
-/// Indices of the kept states: the last k of the `n_own` states of each cluster, in reverse order.
-fn kept_of(n_clusters: usize, k: usize, n_own: usize) -> Vec<u32> {
-    (0..n_clusters * k).map(|at| (at / k * n_own + n_own - 1 - at % k) as u32).collect()
 }
 
 /// The states that may emit each slot: all for the first word of a cluster, and random ones for the others.
@@ -157,20 +192,25 @@ fn states_emit_only_allowed_words() {
         let what = format!("Emissions::normalize: {sizes:?} slots, {k} of {n_own} states");
         let n_slots: usize = sizes.iter().sum();
         let mut limits = limits(&clusters, n_own, &mut rng);
-        let (logits, kept) = (rng.logits(n_slots, k), kept_of(sizes.len(), k, n_own));
+        let order = Order::draw(sizes.len(), &mut rng);
+        let (logits, kept) = (rng.logits(n_slots, k), order.kept(k, n_own));
         // One state may emit nothing.
         limits.iter_mut().for_each(|states| states.retain(|&state| state != kept[0]));
         let got = twice(&what, || {
             let mut emissions = Emissions::new(&device, &clusters).done(&what);
             emissions.limit(&device, sizes.len() * n_own, |slot| &limits[slot]).done(&what);
             let (mut table, kept) = (put(&device, &logits), put(&device, &kept));
-            emissions.normalize(&device, &mut table.array, &kept.array, k).done(&what);
+            let places = order.put(&device);
+            let kept = (&kept.array, &order.on(&places));
+            emissions.normalize(&device, &mut table.array, kept, k).done(&what);
             get(&device, &what, &table)
         });
-        let mut expected = vec![Sum::default(); n_slots * k];
+        let mut expected = sums(&logits);
         for (cluster, slots) in clusters.iter().enumerate() {
+            let Some(first) = order.first(cluster, k) else { continue };
+            expected[slots.start * k..slots.end * k].fill(Sum::default());
             for z in 0..k {
-                let may = |x: &usize| limits[*x].contains(&kept[cluster * k + z]);
+                let may = |x: &usize| limits[*x].contains(&kept[first + z]);
                 let score = |x: usize| f64::from(logits[x * k + z]).exp();
                 let sum: f64 = slots.clone().filter(may).map(score).sum();
                 for x in slots.clone().filter(may) {
@@ -193,25 +233,28 @@ fn logits_of_kept_states_are_gathered_and_added() {
         let (n_own, clusters) = (k + 3, ranges(sizes));
         let shape = format!("{sizes:?} slots, {k} of {n_own} states");
         let n_slots: usize = sizes.iter().sum();
-        let (weights, kept) = (rng.normals(n_slots * n_own), kept_of(sizes.len(), k, n_own));
-        let derivatives = rng.normals(n_slots * k);
+        let order = Order::draw(sizes.len(), &mut rng);
+        let (weights, kept) = (rng.normals(n_slots * n_own), order.kept(k, n_own));
+        let (before, derivatives) = (rng.normals(n_slots * k), rng.normals(n_slots * k));
         let (what, back) = (format!("Emissions::gather: {shape}"), format!("add_to: {shape}"));
         let (logits, gradient) = twice(&what, || {
             let emissions = Emissions::new(&device, &clusters).done(&what);
             let (mut on_device, kept) = (framed(&device, &weights), put(&device, &kept));
-            let (mut table, derivatives) =
-                (holes(&device, n_slots * k), put(&device, &derivatives));
+            let (mut table, derivatives) = (put(&device, &before), put(&device, &derivatives));
+            let places = order.put(&device);
             let (out, part) = (&mut table.array, on_device.part());
-            emissions.gather(&device, out, part, &kept.array, (k, n_own)).done(&what);
+            let kept = (&kept.array, &order.on(&places));
+            emissions.gather(&device, out, part, kept, (k, n_own)).done(&what);
             let (out, values) = (on_device.part_mut(), &derivatives.array);
-            emissions.add_to(&device, out, values, &kept.array, (k, n_own)).done(&back);
+            emissions.add_to(&device, out, values, kept, (k, n_own)).done(&back);
             (get(&device, &what, &table), get(&device, &back, &on_device))
         });
-        let (mut gathered, mut added) = (vec![], sums(&weights));
+        let (mut gathered, mut added) = (sums(&before), sums(&weights));
         for (cluster, slots) in clusters.iter().enumerate() {
+            let Some(first) = order.first(cluster, k) else { continue };
             for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
-                let at = x * n_own + kept[cluster * k + z] as usize - cluster * n_own;
-                gathered.push(weights[at].into());
+                let at = x * n_own + kept[first + z] as usize - cluster * n_own;
+                gathered[x * k + z] = weights[at].into();
                 added[at] += f64::from(derivatives[x * k + z]);
             }
         }
@@ -237,25 +280,26 @@ fn derivatives_by_logits_of_emissions_agree_with_the_cpu() {
         let mut rows = rng.shuffled(n_rows).into_iter();
         let row = |x: usize| if x % 3 == 2 { None } else { rows.next() };
         let count_of: Vec<u32> = (0..n_slots).map(row).map(|x| x.unwrap_or(u32::MAX)).collect();
-        let counts = rng.positives(n_rows * k);
+        let (counts, order) = (rng.positives(n_rows * k), Order::draw(sizes.len(), &mut rng));
         let got = twice(&what, || {
             let emissions = Emissions::new(&device, &clusters).done(&what);
             let (mut table, visits) = (put(&device, &table), put(&device, &visits));
             let (counts, count_of) = (put(&device, &counts), framed(&device, &count_of));
-            let counted = (&counts.array, count_of.part());
-            let out = &mut table.array;
-            emissions.logit_gradient(&device, out, counted, &visits.array, k).done(&what);
+            let (counted, places) = ((&counts.array, count_of.part()), order.put(&device));
+            let (out, visits) = (&mut table.array, (&visits.array, &order.on(&places)));
+            emissions.logit_gradient(&device, out, counted, visits, k).done(&what);
             get(&device, &what, &table)
         });
-        let mut expected = vec![];
+        let mut expected = sums(&table);
         for (cluster, slots) in clusters.iter().enumerate() {
+            let Some(first) = order.first(cluster, k) else { continue };
             for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
                 let count = match count_of[x] {
                     u32::MAX => 0.0,
                     row => f64::from(counts[row as usize * k + z]),
                 };
-                let visits = f64::from(visits[cluster * k + z]);
-                expected.push(Sum::of([count, -visits * f64::from(table[x * k + z])]));
+                let visits = f64::from(visits[first + z]);
+                expected[x * k + z] = Sum::of([count, -visits * f64::from(table[x * k + z])]);
             }
         }
         assert_near(&what, &got, &expected, SINGLE);
@@ -280,25 +324,29 @@ fn derivatives_of_word_and_state_vectors_agree_with_the_cpu() {
             let weights = Weights::new(words, bias, f32::NAN);
             let before = Weights::new(rng.normals(n_slots * dim), rng.normals(n_slots), 7.0);
             let (g, states) = (draw(&mut rng, n_slots * k), draw(&mut rng, sizes.len() * k * dim));
+            let order = Order::draw(sizes.len(), &mut rng);
+            let d_before = rng.normals(sizes.len() * k * dim);
             let (gradient, d_states) = twice(&what, || {
                 let emissions = Emissions::new(&device, &clusters).done(&what);
                 let (on_device, mut gradient) = (weights.put(&device), before.put(&device));
                 let (g, states) = (put(&device, &g), put(&device, &states));
-                let mut d_states = holes(&device, sizes.len() * k * dim);
+                let (mut d_states, places) = (put(&device, &d_before), order.put(&device));
                 let inputs = (&on_device.array, &states.array);
                 let out = (&mut gradient.array, weights.words.clone(), weights.bias.clone());
-                let to_states = &mut d_states.array;
+                let (to_states, g) = (&mut d_states.array, (&g.array, &order.on(&places)));
                 emissions
-                    .backward(&device, &g.array, inputs, out, to_states, (k, dim), precision)
+                    .backward(&device, g, inputs, out, to_states, (k, dim), precision)
                     .done(&what);
                 let gradient = get(&device, &what, &gradient);
                 (gradient, get(&device, &what, &d_states))
             });
             let mut d_weights = sums(&before.all);
-            let mut expected = vec![Sum::default(); sizes.len() * k * dim];
+            let mut expected = sums(&d_before);
             for (cluster, slots) in clusters.iter().enumerate() {
+                let Some(first) = order.first(cluster, k) else { continue };
+                expected[first * dim..(first + k) * dim].fill(Sum::default());
                 for (x, z) in slots.clone().flat_map(|x| (0..k).map(move |z| (x, z))) {
-                    let (g, at) = (f64::from(g[x * k + z]), (cluster * k + z) * dim);
+                    let (g, at) = (f64::from(g[x * k + z]), (first + z) * dim);
                     d_weights[weights.bias.start + x] += g;
                     for d in 0..dim {
                         let d_word = &mut d_weights[weights.words.start + x * dim + d];

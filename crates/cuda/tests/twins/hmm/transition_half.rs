@@ -74,13 +74,14 @@ fn minus_probabilities(
     what: &str,
     logits: &[f16],
     pairs: &Pairs,
-    (k, n): (usize, usize),
+    (n_rows, k, n): (usize, usize, usize),
 ) -> (Vec<bf16>, Vec<f32>) {
     let (mut logits, n_blocks) = (put(device, logits), pairs.len());
     let mut blocks = holes(device, n_blocks * k * k);
     let block_of = framed(device, &pairs.block_of(n / k));
     let out = (&mut blocks.array, n_blocks);
-    device.minus_probabilities_half(&mut logits.array, out, block_of.part(), (k, n)).done(what);
+    let (sizes, block_of) = ((n_rows, k, n), block_of.part());
+    device.minus_probabilities_half(&mut logits.array, out, block_of, sizes).done(what);
     let minus = get(device, what, &logits);
     let minus = minus.iter().map(|x| bf16::from_bits(x.to_bits())).collect();
     (minus, get(device, what, &blocks))
@@ -119,15 +120,28 @@ fn probabilities_from_half_precision_agree_with_the_cpu() {
         [(8, 1, 1), (8, 1, 0), (8, 7, 20), (16, 3, 9), (24, 11, 30), (72, 5, 4), (1_032, 4, 2)]
     {
         let n = k * m;
-        let what = format!("minus_probabilities_half: {n_blocks} blocks of {k} of {n} states");
         let pairs = Pairs::draw(n_blocks, 0, m, &mut rng);
         let logits = narrow(&steep_logits(n, n, &mut rng));
-        let (minus, blocks) =
-            twice(&what, || minus_probabilities(&device, &what, &logits, &pairs, (k, n)));
-        let some: Vec<usize> = (0..n).step_by(n.div_ceil(300)).chain([n - 1]).collect();
-        compare(&what, (&logits, &minus, &blocks), &pairs, (k, n), &some);
-        let states: Vec<usize> = (pairs.from.iter().map(|&from| from as usize * k)).collect();
-        compare(&what, (&logits, &minus, &blocks), &pairs, (k, n), &states);
+        // With all rows, and without those of the last third of the clusters.
+        for n_rows in [n, k * (m - m / 3)] {
+            let what = format!(
+                "minus_probabilities_half: {n_blocks} blocks of {k} of {n} states, {n_rows} rows"
+            );
+            let (minus, blocks) = twice(&what, || {
+                minus_probabilities(&device, &what, &logits, &pairs, (n_rows, k, n))
+            });
+            let some: Vec<usize> =
+                (0..n_rows).step_by(n.div_ceil(300)).chain([n_rows - 1]).collect();
+            compare(&what, (&logits, &minus, &blocks), &pairs, (k, n), &some);
+            let states = pairs.from.iter().map(|&from| from as usize * k);
+            let states: Vec<usize> = states.filter(|&state| state < n_rows).collect();
+            compare(&what, (&logits, &minus, &blocks), &pairs, (k, n), &states);
+            let rest = minus[n_rows * n..].iter().zip(&logits[n_rows * n..]);
+            assert!(
+                rest.into_iter().all(|(a, b)| a.to_bits() == b.to_bits()),
+                "{what}: changed other rows"
+            );
+        }
     }
 }
 
@@ -145,7 +159,7 @@ fn probabilities_of_long_rows_agree_with_the_cpu() {
         let long = line.repeat(2);
         let mut logits = Vec::with_capacity(n * n);
         (0..n).for_each(|i| logits.extend_from_slice(&long[i * 7 % line.len()..][..n]));
-        let (minus, blocks) = minus_probabilities(&device, &what, &logits, &pairs, (k, n));
+        let (minus, blocks) = minus_probabilities(&device, &what, &logits, &pairs, (n, k, n));
         let first = |u: usize| pairs.from[u] as usize * k;
         let states = [0, 1, n / 2, n - 1, first(0), first(0) + k - 1, first(1), first(1) + k / 2];
         compare(&what, (&logits, &minus, &blocks), &pairs, (k, n), &states);

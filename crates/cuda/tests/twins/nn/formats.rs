@@ -50,7 +50,7 @@ fn assert_bits<T: Number>(what: &str, format: Format, got: &[T], x: &[f32]) {
 
 #[test]
 fn numbers_are_rounded_to_the_nearest() {
-    let Some(device) = device(&["to_half", "to_bf16"]) else { return };
+    let Some(device) = device(&["to_half", "to_bf16", "to_half_and_bf16"]) else { return };
     let mut rng = Rng::new(1);
     for n in [0, 1, 31, 1_000, WIDE.0 * WIDE.1, WIDE_FOURS.0 * WIDE_FOURS.1] {
         let x = all_magnitudes(n, &mut rng);
@@ -58,7 +58,7 @@ fn numbers_are_rounded_to_the_nearest() {
         let bf16 = format!("to_bf16: {n} numbers");
         let (a, b) = twice(&bf16, || {
             let (x, mut a, mut b) = (put(&device, &x), holes(&device, n), holes(&device, n));
-            device.to_half(&mut a.array, &x.array, n).done(&half);
+            device.to_half(&mut a.array, x.part()).done(&half);
             device.to_bf16(&mut b.array, x.part()).done(&bf16);
             (get(&device, &half, &a), get(&device, &bf16, &b))
         });
@@ -72,6 +72,17 @@ fn numbers_are_rounded_to_the_nearest() {
             get(&device, &what, &out)
         });
         assert_bits(&what, Format::BF16, &got, &x);
+        for at in [put, framed] {
+            let what = format!("to_half_and_bf16: {n} numbers");
+            let (a, b) = twice(&what, || {
+                let (x, mut a, mut b) = (at(&device, &x), holes(&device, n), holes(&device, n));
+                let out = (&mut a.array, &mut b.array);
+                device.to_half_and_bf16(out, x.part()).done(&what);
+                (get(&device, &what, &a), get(&device, &what, &b))
+            });
+            assert_bits(&what, Format::HALF, &a, &x);
+            assert_bits(&what, Format::BF16, &b, &x);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Rows of numbers: gathering, scattering, summing, biases and the ReLU.
 
 use crate::kit::{
-    BF16, Done, EXACT, Number, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, WIDE_FOURS, assert_near,
-    device, framed, get, holes, is_dropped, put, sums, twice,
+    BF16, Done, EXACT, HALF, Number, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, WIDE_FOURS,
+    assert_near, device, framed, get, holes, is_dropped, put, sums, twice,
 };
-use latens_cuda::{Columns, Derivative, Device, RowGroups, bf16};
+use latens_cuda::{Columns, Derivative, Device, RowGroups, bf16, f16};
 
 /// Number of rows, their length, and stride and first column of the matrix that contains them.
 const COLUMNS: &[(usize, usize, usize, usize)] = &[
@@ -75,16 +75,19 @@ fn sums_of_groups_are_added_to_rows() {
                 "add_sums_of_groups: {n} groups of {size} rows of {dim} of columns from {first} of {stride}"
             );
             let (before, rows) = (rng.normals((n + 1) * dim), rng.normals(n * size * stride));
+            let idxs = rng.shuffled(n + 1)[..n].to_vec();
             let got = twice(&what, || {
                 let (mut table, rows) = (framed(&device, &before), put(&device, &rows));
                 let columns = (&rows.array, Columns { stride, first });
-                let groups = RowGroups { n, size };
-                device.add_sums_of_groups(table.part_mut(), columns, groups, dim).done(&what);
+                let (groups, idxs) = (RowGroups { n, size }, framed(&device, &idxs));
+                let out = table.part_mut();
+                device.add_sums_of_groups(out, idxs.part(), columns, groups, dim).done(&what);
                 get(&device, &what, &table)
             });
             let mut expected = sums(&before);
             for (r, c) in places(n * size, dim) {
-                expected[r / size * dim + c] += f64::from(rows[r * stride + first + c]);
+                let at = idxs[r / size] as usize * dim + c;
+                expected[at] += f64::from(rows[r * stride + first + c]);
             }
             assert_near(&what, &got, &expected, SINGLE);
         }
@@ -95,19 +98,20 @@ fn sums_of_groups_are_added_to_rows() {
 fn rows_and_columns_are_gathered_and_added() {
     let Some(device) = device(&["gather_square", "add_to_square"]) else { return };
     let mut rng = Rng::new(17);
-    for (n, stride) in [(1, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
-        let (table, values) = (rng.normals(stride * stride), rng.normals(n * n));
+    for (n, stride) in [(1usize, 1), (2, 5), (31, 40), (33, 33), (130, 200), (513, 600)] {
+        let n_rows = n.div_ceil(2);
+        let (table, values) = (rng.normals(stride * stride), rng.normals(n_rows * n));
         let idxs = rng.shuffled(stride)[..n].to_vec();
         let rows = n / 3..n.div_ceil(2);
         let what = format!("gather_square: rows {rows:?} and {n} columns of {stride}");
-        let back = format!("add_to_square: {n} of {stride}");
+        let back = format!("add_to_square: {n_rows} rows and {n} columns of {stride}");
         let (square, added) = twice(&what, || {
             let (mut on_device, idxs) = (framed(&device, &table), put(&device, &idxs));
             let (mut out, values) = (holes(&device, rows.len() * n), put(&device, &values));
             let (part, rows) = (on_device.part(), rows.clone());
             device.gather_square(&mut out.array, part, &idxs.array, rows, (n, stride)).done(&what);
-            let part = on_device.part_mut();
-            device.add_to_square(part, &values.array, &idxs.array, (n, stride)).done(&back);
+            let (part, sizes) = (on_device.part_mut(), (n_rows, n, stride));
+            device.add_to_square(part, &values.array, &idxs.array, sizes).done(&back);
             (get(&device, &what, &out), get(&device, &back, &on_device))
         });
         let place = |r: usize, c: usize| idxs[r] as usize * stride + idxs[c] as usize;
@@ -115,7 +119,7 @@ fn rows_and_columns_are_gathered_and_added() {
         let expected: Vec<Sum> = (0..rows.len() * n).map(gathered).collect();
         assert_near(&what, &square, &expected, EXACT);
         let mut expected = sums(&table);
-        for (r, c) in places(n, n) {
+        for (r, c) in places(n_rows, n) {
             expected[place(r, c)] += f64::from(values[r * n + c]);
         }
         assert_near(&back, &added, &expected, ROUNDED);
@@ -124,16 +128,27 @@ fn rows_and_columns_are_gathered_and_added() {
 
 #[test]
 fn the_bias_is_added_before_the_relu() {
-    let Some(device) = device(&["bias_relu"]) else { return };
+    let Some(device) = device(&["bias_relu", "bias_relu_half"]) else { return };
     let mut rng = Rng::new(13);
     for (n, dim) in [(0, 3), (1, 1), (7, 5), (33, 64), (100, 257), WIDE] {
         for (rate, seed) in [(0.0, 0), (0.3, 77), (0.75, u64::MAX)] {
             let what = format!("bias_relu: {n} rows of {dim}, dropout {rate}");
-            let (x, bias) = (rng.normals(n * dim), rng.normals(dim));
+            // The same numbers in both formats.
+            let halves: Vec<f16> = rng.normals(n * dim).iter().map(|&x| f16::from_f32(x)).collect();
+            let x: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+            let bias = rng.normals(dim);
             let got = twice(&what, || {
                 let (mut x, bias) = (put(&device, &x), framed(&device, &bias));
                 device.bias_relu(&mut x.array, bias.part(), n, (rate, seed)).done(&what);
                 get(&device, &what, &x)
+            });
+            let what_half = format!("bias_relu_half: {n} rows of {dim}, dropout {rate}");
+            let (got_half, rounded) = twice(&what_half, || {
+                let (mut x, bias) = (put(&device, &halves), framed(&device, &bias));
+                let mut rounded = holes::<bf16>(&device, n * dim);
+                let (out, dropout) = ((&mut x.array, &mut rounded.array), (rate, seed));
+                device.bias_relu_half(out, bias.part(), n, dropout).done(&what_half);
+                (get(&device, &what_half, &x), get(&device, &what_half, &rounded))
             });
             let scale = 1.0 / (1.0 - f64::from(rate));
             let unit = |at: usize| {
@@ -145,6 +160,8 @@ fn the_bias_is_added_before_the_relu() {
             };
             let expected: Vec<Sum> = (0..n * dim).map(unit).collect();
             assert_near(&what, &got, &expected, ROUNDED);
+            assert_near(&what_half, &got_half, &expected, HALF);
+            assert_near(&format!("{what_half}, bf16"), &rounded, &expected, BF16);
         }
     }
 }
@@ -158,17 +175,19 @@ fn derivatives_pass_where_the_relu_is_positive() {
         for dim in [1, 3, 4, 63, 65, 68, 255, 256, 257, 260, 513] {
             let what = format!("relu_backward: {n} rows of {dim}");
             let scale = 1.25f32;
-            let y: Vec<f32> = (0..n * dim).map(|_| rng.normal().max(0.0)).collect();
+            // The same numbers in both formats.
+            let rounded: Vec<bf16> =
+                (0..n * dim).map(|_| bf16::from_f32(rng.normal().max(0.0))).collect();
+            let y: Vec<f32> = rounded.iter().map(|y| y.to_f32()).collect();
             let (d_y, before) = (rng.normals(n * dim), rng.normals(dim));
             let passed = |at: usize| if y[at] > 0.0 { 1.25 * f64::from(d_y[at]) } else { 0.0 };
             let expected: Vec<Sum> = (0..n * dim).map(|at| passed(at).into()).collect();
             let mut expected_bias = sums(&before);
             (0..n * dim).for_each(|at| expected_bias[at % dim] += passed(at));
-            let (inputs, expected) =
-                ((&y[..], &d_y[..], &before[..]), (&expected[..], &expected_bias[..]));
-            compare_relu::<f32>(&device, &what, (n, scale), inputs, expected, ROUNDED);
+            let (inputs, expected) = ((&d_y[..], &before[..]), (&expected[..], &expected_bias[..]));
+            compare_relu(&device, &what, (n, scale), &y, inputs, expected, ROUNDED);
             let what = format!("{what}, bf16");
-            compare_relu::<bf16>(&device, &what, (n, scale), inputs, expected, BF16);
+            compare_relu(&device, &what, (n, scale), &rounded, inputs, expected, BF16);
         }
     }
 }
@@ -178,7 +197,8 @@ fn compare_relu<T: Derivative + Number + Into<f64>>(
     device: &Device,
     what: &str,
     (n, scale): (usize, f32),
-    (y, d_y, before): (&[f32], &[f32], &[f32]),
+    y: &[T],
+    (d_y, before): (&[f32], &[f32]),
     (expected, expected_bias): (&[Sum], &[Sum]),
     tolerance: Tolerance,
 ) {

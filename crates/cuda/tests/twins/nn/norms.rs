@@ -1,10 +1,10 @@
 //! The layer norm of a sum.
 
 use crate::kit::{
-    BF16, Done, Framed, Number, Rng, SINGLE, Sum, Tolerance, assert_near, device, get, holes,
+    BF16, Done, Framed, HALF, Number, Rng, SINGLE, Sum, Tolerance, assert_near, device, get, holes,
     is_dropped, put, sums, twice,
 };
-use latens_cuda::{Derivative, Device, NormWeights, bf16};
+use latens_cuda::{Derivative, Device, NormKept, NormWeights, bf16, f16};
 
 /// Number of rows and their length. Parts have 16 rows, and tiles 256 columns.
 const SHAPES: &[(usize, usize)] = &[
@@ -26,25 +26,48 @@ fn layout(dim: usize) -> (NormWeights, [usize; 3], usize) {
     (NormWeights::new(2..2 + 3 * dim), [2, 2 + dim, 2 + 2 * dim], 5 + 3 * dim)
 }
 
+/// Types of derivatives whose activations can be compared.
+trait Rounds: Derivative<Activation: Number + Into<f64>> + Number + Into<f64> {
+    fn activations(values: &[f32]) -> Vec<Self::Activation>;
+}
+
+impl Rounds for f32 {
+    fn activations(values: &[f32]) -> Vec<f32> {
+        values.to_vec()
+    }
+}
+
+impl Rounds for bf16 {
+    fn activations(values: &[f32]) -> Vec<f16> {
+        values.iter().map(|&x| f16::from_f32(x)).collect()
+    }
+}
+
+/// Random numbers that half precision does not round.
+fn halves(n: usize, rng: &mut Rng) -> Vec<f32> {
+    rng.normals(n).iter().map(|&x| f16::from_f32(x).to_f32()).collect()
+}
+
+/// Bits that tell which numbers of n rows are positive.
+fn bits(is_positive: impl Fn(usize) -> bool, n: usize, dim: usize) -> Vec<u32> {
+    let n_words = NormKept::<f32>::n_words(dim);
+    let mut words = vec![0; n * n_words];
+    for at in (0..n * dim).filter(|&at| is_positive(at)) {
+        let (r, c) = (at / dim, at % dim);
+        words[r * n_words + c / 128 * 4 + c % 4] |= 1 << (c % 128 / 4);
+    }
+    words
+}
+
 #[test]
 fn sums_are_normalized() {
-    let Some(device) = device(&["norm_of_sum"]) else { return };
+    let Some(device) = device(&["norm_of_sum", "norm_of_sum_half"]) else { return };
     let mut rng = Rng::new(20);
     for (&(n, dim), (rate, seed)) in SHAPES.iter().zip([(0.0, 0), (0.3, 77)].into_iter().cycle()) {
         let what = format!("norm_of_sum: {n} rows of {dim}, dropout {rate}");
-        let (a, b) = (rng.normals(n * dim), rng.normals(n * dim));
+        let (a, b) = (halves(n * dim, &mut rng), halves(n * dim, &mut rng));
         let (of, [bias, gain, offset], n_weights) = layout(dim);
         let weights = rng.normals(n_weights);
-        let (y, out, normalized, inverse) = twice(&what, || {
-            let (a, mut b, weights) = (put(&device, &a), put(&device, &b), put(&device, &weights));
-            let (mut out, mut normalized) = (holes(&device, n * dim), holes(&device, n * dim));
-            let mut inverse = holes(&device, n);
-            let kept = (&mut normalized.array, &mut inverse.array);
-            let (summed, weights) = ((&a.array, &mut b.array), (&weights.array, &of));
-            device.norm_of_sum(&mut out.array, kept, summed, weights, n, (rate, seed)).done(&what);
-            let get_it = |array: &Framed<f32>| get(&device, &what, array);
-            (get_it(&b), get_it(&out), get_it(&normalized), get_it(&inverse))
-        });
         let scale = 1.0 / (1.0 - f64::from(rate));
         let unit = |at: usize| {
             let sum = Sum::of([b[at], weights[bias + at % dim]].map(f64::from)).times(scale);
@@ -54,7 +77,6 @@ fn sums_are_normalized() {
             }
         };
         let ys: Vec<Sum> = (0..n * dim).map(unit).collect();
-        assert_near(&format!("{what}, y"), &y, &ys, SINGLE);
         let (mut rows, mut x, mut outs) = (vec![], vec![], vec![]);
         for r in 0..n {
             let terms = |c: usize| [f64::from(a[r * dim + c]), ys[r * dim + c].value];
@@ -78,10 +100,50 @@ fn sums_are_normalized() {
                 outs.push(out);
             }
         }
-        assert_near(&format!("{what}, 1/deviation"), &inverse, &rows, SINGLE);
-        assert_near(&format!("{what}, normalized"), &normalized, &x, SINGLE);
-        assert_near(&format!("{what}, out"), &out, &outs, SINGLE);
+        let inputs = (&a[..], &b[..], &weights[..]);
+        let expected = [&rows[..], &x, &outs];
+        let positive = bits(|at| ys[at].value > 0.0, n, dim);
+        let sizes = (n, (rate, seed), &of);
+        compare_norm::<f32>(&device, &what, sizes, inputs, (expected, &positive), SINGLE);
+        let what = format!("{what}, half");
+        compare_norm::<bf16>(&device, &what, sizes, inputs, (expected, &positive), HALF);
     }
+}
+
+/// Compares the norm and what it keeps for the backward pass.
+fn compare_norm<T: Rounds>(
+    device: &Device,
+    what: &str,
+    (n, dropout, of): (usize, (f32, u64), &NormWeights),
+    (a, b, weights): (&[f32], &[f32], &[f32]),
+    ([rows, x, outs], positive): ([&[Sum]; 3], &[u32]),
+    tolerance: Tolerance,
+) {
+    let (got_bits, out, normalized, inverse) = twice(what, || {
+        let (a, b) = (put(device, &T::activations(a)), put(device, &T::activations(b)));
+        let (weights, mut out) = (put(device, weights), holes::<f32>(device, x.len()));
+        let bits = put(device, &vec![u32::MAX; positive.len()]);
+        let (normalized, inverse) = (holes::<T::Activation>(device, x.len()), holes(device, n));
+        let ranges = (normalized.range, inverse.range, bits.range);
+        let mut kept = NormKept::<T> {
+            normalized: normalized.array,
+            inverse_deviation: inverse.array,
+            positive: bits.array,
+        };
+        let (summed, weights) = ((&a.array, &b.array), (&weights.array, of));
+        device.norm_of_sum(&mut out.array, &mut kept, summed, weights, n, dropout).done(what);
+        let NormKept { normalized, inverse_deviation, positive } = kept;
+        (
+            get(device, what, &Framed { array: positive, range: ranges.2 }),
+            get(device, what, &out),
+            get(device, what, &Framed { array: normalized, range: ranges.0 }),
+            get(device, what, &Framed { array: inverse_deviation, range: ranges.1 }),
+        )
+    });
+    assert_eq!(got_bits, positive, "{what}, y > 0");
+    assert_near(&format!("{what}, 1/deviation"), &inverse, rows, SINGLE);
+    assert_near(&format!("{what}, normalized"), &normalized, x, tolerance);
+    assert_near(&format!("{what}, out"), &out, outs, SINGLE);
 }
 
 #[test]
@@ -90,7 +152,8 @@ fn derivatives_of_the_norm_agree_with_the_cpu() {
     let mut rng = Rng::new(21);
     for &(n, dim) in SHAPES.iter().chain(&[(0, 5)]) {
         let what = format!("norm_backward: {n} rows of {dim}");
-        let (d_out, x, inverse) = (rng.normals(n * dim), rng.normals(n * dim), rng.positives(n));
+        let (d_out, x) = (rng.normals(n * dim), halves(n * dim, &mut rng));
+        let inverse = rng.positives(n);
         let y: Vec<f32> = (0..n * dim).map(|_| rng.normal().max(0.0)).collect();
         let (of, [bias, gain, offset], n_weights) = layout(dim);
         let (weights, before) = (rng.normals(n_weights), rng.normals(n_weights));
@@ -135,7 +198,7 @@ struct Inputs<'a> {
 }
 
 /// Compares the derivatives by the sum and by the input of the ReLU, and those of the weights.
-fn compare<T: Derivative + Number + Into<f64>>(
+fn compare<T: Rounds>(
     device: &Device,
     what: &str,
     (n, scale, of): (usize, f32, &NormWeights),
@@ -146,14 +209,19 @@ fn compare<T: Derivative + Number + Into<f64>>(
 ) {
     let (d_z, d_sum, gradient) = twice(what, || {
         let Inputs { d_out, x, inverse, y, weights } = inputs;
-        let [d_out, x, inverse, y, weights] =
-            [d_out, x, inverse, y, weights].map(|values| put(device, values));
+        let [d_out, inverse, weights] = [d_out, inverse, weights].map(|values| put(device, values));
+        let positive = bits(|at| y[at] > 0.0, n, x.len() / n.max(1));
+        let kept = NormKept::<T> {
+            normalized: put(device, &T::activations(x)).array,
+            inverse_deviation: inverse.array,
+            positive: put(device, &positive).array,
+        };
         let (mut d_sum, mut d_z) = (holes(device, d_sums.len()), holes::<T>(device, d_zs.len()));
         let (mut gradient, mut partial) = (put(device, before), device.zeros(0).done(what));
-        let kept = (&x.array, &inverse.array, &y.array);
         let learned = (&weights.array, &mut gradient.array, of);
         let out = (&mut d_sum.array, &mut d_z.array);
-        device.norm_backward(out, &d_out.array, kept, learned, (n, scale), &mut partial).done(what);
+        let d_out = &d_out.array;
+        device.norm_backward(out, d_out, &kept, learned, (n, scale), &mut partial).done(what);
         (get(device, what, &d_z), get(device, what, &d_sum), get(device, what, &gradient))
     });
     assert_near(&format!("{what}, d_sum"), &d_sum, d_sums, SINGLE);

@@ -54,6 +54,16 @@ impl BatchPlan {
         batch: &Batch<'_>,
         kept: Option<&KeptStates>,
     ) -> BatchPlan {
+        BatchPlan::new(space, batch, kept, None)
+    }
+
+    /// The plan to score a batch. Clusters have the numbers `places`, or else their own.
+    fn new(
+        space: &StateSpace,
+        batch: &Batch<'_>,
+        kept: Option<&KeptStates>,
+        places: Option<&[u32]>,
+    ) -> BatchPlan {
         let lists = kept.zip(lists(space, batch.n_tokens()));
         if space.n_clusters() == 1 && lists.is_none() {
             return BatchPlan::in_steps(space, batch);
@@ -62,7 +72,8 @@ impl BatchPlan {
         let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
         for sentence in &batch.sentences {
             for &word in *sentence {
-                clusters.push(space.cluster(word).expect("the model emits the word") as u32);
+                let cluster = space.cluster(word).expect("the model emits the word");
+                clusters.push(places.map_or(cluster as u32, |places| places[cluster]));
                 slots.push(space.slot(word).expect("the model emits the word") as u32);
             }
             offsets.push(clusters.len() as u32);
@@ -119,13 +130,15 @@ impl BatchPlan {
         plan
     }
 
-    /// The tokens, blocks and groups that a training step needs.
+    /// The tokens, blocks and groups that a training step needs, with the states that it keeps and the place of each cluster
+    /// in their order. Without them all states are in their own order, and state lists are dense rows.
     pub(crate) fn to_learn(
         space: &StateSpace,
         batch: &Batch<'_>,
-        kept: Option<&KeptStates>,
+        kept: Option<(&KeptStates, &[u32])>,
     ) -> BatchPlan {
-        let mut plan = BatchPlan::to_score(space, batch, kept);
+        let (kept, places) = kept.unzip();
+        let mut plan = BatchPlan::new(space, batch, kept, places);
         if plan.listed.is_some() {
             plan.learn_listed(space.n_slots());
             return plan;

@@ -13,13 +13,13 @@ pub(crate) struct Logits {
     start: Range<usize>,
     transition: Range<usize>,
     emission: Range<usize>,
-    /// The sizes of the whole model.
-    sizes: Sizes,
+    /// The number of states per cluster and of all states, in the whole model.
+    sizes: (usize, usize),
 }
 
 impl Logits {
     /// The logits of a model with this layout of weights.
-    pub(crate) fn new(layout: &Layout, sizes: Sizes) -> Logits {
+    pub(crate) fn new(layout: &Layout, sizes: (usize, usize)) -> Logits {
         Logits {
             start: range(layout, "start"),
             transition: range(layout, "transition"),
@@ -36,17 +36,17 @@ impl Logits {
         kept: KeptOnDevice<'_>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let (side, n) = (context.side, kept.n);
+        let (side, n) = (context.side, kept.plan.n());
         side.after(context.device)?;
         let (out, table) = ((&mut tables.start, Columns::all(1)), (weights, self.start.clone()));
-        side.gather_rows(out, table, (kept.states, 0..n), (n, 1))?;
+        side.gather_rows(out, table, kept.states(), (n, 1))?;
         let table = (weights, self.emission.clone());
         context.emissions.gather(
             side,
             &mut tables.emission,
             table,
-            kept.states,
-            (kept.k, self.sizes.k),
+            (kept.ints, &kept.order()),
+            (kept.plan.k, self.sizes.0),
         )
     }
 
@@ -56,13 +56,13 @@ impl Logits {
         context: &StepContext<'_>,
         weights: &Array<f32>,
         rows: Range<usize>,
-        kept: KeptOnDevice<'_>,
+        (kept, n): (&Array<u32>, usize),
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let (device, n) = (context.device, kept.n);
+        let device = context.device;
         device.reserve(&mut tables.logits, rows.len() * n)?;
         let (out, table) = (&mut tables.logits, (weights, self.transition.clone()));
-        device.gather_square(out, table, kept.states, rows, (n, self.sizes.n))
+        device.gather_square(out, table, kept, rows, (n, self.sizes.1))
     }
 
     /// Adds the derivatives of the logits to the gradient.
@@ -74,15 +74,16 @@ impl Logits {
         kept: KeptOnDevice<'_>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let (device, gradient, n) = (context.device, &mut learned.gradient, kept.n);
+        let (device, gradient) = (context.device, &mut learned.gradient);
+        let (k, n, n_from) = (kept.plan.k, kept.plan.n(), kept.plan.n_from);
         device.after(context.side)?;
         let (out, rows) = ((&mut *gradient, self.start.clone()), (&tables.start, Columns::all(1)));
-        device.add_to_rows(out, (kept.states, 0..n), rows, (n, 1))?;
+        device.add_to_rows(out, kept.states(), rows, (n, 1))?;
         let out = (&mut *gradient, self.emission.clone());
-        let sizes = (kept.k, self.sizes.k);
-        context.emissions.add_to(device, out, &tables.emission, kept.states, sizes)?;
-        tables.transition_gradient(device, planned, Sizes { k: kept.k, n })?;
+        let (states, sizes) = ((kept.ints, &kept.order()), (k, self.sizes.0));
+        context.emissions.add_to(device, out, &tables.emission, states, sizes)?;
+        tables.transition_gradient(device, planned, Sizes { k, n, n_from })?;
         let out = (gradient, self.transition.clone());
-        device.add_to_square(out, &tables.logits, kept.states, (n, self.sizes.n))
+        device.add_to_square(out, &tables.logits, kept.ints, (n_from, n, self.sizes.1))
     }
 }

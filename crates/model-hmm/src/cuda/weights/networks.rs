@@ -2,12 +2,13 @@
 
 use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, range};
 use crate::cuda::plan::device_plan::DevicePlan;
+use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::tables::Tables;
-use crate::cuda::weights::residual::{Residual, Scratch};
+use crate::cuda::weights::nets::{Net, Nets};
 use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
 use crate::params::HmmParams;
 use crate::weights::state_vectors::Use;
-use latens_cuda::{CudaError, Derivative, Device, Precision, Transposed, bf16};
+use latens_cuda::{Array, CudaError, Device, Precision, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -19,30 +20,16 @@ pub(crate) struct Networks {
     words: Range<usize>,
     bias: Range<usize>,
     states: StateVectors,
-    start: Residual,
-    transition: Residual,
-    emission: Residual,
-    scratch: AnyScratch,
+    nets: Nets,
+    start: Output,
+    transition: Output,
+    emission: Output,
 }
 
-/// Buffers of backward passes, in full or fast precision.
-enum AnyScratch {
-    Full(Scratch<f32>),
-    Fast(Scratch<bf16>),
-}
-
-impl AnyScratch {
-    fn new(
-        device: &Device,
-        n: usize,
-        dim: usize,
-        precision: Precision,
-    ) -> Result<AnyScratch, CudaError> {
-        Ok(match precision {
-            Precision::Full => AnyScratch::Full(Scratch::new(device, n, dim)?),
-            Precision::Fast => AnyScratch::Fast(Scratch::new(device, n, dim)?),
-        })
-    }
+/// The output of a residual layer and its derivatives.
+struct Output {
+    out: Array<f32>,
+    d_out: Array<f32>,
 }
 
 impl Networks {
@@ -54,18 +41,19 @@ impl Networks {
         n: usize,
         precision: Precision,
     ) -> Result<Networks, CudaError> {
-        let net = |name: &str| Residual::new(device, layout, name, n);
+        let dim = params.dim;
+        let output = || Ok(Output { out: device.zeros(n * dim)?, d_out: device.zeros(n * dim)? });
         Ok(Networks {
             dropout: params.dropout as f32,
-            dim: params.dim,
+            dim,
             start_out: range(layout, "start.out.weight"),
             words: range(layout, "words.weight"),
             bias: range(layout, "words.bias"),
             states: StateVectors::new(device, params, layout, n)?,
-            start: net("start")?,
-            transition: net("transition")?,
-            emission: net("emission")?,
-            scratch: AnyScratch::new(device, n, params.dim, precision)?,
+            nets: Nets::new(device, layout, params.parameterization, (n, dim), precision)?,
+            start: output()?,
+            transition: output()?,
+            emission: output()?,
         })
     }
 
@@ -74,26 +62,26 @@ impl Networks {
     pub(crate) fn forward(
         &mut self,
         context: &StepContext<'_>,
-        weights: &latens_cuda::Array<f32>,
+        weights: &Array<f32>,
         kept: KeptOnDevice<'_>,
         seed: Option<u64>,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let StepContext { device, side, precision, .. } = *context;
-        let (n, dim, rate) = (kept.n, self.dim, seed.map_or(0.0, |_| self.dropout));
+        let (n, dim, rate) = (kept.plan.n(), self.dim, seed.map_or(0.0, |_| self.dropout));
         let part = |i: u64| (rate, seed.unwrap_or(0).wrapping_add(i << 32));
-        self.states.forward(device, weights, kept, part(0), precision)?;
+        self.states.forward(device, (weights, &mut self.nets), kept, part(0), precision)?;
         side.after(device)?;
-        for (i, (device, net, of)) in [
-            (side, &mut self.start, Use::Start),
-            (device, &mut self.transition, Use::From),
-            (side, &mut self.emission, Use::Emit),
+        for (i, (device, net, of, output)) in [
+            (side, Net::Start, Use::Start, &mut self.start),
+            (device, Net::Transition, Use::From, &mut self.transition),
+            (side, Net::Emission, Use::Emit, &mut self.emission),
         ]
         .into_iter()
         .enumerate()
         {
-            let x = self.states.vectors(of);
-            net.forward(device, weights, x, n, part(1 + i as u64), precision)?;
+            let (values, n) = ((self.states.vectors(of), &mut output.out), kept.plan.n_of(of));
+            self.nets.forward(net, device, weights, values, n, part(1 + i as u64))?;
         }
         side.multiply(
             (&mut tables.start, 0..n),
@@ -107,18 +95,18 @@ impl Networks {
             side,
             &mut tables.emission,
             (weights, self.words.clone(), self.bias.clone()),
-            &self.emission.out,
-            (kept.k, dim),
+            (&self.emission.out, &kept.order()),
+            (kept.plan.k, dim),
             precision,
         )
     }
 
-    /// Computes the logits of transitions from some states to all n.
+    /// Computes the logits of transitions from some states to all.
     pub(crate) fn logits(
         &mut self,
         context: &StepContext<'_>,
         rows: Range<usize>,
-        n: usize,
+        Sizes { n, n_from, .. }: Sizes,
         format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
@@ -127,23 +115,19 @@ impl Networks {
         let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
         if format == LogitFormat::Half {
             if rows.start == 0 {
-                for (half, factor) in [
-                    (&mut tables.half_from, &self.transition.out),
-                    (&mut tables.half_to, self.states.vectors(Use::To)),
-                ] {
-                    device.reserve(half, n * dim)?;
-                    device.to_half(half, factor, n * dim)?;
-                }
+                device.reserve(&mut tables.half_from, n * dim)?;
+                let from = (&self.transition.out, 0..n_from * dim);
+                device.to_half(&mut tables.half_from, from)?;
             }
             device.reserve(&mut tables.half_logits, rows.len() * n)?;
             let out = (&mut tables.half_logits, 0..rows.len() * n);
             let from = (&tables.half_from, from, Transposed::No);
-            let to = (&tables.half_to, to, Transposed::Yes);
-            return device.multiply_half(out, from, to, sizes);
+            let to = (self.states.vectors(Use::To).half, to, Transposed::Yes);
+            return device.multiply_within(out, from, to, sizes);
         }
         device.reserve(&mut tables.logits, rows.len() * n)?;
         let from = (&self.transition.out, from, Transposed::No);
-        let to = (self.states.vectors(Use::To), to, Transposed::Yes);
+        let to = (self.states.vectors(Use::To).single, to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
         device.multiply(out, 0.0, from, to, sizes, context.precision)
     }
@@ -159,29 +143,45 @@ impl Networks {
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         let StepContext { side, precision, .. } = *context;
-        let n = kept.n;
-        self.backward_start(side, learned, n, tables)?;
+        let KeptPlan { k, n_from, .. } = *kept.plan;
+        let sizes = Sizes { k, n: kept.plan.n(), n_from };
+        self.backward_start(side, learned, sizes.n, tables)?;
         let Weights { weights, gradient } = &mut *learned;
         context.emissions.backward(
             side,
-            &tables.emission,
+            (&tables.emission, &kept.order()),
             (weights, &self.emission.out),
             (gradient, self.words.clone(), self.bias.clone()),
             &mut self.emission.d_out,
-            (kept.k, self.dim),
+            (k, self.dim),
             precision,
         )?;
-        self.backward_transition(context, planned, Sizes { k: kept.k, n }, format, tables)?;
-        let Networks { states, start, transition, emission, scratch, .. } = self;
-        let nets = [start, emission, transition];
-        match scratch {
-            AnyScratch::Full(scratch) => {
-                backward_nets(context, learned, states, nets, kept, scratch)
-            }
-            AnyScratch::Fast(scratch) => {
-                backward_nets(context, learned, states, nets, kept, scratch)
-            }
+        self.backward_transition(context, planned, sizes, format, tables)?;
+        self.backward_nets(context, learned, kept)
+    }
+
+    /// Backpropagates the derivatives of the outputs of the networks: starts and emissions on the side stream, then
+    /// transitions, then the state vectors.
+    fn backward_nets(
+        &mut self,
+        context: &StepContext<'_>,
+        learned: &mut Weights,
+        kept: KeptOnDevice<'_>,
+    ) -> Result<(), CudaError> {
+        let StepContext { device, side, .. } = *context;
+        let Networks { states, nets, start, transition, emission, .. } = self;
+        for (net, of, output) in
+            [(Net::Start, Use::Start, start), (Net::Emission, Use::Emit, emission)]
+        {
+            let (x, d_x) = states.vectors_and_gradients(of);
+            nets.backward(net, side, learned, (x, &output.d_out), d_x, kept.plan.n_of(of))?;
         }
+        // Both streams use the scratch buffers and the gradient.
+        device.after(side)?;
+        let (x, d_x) = states.vectors_and_gradients(Use::From);
+        let values = (x, &transition.d_out);
+        nets.backward(Net::Transition, device, learned, values, d_x, kept.plan.n_from)?;
+        states.backward(device, learned, nets, kept)
     }
 
     fn backward_start(
@@ -211,48 +211,27 @@ impl Networks {
     ) -> Result<(), CudaError> {
         use Transposed::{No, Yes};
         let StepContext { device, precision, .. } = *context;
-        let n = sizes.n;
-        let (dim, all, vectors) = (self.dim, 0..n * n, 0..n * self.dim);
-        let Residual { out: from, d_out: d_from, .. } = &mut self.transition;
+        let (Sizes { n, n_from, .. }, dim) = (sizes, self.dim);
+        let (all, of_from, of_to) = (0..n_from * n, 0..n_from * dim, 0..n * dim);
+        let Output { out: from, d_out: d_from } = &mut self.transition;
         if format == LogitFormat::Single {
             tables.transition_gradient(device, planned, sizes)?;
             let g = |transposed| (&tables.logits, all.clone(), transposed);
-            let (to, (d_to, scale)) = self.states.vectors_and_gradients::<f32>(Use::To);
-            let (from, to) = ((&*from, vectors.clone(), No), (to, vectors.clone(), No));
-            device.multiply((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n), precision)?;
-            return device.multiply((d_to, vectors), scale, g(Yes), from, (n, dim, n), precision);
+            let (to, (d_to, scale)) = self.states.vectors_and_gradients(Use::To);
+            let (from, to) = ((&*from, of_from.clone(), No), (to.single, of_to.clone(), No));
+            let (d_from, d_to) = ((d_from, of_from), (d_to, of_to));
+            device.multiply(d_from, 0.0, g(No), to, (n_from, dim, n), precision)?;
+            return device.multiply(d_to, scale, g(Yes), from, (n, dim, n_from), precision);
         }
         // The derivatives of a row of logits are this row times the expected departures from its state.
         let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
-        let (to, (d_to, scale)) = self.states.vectors_and_gradients::<bf16>(Use::To);
-        let to = (to, vectors.clone(), No);
-        device.multiply_as((d_from, vectors.clone()), 0.0, g(No), to, (n, dim, n))?;
-        device.scale_rows(d_from, &tables.departures, (n, dim))?;
+        let (to, (d_to, scale)) = self.states.vectors_and_gradients(Use::To);
+        let to = (to.bf16, of_to.clone(), No);
+        device.multiply_as((d_from, of_from.clone()), 0.0, g(No), to, (n_from, dim, n))?;
+        device.scale_rows(d_from, &tables.departures, (n_from, dim))?;
         let rounded = tables.half_from.as_bf16_mut();
-        device.scaled_to_bf16(rounded, from, &tables.departures, (n, dim))?;
-        let from = (&*rounded, vectors.clone(), No);
-        device.multiply_as((d_to, vectors), scale, g(Yes), from, (n, dim, n))
+        device.scaled_to_bf16(rounded, from, &tables.departures, (n_from, dim))?;
+        let from = (&*rounded, of_from, No);
+        device.multiply_as((d_to, of_to), scale, g(Yes), from, (n, dim, n_from))
     }
-}
-
-/// Backpropagates the derivatives of the outputs of the networks: starts and emissions on the side stream, then
-/// transitions, then the state vectors.
-fn backward_nets<T: Derivative>(
-    context: &StepContext<'_>,
-    learned: &mut Weights,
-    states: &mut StateVectors,
-    [start, emission, transition]: [&mut Residual; 3],
-    kept: KeptOnDevice<'_>,
-    scratch: &mut Scratch<T>,
-) -> Result<(), CudaError> {
-    let StepContext { device, side, .. } = *context;
-    for (net, of) in [(start, Use::Start), (emission, Use::Emit)] {
-        let (x, d_x) = states.vectors_and_gradients(of);
-        net.backward(side, learned, x, d_x, kept.n, scratch)?;
-    }
-    // Both streams use the scratch buffers and the gradient.
-    device.after(side)?;
-    let (x, d_x) = states.vectors_and_gradients(Use::From);
-    transition.backward(device, learned, x, d_x, kept.n, scratch)?;
-    states.backward(device, learned, kept, scratch)
 }
