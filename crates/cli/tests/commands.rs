@@ -372,6 +372,28 @@ fn the_cache_knows_the_format_of_each_file() {
 }
 
 #[test]
+fn the_first_sentences_of_a_sample_do_not_depend_on_their_number() {
+    let folder = Folder::new();
+    folder.write("text", "a b c\nb a\nc c a b\n".repeat(9));
+    folder.json("train ngram text -o m.ngram");
+    folder.json("train rnn text --valid text --dim 8 --epochs 1 --min-count 1 -o m.rnn");
+    for model in ["m.ngram", "m.rnn"] {
+        let drawn = |flags: &str| {
+            let sample = folder.json(&format!("sample {model} --seed 5 --max-words 9 {flags}"));
+            sample["sentences"].as_array().unwrap().clone()
+        };
+        let all = drawn("-n 700");
+        assert_eq!(all.len(), 700);
+        assert_eq!(drawn("-n 3"), all[..3]);
+        assert_eq!(drawn("-n 300 --threads 1"), all[..300]);
+        let mut command = folder.command();
+        command.args(["sample", model, "--seed", "5", "--max-words", "9", "-n", "700"]);
+        let lines = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(lines.lines().eq(all.iter().map(|sentence| sentence.as_str().unwrap())));
+    }
+}
+
+#[test]
 fn sampling_needs_no_memory_for_all_sentences() {
     let folder = Folder::new();
     folder.write("text", "a b c\n");

@@ -5,15 +5,46 @@ use latens::corpus::{Corpus, Inputs, Preprocessing, VocabLimits, WordId};
 use latens::math::Rng;
 use latens::model::{Fit, LanguageModel};
 use latens::neural::NeuralParams;
-use latens::tasks::sample;
+use latens::tasks::{SampleOptions, sample, sample_sentences};
+use std::ops::ControlFlow;
 
-#[test]
-fn first_words_are_drawn_as_often_as_they_are_likely() {
+/// A text of 40 different words.
+fn corpus() -> Corpus {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     std::fs::write(&path, embedded::text(Split::Valid)).unwrap();
     let limits = VocabLimits { max_vocab: 40, ..VocabLimits::default() };
-    let corpus = Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap();
+    Corpus::read(&Inputs::new([path]), &Preprocessing::default(), &limits).unwrap()
+}
+
+fn drawn(model: &dyn LanguageModel, n: usize) -> Vec<Vec<WordId>> {
+    let mut options = SampleOptions::default();
+    options.max_words = 30;
+    let mut sentences = Vec::new();
+    let _ = sample_sentences(model, &[], &options, n, 3, |next| {
+        sentences.extend(next);
+        ControlFlow::<()>::Continue(())
+    });
+    sentences
+}
+
+#[test]
+fn a_sentence_does_not_depend_on_the_number_of_sentences_and_threads() {
+    let corpus = corpus();
+    for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
+        let model = params.dim(8).epochs(1).batch_size(20).fit(&corpus).unwrap();
+        let all = drawn(&model, 600);
+        assert_eq!(all.len(), 600);
+        for (n, threads) in [(1, 1), (2, 2), (17, 3), (300, 1), (600, 3)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            assert_eq!(pool.install(|| drawn(&model, n)), all[..n], "{n} with {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn first_words_are_drawn_as_often_as_they_are_likely() {
+    let corpus = corpus();
     for params in [NeuralParams::ff(), NeuralParams::rnn(), NeuralParams::lstm()] {
         let params = params.dim(8).epochs(2).batch_size(20);
         let model = params.fit(&corpus).unwrap();

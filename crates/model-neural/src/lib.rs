@@ -29,6 +29,7 @@ mod cost;
 mod fit;
 mod model;
 mod sampler;
+mod batch_scorer;
 mod scorer;
 mod file;
 

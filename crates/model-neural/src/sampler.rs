@@ -4,7 +4,6 @@ use crate::learner::DrawWords;
 use crate::model::Neural;
 use crate::network::batches::Batch;
 use crate::network::definition::Scratch;
-use crate::params::{Architecture, Memory};
 use latens_corpus::WordId;
 use latens_math::linalg::Par;
 use latens_math::{Rng, softmax};
@@ -33,29 +32,14 @@ fn run(
 ) -> Result<Vec<Vec<WordId>>, FitError> {
     let n_context = model.network.n_context;
     let mut texts = vec![Vec::with_capacity(size.n_tokens); size.n_texts];
-    let mut batch = Batch {
-        n_streams: size.n_texts,
-        inputs: vec![WordId::EOS.0; size.n_texts * n_context],
-        // Nothing is scored.
-        targets: vec![WordId::EOS.0; size.n_texts],
-        fresh: vec![],
-    };
-    let resets = model.params.memory == Memory::Reset;
-    let is_recurrent = model.params.architecture != Architecture::Ff;
+    let mut contexts = vec![WordId::EOS.0; size.n_texts * n_context];
     for step in 0..size.n_tokens {
-        if resets && is_recurrent {
-            batch.fresh = batch.inputs.iter().map(|&word| word == WordId::EOS.0).collect();
-        }
-        let words = drawer.draw(&batch, step)?;
+        let words = drawer.draw(&Batch::of_contexts(&model.params, contexts.clone()), step)?;
         for ((text, context), word) in
-            texts.iter_mut().zip(batch.inputs.chunks_exact_mut(n_context)).zip(words)
+            texts.iter_mut().zip(contexts.chunks_exact_mut(n_context)).zip(words)
         {
             text.push(WordId(word));
-            context.rotate_right(1);
-            context[0] = word;
-            if resets && word == WordId::EOS.0 {
-                context.fill(word);
-            }
+            Batch::append(&model.params, context, word);
         }
         if watch((step + 1) * size.n_texts).is_break() {
             return Err(FitError::Interrupted);
@@ -127,6 +111,7 @@ fn draw_index(logits: &mut [f32], rng: &mut Rng) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Memory;
     use latens_model::{Fit, LanguageModel};
     use std::ops::ControlFlow;
 

@@ -1,15 +1,18 @@
 //! Scoring word by word.
 
+use crate::batch_scorer::NeuralBatchScorer;
 use crate::learner::text_log_prob;
 use crate::model::Neural;
 use crate::network::batches::Batch;
 use crate::network::definition::Scratch;
-use crate::params::{Architecture, Memory};
+use crate::params::Memory;
 use crate::sampler;
 use latens_corpus::{Sentences, WordId};
 use latens_math::linalg::Par;
 use latens_math::log_sum_exp;
-use latens_model::{Device, DeviceError, FitError, LanguageModel, SampleSize, Scorer, WatchSample};
+use latens_model::{
+    BatchScorer, Device, DeviceError, FitError, LanguageModel, SampleSize, Scorer, WatchSample,
+};
 
 impl LanguageModel for Neural {
     fn n_words(&self) -> usize {
@@ -26,6 +29,10 @@ impl LanguageModel for Neural {
         };
         scorer.advance();
         Box::new(scorer)
+    }
+
+    fn batch_scorer(&self, prompt: &[WordId], n_streams: usize) -> Box<dyn BatchScorer + '_> {
+        Box::new(NeuralBatchScorer::new(self, prompt, n_streams))
     }
 
     fn forgets_sentences(&self) -> bool {
@@ -76,14 +83,7 @@ impl NeuralScorer<'_> {
     /// Feeds the context to the network.
     fn advance(&mut self) {
         let Neural { params, network, weights, .. } = self.model;
-        let is_fresh = params.memory == Memory::Reset && self.context[0] == WordId::EOS.0;
-        let is_recurrent = params.architecture != Architecture::Ff;
-        let batch = Batch {
-            n_streams: 1,
-            inputs: self.context.clone(),
-            targets: vec![WordId::EOS.0],
-            fresh: if is_recurrent { vec![is_fresh] } else { vec![] },
-        };
+        let batch = Batch::of_contexts(params, self.context.clone());
         let scratch = &mut self.scratch;
         network.read(weights, &batch, &mut self.memory, None, scratch, Par::Seq);
         self.log_probs.clear();
@@ -105,11 +105,7 @@ impl Scorer for NeuralScorer<'_> {
     fn read(&mut self, word: WordId) -> f64 {
         assert!(word.index() < self.model.n_words(), "{word:?} is not in the vocabulary");
         let log_prob = self.predict()[word.index()];
-        self.context.rotate_right(1);
-        self.context[0] = word.0;
-        if self.model.forgets_sentences() && word == WordId::EOS {
-            self.context.fill(WordId::EOS.0);
-        }
+        Batch::append(&self.model.params, &mut self.context, word.0);
         self.advance();
         log_prob
     }

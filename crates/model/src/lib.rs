@@ -59,6 +59,7 @@
 
 mod params;
 mod sampling;
+mod scorers;
 mod roles;
 mod features;
 mod model;
@@ -80,6 +81,7 @@ pub use fit::{
 pub use latens_math::Matrix;
 pub use model::Model;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
-pub use roles::{LanguageModel, Scorer, TagError, Tagger, TokenEncoder, TopicModel};
+pub use roles::{LanguageModel, TagError, Tagger, TokenEncoder, TopicModel};
 pub use sampling::{SampleSize, WatchSample};
+pub use scorers::{BatchScorer, Scorer, StreamStep};
 pub use words::{ClustersError, Coverage, NoVectors, Vectors, WordClusters, WordVectors};

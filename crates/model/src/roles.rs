@@ -3,6 +3,7 @@
 use crate::features::FeatureRows;
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
+use crate::scorers::{BatchScorer, Scorer, Scorers};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
@@ -65,6 +66,15 @@ pub trait LanguageModel: Send + Sync {
 
     /// Returns a scorer with an empty history.
     fn scorer(&self) -> Box<dyn Scorer + '_>;
+
+    /// Returns a scorer of many texts at once, whose histories begin with the same words. Override if many texts are cheaper
+    /// together.
+    ///
+    /// # Panics
+    /// If a word of the prompt is not below [`LanguageModel::n_words`].
+    fn batch_scorer(&self, prompt: &[WordId], n_streams: usize) -> Box<dyn BatchScorer + '_> {
+        Box::new(Scorers::new(|| self.scorer(), prompt, n_streams))
+    }
 
     /// Whether the end of a sentence resets the scorer, so that sentences can be scored
     /// independently and in parallel.
@@ -149,29 +159,6 @@ fn text<M: LanguageModel + ?Sized>(model: &M, n: usize, seed: u64, i: usize) -> 
         words.push(word);
     }
     words
-}
-
-/// Scores running text word by word.
-///
-/// The model decides how the end of a sentence affects the history: an n-gram model resets it, a
-/// recurrent network keeps it. Use a new scorer for an empty history.
-///
-/// A word of probability zero scores −∞ and leaves the scorer in a valid state, so that later
-/// scores are not NaN.
-pub trait Scorer {
-    /// Returns ln p(word | history), then appends `word` to the history.
-    ///
-    /// # Panics
-    /// If `word` is not below [`LanguageModel::n_words`].
-    fn read(&mut self, word: WordId) -> f64;
-
-    /// Writes ln p(w | history) to `out[w]` for every word w, without changing the history.
-    ///
-    /// Takes `&mut self` for scratch memory only.
-    ///
-    /// # Panics
-    /// If the length of `out` is not [`LanguageModel::n_words`].
-    fn next_log_probs(&mut self, out: &mut [f64]);
 }
 
 /// Infers topic mixtures of documents.

@@ -5,9 +5,8 @@ use crate::text::Text;
 use crate::work::{Wishes, on_all_cores, run};
 use latens::corpus::WordId;
 use latens::lda::{Completion, Glda, InferenceParams, Lda, MoreVectors, Topics};
-use latens::math::Rng;
 use latens::model::{LanguageModel, Params, Tagger, TopicModel, WordVectors};
-use latens::tasks::{perplexity, sample};
+use latens::tasks::{SampleOptions, perplexity, sample_sentences};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -15,6 +14,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use rayon::prelude::*;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -281,15 +281,22 @@ impl Model {
     ) -> PyResult<Vec<Vec<&str>>> {
         let model = self.language_model()?;
         let vocab = &self.0.lexicon().vocab;
-        run(py, wishes(Some(1)), |caller| {
-            let mut rng = Rng::new(seed);
+        let mut options = SampleOptions::default();
+        options.max_words = max_words;
+        run(py, wishes(None), |caller| {
             let mut sentences = Vec::new();
-            for _ in 0..n {
-                caller.check()?;
-                let words = sample(model, max_words, &mut rng);
-                sentences.push(words.into_iter().map(|word| vocab.word(word)).collect());
+            let receive = |next: Vec<Vec<WordId>>| {
+                let words = |ids: Vec<WordId>| ids.into_iter().map(|id| vocab.word(id)).collect();
+                sentences.extend(next.into_iter().map(words));
+                match caller.check() {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(interrupt) => ControlFlow::Break(interrupt),
+                }
+            };
+            match sample_sentences(model, &[], &options, n, seed, receive) {
+                ControlFlow::Continue(()) => Ok(sentences),
+                ControlFlow::Break(interrupt) => Err(interrupt),
             }
-            Ok(sentences)
         })
     }
 }

@@ -50,4 +50,4 @@ pub mod plot;
 pub use perplexity::{
     Impossible, Perplexity, first_impossible, perplexity, perplexity_on, token_log_probs,
 };
-pub use sampling::{SampleOptions, sample, sample_with};
+pub use sampling::{SampleOptions, sample, sample_sentences, sample_with};

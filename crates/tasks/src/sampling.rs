@@ -1,8 +1,12 @@
 //! Text sampled from a language model.
 
 use latens_corpus::WordId;
-use latens_math::{Rng, log_sum_exp, sample_log_index};
-use latens_model::LanguageModel;
+use latens_math::{Rng, log_sum_exp, sample_index, softmax};
+use latens_model::{LanguageModel, StreamStep};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// How words are drawn. The distribution is changed in this order: `<unk>`, temperature, top k, top p.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,18 +59,116 @@ pub fn sample_with(
     let mut sentence = Vec::new();
     while sentence.len() < options.max_words {
         scorer.next_log_probs(&mut log_probs);
-        options.apply(&mut log_probs);
-        if log_probs.iter().all(|&log_prob| log_prob == f64::NEG_INFINITY) {
-            break;
-        }
-        let word = WordId::from(sample_log_index(&log_probs, rng));
-        if word == WordId::EOS {
-            break;
-        }
+        let Some(word) = options.draw(&mut log_probs, rng) else { break };
         scorer.read(word);
         sentence.push(word);
     }
     sentence
+}
+
+/// Samples `n` sentences, many at once, on several threads. Like [`sample_with`] with the random numbers
+/// `Rng::stream(seed, i)` for the sentence with index i, which therefore depends neither on `n` nor on the number of threads.
+///
+/// `receive` gets the sentences in order and decides whether to continue. It is called after each word of the sentences
+/// that are drawn together, also without sentences, so that it can stop the work soon.
+///
+/// ```
+/// use latens_corpus::WordId;
+/// use latens_tasks::{SampleOptions, sample_sentences};
+/// # use latens_model::LanguageModel;
+/// use std::ops::ControlFlow;
+///
+/// fn first_ten(model: &dyn LanguageModel) -> Vec<Vec<WordId>> {
+///     let mut sentences = Vec::new();
+///     let _ = sample_sentences(model, &[], &SampleOptions::default(), 10, 1, |next| {
+///         sentences.extend(next);
+///         ControlFlow::<()>::Continue(())
+///     });
+///     sentences
+/// }
+/// ```
+///
+/// # Panics
+/// If `temperature` is negative, or a word of the prompt is not below [`LanguageModel::n_words`].
+pub fn sample_sentences<B>(
+    model: &dyn LanguageModel,
+    prompt: &[WordId],
+    options: &SampleOptions,
+    n: usize,
+    seed: u64,
+    mut receive: impl FnMut(Vec<Vec<WordId>>) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    assert!(options.temperature >= 0.0, "the temperature must not be negative");
+    let n_words = model.n_words();
+    let mut n_begun = streams_at_once(n_words).min(n);
+    let mut streams: Vec<Stream> = (0..n_begun).map(|i| Stream::new(seed, i)).collect();
+    let mut scorer = model.batch_scorer(prompt, streams.len());
+    let mut log_probs = vec![0.0; streams.len() * n_words];
+    // Sentences that wait for earlier ones.
+    let (mut complete, mut n_received) = (BTreeMap::new(), 0);
+    while !streams.is_empty() {
+        log_probs.truncate(streams.len() * n_words);
+        scorer.next_log_probs(&mut log_probs);
+        let rows = log_probs.par_chunks_exact_mut(n_words).zip(&mut streams);
+        let drawn: Vec<Option<WordId>> = rows.map(|(row, s)| s.draw(row, options)).collect();
+        let mut steps = Vec::with_capacity(streams.len());
+        for (stream, drawn) in streams.iter_mut().zip(drawn) {
+            steps.push(if let Some(word) = drawn {
+                StreamStep::Read(word)
+            } else {
+                complete.insert(stream.sentence, std::mem::take(&mut stream.words));
+                if n_begun < n {
+                    *stream = Stream::new(seed, n_begun);
+                    n_begun += 1;
+                    StreamStep::Restart
+                } else {
+                    StreamStep::End
+                }
+            });
+        }
+        let mut next = Vec::new();
+        while let Some(words) = complete.remove(&(n_received + next.len())) {
+            next.push(words);
+        }
+        n_received += next.len();
+        receive(next)?;
+        let mut remain = steps.iter().map(|&step| step != StreamStep::End);
+        streams.retain(|_| remain.next().expect("there is one step per stream"));
+        scorer.advance(&steps);
+    }
+    ControlFlow::Continue(())
+}
+
+/// Number of sentences that are drawn at once. A matrix product with this many rows is about as fast per row as with more.
+fn streams_at_once(n_words: usize) -> usize {
+    const MAX: usize = 256;
+    /// Bytes of the probabilities of all words in all streams.
+    const MEMORY: usize = 32 << 20;
+    (MEMORY / (8 * n_words.max(1))).clamp(1, MAX)
+}
+
+/// A sentence that is being drawn.
+struct Stream {
+    /// Index of the sentence.
+    sentence: usize,
+    words: Vec<WordId>,
+    rng: Rng,
+}
+
+impl Stream {
+    fn new(seed: u64, sentence: usize) -> Stream {
+        Stream { sentence, words: Vec::new(), rng: Rng::stream(seed, sentence as u64) }
+    }
+
+    /// Draws the next word. Returns it unless it completes the sentence.
+    fn draw(&mut self, log_probs: &mut [f64], options: &SampleOptions) -> Option<WordId> {
+        if self.words.len() == options.max_words {
+            return None;
+        }
+        let word = options.draw(log_probs, &mut self.rng)?;
+        self.words.push(word);
+        (self.words.len() < options.max_words).then_some(word)
+    }
 }
 
 impl SampleOptions {
@@ -89,12 +191,26 @@ impl SampleOptions {
             keep_likeliest(log_probs, nucleus_size(log_probs, p));
         }
     }
+
+    /// Draws a word. `None` is the end of the sentence, which also comes where no word is possible. `log_probs` become
+    /// probabilities.
+    fn draw(&self, log_probs: &mut [f64], rng: &mut Rng) -> Option<WordId> {
+        self.apply(log_probs);
+        if softmax(log_probs) == f64::NEG_INFINITY {
+            return None;
+        }
+        let word = WordId::from(sample_index(log_probs, rng));
+        (word != WordId::EOS).then_some(word)
+    }
 }
 
 /// Sets all but the `k` largest log-probabilities to −∞. Ties go to the first word.
 fn keep_likeliest(log_probs: &mut [f64], k: usize) {
-    let order = descending(log_probs);
-    order.into_iter().skip(k).for_each(|word| log_probs[word] = f64::NEG_INFINITY);
+    let mut words = possible(log_probs);
+    if k < words.len() {
+        words.select_nth_unstable_by(k, |&a, &b| likelier(log_probs, a, b));
+        words[k..].iter().for_each(|&word| log_probs[word] = f64::NEG_INFINITY);
+    }
 }
 
 /// Number of the likeliest words whose probability is at least `p` together; at least one.
@@ -110,9 +226,19 @@ fn nucleus_size(log_probs: &[f64], p: f64) -> usize {
 }
 
 fn descending(log_probs: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..log_probs.len()).collect();
-    order.sort_by(|&a, &b| log_probs[b].total_cmp(&log_probs[a]));
+    let mut order = possible(log_probs);
+    order.sort_unstable_by(|&a, &b| likelier(log_probs, a, b));
     order
+}
+
+/// The words whose probability is not zero.
+fn possible(log_probs: &[f64]) -> Vec<usize> {
+    (0..log_probs.len()).filter(|&word| log_probs[word] != f64::NEG_INFINITY).collect()
+}
+
+/// Orders words by probability, then by index.
+fn likelier(log_probs: &[f64], a: usize, b: usize) -> Ordering {
+    log_probs[b].total_cmp(&log_probs[a]).then(a.cmp(&b))
 }
 
 #[cfg(test)]
@@ -133,6 +259,14 @@ mod tests {
         let total: f64 = weights.iter().sum();
         for (found, weight) in found.iter().zip(weights) {
             assert!((found - weight / total).abs() < 1e-12, "{found} {weights:?}");
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_vocabulary() {
+        for n_words in [1, 10_000, 200_000, 4_000_000] {
+            let n = streams_at_once(n_words);
+            assert!((1..=256).contains(&n) && n * n_words * 8 <= 40_000_000, "{n} × {n_words}");
         }
     }
 

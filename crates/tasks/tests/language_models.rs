@@ -3,7 +3,10 @@
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
 use latens_model::{LanguageModel, Scorer};
-use latens_tasks::{Impossible, first_impossible, perplexity, sample};
+use latens_tasks::{
+    Impossible, SampleOptions, first_impossible, perplexity, sample, sample_sentences, sample_with,
+};
+use std::ops::ControlFlow;
 
 /// Four words with fixed probabilities. If it remembers, half of the probability goes to a repetition of the last word,
 /// also across sentences.
@@ -140,4 +143,61 @@ fn the_first_token_of_probability_zero_is_found() {
     assert_eq!(perplexity(&model, &text).perplexity(), f64::INFINITY);
     let expected = Impossible { sentence_idx: 1, token_idx: 2 };
     assert_eq!(first_impossible(&model, &text), Some(expected));
+}
+
+/// What [`sample_sentences`] gives, and how often it asked whether to continue.
+fn sentences(
+    model: &Fixed,
+    prompt: &[WordId],
+    options: &SampleOptions,
+    n: usize,
+) -> (Vec<Vec<WordId>>, usize) {
+    let (mut sentences, mut n_calls) = (Vec::new(), 0);
+    let flow = sample_sentences(model, prompt, options, n, 7, |next| {
+        sentences.extend(next);
+        n_calls += 1;
+        ControlFlow::<()>::Continue(())
+    });
+    assert_eq!(flow, ControlFlow::Continue(()));
+    (sentences, n_calls)
+}
+
+fn at_most(max_words: usize) -> SampleOptions {
+    let mut options = SampleOptions::default();
+    options.max_words = max_words;
+    options
+}
+
+/// 1,000 sentences are more than are drawn at once.
+#[test]
+fn sentences_drawn_together_are_those_drawn_one_after_the_other() {
+    let model = Fixed { probs: [0.1, 0.2, 0.3, 0.4], remembers: true };
+    for prompt in [vec![], vec![B, A]] {
+        for max_words in [0, 1, 4, 1000] {
+            let options = at_most(max_words);
+            let alone = |i| sample_with(&model, &prompt, &options, &mut Rng::stream(7, i));
+            let expected: Vec<Vec<WordId>> = (0..1000).map(alone).collect();
+            for n in [0, 1, 255, 1000] {
+                for threads in [1, 3] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    let draw = || sentences(&model, &prompt, &options, n).0;
+                    assert_eq!(pool.unwrap().install(draw), expected[..n]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn drawing_stops_when_told_also_before_a_sentence_ends() {
+    // Without the end of the sentence.
+    let model = Fixed { probs: [0.1, 0.0, 0.3, 0.6], remembers: false };
+    let mut n_calls = 0;
+    let flow = sample_sentences(&model, &[], &at_most(usize::MAX), 10, 1, |next| {
+        assert!(next.is_empty());
+        n_calls += 1;
+        if n_calls < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break("enough") }
+    });
+    assert_eq!((flow, n_calls), (ControlFlow::Break("enough"), 5));
+    assert_eq!(sentences(&model, &[], &at_most(20), 10).1, 20);
 }

@@ -18,6 +18,23 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// One row per context of the next word, of which nothing is scored.
+    pub(crate) fn of_contexts(params: &NeuralParams, contexts: Vec<u32>) -> Batch {
+        let n_streams = contexts.len() / params.n_context();
+        let resets = params.memory == Memory::Reset && params.architecture != Architecture::Ff;
+        let fresh = contexts.iter().filter(|_| resets).map(|&word| word == WordId::EOS.0).collect();
+        Batch { n_streams, inputs: contexts, targets: vec![WordId::EOS.0; n_streams], fresh }
+    }
+
+    /// Appends a word to the context of the next word.
+    pub(crate) fn append(params: &NeuralParams, context: &mut [u32], word: u32) {
+        context.rotate_right(1);
+        context[0] = word;
+        if params.memory == Memory::Reset && word == WordId::EOS.0 {
+            context.fill(word);
+        }
+    }
+
     pub(crate) fn streams(&self) -> Streams<'_> {
         Streams { n: self.n_streams, fresh: &self.fresh }
     }

@@ -128,10 +128,15 @@ impl Network {
 
     /// Size of the recurrent state of one stream.
     pub(crate) fn state_len(&self) -> usize {
+        self.state_dims().iter().sum()
+    }
+
+    /// Sizes of the parts of the recurrent state. A state has the first part of each stream, then the second of each, …
+    pub(crate) fn state_dims(&self) -> Vec<usize> {
         match &self.body {
-            Body::Ff(_) => 0,
-            Body::Rnn(_) => self.dim,
-            Body::Lstm(layers) => layers.iter().map(|layer| 2 * layer.dim()).sum(),
+            Body::Ff(_) => vec![],
+            Body::Rnn(_) => vec![self.dim],
+            Body::Lstm(layers) => layers.iter().flat_map(|layer| [layer.dim(); 2]).collect(),
         }
     }
 
@@ -226,8 +231,12 @@ impl Network {
         par: Par,
     ) -> &'s mut [T] {
         let logits = self.predict(weights, scratch, par).values_mut();
-        for row in logits.chunks_exact_mut(self.n_words()) {
+        let add = |row: &mut [T]| {
             row.iter_mut().zip(self.bias.of(weights)).for_each(|(logit, b)| *logit += *b);
+        };
+        match par {
+            Par::Seq => logits.chunks_exact_mut(self.n_words()).for_each(add),
+            Par::Rayon(_) => logits.par_chunks_exact_mut(self.n_words()).for_each(add),
         }
         logits
     }

@@ -5,9 +5,9 @@ use crate::output::{Output, print, print_json, shown_words};
 use anyhow::Result;
 use clap::Args;
 use latens::corpus::WordId;
-use latens::math::Rng;
-use latens::tasks::{SampleOptions, sample_with};
+use latens::tasks::{SampleOptions, sample_sentences};
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Generate text with a language model
@@ -64,20 +64,29 @@ pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result
             prompt.len()
         ));
     }
-    let mut rng = Rng::new(common.seed);
-    let mut draw = || -> Vec<&str> {
-        let words = sample_with(model, &prompt, &options, &mut rng);
+    let shown = |words: Vec<WordId>| -> Vec<&str> {
         let drawn = words.into_iter().map(|word| lexicon.vocab.word(word));
         shown_prompt.iter().map(String::as_str).chain(drawn).collect()
     };
     if output.is_json() {
         let mut sentences = Vec::new();
-        // `collect` would reserve memory for all sentences at once.
-        for _ in 0..args.n {
-            sentences.push(draw().join(" "));
-        }
+        let receive = |next: Vec<Vec<WordId>>| {
+            sentences.extend(next.into_iter().map(|words| shown(words).join(" ")));
+            ControlFlow::<()>::Continue(())
+        };
+        let _ = sample_sentences(model, &prompt, &options, args.n, common.seed, receive);
         print_json(&json!({ "sentences": sentences }))
     } else {
-        print(|out| (0..args.n).try_for_each(|_| writeln!(out, "{}", shown_words(draw()))))
+        print(|out| {
+            let mut write = |words| writeln!(out, "{}", shown_words(shown(words)));
+            let receive = |next: Vec<Vec<WordId>>| match next.into_iter().try_for_each(&mut write) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            };
+            match sample_sentences(model, &prompt, &options, args.n, common.seed, receive) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(error) => Err(error),
+            }
+        })
     }
 }
