@@ -122,7 +122,7 @@ impl Device {
         let sizes = [m, n, k].map(|size| size as u64);
         let types = [T::DATA_TYPE as u64, Out::DATA_TYPE as u64, compute as u64];
         let operations = [a_operation as u64, b_operation as u64, u64::from(scale.to_bits())];
-        if self.is_noted(|notes| {
+        if self.is_only_noted(|notes| {
             // No kernel has the address 0.
             notes.extend([[0, 0, 0], [a, b, out], sizes, types, operations].as_flattened());
         }) {

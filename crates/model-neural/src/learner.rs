@@ -13,13 +13,14 @@ use rayon::prelude::*;
 /// A network on a device. Holds the weights, the optimizer state and the recurrent states of the streams, and performs
 /// optimization steps.
 pub(crate) trait DeviceLearner {
-    /// What the device needs of a mini-batch besides its words.
+    /// A mini-batch in the form that the device needs.
     type Plan;
 
     /// Plans the step of a mini-batch. The device may still work on the step before.
     fn plan(&self, batch: &Batch) -> Self::Plan;
 
-    /// Starts an optimization step on a mini-batch.
+    /// Starts an optimization step on a mini-batch. No other function may be called before [`DeviceLearner::end_step`],
+    /// except `plan`.
     fn begin_step(
         &mut self,
         batch: &Batch,

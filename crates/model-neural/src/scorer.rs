@@ -31,6 +31,11 @@ impl LanguageModel for Neural {
         Box::new(scorer)
     }
 
+    fn n_streams(&self) -> usize {
+        // A matrix product with this many rows is about as fast per row as with more.
+        256
+    }
+
     fn batch_scorer(&self, prompt: &[WordId], n_streams: usize) -> Box<dyn BatchScorer + '_> {
         Box::new(NeuralBatchScorer::new(self, prompt, n_streams))
     }

@@ -67,6 +67,12 @@ pub trait LanguageModel: Send + Sync {
     /// Returns a scorer with an empty history.
     fn scorer(&self) -> Box<dyn Scorer + '_>;
 
+    /// Number of texts with which [`LanguageModel::batch_scorer`] is fast. Override together with it.
+    fn n_streams(&self) -> usize {
+        // Threads share them evenly.
+        4 * rayon::current_num_threads()
+    }
+
     /// Returns a scorer of many texts at once, whose histories begin with the same words. Override if many texts are cheaper
     /// together.
     ///

@@ -67,7 +67,8 @@ pub fn sample_with(
 }
 
 /// Samples `n` sentences, many at once, on several threads. Like [`sample_with`] with the random numbers
-/// `Rng::stream(seed, i)` for the sentence with index i, which therefore depends neither on `n` nor on the number of threads.
+/// `Rng::stream(seed, i)` for the sentence with index i, up to rounding. A sentence depends neither on `n` nor on the number
+/// of threads.
 ///
 /// `receive` gets the sentences in order and decides whether to continue. It is called after each word of the sentences
 /// that are drawn together, also without sentences, so that it can stop the work soon.
@@ -100,7 +101,7 @@ pub fn sample_sentences<B>(
 ) -> ControlFlow<B> {
     assert!(options.temperature >= 0.0, "the temperature must not be negative");
     let n_words = model.n_words();
-    let mut n_begun = streams_at_once(n_words).min(n);
+    let mut n_begun = streams_at_once(model.n_streams(), n_words).min(n);
     let mut streams: Vec<Stream> = (0..n_begun).map(|i| Stream::new(seed, i)).collect();
     let mut scorer = model.batch_scorer(prompt, streams.len());
     let mut log_probs = vec![0.0; streams.len() * n_words];
@@ -113,18 +114,22 @@ pub fn sample_sentences<B>(
         let drawn: Vec<Option<WordId>> = rows.map(|(row, s)| s.draw(row, options)).collect();
         let mut steps = Vec::with_capacity(streams.len());
         for (stream, drawn) in streams.iter_mut().zip(drawn) {
-            steps.push(if let Some(word) = drawn {
-                StreamStep::Read(word)
-            } else {
-                complete.insert(stream.sentence, std::mem::take(&mut stream.words));
-                if n_begun < n {
-                    *stream = Stream::new(seed, n_begun);
-                    n_begun += 1;
-                    StreamStep::Restart
-                } else {
-                    StreamStep::End
-                }
-            });
+            if let Some(word) = drawn {
+                steps.push(StreamStep::Read(word));
+                continue;
+            }
+            if let Some(sentence) = stream.sentence.take() {
+                complete.insert(sentence, std::mem::take(&mut stream.words));
+            }
+            if n_begun == n {
+                steps.push(StreamStep::End);
+                continue;
+            }
+            if n_begun - n_received < MAX_AHEAD {
+                *stream = Stream::new(seed, n_begun);
+                n_begun += 1;
+            }
+            steps.push(StreamStep::Restart);
         }
         let mut next = Vec::new();
         while let Some(words) = complete.remove(&(n_received + next.len())) {
@@ -139,30 +144,33 @@ pub fn sample_sentences<B>(
     ControlFlow::Continue(())
 }
 
-/// Number of sentences that are drawn at once. A matrix product with this many rows is about as fast per row as with more.
-fn streams_at_once(n_words: usize) -> usize {
-    const MAX: usize = 256;
+/// Number of sentences that are drawn at once, at most the given one.
+fn streams_at_once(most: usize, n_words: usize) -> usize {
     /// Bytes of the probabilities of all words in all streams.
     const MEMORY: usize = 32 << 20;
-    (MEMORY / (8 * n_words.max(1))).clamp(1, MAX)
+    (MEMORY / (8 * n_words.max(1))).min(most).max(1)
 }
+
+/// Number of sentences that are begun or wait for the first of them, which may be very long.
+const MAX_AHEAD: usize = 1 << 14;
 
 /// A sentence that is being drawn.
 struct Stream {
-    /// Index of the sentence.
-    sentence: usize,
+    /// Index of the sentence. `None` if the stream waits until it may begin one.
+    sentence: Option<usize>,
     words: Vec<WordId>,
     rng: Rng,
 }
 
 impl Stream {
     fn new(seed: u64, sentence: usize) -> Stream {
-        Stream { sentence, words: Vec::new(), rng: Rng::stream(seed, sentence as u64) }
+        let rng = Rng::stream(seed, sentence as u64);
+        Stream { sentence: Some(sentence), words: Vec::new(), rng }
     }
 
     /// Draws the next word. Returns it unless it completes the sentence.
     fn draw(&mut self, log_probs: &mut [f64], options: &SampleOptions) -> Option<WordId> {
-        if self.words.len() == options.max_words {
+        if self.sentence.is_none() || self.words.len() == options.max_words {
             return None;
         }
         let word = options.draw(log_probs, &mut self.rng)?;
@@ -265,7 +273,7 @@ mod tests {
     #[test]
     fn memory_does_not_grow_with_the_vocabulary() {
         for n_words in [1, 10_000, 200_000, 4_000_000] {
-            let n = streams_at_once(n_words);
+            let n = streams_at_once(256, n_words);
             assert!((1..=256).contains(&n) && n * n_words * 8 <= 40_000_000, "{n} × {n_words}");
         }
     }

@@ -201,3 +201,52 @@ fn drawing_stops_when_told_also_before_a_sentence_ends() {
     assert_eq!((flow, n_calls), (ControlFlow::Break("enough"), 5));
     assert_eq!(sentences(&model, &[], &at_most(20), 10).1, 20);
 }
+
+/// Nearly all sentences are empty. The others never end.
+struct Endless;
+
+struct EndlessScorer {
+    has_begun: bool,
+}
+
+impl LanguageModel for Endless {
+    fn n_words(&self) -> usize {
+        3
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        Box::new(EndlessScorer { has_begun: false })
+    }
+}
+
+impl Scorer for EndlessScorer {
+    fn read(&mut self, word: WordId) -> f64 {
+        let mut log_probs = [0.0; 3];
+        self.next_log_probs(&mut log_probs);
+        self.has_begun = true;
+        log_probs[word.index()]
+    }
+
+    fn next_log_probs(&mut self, out: &mut [f64]) {
+        let endless: f64 = if self.has_begun { 1.0 } else { 1e-4 };
+        out.copy_from_slice(&[f64::NEG_INFINITY, (1.0 - endless).ln(), endless.ln()]);
+    }
+}
+
+/// Sentences after a very long one wait for it. There is a limit to their number, which leaves them as they are.
+#[test]
+fn sentences_wait_for_a_very_long_one() {
+    let (n, options) = (60_000, at_most(20_000));
+    let mut sentences: Vec<Vec<WordId>> = Vec::new();
+    let flow = sample_sentences(&Endless, &[], &options, n, 7, |next| {
+        sentences.extend(next);
+        ControlFlow::<()>::Continue(())
+    });
+    assert_eq!((flow, sentences.len()), (ControlFlow::Continue(()), n));
+    let n_long = sentences.iter().filter(|words| words.len() == 20_000).count();
+    assert!((1..40).contains(&n_long), "{n_long} of {n}");
+    for (i, words) in sentences.iter().enumerate() {
+        let begins = sample_with(&Endless, &[], &at_most(1), &mut Rng::stream(7, i as u64));
+        assert_eq!(words.is_empty(), begins.is_empty(), "sentence {i}");
+    }
+}

@@ -15,8 +15,16 @@ pub struct Device {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) blas: Arc<CudaBlas>,
     functions: HashMap<&'static str, CudaFunction>,
-    /// Launches that are only noted, while [`Device::replay`] asks for them.
-    notes: Mutex<Option<Vec<u64>>>,
+    /// Launches of the work that [`Device::replay`] notes or records.
+    notes: Mutex<Option<Notes>>,
+}
+
+/// Descriptions of launches, one after the other.
+#[derive(Debug)]
+struct Notes {
+    words: Vec<u64>,
+    /// Whether the launches also take place.
+    launches: bool,
 }
 
 impl Device {
@@ -44,6 +52,7 @@ impl Device {
     /// Orders all later work of this handle after the work that `other` has started so far.
     pub fn after(&self, other: &Device) -> Result<(), CudaError> {
         self.check_not_noted();
+        other.check_not_noted();
         self.stream.join(&other.stream).map_err(CudaError::failed("wait for another stream"))
     }
 
@@ -65,19 +74,24 @@ impl Device {
         assert!(is_own, "an array must be used with the device that allocated it");
     }
 
-    /// Notes launches from now on, instead of launching.
-    pub(super) fn begin_notes(&self) {
-        *self.notes() = Some(vec![self.stream.cu_stream() as u64]);
+    /// Notes launches from now on. They take place only if `launches`.
+    pub(super) fn begin_notes(&self, launches: bool) {
+        *self.notes() = Some(Notes { words: vec![self.stream.cu_stream() as u64], launches });
     }
 
     pub(super) fn end_notes(&self) -> Vec<u64> {
-        self.notes().take().unwrap_or_default()
+        self.notes().take().map_or_else(Vec::new, |notes| notes.words)
     }
 
-    /// Whether launches are only noted. If so, adds one, which `note` describes completely.
-    pub(crate) fn is_noted(&self, note: impl FnOnce(&mut Vec<u64>)) -> bool {
-        let mut notes = self.notes();
-        notes.as_mut().map(note).is_some()
+    /// Notes a launch, which `note` describes completely, if launches are noted. Returns whether that is all to do.
+    pub(crate) fn is_only_noted(&self, note: impl FnOnce(&mut Vec<u64>)) -> bool {
+        match &mut *self.notes() {
+            Some(notes) => {
+                note(&mut notes.words);
+                !notes.launches
+            }
+            None => false,
+        }
     }
 
     /// Panics in work for [`Device::replay`], which may only launch kernels and products.
@@ -86,7 +100,7 @@ impl Device {
         assert!(self.notes().is_none(), "work to record may not allocate, copy or wait");
     }
 
-    fn notes(&self) -> MutexGuard<'_, Option<Vec<u64>>> {
+    fn notes(&self) -> MutexGuard<'_, Option<Notes>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

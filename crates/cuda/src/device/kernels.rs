@@ -43,7 +43,7 @@ macro_rules! kernels {
                     note_grid(&config, notes);
                     notes.extend([$($arg.bits(device)),*]);
                 };
-                if device.is_noted(note) {
+                if device.is_only_noted(note) {
                     return Ok(());
                 }
                 let mut launch = device.launch_builder(name);

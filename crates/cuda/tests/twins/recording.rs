@@ -77,3 +77,24 @@ fn work_that_allocates_is_refused() {
     let Some(device) = device(&[]) else { panic!("may not allocate: there is no device") };
     let _ = device.replay(&mut Recordings::default(), || device.zeros::<f32>(1).map(|_| ()));
 }
+
+#[test]
+fn work_that_changes_is_not_recorded() {
+    let Some(device) = device(&[]) else { return };
+    let tables = [1f32, 10.0].map(|x| device.upload(&[x; 8]).done("upload"));
+    let mut sum = device.zeros::<f32>(8).done("zeros");
+    let (mut recordings, mut n_calls, mut expected) = (Recordings::default(), 0, 0.0);
+    for _ in 0..9 {
+        let first = n_calls;
+        let work = || {
+            let table = &tables[n_calls % 2];
+            n_calls += 1;
+            device.add_scaled(&mut sum, table, 8, 1.0)
+        };
+        device.replay(&mut recordings, work).done("replay");
+        // The last call does the work; the ones before are noted, or recorded in vain.
+        assert!(n_calls > first + 1, "a recording was used");
+        expected += if (n_calls - 1) % 2 == 0 { 1.0 } else { 10.0 };
+    }
+    assert_eq!(device.download(&sum).done("download"), [expected; 8]);
+}

@@ -315,7 +315,8 @@ impl<'a> CudaLearner<'a> {
     /// Uploads the integers of a batch to the device.
     pub(super) fn upload(&mut self, plan: &Plan) -> Result<Array<u32>, CudaError> {
         let mut ints = self.ints.take().map_or_else(|| self.device.zeros(1), Ok)?;
-        self.device.reserve(&mut ints, plan.numbers.len())?;
+        // Recordings contain its address, so it should seldom grow.
+        self.device.reserve(&mut ints, plan.numbers.len().next_power_of_two())?;
         self.device.write(&plan.numbers, &mut ints)?;
         Ok(ints)
     }
