@@ -50,7 +50,7 @@ pub(crate) trait DeviceLearner {
 pub(crate) struct Choices {
     /// The states that state dropout keeps.
     pub(crate) kept: KeptStates,
-    /// The dropout of hidden units.
+    /// The dropout of hidden units. On GPUs, the units also depend on the share of the process.
     pub(crate) dropout: Option<Dropout>,
     /// The number of tokens of the whole mini-batch.
     pub(crate) n_tokens: usize,
