@@ -24,9 +24,11 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Keeps a lock until [`release_locks`] or a signal.
-pub(crate) fn keep_lock(lock: OutputLock) {
-    locks().push(lock);
+/// Acquires locks and keeps them until [`release_locks`] or a signal, which waits until they are kept.
+pub(crate) fn keep_locks(acquire: impl FnOnce() -> Result<Vec<OutputLock>>) -> Result<()> {
+    let mut kept = locks();
+    kept.extend(acquire()?);
+    Ok(())
 }
 
 /// Removes the lock files of this run.
@@ -57,7 +59,10 @@ fn request() -> Request {
         (true, false) => return Request::Stop,
         (true, true) => Request::Exit,
     };
-    release_locks();
+    let mut kept = locks();
+    kept.clear();
+    // The process ends, and acquires no more locks until then.
+    std::mem::forget(kept);
     request
 }
 

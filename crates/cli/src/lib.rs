@@ -127,7 +127,7 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
     // Before any other thread is started.
     interrupts::listen()?;
     files.check()?;
-    files.lock()?.into_iter().for_each(interrupts::keep_lock);
+    interrupts::keep_locks(|| files.lock())?;
     let common = cli.common;
     if let Some(threads) = common.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;

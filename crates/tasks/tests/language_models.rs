@@ -199,7 +199,8 @@ fn drawing_stops_when_told_also_before_a_sentence_ends() {
         if n_calls < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break("enough") }
     });
     assert_eq!((flow, n_calls), (ControlFlow::Break("enough"), 5));
-    assert_eq!(sentences(&model, &[], &at_most(20), 10).1, 20);
+    // Three sentences are drawn at once on any number of threads.
+    assert_eq!(sentences(&model, &[], &at_most(20), 3).1, 20);
 }
 
 /// Nearly all sentences are empty. The others never end.
