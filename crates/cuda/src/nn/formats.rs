@@ -24,8 +24,8 @@ pub trait Derivative: Factor + sealed::Kernels {
         room: &'a mut Array<Self::Activation>,
     ) -> Result<(&'a Array<Self::Activation>, Range<usize>), CudaError>;
 
-    /// x ─▶ D(ReLU(x + bias)) for n rows, as [`Device::bias_relu`]. If activations are of another type than derivatives,
-    /// `room` becomes the result in the type of derivatives, as a factor.
+    /// x ─▶ D(ReLU(x + bias)) for n rows of the first of `values`, as [`Device::bias_relu`]. If activations are of another
+    /// type than derivatives, the second becomes the result in the type of derivatives, as a factor.
     fn bias_relu(
         device: &Device,
         values: (&mut Array<Self::Activation>, &mut Array<Self>),

@@ -4,10 +4,10 @@
 //! A step computes only what its mini-batch needs: transitions from the clusters that have a token with a successor, and
 //! emissions of the clusters that have tokens. Their states come first; see [`KeptPlan`].
 //!
-//! A step writes the logits of all pairs of these and the kept states once, those of networks in half precision if the number of states
-//! per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks that the batch
-//! uses, and replaces the logits by minus the probabilities. Adding the expected transitions then gives the derivatives up
-//! to one factor per row.
+//! A step writes the logits of all pairs of these and the kept states once, those of networks in half precision if the
+//! number of states per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks
+//! that the batch uses, and replaces the logits by minus the probabilities. Adding the expected transitions then gives the
+//! derivatives up to one factor per row.
 //!
 //! The device clamps transitions to at least 10⁻³⁰ and emissions to at least 10⁻³³. No sentence is impossible or underflows
 //! here; the CPU switches to log space instead.
