@@ -132,6 +132,7 @@ kernels! {
         sgd(weights: Out<f32>, gradient: In<f32>, n: i64, result: In<f64>, rate: f32);
     }
     "nn/recurrent.cu" {
+        transpose(out: Out<f32>, x: In<f32>, n: i32, m: i32);
         keep_rows(out: Out<f32>, x: In<f32>, fresh: In<u32>, has_fresh: i32, n: i32, dim: i32);
         elman_step(
             hidden: Out<f32>, next: Out<f32>, fresh: In<u32>, has_fresh: i32, n: i32, dim: i32,
@@ -141,14 +142,32 @@ kernels! {
             delta: Out<f32>, d_out: In<f32>, later: In<f32>, has_later: i32, fresh: In<u32>,
             has_fresh: i32, hidden: In<f32>, n: i32, dim: i32, is_sigmoid: i32
         );
+        elman_product_step(
+            hidden: Out<f32>, states: Out<f32>, recurrent: In<f32>, fresh: In<u32>, has_fresh: i32,
+            n: i32, dim: i32, is_sigmoid: i32
+        );
+        elman_product_backward(
+            deltas: Out<f32>, d_out: In<f32>, transposed: In<f32>, has_later: i32, fresh: In<u32>,
+            has_fresh: i32, hidden: In<f32>, n: i32, dim: i32, is_sigmoid: i32
+        );
         lstm_step(
             gates: Out<f32>, hidden: Out<f32>, tanh_cell: Out<f32>, next: Out<f32>, cells: Out<f32>,
             bias: In<f32>, fresh: In<u32>, has_fresh: i32, n: i32, dim: i32
+        );
+        lstm_product_step(
+            gates: Out<f32>, hidden: Out<f32>, tanh_cell: Out<f32>, states: Out<f32>,
+            cells: Out<f32>, recurrent: In<f32>, bias: In<f32>, fresh: In<u32>, has_fresh: i32,
+            n: i32, dim: i32
         );
         lstm_backward(
             gates: Out<f32>, later_cell: Out<f32>, d_out: In<f32>, later: In<f32>, has_later: i32,
             fresh: In<u32>, has_fresh: i32, previous_cell: In<f32>, tanh_cell: In<f32>, n: i32,
             dim: i32
+        );
+        lstm_product_backward(
+            gates: Out<f32>, later_cell: Out<f32>, d_out: In<f32>, transposed: In<f32>,
+            has_later: i32, fresh: In<u32>, has_fresh: i32, previous_cell: In<f32>,
+            tanh_cell: In<f32>, n: i32, dim: i32
         );
     }
     "nn/words.cu" {

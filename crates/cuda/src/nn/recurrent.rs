@@ -1,9 +1,15 @@
 //! Recurrent layers: Elman networks and LSTMs.
 //!
 //! A step has one row per stream. A stream that is fresh at a step forgets everything before it.
+//!
+//! The functions with `product` in their names also multiply by the recurrent weights, in single precision. They are made
+//! for small layers, whose time steps would spend more time between two kernels than in them.
 
 use super::layers::check_n_elements;
-use crate::device::{Array, CudaError, Device, View, at_least, exactly, for_each, int, kernels};
+use crate::device::{
+    Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels,
+};
+use cudarc::driver::LaunchConfig;
 use std::ops::Range;
 
 /// A range of an array that is read.
@@ -40,7 +46,35 @@ pub enum Squash {
     Sigmoid,
 }
 
+/// The blocks of 8 warps for n streams and `dim` units, if a block has `n_units` units.
+fn products(n: usize, dim: usize, n_units: usize) -> LaunchConfig {
+    /// Four streams per warp.
+    const STREAMS: usize = 32;
+    grid((dim.div_ceil(n_units), n.div_ceil(STREAMS), 1), (256, 1))
+}
+
+/// Number of units of a block: as `ELMAN_ROWS`, `LSTM_UNITS` and `LSTM_ROWS` in the kernels.
+const ELMAN_ROWS: usize = 4;
+const LSTM_UNITS: usize = 2;
+const LSTM_ROWS: usize = 4;
+
 impl Device {
+    /// out = xᵀ, where x is n × m.
+    pub fn transpose(
+        &self,
+        out: &mut Array<f32>,
+        x: Part<'_>,
+        (n, m): (usize, usize),
+    ) -> Result<(), CudaError> {
+        at_least("out", out.len(), n * m);
+        exactly("x", x.1.len(), n * m);
+        if n * m == 0 {
+            return Ok(());
+        }
+        let blocks = grid((m.div_ceil(32), n.div_ceil(32), 1), (32, 8));
+        kernels::transpose(self, blocks, out.all_mut(), x.0.at(x.1), int(n), int(m))
+    }
+
     /// out = x for n streams, but 0 for fresh ones.
     pub fn keep_rows(
         &self,
@@ -125,6 +159,69 @@ impl Device {
         )
     }
 
+    /// h ─▶ f(h + A s) for n streams, where `states` holds the states s before the step. They are followed by those
+    /// before the next step: f(h + A s) too, but 0 for streams that are fresh at that step.
+    pub fn elman_product_step(
+        &self,
+        hidden: PartMut<'_>,
+        states: PartMut<'_>,
+        recurrent: Part<'_>,
+        fresh: Fresh<'_>,
+        squash: Squash,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("hidden", hidden.1.len(), n * dim);
+        exactly("states", states.1.len(), 2 * n * dim);
+        exactly("recurrent", recurrent.1.len(), dim * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::elman_product_step(
+            self,
+            products(n, dim, ELMAN_ROWS),
+            hidden.0.at_mut(hidden.1),
+            states.0.at_mut(states.1),
+            recurrent.0.at(recurrent.1),
+            fresh,
+            has_fresh,
+            int(n),
+            int(dim),
+            i32::from(squash == Squash::Sigmoid),
+        )
+    }
+
+    /// The same as [`Device::elman_backward`], where the derivatives of the next step, if there is one, follow in
+    /// `deltas`. `transposed` is Aᵀ.
+    pub fn elman_product_backward(
+        &self,
+        deltas: PartMut<'_>,
+        (d_out, hidden): (Part<'_>, Part<'_>),
+        (transposed, has_later): (&Array<f32>, bool),
+        fresh: Fresh<'_>,
+        squash: Squash,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("deltas", deltas.1.len(), n_steps(has_later) * n * dim);
+        exactly("d_out", d_out.1.len(), n * dim);
+        exactly("hidden", hidden.1.len(), n * dim);
+        at_least("transposed", transposed.len(), dim * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::elman_product_backward(
+            self,
+            products(n, dim, ELMAN_ROWS),
+            deltas.0.at_mut(deltas.1),
+            d_out.0.at(d_out.1),
+            transposed.all(),
+            i32::from(has_later),
+            fresh,
+            has_fresh,
+            hidden.0.at(hidden.1),
+            int(n),
+            int(dim),
+            i32::from(squash == Squash::Sigmoid),
+        )
+    }
+
     /// One step of an LSTM for n streams.
     ///
     /// `gates` holds 4 · `dim` numbers per stream: on entry the inputs of the gates i, f, g, o without the bias, on
@@ -155,6 +252,43 @@ impl Device {
             tanh_cell.0.at_mut(tanh_cell.1),
             next.0.at_mut(next.1),
             cells.0.at_mut(cells.1),
+            bias.0.at(bias.1),
+            fresh,
+            has_fresh,
+            int(n),
+            int(dim),
+        )
+    }
+
+    /// The same as [`Device::lstm_step`], where the inputs of the gates do not yet contain U h. `states` holds the states
+    /// h before the step, followed by those before the next step.
+    pub fn lstm_product_step(
+        &self,
+        gates: PartMut<'_>,
+        (hidden, tanh_cell): (PartMut<'_>, PartMut<'_>),
+        (states, cells): (PartMut<'_>, PartMut<'_>),
+        (recurrent, bias): (Part<'_>, Part<'_>),
+        fresh: Fresh<'_>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("gates", gates.1.len(), 4 * n * dim);
+        exactly("hidden", hidden.1.len(), n * dim);
+        exactly("tanh_cell", tanh_cell.1.len(), n * dim);
+        exactly("states", states.1.len(), 2 * n * dim);
+        exactly("cells", cells.1.len(), 2 * n * dim);
+        exactly("recurrent", recurrent.1.len(), 4 * dim * dim);
+        exactly("bias", bias.1.len(), 4 * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::lstm_product_step(
+            self,
+            products(n, dim, LSTM_UNITS),
+            gates.0.at_mut(gates.1),
+            hidden.0.at_mut(hidden.1),
+            tanh_cell.0.at_mut(tanh_cell.1),
+            states.0.at_mut(states.1),
+            cells.0.at_mut(cells.1),
+            recurrent.0.at(recurrent.1),
             bias.0.at(bias.1),
             fresh,
             has_fresh,
@@ -201,4 +335,45 @@ impl Device {
             int(dim),
         )
     }
+
+    /// The same as [`Device::lstm_backward`], where the derivatives by the inputs of the next step, if there is one, follow
+    /// in `gates`. `transposed` is Uᵀ.
+    pub fn lstm_product_backward(
+        &self,
+        gates: PartMut<'_>,
+        d_out: Part<'_>,
+        (transposed, later_cell, has_later): (&Array<f32>, &mut Array<f32>, bool),
+        (previous_cell, tanh_cell): (Part<'_>, Part<'_>),
+        fresh: Fresh<'_>,
+        (n, dim): (usize, usize),
+    ) -> Result<(), CudaError> {
+        exactly("gates", gates.1.len(), n_steps(has_later) * 4 * n * dim);
+        exactly("d_out", d_out.1.len(), n * dim);
+        at_least("transposed", transposed.len(), 4 * dim * dim);
+        at_least("later_cell", later_cell.len(), n * dim);
+        exactly("previous_cell", previous_cell.1.len(), n * dim);
+        exactly("tanh_cell", tanh_cell.1.len(), n * dim);
+        check_n_elements(n * dim);
+        let (fresh, has_fresh) = fresh.parts(n);
+        kernels::lstm_product_backward(
+            self,
+            products(n, dim, LSTM_ROWS),
+            gates.0.at_mut(gates.1),
+            later_cell.all_mut(),
+            d_out.0.at(d_out.1),
+            transposed.all(),
+            i32::from(has_later),
+            fresh,
+            has_fresh,
+            previous_cell.0.at(previous_cell.1),
+            tanh_cell.0.at(tanh_cell.1),
+            int(n),
+            int(dim),
+        )
+    }
+}
+
+/// Number of steps in an array with those of a step and, if there is one, of the next.
+fn n_steps(has_later: bool) -> usize {
+    1 + usize::from(has_later)
 }

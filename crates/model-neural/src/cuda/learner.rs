@@ -3,7 +3,8 @@
 //!
 //! Dropout masks differ from those of the CPU, so results agree only without dropout.
 
-use super::layers::{Elman, Lstm, LstmDropout, Relu, Rows, Scratch, Weights, Worker};
+use super::layers::{Relu, Rows, Scratch, Weights, Worker};
+use super::recurrent::{Elman, Lstm, LstmDropout};
 use crate::learner::{Choices, DeviceLearner, LearnerState, adamw};
 use crate::network::batches::{Batch, Reader};
 use crate::network::definition::{Body, Network};

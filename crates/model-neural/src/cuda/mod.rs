@@ -1,6 +1,7 @@
 //! Networks on a CUDA device.
 
 mod layers;
+mod recurrent;
 mod learner;
 mod drawer;
 

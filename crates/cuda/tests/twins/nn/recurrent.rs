@@ -10,31 +10,31 @@ use latens_cuda::{Device, Fresh, Squash};
 const SHAPES: &[(usize, usize)] = &[(1, 1), (1, 5), (7, 3), (20, 33), (33, 64), (300, 7), WIDE];
 
 /// Marks of fresh streams, if there are any.
-#[derive(Debug)]
-struct Marks(Option<Vec<u32>>);
+#[derive(Clone, Debug)]
+pub(super) struct Marks(Option<Vec<u32>>);
 
 impl Marks {
     /// No marks, and random ones.
-    fn draw(n: usize, rng: &mut Rng) -> [Marks; 2] {
+    pub(super) fn draw(n: usize, rng: &mut Rng) -> [Marks; 2] {
         let mut marks = rng.idxs(n, 3);
         marks[n - 1] = 2;
         [Marks(None), Marks(Some(marks))]
     }
 
-    fn is_fresh(&self, stream: usize) -> bool {
+    pub(super) fn is_fresh(&self, stream: usize) -> bool {
         self.0.as_ref().is_some_and(|marks| marks[stream] != 0)
     }
 
     /// Without marks the array still marks streams as fresh, which must have no effect.
-    fn put(&self, device: &Device) -> Framed<u32> {
+    pub(super) fn put(&self, device: &Device) -> Framed<u32> {
         framed(device, self.0.as_deref().unwrap_or(&[1, 1]))
     }
 
-    fn fresh<'a>(&self, ints: &'a Framed<u32>) -> Fresh<'a> {
+    pub(super) fn fresh<'a>(&self, ints: &'a Framed<u32>) -> Fresh<'a> {
         Fresh { marks: &ints.array, first: self.0.as_ref().map(|_| ints.range.start) }
     }
 
-    fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         if self.0.is_some() { "with marks" } else { "without marks" }
     }
 }
@@ -65,7 +65,7 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-fn squashed(squash: Squash, x: f64) -> f64 {
+pub(super) fn squashed(squash: Squash, x: f64) -> f64 {
     match squash {
         Squash::Tanh => x.tanh(),
         Squash::Sigmoid => sigmoid(x),
@@ -103,6 +103,17 @@ fn steps_of_elman_networks_agree_with_the_cpu() {
     }
 }
 
+/// The derivative by the input of a unit, given that by its value h.
+pub(super) fn elman_delta(d: Sum, h: f32, squash: Squash) -> Sum {
+    let h = f64::from(h);
+    // The rounding error of 1 − h² is that of 1.
+    let (slope, size) = match squash {
+        Squash::Tanh => (1.0 - h * h, 1.0),
+        Squash::Sigmoid => (h * (1.0 - h), h.abs()),
+    };
+    Sum { value: d.value * slope, size: d.size * (slope.abs() + size) }
+}
+
 #[test]
 fn derivatives_of_elman_networks_agree_with_the_cpu() {
     let Some(device) = device(&["elman_backward"]) else { return };
@@ -132,20 +143,50 @@ fn derivatives_of_elman_networks_agree_with_the_cpu() {
                 let derivative = |at: usize| {
                     let is_cut = !has_later || marks.is_fresh(at / dim);
                     let later = if is_cut { 0.0 } else { f64::from(later[at]) };
-                    let h = f64::from(hidden[at]);
-                    // The rounding error of 1 − h² is that of 1.
-                    let (slope, size) = match squash {
-                        Squash::Tanh => (1.0 - h * h, 1.0),
-                        Squash::Sigmoid => (h * (1.0 - h), h.abs()),
-                    };
-                    let d = Sum::of([f64::from(d_out[at]), later]);
-                    Sum { value: d.value * slope, size: d.size * (slope.abs() + size) }
+                    elman_delta(Sum::of([f64::from(d_out[at]), later]), hidden[at], squash)
                 };
                 let expected: Vec<Sum> = (0..n * dim).map(derivative).collect();
                 assert_near(&what, &got, &expected, ROUNDED);
             }
         }
     }
+}
+
+/// What a step of an LSTM writes.
+pub(super) const LSTM_RESULTS: [&str; 5] = ["gates", "hidden", "tanh of the cell", "next", "cells"];
+
+/// The twin of a step of an LSTM, given the inputs of its gates without the bias.
+pub(super) fn lstm_step(
+    inputs: &[Sum],
+    bias: &[f32],
+    cells: &[f32],
+    marks: &Marks,
+    (n, dim): (usize, usize),
+) -> [Vec<Sum>; 5] {
+    let mut expected: [Vec<Sum>; 5] = Default::default();
+    expected[0] = vec![Sum::default(); 4 * n * dim];
+    expected[4] = sums(cells);
+    for (at, &before) in cells.iter().enumerate() {
+        let (r, c) = (at / dim, at % dim);
+        let place = |gate: usize| (r * 4 + gate) * dim + c;
+        let sum = |gate: usize| inputs[place(gate)].value + f64::from(bias[gate * dim + c]);
+        let (i, f, g, o) = (sigmoid(sum(0)), sigmoid(sum(1)), sum(2).tanh(), sigmoid(sum(3)));
+        // Inputs have rounding errors of their size, which tanh near 0 keeps.
+        let error: f64 = (0..4).map(|gate| 0.03 * inputs[place(gate)].size).sum::<f64>() + 0.1;
+        let near_one = |value: f64| Sum { value, size: value.abs() + error };
+        for (gate, value) in [i, f, g, o].into_iter().enumerate() {
+            expected[0][place(gate)] = near_one(value);
+        }
+        let cell = Sum::of([f * f64::from(before), i * g]);
+        let y = cell.value.tanh();
+        expected[1].push(near_one(o * y));
+        expected[2].push(near_one(y));
+        let is_fresh = marks.is_fresh(r);
+        expected[3].push(if is_fresh { Sum::default() } else { near_one(o * y) });
+        let kept = Sum { size: cell.size + error, ..cell };
+        expected[4].push(if is_fresh { Sum::default() } else { kept });
+    }
+    expected
 }
 
 #[test]
@@ -173,37 +214,60 @@ fn steps_of_lstms_agree_with_the_cpu() {
                 let get = |array: &Framed<f32>| get(&device, &what, array);
                 (get(&gates), get(&hidden), get(&tanh_cell), (get(&next), get(&cells)))
             });
-            let mut expected: [Vec<Sum>; 5] = Default::default();
-            expected[0] = vec![Sum::default(); 4 * n * dim];
-            expected[4] = sums(&cells[..n * dim]);
-            for (at, &before) in cells[..n * dim].iter().enumerate() {
-                let (r, c) = (at / dim, at % dim);
-                let place = |gate: usize| (r * 4 + gate) * dim + c;
-                let sum =
-                    |gate: usize| f64::from(gates[place(gate)]) + f64::from(bias[gate * dim + c]);
-                let (i, f, g, o) =
-                    (sigmoid(sum(0)), sigmoid(sum(1)), sum(2).tanh(), sigmoid(sum(3)));
-                // Inputs of about 5 have rounding errors of about 10⁻⁷, which tanh near 0 keeps.
-                let near_one = |value: f64| Sum { value, size: value.abs() + 0.1 };
-                for (gate, value) in [i, f, g, o].into_iter().enumerate() {
-                    expected[0][place(gate)] = near_one(value);
-                }
-                let cell = Sum::of([f * f64::from(before), i * g]);
-                let y = cell.value.tanh();
-                expected[1].push(near_one(o * y));
-                expected[2].push(near_one(y));
-                let is_fresh = marks.is_fresh(r);
-                expected[3].push(if is_fresh { Sum::default() } else { near_one(o * y) });
-                let kept = Sum { size: cell.size + 0.1, ..cell };
-                expected[4].push(if is_fresh { Sum::default() } else { kept });
-            }
+            let expected = lstm_step(&sums(&gates), &bias, &cells[..n * dim], &marks, (n, dim));
             let got = [gates_after, hidden, tanh_cell, next, cells_after];
-            let names = ["gates", "hidden", "tanh of the cell", "next", "cells"];
-            for ((got, expected), name) in got.iter().zip(&expected).zip(names) {
+            for ((got, expected), name) in got.iter().zip(&expected).zip(LSTM_RESULTS) {
                 assert_near(&format!("{what}, {name}"), got, expected, SINGLE);
             }
         }
     }
+}
+
+/// What the derivatives of a step of an LSTM depend on, besides the gates and what comes from the next step.
+#[derive(Debug)]
+pub(super) struct Kept<'a> {
+    pub(super) d_out: &'a [f32],
+    pub(super) later_cell: &'a [f32],
+    pub(super) previous: &'a [f32],
+    pub(super) tanh_cell: &'a [f32],
+}
+
+/// The twin of the derivatives of a step of an LSTM: those by the inputs of the gates, and by the previous cells.
+pub(super) fn lstm_backward(
+    gates: &[f32],
+    later: &[Sum],
+    has_later: bool,
+    kept: &Kept<'_>,
+    marks: &Marks,
+    dim: usize,
+) -> (Vec<Sum>, Vec<Sum>) {
+    let mut d_gates = vec![Sum::default(); gates.len()];
+    let mut d_cells = vec![];
+    for (at, later) in later.iter().enumerate() {
+        let (r, c) = (at / dim, at % dim);
+        let place = |gate: usize| (r * 4 + gate) * dim + c;
+        let [i, f, g, o] = [0, 1, 2, 3].map(|gate| f64::from(gates[place(gate)]));
+        let y = f64::from(kept.tanh_cell[at]);
+        let is_cut = !has_later || marks.is_fresh(r);
+        let mut d_h = Sum::from(kept.d_out[at]);
+        if !is_cut {
+            d_h = Sum { value: d_h.value + later.value, size: d_h.size + later.size };
+        }
+        let mut d_c = d_h.times(o);
+        d_c = Sum { value: d_c.value * (1.0 - y * y), size: d_c.size * (1.0 + y * y) };
+        d_c += if is_cut { 0.0 } else { f64::from(kept.later_cell[at]) };
+        d_cells.push(d_c.times(f));
+        // The slope of a gate near 1 is small, but its rounding error is that of 1.
+        let slope = |d: Sum, x: f64, slope: f64| Sum {
+            value: d.value * x * slope,
+            size: d.size * x.abs() * (slope.abs() + 1.0),
+        };
+        d_gates[place(0)] = slope(d_c, g * i, 1.0 - i);
+        d_gates[place(1)] = slope(d_c, f64::from(kept.previous[at]) * f, 1.0 - f);
+        d_gates[place(2)] = slope(d_c, i, 1.0 - g * g);
+        d_gates[place(3)] = slope(d_h, y * o, 1.0 - o);
+    }
+    (d_gates, d_cells)
 }
 
 #[test]
@@ -233,30 +297,17 @@ fn derivatives_of_lstms_agree_with_the_cpu() {
                     .done(&what);
                 (get(&device, &what, &gates), get(&device, &what, &later_cell))
             });
-            let mut d_gates = vec![Sum::default(); 4 * n * dim];
-            let mut d_cells = vec![];
-            for at in 0..n * dim {
-                let (r, c) = (at / dim, at % dim);
-                let place = |gate: usize| (r * 4 + gate) * dim + c;
-                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| f64::from(gates[place(gate)]));
-                let y = f64::from(tanh_cell[at]);
-                let is_cut = !has_later || marks.is_fresh(r);
-                let of_later = |values: &[f32]| if is_cut { 0.0 } else { f64::from(values[at]) };
-                let d_h = Sum::of([f64::from(d_out[at]), of_later(&later)]);
-                let mut d_c = d_h.times(o);
-                d_c = Sum { value: d_c.value * (1.0 - y * y), size: d_c.size * (1.0 + y * y) };
-                d_c += of_later(&later_cell);
-                d_cells.push(d_c.times(f));
-                // The slope of a gate near 1 is small, but its rounding error is that of 1.
-                let slope = |d: Sum, x: f64, slope: f64| Sum {
-                    value: d.value * x * slope,
-                    size: d.size * x.abs() * (slope.abs() + 1.0),
-                };
-                d_gates[place(0)] = slope(d_c, g * i, 1.0 - i);
-                d_gates[place(1)] = slope(d_c, f64::from(previous[at]) * f, 1.0 - f);
-                d_gates[place(2)] = slope(d_c, i, 1.0 - g * g);
-                d_gates[place(3)] = slope(d_h, y * o, 1.0 - o);
-            }
+            let later: Vec<Sum> = match has_later {
+                true => sums(&later),
+                false => vec![Sum::default(); n * dim],
+            };
+            let kept = Kept {
+                d_out: &d_out,
+                later_cell: &later_cell,
+                previous: &previous,
+                tanh_cell: &tanh_cell,
+            };
+            let (d_gates, d_cells) = lstm_backward(&gates, &later, has_later, &kept, &marks, dim);
             assert_near(&format!("{what}, gates"), &gates_after, &d_gates, ROUNDED);
             assert_near(&format!("{what}, cells"), &cell_after, &d_cells, ROUNDED);
         }

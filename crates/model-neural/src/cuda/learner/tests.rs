@@ -118,6 +118,22 @@ fn steps_agree_with_the_cpu() {
 }
 
 #[test]
+fn steps_of_wide_layers_agree_with_the_cpu() {
+    // Wider than the layers whose time steps are one kernel each.
+    let wide = |params| NeuralParams {
+        dim: 1200,
+        n_layers: 1,
+        batch_size: 6,
+        bptt: 7,
+        dropout: 0.0,
+        ..params
+    };
+    for params in [wide(NeuralParams::rnn()), wide(NeuralParams::lstm())] {
+        compare(&params, 40, 20);
+    }
+}
+
+#[test]
 fn dropout_drops_the_expected_fraction() {
     let device = match Device::open() {
         Ok(device) => device,
