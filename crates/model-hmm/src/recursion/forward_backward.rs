@@ -29,7 +29,10 @@ impl<T: Real> ForwardBackward<T> {
     ) -> Vec<f64> {
         let workspace = &mut self.workspace;
         workspace.place(space, tables, batch);
-        let mut log_probs = workspace.forward(tables);
+        let mut log_probs = match tables.is_dense() {
+            true => workspace.forward_in_lanes(tables),
+            false => workspace.forward(tables),
+        };
         log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
             if log_prob.is_nan() {
                 let alphas = log_forward(&workspace.log_chain(tables, sentence));
@@ -50,16 +53,24 @@ impl<T: Real> ForwardBackward<T> {
     ) -> Vec<f64> {
         let workspace = &mut self.workspace;
         workspace.place(space, tables, batch);
-        let mut log_probs = workspace.forward_backward(tables);
+        let (mut log_probs, dense_pairs) = match tables.is_dense() {
+            true => workspace.forward_backward_in_lanes(tables),
+            false => (workspace.forward_backward(tables), vec![]),
+        };
         let underflowed: Vec<usize> =
             (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
         workspace.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
-        self.collect_pairs(tables, &underflowed, out);
+        if tables.is_dense() {
+            out.ratios = vec![Block { from: 0, to: 0, values: dense_pairs }];
+        } else {
+            self.collect_pairs(tables, &underflowed, out);
+        }
         self.collect_nodes(tables, batch, &log_probs, out);
         log_probs
     }
 
-    /// Computes Σ_t α_t/κ_t ⊗ v_{t+1} for every used block, without the sentences that underflowed.
+    /// Computes Σ_t α_t/κ_t ⊗ v_{t+1} for every used block of a model that is not dense, without the sentences that
+    /// underflowed.
     fn collect_pairs(
         &mut self,
         tables: &Tables<T>,
@@ -67,10 +78,6 @@ impl<T: Real> ForwardBackward<T> {
         out: &mut ExpectedCounts<T>,
     ) {
         let k = tables.k;
-        if tables.is_dense() {
-            out.ratios = self.dense_pairs(k, underflowed).into_iter().collect();
-            return;
-        }
         let Workspace { sentence_starts, groups, value_starts, alpha, weighted, .. } =
             &mut self.workspace;
         let sentences = 0..sentence_starts.len() - 1;
@@ -109,30 +116,6 @@ impl<T: Real> ForwardBackward<T> {
         out.ratios = blocks.collect();
     }
 
-    /// The only block of a dense model. Its tokens stay where they are; those that do not count become zero: the last one of
-    /// every sentence, which has no successor, the sentences that underflowed, and, as nothing has checked it, v of the first
-    /// token of a sentence.
-    fn dense_pairs(&mut self, k: usize, underflowed: &[usize]) -> Option<Block<T>> {
-        let Workspace { sentence_starts, alpha, weighted, .. } = &mut self.workspace;
-        for (sentence, ends) in sentence_starts.windows(2).enumerate() {
-            let (begin, end) = (ends[0], ends[1]);
-            if underflowed.binary_search(&sentence).is_ok() {
-                alpha[begin * k..end * k].fill(T::zero());
-                weighted[begin * k..end * k].fill(T::zero());
-            } else if begin < end {
-                alpha[(end - 1) * k..end * k].fill(T::zero());
-                weighted[begin * k..(begin + 1) * k].fill(T::zero());
-            }
-        }
-        let n = (alpha.len() / k).checked_sub(1).filter(|&n| n > 0)?;
-        let mut values = vec![T::zero(); k * k];
-        let alpha = MatRef::from_row_major_slice(&alpha[..n * k], n, k);
-        let weighted = MatRef::from_row_major_slice(&weighted[k..], n, k);
-        let sums = MatMut::from_row_major_slice_mut(&mut values, k, k);
-        multiply(sums, Accum::Replace, alpha.transpose(), weighted, Par::rayon(0));
-        Some(Block { from: 0, to: 0, values })
-    }
-
     /// Sums γ up to expected starts, departures, emissions and tags.
     fn collect_nodes(
         &self,
@@ -155,13 +138,15 @@ impl<T: Real> ForwardBackward<T> {
         let add_node = |sums: &mut [T], at: usize| {
             add_to_states(sums, tables.states(workspace.groups[at] as usize), node(at));
         };
-        let mut by_slot: Vec<(u32, u32)> = Vec::with_capacity(workspace.slots.len());
+        // Slot and token as the digits of one number, which is faster to sort.
+        let mut by_slot: Vec<u64> = Vec::with_capacity(workspace.slots.len());
         for (sentence, &log_prob) in log_probs.iter().enumerate() {
             let (begin, end) = (workspace.tokens(sentence).start, workspace.tokens(sentence).end);
             if log_prob == f64::NEG_INFINITY || begin == end {
                 continue;
             }
-            by_slot.extend((begin..end).map(|at| (workspace.slots[at], at as u32)));
+            let tokens = workspace.slots[begin..end].iter().zip(begin as u64..);
+            by_slot.extend(tokens.map(|(&slot, at)| u64::from(slot) << 32 | at));
             add_node(&mut out.start, begin);
             (begin..end - 1).for_each(|at| add_node(&mut out.departures, at));
             let tags = batch.tags.get(sentence).copied().unwrap_or_default();
@@ -172,7 +157,7 @@ impl<T: Real> ForwardBackward<T> {
         by_slot.sort_unstable();
         out.slots.clear();
         out.emission.clear();
-        for (slot, at) in by_slot {
+        for (slot, at) in by_slot.into_iter().map(|number| ((number >> 32) as u32, number as u32)) {
             let node = node(at as usize);
             if out.slots.last() == Some(&slot) {
                 let last = out.emission.len() - node.len();

@@ -25,8 +25,12 @@ impl<T: Real> Workspace<T> {
         let mut blocks = LogBlocks::new();
         for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
             log_probs[sentence] = smoothed.log_prob;
-            let values = self.values_of_sentence(sentence);
-            self.nodes[values].copy_from_slice(&smoothed.nodes);
+            let mut nodes = &smoothed.nodes[..];
+            for at in self.tokens(sentence) {
+                let values = self.values(at);
+                let of_token = nodes.split_off(..values.len()).expect("values of every token");
+                self.nodes[values].copy_from_slice(of_token);
+            }
             smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
         }
         counts.clear();
@@ -42,16 +46,14 @@ impl<T: Real> Workspace<T> {
     }
 
     fn smooth_one_in_log_space(&self, tables: &Tables<T>, sentence: usize) -> LogSmoothed<T> {
-        let begin = self.sentence_starts[sentence];
-        let first = self.value_starts[begin];
-        let mut nodes = vec![T::zero(); self.values_of_sentence(sentence).len()];
+        let Range { start: begin, end } = self.tokens(sentence);
+        let starts = &self.value_starts[begin..=end];
+        let mut nodes = vec![T::zero(); starts[end - begin] - starts[0]];
         let mut blocks = LogBlocks::new();
         let log_prob = log_smooth(
             &self.log_chain(tables, sentence),
             |step, values| {
-                let at = begin + step;
-                let Range { start, end } = self.values(at);
-                let nodes = &mut nodes[start - first..end - first];
+                let nodes = &mut nodes[starts[step] - starts[0]..starts[step + 1] - starts[0]];
                 nodes.iter_mut().zip(values).for_each(|(node, &value)| *node = T::of(value));
             },
             |step, values| {
@@ -60,11 +62,6 @@ impl<T: Real> Workspace<T> {
             },
         );
         LogSmoothed { log_prob, nodes, blocks }
-    }
-
-    fn values_of_sentence(&self, sentence: usize) -> Range<usize> {
-        let Range { start, end } = self.tokens(sentence);
-        self.value_starts[start]..self.value_starts[end]
     }
 
     /// A sentence of the batch as a chain in log space.

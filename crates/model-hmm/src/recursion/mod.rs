@@ -13,8 +13,10 @@
 //! underflows are processed in log space.
 
 pub(crate) mod batch;
+pub(crate) mod lanes;
 pub(crate) mod workspace;
 pub(crate) mod products;
 pub(crate) mod scaled;
+pub(crate) mod dense;
 pub(crate) mod log_space;
 pub(crate) mod forward_backward;

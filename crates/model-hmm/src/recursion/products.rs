@@ -1,9 +1,7 @@
 //! The products of one step of the recursion.
 
 use crate::tables::probability_tables::Tables;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{BlockRef, Real};
-use latens_nn::multiply;
 use std::array;
 use std::ops::Add;
 
@@ -86,12 +84,6 @@ impl<'a, T: Real> Pair<'a, T> {
         let factors = tables.factors.as_ref().filter(|_| tables.transition.is_empty())?;
         Some((factors.block(states(from), states(to)), tables.k))
     }
-
-    fn matrix(self) -> MatRef<'a, T> {
-        let (k, n) = (self.tables.k, self.tables.n_states());
-        let all = MatRef::from_row_major_slice(&self.tables.transition[..], n, n);
-        all.submatrix(self.from * k, self.to * k, k, k)
-    }
 }
 
 /// A block with all of `values`.
@@ -99,32 +91,20 @@ fn whole<T: Real>(values: &[T], n_cols: usize) -> BlockRef<'_, T> {
     BlockRef::new(values, n_cols, (0, values.len() / n_cols), (0, n_cols))
 }
 
-/// out = left · block. In a dense model many rows share the only block, and a general matrix product is faster.
-pub(crate) fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    if let Some((values, n_cols)) = pair.gathered() {
-        return whole(&values, n_cols).times_rows(left, out);
+/// out = left · block.
+pub(crate) fn forward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T]) {
+    match pair.gathered() {
+        Some((values, n_cols)) => whole(&values, n_cols).times_rows(left, out),
+        None => pair.rows().times_rows(left, out),
     }
-    let (k, n) = (pair.tables.k, left.len() / pair.tables.k);
-    if !pair.tables.is_dense() || n < 4 {
-        return pair.rows().times_rows(left, out);
-    }
-    let out = MatMut::from_row_major_slice_mut(out, n, k);
-    let left = MatRef::from_row_major_slice(left, n, k);
-    multiply(out, Accum::Replace, left, pair.matrix(), par);
 }
 
 /// out = left · blockᵀ.
-pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T], par: Par) {
-    if let Some((values, n_cols)) = pair.gathered() {
-        return whole(&values, n_cols).transposed_times_rows(left, out);
+pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut [T]) {
+    match pair.gathered() {
+        Some((values, n_cols)) => whole(&values, n_cols).transposed_times_rows(left, out),
+        None => pair.rows().transposed_times_rows(left, out),
     }
-    let (k, n) = (pair.tables.k, left.len() / pair.tables.k);
-    if !pair.tables.is_dense() || n < 4 {
-        return pair.rows().transposed_times_rows(left, out);
-    }
-    let out = MatMut::from_row_major_slice_mut(out, n, k);
-    let left = MatRef::from_row_major_slice(left, n, k);
-    multiply(out, Accum::Replace, left, pair.matrix().transpose(), par);
 }
 
 /// out = a ∘ b, scaled to sum to 1. Returns the sum before scaling, unless it underflowed.
@@ -132,10 +112,7 @@ pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut
 /// It is part of the loop of its caller, which chooses the instructions of the processor once for many tokens.
 #[inline(always)]
 pub(crate) fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
-    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out = a * b;
-    }
-    let sum = sum(out);
+    let sum = sum(multiplied(a, b, out, plus));
     if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
         return None;
     }
@@ -183,6 +160,29 @@ fn lanes<T: Real>(values: &[T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
     lanes
 }
 
+/// out = a ∘ b, whose numbers are merged as by [`lanes`] while they are in registers.
+#[inline(always)]
+fn multiplied<T: Real>(a: &[T], b: &[T], out: &mut [T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
+    let mut lanes = [T::zero(); LANES];
+    let (out, rest) = out.as_chunks_mut::<LANES>();
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        *out = array::from_fn(
+            #[inline(always)]
+            |i| a[i] * b[i],
+        );
+        lanes = array::from_fn(
+            #[inline(always)]
+            |i| merge(lanes[i], out[i]),
+        );
+    }
+    for (lane, ((out, &a), &b)) in lanes.iter_mut().zip(rest.iter_mut().zip(a_rest).zip(b_rest)) {
+        *out = a * b;
+        *lane = merge(*lane, *out);
+    }
+    lanes
+}
+
 /// The first half of the values merged with the second, so that the processor merges all pairs at the same time.
 #[inline(always)]
 fn halved<const N: usize, const HALF: usize, T: Copy>(
@@ -196,8 +196,8 @@ fn halved<const N: usize, const HALF: usize, T: Copy>(
 }
 
 #[inline(always)]
-fn sum<T: Real>(values: &[T]) -> f64 {
-    let lanes = lanes(values, plus).map(
+fn sum<T: Real>(lanes: [T; LANES]) -> f64 {
+    let lanes = lanes.map(
         #[inline(always)]
         |lane| lane.wide(),
     );
@@ -218,7 +218,12 @@ fn greater<T: Real>(a: T, b: T) -> T {
 
 #[inline(always)]
 pub(crate) fn largest<T: Real>(values: &[T]) -> T {
-    let eight: [T; 8] = halved(lanes(values, greater), greater);
+    greatest(lanes(values, greater))
+}
+
+#[inline(always)]
+fn greatest<T: Real>(lanes: [T; LANES]) -> T {
+    let eight: [T; 8] = halved(lanes, greater);
     let four: [T; 4] = halved(eight, greater);
     greater(greater(four[0], four[2]), greater(four[1], four[3]))
 }
@@ -226,10 +231,7 @@ pub(crate) fn largest<T: Real>(values: &[T]) -> T {
 /// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.
 #[inline(always)]
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out = a * b;
-    }
-    let scale = T::one() / largest(out);
+    let scale = T::one() / greatest(multiplied(a, b, out, greater));
     for out in out.iter_mut() {
         *out = flush(*out * scale);
     }

@@ -1,4 +1,4 @@
-//! The scaled forward and backward passes, over parts of a batch in parallel.
+//! The scaled forward and backward passes of a model with clusters or state lists, over parts of a batch in parallel.
 
 use crate::recursion::products::{
     Member, Pair, backward_product, by_groups, forward_product, largest, product, scaled_product,
@@ -7,7 +7,6 @@ use crate::recursion::products::{
 use crate::recursion::workspace::Workspace;
 use crate::tables::probability_tables::Tables;
 use latens_math::Real;
-use latens_math::linalg::Par;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -15,42 +14,25 @@ use std::ops::Range;
 /// the result does not depend on the number of threads.
 const PART_TOKENS: usize = 4096;
 const MIN_PARTS: usize = 4;
-/// The same for a dense model: with this many values, the buffers of a part take about two megabytes, and with this many
-/// tokens, its matrix products are fast.
-const DENSE_PART_VALUES: usize = 1 << 17;
-const DENSE_PART_TOKENS: [usize; 2] = [1024, 2048];
-/// The transitions of more states are too many to be read again for every part.
-const MAX_DENSE_STATES: usize = 512;
 
 impl<T: Real> Workspace<T> {
-    /// Splits the batch into parts of whole sentences. All sentences of a part of a dense model share one matrix product,
-    /// which is itself multithreaded if there is a single part.
-    fn parts(&self, tables: &Tables<T>) -> (Vec<Range<usize>>, Par) {
+    /// Splits the batch into parts of whole sentences.
+    fn parts(&self) -> Vec<Range<usize>> {
         let (n_sentences, n_tokens) = (self.n_sentences(), self.groups.len());
-        let n_parts = if !tables.is_dense() {
-            (n_tokens / PART_TOKENS).max(MIN_PARTS)
-        } else if tables.k <= MAX_DENSE_STATES {
-            let [min, max] = DENSE_PART_TOKENS;
-            let size = (DENSE_PART_VALUES / tables.k.max(1)).clamp(min, max);
-            (n_tokens + size / 2) / size
-        } else {
-            1
-        };
-        let n_parts = n_parts.min(n_sentences).max(1);
+        let n_parts = (n_tokens / PART_TOKENS).max(MIN_PARTS).min(n_sentences).max(1);
         let cut = |part: usize| part * n_sentences / n_parts;
-        let par = if n_parts == 1 && tables.is_dense() { Par::rayon(0) } else { Par::Seq };
-        ((0..n_parts).map(|part| cut(part)..cut(part + 1)).collect(), par)
+        (0..n_parts).map(|part| cut(part)..cut(part + 1)).collect()
     }
 
     /// Fills in α and returns ln p of every sentence, NaN if the recursion underflowed.
     pub(crate) fn forward(&mut self, tables: &Tables<T>) -> Vec<f64> {
-        let (parts, par) = self.parts(tables);
+        let parts = self.parts();
         let mut alpha = std::mem::take(&mut self.alpha);
         let pieces = self.split(&mut alpha, &parts);
         let log_probs = parts
             .par_iter()
             .zip(pieces)
-            .map(|(part, alpha)| self.forward_part(tables, part.clone(), alpha, par));
+            .map(|(part, alpha)| self.forward_part(tables, part.clone(), alpha));
         let log_probs = log_probs.collect::<Vec<_>>().concat();
         self.alpha = alpha;
         log_probs
@@ -61,7 +43,6 @@ impl<T: Real> Workspace<T> {
         tables: &Tables<T>,
         sentences: Range<usize>,
         alpha: &mut [T],
-        par: Par,
     ) -> Vec<f64> {
         let first = self.value_starts[self.sentence_starts[sentences.start]];
         let range = |at: usize| self.value_starts[at] - first..self.value_starts[at + 1] - first;
@@ -90,7 +71,7 @@ impl<T: Real> Workspace<T> {
                 let left = stacked(members, &mut left, |at| &alpha[range(at - 1)]);
                 let n = members.len() * tables.states(to).len(tables.k);
                 let out = grow(&mut right, n);
-                forward_product(Pair { tables, from, to }, left, out, par);
+                forward_product(Pair { tables, from, to }, left, out);
             }
             latens_math::vectorized(
                 #[inline(always)]
@@ -122,7 +103,7 @@ impl<T: Real> Workspace<T> {
     /// Fills in γ, v = b ∘ β and α/κ, and returns ln p of every sentence, NaN if the recursion underflowed. A part goes
     /// forward and backward before the next one, while its values are in the cache.
     pub(crate) fn forward_backward(&mut self, tables: &Tables<T>) -> Vec<f64> {
-        let (parts, par) = self.parts(tables);
+        let parts = self.parts();
         let (mut alpha, mut weighted) =
             (std::mem::take(&mut self.alpha), std::mem::take(&mut self.weighted));
         let mut nodes = std::mem::take(&mut self.nodes);
@@ -130,9 +111,9 @@ impl<T: Real> Workspace<T> {
         let pieces = split(&mut alpha).into_iter().zip(split(&mut weighted)).zip(split(&mut nodes));
         let work: Vec<_> = parts.iter().cloned().zip(pieces).collect();
         let log_probs = work.into_par_iter().map(|(part, ((alpha, weighted), nodes))| {
-            let mut log_probs = self.forward_part(tables, part.clone(), alpha, par);
+            let mut log_probs = self.forward_part(tables, part.clone(), alpha);
             let piece = Piece { alpha, weighted, nodes };
-            self.backward_part(tables, part, piece, &mut log_probs, par);
+            self.backward_part(tables, part, piece, &mut log_probs);
             log_probs
         });
         let log_probs = log_probs.collect::<Vec<_>>().concat();
@@ -147,7 +128,6 @@ impl<T: Real> Workspace<T> {
         sentences: Range<usize>,
         piece: Piece<'_, T>,
         log_probs: &mut [f64],
-        par: Par,
     ) {
         let first = self.value_starts[self.sentence_starts[sentences.start]];
         let range = |at: usize| self.value_starts[at] - first..self.value_starts[at + 1] - first;
@@ -177,7 +157,7 @@ impl<T: Real> Workspace<T> {
             for (from, to, members) in by_groups(&mut members) {
                 let left = stacked(members, &mut left, |at| &piece.weighted[range(at + 1)]);
                 let out = grow(&mut right, members.len() * tables.states(from).len(tables.k));
-                backward_product(Pair { tables, from, to }, left, out, par);
+                backward_product(Pair { tables, from, to }, left, out);
             }
             latens_math::vectorized(
                 #[inline(always)]

@@ -1,6 +1,7 @@
 //! The buffers of the recursion, and where a batch lies in them.
 
 use crate::recursion::batch::Batch;
+use crate::recursion::lanes::Lanes;
 use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
 use latens_math::Real;
@@ -18,10 +19,15 @@ pub(crate) struct Workspace<T> {
     pub(crate) slots: Vec<u32>,
     /// The tag of each token, `u32::MAX` for tokens without a tag; empty without tags.
     pub(crate) tags: Vec<u32>,
-    /// The start of the values of each token, one per state, and the end of the last ones.
+    /// The start of the values of each token, one per state, and the end of the last ones; except in a dense model.
     pub(crate) value_starts: Vec<usize>,
-    /// b ∘ g of each token.
+    /// Where the tokens of a dense model lie, and the row of each token; without rows in other models.
+    pub(crate) lanes: Lanes,
+    rows: Vec<u32>,
+    /// b ∘ g of each token; empty in a dense model without tags, where it is b of the word.
     pub(crate) local: Vec<T>,
+    /// b of a word that no state emits, in a dense model.
+    pub(crate) zeros: Vec<T>,
     /// α of each token, later α/κ.
     pub(crate) alpha: Vec<T>,
     /// v = b ∘ β of each token.
@@ -53,22 +59,38 @@ impl<T: Real> Workspace<T> {
             }
             self.sentence_starts.push(self.groups.len());
         }
+        self.rows.clear();
+        if tables.is_dense() {
+            self.lanes.arrange(&self.sentence_starts, tables.k);
+            self.rows.resize(self.groups.len(), 0);
+            for (row, &token) in self.lanes.tokens.iter().enumerate() {
+                self.rows[token as usize] = row as u32;
+            }
+        }
         // Nothing reads what is left of the last batch.
-        for values in [&mut self.local, &mut self.alpha, &mut self.weighted, &mut self.nodes] {
+        for values in [&mut self.alpha, &mut self.weighted, &mut self.nodes] {
             values.resize(n_values, T::zero());
         }
-        let tokens = self.value_starts.windows(2).zip(&self.slots);
+        self.tags.clear();
+        if tables.is_dense() {
+            self.zeros.resize(tables.k, T::zero());
+            if batch.tags.is_empty() {
+                self.local.clear();
+                return;
+            }
+        }
+        self.local.resize(n_values, T::zero());
         let mut rest = &mut self.local[..];
-        let rows = tokens.map(|(ends, &slot)| {
-            let local = rest.split_off_mut(..ends[1] - ends[0]).expect("values of every token");
-            (local, slot)
+        let rows = (0..self.slots.len()).map(|i| {
+            let token = if tables.is_dense() { self.lanes.tokens[i] as usize } else { i };
+            let n = self.value_starts[i + 1] - self.value_starts[i];
+            (rest.split_off_mut(..n).expect("values of every token"), self.slots[token])
         });
         let rows: Vec<_> = rows.collect();
         rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| match slot {
             u32::MAX => local.fill(T::zero()),
             slot => local.copy_from_slice(tables.emission_of(slot as usize)),
         });
-        self.tags.clear();
         if !batch.tags.is_empty() {
             self.tags.resize(self.groups.len(), u32::MAX);
         }
@@ -77,7 +99,8 @@ impl<T: Real> Workspace<T> {
                 let at = self.sentence_starts[sentence] + i;
                 self.tags[at] = tag;
                 let of_states = tables.tag_of(tag, tables.states(self.groups[at] as usize));
-                let local = self.local[self.value_starts[at]..self.value_starts[at + 1]].iter_mut();
+                let values = self.values(at);
+                let local = self.local[values].iter_mut();
                 local.zip(&*of_states).for_each(|(local, &tag)| *local *= tag);
             }
         }
@@ -100,7 +123,10 @@ impl<T: Real> Workspace<T> {
 
     /// The range of the values of a token.
     pub(crate) fn values(&self, token: usize) -> Range<usize> {
-        self.value_starts[token]..self.value_starts[token + 1]
+        let (begin, end) = (self.value_starts[token], self.value_starts[token + 1]);
+        let begin_of = |row: &u32| *row as usize * (end - begin);
+        let begin_there = self.rows.get(token).map_or(begin, begin_of);
+        begin_there..begin_there + (end - begin)
     }
 
     /// b ∘ g of a token.

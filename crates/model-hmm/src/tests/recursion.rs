@@ -91,6 +91,57 @@ fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
     assert_close(&transitions, &expected_transitions(&tables, &one));
 }
 
+/// Sentences that switch between two languages underflow in single precision, and share lanes with others that do not.
+#[test]
+fn sentences_of_a_dense_model_that_underflow_do_not_affect_others() {
+    const COPIES: usize = 100;
+    let space = StateSpace::new(4, 1, vec![0; CLUSTERS.len()]);
+    let mut tables = random_tables::<f64>(&space, 0, 9);
+    for (state, row) in tables.transition.chunks_exact_mut(4).enumerate() {
+        let others = row.iter_mut().enumerate().filter(|(to, _)| to / 2 != state / 2);
+        others.for_each(|(_, a)| *a *= 1e-25);
+    }
+    for (slot, row) in tables.emission.chunks_exact_mut(4).enumerate() {
+        let others = row.iter_mut().enumerate().filter(|(state, _)| state / 2 != slot % 2);
+        others.for_each(|(_, b)| *b = 0.0);
+    }
+    let words = |ids: &[u32]| ids.iter().map(|&id| WordId(id)).collect::<Vec<_>>();
+    let once = [words(&[0, 2, 4]), words(&[1, 3, 0, 2]), words(&[5, 7, 1, 3, 1]), words(&[6, 3])];
+    let many: Vec<_> = (0..COPIES).flat_map(|_| once.clone()).collect();
+    let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+    let single = Tables {
+        k: 4,
+        start: narrow(&tables.start),
+        transition: narrow(&tables.transition),
+        emission: narrow(&tables.emission),
+        ..Tables::default()
+    };
+    let mut expected = ExpectedCounts::default();
+    let batch = batch(&many, &[]);
+    let log_probs =
+        ForwardBackward::default().expected_counts(&space, &single, &batch, &mut expected);
+    assert!(!expected.counts.is_empty(), "some sentences underflow");
+    let (mut pairs, mut start) = (vec![0.0; 16], vec![0.0; 4]);
+    for (s, sentence) in once.iter().enumerate() {
+        let mut total = 0.0;
+        for_each_path(&space, &tables, sentence, &[], |_, p| total += p);
+        for copy in 0..COPIES {
+            let log_prob = log_probs[copy * once.len() + s];
+            assert!((log_prob - total.ln()).abs() < 1e-4, "{log_prob} and {}", total.ln());
+        }
+        for_each_path(&space, &tables, sentence, &[], |path, p| {
+            start[path[0]] += p / total;
+            path.windows(2).for_each(|pair| pairs[pair[0] * 4 + pair[1]] += p / total);
+        });
+    }
+    let mut found = expected_transitions(&single, &expected);
+    found.extend(expected.start.iter().map(|&count| f64::from(count)));
+    for (found, expected) in found.iter().zip(pairs.iter().chain(&start)) {
+        let found = found / COPIES as f64;
+        assert!((found - expected).abs() < 1e-5, "{found} and {expected}");
+    }
+}
+
 #[test]
 fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
     let space = StateSpace::new(3, 3, CLUSTERS.to_vec());

@@ -110,26 +110,29 @@ pub(super) fn for_each_path<T: Real>(
 }
 
 /// The expected transitions as a Z × Z table.
-pub(super) fn expected_transitions(
-    tables: &Tables<f64>,
-    expected: &ExpectedCounts<f64>,
+pub(super) fn expected_transitions<T: Real>(
+    tables: &Tables<T>,
+    expected: &ExpectedCounts<T>,
 ) -> Vec<f64> {
     let (k, n) = (tables.k, tables.n_states());
     let mut counts = vec![0.0; n * n];
-    let mut add = |block: &Block<f64>, divided: bool| {
+    let mut add = |block: &Block<T>, divided: bool| {
         for (i, &value) in block.values.iter().enumerate() {
             let at = (block.from as usize * k + i / k) * n + block.to as usize * k + i % k;
-            counts[at] += if divided { value * tables.transition[at] } else { value };
+            let a = if divided { tables.transition[at].wide() } else { 1.0 };
+            counts[at] += value.wide() * a;
         }
     };
     expected.ratios.iter().for_each(|block| add(block, true));
     expected.counts.iter().for_each(|block| add(block, false));
     for (state, counts) in counts.chunks_exact_mut(n).enumerate() {
         let Some(lists) = &tables.lists else { continue };
-        let mut ratios = vec![0.0; n];
+        let mut ratios = vec![T::zero(); n];
         expected.listed.add_row(lists, state, &mut ratios);
         let a = &tables.transition[state * n..(state + 1) * n];
-        counts.iter_mut().zip(ratios).zip(a).for_each(|((count, ratio), a)| *count += ratio * a);
+        for ((count, ratio), a) in counts.iter_mut().zip(ratios).zip(a) {
+            *count += ratio.wide() * a.wide();
+        }
     }
     counts
 }
