@@ -1,6 +1,7 @@
 //! Memory and work of training.
 
 use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
+use crate::recursion::lanes::n_parts;
 use crate::space::clusters::clustering;
 use latens_corpus::{Corpus, Sentences};
 use latens_model::{Cost, Fit, Setup};
@@ -108,9 +109,13 @@ impl Sizes {
         16.0 * (batch_tokens * per_word).max(scored)
     }
 
-    /// Bytes of the expected transitions of a batch: one block per pair of clusters that it contains.
+    /// Bytes of the expected transitions of a batch: one block per pair of clusters that it contains. A dense model has one
+    /// per part of a batch, and a copy of its transitions.
     fn expected(&self, batch_tokens: f64, per_word: f64) -> f64 {
-        let n_blocks = batch_tokens.min(self.n_clusters * self.n_clusters);
+        let n_blocks = match self.per_word == self.n_states {
+            true => 1.0 + n_parts(batch_tokens as usize, per_word as usize) as f64,
+            false => batch_tokens.min(self.n_clusters * self.n_clusters),
+        };
         4.0 * n_blocks * per_word * per_word
     }
 

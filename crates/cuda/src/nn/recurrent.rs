@@ -48,9 +48,12 @@ pub enum Squash {
 
 /// The blocks of 8 warps for n streams and `dim` units, if a block has `n_units` units.
 fn products(n: usize, dim: usize, n_units: usize) -> LaunchConfig {
-    /// Four streams per warp.
-    const STREAMS: usize = 32;
-    grid((dim.div_ceil(n_units), n.div_ceil(STREAMS), 1), (256, 1))
+    /// Four per warp.
+    const STREAMS_PER_BLOCK: usize = 32;
+    let blocks = (dim.div_ceil(n_units).max(1), n.div_ceil(STREAMS_PER_BLOCK).max(1));
+    // The second number of blocks has 16 bits.
+    assert!(blocks.1 < 1 << 16, "the number of streams must be at most 2^21 - 32, got {n}");
+    grid((blocks.0, blocks.1, 1), (256, 1))
 }
 
 /// Number of units of a block: as `ELMAN_ROWS`, `LSTM_UNITS` and `LSTM_ROWS` in the kernels.

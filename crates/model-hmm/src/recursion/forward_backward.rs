@@ -61,7 +61,8 @@ impl<T: Real> ForwardBackward<T> {
             (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
         workspace.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
         if tables.is_dense() {
-            out.ratios = vec![Block { from: 0, to: 0, values: dense_pairs }];
+            let block = Block { from: 0, to: 0, values: dense_pairs };
+            out.ratios = Some(block).filter(|block| !block.values.is_empty()).into_iter().collect();
         } else {
             self.collect_pairs(tables, &underflowed, out);
         }

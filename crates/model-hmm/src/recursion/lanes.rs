@@ -5,6 +5,7 @@
 //! same number of rows, and those of a step lie next to each other in memory.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 /// Number of values of a part, and bounds of its number of tokens. With this many values, the buffers of a part take about
@@ -14,7 +15,7 @@ const PART_VALUES: usize = 1 << 17;
 const PART_TOKENS: [usize; 2] = [1024, 2048];
 /// The transitions of more states are too many to be read again for every part.
 const MAX_STATES: usize = 512;
-/// More lanes make matrix products little faster, and the rows of a step leave the cache.
+/// About the largest number of lanes. More make matrix products little faster, and the rows of a step leave the cache.
 const MAX_LANES: usize = 64;
 
 /// Where the tokens of a batch lie: part by part, step by step, lane by lane.
@@ -38,6 +39,16 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<usize>,
 }
 
+/// Number of parts of a batch with some tokens, for a model with k states.
+pub(crate) fn n_parts(n_tokens: usize, k: usize) -> usize {
+    if k > MAX_STATES {
+        return 1;
+    }
+    let [min, max] = PART_TOKENS;
+    let size = (PART_VALUES / k.max(1)).clamp(min, max);
+    ((n_tokens + size / 2) / size).max(1)
+}
+
 impl Lanes {
     /// Arranges sentences with these first tokens, for a model with k states.
     pub(crate) fn arrange(&mut self, sentence_starts: &[usize], k: usize) {
@@ -48,12 +59,8 @@ impl Lanes {
         self.tokens.clear();
         self.places.clear();
         self.parts.clear();
-        let [min, max] = PART_TOKENS;
-        let (size, max_lanes) = match k <= MAX_STATES {
-            true => ((PART_VALUES / k.max(1)).clamp(min, max), MAX_LANES),
-            false => (n_tokens.max(1), usize::MAX),
-        };
-        let n_parts = ((n_tokens + size / 2) / size).max(1);
+        let n_parts = n_parts(n_tokens, k);
+        let max_lanes = if k <= MAX_STATES { MAX_LANES } else { usize::MAX };
         let (mut begin, mut n_before) = (0, 0);
         for part in 1..=n_parts {
             let (mut end, mut n) = (begin, n_before);
@@ -62,16 +69,17 @@ impl Lanes {
                 end += 1;
             }
             if begin < end {
-                let n_lanes = ((n - n_before) / len(self.order[begin])).clamp(1, max_lanes);
-                self.arrange_part(begin..end, n_lanes, sentence_starts);
+                let len = (n - n_before).div_ceil(max_lanes).max(len(self.order[begin]));
+                self.arrange_part(begin..end, len, sentence_starts);
             }
             (begin, n_before) = (end, n);
         }
     }
 
-    fn arrange_part(&mut self, sentences: Range<usize>, n_lanes: usize, starts: &[usize]) {
+    /// Arranges the sentences of a part, which are sorted by length, in lanes of at most `max_len` tokens.
+    fn arrange_part(&mut self, sentences: Range<usize>, max_len: usize, starts: &[usize]) {
         /// The sentences of a lane, by their places, and its number of tokens.
-        #[derive(Clone, Default)]
+        #[derive(Default)]
         struct Lane {
             places: Vec<usize>,
             len: usize,
@@ -80,11 +88,24 @@ impl Lanes {
             let sentence = self.order[place] as usize;
             starts[sentence]..starts[sentence + 1]
         };
-        let mut lanes = vec![Lane::default(); n_lanes];
+        let mut lanes: Vec<Lane> = vec![];
+        // The length and the index of each lane; the shortest is the first.
+        let mut shortest: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
         for place in sentences.clone() {
-            let lane = lanes.iter_mut().min_by_key(|lane| lane.len).expect("at least one lane");
-            lane.places.push(place);
-            lane.len += tokens(place).len();
+            let n = tokens(place).len();
+            let at = match shortest.peek() {
+                Some(&Reverse((len, at))) if len + n <= max_len => {
+                    shortest.pop();
+                    at
+                }
+                _ => {
+                    lanes.push(Lane::default());
+                    lanes.len() - 1
+                }
+            };
+            lanes[at].places.push(place);
+            lanes[at].len += n;
+            shortest.push(Reverse((lanes[at].len, at)));
         }
         lanes.sort_by_key(|lane| Reverse(lane.len));
         let mut steps = vec![0; lanes[0].len];
@@ -111,49 +132,61 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn sentences_follow_each_other_in_lanes() {
-        for lens in [
-            vec![],
-            vec![0, 0],
-            vec![3],
-            vec![1, 0, 5, 2, 2, 9, 1],
-            (0..900).map(|i| i * i % 31).collect::<Vec<usize>>(),
-        ] {
-            let mut starts = vec![0];
-            lens.iter().for_each(|len| starts.push(starts[starts.len() - 1] + len));
-            let mut lanes = Lanes::default();
-            // Arranges twice, since buffers are reused.
-            lanes.arrange(&[0, 7], 64);
-            lanes.arrange(&starts, 64);
-            let n_tokens = starts[lens.len()];
-            let mut tokens = lanes.tokens.clone();
-            tokens.sort_unstable();
-            assert!(tokens.into_iter().eq(0..n_tokens as u32), "every token has one row");
-            // Parts of about 2,048 tokens.
-            let n_parts = if n_tokens == 10_788 { 5 } else { usize::from(n_tokens > 0) };
-            assert_eq!(lanes.parts.len(), n_parts);
-            for part in &lanes.parts {
-                assert_eq!(part.rows.len(), part.steps.iter().sum::<usize>());
-                assert!(part.steps.is_sorted_by(|a, b| a >= b));
-                assert!(part.steps[0] <= MAX_LANES);
-                let (mut before, mut begin) = (0, part.rows.start);
-                for &n in &part.steps {
-                    for row in begin..begin + n {
-                        let (token, place) = (lanes.tokens[row], lanes.places[row] as usize);
-                        let sentence = lanes.order[place] as usize;
-                        assert!(
-                            (starts[sentence]..starts[sentence + 1]).contains(&(token as usize))
-                        );
-                        assert!(part.sentences.contains(&place));
-                        if token as usize != starts[sentence] {
-                            let above = before + row - begin;
-                            assert_eq!(lanes.tokens[above], token - 1, "in the same lane");
-                        }
+    /// Arranges sentences of these lengths, and checks where every token is.
+    fn arranged(lens: &[usize], k: usize) -> Lanes {
+        let mut starts = vec![0];
+        lens.iter().for_each(|len| starts.push(starts[starts.len() - 1] + len));
+        let mut lanes = Lanes::default();
+        // Arranges twice, since buffers are reused.
+        lanes.arrange(&[0, 7], k);
+        lanes.arrange(&starts, k);
+        let mut tokens = lanes.tokens.clone();
+        tokens.sort_unstable();
+        assert!(tokens.into_iter().eq(0..starts[lens.len()] as u32), "every token has one row");
+        for part in &lanes.parts {
+            assert_eq!(part.rows.len(), part.steps.iter().sum::<usize>());
+            assert!(part.steps.is_sorted_by(|a, b| a >= b));
+            let (mut before, mut begin) = (0, part.rows.start);
+            for &n in &part.steps {
+                for row in begin..begin + n {
+                    let (token, place) = (lanes.tokens[row], lanes.places[row] as usize);
+                    let sentence = lanes.order[place] as usize;
+                    assert!((starts[sentence]..starts[sentence + 1]).contains(&(token as usize)));
+                    assert!(part.sentences.contains(&place));
+                    if token as usize != starts[sentence] {
+                        let above = before + row - begin;
+                        assert_eq!(lanes.tokens[above], token - 1, "in the same lane");
                     }
-                    (before, begin) = (begin, begin + n);
                 }
+                (before, begin) = (begin, begin + n);
             }
         }
+        lanes
+    }
+
+    #[test]
+    fn sentences_follow_each_other_in_lanes() {
+        assert!(arranged(&[], 64).parts.is_empty());
+        assert!(arranged(&[0, 0], 64).parts.is_empty());
+        for k in [64, 1000] {
+            assert_eq!(arranged(&[3], k).parts[0].steps, [1, 1, 1]);
+            // 9 | 5 2 2 | 1 1
+            let lanes = arranged(&[1, 0, 5, 2, 2, 9, 1], k);
+            assert_eq!(lanes.parts[0].steps, [3, 3, 2, 2, 2, 2, 2, 2, 2]);
+        }
+        // 10,788 tokens in parts of about 2,048, or in a single one.
+        let many: Vec<usize> = (0..900).map(|i| i * i % 31).collect();
+        assert_eq!(arranged(&many, 64).parts.len(), 5);
+        assert_eq!(arranged(&many, 1000).parts.len(), 1);
+    }
+
+    #[test]
+    fn sentences_of_nearly_the_same_length_are_side_by_side() {
+        let lanes = arranged(&[[60; 10], [59; 10], [58; 10]].concat(), 64);
+        assert_eq!(lanes.parts[0].steps.len(), 60);
+        assert_eq!(lanes.parts[0].steps[0], 30);
+        // Short sentences fill about 64 lanes.
+        let lanes = arranged(&[8; 250], 64);
+        assert_eq!(lanes.parts[0].steps, [[63; 16], [62; 16]].concat());
     }
 }

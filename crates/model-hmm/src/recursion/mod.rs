@@ -8,9 +8,10 @@
 //!
 //! C_t are the k states of the word's cluster, or the states of its list. Sentences that have the same two
 //! clusters at the same position share a block of A, which turns products of vectors and matrices into products
-//! of matrices. The expected counts of a block are (Σ_t α_t/κ_t ⊗ v_{t+1}) ∘ A with v = b ∘ β, one matrix
-//! product for the whole batch. The scaling is that of `latens_math::chain`; sentences whose scaled recursion
-//! underflows are processed in log space.
+//! of matrices. In a dense model all sentences share A; they are arranged in lanes. The expected counts of a block
+//! are (Σ_t α_t/κ_t ⊗ v_{t+1}) ∘ A with v = b ∘ β, one matrix product for the whole batch or, in a dense model, for
+//! a part of it. The scaling is that of `latens_math::chain`; sentences whose scaled recursion underflows are
+//! processed in log space.
 
 pub(crate) mod batch;
 pub(crate) mod lanes;

@@ -19,7 +19,8 @@ pub(crate) struct Workspace<T> {
     pub(crate) slots: Vec<u32>,
     /// The tag of each token, `u32::MAX` for tokens without a tag; empty without tags.
     pub(crate) tags: Vec<u32>,
-    /// The start of the values of each token, one per state, and the end of the last ones; except in a dense model.
+    /// The start of the values of each token, one per state, and the end of the last ones. In a dense model, which arranges
+    /// tokens in lanes, only their differences count.
     pub(crate) value_starts: Vec<usize>,
     /// Where the tokens of a dense model lie, and the row of each token; without rows in other models.
     pub(crate) lanes: Lanes,

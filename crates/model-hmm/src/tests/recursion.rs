@@ -82,6 +82,13 @@ fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
         (log_probs, expected)
     };
     let ((log_probs, one), (all_log_probs, all)) = (counts(&once), counts(&many));
+    for n_threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        let (log_probs, again) = pool.install(|| counts(&many));
+        assert_eq!(log_probs, all_log_probs);
+        assert_eq!((again.start, again.emission), (all.start.clone(), all.emission.clone()));
+        assert_eq!(again.ratios[0].values, all.ratios[0].values);
+    }
     all_log_probs.chunks_exact(once.len()).for_each(|found| assert_close(found, &log_probs));
     let mean = |sums: &[f64]| sums.iter().map(|sum| sum / COPIES as f64).collect::<Vec<_>>();
     assert_close(&mean(&all.start), &one.start);
@@ -94,7 +101,8 @@ fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
 /// Sentences that switch between two languages underflow in single precision, and share lanes with others that do not.
 #[test]
 fn sentences_of_a_dense_model_that_underflow_do_not_affect_others() {
-    const COPIES: usize = 100;
+    // Three parts.
+    const COPIES: usize = 400;
     let space = StateSpace::new(4, 1, vec![0; CLUSTERS.len()]);
     let mut tables = random_tables::<f64>(&space, 0, 9);
     for (state, row) in tables.transition.chunks_exact_mut(4).enumerate() {
@@ -142,19 +150,51 @@ fn sentences_of_a_dense_model_that_underflow_do_not_affect_others() {
     }
 }
 
+/// A dense model that does not emit word 3.
+fn dense_space(k: usize) -> StateSpace {
+    let clusters = CLUSTERS.iter().map(|&c| if c == NO_CLUSTER { c } else { 0 });
+    StateSpace::new(k, 1, clusters.collect())
+}
+
+#[test]
+fn a_sentence_that_a_dense_model_cannot_emit_does_not_affect_others() {
+    let space = dense_space(5);
+    let tables = random_tables::<f64>(&space, 0, 8);
+    let counts = |sentences: &[Vec<WordId>]| {
+        let mut expected = ExpectedCounts::default();
+        let batch = batch(sentences, &[]);
+        let log_probs =
+            ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut expected);
+        (log_probs, expected)
+    };
+    let mut sentences = sentences();
+    let (log_probs, without) = counts(&sentences);
+    for impossible in [&[3][..], &[0, 3, 1], &[3, 2, 2, 2, 2, 2, 2], &[1, 1, 1, 3]] {
+        sentences.insert(1, impossible.iter().map(|&word| WordId(word)).collect());
+    }
+    let (mut all_log_probs, with) = counts(&sentences);
+    assert_eq!(all_log_probs.drain(1..5).collect::<Vec<_>>(), [f64::NEG_INFINITY; 4]);
+    assert_close(&all_log_probs, &log_probs);
+    assert_close(&with.start, &without.start);
+    assert_close(&with.departures, &without.departures);
+    assert_close(&with.emission, &without.emission);
+    assert_close(&expected_transitions(&tables, &with), &expected_transitions(&tables, &without));
+}
+
 #[test]
 fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
-    let space = StateSpace::new(3, 3, CLUSTERS.to_vec());
+    // A batch of up to 512 states has parts.
+    [3, 200].into_iter().for_each(check_clusters_agree_with_a_dense_model);
+}
+
+fn check_clusters_agree_with_a_dense_model(k: usize) {
+    let space = StateSpace::new(k, 3, CLUSTERS.to_vec());
     let tables = random_tables::<f64>(&space, 0, 5);
-    let dense = StateSpace::new(
-        9,
-        1,
-        CLUSTERS.iter().map(|&c| if c == NO_CLUSTER { c } else { 0 }).collect(),
-    );
+    let dense = dense_space(3 * k);
     let rows = dense.words().iter().flat_map(|&word| {
-        (0..9).map(|state| emission(&space, &tables, word, state)).collect::<Vec<_>>()
+        (0..3 * k).map(|state| emission(&space, &tables, word, state)).collect::<Vec<_>>()
     });
-    let dense_tables = Tables { k: 9, emission: rows.collect(), ..tables.clone() };
+    let dense_tables = Tables { k: 3 * k, emission: rows.collect(), ..tables.clone() };
     let (sentences, mut a, mut b) =
         (sentences(), ExpectedCounts::default(), ExpectedCounts::default());
     let batch = batch(&sentences, &[]);
@@ -257,7 +297,9 @@ fn a_sentence_without_a_path_is_impossible_in_wide_models() {
 
 #[test]
 fn factors_score_like_a_table_of_transitions() {
-    let params = params(Parameterization::Neural, Constraint::Brown, Tying::Shared);
-    let factors = check_factors_score_like_a_table(&params, &space_of(&params));
-    assert!(factors.lists.is_none());
+    for constraint in [Constraint::Brown, Constraint::None] {
+        let params = params(Parameterization::Neural, constraint, Tying::Shared);
+        let factors = check_factors_score_like_a_table(&params, &space_of(&params));
+        assert!(factors.lists.is_none());
+    }
 }
