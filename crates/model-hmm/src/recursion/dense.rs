@@ -65,7 +65,7 @@ fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
         Some(factors) if tables.transition.is_empty() => {
             factors.block(0..tables.k, 0..tables.k).iter().map(scaled).collect()
         }
-        _ => tables.transition.iter().map(scaled).collect(),
+        _ => tables.transition.par_iter().with_min_len(1 << 14).map(scaled).collect(),
     }
 }
 
@@ -288,8 +288,8 @@ impl<T: Real> Workspace<T> {
         }
     }
 
-    /// Σ_t α_t/κ_t ⊗ v_{t+1} of a part. Rows stay where they are; those that do not count become zero: α of the last token of a
-    /// sentence, which has no successor, the sentences that underflowed, and, as nothing has checked it, v of a first token.
+    /// Σ_t α_t/κ_t ⊗ v_{t+1} of a part. Rows that do not count become zero: α of the last token of a sentence, which has no
+    /// successor, the sentences that underflowed, and, as nothing has checked it, v of a first token.
     fn pairs_in_lanes(
         &self,
         k: usize,
@@ -308,25 +308,22 @@ impl<T: Real> Workspace<T> {
                 weighted[i * k..(i + 1) * k].fill(T::zero());
             }
         }
-        let mut sums = vec![T::zero(); k * k];
-        let mut add = |from: usize, to: usize, n: usize| {
-            let rows = |first: usize| first * k..(first + n) * k;
-            let alpha = MatRef::from_row_major_slice(&alpha[rows(from)], n, k);
-            let weighted = MatRef::from_row_major_slice(&weighted[rows(to)], n, k);
-            let sums = MatMut::from_row_major_slice_mut(&mut sums, k, k);
-            multiply(sums, Accum::Add, alpha.transpose(), weighted, par);
-        };
-        // Steps with the same number of rows n are one product: the successor of a row is n rows further.
+        // Moves v to the row of the token before: n rows, in steps with n rows. Rows without a successor keep some v, which α
+        // is 0 for. One product of all rows is faster than one per number of rows if there are many states.
         let (mut begin, mut steps) = (0, &part.steps[..]);
         while let Some(&n) = steps.first() {
             let n_steps = steps.iter().take_while(|&&others| others == n).count();
             steps = &steps[n_steps..];
             let n_rows = (n_steps - 1) * n + steps.first().copied().unwrap_or(0);
-            if n_rows > 0 {
-                add(begin, begin + n, n_rows);
-            }
+            weighted.copy_within((begin + n) * k..(begin + n + n_rows) * k, begin * k);
             begin += n_steps * n;
         }
+        let n = part.rows.len();
+        let mut sums = vec![T::zero(); k * k];
+        let alpha = MatRef::from_row_major_slice(alpha, n, k);
+        let weighted = MatRef::from_row_major_slice(weighted, n, k);
+        let out = MatMut::from_row_major_slice_mut(&mut sums, k, k);
+        multiply(out, Accum::Replace, alpha.transpose(), weighted, par);
         sums
     }
 }
