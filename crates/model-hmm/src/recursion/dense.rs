@@ -308,8 +308,8 @@ impl<T: Real> Workspace<T> {
                 weighted[i * k..(i + 1) * k].fill(T::zero());
             }
         }
-        // Moves v to the row of the token before: n rows, in steps with n rows. Rows without a successor keep some v, which α
-        // is 0 for. One product of all rows is faster than one per number of rows if there are many states.
+        // Moves v to the row of the token before: by n rows, in steps with n rows. Rows without a successor keep some v; their α
+        // is 0. With many states, one product of all rows is faster than one per number of rows.
         let (mut begin, mut steps) = (0, &part.steps[..]);
         while let Some(&n) = steps.first() {
             let n_steps = steps.iter().take_while(|&&others| others == n).count();

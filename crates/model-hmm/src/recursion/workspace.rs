@@ -29,7 +29,7 @@ pub(crate) struct Workspace<T> {
     pub(crate) local: Vec<T>,
     /// b of a word that no state emits, in a dense model.
     pub(crate) zeros: Vec<T>,
-    /// α of each token, later α/κ.
+    /// α of each token, later α/κ, in a dense model times a power of two.
     pub(crate) alpha: Vec<T>,
     /// v = b ∘ β of each token.
     pub(crate) weighted: Vec<T>,
@@ -124,10 +124,12 @@ impl<T: Real> Workspace<T> {
 
     /// The range of the values of a token.
     pub(crate) fn values(&self, token: usize) -> Range<usize> {
-        let (begin, end) = (self.value_starts[token], self.value_starts[token + 1]);
-        let begin_of = |row: &u32| *row as usize * (end - begin);
-        let begin_there = self.rows.get(token).map_or(begin, begin_of);
-        begin_there..begin_there + (end - begin)
+        let n = self.value_starts[token + 1] - self.value_starts[token];
+        let begin = match self.rows.get(token) {
+            Some(&row) => row as usize * n,
+            None => self.value_starts[token],
+        };
+        begin..begin + n
     }
 
     /// b ∘ g of a token.

@@ -65,6 +65,18 @@ fn expected_counts_agree_with_the_sum_over_all_paths() {
     }
 }
 
+/// ln p of sentences without tags, and their expected counts.
+fn expected_counts(
+    space: &StateSpace,
+    tables: &Tables<f64>,
+    sentences: &[Vec<WordId>],
+) -> (Vec<f64>, ExpectedCounts<f64>) {
+    let (batch, mut expected) = (batch(sentences, &[]), ExpectedCounts::default());
+    let log_probs =
+        ForwardBackward::default().expected_counts(space, tables, &batch, &mut expected);
+    (log_probs, expected)
+}
+
 /// A large batch of a dense model has several parts.
 #[test]
 fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
@@ -74,13 +86,7 @@ fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
     let once = sentences();
     let many: Vec<_> = (0..COPIES).flat_map(|_| once.clone()).collect();
     assert!(many.iter().map(Vec::len).sum::<usize>() > 4 * 2048);
-    let counts = |sentences: &[Vec<WordId>]| {
-        let mut expected = ExpectedCounts::default();
-        let batch = batch(sentences, &[]);
-        let log_probs =
-            ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut expected);
-        (log_probs, expected)
-    };
+    let counts = |sentences: &[Vec<WordId>]| expected_counts(&space, &tables, sentences);
     let ((log_probs, one), (all_log_probs, all)) = (counts(&once), counts(&many));
     for n_threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
@@ -160,13 +166,7 @@ fn dense_space(k: usize) -> StateSpace {
 fn a_sentence_that_a_dense_model_cannot_emit_does_not_affect_others() {
     let space = dense_space(5);
     let tables = random_tables::<f64>(&space, 0, 8);
-    let counts = |sentences: &[Vec<WordId>]| {
-        let mut expected = ExpectedCounts::default();
-        let batch = batch(sentences, &[]);
-        let log_probs =
-            ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut expected);
-        (log_probs, expected)
-    };
+    let counts = |sentences: &[Vec<WordId>]| expected_counts(&space, &tables, sentences);
     let mut sentences = sentences();
     let (log_probs, without) = counts(&sentences);
     for impossible in [&[3][..], &[0, 3, 1], &[3, 2, 2, 2, 2, 2, 2], &[1, 1, 1, 3]] {
