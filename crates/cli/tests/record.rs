@@ -46,6 +46,69 @@ fn each_run_appends_one_record_per_figure() {
     assert_eq!(read().lines().count(), 2 * rows.len());
 }
 
+/// Sentences with a tag per word, which depends on its length.
+fn tagged(split: Split, n: usize) -> String {
+    let mut text = String::new();
+    for line in embedded::text(split).lines().take(n) {
+        for word in line.split_whitespace() {
+            text += &format!("{word} {}\n", ["EVEN", "ODD"][word.chars().count() % 2]);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn figures_over_seeds_are_means_with_a_range() {
+    let folder = Folder::new();
+    for name in ["ptb-pos", "bio-pos", "unlabeled-news", "bio-unlabeled"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    folder.write("ptb-pos/wsj.train.txt", &tagged(Split::Train, 40));
+    folder.write("bio-pos/genia.dev.txt", &tagged(Split::Valid, 20));
+    folder.write("bio-pos/genia.test.txt", &tagged(Split::Test, 20));
+    let text = embedded::text(Split::Train);
+    let lines: Vec<_> = text.lines().take(120).collect();
+    let parts = ["unlabeled-news/reuters21578", "bio-unlabeled/medline", "bio-unlabeled/trials"];
+    for (part, lines) in parts.into_iter().zip(lines.chunks(40)) {
+        folder.write(&format!("{part}.sents.txt"), &lines.join("\n"));
+    }
+    let result = folder.json("reproduce fhmm-pos-tuned --data . --quick --record new.jsonl");
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8 * 3);
+    let records = fs::read_to_string(folder.path().join("new.jsonl")).unwrap();
+    let records: Vec<Value> =
+        records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (row, record) in rows.iter().zip(&records) {
+        let name = row["row"].as_str().unwrap();
+        if name == "BASELINE" || name.starts_with("BROWN") {
+            assert!(row["of_seeds"].is_null() && record["spread"].is_null(), "{name}");
+            continue;
+        }
+        let of_seeds = row["of_seeds"].as_array().unwrap();
+        let [first, second] = [0, 1].map(|i| of_seeds[i].as_f64().unwrap());
+        assert!((row["ours"].as_f64().unwrap() - (first + second) / 2.0).abs() < 1e-9, "{row}");
+        let spread = &record["spread"];
+        assert_eq!((&spread["over"], &spread["n"]), (&"seeds".into(), &2.into()));
+        let close = |value: &Value, to: f64| (value.as_f64().unwrap() - to).abs() < 1e-3;
+        assert!(
+            close(&spread["min"], first.min(second)) && close(&spread["max"], first.max(second))
+        );
+    }
+    let differ = |row: &Value| row["of_seeds"].as_array().is_some_and(|seeds| seeds[0] != seeds[1]);
+    assert!(rows.iter().any(differ), "seeds give different representations");
+}
+
+#[test]
+fn every_experiment_names_its_files() {
+    let data =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data.md")).unwrap();
+    for experiment in Folder::new().json("reproduce --list")["experiments"].as_array().unwrap() {
+        let name = experiment["name"].as_str().unwrap();
+        assert!(data.contains(&format!("`{name}`")), "`{name}` is not in docs/data.md");
+    }
+}
+
 #[test]
 fn a_record_that_cannot_be_written_is_refused_before_the_run() {
     let ran = corpora().run("reproduce lds-dynamics --data . --quick --record no/such/new.jsonl");

@@ -41,6 +41,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     lds::ner::EXPERIMENT,
     fhmm::tagging::PARTS_OF_SPEECH,
     fhmm::tagging::CHUNKS,
+    fhmm::tuned::PARTS_OF_SPEECH,
+    fhmm::tuned::CHUNKS,
     glda::speed::EXPERIMENT,
     glda::topics::EXPERIMENT,
     glda::oov::EXPERIMENT,

@@ -118,7 +118,12 @@ fn write_table(experiment: &Experiment, rows: &[Row], out: &mut dyn Write) -> io
     writeln!(out, "{:first$} {:second$} {:>10} {:>10}", "", "", "paper", "ours")?;
     for row in rows {
         let paper = row.paper.map_or("-".to_owned(), |paper| format!("{paper:.2}"));
-        writeln!(out, "{:first$} {:second$} {paper:>10} {:>10.2}", row.row, row.column, row.ours)?;
+        write!(out, "{:first$} {:second$} {paper:>10} {:>10.2}", row.row, row.column, row.ours)?;
+        let seeds = row.of_seeds.iter().copied();
+        if let (Some(min), Some(max)) = (seeds.clone().reduce(f64::min), seeds.reduce(f64::max)) {
+            write!(out, "   {min:.2} to {max:.2} over {} seeds", row.of_seeds.len())?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

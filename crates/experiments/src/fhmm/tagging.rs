@@ -36,16 +36,16 @@ pub(crate) const CHUNKS: Experiment = Experiment {
 };
 
 /// Settings of a full and of a quick run.
-struct Size {
-    keep_sentences: usize,
-    epochs: usize,
-    batch_sentences: Option<usize>,
-    n_clusters: usize,
-    n_iterations: usize,
+pub(super) struct Size {
+    pub(super) keep_sentences: usize,
+    pub(super) epochs: usize,
+    pub(super) batch_sentences: Option<usize>,
+    pub(super) n_clusters: usize,
+    pub(super) n_iterations: usize,
 }
 
 impl Size {
-    fn new(quick: bool) -> Size {
+    pub(super) fn new(quick: bool) -> Size {
         if quick {
             let (keep_sentences, epochs, n_clusters, n_iterations) = (4000, 3, 100, 25);
             return Size {
@@ -61,12 +61,13 @@ impl Size {
     }
 
     /// Representation of each row.
-    fn representations(&self) -> [Representation; 8] {
+    pub(super) fn representations(&self, m_step: MStep, seed: u64) -> [Representation; 8] {
         let fhmm = |n_layers, features| {
             let params = FhmmParams::default()
                 .n_layers(n_layers)
                 .n_states(10)
-                .m_step(MStep::Layers)
+                .m_step(m_step)
+                .seed(seed)
                 .epochs(self.epochs)
                 .batch_sentences(self.batch_sentences);
             Representation::Fhmm(params, features)
@@ -75,6 +76,7 @@ impl Size {
             .n_states(80)
             .constraint(Constraint::None)
             .parameterization(Parameterization::Scalar)
+            .seed(seed)
             .epochs(5 * self.epochs);
         let (n_clusters, dim) = (self.n_clusters, 50);
         [
@@ -85,34 +87,39 @@ impl Size {
             fhmm(5, "posterior"),
             Representation::Hmm(hmm, "state"),
             Representation::Brown(BrownParams::default().n_clusters(n_clusters)),
-            Representation::Word2vec(Word2vecParams::default().dim(dim)),
+            Representation::Word2vec(Word2vecParams::default().dim(dim).seed(seed)),
         ]
     }
 }
 
 fn parts_of_speech(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    table(data, quick, &tags(data, quick)?, errors, note)
+}
+
+fn chunks(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    table(data, quick, &noun_phrases(data)?, phrases, note)
+}
+
+/// The task of Table 1.
+pub(super) fn tags(data: &Path, quick: bool) -> Result<Transfer> {
     let mut source = vec![data.join("ptb-pos/wsj.train.txt")];
     if !quick {
         source.push(data.join("conll2000/train.txt"));
     }
-    let transfer = Transfer {
-        source: read(source)?,
-        target: read(vec![data.join("bio-pos/genia.test.txt")])?,
-        column: 1,
-        pos_column: None,
-    };
-    table(data, quick, &transfer, errors, note)
+    let target = target(data, "test")?;
+    Ok(Transfer { source: read(source)?, target, column: 1, pos_column: None })
 }
 
-fn chunks(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let source = noun_phrases(&read(vec![data.join("conll2000/train.txt")])?)?;
-    let transfer = Transfer {
-        source: read(vec![source])?,
-        target: read(vec![data.join("bio-pos/genia.test.txt")])?,
-        column: 2,
-        pos_column: Some(1),
-    };
-    table(data, quick, &transfer, phrases, note)
+/// The task of Table 2.
+pub(super) fn noun_phrases(data: &Path) -> Result<Transfer> {
+    let source = only_noun_phrases(&read(vec![data.join("conll2000/train.txt")])?)?;
+    let target = target(data, "test")?;
+    Ok(Transfer { source: read(vec![source])?, target, column: 2, pos_column: Some(1) })
+}
+
+/// Text of the target domain.
+pub(super) fn target(data: &Path, part: &str) -> Result<TaggedSentences> {
+    read(vec![data.join(format!("bio-pos/genia.{part}.txt"))])
 }
 
 fn read(paths: Vec<PathBuf>) -> Result<TaggedSentences> {
@@ -123,7 +130,7 @@ fn read(paths: Vec<PathBuf>) -> Result<TaggedSentences> {
 }
 
 /// Writes a copy of a text with only its noun phrases as chunks and returns its path.
-fn noun_phrases(text: &TaggedSentences) -> Result<PathBuf> {
+fn only_noun_phrases(text: &TaggedSentences) -> Result<PathBuf> {
     let folder = cache_folder();
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot write to `{}`", folder.display()))?;
@@ -144,6 +151,23 @@ fn noun_phrases(text: &TaggedSentences) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Learns representations from text of both domains.
+pub(super) fn runner<'a>(data: &'a Path, size: &Size) -> Runner<'a> {
+    let unlabeled = [
+        "unlabeled-news/reuters21578.sents.txt",
+        "bio-unlabeled/medline.sents.txt",
+        "bio-unlabeled/trials.sents.txt",
+    ];
+    Runner {
+        data,
+        unlabeled: Inputs::new(unlabeled.map(|file| data.join(file))),
+        preprocessing: Preprocessing::default(),
+        limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
+        keep_sentences: Some(size.keep_sentences),
+        cache: cache_folder(),
+    }
+}
+
 /// All rows: fits a representation and a tagger for each, and compares the tagger with the baseline.
 fn table(
     data: &Path,
@@ -153,21 +177,9 @@ fn table(
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let size = Size::new(quick);
-    let unlabeled = [
-        "unlabeled-news/reuters21578.sents.txt",
-        "bio-unlabeled/medline.sents.txt",
-        "bio-unlabeled/trials.sents.txt",
-    ];
-    let runner = Runner {
-        data,
-        unlabeled: Inputs::new(unlabeled.map(|file| data.join(file))),
-        preprocessing: Preprocessing::default(),
-        limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
-        keep_sentences: Some(size.keep_sentences),
-        cache: cache_folder(),
-    };
+    let runner = runner(data, &size);
     let (mut rows, mut baseline) = (Vec::new(), None);
-    for (i, representation) in size.representations().iter().enumerate() {
+    for (i, representation) in size.representations(MStep::Layers, 1).iter().enumerate() {
         let name = PAPER[i].0;
         note(&format!("{name}: fitting the representation"));
         let encoder = runner.encoder(representation)?;
@@ -178,19 +190,14 @@ fn table(
         let tagger = learn(source, column, params, encoders)?;
         for Figure { column, paper, ours } in measure(transfer, &tagger, i)? {
             note(&format!("{name}: {column} {ours:.2}"));
-            rows.push(Row { row: name.to_owned(), column, paper, ours });
+            rows.push(Row::new(name, column, paper, ours));
         }
         match &baseline {
             None => baseline = Some(tagger),
             Some(baseline) => {
                 let compared = compare([baseline, &tagger], &transfer.target, column)?;
                 let column = "p against BASELINE".to_owned();
-                rows.push(Row {
-                    row: name.to_owned(),
-                    column,
-                    paper: None,
-                    ours: compared.p_value,
-                });
+                rows.push(Row::new(name, column, None, compared.p_value));
             }
         }
     }

@@ -136,7 +136,7 @@ fn rows(curves: &[Curve]) -> Vec<Row> {
     for curve in curves {
         let mut row = |column: &str, paper, ours| {
             let (row, column) = (curve.name.to_owned(), column.to_owned());
-            rows.push(Row { row, column, paper, ours });
+            rows.push(Row::new(row, column, paper, ours));
         };
         row("tokens/s", None, curve.tokens_per_second);
         // Speeds with several threads are not comparable.

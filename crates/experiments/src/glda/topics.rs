@@ -125,7 +125,7 @@ impl Measured {
     fn figures(&self, name: &str, paper: Option<f64>) -> Vec<Row> {
         let row = |column: &str, paper, ours| {
             let (row, column) = (name.to_owned(), column.to_owned());
-            Row { row, column, paper, ours }
+            Row::new(row, column, paper, ours)
         };
         let pmi: Vec<f64> = self.pmi.iter().map(|&(_, pmi)| pmi).collect();
         let mut best = pmi.clone();

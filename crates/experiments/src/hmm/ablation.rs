@@ -170,7 +170,7 @@ pub(crate) fn ablate(
         let Some((_, figures)) = known.iter().find(|(other, _)| *other == params) else { continue };
         let mut row = |part: &str, paper: Option<f64>, ours| {
             let column = format!("{}, {part}", model.table);
-            rows.push(Row { row: name(&params), column, paper: paper.filter(|_| !quick), ours });
+            rows.push(Row::new(name(&params), column, paper.filter(|_| !quick), ours));
         };
         row("valid", model.valid, figures.valid);
         if model.train.is_some() {

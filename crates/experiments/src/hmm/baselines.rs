@@ -92,11 +92,13 @@ struct Text {
 impl Text {
     /// Perplexities beside those of the paper; NaN where the paper has none.
     fn rows(&self, row: &str, model: &dyn LanguageModel, paper: (f64, f64)) -> Vec<Row> {
-        let row = |part: &str, text: &Sentences, paper: f64| Row {
-            row: row.to_owned(),
-            column: format!("{} {part}", self.name),
-            paper: Some(paper).filter(|paper| !paper.is_nan()),
-            ours: perplexity(model, text).perplexity(),
+        let row = |part: &str, text: &Sentences, paper: f64| {
+            Row::new(
+                row,
+                format!("{} {part}", self.name),
+                Some(paper).filter(|paper| !paper.is_nan()),
+                perplexity(model, text).perplexity(),
+            )
         };
         vec![row("valid", &self.valid, paper.0), row("test", &self.test, paper.1)]
     }
@@ -139,12 +141,12 @@ fn neural_rows(
         let name = &format!("{name}, {}", params.dim);
         note(&format!("{}: {name}", text.name));
         let model = params.valid(&text.valid).device(usable_device()).fit(&text.train)?;
-        rows.push(Row {
-            row: name.to_owned(),
-            column: format!("{} weights, millions", text.name),
-            paper: None,
-            ours: model.n_weights() as f64 / 1e6,
-        });
+        rows.push(Row::new(
+            name,
+            format!("{} weights, millions", text.name),
+            None,
+            model.n_weights() as f64 / 1e6,
+        ));
         rows.extend(text.rows(name, &model, paper));
     }
     if quick {
@@ -159,11 +161,8 @@ fn fit(train: &Corpus, params: NgramParams) -> Result<Ngram> {
 }
 
 fn rows(name: &str, model: &dyn LanguageModel, ptb: &PennTreebank, paper: Option<f64>) -> Vec<Row> {
-    let row = |column: &str, text: &Sentences, paper| Row {
-        row: name.to_owned(),
-        column: column.to_owned(),
-        paper,
-        ours: perplexity(model, text).perplexity(),
+    let row = |column: &str, text: &Sentences, paper| {
+        Row::new(name, column, paper, perplexity(model, text).perplexity())
     };
     vec![row("PTB valid", &ptb.valid, None), row("PTB test", &ptb.test, paper)]
 }

@@ -220,7 +220,7 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn push(&mut self, row: &str, column: &str, ours: f64) {
-        self.rows.push(Row { row: row.to_owned(), column: column.to_owned(), paper: None, ours });
+        self.rows.push(Row::new(row, column, None, ours));
     }
 
     fn add(

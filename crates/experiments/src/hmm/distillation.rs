@@ -74,12 +74,12 @@ pub(crate) fn distill(
             let rows = scored(&name, hmm, &parts, note);
             [rows[0].ours, rows[1].ours]
         })?;
-        rows.extend(names.into_iter().zip(figures).map(|(column, ours)| Row {
-            row: name.clone(),
-            column: column.to_owned(),
-            paper: None,
-            ours,
-        }));
+        rows.extend(
+            names
+                .into_iter()
+                .zip(figures)
+                .map(|(column, ours)| Row::new(name.clone(), column, None, ours)),
+        );
     }
     Ok(rows)
 }
@@ -122,7 +122,7 @@ fn scored(
         });
         let ours = scored.perplexity();
         note(&format!("  {column}: {ours:.2}"));
-        Row { row: name.to_owned(), column: (*column).to_owned(), paper: None, ours }
+        Row::new(name, *column, None, ours)
     };
     parts.iter().map(row).collect()
 }

@@ -130,7 +130,7 @@ fn rows(
         })?;
         for ((column, paper), ours) in names.into_iter().zip(papers).zip(figures) {
             let paper = paper.filter(|_| !quick);
-            rows.push(Row { row: row.clone(), column: column.to_owned(), paper, ours });
+            rows.push(Row::new(row.clone(), column, paper, ours));
         }
     }
     Ok(rows)

@@ -69,7 +69,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
                 let ours = 100.0 * treebank.accuracy(data, part, &hmm)?;
                 note(&format!("{name} on {column}: {ours:.2}"));
                 let paper = treebank.paper.map(|paper| paper[i][part - 1]);
-                rows.push(Row { row: name.to_owned(), column, paper, ours });
+                rows.push(Row::new(name, column, paper, ours));
             }
         }
         rows.extend(conditional_random_fields(treebank, data, quick, note)?);

@@ -45,11 +45,13 @@ pub(crate) fn draw(
     let model = params.watch(watch).fit(&ptb.train)?;
     let pairs = model.singular_pairs(N_PAIRS, N_WORDS, MIN_COUNT)?;
     let vocab = &model.lexicon().vocab;
-    let row = |(i, pair): (usize, &SingularPair)| Row {
-        row: format!("{} → {}", words(&pair.from, vocab, " "), words(&pair.to, vocab, " ")),
-        column: format!("pair {}", i + 1),
-        paper: None,
-        ours: pair.strength,
+    let row = |(i, pair): (usize, &SingularPair)| {
+        Row::new(
+            format!("{} → {}", words(&pair.from, vocab, " "), words(&pair.to, vocab, " ")),
+            format!("pair {}", i + 1),
+            None,
+            pair.strength,
+        )
     };
     Ok((pairs.iter().enumerate().map(row).collect(), picture(&pairs, vocab)))
 }

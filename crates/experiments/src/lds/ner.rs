@@ -39,14 +39,14 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
             let f1 = scores.spans.map_or(0.0, |spans| spans.f1);
             note(&format!("{part} {:.2}", 100.0 * f1));
             let (row, paper) = ((*name).to_owned(), Some(paper));
-            rows.push(Row { row, column: part.to_owned(), paper, ours: 100.0 * f1 });
+            rows.push(Row::new(row, part, paper, 100.0 * f1));
         }
         found.push((*name, correct_tokens(&tagger, &test, COLUMN)?));
     }
     for (i, (second, theirs)) in found.iter().enumerate() {
         for (first, ours) in &found[i + 1..] {
             let (row, column) = (format!("p: {first} ≠ {second}"), "test".to_owned());
-            rows.push(Row { row, column, paper: None, ours: p_value(ours, theirs) });
+            rows.push(Row::new(row, column, None, p_value(ours, theirs)));
         }
     }
     Ok(rows)

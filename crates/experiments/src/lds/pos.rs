@@ -101,11 +101,13 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
             note(&format!("dev {:.2}, test {:.2}", measured[0].ours, measured[1].ours));
             rows.extend(measured);
         }
-        rows.extend(PAIRS.map(|[first, second]| Row {
-            row: format!("p: {first} ≠ {second}"),
-            column: format!("{} test", text.name),
-            paper: None,
-            ours: p_value(&found[first], &found[second]),
+        rows.extend(PAIRS.map(|[first, second]| {
+            Row::new(
+                format!("p: {first} ≠ {second}"),
+                format!("{} test", text.name),
+                None,
+                p_value(&found[first], &found[second]),
+            )
         }));
     }
     Ok(rows)
@@ -150,12 +152,14 @@ impl Text {
         let [dev, test] =
             [&self.parts[1], &self.parts[2]].map(|part| correct_tokens(tagger, part, COLUMN));
         let (dev, test) = (dev?, test?);
-        let row = |correct: &[bool], part: &str, paper: Option<f64>| Row {
-            row: name.to_owned(),
-            column: format!("{} {part}", self.name),
-            paper,
-            ours: 100.0 * correct.iter().filter(|&&correct| correct).count() as f64
-                / correct.len() as f64,
+        let row = |correct: &[bool], part: &str, paper: Option<f64>| {
+            Row::new(
+                name,
+                format!("{} {part}", self.name),
+                paper,
+                100.0 * correct.iter().filter(|&&correct| correct).count() as f64
+                    / correct.len() as f64,
+            )
         };
         let rows = [row(&dev, "dev", None), row(&test, "test", paper)];
         found.insert(name, test);

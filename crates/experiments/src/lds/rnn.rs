@@ -218,7 +218,7 @@ struct Paper {
 }
 
 fn row(name: &str, column: &str, paper: Option<f64>, ours: f64) -> Row {
-    Row { row: name.to_owned(), column: column.to_owned(), paper, ours }
+    Row::new(name, column, paper, ours)
 }
 
 /// Means over runs beside the figures of the paper, then every run.

@@ -58,6 +58,22 @@ impl Representation {
         Ok(())
     }
 
+    /// Whether the features of a token are numbers, and not a few names.
+    pub(crate) fn is_dense(&self) -> bool {
+        match self {
+            Representation::Words | Representation::Brown(_) => false,
+            Representation::Word2vec(_) | Representation::Lds(..) => true,
+            Representation::Hmm(_, features) | Representation::Fhmm(_, features) => {
+                *features == "posterior"
+            }
+        }
+    }
+
+    /// Whether the model depends on a random seed.
+    pub(crate) fn has_seed(&self) -> bool {
+        !matches!(self, Representation::Words | Representation::Brown(_) | Representation::Lds(..))
+    }
+
     /// Kind of features; `None` for models with a single kind.
     pub(crate) fn features(&self) -> Option<&'static str> {
         match self {

@@ -54,7 +54,7 @@ impl Runner<'_> {
                         let ours = 100.0 * scores.spans.map_or(scores.accuracy, |spans| spans.f1);
                         let column = format!("{} {column}", task.name);
                         note(&format!("{row} on {column}: {ours:.2}"));
-                        rows.push(Row { row: row.clone(), column, paper: None, ours });
+                        rows.push(Row::new(row.clone(), column, None, ours));
                     }
                 }
             }

@@ -20,13 +20,30 @@ struct Record<'a> {
     metric: String,
     unit: Option<&'static str>,
     value: f64,
-    spread: Option<()>,
+    spread: Option<Spread>,
     reference: Option<Reference>,
     command: &'a str,
     commit: Option<&'a str>,
     machine: &'a str,
     date: &'a str,
     note: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Spread {
+    over: &'static str,
+    n: usize,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// The range over seeds, if there are several.
+    fn of(figures: &[f64]) -> Option<Spread> {
+        let n = figures.len();
+        let [min, max] = [f64::min, f64::max].map(|f| figures.iter().copied().reduce(f));
+        Some(Spread { over: "seeds", n, min: rounded(min?), max: rounded(max?) })
+    }
 }
 
 #[derive(Serialize)]
@@ -67,8 +84,12 @@ impl Measure {
             "lds-rnn" => (PTB, "perplexity or epochs", None, "Belanger & Kakade 2015, Table 4"),
             "lds-pos" => (None, "accuracy", PERCENT, "Belanger & Kakade 2015, Table 2"),
             "lds-ner" => (Some("CoNLL-2003"), "F1", PERCENT, "Belanger & Kakade 2015, Table 3"),
-            "fhmm-pos" => (GENIA, "tagging", PERCENT, "Nepal & Yates 2013, Table 1"),
-            "fhmm-chunk" => (GENIA, "noun phrases", PERCENT, "Nepal & Yates 2013, Table 2"),
+            "fhmm-pos" | "fhmm-pos-tuned" => {
+                (GENIA, "tagging", PERCENT, "Nepal & Yates 2013, Table 1")
+            }
+            "fhmm-chunk" | "fhmm-chunk-tuned" => {
+                (GENIA, "noun phrases", PERCENT, "Nepal & Yates 2013, Table 2")
+            }
             "glda-speed" => (Some("NIPS"), "sampling", None, "Das et al. 2015, Figure 2"),
             "glda-topics" => (Some("20 newsgroups"), "coherence", None, "Das et al. 2015, Table 1"),
             "glda-oov" => (
@@ -148,7 +169,7 @@ impl Run {
                 metric,
                 unit,
                 value: rounded(row.ours),
-                spread: None,
+                spread: Spread::of(&row.of_seeds),
                 reference,
                 command: &self.command,
                 commit: self.commit.as_deref(),
@@ -254,7 +275,7 @@ mod tests {
     use std::time::Duration;
 
     fn row(row: &str, column: &str, paper: Option<f64>, ours: f64) -> Row {
-        Row { row: row.to_owned(), column: column.to_owned(), paper, ours }
+        Row::new(row, column, paper, ours)
     }
 
     #[test]
@@ -272,7 +293,7 @@ mod tests {
             machine: "somewhere".to_owned(),
             date: "2026-11-16".to_owned(),
         };
-        let rows = [
+        let mut rows = [
             row("32768 states", "PTB test", Some(115.8), 114.401_234_56),
             row("32768 states", "PTB valid", None, f64::NAN),
         ];
@@ -288,6 +309,11 @@ mod tests {
             "machine": "somewhere", "date": "2026-11-16", "note": null,
         });
         assert_eq!(records[0], expected);
+        rows[0].of_seeds = vec![115.0, 113.5, 114.7];
+        let lines = run.lines("hmm-ptb", false, &rows).unwrap();
+        let record: Value = serde_json::from_str(lines.trim_end()).unwrap();
+        let spread = serde_json::json!({ "over": "seeds", "n": 3, "min": 113.5, "max": 115.0 });
+        assert_eq!(record["spread"], spread);
     }
 
     #[test]

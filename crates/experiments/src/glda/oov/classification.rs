@@ -86,7 +86,7 @@ impl<'a> Classifiers<'a> {
         let mut row = |row: String, paper: Option<f64>, ours: f64| {
             let column = format!("20news, {column}");
             note(&format!("{column}, {row}: {ours:.1} %"));
-            rows.push(Row { row, column, paper, ours });
+            rows.push(Row::new(row, column, paper, ours));
         };
         for (i, (name, inference)) in inferences(100, tests.len()).into_iter().enumerate() {
             let classifier = if matches!(inference, Inference::Gaussian(_)) {

@@ -40,7 +40,7 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
             let paper = PAPER.get(i).map(|paper| paper[k]);
             let mut add = |of: &str, paper: Option<f64>, ours: f64| {
                 let (row, column) = (name.clone(), format!("NIPS, {norm} of {of}"));
-                rows.push(Row { row, column, paper, ours });
+                rows.push(Row::new(row, column, paper, ours));
             };
             add("shares", None, of_shares[k]);
             add("counts + alpha", paper, of_weights[k]);

@@ -1,0 +1,166 @@
+//! The same tables with taggers that are tuned on development text of the target domain, over several seeds of the
+//! representations.
+//!
+//! Regularization and scale of features are chosen with the first seed, among the same values for every row.
+
+use super::measures::{Figure, Measure, Transfer, errors, phrases};
+use super::paper::PAPER;
+use super::tagging::{Size, noun_phrases, runner, tags, target};
+use crate::experiment::{Experiment, Row};
+use crate::tagging::representation::Representation;
+use anyhow::Result;
+use latens::corpus::TaggedSentences;
+use latens::fhmm::MStep;
+use latens::model::Fit;
+use latens::tasks::tagging::{FeatureTagger, TaggerInputs, TaggerParams, evaluate};
+use std::path::Path;
+
+pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {
+    name: "fhmm-pos-tuned",
+    about: "the same with taggers tuned on biomedical text, over seeds (error rate, %)",
+    run: |data, quick, note| table(data, quick, &tags(data, quick)?, errors, note),
+};
+
+pub(crate) const CHUNKS: Experiment = Experiment {
+    name: "fhmm-chunk-tuned",
+    about: "the same with taggers tuned on biomedical text, over seeds (recall, precision and F1, %)",
+    run: |data, quick, note| table(data, quick, &noun_phrases(data)?, phrases, note),
+};
+
+/// Choices of a full and of a quick run.
+struct Choices {
+    seeds: &'static [u64],
+    l2: &'static [f64],
+    scales: &'static [f64],
+}
+
+impl Choices {
+    fn new(quick: bool) -> Choices {
+        match quick {
+            true => Choices { seeds: &[1, 2], l2: &[0.01, 0.1], scales: &[0.1, 0.3] },
+            false => Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.1, 0.3, 1.0] },
+        }
+    }
+
+    /// The parameters to choose from. Only dense features have a scale.
+    fn of(&self, base: &TaggerParams, representation: &Representation) -> Vec<TaggerParams> {
+        let scales = if representation.is_dense() { self.scales } else { &[base.scale] };
+        let pairs = self.l2.iter().flat_map(|&l2| scales.iter().map(move |&scale| (l2, scale)));
+        pairs.map(|(l2, scale)| base.clone().l2(l2).scale(scale)).collect()
+    }
+}
+
+fn table(
+    data: &Path,
+    quick: bool,
+    transfer: &Transfer,
+    measure: Measure,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<Row>> {
+    let (size, choices) = (Size::new(quick), Choices::new(quick));
+    let runner = runner(data, &size);
+    let dev = target(data, "dev")?;
+    let base =
+        FeatureTagger::params().pos_column(transfer.pos_column).n_iterations(size.n_iterations);
+    let mut rows = Vec::new();
+    for (i, (name, ..)) in PAPER.iter().enumerate() {
+        let mut figures: Vec<Vec<Figure>> = Vec::new();
+        let mut chosen = None;
+        for &seed in choices.seeds {
+            let representation = &size.representations(MStep::default(), seed)[i];
+            if chosen.is_some() && !representation.has_seed() {
+                break;
+            }
+            note(&format!("{name}, seed {seed}: fitting the representation"));
+            let encoder = runner.encoder(representation)?;
+            let encoder = encoder.as_deref().map(|path| (path, representation.features()));
+            let candidates = match chosen.take() {
+                Some(params) => vec![params],
+                None => choices.of(&base, representation),
+            };
+            let mut best: Option<(f64, TaggerParams, FeatureTagger)> = None;
+            for params in candidates {
+                let tagger = learn(transfer, &dev, params.clone(), encoder)?;
+                let score = score(&tagger, &dev, transfer.column)?;
+                let TaggerParams { l2, scale, .. } = params;
+                note(&format!(
+                    "{name}, seed {seed}: l2 {l2}, scale {scale}: {score:.2} on the development text"
+                ));
+                if best.as_ref().is_none_or(|(others, ..)| score > *others) {
+                    best = Some((score, params, tagger));
+                }
+            }
+            let (_, params, tagger) = best.expect("there are parameters to choose from");
+            figures.push(measure(transfer, &tagger, i)?);
+            chosen = Some(params);
+        }
+        rows.extend(means(name, &figures));
+    }
+    Ok(rows)
+}
+
+/// Fits a tagger that stops when its score on the development text no longer improves.
+fn learn(
+    transfer: &Transfer,
+    dev: &TaggedSentences,
+    params: TaggerParams,
+    encoder: Option<(&Path, Option<&str>)>,
+) -> Result<FeatureTagger> {
+    let mut inputs = TaggerInputs::default().column(transfer.column).dev(dev.clone());
+    if let Some((path, features)) = encoder {
+        inputs = inputs.encoder(latens::open_encoder(path, features)?);
+    }
+    Ok(params.with(inputs).fit(&transfer.source)?)
+}
+
+/// F1 of spans, or accuracy, in percent.
+fn score(tagger: &FeatureTagger, text: &TaggedSentences, column: usize) -> Result<f64> {
+    let scores = evaluate(tagger, text, column)?;
+    Ok(100.0 * scores.spans.map_or(scores.accuracy, |spans| spans.f1))
+}
+
+/// The means of the figures of one row over seeds.
+fn means(name: &str, figures: &[Vec<Figure>]) -> Vec<Row> {
+    let first = figures.first().into_iter().flatten().enumerate();
+    let row = |(i, Figure { column, paper, .. }): (usize, &Figure)| {
+        let ours = figures.iter().map(|of_seed| of_seed[i].ours).collect();
+        Row::of_seeds(name, column, *paper, ours)
+    };
+    first.map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latens::brown::BrownParams;
+    use latens::word2vec::Word2vecParams;
+
+    #[test]
+    fn only_dense_features_have_a_scale() {
+        let (choices, base) = (Choices::new(false), FeatureTagger::params());
+        let l2 = |representation| {
+            let params = choices.of(&base, &representation);
+            params.iter().map(|params| (params.l2, params.scale)).collect::<Vec<_>>()
+        };
+        let brown = l2(Representation::Brown(BrownParams::default()));
+        assert_eq!(brown, [0.01, 0.1, 0.5].map(|l2| (l2, base.scale)));
+        let word2vec = l2(Representation::Word2vec(Word2vecParams::default()));
+        assert_eq!(word2vec.len(), 9);
+        assert_eq!(word2vec[..3], [(0.01, 0.1), (0.01, 0.3), (0.01, 1.0)]);
+    }
+
+    #[test]
+    fn figures_are_means_over_seeds() {
+        let figures = |ours: [f64; 2]| {
+            let columns = ["All error", "OOV error"].into_iter().zip(ours);
+            columns
+                .map(|(column, ours)| Figure { column: column.to_owned(), paper: Some(9.7), ours })
+                .collect::<Vec<_>>()
+        };
+        let rows = means("FHMM", &[figures([1.0, 5.0]), figures([2.0, 7.0])]);
+        assert_eq!((rows[0].ours, rows[1].ours), (1.5, 6.0));
+        assert_eq!(rows[1].of_seeds, [5.0, 7.0]);
+        assert_eq!((rows[1].column.as_str(), rows[1].paper), ("OOV error", Some(9.7)));
+        assert!(means("BASELINE", &[figures([1.0, 5.0])])[0].of_seeds.is_empty());
+    }
+}
