@@ -1,7 +1,7 @@
 //! Memory and work of training.
 
 use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
-use crate::recursion::lanes::n_parts;
+use crate::recursion::lanes;
 use crate::space::clusters::clustering;
 use latens_corpus::{Corpus, Sentences};
 use latens_model::{Cost, Fit, Setup};
@@ -109,14 +109,16 @@ impl Sizes {
         16.0 * (batch_tokens * per_word).max(scored)
     }
 
-    /// Bytes of the expected transitions of a batch: one block per pair of clusters that it contains. A dense model has one
-    /// per part of a batch, and a copy of its transitions.
+    /// Bytes of the expected counts of a batch, besides those of its buffers: one block of transitions per pair of clusters
+    /// that it contains. Each part of a batch of a dense model has a block, a copy of the transitions, and emissions.
     fn expected(&self, batch_tokens: f64, per_word: f64) -> f64 {
-        let n_blocks = match self.per_word == self.n_states {
-            true => 1.0 + n_parts(batch_tokens as usize, per_word as usize) as f64,
-            false => batch_tokens.min(self.n_clusters * self.n_clusters),
-        };
-        4.0 * n_blocks * per_word * per_word
+        let block = 4.0 * per_word * per_word;
+        if self.per_word != self.n_states {
+            return batch_tokens.min(self.n_clusters * self.n_clusters) * block;
+        }
+        let n_parts = lanes::n_parts(batch_tokens as usize, per_word as usize) as f64;
+        let emissions = if n_parts > 1.0 { 4.0 * batch_tokens * per_word } else { 0.0 };
+        2.0 * n_parts * block + emissions
     }
 
     /// Multiplications with an addition to score `n_tokens` tokens.
@@ -141,8 +143,12 @@ impl Sizes {
 
 fn baum_welch(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
     let has_clusters = params.constraint == Constraint::Brown;
-    let min_states = if has_clusters { 32.0 } else { 256.0 };
-    let batch_tokens = (EM_VALUES / sizes.per_word.max(min_states)).min(sizes.n_tokens);
+    let batch_tokens = match params.constraint {
+        Constraint::None => lanes::batch_tokens(sizes.per_word as usize) as f64,
+        Constraint::Brown => EM_VALUES / sizes.per_word.max(32.0),
+        Constraint::Uniform => EM_VALUES / sizes.per_word.max(256.0),
+    };
+    let batch_tokens = batch_tokens.min(sizes.n_tokens);
     // Probabilities and expected counts; probabilities of the result and of the best iteration.
     let per_value = 4.0 + 8.0 + 4.0 + if has_valid { 4.0 } else { 0.0 };
     // Transitions in blocks, besides.

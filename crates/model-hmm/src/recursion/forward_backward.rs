@@ -1,6 +1,7 @@
 //! Log-likelihoods and expected counts of a batch.
 
-use crate::recursion::batch::Batch;
+use crate::recursion::batch::{Batch, Part};
+use crate::recursion::lanes;
 use crate::recursion::products::{Member, add, by_groups, stacked};
 use crate::recursion::workspace::Workspace;
 use crate::space::state_set::StateSet;
@@ -12,32 +13,25 @@ use latens_math::linalg::{Accum, MatMut, MatRef, Par};
 use latens_math::{Real, log_sum_exp};
 use latens_nn::multiply;
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 /// Computes log-likelihoods and expected counts, in buffers that batches share.
 #[derive(Default)]
 pub(crate) struct ForwardBackward<T> {
-    workspace: Workspace<T>,
+    /// The buffers that no part of a batch uses at the moment.
+    workspaces: Mutex<Vec<Workspace<T>>>,
 }
 
 impl<T: Real> ForwardBackward<T> {
     /// Returns ln p of every sentence of a batch.
     pub(crate) fn log_probs(
-        &mut self,
+        &self,
         space: &StateSpace,
         tables: &Tables<T>,
         batch: &Batch<'_>,
     ) -> Vec<f64> {
-        let workspace = &mut self.workspace;
-        workspace.place(space, tables, batch);
-        let mut log_probs = match tables.is_dense() {
-            true => workspace.forward_in_lanes(tables),
-            false => workspace.forward(tables),
-        };
-        log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
-            if log_prob.is_nan() {
-                let alphas = log_forward(&workspace.log_chain(tables, sentence));
-                *log_prob = log_sum_exp(&alphas[alphas.len() - 1]);
-            }
+        let (log_probs, _) = self.in_parts(tables, batch, |workspace, batch, par| {
+            (workspace.log_probs(space, tables, batch, par), ())
         });
         log_probs
     }
@@ -45,24 +39,104 @@ impl<T: Real> ForwardBackward<T> {
     /// Overwrites `out` with the expected counts of a batch, and returns ln p of every sentence. An impossible
     /// sentence has ln p = −∞ and contributes no counts.
     pub(crate) fn expected_counts(
-        &mut self,
+        &self,
         space: &StateSpace,
         tables: &Tables<T>,
         batch: &Batch<'_>,
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
-        let workspace = &mut self.workspace;
-        workspace.place(space, tables, batch);
+        if n_parts(tables, batch) == 1 {
+            return self.with_workspace(|workspace| {
+                workspace.expected_counts(space, tables, batch, Par::rayon(0), out)
+            });
+        }
+        let (log_probs, parts) = self.in_parts(tables, batch, |workspace, batch, par| {
+            let mut out = ExpectedCounts::default();
+            let log_probs = workspace.expected_counts(space, tables, batch, par, &mut out);
+            (log_probs, out)
+        });
+        out.merge(parts, tables.k);
+        log_probs
+    }
+
+    /// Processes the parts of a batch in parallel, and returns ln p of every sentence with the results of all parts.
+    fn in_parts<R: Send>(
+        &self,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+        process: impl Fn(&mut Workspace<T>, &Batch<'_>, Par) -> (Vec<f64>, R) + Sync,
+    ) -> (Vec<f64>, Vec<R>) {
+        let parts = batch.parts(n_parts(tables, batch));
+        // The matrix products of a single part use all threads.
+        let par = if parts.len() == 1 { Par::rayon(0) } else { Par::Seq };
+        let process =
+            |part: &Part<'_>| self.with_workspace(|workspace| process(workspace, &part.batch, par));
+        let done: Vec<_> = parts.par_iter().map(process).collect();
+        let mut log_probs = vec![0.0; batch.sentences.len()];
+        let mut results = vec![];
+        for (part, (of_part, result)) in parts.iter().zip(done) {
+            part.sentences.iter().zip(of_part).for_each(|(&s, log_prob)| log_probs[s] = log_prob);
+            results.push(result);
+        }
+        (log_probs, results)
+    }
+
+    fn with_workspace<R>(&self, use_it: impl FnOnce(&mut Workspace<T>) -> R) -> R {
+        let lock = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = lock().pop();
+        let mut workspace = free.unwrap_or_default();
+        let result = use_it(&mut workspace);
+        lock().push(workspace);
+        result
+    }
+}
+
+/// Number of parts of a batch. The batch of a model with clusters is one part, since tokens of a pair of clusters share a
+/// product.
+fn n_parts<T: Real>(tables: &Tables<T>, batch: &Batch<'_>) -> usize {
+    if tables.is_dense() { lanes::n_parts(batch.n_tokens(), tables.k) } else { 1 }
+}
+
+impl<T: Real> Workspace<T> {
+    fn log_probs(
+        &mut self,
+        space: &StateSpace,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+        par: Par,
+    ) -> Vec<f64> {
+        self.place(space, tables, batch);
+        let mut log_probs = match tables.is_dense() {
+            true => self.forward_in_lanes(tables, par),
+            false => self.forward(tables),
+        };
+        log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
+            if log_prob.is_nan() {
+                let alphas = log_forward(&self.log_chain(tables, sentence));
+                *log_prob = log_sum_exp(&alphas[alphas.len() - 1]);
+            }
+        });
+        log_probs
+    }
+
+    fn expected_counts(
+        &mut self,
+        space: &StateSpace,
+        tables: &Tables<T>,
+        batch: &Batch<'_>,
+        par: Par,
+        out: &mut ExpectedCounts<T>,
+    ) -> Vec<f64> {
+        self.place(space, tables, batch);
         let (mut log_probs, dense_pairs) = match tables.is_dense() {
-            true => workspace.forward_backward_in_lanes(tables),
-            false => (workspace.forward_backward(tables), vec![]),
+            true => self.forward_backward_in_lanes(tables, par),
+            false => (self.forward_backward(tables), vec![]),
         };
         let underflowed: Vec<usize> =
             (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
-        workspace.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
+        self.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
         if tables.is_dense() {
-            let block = Block { from: 0, to: 0, values: dense_pairs };
-            out.ratios = Some(block).filter(|block| !block.values.is_empty()).into_iter().collect();
+            out.ratios = vec![Block { from: 0, to: 0, values: dense_pairs }];
         } else {
             self.collect_pairs(tables, &underflowed, out);
         }
@@ -79,8 +153,7 @@ impl<T: Real> ForwardBackward<T> {
         out: &mut ExpectedCounts<T>,
     ) {
         let k = tables.k;
-        let Workspace { sentence_starts, groups, value_starts, alpha, weighted, .. } =
-            &mut self.workspace;
+        let Workspace { sentence_starts, groups, value_starts, alpha, weighted, .. } = self;
         let sentences = 0..sentence_starts.len() - 1;
         let sentences = sentences.filter(|s| underflowed.binary_search(s).is_err());
         let tokens = sentences.flat_map(|s| {
@@ -134,19 +207,18 @@ impl<T: Real> ForwardBackward<T> {
             sums.clear();
             sums.resize(n, T::zero());
         }
-        let workspace = &self.workspace;
-        let node = |at: usize| &workspace.nodes[workspace.values(at)];
+        let node = |at: usize| &self.nodes[self.values(at)];
         let add_node = |sums: &mut [T], at: usize| {
-            add_to_states(sums, tables.states(workspace.groups[at] as usize), node(at));
+            add_to_states(sums, tables.states(self.groups[at] as usize), node(at));
         };
         // Slot and token as the digits of one number, which is faster to sort.
-        let mut by_slot: Vec<u64> = Vec::with_capacity(workspace.slots.len());
+        let mut by_slot: Vec<u64> = Vec::with_capacity(self.slots.len());
         for (sentence, &log_prob) in log_probs.iter().enumerate() {
-            let (begin, end) = (workspace.tokens(sentence).start, workspace.tokens(sentence).end);
+            let (begin, end) = (self.tokens(sentence).start, self.tokens(sentence).end);
             if log_prob == f64::NEG_INFINITY || begin == end {
                 continue;
             }
-            let tokens = workspace.slots[begin..end].iter().zip(begin as u64..);
+            let tokens = self.slots[begin..end].iter().zip(begin as u64..);
             by_slot.extend(tokens.map(|(&slot, at)| u64::from(slot) << 32 | at));
             add_node(&mut out.start, begin);
             (begin..end - 1).for_each(|at| add_node(&mut out.departures, at));

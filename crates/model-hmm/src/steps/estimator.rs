@@ -2,6 +2,7 @@
 
 use crate::recursion::batch::Batch;
 use crate::recursion::forward_backward::ForwardBackward;
+use crate::recursion::lanes;
 use crate::space::kept_lists::KeptLists;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
@@ -78,13 +79,13 @@ impl<'a> CpuEstimator<'a> {
 }
 
 impl Estimator for CpuEstimator<'_> {
-    /// A batch has about 2²¹ values, one per token and state of its word. In a model with clusters it has many tokens, as
+    /// A batch has at least 2²¹ values, one per token and state of its word. In a model with clusters it has many tokens, as
     /// those of a pair of clusters share a product.
     fn batch_tokens(&self) -> usize {
         const VALUES: usize = 1 << 21;
         match &self.tables.lists {
             Some(lists) => VALUES / (lists.n_values() / lists.n_slots().max(1)).max(256),
-            None if self.tables.is_dense() => VALUES / self.space.k.max(256),
+            None if self.tables.is_dense() => lanes::batch_tokens(self.space.k),
             None => VALUES / self.space.k.max(32),
         }
     }

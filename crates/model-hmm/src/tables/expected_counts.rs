@@ -1,6 +1,7 @@
 //! The expected counts of a batch.
 
 use crate::tables::listed_ratios::ListedRatios;
+use latens_math::Real;
 
 /// Expected counts of starts, transitions, emissions and tags under the posterior of the states of a batch.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,53 @@ pub(crate) struct ExpectedCounts<T> {
     pub(crate) emission: Vec<T>,
     /// Expected emissions of each tag by each state: Z per tag.
     pub(crate) tags: Vec<T>,
+}
+
+impl<T: Real> ExpectedCounts<T> {
+    /// Overwrites the counts with the sums of those of the parts of a batch, in a dense model with k states.
+    pub(crate) fn merge(&mut self, parts: Vec<ExpectedCounts<T>>, k: usize) {
+        let mut by_slot: Vec<(u32, usize, usize)> = vec![];
+        for (i, part) in parts.iter().enumerate() {
+            by_slot.extend(part.slots.iter().enumerate().map(|(row, &slot)| (slot, i, row)));
+        }
+        by_slot.sort_unstable();
+        self.slots.clear();
+        self.emission.clear();
+        for (slot, part, row) in by_slot {
+            let counts = &parts[part].emission[row * k..(row + 1) * k];
+            if self.slots.last() == Some(&slot) {
+                let last = self.emission.len() - k;
+                add(&mut self.emission[last..], counts);
+            } else {
+                self.slots.push(slot);
+                self.emission.extend_from_slice(counts);
+            }
+        }
+        let mut sums = [vec![], vec![], vec![]];
+        let mut blocks: [Option<Block<T>>; 2] = [None, None];
+        for part in parts {
+            for (sum, counts) in sums.iter_mut().zip([part.start, part.departures, part.tags]) {
+                match sum.is_empty() {
+                    true => *sum = counts,
+                    false => add(sum, &counts),
+                }
+            }
+            for (sum, counts) in blocks.iter_mut().zip([part.ratios, part.counts]) {
+                for block in counts {
+                    match sum {
+                        None => *sum = Some(block),
+                        Some(sum) => add(&mut sum.values, &block.values),
+                    }
+                }
+            }
+        }
+        [self.start, self.departures, self.tags] = sums;
+        [self.ratios, self.counts] = blocks.map(|block| block.into_iter().collect());
+    }
+}
+
+fn add<T: Real>(sums: &mut [T], values: &[T]) {
+    sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
 }
 
 /// A k × k matrix for a pair of clusters, row-major.
