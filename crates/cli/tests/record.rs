@@ -73,12 +73,13 @@ fn figures_over_seeds_are_means_with_a_range() {
     for (part, lines) in parts.into_iter().zip(lines.chunks(40)) {
         folder.write(&format!("{part}.sents.txt"), &lines.join("\n"));
     }
-    let result = folder.json("reproduce fhmm-pos-tuned --data . --quick --record new.jsonl");
+    let result = folder.json("reproduce fhmm-tuned-pos --data . --quick --record new.jsonl");
     let rows = result["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 8 * 3);
     let records = fs::read_to_string(folder.path().join("new.jsonl")).unwrap();
     let records: Vec<Value> =
         records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), rows.len());
     for (row, record) in rows.iter().zip(&records) {
         let name = row["row"].as_str().unwrap();
         if name == "BASELINE" || name.starts_with("BROWN") {
@@ -86,6 +87,7 @@ fn figures_over_seeds_are_means_with_a_range() {
             continue;
         }
         let of_seeds = row["of_seeds"].as_array().unwrap();
+        assert_eq!(of_seeds.len(), 2);
         let [first, second] = [0, 1].map(|i| of_seeds[i].as_f64().unwrap());
         assert!((row["ours"].as_f64().unwrap() - (first + second) / 2.0).abs() < 1e-9, "{row}");
         let spread = &record["spread"];

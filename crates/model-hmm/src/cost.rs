@@ -3,6 +3,7 @@
 use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
 use crate::recursion::lanes;
 use crate::space::clusters::clustering;
+use crate::space::state_lists::SHORT;
 use latens_corpus::{Corpus, Sentences};
 use latens_model::{Cost, Fit, Setup};
 
@@ -103,22 +104,31 @@ impl Sizes {
         }
     }
 
-    /// Bytes of the buffers of the recursion: four values per token and state.
+    /// Bytes of the buffers of the recursion: four values per token and state. In a dense model, every thread has those of a
+    /// part of the batch.
     fn workspace(&self, batch_tokens: f64, per_word: f64) -> f64 {
         let scored = SCORED_TOKENS.min(self.n_tokens) * self.per_word;
-        16.0 * (batch_tokens * per_word).max(scored)
+        let n_parts =
+            if self.per_word == self.n_states { n_parts(batch_tokens, per_word) } else { 1.0 };
+        let n_threads = rayon::current_num_threads() as f64;
+        let at_once = (n_threads / n_parts).min(1.0);
+        16.0 * (batch_tokens * per_word * at_once).max(scored)
     }
 
     /// Bytes of the expected counts of a batch, besides those of its buffers: one block of transitions per pair of clusters
-    /// that it contains. Each part of a batch of a dense model has a block, a copy of the transitions, and emissions.
+    /// that it contains. A dense model has a copy of its transitions, and a block, emissions and tags per part of a batch
+    /// with several; the sums of the emissions are as large again.
     fn expected(&self, batch_tokens: f64, per_word: f64) -> f64 {
         let block = 4.0 * per_word * per_word;
         if self.per_word != self.n_states {
             return batch_tokens.min(self.n_clusters * self.n_clusters) * block;
         }
-        let n_parts = lanes::n_parts(batch_tokens as usize, per_word as usize) as f64;
-        let emissions = if n_parts > 1.0 { 4.0 * batch_tokens * per_word } else { 0.0 };
-        2.0 * n_parts * block + emissions
+        let n_parts = n_parts(batch_tokens, per_word);
+        let of_parts = match n_parts > 1.0 {
+            true => 4.0 * per_word * (2.0 * batch_tokens + n_parts * self.n_tags),
+            false => 0.0,
+        };
+        (1.0 + n_parts) * block + of_parts
     }
 
     /// Multiplications with an addition to score `n_tokens` tokens.
@@ -141,19 +151,31 @@ impl Sizes {
     }
 }
 
+/// Number of parts of a batch of a dense model.
+fn n_parts(batch_tokens: f64, per_word: f64) -> f64 {
+    lanes::n_parts(batch_tokens as usize, per_word as usize) as f64
+}
+
 fn baum_welch(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
     let has_clusters = params.constraint == Constraint::Brown;
+    // Long lists of states become rows of all states.
+    let has_long_lists =
+        params.constraint == Constraint::Uniform && sizes.per_word * SHORT as f64 > sizes.n_states;
+    let per_word = if has_long_lists { sizes.n_states } else { sizes.per_word };
+    let sizes = &Sizes { per_word, ..*sizes };
     let batch_tokens = match params.constraint {
-        Constraint::None => lanes::batch_tokens(sizes.per_word as usize) as f64,
-        Constraint::Brown => EM_VALUES / sizes.per_word.max(32.0),
+        _ if sizes.per_word == sizes.n_states => {
+            lanes::batch_tokens(sizes.per_word as usize) as f64
+        }
         Constraint::Uniform => EM_VALUES / sizes.per_word.max(256.0),
+        Constraint::Brown | Constraint::None => EM_VALUES / sizes.per_word.max(32.0),
     };
     let batch_tokens = batch_tokens.min(sizes.n_tokens);
     // Probabilities and expected counts; probabilities of the result and of the best iteration.
     let per_value = 4.0 + 8.0 + 4.0 + if has_valid { 4.0 } else { 0.0 };
     // Transitions in blocks, besides.
     let per_transition = per_value + if has_clusters { 4.0 } else { 0.0 };
-    let (n_states, per_word) = (sizes.n_states, sizes.per_word);
+    let n_states = sizes.n_states;
     let cost = Cost::new(params.epochs)
         .part("transitions", per_transition * n_states * n_states, Some("n_states"))
         .part("emissions", per_value * sizes.n_words * sizes.emission_row, Some("n_states"))
@@ -317,14 +339,18 @@ mod tests {
     #[test]
     fn work_of_baum_welch_agrees_with_a_count_by_hand() {
         let corpus = latens_testkit::zipfian_corpus(30, 20, 1);
-        let params = HmmParams::default()
-            .parameterization(Parameterization::Scalar)
-            .constraint(Constraint::Uniform)
-            .n_states(8)
-            .n_clusters(2);
-        let cost = cost(&params, &corpus, Given::default(), None);
-        // Forward, backward and expected transitions of 4 × 4 pairs of states per token.
         let n_tokens = corpus.sentences.n_tokens() as f64;
-        assert_eq!(cost.multiply_adds_per_iteration(), 3.0 * 16.0 * n_tokens);
+        // Subsets of 4 of 64 states are lists, those of 4 of 8 become rows of all states.
+        for (n_states, n_clusters, per_word) in [(64, 16, 4.0), (8, 2, 8.0)] {
+            let params = HmmParams::default()
+                .parameterization(Parameterization::Scalar)
+                .constraint(Constraint::Uniform)
+                .n_states(n_states)
+                .n_clusters(n_clusters);
+            let cost = cost(&params, &corpus, Given::default(), None);
+            // Forward, backward and expected transitions of all pairs of states of two words, per token.
+            let work = 3.0 * per_word * per_word * n_tokens;
+            assert_eq!(cost.multiply_adds_per_iteration(), work);
+        }
     }
 }

@@ -16,18 +16,18 @@ use rayon::prelude::*;
 /// most 1.3 · 10³⁰, since α sums to 1 and v is at most 1.
 const TRANSITION_SCALE: f64 = (1u128 << 100) as f64;
 
-/// Factor of α/κ, which is at most 10¹⁴, in products with v. Sums of them stay below 10³⁸ in batches of up to 800,000 tokens.
+/// Factor of α/κ, which is at most 10¹⁴, in products with v. Sums of them stay below 10³⁸ in parts of up to 800,000 tokens.
 const PAIR_SCALE: f64 = (1u64 << 60) as f64;
 
 /// Number of rows between the prefetch of emission probabilities, which lie anywhere in memory, and their use.
 const AHEAD: usize = 8;
 
-/// The transitions times [`TRANSITION_SCALE`].
+/// The transitions times [`TRANSITION_SCALE`], and the threads of their products.
 #[derive(Clone, Copy)]
-struct Transitions<'a, T> {
-    values: &'a [T],
-    k: usize,
-    par: Par,
+pub(crate) struct Transitions<'a, T> {
+    pub(crate) values: &'a [T],
+    pub(crate) k: usize,
+    pub(crate) par: Par,
 }
 
 impl<T: Real> Transitions<'_, T> {
@@ -66,8 +66,11 @@ struct Values<T> {
     nodes: Vec<T>,
 }
 
-/// The transitions of a dense model times [`TRANSITION_SCALE`], and 0 instead of subnormal numbers.
-fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
+/// The transitions of a dense model times [`TRANSITION_SCALE`], and 0 instead of subnormal numbers; empty for other models.
+pub(crate) fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
+    if !tables.is_dense() {
+        return vec![];
+    }
     let scale = T::of(TRANSITION_SCALE);
     let scaled = |&a: &T| if a < T::min_positive_value() { T::zero() } else { a * scale };
     match &tables.factors {
@@ -80,9 +83,11 @@ fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
 
 impl<T: Real> Workspace<T> {
     /// Fills in α and returns ln p of every sentence, NaN if the recursion underflowed.
-    pub(crate) fn forward_in_lanes(&mut self, tables: &Tables<T>, par: Par) -> Vec<f64> {
-        let a = scaled_transitions(tables);
-        let a = Transitions { values: &a, k: tables.k, par };
+    pub(crate) fn forward_in_lanes(
+        &mut self,
+        tables: &Tables<T>,
+        a: Transitions<'_, T>,
+    ) -> Vec<f64> {
         let mut alpha = std::mem::take(&mut self.alpha);
         let log_probs = self.forward_steps((tables, a), &mut alpha);
         self.alpha = alpha;
@@ -94,10 +99,8 @@ impl<T: Real> Workspace<T> {
     pub(crate) fn forward_backward_in_lanes(
         &mut self,
         tables: &Tables<T>,
-        par: Par,
+        a: Transitions<'_, T>,
     ) -> (Vec<f64>, Vec<T>) {
-        let a = scaled_transitions(tables);
-        let a = Transitions { values: &a, k: tables.k, par };
         let take = std::mem::take;
         let mut values = Values {
             alpha: take(&mut self.alpha),
@@ -106,7 +109,7 @@ impl<T: Real> Workspace<T> {
         };
         let mut log_probs = self.forward_steps((tables, a), &mut values.alpha);
         self.backward_steps((tables, a), &mut values, &mut log_probs);
-        let mut pairs = self.pairs_in_lanes(tables.k, &mut values, &log_probs, par);
+        let mut pairs = self.pairs_in_lanes(tables.k, &mut values, &log_probs, a.par);
         (self.alpha, self.weighted, self.nodes) = (values.alpha, values.v, values.nodes);
         let scale = T::of(1.0 / PAIR_SCALE);
         pairs.iter_mut().for_each(|pair| *pair *= scale);

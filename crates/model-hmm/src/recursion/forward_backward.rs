@@ -1,6 +1,7 @@
 //! Log-likelihoods and expected counts of a batch.
 
 use crate::recursion::batch::{Batch, Part};
+use crate::recursion::dense::{Transitions, scaled_transitions};
 use crate::recursion::lanes;
 use crate::recursion::products::{Member, add, by_groups, stacked};
 use crate::recursion::workspace::Workspace;
@@ -30,8 +31,8 @@ impl<T: Real> ForwardBackward<T> {
         tables: &Tables<T>,
         batch: &Batch<'_>,
     ) -> Vec<f64> {
-        let (log_probs, _) = self.in_parts(tables, batch, |workspace, batch, par| {
-            (workspace.log_probs(space, tables, batch, par), ())
+        let (log_probs, _) = self.in_parts(tables, batch, |workspace, batch, a| {
+            (workspace.log_probs(space, tables, batch, a), ())
         });
         log_probs
     }
@@ -46,13 +47,15 @@ impl<T: Real> ForwardBackward<T> {
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
         if n_parts(tables, batch) == 1 {
+            let values = scaled_transitions(tables);
+            let a = Transitions { values: &values, k: tables.k, par: Par::rayon(0) };
             return self.with_workspace(|workspace| {
-                workspace.expected_counts(space, tables, batch, Par::rayon(0), out)
+                workspace.expected_counts(space, tables, batch, a, out)
             });
         }
-        let (log_probs, parts) = self.in_parts(tables, batch, |workspace, batch, par| {
+        let (log_probs, parts) = self.in_parts(tables, batch, |workspace, batch, a| {
             let mut out = ExpectedCounts::default();
-            let log_probs = workspace.expected_counts(space, tables, batch, par, &mut out);
+            let log_probs = workspace.expected_counts(space, tables, batch, a, &mut out);
             (log_probs, out)
         });
         out.merge(parts, tables.k);
@@ -64,13 +67,15 @@ impl<T: Real> ForwardBackward<T> {
         &self,
         tables: &Tables<T>,
         batch: &Batch<'_>,
-        process: impl Fn(&mut Workspace<T>, &Batch<'_>, Par) -> (Vec<f64>, R) + Sync,
+        process: impl Fn(&mut Workspace<T>, &Batch<'_>, Transitions<'_, T>) -> (Vec<f64>, R) + Sync,
     ) -> (Vec<f64>, Vec<R>) {
         let parts = batch.parts(n_parts(tables, batch));
+        let values = scaled_transitions(tables);
         // The matrix products of a single part use all threads.
         let par = if parts.len() == 1 { Par::rayon(0) } else { Par::Seq };
+        let a = Transitions { values: &values, k: tables.k, par };
         let process =
-            |part: &Part<'_>| self.with_workspace(|workspace| process(workspace, &part.batch, par));
+            |part: &Part<'_>| self.with_workspace(|workspace| process(workspace, &part.batch, a));
         let done: Vec<_> = parts.par_iter().map(process).collect();
         let mut log_probs = vec![0.0; batch.sentences.len()];
         let mut results = vec![];
@@ -103,11 +108,11 @@ impl<T: Real> Workspace<T> {
         space: &StateSpace,
         tables: &Tables<T>,
         batch: &Batch<'_>,
-        par: Par,
+        a: Transitions<'_, T>,
     ) -> Vec<f64> {
         self.place(space, tables, batch);
         let mut log_probs = match tables.is_dense() {
-            true => self.forward_in_lanes(tables, par),
+            true => self.forward_in_lanes(tables, a),
             false => self.forward(tables),
         };
         log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
@@ -124,12 +129,12 @@ impl<T: Real> Workspace<T> {
         space: &StateSpace,
         tables: &Tables<T>,
         batch: &Batch<'_>,
-        par: Par,
+        a: Transitions<'_, T>,
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
         self.place(space, tables, batch);
         let (mut log_probs, dense_pairs) = match tables.is_dense() {
-            true => self.forward_backward_in_lanes(tables, par),
+            true => self.forward_backward_in_lanes(tables, a),
             false => (self.forward_backward(tables), vec![]),
         };
         let underflowed: Vec<usize> =

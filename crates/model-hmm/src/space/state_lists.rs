@@ -18,7 +18,7 @@ pub(crate) struct StateLists {
 
 /// Lists of at most one in `SHORT` states are short. Longer ones become dense rows with zeros, because general
 /// matrix products reach a much higher throughput.
-const SHORT: usize = 8;
+pub(crate) const SHORT: usize = 8;
 
 /// Separates the random streams of the lists from other streams with the same seed.
 const STREAM: u64 = 0x6c69_7374_7300_0000;

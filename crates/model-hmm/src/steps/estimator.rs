@@ -79,8 +79,8 @@ impl<'a> CpuEstimator<'a> {
 }
 
 impl Estimator for CpuEstimator<'_> {
-    /// A batch has at least 2²¹ values, one per token and state of its word. In a model with clusters it has many tokens, as
-    /// those of a pair of clusters share a product.
+    /// A batch has about 2²¹ to 2²² values, one per token and state of its word, and fewer with few states. In a model with
+    /// clusters it has many tokens, as those of a pair of clusters share a product.
     fn batch_tokens(&self) -> usize {
         const VALUES: usize = 1 << 21;
         match &self.tables.lists {

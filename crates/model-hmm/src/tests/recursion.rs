@@ -82,17 +82,26 @@ fn expected_counts(
 fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
     const COPIES: usize = 1500;
     let space = StateSpace::new(5, 1, vec![0; CLUSTERS.len()]);
-    let tables = random_tables::<f64>(&space, 0, 5);
+    let tables = random_tables::<f64>(&space, 3, 5);
     let once = sentences();
     let many: Vec<_> = (0..COPIES).flat_map(|_| once.clone()).collect();
     assert!(many.iter().map(Vec::len).sum::<usize>() > 4 * 2048);
-    let counts = |sentences: &[Vec<WordId>]| expected_counts(&space, &tables, sentences);
+    // Buffers of batches with one part and with several.
+    let forward_backward = ForwardBackward::default();
+    let counts = |sentences: &[Vec<WordId>]| {
+        let (tags, mut expected) = (tags(sentences), ExpectedCounts::default());
+        let batch = batch(sentences, &tags);
+        let log_probs = forward_backward.expected_counts(&space, &tables, &batch, &mut expected);
+        assert_close(&forward_backward.log_probs(&space, &tables, &batch), &log_probs);
+        (log_probs, expected)
+    };
     let ((log_probs, one), (all_log_probs, all)) = (counts(&once), counts(&many));
     for n_threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         let (log_probs, again) = pool.install(|| counts(&many));
         assert_eq!(log_probs, all_log_probs);
         assert_eq!((again.start, again.emission), (all.start.clone(), all.emission.clone()));
+        assert_eq!((again.departures, again.tags), (all.departures.clone(), all.tags.clone()));
         assert_eq!(again.ratios[0].values, all.ratios[0].values);
     }
     all_log_probs.chunks_exact(once.len()).for_each(|found| assert_close(found, &log_probs));
@@ -100,6 +109,8 @@ fn many_copies_of_sentences_have_as_many_times_their_expected_counts() {
     assert_close(&mean(&all.start), &one.start);
     assert_close(&mean(&all.departures), &one.departures);
     assert_close(&mean(&all.emission), &one.emission);
+    assert_close(&mean(&all.tags), &one.tags);
+    assert_eq!(all.slots, one.slots);
     let transitions = mean(&expected_transitions(&tables, &all));
     assert_close(&transitions, &expected_transitions(&tables, &one));
 }
@@ -183,7 +194,7 @@ fn a_sentence_that_a_dense_model_cannot_emit_does_not_affect_others() {
 
 #[test]
 fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
-    // A batch of up to 512 states has parts.
+    // Models with up to 512 states have a limit of lanes.
     [3, 200].into_iter().for_each(check_clusters_agree_with_a_dense_model);
 }
 

@@ -38,7 +38,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// The range over seeds, if there are several.
+    /// The range over seeds; `None` without them.
     fn of(figures: &[f64]) -> Option<Spread> {
         let n = figures.len();
         let [min, max] = [f64::min, f64::max].map(|f| figures.iter().copied().reduce(f));
@@ -84,10 +84,10 @@ impl Measure {
             "lds-rnn" => (PTB, "perplexity or epochs", None, "Belanger & Kakade 2015, Table 4"),
             "lds-pos" => (None, "accuracy", PERCENT, "Belanger & Kakade 2015, Table 2"),
             "lds-ner" => (Some("CoNLL-2003"), "F1", PERCENT, "Belanger & Kakade 2015, Table 3"),
-            "fhmm-pos" | "fhmm-pos-tuned" => {
+            "fhmm-pos" | "fhmm-tuned-pos" => {
                 (GENIA, "tagging", PERCENT, "Nepal & Yates 2013, Table 1")
             }
-            "fhmm-chunk" | "fhmm-chunk-tuned" => {
+            "fhmm-chunk" | "fhmm-tuned-chunk" => {
                 (GENIA, "noun phrases", PERCENT, "Nepal & Yates 2013, Table 2")
             }
             "glda-speed" => (Some("NIPS"), "sampling", None, "Das et al. 2015, Figure 2"),
