@@ -64,14 +64,14 @@ fn figures_over_seeds_are_means_with_a_range() {
     for name in ["ptb-pos", "bio-pos", "unlabeled-news", "bio-unlabeled"] {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
-    folder.write("ptb-pos/wsj.train.txt", &tagged(Split::Train, 40));
-    folder.write("bio-pos/genia.dev.txt", &tagged(Split::Valid, 20));
-    folder.write("bio-pos/genia.test.txt", &tagged(Split::Test, 20));
+    folder.write("ptb-pos/wsj.train.txt", tagged(Split::Train, 40));
+    folder.write("bio-pos/genia.dev.txt", tagged(Split::Valid, 20));
+    folder.write("bio-pos/genia.test.txt", tagged(Split::Test, 20));
     let text = embedded::text(Split::Train);
     let lines: Vec<_> = text.lines().take(120).collect();
     let parts = ["unlabeled-news/reuters21578", "bio-unlabeled/medline", "bio-unlabeled/trials"];
     for (part, lines) in parts.into_iter().zip(lines.chunks(40)) {
-        folder.write(&format!("{part}.sents.txt"), &lines.join("\n"));
+        folder.write(&format!("{part}.sents.txt"), lines.join("\n"));
     }
     let result = folder.json("reproduce fhmm-tuned-pos --data . --quick --record new.jsonl");
     let rows = result["rows"].as_array().unwrap();
