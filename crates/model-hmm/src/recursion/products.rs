@@ -160,9 +160,11 @@ fn lanes<T: Real>(values: &[T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
     lanes
 }
 
-/// out = a ∘ b, whose numbers are merged as by [`lanes`] while they are in registers.
+/// out = a ∘ b, whose numbers are merged as by [`lanes`] while they are in registers. All have the same length: the rests
+/// of a longer slice would be other numbers.
 #[inline(always)]
 fn multiplied<T: Real>(a: &[T], b: &[T], out: &mut [T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
+    assert!(a.len() == out.len() && b.len() == out.len());
     let mut lanes = [T::zero(); LANES];
     let (out, rest) = out.as_chunks_mut::<LANES>();
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

@@ -139,9 +139,10 @@ impl<T: Real> Workspace<T> {
             for s in sentences.clone().filter(|&s| self.len(s) == step + 1) {
                 let at = self.sentence_starts[s] + step;
                 piece.nodes[range(at)].copy_from_slice(&piece.alpha[range(at)]);
+                let local = self.local_of(at);
                 latens_math::vectorized(
                     #[inline(always)]
-                    || scaled_product(self.local_of(at), &ones, &mut piece.weighted[range(at)]),
+                    || scaled_product(local, &ones[..local.len()], &mut piece.weighted[range(at)]),
                 );
             }
             let active = sentences

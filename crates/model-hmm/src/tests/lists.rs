@@ -106,6 +106,10 @@ fn lists_and_dense_rows_have_the_same_expected_counts() {
         (40, 5, 0.25, 3),
         (7, 7, 0.0, 0),
         (9, 1, 0.5, 0),
+        // Products go in chunks of 16 states.
+        (32, 4, 0.0, 0),
+        (64, 4, 0.5, 3),
+        (160, 20, 0.2, 0),
     ] {
         let space = &random_spaces(n, k, n as u64)[0];
         let kept = KeptStates::draw(space, dropout, &mut Rng::new(2));
