@@ -1,6 +1,7 @@
 //! The device: memory, streams, recordings, errors and the table of kernels.
 
 mod error;
+mod tiles;
 mod element;
 mod array;
 mod handle;
@@ -18,3 +19,4 @@ pub use error::CudaError;
 pub use handle::Device;
 pub(crate) use launch::{at_least, exactly, for_each, grid, int, warps};
 pub use recording::Recordings;
+pub(crate) use tiles::TILED_MEMORY;

@@ -4,6 +4,7 @@
 //! of a word in the table of emissions; the slots of a cluster are consecutive.
 
 mod transition;
+mod exponentials;
 mod emission;
 mod recursion;
 mod lockstep;
@@ -11,6 +12,7 @@ mod listed;
 mod counts;
 
 pub use emission::{ClusterOrder, Emissions};
+pub use exponentials::PowerBuffers;
 pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
 pub use recursion::{Groups, MAX_STATES, Sequences};

@@ -50,7 +50,8 @@ pub use device::kernels::KERNELS;
 pub use device::{Array, CudaError, Device, Element, Recordings};
 pub use half::{bf16, f16};
 pub use hmm::{
-    Blocks, ClusterOrder, Emissions, Groups, Listed, MAX_STATES, Sequences, StateTokens, Steps,
+    Blocks, ClusterOrder, Emissions, Groups, Listed, MAX_STATES, PowerBuffers, Sequences,
+    StateTokens, Steps,
 };
 pub use nccl::{Nccl, NcclId};
 pub use nn::{

@@ -2,6 +2,7 @@
 
 use super::error::CudaError;
 use super::kernels::SOURCES;
+use super::tiles::{capability, has_tiles};
 use cudarc::driver::CudaContext;
 use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts, sys};
 use std::fs;
@@ -11,9 +12,11 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The compiled kernels for a device.
 pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
-    let (major, minor) =
-        context.compute_capability().map_err(CudaError::failed("query the compute capability"))?;
-    let architecture = format!("--gpu-architecture=sm_{major}{minor}");
+    let capability = capability(context)?;
+    let (major, minor) = capability;
+    // The compiler has the instructions for tiles only if asked for code that no other device runs.
+    let suffix = if has_tiles(capability) { "a" } else { "" };
+    let architecture = format!("--gpu-architecture=sm_{major}{minor}{suffix}");
     // A process may open the device several times.
     static COMPILED: Mutex<Option<(String, Ptx)>> = Mutex::new(None);
     let mut known = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

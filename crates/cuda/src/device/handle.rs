@@ -1,7 +1,9 @@
 //! The handle of a device and its stream.
 
 use super::error::CudaError;
+use super::tiles::{capability, has_tiles};
 use cudarc::cublas::CudaBlas;
+use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchArgs};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,10 @@ pub struct Device {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) blas: Arc<CudaBlas>,
     functions: HashMap<&'static str, CudaFunction>,
+    /// The number of multiprocessors, each of which can run a thread block that needs all shared memory.
+    pub(crate) n_processors: usize,
+    /// Whether groups of warps can multiply tiles in shared memory.
+    pub(crate) has_tiles: bool,
     /// Launches of the work that [`Device::replay`] notes or records.
     notes: Mutex<Option<Notes>>,
 }
@@ -34,7 +40,19 @@ impl Device {
     ) -> Result<Device, CudaError> {
         let stream = context.new_stream().map_err(CudaError::failed("create a stream"))?;
         let blas = CudaBlas::new(stream.clone()).map_err(CudaError::failed("start cuBLAS"))?;
-        Ok(Device { context, stream, blas: Arc::new(blas), functions, notes: Mutex::default() })
+        let n_processors = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(CudaError::failed("count its processors"))?;
+        let has_tiles = has_tiles(capability(&context)?);
+        Ok(Device {
+            context,
+            stream,
+            blas: Arc::new(blas),
+            functions,
+            n_processors: n_processors.max(1) as usize,
+            has_tiles,
+            notes: Mutex::default(),
+        })
     }
 
     /// A handle of the same device with a stream of its own, whose work overlaps with the work of this one.

@@ -201,10 +201,23 @@ kernels! {
             k: i32, n: i32, first_row: i32
         );
         minus_probabilities_half(
-            logits: Out<f16>, blocks: Out<f32>, block_of: In<u32>, k: i32, n: i32
+            logits: Out<f16>, sums: Out<f32>, blocks: Out<f32>, block_of: In<u32>, k: i32, n: i32
         );
         softmax(values: Out<f32>, n: i32);
         softmax_gradient(values: Out<f32>, counts: In<f32>, n: i32);
+    }
+    "hmm/exponentials.cu" {
+        tile_columns(out: Out<f16>, to: In<f16>, n: i32);
+        minus_powers(
+            powers: Out<bf16>, parts: Out<f32>, from: In<f16>, tiles: In<f16>, n_from: i32, n: i32,
+            n_own: i32
+        );
+        add_parts(sums: Out<f32>, parts: In<f32>, n_from: i32, n: i32, n_own: i32);
+        gather_powers(
+            blocks: Out<f32>, powers: In<bf16>, sums: In<f32>, from: In<u32>, to: In<u32>, k: i32,
+            n: i32
+        );
+        row_factors(factors: Out<f32>, left: In<f32>, sums: In<f32>, n: i32);
     }
     "hmm/emission.cu" {
         mask_emissions(
@@ -256,9 +269,9 @@ kernels! {
             k: i32
         );
         collect_differences(
-            differences: Out<bf16>, blocks: In<f32>, left: In<f32>, alpha: In<f32>,
-            weighted: In<f32>, from: In<u32>, to: In<u32>, begins: In<u32>, tokens: In<u32>, k: i32,
-            n: i32
+            differences: Out<bf16>, blocks: In<f32>, left: In<f32>, row_sums: In<f32>,
+            alpha: In<f32>, weighted: In<f32>, from: In<u32>, to: In<u32>, begins: In<u32>,
+            tokens: In<u32>, k: i32, n: i32
         );
         sum_groups(
             out: Out<f32>, nodes: In<f32>, rows: In<u32>, begins: In<u32>, tokens: In<u32>, k: i32

@@ -4,7 +4,8 @@ use super::compile::compiled;
 use super::error::CudaError;
 use super::handle::Device;
 use super::kernels::KERNELS;
-use cudarc::driver::sys::CUresult;
+use super::tiles::{TILED_KERNEL, TILED_MEMORY, capability, has_tiles};
+use cudarc::driver::sys::{CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaFunction, DriverError};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,5 +51,12 @@ fn load(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction
         let function = module.load_function(name).map_err(CudaError::failed("load a kernel"))?;
         Ok((name, function))
     };
-    KERNELS.iter().map(load).collect()
+    let functions: HashMap<_, _> = KERNELS.iter().map(load).collect::<Result<_, _>>()?;
+    if has_tiles(capability(context)?) {
+        let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        functions[TILED_KERNEL]
+            .set_attribute(most, TILED_MEMORY as i32)
+            .map_err(CudaError::failed("reserve shared memory"))?;
+    }
+    Ok(functions)
 }

@@ -266,12 +266,12 @@ extern "C" __global__ void collect_ratios(float* ratios, const float* alpha, con
         }
 }
 
-// differences[i, j] = N_ij / left_i - a_ij in bf16 for the blocks u that are used, between clusters from[u] and to[u].
-// N = R o a with R as above. The derivatives by the logits of row i are left_i times these numbers.
+// differences[i, j] = row_sums_i (N_ij / left_i - a_ij) in bf16 for the blocks u that are used, between clusters from[u] and
+// to[u]. N = R o a with R as above. The derivatives by the logits of row i are these numbers times left_i / row_sums_i.
 extern "C" __global__ void collect_differences(unsigned short* differences, const float* blocks, const float* left,
-                                               const float* alpha, const float* weighted, const unsigned* from,
-                                               const unsigned* to, const unsigned* begins, const unsigned* tokens,
-                                               int k, int n) {
+                                               const float* row_sums, const float* alpha, const float* weighted,
+                                               const unsigned* from, const unsigned* to, const unsigned* begins,
+                                               const unsigned* tokens, int k, int n) {
     long long u = blockIdx.x, row = (long long)from[u] * k, column = (long long)to[u] * k;
     unsigned begin = begins[u], end = begins[u + 1];
     for (int i = blockIdx.y * ROWS_AT_A_TIME; i < k; i += gridDim.y * ROWS_AT_A_TIME)
@@ -283,7 +283,7 @@ extern "C" __global__ void collect_differences(unsigned short* differences, cons
                 if (i + e >= k) continue;
                 float gone = left[row + i + e], share = gone > 0 ? 1.0f / gone : 0.0f;
                 float a = blocks[(u * k + i + e) * k + j];
-                differences[(row + i + e) * n + column + j] = bf16_of(sums[e] * a * share - a);
+                differences[(row + i + e) * n + column + j] = bf16_of((sums[e] * a * share - a) * row_sums[row + i + e]);
             }
         }
 }

@@ -220,11 +220,11 @@ impl Device {
     }
 
     /// Minus the transition probabilities in bf16 ─▶ N/left − a in the blocks that are used, where N is the expected
-    /// number of transitions, and `probabilities` has a for these blocks.
+    /// number of transitions, and `probabilities` has a for these blocks. All rows are multiplied by `row_sums`.
     pub fn collect_differences(
         &self,
         differences: &mut Array<bf16>,
-        (probabilities, left): (&Array<f32>, &Array<f32>),
+        (probabilities, left, row_sums): (&Array<f32>, &Array<f32>, &Array<f32>),
         (alpha, weighted): (&Array<f32>, &Array<f32>),
         (blocks, pairs): (&Blocks<'_>, &Groups<'_>),
         (k, n): (usize, usize),
@@ -238,6 +238,7 @@ impl Device {
         at_least("differences", differences.len(), n * n);
         at_least("probabilities", probabilities.len(), blocks.len() * k * k);
         at_least("left", left.len(), n);
+        at_least("row_sums", row_sums.len(), n);
         at_least("alpha", alpha.len(), pairs.n_tokens * k);
         at_least("weighted", weighted.len(), pairs.n_tokens * k);
         kernels::collect_differences(
@@ -246,6 +247,7 @@ impl Device {
             differences.all_mut(),
             probabilities.all(),
             left.all(),
+            row_sums.all(),
             alpha.all(),
             weighted.all(),
             blocks.ints.at(blocks.from.clone()),

@@ -166,16 +166,17 @@ __device__ float power_of_two(float x) {
 }
 
 // Minus the probabilities replace the logits, in bf16: it has the same width, and the range that small probabilities
-// need. Those of the blocks that are used are also written in single precision. Threads keep short rows in registers,
-// which leaves room for more of them. They read longer ones twice.
+// need. The sums of their rows are 1. Those of the blocks that are used are also written in single precision. Threads keep
+// short rows in registers, which leaves room for more of them. They read longer ones twice.
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, 3)
-    minus_probabilities_half(unsigned short* logits, float* blocks, const int* block_of, int k, int n) {
+    minus_probabilities_half(unsigned short* logits, float* sums, float* blocks, const int* block_of, int k, int n) {
     const float LOG2_E = 1.44269504f;
     __shared__ float shared[32];
     long long i = blockIdx.x;
     int m = n / k;
     const int* used = block_of + i / k * m;
     uint4* row = (uint4*)(logits + i * n);
+    if (threadIdx.x == 0) sums[i] = 1.0f;
     bool is_held = n / 8 <= ROW_EIGHTS * ROW_THREADS;
     // A probability is scale 2^(logit log2(e) - top).
     float top, scale;

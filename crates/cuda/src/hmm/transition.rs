@@ -158,12 +158,12 @@ impl Device {
     }
 
     /// The logits of transitions from `n_rows` of the n states in half precision ─▶ minus their probabilities in bf16. k
-    /// must be a multiple of 8.
+    /// must be a multiple of 8. `sums` gets the sums of the rows, which are 1.
     ///
     /// The probabilities of the blocks in `block_of` are also written to `blocks` in single precision.
     pub fn minus_probabilities_half(
         &self,
-        logits: &mut Array<f16>,
+        (logits, sums): (&mut Array<f16>, &mut Array<f32>),
         (blocks, n_blocks): (&mut Array<f32>, usize),
         (block_of, block_of_range): (&Array<u32>, Range<usize>),
         (n_rows, k, n): (usize, usize, usize),
@@ -174,10 +174,12 @@ impl Device {
         at_least("logits", logits.len(), n_rows * n);
         at_least("block_of", block_of_range.len(), n_rows / k * (n / k));
         at_least("blocks", blocks.len(), n_blocks * k * k);
+        at_least("sums", sums.len(), n_rows);
         kernels::minus_probabilities_half(
             self,
             grid((n_rows, 1, 1), (512, 1)),
             logits.all_mut(),
+            sums.all_mut(),
             blocks.all_mut(),
             block_of.at(block_of_range),
             int(k),

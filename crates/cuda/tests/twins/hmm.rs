@@ -2,6 +2,7 @@
 
 mod transition;
 mod transition_half;
+mod exponentials;
 mod emission;
 mod recursion;
 mod groups;

@@ -1,6 +1,7 @@
 //! A model under training on the device: its weights, and the logits computed from them.
 
 use crate::cuda::context::{LogitFormat, Sizes, StepContext, Weights, emissions, side_stream};
+use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::plan::kept_plan::KeptPlan;
 use crate::cuda::sums::Sums;
 use crate::cuda::tables::Tables;
@@ -129,6 +130,25 @@ impl<'a> CudaLearner<'a> {
                 logits.logits(&context, weights, rows, (&self.kept, sizes.n), tables)
             }
         }
+    }
+
+    /// Computes the transitions that a batch uses, and minus the probabilities of all others if logits are in half precision.
+    pub(crate) fn transitions(
+        &mut self,
+        planned: &DevicePlan<'_>,
+        sizes: Sizes,
+    ) -> Result<(), CudaError> {
+        let format = self.logit_format(sizes.k);
+        let CudaLearner { device, tables, source, .. } = self;
+        if format == LogitFormat::Half
+            && let Source::Networks(networks) = source
+            && device.has_powers(sizes.n, networks.dim())
+        {
+            networks.minus_powers(device, sizes, tables)?;
+            return tables.gather_powers(device, planned, sizes);
+        }
+        self.logits(0..sizes.n_from, sizes)?;
+        self.tables.transitions(&self.device, planned, sizes, format)
     }
 
     /// The format of the logits of networks, with `k` states per cluster: half precision if the kernels can process eight

@@ -6,8 +6,9 @@
 //!
 //! A step writes the logits of all pairs of these and the kept states once, those of networks in half precision if the
 //! number of states per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks
-//! that the batch uses, and replaces the logits by minus the probabilities. Adding the expected transitions then gives the
-//! derivatives up to one factor per row.
+//! that the batch uses, and replaces the logits by minus the probabilities. On devices of compute capability 9.0, the
+//! product that computes the logits exponentiates them at once, and there is no such pass; rows then have factors. Adding the
+//! expected transitions gives the derivatives up to one factor per row.
 //!
 //! The device clamps transitions to at least 10⁻³⁰ and emissions to at least 10⁻³³. No sentence is impossible or underflows
 //! here; the CPU switches to log space instead.
@@ -71,9 +72,8 @@ impl CudaLearner<'_> {
         let planned = DevicePlan::new(&self.device, batch, ints)?;
         self.forward(kept, Some(seed))?;
         self.tables.reserve_logits(&self.device, sizes.n, format)?;
-        self.logits(0..sizes.n_from, sizes)?;
         self.tables.reserve(&self.device, batch, k)?;
-        self.tables.transitions(&self.device, &planned, sizes, format)?;
+        self.transitions(&planned, sizes)?;
         self.device.after(&self.side)?;
         // The recursion leaves most of the device idle. The side stream has waited for the last step in `forward`, and
         // `backward` waits for it before it adds to the gradient.

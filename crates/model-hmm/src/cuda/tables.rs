@@ -3,7 +3,7 @@
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::plan::batch_plan::BatchPlan;
 use crate::cuda::plan::device_plan::DevicePlan;
-use latens_cuda::{Array, CudaError, Device, Listed, Precision, StateTokens, f16};
+use latens_cuda::{Array, CudaError, Device, Listed, PowerBuffers, Precision, StateTokens, f16};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and the buffers of the recursion.
@@ -13,8 +13,13 @@ pub(crate) struct Tables {
     pub(crate) log_sums: Array<f32>,
     pub(crate) emission: Array<f32>,
     pub(crate) blocks: Array<f32>,
-    /// Transition logits in half precision, later their derivatives in bf16.
+    /// Transition logits in half precision, later their derivatives in bf16, up to a factor per row.
     pub(crate) half_logits: Array<f16>,
+    /// Before there are derivatives, a row is minus its probabilities times this number.
+    pub(crate) row_sums: Array<f32>,
+    /// The factors of rows of derivatives.
+    pub(crate) row_factors: Array<f32>,
+    pub(crate) power_buffers: PowerBuffers,
     /// The vectors that transitions start from in half precision, later in bf16.
     pub(crate) half_from: Array<f16>,
     pub(crate) local: Array<f32>,
@@ -42,6 +47,9 @@ impl Tables {
             emission: device.zeros(1)?,
             blocks: device.zeros(1)?,
             half_logits: device.zeros(1)?,
+            row_sums: device.zeros(n)?,
+            row_factors: device.zeros(n)?,
+            power_buffers: PowerBuffers::new(device)?,
             half_from: device.zeros(1)?,
             local: device.zeros(1)?,
             alpha: device.zeros(1)?,
@@ -179,7 +187,7 @@ impl Tables {
             let block_of = (planned.ints, planned.plan.block_of.clone());
             let blocks = (&mut self.blocks, n_blocks);
             return device.minus_probabilities_half(
-                &mut self.half_logits,
+                (&mut self.half_logits, &mut self.row_sums),
                 blocks,
                 block_of,
                 (n_from, k, n),
@@ -190,6 +198,20 @@ impl Tables {
             return self.gather_listed(device, planned, &listed, 0..n, n);
         }
         self.gather(device, planned, 0..n_blocks, 0, (sizes, format))
+    }
+
+    /// Computes the blocks of a plan from minus the powers of all states that transitions start from.
+    pub(crate) fn gather_powers(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        Sizes { k, n, n_from }: Sizes,
+    ) -> Result<(), CudaError> {
+        let (powers, blocks) = (
+            (self.half_logits.as_bf16(), &self.row_sums),
+            planned.blocks(0..planned.plan.n_blocks()),
+        );
+        device.gather_powers(&mut self.blocks, powers, &blocks, (n_from, k, n))
     }
 
     /// Replaces the transition logits by their derivatives, from the ratios that `expect` has written into the blocks.
@@ -212,12 +234,13 @@ impl Tables {
     }
 
     /// Computes the expected counts. Replaces the blocks by expected transitions divided by their probabilities; if the
-    /// logits have been replaced by minus the probabilities, adds N/departures to them instead.
+    /// logits have been replaced by minus the probabilities, adds N/departures to them instead, and computes the factors of
+    /// their rows.
     pub(crate) fn expect(
         &mut self,
         (device, side): (&Device, &Device),
         planned: &DevicePlan<'_>,
-        Sizes { k, n, .. }: Sizes,
+        Sizes { k, n, n_from }: Sizes,
         (format, precision): (LogitFormat, Precision),
     ) -> Result<(), CudaError> {
         if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
@@ -257,7 +280,9 @@ impl Tables {
         }
         if format == LogitFormat::Half {
             let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
-            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, &self.departures));
+            let (left, row_sums) = (&self.departures, &self.row_sums);
+            device.row_factors(&mut self.row_factors, (left, row_sums), n_from)?;
+            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, left, row_sums));
             return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
         }
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)

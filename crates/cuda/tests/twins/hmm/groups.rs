@@ -94,13 +94,15 @@ fn differences_agree_with_the_cpu() {
         let (blocks, mut left) = (rng.positives(n_blocks * k * k), rng.positives(n));
         // No transitions leave these states.
         left.iter_mut().step_by(7).for_each(|left| *left = 0.0);
+        let row_sums = rng.positives(n);
         let before: Vec<bf16> = rng.normals(n * n).into_iter().map(bf16::from_f32).collect();
         let got = twice(&what, || {
             let (alpha, weighted) = (put(&device, &alpha), put(&device, &weighted));
             let (blocks, left) = (put(&device, &blocks), put(&device, &left));
             let (of_pairs, of_members) = (pairs.put(&device), members.put(&device));
-            let mut out = put(&device, &before);
-            let (used, inputs) = ((&blocks.array, &left.array), (&alpha.array, &weighted.array));
+            let (mut out, row_sums) = (put(&device, &before), put(&device, &row_sums));
+            let used = (&blocks.array, &left.array, &row_sums.array);
+            let inputs = (&alpha.array, &weighted.array);
             let places = (&pairs.blocks(&of_pairs), &members.groups(&of_members));
             device.collect_differences(&mut out.array, used, inputs, places, (k, n)).done(&what);
             get(&device, &what, &out)
@@ -111,7 +113,7 @@ fn differences_agree_with_the_cpu() {
             let a = f64::from(blocks[at]);
             let mut difference = members.ratio(&alpha, &weighted, k, at).times(a * share);
             difference += -a;
-            expected[i * n + j] = difference;
+            expected[i * n + j] = difference.times(f64::from(row_sums[i]));
         }
         assert_near(&what, &got, &expected, BF16);
     }

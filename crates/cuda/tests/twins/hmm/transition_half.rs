@@ -79,9 +79,11 @@ fn minus_probabilities(
     let (mut logits, n_blocks) = (put(device, logits), pairs.len());
     let mut blocks = holes(device, n_blocks * k * k);
     let block_of = framed(device, &pairs.block_of(n / k));
-    let out = (&mut blocks.array, n_blocks);
+    let (mut sums, out) = (holes::<f32>(device, n_rows), (&mut blocks.array, n_blocks));
     let (sizes, block_of) = ((n_rows, k, n), block_of.part());
-    device.minus_probabilities_half(&mut logits.array, out, block_of, sizes).done(what);
+    let rows = (&mut logits.array, &mut sums.array);
+    device.minus_probabilities_half(rows, out, block_of, sizes).done(what);
+    assert_eq!(get(device, what, &sums), vec![1.0; n_rows], "{what}");
     let minus = get(device, what, &logits);
     let minus = minus.iter().map(|x| bf16::from_bits(x.to_bits())).collect();
     (minus, get(device, what, &blocks))

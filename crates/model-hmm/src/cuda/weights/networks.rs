@@ -115,9 +115,7 @@ impl Networks {
         let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
         if format == LogitFormat::Half {
             if rows.start == 0 {
-                device.reserve(&mut tables.half_from, n * dim)?;
-                let from = (&self.transition.out, 0..n_from * dim);
-                device.to_half(&mut tables.half_from, from)?;
+                self.round_from(device, (n, n_from), tables)?;
             }
             device.reserve(&mut tables.half_logits, rows.len() * n)?;
             let out = (&mut tables.half_logits, 0..rows.len() * n);
@@ -130,6 +128,35 @@ impl Networks {
         let to = (self.states.vectors(Use::To).single, to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
         device.multiply(out, 0.0, from, to, sizes, context.precision)
+    }
+
+    /// Computes minus the powers of transitions without writing the logits; see [`Device::minus_powers`].
+    pub(crate) fn minus_powers(
+        &mut self,
+        device: &Device,
+        Sizes { n, n_from, .. }: Sizes,
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        self.round_from(device, (n, n_from), tables)?;
+        let out = (tables.half_logits.as_bf16_mut(), &mut tables.row_sums);
+        let vectors = (&tables.half_from, self.states.vectors(Use::To).half);
+        device.minus_powers(out, vectors, &mut tables.power_buffers, (n_from, n))
+    }
+
+    /// The number of dimensions of the vectors.
+    pub(crate) fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Rounds the vectors that transitions start from to half precision.
+    fn round_from(
+        &self,
+        device: &Device,
+        (n, n_from): (usize, usize),
+        tables: &mut Tables,
+    ) -> Result<(), CudaError> {
+        device.reserve(&mut tables.half_from, n * self.dim)?;
+        device.to_half(&mut tables.half_from, (&self.transition.out, 0..n_from * self.dim))
     }
 
     /// Backpropagates the derivatives of the logits to the gradient, those of starts and emissions on the side stream.
@@ -223,14 +250,14 @@ impl Networks {
             device.multiply(d_from, 0.0, g(No), to, (n_from, dim, n), precision)?;
             return device.multiply(d_to, scale, g(Yes), from, (n, dim, n_from), precision);
         }
-        // The derivatives of a row of logits are this row times the expected departures from its state.
+        // The derivatives of a row of logits are this row times a factor.
         let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
         let (to, (d_to, scale)) = self.states.vectors_and_gradients(Use::To);
         let to = (to.bf16, of_to.clone(), No);
         device.multiply_as((d_from, of_from.clone()), 0.0, g(No), to, (n_from, dim, n))?;
-        device.scale_rows(d_from, &tables.departures, (n_from, dim))?;
+        device.scale_rows(d_from, &tables.row_factors, (n_from, dim))?;
         let rounded = tables.half_from.as_bf16_mut();
-        device.scaled_to_bf16(rounded, from, &tables.departures, (n_from, dim))?;
+        device.scaled_to_bf16(rounded, from, &tables.row_factors, (n_from, dim))?;
         let from = (&*rounded, of_from, No);
         device.multiply_as((d_to, of_to), scale, g(Yes), from, (n, dim, n_from))
     }
