@@ -19,6 +19,7 @@ pub fn dot<const LANES: usize, T: Real>(a: &[T], b: &[T]) -> T {
 /// Computes Σ_i a_i b_i in double precision with 8 independent partial sums.
 #[inline(always)]
 pub fn dot_wide<T: Real>(a: &[T], b: &[T]) -> f64 {
+    debug_assert_eq!(a.len(), b.len());
     let mut sums = [0.0; 8];
     let ((blocks_a, rest_a), (blocks_b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     for (a, b) in blocks_a.iter().zip(blocks_b) {

@@ -5,6 +5,7 @@ const LANES: usize = 8;
 
 /// Σ_z b(z) u(z) and Σ_z b(z) v(z).
 pub(super) fn two_dots(b: &[f32], u: &[f64], v: &[f64]) -> (f64, f64) {
+    debug_assert!(u.len() == b.len() && v.len() == b.len());
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {

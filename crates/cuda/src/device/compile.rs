@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
     let capability = capability(context)?;
     let (major, minor) = capability;
-    // The compiler has the instructions for tiles only if asked for code that no other device runs.
+    // `wgmma` needs the architecture-specific target `sm_90a`.
     let suffix = if has_tiles(capability) { "a" } else { "" };
     let architecture = format!("--gpu-architecture=sm_{major}{minor}{suffix}");
     // A process may open the device several times.

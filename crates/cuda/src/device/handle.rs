@@ -19,7 +19,7 @@ pub struct Device {
     functions: HashMap<&'static str, CudaFunction>,
     /// The number of multiprocessors, each of which can run a thread block that needs all shared memory.
     pub(crate) n_processors: usize,
-    /// Whether groups of warps can multiply tiles in shared memory.
+    /// Whether the device has warpgroup matrix instructions (`wgmma`).
     pub(crate) has_tiles: bool,
     /// Launches of the work that [`Device::replay`] notes or records.
     notes: Mutex<Option<Notes>>,

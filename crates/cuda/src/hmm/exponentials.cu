@@ -1,9 +1,9 @@
 // Transitions without a pass over their logits: a product whose results are written as powers, for devices of compute
 // capability 9.0. A row of probabilities is its row of powers divided by their sum.
 //
-// A thread block has three groups of four warps, each of which computes 64 rows, and one warp that copies. Vectors that
-// transitions start from stay in registers, those of 128 columns at a time go to shared memory. While a group exponentiates
-// its numbers, another one multiplies.
+// A thread block has three warpgroups of four warps, each of which computes 64 rows, and a producer that copies columns.
+// Vectors that transitions start from stay in registers, those of 128 columns at a time are copied to shared memory. While a
+// warpgroup exponentiates its numbers, another one multiplies.
 
 #define N_GROUPS 3
 #define TILE_ROWS (64 * N_GROUPS)
@@ -14,9 +14,9 @@
 // Dynamic shared memory: tiles, and 1,024 bytes to align them.
 #define TILED_MEMORY (N_STAGES * TILE_BYTES + 1024)
 #define TILED_THREADS (128 * (N_GROUPS + 1))
-// Powers have the exponents log2(e) logit - (the maximum over the first tile) - 20. So they are normal numbers down to 2^-106
-// times the largest one of the first tile, which is below the lower bound of transitions. They can be 2^120 times as large as
-// that one; what would be larger still is as large as that. Thus sums are finite.
+// Exponents are log2(e) (logit - the maximum over the first tile) - 20, clamped to 100. Powers are normal numbers down to
+// 2^-106 times the largest one of the first tile, which is below the lower bound of transitions. A sum of 2^17 powers is at
+// most 2^117.
 #define TILED_SHIFT 20.0f
 #define LARGEST_EXPONENT 100.0f
 
@@ -43,14 +43,14 @@ __device__ void wait_for(unsigned barrier, unsigned parity) {
                  ".reg .pred done;\n"
                  "again:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra.uni ready;\n"
-                 "bra.uni again;\n"
+                 "@done bra ready;\n"
+                 "bra again;\n"
                  "ready:\n"
                  "}" ::"r"(barrier), "r"(parity)
                  : "memory");
 }
 
-// sums (+)= A B of 64 x 128 numbers, where a group of four warps holds 16 columns of A, and `b` describes 16 rows of B.
+// d (+)= A B of 64 x 128 numbers, where a warpgroup holds 16 columns of A, and `b` describes 16 rows of B.
 __device__ void multiply_tile(float (&d)[64], const unsigned (&a)[4], unsigned long long b, int adds) {
     asm volatile(
         "{\n"
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(TILED_THREADS, 1)
     int own = blockIdx.x * n_own, end = min(own + n_own, n_tiles);
     unsigned turn = 0;
     if (warp >= 4 * N_GROUPS) {
-        // Registers that this group does not need are for the others.
+        // The other warpgroups get the registers that this one does not need.
         asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
         if (threadIdx.x > 128 * N_GROUPS) return;
         auto copy = [&](int column) {
@@ -132,13 +132,15 @@ extern "C" __global__ void __launch_bounds__(TILED_THREADS, 1)
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
     int group = warp / 4, quarter = lane % 4;
-    // Groups take turns at the tensor cores: named barrier 1 + g is for the turn of group g. The first group begins.
+    // Warpgroups take turns at the tensor cores: named barrier 1 + g is for the turn of warpgroup g. The first one begins.
     if (group == N_GROUPS - 1) asm volatile("bar.arrive 1, 256;" ::: "memory");
     float d[64];
     unsigned a[TILED_DIM / 16][4];
     auto multiply = [&]() {
         unsigned stage = turn % N_STAGES;
         wait_for(filled + 8 * stage, turn / N_STAGES % 2);
+        // The instructions below need all threads of a warp.
+        __syncwarp();
         asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
         // K-major, 128 bytes per row with groups of 16 bytes permuted, 1,024 bytes per eight rows.
         unsigned long long b = (unsigned long long)((memory + stage * TILE_BYTES) / 16) | 1ull << 16 | 64ull << 32 | 1ull << 62;
@@ -151,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(TILED_THREADS, 1)
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-        // The next group may begin while the last products run.
+        // The next warpgroup may begin while the last products run.
         asm volatile("bar.arrive %0, 256;" ::"r"(1 + (group + 1) % N_GROUPS) : "memory");
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         products_done(d);

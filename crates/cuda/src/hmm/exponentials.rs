@@ -34,13 +34,13 @@ impl Device {
         self.has_tiles && dim == TILED_DIM && n.is_multiple_of(TILE_COLUMNS)
     }
 
-    /// Minus the transition probabilities from `n_from` states to n states in bf16, multiplied by a number per row, which
-    /// `sums` gets. The logits are products of the vectors `from` and `to`.
+    /// Minus the transition probabilities from `n_from` states to n states in bf16, times a number per row, which is written to
+    /// `sums`. The logits are products of the vectors `from` and `to`.
     ///
-    /// All logits of a row that exceed those of the first 128 columns by more than 83 count as equally large.
+    /// Logits that exceed the largest one of the first 128 columns by more than 83 are clamped.
     ///
     /// # Panics
-    /// Unless [`Device::has_powers`].
+    /// Unless [`Device::has_powers`], and if an array is too short.
     pub fn minus_powers(
         &self,
         (powers, sums): (&mut Array<bf16>, &mut Array<f32>),

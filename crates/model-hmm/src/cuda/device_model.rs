@@ -132,7 +132,8 @@ impl<'a> CudaLearner<'a> {
         }
     }
 
-    /// Computes the transitions that a batch uses, and minus the probabilities of all others if logits are in half precision.
+    /// Computes the transitions that a batch uses. If logits are in half precision, also minus the probabilities of all pairs,
+    /// up to a factor per row.
     pub(crate) fn transitions(
         &mut self,
         planned: &DevicePlan<'_>,

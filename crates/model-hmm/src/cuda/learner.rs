@@ -6,9 +6,9 @@
 //!
 //! A step writes the logits of all pairs of these and the kept states once, those of networks in half precision if the
 //! number of states per cluster is a multiple of eight. One pass over them computes the log normalizers, writes the blocks
-//! that the batch uses, and replaces the logits by minus the probabilities. On devices of compute capability 9.0, the
-//! product that computes the logits exponentiates them at once, and there is no such pass; rows then have factors. Adding the
-//! expected transitions gives the derivatives up to one factor per row.
+//! that the batch uses, and replaces the logits by minus the probabilities. On devices of compute capability 9.0, with 256
+//! dimensions and a multiple of 128 states, the product exponentiates the logits at once, and there is no such pass; each row
+//! is then scaled by its sum. Adding the expected transitions gives the derivatives up to one factor per row.
 //!
 //! The device clamps transitions to at least 10⁻³⁰ and emissions to at least 10⁻³³. No sentence is impossible or underflows
 //! here; the CPU switches to log space instead.

@@ -13,11 +13,10 @@ pub(crate) struct Tables {
     pub(crate) log_sums: Array<f32>,
     pub(crate) emission: Array<f32>,
     pub(crate) blocks: Array<f32>,
-    /// Transition logits in half precision, later their derivatives in bf16, up to a factor per row.
+    /// Transition logits in half precision, then minus the probabilities times `row_sums` in bf16, which become their
+    /// derivatives divided by `row_factors`.
     pub(crate) half_logits: Array<f16>,
-    /// Before there are derivatives, a row is minus its probabilities times this number.
     pub(crate) row_sums: Array<f32>,
-    /// The factors of rows of derivatives.
     pub(crate) row_factors: Array<f32>,
     pub(crate) power_buffers: PowerBuffers,
     /// The vectors that transitions start from in half precision, later in bf16.
