@@ -1,7 +1,7 @@
 //! The device: memory, streams, recordings, errors and the table of kernels.
 
 mod error;
-mod tiles;
+mod capability;
 mod element;
 mod array;
 mod handle;
@@ -14,9 +14,9 @@ mod recording;
 
 pub use array::Array;
 pub(crate) use array::{View, ViewMut};
+pub(crate) use capability::TILED_MEMORY;
 pub use element::Element;
 pub use error::CudaError;
 pub use handle::Device;
 pub(crate) use launch::{at_least, exactly, for_each, grid, int, warps};
 pub use recording::Recordings;
-pub(crate) use tiles::TILED_MEMORY;

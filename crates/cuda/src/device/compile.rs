@@ -1,8 +1,8 @@
 //! Compiles the kernels, which takes seconds, and keeps the result in the cache folder of the user.
 
+use super::capability::{capability, has_tiles};
 use super::error::CudaError;
 use super::kernels::SOURCES;
-use super::tiles::{capability, has_tiles};
 use cudarc::driver::CudaContext;
 use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts, sys};
 use std::fs;

@@ -15,6 +15,14 @@ pub enum CudaError {
     /// CUDA is installed, but there is no device.
     #[error("no CUDA device found")]
     NoDevice,
+    /// The device is too old.
+    #[error("the CUDA device has compute capability {major}.{minor}, but 8.0 or later is needed")]
+    OldDevice {
+        /// Major number of the compute capability.
+        major: i32,
+        /// Minor number of the compute capability.
+        minor: i32,
+    },
     /// The device has too little free memory.
     #[error("device out of memory: cannot allocate {bytes} bytes")]
     OutOfMemory {
@@ -32,9 +40,12 @@ pub enum CudaError {
 }
 
 impl CudaError {
-    /// Whether the machine has no CUDA device, or lacks a library that is needed to use one.
+    /// Whether the machine has no CUDA device that can be used, or lacks a library that is needed to use one.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, CudaError::NoLibrary { .. } | CudaError::NoDevice)
+        matches!(
+            self,
+            CudaError::NoLibrary { .. } | CudaError::NoDevice | CudaError::OldDevice { .. }
+        )
     }
 
     pub(crate) fn failed<E: Debug>(what: &'static str) -> impl FnOnce(E) -> Self {

@@ -1,7 +1,7 @@
 //! The handle of a device and its stream.
 
+use super::capability::{capability, has_tiles};
 use super::error::CudaError;
-use super::tiles::{capability, has_tiles};
 use cudarc::cublas::CudaBlas;
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchArgs};

@@ -1,10 +1,10 @@
 //! Opening a device.
 
+use super::capability::{TILED_KERNEL, TILED_MEMORY, capability, check, has_tiles};
 use super::compile::compiled;
 use super::error::CudaError;
 use super::handle::Device;
 use super::kernels::KERNELS;
-use super::tiles::{TILED_KERNEL, TILED_MEMORY, capability, has_tiles};
 use cudarc::driver::sys::{CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaFunction, DriverError};
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ impl Device {
             count => count.map_err(CudaError::failed("count devices"))?,
         };
         let context = CudaContext::new(0).map_err(CudaError::failed("open the device"))?;
+        check(capability(&context)?)?;
         // SAFETY: tracking orders the use of arrays in several streams. A handle has one stream and takes no arrays of
         // another `open`; who calls the unsafe `new_stream` orders the rest.
         unsafe { context.disable_event_tracking() };
