@@ -14,7 +14,6 @@ mod recording;
 
 pub use array::Array;
 pub(crate) use array::{View, ViewMut};
-pub(crate) use capability::TILED_MEMORY;
 pub use element::Element;
 pub use error::CudaError;
 pub use handle::Device;

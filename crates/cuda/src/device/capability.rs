@@ -3,12 +3,6 @@
 use super::error::CudaError;
 use cudarc::driver::CudaContext;
 
-/// The kernel that uses `wgmma`: it multiplies tiles in shared memory.
-pub(super) const TILED_KERNEL: &str = "minus_powers";
-
-/// Its shared memory in bytes: three tiles, and room to align them. What exceeds 48 KiB must be requested.
-pub(crate) const TILED_MEMORY: u32 = 3 * 128 * 256 * 2 + 1024;
-
 /// The compute capability of a device.
 pub(super) fn capability(context: &CudaContext) -> Result<(i32, i32), CudaError> {
     context.compute_capability().map_err(CudaError::failed("query the compute capability"))

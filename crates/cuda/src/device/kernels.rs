@@ -12,6 +12,12 @@ use super::launch::{Argument, note_grid};
 use cudarc::driver::LaunchConfig;
 use half::{bf16, f16};
 
+/// The kernel that needs more than 48 KiB of shared memory, which must be requested: it multiplies tiles.
+pub(super) const TILED_KERNEL: &str = "minus_powers";
+
+/// Its shared memory in bytes: three tiles, and room to align them.
+pub(crate) const TILED_MEMORY: u32 = 3 * 128 * 256 * 2 + 1024;
+
 macro_rules! kernels {
     ($($file:literal { $($name:ident($($arg:ident: $kind:ty),*);)* })*) => {
         /// CUDA C sources. They are compiled as one, since later files use functions of earlier ones.

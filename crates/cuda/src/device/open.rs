@@ -1,10 +1,10 @@
 //! Opening a device.
 
-use super::capability::{TILED_KERNEL, TILED_MEMORY, capability, check, has_tiles};
+use super::capability::{capability, check, has_tiles};
 use super::compile::compiled;
 use super::error::CudaError;
 use super::handle::Device;
-use super::kernels::KERNELS;
+use super::kernels::{KERNELS, TILED_KERNEL, TILED_MEMORY};
 use cudarc::driver::sys::{CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaFunction, DriverError};
 use std::collections::HashMap;

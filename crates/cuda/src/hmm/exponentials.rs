@@ -1,9 +1,7 @@
 //! Transitions without a pass over their logits: a product of matrices whose results are exponentiated at once.
 
 use super::transition::Blocks;
-use crate::device::{
-    Array, CudaError, Device, TILED_MEMORY, at_least, for_each, grid, int, kernels,
-};
+use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels};
 use cudarc::driver::LaunchConfig;
 use half::{bf16, f16};
 
@@ -65,7 +63,7 @@ impl Device {
         let config = for_each(n * TILED_DIM / 8);
         kernels::tile_columns(self, config, tiles.all_mut(), to.all(), int(n))?;
         let config = LaunchConfig {
-            shared_mem_bytes: TILED_MEMORY,
+            shared_mem_bytes: kernels::TILED_MEMORY,
             ..grid((n_tiles.div_ceil(n_own), 1, 1), (TILED_THREADS, 1))
         };
         let [rows, columns, own] = [n_from, n, n_own].map(int);
@@ -129,4 +127,24 @@ impl Device {
 /// One thread per row.
 fn one_each(n: usize) -> LaunchConfig {
     grid((n.div_ceil(256).max(1), 1, 1), (256, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_kernels() {
+        let defined = |name: &str| {
+            let begin = format!("#define {name} ");
+            let mut lines = include_str!("exponentials.cu").lines();
+            lines.find_map(|line| line.strip_prefix(&begin)?.parse::<usize>().ok()).unwrap()
+        };
+        let n_groups = defined("N_GROUPS");
+        let (columns, dim) = (defined("TILE_COLUMNS"), defined("TILED_DIM"));
+        let memory = defined("N_STAGES") * columns * dim * 2 + 1024;
+        assert_eq!((TILE_ROWS, TILE_COLUMNS, TILED_DIM), (64 * n_groups, columns, dim));
+        assert_eq!(TILED_THREADS, 128 * (n_groups + 1));
+        assert_eq!(kernels::TILED_MEMORY as usize, memory);
+    }
 }
