@@ -14,23 +14,23 @@
 // Dynamic shared memory: tiles, and 1,024 bytes to align them.
 #define TILED_MEMORY (N_STAGES * TILE_BYTES + 1024)
 #define TILED_THREADS (128 * (N_GROUPS + 1))
-// Exponents are log2(e) (logit - the maximum over the first tile) - 20, clamped to 100. Powers are normal numbers down to
-// 2^-106 times the largest one of the first tile, which is below the lower bound of transitions. A sum of 2^17 powers is at
-// most 2^117.
+// Exponents are log2(e) (logit - the maximum over the sample) - 20, clamped to 100. Powers are normal numbers down to 2^-106
+// times the largest one of the sample, which is below the lower bound of transitions. A sum of 2^17 powers is at most 2^117.
 #define TILED_SHIFT 20.0f
 #define LARGEST_EXPONENT 100.0f
 
 // out = the columns of `to`, of which there are n, as tiles in the layout that the tensor cores read: parts of 64 dimensions,
 // 128 bytes per column, whose groups of 16 bytes are permuted. The columns are permuted so that each thread gets eight
-// consecutive ones.
+// consecutive ones. The last tile is a sample: columns at equal distances.
 extern "C" __global__ void tile_columns(unsigned short* out, const unsigned short* to, int n) {
     const int PIECES = TILED_DIM / 8;
-    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)n * PIECES;
+    for (long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x; at < (long long)(n + TILE_COLUMNS) * PIECES;
          at += (long long)gridDim.x * blockDim.x) {
         int j = at / PIECES, piece = at % PIECES, c = j % 32;
+        long long source = j < n ? j : (j - n) * (n / TILE_COLUMNS);
         int row = j % TILE_COLUMNS / 32 * 32 + c % 8 / 2 * 8 + c / 8 * 2 + c % 2;
         char* part = (char*)out + (long long)(j / TILE_COLUMNS) * TILE_BYTES + piece / 8 * (TILE_COLUMNS * 128);
-        *(uint4*)(part + row * 128 + ((piece ^ row) % 8) * 16) = ((const uint4*)to)[at];
+        *(uint4*)(part + row * 128 + ((piece ^ row) % 8) * 16) = ((const uint4*)to)[source * PIECES + piece];
     }
 }
 
@@ -83,8 +83,8 @@ __device__ void products_done(float (&d)[64]) {
 #endif
 
 // powers[i, j] = -2^(log2(e) <from[i], to[j]> - top_i) in bf16, and parts[p, i] = the sums of row i over the columns of a
-// thread block, unsigned, where p counts the thread blocks that compute the row. `tiles` has all n columns, as tiles. A thread
-// block computes `n_own` tiles, row by row.
+// thread block, unsigned, where p counts the thread blocks that compute the row. `tiles` has all n columns as tiles, and
+// a sample. A thread block computes `n_own` tiles, row by row.
 extern "C" __global__ void __launch_bounds__(TILED_THREADS, 1)
     minus_powers(unsigned short* powers, float* parts, const unsigned short* from, const unsigned short* tiles, int n_from,
                  int n, int n_own) {
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(TILED_THREADS, 1)
         };
         while (own < end) {
             int row = own / n_columns, last = min(end, (row + 1) * n_columns);
-            copy(0);
+            copy(n_columns);
             for (; own < last; own++) copy(own - row * n_columns);
         }
         return;

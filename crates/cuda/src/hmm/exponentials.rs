@@ -35,7 +35,7 @@ impl Device {
     /// Minus the transition probabilities from `n_from` states to n states in bf16, times a number per row, which is written to
     /// `sums`. The logits are products of the vectors `from` and `to`.
     ///
-    /// Logits that exceed the largest one of the first 128 columns by more than 83 are clamped.
+    /// Logits that exceed the largest one of 128 columns at equal distances by more than 83 are clamped.
     ///
     /// # Panics
     /// Unless [`Device::has_powers`], and if an array is too short.
@@ -57,10 +57,12 @@ impl Device {
         let n_columns = n / TILE_COLUMNS;
         let n_tiles = n_from.div_ceil(TILE_ROWS) * n_columns;
         let n_own = n_tiles.div_ceil(self.n_processors);
-        self.reserve(tiles, n * TILED_DIM)?;
+        // All columns and a sample.
+        let n_tiled = n + TILE_COLUMNS;
+        self.reserve(tiles, n_tiled * TILED_DIM)?;
         // The thread blocks of a row of tiles that begin in it, and one that began before.
         self.reserve(parts, (n_columns.div_ceil(n_own) + 1) * n_from)?;
-        let config = for_each(n * TILED_DIM / 8);
+        let config = for_each(n_tiled * TILED_DIM / 8);
         kernels::tile_columns(self, config, tiles.all_mut(), to.all(), int(n))?;
         let config = LaunchConfig {
             shared_mem_bytes: kernels::TILED_MEMORY,
