@@ -26,6 +26,7 @@
 //! ```
 
 mod real;
+mod aligned;
 mod sums;
 mod vectorized;
 mod prefetch;
@@ -41,6 +42,7 @@ pub mod chain;
 pub mod lbfgs;
 pub mod hogwild;
 
+pub use aligned::Aligned;
 pub use gamma::{digamma, ln_gamma};
 pub use linalg::BlockRef;
 pub use log_space::{log_add, log_sum_exp};

@@ -2,7 +2,9 @@
 
 use crate::recursion::batch::{Batch, Part};
 use crate::recursion::dense::{Transitions, scaled_transitions};
+use crate::recursion::dense_lanes::add_node;
 use crate::recursion::lanes;
+use crate::recursion::log_space::underflowed;
 use crate::recursion::products::{Member, add, by_groups, stacked};
 use crate::recursion::workspace::Workspace;
 use crate::space::state_set::StateSet;
@@ -111,9 +113,12 @@ impl<T: Real> Workspace<T> {
         a: Transitions<'_, T>,
     ) -> Vec<f64> {
         self.place(space, tables, batch);
-        let mut log_probs = match tables.is_dense() {
-            true => self.forward_in_lanes(tables, a),
-            false => self.forward(tables),
+        let mut log_probs = if tables.is_dense() {
+            let mut log_probs = vec![0.0; self.n_sentences()];
+            self.lanes.forward(tables, a, &mut log_probs);
+            log_probs
+        } else {
+            self.forward(tables)
         };
         log_probs.par_iter_mut().enumerate().for_each(|(sentence, log_prob)| {
             if log_prob.is_nan() {
@@ -133,18 +138,28 @@ impl<T: Real> Workspace<T> {
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
         self.place(space, tables, batch);
-        let (mut log_probs, dense_pairs) = match tables.is_dense() {
-            true => self.forward_backward_in_lanes(tables, a),
-            false => (self.forward_backward(tables), vec![]),
-        };
-        let underflowed: Vec<usize> =
-            (0..log_probs.len()).filter(|&s| log_probs[s].is_nan()).collect();
-        self.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts);
         if tables.is_dense() {
-            out.ratios = vec![Block { from: 0, to: 0, values: dense_pairs }];
-        } else {
-            self.collect_pairs(tables, &underflowed, out);
+            let mut log_probs = vec![0.0; self.n_sentences()];
+            self.lanes.expected_counts(tables, a, &mut log_probs, out);
+            let (underflowed, mut counts) = (underflowed(&log_probs), vec![]);
+            let count = |sentence: usize, token: usize, node: &[T]| {
+                let row = self.lanes.row(self.placed(), sentence as u32, token);
+                add_node(row, node, T::one(), out);
+                if !row.is_last {
+                    add(&mut out.departures, node);
+                }
+            };
+            self.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut counts, count);
+            out.counts = counts;
+            return log_probs;
         }
+        let mut log_probs = self.forward_backward(tables);
+        let underflowed = underflowed(&log_probs);
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let copy = |_, token: usize, node: &[T]| nodes[self.values(token)].copy_from_slice(node);
+        self.smooth_in_log_space(tables, &underflowed, &mut log_probs, &mut out.counts, copy);
+        self.nodes = nodes;
+        self.collect_pairs(tables, &underflowed, out);
         self.collect_nodes(tables, batch, &log_probs, out);
         log_probs
     }
@@ -204,14 +219,7 @@ impl<T: Real> Workspace<T> {
         out: &mut ExpectedCounts<T>,
     ) {
         let n_states = tables.n_states();
-        for (sums, n) in [
-            (&mut out.start, n_states),
-            (&mut out.departures, n_states),
-            (&mut out.tags, tables.tags.len()),
-        ] {
-            sums.clear();
-            sums.resize(n, T::zero());
-        }
+        out.clear_nodes(n_states, tables.tags.len());
         let node = |at: usize| &self.nodes[self.values(at)];
         let add_node = |sums: &mut [T], at: usize| {
             add_to_states(sums, tables.states(self.groups[at] as usize), node(at));
@@ -233,8 +241,6 @@ impl<T: Real> Workspace<T> {
             }
         }
         by_slot.sort_unstable();
-        out.slots.clear();
-        out.emission.clear();
         for (slot, at) in by_slot.into_iter().map(|number| ((number >> 32) as u32, number as u32)) {
             let node = node(at as usize);
             if out.slots.last() == Some(&slot) {

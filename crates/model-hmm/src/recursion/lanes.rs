@@ -8,14 +8,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Number of values of a part of a batch, and bounds of its number of tokens. With this many values, the buffers of a part
-/// take about two megabytes and stay in the cache of a core, and with this many tokens, its matrix products are fast. The
+/// take about two megabytes and stay in the caches of a core, and with this many tokens, its matrix products are fast. The
 /// parts depend on the batch alone, so that the result does not depend on the number of threads.
-const PART_VALUES: usize = 1 << 17;
-const PART_TOKENS: [usize; 2] = [1024, 2048];
+const PART_VALUES: usize = 3 << 16;
+const PART_TOKENS: [usize; 2] = [1024, 3072];
 /// The transitions of more states are too many to be read again for every part.
 const MAX_STATES: usize = 512;
 /// About the largest number of lanes. More make matrix products little faster, and the rows of a step leave the cache.
-const MAX_LANES: usize = 64;
+const MAX_LANES: usize = 96;
 
 /// Where tokens lie: step by step, lane by lane.
 #[derive(Default)]
@@ -149,15 +149,15 @@ mod tests {
         let lanes = arranged(&[[60; 10], [59; 10], [58; 10]].concat(), 64);
         assert_eq!(lanes.steps.len(), 60);
         assert_eq!(lanes.steps[0], 30);
-        // Short sentences fill about 64 lanes.
-        let lanes = arranged(&[8; 250], 64);
-        assert_eq!(lanes.steps, [[63; 16], [62; 16]].concat());
+        // Short sentences fill about 96 lanes.
+        let lanes = arranged(&[8; 350], 64);
+        assert_eq!(lanes.steps, [vec![117; 16], vec![116; 8]].concat());
     }
 
     #[test]
-    fn parts_have_about_two_thousand_tokens_unless_there_are_many_states() {
-        assert_eq!([0, 1, 3071, 3072, 10_788].map(|n| n_parts(n, 64)), [1, 1, 1, 2, 5]);
+    fn parts_have_about_three_thousand_tokens_unless_there_are_many_states() {
+        assert_eq!([0, 1, 4607, 4608, 10_788].map(|n| n_parts(n, 64)), [1, 1, 1, 2, 4]);
         assert_eq!(n_parts(10_788, 1000), 1);
-        assert_eq!([1, 64, 128, 512].map(|k| n_parts(batch_tokens(k), k)), [16, 16, 32, 8]);
+        assert_eq!([1, 64, 128, 512].map(|k| n_parts(batch_tokens(k), k)), [11, 11, 21, 8]);
     }
 }

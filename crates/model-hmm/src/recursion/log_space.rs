@@ -11,25 +11,34 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// The sentences whose scaled recursion underflowed.
+pub(crate) fn underflowed(log_probs: &[f64]) -> Vec<usize> {
+    (0..log_probs.len()).filter(|&sentence| log_probs[sentence].is_nan()).collect()
+}
+
 impl<T: Real> Workspace<T> {
-    /// Computes the posterior of some sentences: fills in γ and ln p, and writes the transitions to `counts`.
+    /// Computes the posterior of some sentences: fills in ln p, calls `node` with the sentence, the token and γ of
+    /// every token unless the sentence is impossible, and writes the transitions to `counts`.
     pub(crate) fn smooth_in_log_space(
-        &mut self,
+        &self,
         tables: &Tables<T>,
         sentences: &[usize],
         log_probs: &mut [f64],
         counts: &mut Vec<Block<T>>,
+        mut node: impl FnMut(usize, usize, &[T]),
     ) {
         let smoothed = sentences.par_iter().map(|&s| self.smooth_one_in_log_space(tables, s));
         let smoothed: Vec<LogSmoothed<T>> = smoothed.collect();
         let mut blocks = LogBlocks::new();
         for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
             log_probs[sentence] = smoothed.log_prob;
+            if smoothed.log_prob == f64::NEG_INFINITY {
+                continue;
+            }
             let mut nodes = &smoothed.nodes[..];
             for at in self.tokens(sentence) {
-                let values = self.values(at);
-                let of_token = nodes.split_off(..values.len()).expect("values of every token");
-                self.nodes[values].copy_from_slice(of_token);
+                let n = self.values(at).len();
+                node(sentence, at, nodes.split_off(..n).expect("values of every token"));
             }
             smoothed.blocks.iter().for_each(|(&key, values)| add_block(&mut blocks, key, values));
         }

@@ -15,8 +15,9 @@
 
 pub(crate) mod batch;
 pub(crate) mod lanes;
-pub(crate) mod workspace;
 pub(crate) mod products;
+pub(crate) mod dense_lanes;
+pub(crate) mod workspace;
 pub(crate) mod scaled;
 pub(crate) mod dense;
 pub(crate) mod log_space;

@@ -112,15 +112,38 @@ pub(crate) fn backward_product<T: Real>(pair: Pair<'_, T>, left: &[T], out: &mut
 /// It is part of the loop of its caller, which chooses the instructions of the processor once for many tokens.
 #[inline(always)]
 pub(crate) fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
-    let sum = sum(multiplied(a, b, out, plus));
-    if !(f64::MIN_POSITIVE..f64::MAX).contains(&sum) {
-        return None;
-    }
-    let scale = T::of(1.0 / sum);
-    for out in out.iter_mut() {
-        *out = flush(*out * scale);
-    }
+    let sum = product_sum(a, b, out)?;
+    scale(out, T::of(1.0 / sum));
     Some(sum)
+}
+
+/// out = a ∘ b. Returns the sum, unless it underflowed. Like [`product`], it is part of the loop of its caller.
+#[inline(always)]
+pub(crate) fn product_sum<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
+    let sum = sum(multiplied(a, b, out, plus));
+    (f64::MIN_POSITIVE..f64::MAX).contains(&sum).then_some(sum)
+}
+
+/// out = a ∘ b. Returns the maximum. Like [`product`], it is part of the loop of its caller.
+#[inline(always)]
+pub(crate) fn product_max<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> T {
+    greatest(multiplied(a, b, out, greater))
+}
+
+/// Multiplies by a factor, and sets small values to zero.
+#[inline(always)]
+pub(crate) fn scale<T: Real>(values: &mut [T], factor: T) {
+    for value in values {
+        *value = flush(*value * factor);
+    }
+}
+
+/// sums += values · factor, without small values.
+#[inline(always)]
+pub(crate) fn add_scaled<T: Real>(sums: &mut [T], values: &[T], factor: T) {
+    for (sum, &value) in sums.iter_mut().zip(values) {
+        *sum += flush(value * factor);
+    }
 }
 
 /// Smaller values of α and β are set to zero, so that no factor is subnormal, which slows processors down a
@@ -233,10 +256,8 @@ fn greatest<T: Real>(lanes: [T; LANES]) -> T {
 /// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.
 #[inline(always)]
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    let scale = T::one() / greatest(multiplied(a, b, out, greater));
-    for out in out.iter_mut() {
-        *out = flush(*out * scale);
-    }
+    let max = product_max(a, b, out);
+    scale(out, T::one() / max);
 }
 
 #[inline(always)]

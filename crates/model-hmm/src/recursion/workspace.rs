@@ -1,7 +1,7 @@
 //! The buffers of the recursion, and where a batch lies in them.
 
 use crate::recursion::batch::Batch;
-use crate::recursion::lanes::Lanes;
+use crate::recursion::dense_lanes::{DenseLanes, Tokens};
 use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
 use latens_math::Real;
@@ -19,17 +19,13 @@ pub(crate) struct Workspace<T> {
     pub(crate) slots: Vec<u32>,
     /// The tag of each token, `u32::MAX` for tokens without a tag; empty without tags.
     pub(crate) tags: Vec<u32>,
-    /// The start of the values of each token, one per state, and the end of the last ones. In a dense model, which arranges
-    /// tokens in lanes, only their differences count.
+    /// The start of the values of each token, one per state, and the end of the last ones.
     pub(crate) value_starts: Vec<usize>,
-    /// Where the tokens of a dense model lie, and the row of each token; without rows in other models.
-    pub(crate) lanes: Lanes,
-    rows: Vec<u32>,
-    /// b ∘ g of each token; empty in a dense model without tags, where it is b of the word.
+    /// The values of a dense model, which has no others.
+    pub(crate) lanes: DenseLanes<T>,
+    /// b ∘ g of each token.
     pub(crate) local: Vec<T>,
-    /// b of a word that no state emits, in a dense model.
-    pub(crate) zeros: Vec<T>,
-    /// α of each token, later α/κ, in a dense model times a power of two.
+    /// α of each token, later α/κ.
     pub(crate) alpha: Vec<T>,
     /// v = b ∘ β of each token.
     pub(crate) weighted: Vec<T>,
@@ -40,71 +36,68 @@ pub(crate) struct Workspace<T> {
 impl<T: Real> Workspace<T> {
     /// Lays out a batch and fills in the emission probabilities of its tokens.
     pub(crate) fn place(&mut self, space: &StateSpace, tables: &Tables<T>, batch: &Batch<'_>) {
-        let has_lists = tables.lists.is_some();
-        let mut n_values = 0;
-        for values in [&mut self.sentence_starts, &mut self.value_starts] {
-            values.clear();
-            values.push(0);
-        }
-        self.groups.clear();
+        self.sentence_starts.clear();
+        self.sentence_starts.push(0);
         self.slots.clear();
         for sentence in &batch.sentences {
-            for &word in *sentence {
-                let slot = space.slot(word);
-                // A word that no state emits gets the states of group 0 with probability 0.
-                let group = if has_lists { slot } else { space.cluster(word) }.unwrap_or(0);
-                n_values += tables.states(group).len(tables.k);
-                self.groups.push(group as u32);
-                self.slots.push(slot.map_or(u32::MAX, |slot| slot as u32));
-                self.value_starts.push(n_values);
-            }
-            self.sentence_starts.push(self.groups.len());
-        }
-        self.rows.clear();
-        if tables.is_dense() {
-            self.lanes.arrange(&self.sentence_starts, tables.k);
-            self.rows.resize(self.groups.len(), 0);
-            for (row, &token) in self.lanes.tokens.iter().enumerate() {
-                self.rows[token as usize] = row as u32;
-            }
-        }
-        // Nothing reads what is left of the last batch.
-        for values in [&mut self.alpha, &mut self.weighted, &mut self.nodes] {
-            values.resize(n_values, T::zero());
+            let slots = sentence.iter().map(|&word| space.slot(word));
+            self.slots.extend(slots.map(|slot| slot.map_or(u32::MAX, |slot| slot as u32)));
+            self.sentence_starts.push(self.slots.len());
         }
         self.tags.clear();
-        if tables.is_dense() {
-            self.zeros.resize(tables.k, T::zero());
-            if batch.tags.is_empty() {
-                self.local.clear();
-                return;
-            }
+        if !batch.tags.is_empty() {
+            self.tags.resize(self.slots.len(), u32::MAX);
         }
-        self.local.resize(n_values, T::zero());
+        for (&begin, tags) in self.sentence_starts.iter().zip(&batch.tags) {
+            self.tags[begin..begin + tags.len()].copy_from_slice(tags);
+        }
+        self.groups.clear();
+        self.value_starts.clear();
+        if tables.is_dense() {
+            self.groups.resize(self.slots.len(), 0);
+            self.value_starts.extend((0..=self.slots.len()).map(|token| token * tables.k));
+            let mut lanes = std::mem::take(&mut self.lanes);
+            lanes.place(space, tables, self.placed());
+            self.lanes = lanes;
+            return;
+        }
+        let has_lists = tables.lists.is_some();
+        let mut n_values = 0;
+        self.value_starts.push(0);
+        for &word in batch.sentences.iter().copied().flatten() {
+            let group = if has_lists { space.slot(word) } else { space.cluster(word) };
+            // A word that no state emits gets the states of group 0 with probability 0.
+            let group = group.unwrap_or(0);
+            n_values += tables.states(group).len(tables.k);
+            self.groups.push(group as u32);
+            self.value_starts.push(n_values);
+        }
+        // Nothing reads what is left of the last batch.
+        for values in [&mut self.local, &mut self.alpha, &mut self.weighted, &mut self.nodes] {
+            values.resize(n_values, T::zero());
+        }
         let mut rest = &mut self.local[..];
-        let rows = (0..self.slots.len()).map(|i| {
-            let token = if tables.is_dense() { self.lanes.tokens[i] as usize } else { i };
-            let n = self.value_starts[i + 1] - self.value_starts[i];
-            (rest.split_off_mut(..n).expect("values of every token"), self.slots[token])
+        let rows = (0..self.slots.len()).map(|token| {
+            let n = self.value_starts[token + 1] - self.value_starts[token];
+            (rest.split_off_mut(..n).expect("values of every token"), token)
         });
         let rows: Vec<_> = rows.collect();
-        rows.into_par_iter().with_min_len(64).for_each(|(local, slot)| match slot {
-            u32::MAX => local.fill(T::zero()),
-            slot => local.copy_from_slice(tables.emission_of(slot as usize)),
-        });
-        if !batch.tags.is_empty() {
-            self.tags.resize(self.groups.len(), u32::MAX);
-        }
-        for (sentence, tags) in batch.tags.iter().enumerate() {
-            for (i, &tag) in tags.iter().enumerate() {
-                let at = self.sentence_starts[sentence] + i;
-                self.tags[at] = tag;
-                let of_states = tables.tag_of(tag, tables.states(self.groups[at] as usize));
-                let values = self.values(at);
-                let local = self.local[values].iter_mut();
-                local.zip(&*of_states).for_each(|(local, &tag)| *local *= tag);
+        rows.into_par_iter().with_min_len(64).for_each(|(local, token)| {
+            match self.slots[token] {
+                u32::MAX => local.fill(T::zero()),
+                slot => local.copy_from_slice(tables.emission_of(slot as usize)),
             }
-        }
+            if let Some(&tag) = self.tags.get(token).filter(|&&tag| tag != u32::MAX) {
+                let of_states = tables.tag_of(tag, tables.states(self.groups[token] as usize));
+                local.iter_mut().zip(&*of_states).for_each(|(local, &tag)| *local *= tag);
+            }
+        });
+    }
+
+    /// The sentences and their tokens.
+    pub(crate) fn placed(&self) -> Tokens<'_> {
+        let Workspace { sentence_starts, slots, tags, .. } = self;
+        Tokens { sentence_starts, slots, tags }
     }
 
     /// The number of sentences.
@@ -124,12 +117,7 @@ impl<T: Real> Workspace<T> {
 
     /// The range of the values of a token.
     pub(crate) fn values(&self, token: usize) -> Range<usize> {
-        let n = self.value_starts[token + 1] - self.value_starts[token];
-        let begin = match self.rows.get(token) {
-            Some(&row) => row as usize * n,
-            None => self.value_starts[token],
-        };
-        begin..begin + n
+        self.value_starts[token]..self.value_starts[token + 1]
     }
 
     /// b ∘ g of a token.

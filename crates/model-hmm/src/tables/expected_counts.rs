@@ -1,5 +1,6 @@
 //! The expected counts of a batch.
 
+use crate::tables::emitted::EmittedSlots;
 use crate::tables::listed_ratios::ListedRatios;
 use latens_math::Real;
 
@@ -25,25 +26,30 @@ pub(crate) struct ExpectedCounts<T> {
 }
 
 impl<T: Real> ExpectedCounts<T> {
-    /// Overwrites the counts with the sums of those of the parts of a batch, in a dense model with k states.
-    pub(crate) fn merge(&mut self, parts: Vec<ExpectedCounts<T>>, k: usize) {
-        let mut by_slot: Vec<(u32, usize, usize)> = vec![];
-        for (i, part) in parts.iter().enumerate() {
-            by_slot.extend(part.slots.iter().enumerate().map(|(row, &slot)| (slot, i, row)));
+    /// Sets the counts of starts, departures and tags to zero, and removes those of emissions.
+    pub(crate) fn clear_nodes(&mut self, n_states: usize, n_tags: usize) {
+        let [starts, departures, tags] = [&mut self.start, &mut self.departures, &mut self.tags];
+        for (sums, n) in [(starts, n_states), (departures, n_states), (tags, n_tags)] {
+            sums.clear();
+            sums.resize(n, T::zero());
         }
-        by_slot.sort_unstable();
         self.slots.clear();
         self.emission.clear();
-        for (slot, part, row) in by_slot {
-            let counts = &parts[part].emission[row * k..(row + 1) * k];
-            if self.slots.last() == Some(&slot) {
-                let last = self.emission.len() - k;
-                add(&mut self.emission[last..], counts);
-            } else {
-                self.slots.push(slot);
-                self.emission.extend_from_slice(counts);
+    }
+
+    /// Overwrites the counts with the sums of those of the parts of a batch, in a dense model with k states.
+    pub(crate) fn merge(&mut self, parts: Vec<ExpectedCounts<T>>, k: usize) {
+        let slots = || parts.iter().flat_map(|part| part.slots.iter().copied());
+        let mut emitted = EmittedSlots::default();
+        emitted.find(slots(), slots().max().map_or(0, |last| last as usize + 1));
+        self.emission.clear();
+        self.emission.resize(emitted.slots.len() * k, T::zero());
+        for part in &parts {
+            for (&slot, counts) in part.slots.iter().zip(part.emission.chunks_exact(k)) {
+                add(&mut self.emission[emitted.place(slot) as usize * k..][..k], counts);
             }
         }
+        self.slots = emitted.slots;
         let mut sums = [vec![], vec![], vec![]];
         let mut blocks: [Option<Block<T>>; 2] = [None, None];
         for part in parts {

@@ -6,6 +6,7 @@ pub(crate) mod once_cache;
 pub(crate) mod block_cache;
 pub(crate) mod tag_table;
 pub(crate) mod listed_ratios;
+pub(crate) mod emitted;
 pub(crate) mod expected_counts;
 pub(crate) mod flush;
 pub(crate) mod transition;
