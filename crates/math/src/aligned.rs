@@ -16,7 +16,7 @@ pub struct Aligned<T> {
 }
 
 impl<T: Real> Aligned<T> {
-    /// Changes the length. The numbers are zeros or those of earlier uses.
+    /// Changes the length. This does not keep the numbers: they are zeros or those of earlier uses, at any place.
     pub fn resize(&mut self, len: usize) {
         let n_spare = LINE / size_of::<T>();
         if self.values.len() < len + n_spare {

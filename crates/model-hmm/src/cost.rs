@@ -104,8 +104,8 @@ impl Sizes {
         }
     }
 
-    /// Bytes of the buffers of the recursion: four values per token and state. In a dense model, every thread has those of a
-    /// part of the batch.
+    /// Bytes of the buffers of the recursion: at most four values per token and state. In a dense model, every thread has those
+    /// of a part of the batch.
     fn workspace(&self, batch_tokens: f64, per_word: f64) -> f64 {
         let scored = SCORED_TOKENS.min(self.n_tokens) * self.per_word;
         let n_parts =

@@ -140,8 +140,8 @@ impl<T: Real> DenseLanes<T> {
         (self.alpha, self.incoming) = (alpha, incoming);
     }
 
-    /// Overwrites `out` with the expected counts of the sentences whose recursion does not underflow, and `log_probs` with
-    /// ln p, NaN for the others.
+    /// Overwrites `out` with the expected counts of the sentences whose recursion does not underflow, and `log_probs`, which are
+    /// zeros, with ln p, NaN for the others.
     pub(crate) fn expected_counts(
         &mut self,
         tables: &Tables<T>,
@@ -149,7 +149,6 @@ impl<T: Real> DenseLanes<T> {
         log_probs: &mut [f64],
         out: &mut ExpectedCounts<T>,
     ) {
-        log_probs.fill(0.0);
         loop {
             self.forward(tables, a, log_probs);
             self.clear_nodes(tables, out);

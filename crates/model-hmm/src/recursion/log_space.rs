@@ -32,7 +32,8 @@ impl<T: Real> Workspace<T> {
         let mut blocks = LogBlocks::new();
         for (&sentence, smoothed) in sentences.iter().zip(smoothed) {
             log_probs[sentence] = smoothed.log_prob;
-            if smoothed.log_prob == f64::NEG_INFINITY {
+            // Impossible, or a model with NaN.
+            if !smoothed.log_prob.is_finite() {
                 continue;
             }
             let mut nodes = &smoothed.nodes[..];

@@ -121,18 +121,14 @@ pub(crate) fn product<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
 #[inline(always)]
 pub(crate) fn product_sum<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f64> {
     let sum = sum(multiplied(a, b, out, plus));
-    (f64::MIN_POSITIVE..f64::MAX).contains(&sum).then_some(sum)
-}
-
-/// out = a ∘ b. Returns the maximum. Like [`product`], it is part of the loop of its caller.
-#[inline(always)]
-pub(crate) fn product_max<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> T {
-    greatest(multiplied(a, b, out, greater))
+    // The reciprocal of a smaller sum would be infinite.
+    let smallest = T::min_positive_value().wide();
+    (smallest..f64::MAX).contains(&sum).then_some(sum)
 }
 
 /// Multiplies by a factor, and sets small values to zero.
 #[inline(always)]
-pub(crate) fn scale<T: Real>(values: &mut [T], factor: T) {
+fn scale<T: Real>(values: &mut [T], factor: T) {
     for value in values {
         *value = flush(*value * factor);
     }
@@ -256,7 +252,7 @@ fn greatest<T: Real>(lanes: [T; LANES]) -> T {
 /// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.
 #[inline(always)]
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    let max = product_max(a, b, out);
+    let max = greatest(multiplied(a, b, out, greater));
     scale(out, T::one() / max);
 }
 

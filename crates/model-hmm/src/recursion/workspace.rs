@@ -21,7 +21,7 @@ pub(crate) struct Workspace<T> {
     pub(crate) tags: Vec<u32>,
     /// The start of the values of each token, one per state, and the end of the last ones.
     pub(crate) value_starts: Vec<usize>,
-    /// The values of a dense model, which has no others.
+    /// The values of the tokens of a dense model; the buffers below are those of other models.
     pub(crate) lanes: DenseLanes<T>,
     /// b ∘ g of each token.
     pub(crate) local: Vec<T>,

@@ -309,6 +309,53 @@ fn products_of_emissions_and_tags_do_not_underflow() {
     assert_eq!(tables.tags.len(), n_tags * space.n_states());
 }
 
+/// All paths have the same tiny factor, which does not change the posterior.
+#[test]
+fn tagged_sentences_that_underflow_have_the_same_expected_counts() {
+    let sentences = sentences();
+    let tags = tags(&sentences);
+    let batch = batch(&sentences, &tags);
+    // Buffers of models with other numbers of states.
+    let forward_backward = ForwardBackward::default();
+    for space in [dense_space(5), StateSpace::new(2, 3, CLUSTERS.to_vec()), dense_space(3)] {
+        let mut tables = random_tables::<f32>(&space, 3, 6);
+        let counts = |tables: &Tables<f32>| {
+            let mut counts = ExpectedCounts::default();
+            forward_backward.expected_counts(&space, tables, &batch, &mut counts);
+            counts
+        };
+        let usual = counts(&tables);
+        assert!(usual.counts.is_empty());
+        tables.emission.iter_mut().chain(&mut tables.tags).for_each(|p| *p *= 1e-30);
+        let tiny = counts(&tables);
+        assert!(!tiny.counts.is_empty());
+        assert_eq!(usual.slots, tiny.slots);
+        let sums = |counts: &ExpectedCounts<f32>| {
+            let sums = [&counts.start, &counts.departures, &counts.emission, &counts.tags];
+            sums.map(|sums| sums.clone()).concat()
+        };
+        for (usual, tiny) in sums(&usual).iter().zip(sums(&tiny)) {
+            assert!((usual - tiny).abs() < 1e-4, "{usual} and {tiny}");
+        }
+    }
+}
+
+/// The reciprocal of 10⁻³⁹ is infinite in single precision.
+#[test]
+fn a_single_word_with_a_tiny_probability_has_finite_counts() {
+    for space in [dense_space(2), StateSpace::new(2, 3, CLUSTERS.to_vec())] {
+        let mut tables = random_tables::<f32>(&space, 0, 6);
+        tables.emission.iter_mut().for_each(|p| *p *= 1e-39);
+        let (sentences, mut counts) = ([words(&[0]), words(&[1])], ExpectedCounts::default());
+        let batch = batch(&sentences, &[]);
+        ForwardBackward::default().expected_counts(&space, &tables, &batch, &mut counts);
+        for sums in [&counts.start, &counts.emission] {
+            let sum: f32 = sums.iter().sum();
+            assert!((sum - 2.0).abs() < 1e-5, "{sum}");
+        }
+    }
+}
+
 #[test]
 fn an_impossible_sentence_has_no_expected_counts() {
     let space = StateSpace::new(2, 3, CLUSTERS.to_vec());
