@@ -1,4 +1,4 @@
-"""Latent-variable models of text: hidden Markov models, linear dynamical systems, topic models, and their peers.
+"""Latent-variable models of text: hidden Markov models, linear dynamical systems, topic models, word vectors and more.
 
 >>> import latens
 >>> lda = latens.Lda(n_topics=50).fit(texts)          # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What all estimators share. The form is that of scikit-learn, which is imported only where it is needed."""
+"""Base classes of all estimators. They follow scikit-learn, which is imported only where it is needed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 class Estimator:
     """Base class of all models.
 
-    Estimators are dataclasses, so that constructors only store their arguments, as scikit-learn asks for.
+    Estimators are dataclasses, so that constructors only store their arguments, as scikit-learn requires.
     """
 
     n_jobs: int | None

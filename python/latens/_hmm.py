@@ -35,7 +35,7 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     parameterization : 'neural', 'factored' or 'scalar'.
     learning : algorithm for scalar parameters: 'em' (Baum–Welch) or 'gradient'.
     dim : dimension of the embeddings.
-    state_dropout : fraction of states left out of each mini-batch; `None` chooses it by the number of states and the size of
+    state_dropout : fraction of states dropped in each mini-batch; `None` chooses it by the number of states and the size of
         the text.
     epochs : number of passes over the training text.
     batch_tokens : number of tokens per mini-batch; 0 chooses by the size of the text.
@@ -222,7 +222,7 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
 
 
 def _distributions(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Rows that sum to 1 in double precision, as hmmlearn asks for."""
+    """Rows that sum to 1 in double precision, as hmmlearn requires."""
     import numpy as np
 
     exact = rows.astype(np.float64)
@@ -238,10 +238,10 @@ class Fhmm(TextParams, SentenceEstimator, Encoder):
     ----------
     n_layers : number of layers.
     n_states : number of hidden states per layer.
-    inference : 'auto', 'exact', 'meanfield' or what `latens train fhmm --help` lists.
+    inference : 'auto', 'exact-mf', 'tilted', 'jensen' or 'exact'; see `latens train fhmm --help`.
     m_step : 'lazy' updates the scores of the words of each mini-batch, 'layers' those of all words, 'lbfgs' is slow.
     epochs : number of passes over the training text.
-    rare_count : minimum count of a word; rarer words are treated as `unknown` says.
+    rare_count : minimum count of a word; rarer words are treated as set by `unknown`.
     """
 
     _kind = "fhmm"
@@ -266,7 +266,7 @@ class Fhmm(TextParams, SentenceEstimator, Encoder):
     random_state: int | None = 1
 
     def top_words(self, layer: int, state: int, n: int = 10) -> list[tuple[str, float]]:
-        """The words that a state of a layer makes likelier than the other states of the layer, with their scores."""
+        """The words that a state of a layer makes more likely than the other states of the layer do, with their scores."""
         return self.model_.layer_words(layer, state, n)
 
     def _glance(self) -> list[Row]:

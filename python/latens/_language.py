@@ -140,7 +140,7 @@ class Lstm(_Neural):
     mask : how long a dropout mask holds: 'token' or 'sequence'.
     activation_penalty : penalty on the mean square of the outputs of the last layer.
     forget_bias : initial bias of the forget gates.
-    average : rate of the running average of the weights, which becomes the model; 0 for none.
+    average : rate of the running average of the weights, which becomes the model; 0 disables it.
     """
 
     _kind = "lstm"

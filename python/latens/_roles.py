@@ -76,8 +76,8 @@ class LanguageModel(Estimator):
         """Texts that satisfy a constraint of `latens.constraint`.
 
         `guide` is an `Hmm` with the same vocabulary; an `Hmm` is its own guide, and its texts are exact samples. `prefix`
-        begins every text; `min_words` and `max_words` limit the words after it. With `beam`, the likeliest texts are
-        searched for with this many hypotheses. `weight` is the strength of the guide.
+        begins every text; `min_words` and `max_words` limit the words after it. With `beam`, a beam search with this many
+        hypotheses finds the most likely texts. `weight` is the strength of the guide.
         """
         from latens import constraint as constraints
 

@@ -120,7 +120,7 @@ class Tagger(Estimator):
         return np.split(rows, np.cumsum([len(sentence) for sentence in sentences])[:-1]) if sentences else []
 
     def score(self, X: Iterable[Sequence[str]], y: Iterable[Sequence[str]]) -> float:
-        """Fraction of words with the right tag."""
+        """Fraction of words with the correct tag."""
         pairs = [
             (found, tag) for own, right in zip(self.predict(X), y) for found, tag in zip(own, right)
         ]

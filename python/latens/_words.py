@@ -61,7 +61,7 @@ class Lds(TextParams, SentenceEstimator, Encoder, WordVectors):
     dim : dimension of the state.
     lags : largest distance of the pairs of words that EM uses.
     ssid_lags : number of block rows of the Hankel matrix of the initial model.
-    pseudo_counts : number added to the count of every word; by default a fifth of the average count.
+    pseudo_counts : number added to the count of every word; by default a fifth of the mean count, at least 1.
     n_iterations : maximum number of EM iterations.
     """
 
@@ -114,7 +114,7 @@ class Word2Vec(TextParams, SentenceEstimator, Encoder, WordVectors):
 
 @dataclass(eq=False, repr=False)
 class Vectors(Encoder, WordVectors):
-    """Word vectors of another program. `latens.open` opens those that `latens import` wrote."""
+    """Word vectors from another program. `latens.open` opens those that `latens import` wrote."""
 
     _kind = "vectors"
 

@@ -60,7 +60,7 @@ class Control:
     hmm : a fitted `Hmm` whose words are tokens of the tokenizer. Tokens that it lacks are never generated.
     constraint : a constraint on the text. Phrases are sequences of characters: `" dog"` is a word that begins with `dog`.
     tokenizer : the tokenizer of the language model.
-    max_new_tokens : at most as many as `generate` may generate.
+    max_new_tokens : maximum number of tokens to generate; at most the `max_new_tokens` of `generate`.
     min_new_tokens : minimum number of tokens before the end.
     weight : strength of the guide; 0 only excludes tokens after which the constraint cannot be met.
     continue_prompt : whether the prompt is the beginning of the text, for the constraint and for the guide. By default,

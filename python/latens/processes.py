@@ -188,7 +188,7 @@ class _Processes(Workers):
             except _Died as death:
                 status = self._processes[worker].end()
                 if self._closed:
-                    raise RuntimeError("the workers were ended") from None
+                    raise RuntimeError("the workers were stopped") from None
                 shard = f"shard {death.shard + 1} of {self._n_shards}"
                 log.warning("%s: %s died (exit status %s)", shard, death.where, status)
                 if failure == self._max_failures:

@@ -88,7 +88,7 @@ class TaggerComponent:
 
 
 def _sentences(doc: Doc) -> list[list[Token]]:
-    """The tokens of each sentence, without whitespace; of the whole document if nobody has found sentences."""
+    """The tokens of each sentence, without whitespace; of the whole document if it has no sentence boundaries."""
     spans = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
     return [sentence for span in spans if (sentence := [token for token in span if not token.is_space])]
 

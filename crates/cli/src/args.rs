@@ -114,7 +114,7 @@ pub(crate) struct ReadingArgs {
     /// Column or key with the label of a document [default: label, if there is one]
     #[arg(long, value_name = "NAME", help_heading = "Reading text")]
     pub(crate) label_column: Option<String>,
-    /// `tokenizer.json` of Hugging Face with the names of the tokens in arrays of token ids (`.npy`, `.npz`, `.arrow`)
+    /// Hugging Face `tokenizer.json` that maps token ids to tokens, for arrays of token ids (`.npy`, `.npz`, `.arrow`)
     #[arg(long, value_name = "FILE", help_heading = "Reading text")]
     pub(crate) tokenizer: Option<PathBuf>,
     /// Token that ends a sequence in arrays of token ids [default: `<|endoftext|>`, `</s>`, …, the first that exists]
@@ -147,7 +147,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     };
     let number = number.parse::<usize>().ok().filter(|&number| number > 0);
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| "must be at least 1 byte, and fit into the memory of a machine".into())
+    bytes.ok_or_else(|| "must be at least 1 byte and less than 2^64 bytes".into())
 }
 
 impl ReadingArgs {
@@ -166,7 +166,7 @@ impl ReadingArgs {
             && format.as_ref().map_or(files.iter().any(is_other), |format| !has_columns(format))
         {
             return Err(hinted(
-                "columns need a table with a header, or JSON objects",
+                "`--text-column`, `--id-column` and `--label-column` need a table with a header, or JSON objects",
                 "set the format with `--format csv`, `--format tsv` or `--format jsonl`",
             ));
         }
@@ -243,7 +243,7 @@ pub(crate) struct PreprocessingArgs {
     /// Treatment of digits
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     digits: DigitsArg,
-    /// Normal form of Unicode, so that a character has one spelling
+    /// Unicode normalization
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     normalize: NormalizeArg,
 }
@@ -338,7 +338,7 @@ pub(crate) enum FormatArg {
     Csv,
     /// Tab-separated values: with a header, or without one and with two columns, label and text
     Tsv,
-    /// Arrays of token ids (`.npy`, `.npz`, `.arrow`), whose names are in `--tokenizer`
+    /// Arrays of token ids (`.npy`, `.npz`, `.arrow`), read with `--tokenizer`
     Ids,
 }
 
@@ -351,14 +351,14 @@ choice!(pub(crate) FieldArg for Field {
 });
 choice!(#[derive(Default)] pub(crate) InvalidArg for Invalid {
     #[default] Error "Report the position and stop",
-    Replace "Replace them by U+FFFD",
+    Replace "Replace them with U+FFFD",
 });
 choice!(#[derive(Default)] pub(crate) TokenizeArg for Tokenize {
     #[default] #[value(name = "whitespace", alias = "blanks")] Blanks "Split at whitespace",
     Words "Split at Unicode word boundaries and separate punctuation",
     Tweets "Like `words`, but keep hashtags, mentions and URLs whole",
     #[cfg_attr(not(feature = "segmentation"), value(skip))]
-    Dictionary "Like `words`, but split Chinese, Japanese, Thai, Lao, Khmer and Burmese text into words by dictionaries",
+    Dictionary "Like `words`, but split Chinese, Japanese, Thai, Lao, Khmer and Burmese text into words with dictionaries",
 });
 choice!(#[derive(Default)] pub(crate) NormalizeArg for Normalize {
     #[default] Nfc "Compose characters and their accents (NFC)",
@@ -367,8 +367,8 @@ choice!(#[derive(Default)] pub(crate) NormalizeArg for Normalize {
 });
 choice!(#[derive(Default)] pub(crate) DigitsArg for Digits {
     #[default] Keep "Keep digits",
-    Zero "Replace every digit by 0",
-    Num "Replace every number by `<num>`",
+    Zero "Replace every digit with 0",
+    Num "Replace every number with `<num>`",
 });
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         Some(FitError::Interrupted) => return None,
         Some(FitError::TooLittleMemory { lower, .. }) => return Some(memory_hint(*lower)),
         Some(FitError::Unscorable { .. }) => {
-            let hint = "`--min-count 2` replaces words that occur once by `<unk>`, so that new words are possible; \
+            let hint = "`--min-count 2` replaces words that occur once with `<unk>`, so that unknown words are possible; \
                         Baum–Welch needs a `--prior` above 0";
             return Some(hint.to_owned());
         }
@@ -201,7 +201,7 @@ fn tagging_hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return Some(hint.into());
     }
     if tagging.is_some() {
-        let hint = "train the tagger with `--min-count 2`, which replaces words that occur once by `<unk>`, \
+        let hint = "train the tagger with `--min-count 2`, which replaces words that occur once with `<unk>`, \
                     or with `--word-vectors chars`, which models unknown words by their characters";
         return Some(hint.into());
     }

@@ -26,7 +26,7 @@ pub(crate) enum Role {
     Folder,
 }
 
-/// How `command`, e.g., `train hmm`, uses the path in its argument `argument`. `None` if nobody has declared it.
+/// How `command`, e.g., `train hmm`, uses the path in its argument `argument`. `None` if it is not declared.
 ///
 /// A test fails on paths that are not declared here.
 pub(crate) fn role(command: &str, argument: &str) -> Option<Role> {

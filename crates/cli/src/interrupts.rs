@@ -47,7 +47,7 @@ enum Request {
     Stop,
     /// The process ends now, for the second signal.
     Exit,
-    /// The process ends now, as if nobody had listened.
+    /// The process ends now, as without a signal handler.
     Die,
 }
 

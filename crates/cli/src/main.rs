@@ -1,4 +1,4 @@
-//! The program `latens`. The library of this crate has everything: the Python package runs it, too.
+//! The program `latens`. Its code is in the library of this crate, which the Python package runs, too.
 
 use std::process::ExitCode;
 

@@ -77,7 +77,7 @@ pub(crate) fn complain(text: &str) {
     let _ = io::stderr().write_all(escape_lines(text).as_bytes());
 }
 
-/// Formats a number with about four significant digits, which is what it means to a reader; JSON has all digits.
+/// Formats a number with about four significant digits for readers; JSON has all digits.
 pub(crate) fn figure(x: f64) -> String {
     let size = x.abs();
     match size {

@@ -29,7 +29,7 @@ pub(crate) struct Watcher {
     log: Option<File>,
     /// Whether this run wrote lines to the log.
     has_logged: bool,
-    /// Path of checkpoints, if the trainer supports them. Without, Ctrl-C stops at any report.
+    /// Path of checkpoints, if the trainer supports them. Without one, Ctrl-C stops at any report.
     checkpoint: Option<PathBuf>,
     /// Schedule of checkpoints.
     pace: CheckpointPace,
@@ -256,7 +256,7 @@ impl Watcher {
 /// Where the checkpoint of an interrupted run is.
 enum SavedAt {
     Place(PathBuf),
-    /// Its place could not be written.
+    /// In another folder, because its path could not be written.
     Elsewhere {
         path: PathBuf,
         place: PathBuf,

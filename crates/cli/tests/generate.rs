@@ -195,7 +195,7 @@ fn each_mistake_has_one_clear_error() {
     assert_eq!(folder.run(other).code, Some(0));
     refused(
         &["m.ngram", "--guide", "other.hmm"],
-        "the guide has another vocabulary than the model",
+        "the vocabulary of the guide differs from that of the model",
     );
     // Bad arguments are refused before any file is opened.
     for args in [

@@ -155,7 +155,7 @@ fn bad_input_is_one_clear_error() {
         .assert_refused("of the last round are needed");
     folder
         .run("shard stats round.2 1.txt --shard 1 --previous l2 -o s")
-        .assert_refused("kept by shard 2");
+        .assert_refused("those of shard 2");
     folder.run("shard begin hmm --shards 3 -o s").assert_refused("needs the vocabulary");
     let unknown = folder.run("shard begin hmm --vocab words --shards 3 --set states=4 -o s");
     unknown.assert_refused("unknown field `states`");
@@ -176,10 +176,10 @@ fn a_tagger_of_shards_tags_like_that_of_the_whole_text() {
     folder.run(&begin).assert_refused("a tagger needs the column of its tags");
     folder
         .run(&format!("{begin} --column 2 --min-count 2"))
-        .assert_refused("a tagger has no limits of a vocabulary");
+        .assert_refused("a tagger does not use `--min-count` and `--max-vocab`");
     folder
         .run(&format!("{begin} --column 2 --vocab words"))
-        .assert_refused("does not take `--vocab`");
+        .assert_refused("does not use `--vocab`");
     folder
         .run(&format!("shard begin vocab --shards {N} --column 2 -o round.0"))
         .assert_refused("do not use `--column`");

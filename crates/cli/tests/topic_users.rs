@@ -137,7 +137,7 @@ fn columns_decide_and_a_third_one_is_never_taken_as_text() {
     assert_eq!(result["tokens"], 3);
     folder.write("lines.txt", "ball goal\n");
     let ran = folder.run("train lda lines.txt --text-column body -o m.lda");
-    ran.assert_refused("columns need a table");
+    ran.assert_refused("need a table with a header");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn held_out_documents_and_numbers_of_topics_are_measured() {
     assert_eq!(folder.json(select), found);
     folder.run("topics select train.txt --k 0").assert_refused("`n_topics`");
     let picture = folder.run("topics select train.txt --k 2 -o picture.svg");
-    picture.assert_refused("`picture.svg` is not the name of a table");
+    picture.assert_refused("`picture.svg` does not have the extension of a table");
     assert!(!folder.path().join("picture.svg").exists());
 }
 

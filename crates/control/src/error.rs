@@ -95,9 +95,9 @@ pub enum ControlError {
         /// The text so far.
         after: String,
     },
-    /// The vocabulary of the guide is not that of the model.
+    /// The vocabulary of the guide differs from that of the model.
     #[error(
-        "the guide has another vocabulary than the model: {guide} and {model} words{difference}"
+        "the vocabulary of the guide differs from that of the model: {guide} and {model} words{difference}"
     )]
     Vocabulary {
         /// The number of words of the guide.

@@ -97,8 +97,8 @@ pub enum ReadError {
         /// Description of the problem.
         problem: String,
     },
-    /// An array of token ids needs the names of the tokens.
-    #[error("`{file}` contains token ids, and the names of the tokens are not given")]
+    /// An array of token ids needs a tokenizer.
+    #[error("`{file}` contains token ids, but no tokenizer is given")]
     NoTokenNames {
         /// Path of the file.
         file: String,

@@ -128,7 +128,7 @@ impl<T: LearnsVocab> Reader<T> {
         self
     }
 
-    /// Normal form of Unicode. Default: [`Normalize::Nfc`].
+    /// Unicode normalization. Default: [`Normalize::Nfc`].
     #[must_use]
     pub fn normalize(mut self, normalize: Normalize) -> Self {
         self.preprocessing.normalize = normalize;

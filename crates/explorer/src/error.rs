@@ -1,11 +1,11 @@
-//! What can go wrong with a question of the page, or with a file to show.
+//! Errors of queries, and of files to show.
 
 use latens::model::file::FileError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A question of the page that has no answer.
+/// A query that cannot be answered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewError {

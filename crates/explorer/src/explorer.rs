@@ -1,4 +1,4 @@
-//! Models and logs, and the answers to questions about them.
+//! Models and logs, and the answers to queries about them.
 
 use crate::error::{OpenError, ViewError};
 use crate::item::{Content, Item, ShownModel};
@@ -16,7 +16,7 @@ pub struct Explorer {
     items: Vec<Item>,
 }
 
-/// A question of the page.
+/// A query of the page.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
@@ -91,7 +91,7 @@ impl Explorer {
         self.items.iter().map(Item::listed).collect()
     }
 
-    /// Answers a question.
+    /// Answers a query.
     pub fn answer(&self, query: &Query) -> Result<Value, ViewError> {
         let item = self.item(query.item)?;
         let none = json!({});
@@ -106,7 +106,7 @@ impl Explorer {
         item.answer(&query.view, args).ok_or_else(unknown)?
     }
 
-    /// Computes what views share, so that the first questions are answered at once.
+    /// Computes what views share, so that the first queries are answered at once.
     pub fn prepare(&self) {
         for item in &self.items {
             if let Content::Model(shown) = &item.content {
@@ -115,7 +115,7 @@ impl Explorer {
         }
     }
 
-    /// Computes everything that otherwise goes on in the background, and waits for it.
+    /// Computes everything that is otherwise computed in the background, and waits for it.
     pub(crate) fn finish(&self) {
         for item in &self.items {
             if let Content::Model(shown) = &item.content {
@@ -124,7 +124,7 @@ impl Explorer {
         }
     }
 
-    /// The questions whose answers a report contains.
+    /// The queries whose answers a report contains.
     pub(crate) fn report_queries(&self) -> Vec<Query> {
         let mut queries = Vec::new();
         let is_topics = |item: &Item| match &item.content {

@@ -147,7 +147,7 @@ impl ShownModel {
         })
     }
 
-    /// The questions whose answers a report contains.
+    /// The queries whose answers a report contains.
     fn report_queries(&self) -> Vec<(&'static str, Value)> {
         /// Limit on the pages of details, so that a report stays small.
         const MAX_DETAILS: usize = 300;
@@ -231,7 +231,7 @@ impl Item {
         }
     }
 
-    /// The answer to a question; `None` if there is no such view.
+    /// The answer to a query; `None` if there is no such view.
     pub(crate) fn answer(&self, view: &str, args: &Value) -> Option<Result<Value, ViewError>> {
         match &self.content {
             Content::Model(shown) => shown.answer(view, args),
@@ -239,7 +239,7 @@ impl Item {
         }
     }
 
-    /// The questions whose answers a report contains.
+    /// The queries whose answers a report contains.
     pub(crate) fn report_queries(&self) -> Vec<(&'static str, Value)> {
         match &self.content {
             Content::Model(shown) => shown.report_queries(),

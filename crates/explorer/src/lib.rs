@@ -1,8 +1,8 @@
 //! The explorer: a page that shows what models learned.
 //!
-//! An [`Explorer`] holds models and training logs. It answers the questions of the page as JSON ([`Explorer::answer`]);
-//! a [`Server`] brings page and answers to a browser, and [`report`] puts both into one file. All numbers come from the
-//! library; this crate selects and names them. The page is in `web/`: plain ES modules without a build step.
+//! An [`Explorer`] holds models and training logs. It answers the queries of the page as JSON ([`Explorer::answer`]); a
+//! [`Server`] serves the page and the answers to a browser, and [`report`] puts both into one file. All numbers come
+//! from the library; this crate selects and names them. The page is in `web/`: plain ES modules without a build step.
 //!
 //! ```
 //! use latens::prelude::*;

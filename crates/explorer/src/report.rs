@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Writes the page and the answers to all questions that need no typed text into one HTML file.
+/// Writes the page and the answers to all queries that need no typed text into one HTML file.
 ///
 /// Its scripts are those of the server in one block; the policy of the file allows that block only, by its checksum.
 pub fn report(explorer: &Explorer, title: &str) -> String {

@@ -445,7 +445,7 @@ fn an_answer_that_takes_too_long_is_given_up() {
     limits.request_time = Duration::from_millis(300);
     let (server, gate) = Running::slow(limits);
     let (status, answer) = server.ask("text", json!({ "text": "a" }));
-    assert_eq!((status, &answer["error"]), (503, &json!("this took too long")));
+    assert_eq!((status, &answer["error"]), (503, &json!("the request timed out")));
     gate.open();
 }
 

@@ -1,4 +1,4 @@
-//! Numbers that begin at a cache line.
+//! Buffers that are aligned to cache lines.
 
 use crate::Real;
 use std::ops::{Deref, DerefMut};
@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// A buffer whose first number begins at a cache line. Vectors of a processor that cross cache lines take longer to read and
-/// write, and large buffers of [`Vec`] begin in the middle of one.
+/// A buffer that is aligned to a cache line. SIMD loads and stores that cross cache lines are slower, and a large
+/// [`Vec`] usually begins in the middle of one.
 #[derive(Debug, Default)]
 pub struct Aligned<T> {
     values: Vec<T>,
@@ -16,7 +16,7 @@ pub struct Aligned<T> {
 }
 
 impl<T: Real> Aligned<T> {
-    /// Changes the length. This does not keep the numbers: they are zeros or those of earlier uses, at any place.
+    /// Changes the length. The values are unspecified afterwards: zeros, or values of earlier uses.
     pub fn resize(&mut self, len: usize) {
         let n_spare = LINE / size_of::<T>();
         if self.values.len() < len + n_spare {

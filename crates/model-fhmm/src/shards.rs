@@ -194,7 +194,7 @@ fn progress(job: &Job<'_, FhmmParams>) -> Result<Progress, FitError> {
         && progress.n_steps < u64::MAX;
     match is_round {
         true => Ok(progress),
-        false => Err(inconsistent("the progress is not that of a round")),
+        false => Err(inconsistent("the progress is not valid before a round")),
     }
 }
 

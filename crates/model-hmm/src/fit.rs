@@ -22,7 +22,7 @@ use latens_model::{
 };
 use std::time::Instant;
 
-/// Inputs of a hidden Markov model besides the corpus.
+/// Additional inputs of a hidden Markov model.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct HmmInputs<'a> {
@@ -30,7 +30,7 @@ pub struct HmmInputs<'a> {
     pub clusters: Option<&'a WordClusters>,
     /// The tags of the corpus, for a model of words and tags.
     pub tags: Option<&'a TaggedText>,
-    /// A language model that draws training text besides the corpus.
+    /// A language model that draws additional training text.
     pub teacher: Option<&'a Teacher<'a>>,
     /// Processes that learn the model together, by gradient. All of them need the same text, parameters and inputs.
     pub group: Option<&'a dyn Group>,
@@ -44,7 +44,7 @@ impl<'a> HmmInputs<'a> {
         self
     }
 
-    /// Learns to emit these tags besides the words.
+    /// Learns to emit these tags in addition to the words.
     #[must_use]
     pub fn tags(mut self, tags: &'a TaggedText) -> Self {
         self.tags = Some(tags);

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// Inputs of a linear dynamical system besides the corpus.
+/// Additional inputs of a linear dynamical system.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LdsInputs<'a> {

@@ -144,7 +144,8 @@ pub struct NeuralParams {
     pub beta2: f64,
     /// Maximum norm of the gradient; larger gradients are scaled down to it.
     pub clip: f64,
-    /// Rate of the running average of the weights, which is scored and saved instead of the last weights; 0 is none.
+    /// Rate of the running average of the weights, which is scored and saved instead of the last weights; 0 disables
+    /// it.
     pub average: f64,
     /// Random seed.
     pub seed: u64,

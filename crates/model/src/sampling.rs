@@ -13,7 +13,7 @@ pub struct SampleSize {
 }
 
 impl SampleSize {
-    /// Texts of equal length, with about `n_tokens` tokens in all.
+    /// Texts of equal length, with about `n_tokens` tokens in total.
     pub fn of_tokens(n_tokens: usize, n_texts: usize) -> SampleSize {
         let n_texts = n_texts.clamp(1, n_tokens.max(1));
         SampleSize { n_texts, n_tokens: n_tokens.div_ceil(n_texts) }

@@ -299,8 +299,9 @@ fn ids(hmm: &Hmm, words: Vec<u32>) -> PyResult<Vec<WordId>> {
     let is_word = |word: &WordId| word.index() < hmm.n_words() && *word != WordId::EOS;
     match words.iter().find(|word| !is_word(word)) {
         None => Ok(words),
-        Some(word) => {
-            Err(PyValueError::new_err(format!("{} is not the id of a word of a text", word.0)))
-        }
+        Some(word) => Err(PyValueError::new_err(format!(
+            "{} is not a word id, or is that of `<eos>`",
+            word.0
+        ))),
     }
 }

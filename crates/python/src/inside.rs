@@ -1,4 +1,4 @@
-//! A look inside models.
+//! The contents of models: parameters, vectors and counts.
 
 use crate::model::Model;
 use crate::work::on_all_cores;

@@ -79,7 +79,7 @@ impl Model {
             && indptr.last() == Some(&(ids.len() as i64))
             && ids.iter().all(|&id| (id as usize) < n_words);
         if !is_valid {
-            return Err(PyValueError::new_err("the ids do not fit the vocabulary"));
+            return Err(PyValueError::new_err("word ids or offsets are out of range"));
         }
         let offsets = indptr.iter().map(|&at| at as usize).collect();
         Ok((offsets, ids.iter().map(|&id| WordId(id)).collect()))

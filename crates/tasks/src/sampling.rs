@@ -16,12 +16,13 @@ pub struct SampleOptions {
     pub max_words: usize,
     /// Whether `<unk>` may be drawn. Otherwise the other words are renormalized.
     pub keep_unk: bool,
-    /// Probabilities are raised to the power 1/T and renormalized: below 1 likely words become likelier; 0 always takes
-    /// the likeliest word.
+    /// Temperature T: probabilities are raised to the power 1/T and renormalized. Below 1 favors likely words; 0 always
+    /// takes the most likely word.
     pub temperature: f64,
-    /// Draw from the k likeliest words only.
+    /// Draw only from the k most likely words.
     pub top_k: Option<usize>,
-    /// Draw from the smallest set of likeliest words whose probability is at least p (Holtzman et al. 2020).
+    /// Draw only from the smallest set of most likely words with a total probability of at least p (Holtzman et al.
+    /// 2020).
     pub top_p: Option<f64>,
 }
 

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 /// Count pairs of words at short distances
 ///
-/// Reads text and writes how often each word occurs 1, 2, ... tokens after each other word, in one pass over the text and
-/// bounded memory. Pairs never cross the end of a file. `--merge` adds the counts of parts of a text that were computed
-/// with the same `--vocab`; the result equals the counts of the whole text.
+/// Reads text and writes how often each word occurs 1, 2, ... tokens after each other word, in one pass over the text
+/// and with bounded memory. Pairs never cross the end of a file. `--merge` adds the counts of parts of a text that were
+/// computed with the same `--vocab`; the result equals the counts of the whole text.
 #[derive(Args)]
 pub(crate) struct CountArgs {
     /// Text files, or files of counts with `--merge`
@@ -35,8 +35,8 @@ pub(crate) struct CountArgs {
     /// Boundary that pairs do not cross
     #[arg(long, value_enum, default_value_t)]
     boundary: BoundaryArg,
-    /// Memory limit for the encoded text and its counts, in MiB or with a unit (K, M, G), besides the vocabulary and buffers
-    /// of a few MiB per thread; what exceeds it is written to temporary files
+    /// Memory limit for the encoded text and its counts, in MiB or with a unit (K, M, G), without the vocabulary and
+    /// buffers of a few MiB per thread; what exceeds it is written to temporary files
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "2G")]
     memory: usize,
     /// Add the counts of several files

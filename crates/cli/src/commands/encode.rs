@@ -89,7 +89,7 @@ fn refuse_unknown_words(model: &dyn Model, text: &Corpus, args: &EncodeArgs) -> 
                 "`{}` does not know the word `{word}` and was trained without unknown words",
                 args.model.display()
             ),
-            "train it with `--min-count 2`, which replaces words that occur once by `<unk>`",
+            "train it with `--min-count 2`, which replaces words that occur once with `<unk>`",
         )),
         _ => Ok(()),
     }

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 /// Print completions for a shell
 ///
-/// E.g., `latens completions bash > ~/.local/share/bash-completion/completions/latens`.
+/// For example, `latens completions bash > ~/.local/share/bash-completion/completions/latens`.
 #[derive(Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }

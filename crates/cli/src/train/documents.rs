@@ -40,23 +40,24 @@ pub(crate) struct DocumentWordArgs {
     /// Stop words to leave out: a language, `none`, or a file of words
     #[arg(long, value_name = "LIST", default_value = "english", help_heading = "Words")]
     stop_words: PathBuf,
-    /// Minimum number of documents that contain a word, or their share with a decimal point; rarer words are ignored
+    /// Minimum document frequency of a word: a number, or a fraction with a decimal point; rarer words are ignored
     #[arg(long, value_name = "N", default_value_t = DocumentFrequency::ONE, help_heading = "Words")]
     min_df: DocumentFrequency,
-    /// Maximum number of documents that contain a word, or their share with a decimal point
+    /// Maximum document frequency of a word: a number, or a fraction with a decimal point; words above it are ignored
     #[arg(long, value_name = "N", default_value_t = DocumentFrequency::ALL, help_heading = "Words")]
     max_df: DocumentFrequency,
-    /// Maximum number of phrases: pairs of words with the highest normalized mutual information, joined by `_`
+    /// Maximum number of phrases, which are joined by `_`: pairs of words with the highest normalized pointwise mutual
+    /// information
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Words")]
     phrases: usize,
-    /// Keep the bare text: tokens separated by whitespace, in their case, with stop words, punctuation and numbers
+    /// Keep the text as it is: split at whitespace, and keep case, stop words, punctuation and numbers
     #[arg(
         long,
         help_heading = "Words",
         conflicts_with_all = ["stop_words", "min_df", "max_df", "phrases"]
     )]
     keep_all: bool,
-    /// Tokenization of text [default: words; with `--keep-all`: blanks]
+    /// Tokenization of text [default: words; with `--keep-all`: whitespace]
     #[arg(long, value_enum, help_heading = "Words")]
     tokenize: Option<TokenizeArg>,
     /// Convert text to lowercase [default: true; with `--keep-all`: false]
@@ -72,7 +73,7 @@ pub(crate) struct DocumentWordArgs {
     /// Treatment of digits
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     digits: DigitsArg,
-    /// Normal form of Unicode, so that a character has one spelling
+    /// Unicode normalization
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     normalize: NormalizeArg,
     /// Minimum number of occurrences of a word; rarer words are ignored

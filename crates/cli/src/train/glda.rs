@@ -15,7 +15,8 @@ use std::path::PathBuf;
 /// Train Gaussian LDA: topics are Gaussians over word vectors (Das et al. 2015)
 ///
 /// Reads documents and word vectors, and writes a topic model for `latens topics`. Words without a vector are ignored,
-/// and so are stop words, punctuation and numbers unless `--keep-all` is given. The same seed gives the same topics for any number of threads.
+/// and so are stop words, punctuation and numbers unless `--keep-all` is given. The same seed gives the same topics for
+/// any number of threads.
 ///
 /// Samplers: `parallel` uses all threads; `mh` mixes better for topics with few tokens; `exact` suits small corpora;
 /// `cholesky` and `alias` are those of the paper, and `naive` follows the definition, for comparison. `auto` chooses
@@ -60,7 +61,7 @@ pub(crate) struct GldaArgs {
     /// [default: dimensions + 2, dimensions with `--prior das2015`, 3 unless full]
     #[arg(long, value_name = "N")]
     nu: Option<f64>,
-    /// Factor of the prior covariance set by `--prior`
+    /// Scale factor of the prior covariance set by `--prior`
     #[arg(long, value_name = "S", default_value_t = GldaParams::default().psi_scale)]
     psi_scale: f64,
     /// Exponent of the densities; 1 is the model of the paper, smaller values give the document more influence

@@ -11,10 +11,10 @@ use serde_json::Map;
 
 /// Train latent Dirichlet allocation: topics are distributions over words
 ///
-/// Reads documents and writes a topic model for `latens topics`. Stop words, punctuation and numbers are left out, unless
-/// `--keep-all` is given; new documents are treated in the same way. The same seed gives the
-/// same topics on any number of threads; several threads help from 524,288 tokens on. With `--valid`, the perplexity of
-/// held-out documents is measured by document completion: one half of the words of a document predicts the other half.
+/// Reads documents and writes a topic model for `latens topics`. Stop words, punctuation and numbers are left out,
+/// unless `--keep-all` is given; new documents are treated in the same way. The same seed gives the same topics on any
+/// number of threads; several threads help from 524,288 tokens on. With `--valid`, the perplexity of held-out documents
+/// is measured by document completion: one half of the words of a document predicts the other half.
 ///
 /// Samplers: `dense` computes the weights of all topics; `sparse` draws proposals from the topics of the document and
 /// of the word, so that its cost depends only on the number of topics in the document. Both have the same posterior.

@@ -60,7 +60,7 @@ macro_rules! network_args {
             /// Maximum norm of the gradient; larger gradients are clipped
             #[arg(long, value_name = "N", default_value_t = $defaults.clip)]
             clip: f64,
-            /// Rate of the running average of the weights, which is saved instead of the last weights; 0 for none
+            /// Rate of the running average of the weights, which is saved instead of the last weights; 0 disables it
             #[arg(long, value_name = "R", default_value_t = $defaults.average)]
             average: f64,
             /// Device to train on: `cpu` or `cuda`

@@ -253,8 +253,8 @@ pub(crate) fn find_checkpoint(path: Option<&Path>, resume: bool) -> Result<Optio
         (Some(path), true) => open_checkpoint(path).map(Some),
         (Some(path), false) => refuse_other_file(path).map(|()| None),
         (None, true) => Err(hinted(
-            "a model without a file has no checkpoint to resume from",
-            "give the path of the interrupted run with `-o`",
+            "`--resume` needs a checkpoint, which is next to the model file",
+            "pass the path of the interrupted run with `-o`",
         )),
         (None, false) => Ok(None),
     }

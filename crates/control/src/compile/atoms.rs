@@ -132,7 +132,8 @@ impl Compiler<'_> {
         pattern: &str,
     ) -> Result<Option<Automaton>, ControlError> {
         let Alphabet::Words(lexicon) = self.alphabet else {
-            let problem = "the vocabulary has pieces of words; use a pattern of characters".into();
+            let problem =
+                "the words of the vocabulary are subwords; use a pattern of characters".into();
             return Err(ControlError::Pattern { part: part.to_string(), problem });
         };
         match word_automaton(pattern, lexicon, self.max_states) {

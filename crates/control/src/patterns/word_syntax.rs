@@ -150,7 +150,11 @@ impl Parser {
             self.at += 1;
             let word = self.until('"')?;
             let is_word = !word.is_empty() && !word.contains(char::is_whitespace);
-            return if is_word { Ok(word) } else { Err(self.problem("a quoted text is one word")) };
+            return if is_word {
+                Ok(word)
+            } else {
+                Err(self.problem("a quoted text must be one word"))
+            };
         }
         let mut word = String::new();
         while let Some(found) = self.peek() {

@@ -198,7 +198,7 @@ fn other_vocabularies_are_refused() {
     let message = check_vocabulary(&one, &vocab(&["<unk>", "<eos>", "a", "c"])).unwrap_err();
     assert_eq!(
         message.to_string(),
-        "the guide has another vocabulary than the model: 4 and 4 words; \
+        "the vocabulary of the guide differs from that of the model: 4 and 4 words; \
          word 3 is `b` in the guide and `c` in the model"
     );
     assert!(check_vocabulary(&one, &vocab(&["<unk>", "<eos>", "a"])).is_err());

@@ -38,7 +38,7 @@ impl FromStr for DocumentFrequency {
         }
         match text.parse::<f64>() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(DocumentFrequency::Share(share)),
-            _ => Err("expected a number of documents, or a share with a decimal point between 0.0 and 1.0".into()),
+            _ => Err("expected a number of documents, or a fraction from 0.0 to 1.0 with a decimal point".into()),
         }
     }
 }

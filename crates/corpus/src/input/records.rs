@@ -156,7 +156,7 @@ fn labeled(line: &str, number: u64) -> Result<Record<'_>, String> {
     }
     let excerpt: String = line.chars().take(N_CHARS).collect();
     Err(format!(
-        "{n_fields} tab-separated fields, and no header with a column `text` says which one is the text: `{}`",
+        "{n_fields} tab-separated fields, but no header with a column `text`: `{}`",
         excerpt.replace('\t', "<TAB>")
     ))
 }

@@ -114,7 +114,7 @@ fn arrow_ids(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
 
 #[cfg(not(feature = "arrow"))]
 fn arrow_ids(_: Box<dyn Read + Send>) -> io::Result<Box<dyn Items>> {
-    Err(invalid("this program was built without Arrow files"))
+    Err(invalid("Arrow files need a build with the feature `arrow`"))
 }
 
 /// The elements of an array of integers.
@@ -156,7 +156,8 @@ impl Ids {
                 return Err(invalid(format!("it has {} dimensions, expected 1 or 2", shape.len())));
             }
         };
-        let n_left = n_rows.checked_mul(n_columns).ok_or_else(|| invalid("its shape is absurd"))?;
+        let n_left =
+            n_rows.checked_mul(n_columns).ok_or_else(|| invalid("its shape is too large"))?;
         let input = BufReader::with_capacity(CHUNK, input);
         Ok(Ids { input, decode, size, n_columns, n_left, n_left_in_row: n_columns })
     }
@@ -173,7 +174,7 @@ impl Items for Ids {
         }
         let mut bytes = [0; 8];
         self.input.read_exact(&mut bytes[..self.size]).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => invalid("it is cut off"),
+            io::ErrorKind::UnexpectedEof => invalid("it is truncated"),
             _ => error,
         })?;
         (self.n_left, self.n_left_in_row) = (self.n_left - 1, self.n_left_in_row - 1);

@@ -135,9 +135,9 @@ fn mistakes_are_named() {
     for (bytes, expected) in [
         (npy("<f4", "(2,)", &[0; 8]), "its elements are `<f4`, expected little-endian integers"),
         (npy("<i2", "(2, 2, 2)", &[0; 16]), "it has 3 dimensions"),
-        (npy("<i2", "(3,)", &int16(&[1, 2])), "it is cut off"),
+        (npy("<i2", "(3,)", &int16(&[1, 2])), "it is truncated"),
         (npy("<i2", "(1,)", &int16(&[9])), "the tokenizer has no token with the id 9"),
-        (npy("<i2", "(18446744073709551615, 2)", &[]), "its shape is absurd"),
+        (npy("<i2", "(18446744073709551615, 2)", &[]), "its shape is too large"),
         (npy(">i4", "(2,)", &[0; 8]), "expected little-endian integers"),
         (b"hello".to_vec(), "it is not a `.npy` file"),
     ] {

@@ -17,7 +17,7 @@ pub struct Preprocessing {
     pub lowercase: bool,
     /// How digits are normalized.
     pub digits: Digits,
-    /// Normal form of Unicode. Files of version 0.1.0 have none.
+    /// Unicode normalization. Files of version 0.1.0 have none.
     #[serde(default = "Normalize::none")]
     pub normalize: Normalize,
 }
@@ -25,7 +25,7 @@ pub struct Preprocessing {
 /// Reads a tokenization, if this program supports it.
 fn supported<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tokenize, D::Error> {
     let tokenize = Tokenize::deserialize(deserializer)?;
-    let refused = "the tokenization `dictionary` needs a program with the feature `segmentation`";
+    let refused = "the tokenization `dictionary` needs a build with the feature `segmentation`";
     if tokenize.is_supported() { Ok(tokenize) } else { Err(D::Error::custom(refused)) }
 }
 

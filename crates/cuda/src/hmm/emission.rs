@@ -125,7 +125,7 @@ impl Emissions {
         )
     }
 
-    /// Adds the derivatives by logits that [`Emissions::gather`] wrote to those of the table that it read.
+    /// Adds the derivatives with respect to logits that [`Emissions::gather`] wrote to those of the table that it read.
     pub fn add_to(
         &self,
         device: &Device,
@@ -217,8 +217,8 @@ impl Emissions {
         )
     }
 
-    /// b ─▶ counts − visits ∘ b, the derivatives by the logits. `count_of` has the row of each slot in `counts`, or
-    /// `u32::MAX`; `visits` has the expected number of visits of each state.
+    /// b ─▶ counts − visits ∘ b, the derivatives with respect to the logits. `count_of` has the row of each slot in
+    /// `counts`, or `u32::MAX`; `visits` has the expected number of visits of each state.
     pub fn logit_gradient(
         &self,
         device: &Device,
@@ -246,8 +246,8 @@ impl Emissions {
         )
     }
 
-    /// Derivatives by logits ─▶ derivatives of word vectors and biases, which are added to `gradient`, and of the state
-    /// vectors of the clusters in use, which overwrite `d_states`.
+    /// Derivatives with respect to logits ─▶ derivatives of word vectors and biases, which are added to `gradient`, and
+    /// of the state vectors of the clusters in use, which overwrite `d_states`.
     #[expect(clippy::too_many_arguments, reason = "inputs, outputs and their sizes")]
     pub fn backward(
         &self,

@@ -215,7 +215,7 @@ impl Device {
         )
     }
 
-    /// Logits ─▶ the derivatives (R − left) ∘ a by them, where R = Σ α_t/κ ⊗ v_{t+1}, and `blocks` has a for the pairs
+    /// Logits ─▶ the derivatives (R − left) ∘ a, where R = Σ α_t/κ ⊗ v_{t+1}, and `blocks` has a for the pairs
     /// of tokens.
     pub fn listed_transition_gradient(
         &self,

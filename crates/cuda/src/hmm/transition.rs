@@ -129,7 +129,7 @@ impl Device {
         )
     }
 
-    /// The logits of transitions from `n_rows` of the n states ─▶ the derivatives (R − left) ∘ a by them, where `ratios`
+    /// The logits of transitions from `n_rows` of the n states ─▶ the derivatives (R − left) ∘ a, where `ratios`
     /// has R for blocks, and `block_of` the number of the block of each pair of clusters, or `u32::MAX`.
     pub fn transition_gradient(
         &self,
@@ -193,7 +193,7 @@ impl Device {
         kernels::softmax(self, grid((1, 1, 1), (1024, 1)), values.all_mut(), int(n))
     }
 
-    /// Probabilities ─▶ counts − (Σ counts) · probabilities, the derivatives by the logits of a softmax.
+    /// Probabilities ─▶ counts − (Σ counts) · probabilities, the derivatives with respect to the logits of a softmax.
     pub fn softmax_gradient(
         &self,
         values: &mut Array<f32>,

@@ -202,8 +202,8 @@ impl Device {
         kernels::bias_relu_half(self, config, x, rounded, bias, int(n), int(dim), rate, seed)
     }
 
-    /// Derivatives by the input of a ReLU with output y, for n rows: `scale` · `d_y` where y > 0, else 0. Their column
-    /// sums are added to the gradient of the bias. `partial` is scratch.
+    /// Derivatives with respect to the input of a ReLU with output y, for n rows: `scale` · `d_y` where y > 0, else 0.
+    /// Their column sums are added to the gradient of the bias. `partial` is scratch.
     pub fn relu_backward<T: Derivative>(
         &self,
         d_z: &mut Array<T>,

@@ -114,8 +114,9 @@ impl Device {
         )
     }
 
-    /// Derivatives by a + y and by the input of the ReLU of y, for n rows, given the derivatives by the norm; `scale` is
-    /// the factor of dropout. Adds the derivatives of bias, gain and offset to the gradient. `partial` is scratch.
+    /// Derivatives with respect to a + y and to the input of the ReLU of y, for n rows, given the derivatives with
+    /// respect to the norm; `scale` is the factor of dropout. Adds the derivatives of bias, gain and offset to the
+    /// gradient. `partial` is scratch.
     pub fn norm_backward<T: Derivative>(
         &self,
         (d_sum, d_z): (&mut Array<f32>, &mut Array<T>),

@@ -302,9 +302,9 @@ impl Device {
 
     /// Derivatives of one step of an LSTM for n streams.
     ///
-    /// `gates` holds the gates on entry, and on return the derivatives by their inputs. `later` and `later_cell` come
-    /// from the next step, if there is one; they are 0 for streams that are fresh at that step. On return `later_cell`
-    /// holds the derivatives by the cell that go to the previous step.
+    /// `gates` holds the gates on entry, and on return the derivatives with respect to their inputs. `later` and
+    /// `later_cell` come from the next step, if there is one; they are 0 for streams that are fresh at that step. On
+    /// return `later_cell` holds the derivatives with respect to the cell that go to the previous step.
     pub fn lstm_backward(
         &self,
         gates: PartMut<'_>,
@@ -339,8 +339,8 @@ impl Device {
         )
     }
 
-    /// The same as [`Device::lstm_backward`], where the derivatives by the inputs of the next step, if there is one, follow
-    /// in `gates`. `transposed` is Uᵀ.
+    /// The same as [`Device::lstm_backward`], where the derivatives with respect to the inputs of the next step, if
+    /// there is one, follow in `gates`. `transposed` is Uᵀ.
     pub fn lstm_product_backward(
         &self,
         gates: PartMut<'_>,

@@ -114,7 +114,7 @@ impl Device {
     }
 
     /// ln p of the target of each of n rows under the softmax of its logits plus the bias. If `learns`, the derivatives
-    /// of ln p by the logits replace the logits.
+    /// of ln p with respect to the logits replace the logits.
     pub fn next_words(
         &self,
         logits: &mut Array<f32>,

@@ -48,9 +48,9 @@ pub(crate) fn control(
     if quick {
         params = params.dim(48).n_layers(1).epochs(2).batch_size(100);
     }
-    note("LSTM, which writes");
+    note("LSTM that generates text");
     let lstm = kept.network(&params, (&ptb.train, &ptb.valid), note)?;
-    note("5-gram model, which judges");
+    note("5-gram model that scores text");
     let judge = Ngram::params().fit(&ptb.train)?;
     let cases = cases(&ptb, if quick { 6 } else { 100 });
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Who may ask: clients on this machine, or those that know the token.
+//! Access control: clients on this machine, or clients that know the token.
 
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use std::io;

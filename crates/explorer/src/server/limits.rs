@@ -10,15 +10,15 @@ pub struct Limits {
     pub max_body: usize,
     /// Number of open connections. Others wait until one is closed.
     pub max_connections: usize,
-    /// Number of questions that are computed at a time.
+    /// Number of queries that are computed at a time.
     pub max_work: usize,
-    /// Number of questions that wait to be computed. Others are refused.
+    /// Number of queries that wait to be computed. Others are refused.
     pub max_waiting: usize,
     /// Time to send the header of a request; an idle connection is closed after it.
     pub header_time: Duration,
     /// Time from the header of a request to its answer.
     pub request_time: Duration,
-    /// Time after which a connection is closed, whatever it does.
+    /// Time after which a connection is closed, even if it is active.
     pub connection_time: Duration,
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn answer(
     let time = shared.limits.request_time;
     let answer = match tokio::time::timeout(time, route(request, &shared)).await {
         Ok(answer) => answer,
-        Err(_) => problem(StatusCode::SERVICE_UNAVAILABLE, "this took too long"),
+        Err(_) => problem(StatusCode::SERVICE_UNAVAILABLE, "the request timed out"),
     };
     Ok(with_headers(answer))
 }
@@ -68,7 +68,7 @@ async fn route(request: Request<Incoming>, shared: &Shared) -> Answer {
     }
 }
 
-/// Reads a question and computes its answer.
+/// Reads a query and computes its answer.
 async fn query(request: Request<Incoming>, shared: &Shared) -> Answer {
     if !is_json(request.headers()) {
         let message = "the body must be of type application/json";
@@ -92,10 +92,10 @@ async fn computed(
     compute: impl FnOnce(&Explorer) -> Result<Value, ViewError> + Send + 'static,
 ) -> Answer {
     let Some(_place) = Place::take(&shared.n_waiting, shared.limits.max_waiting) else {
-        return problem(StatusCode::SERVICE_UNAVAILABLE, "too many questions at a time");
+        return problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time");
     };
     let Ok(permit) = Arc::clone(&shared.work).acquire_owned().await else {
-        return problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
+        return problem(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
     };
     let explorer = Arc::clone(&shared.explorer);
     let work = move || {
@@ -106,11 +106,11 @@ async fn computed(
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(answer)) => json_answer(StatusCode::OK, &answer),
         Ok(Err(error)) => problem(status(&error), &error.to_string()),
-        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "this question cannot be answered"),
+        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "internal error: the query failed"),
     }
 }
 
-/// A place among the questions that wait.
+/// A place among the queries that wait.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Place<'_> {
@@ -146,7 +146,7 @@ fn problem(status: StatusCode, message: &str) -> Answer {
 }
 
 fn not_allowed(methods: &'static str) -> Answer {
-    let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "another method is needed");
+    let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed");
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
 }

@@ -1,4 +1,4 @@
-//! Arguments of questions.
+//! Arguments of queries.
 
 use crate::error::ViewError;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Largest number of rows that one answer lists.
 pub(crate) const MAX_ROWS: usize = 1000;
 
-/// Reads the arguments of a question.
+/// Reads the arguments of a query.
 pub(crate) fn parse<T: DeserializeOwned>(args: &Value) -> Result<T, ViewError> {
     T::deserialize(args).map_err(ViewError::arguments)
 }

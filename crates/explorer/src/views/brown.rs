@@ -85,7 +85,7 @@ fn node(brown: &Brown, cache: &BrownCache, path: &str) -> Result<Value, ViewErro
     /// Longer paths are not in any tree.
     const MAX_DEPTH: usize = 10_000;
     if path.len() > MAX_DEPTH || !path.bytes().all(|bit| bit == b'0' || bit == b'1') {
-        return Err(ViewError::arguments("a path has the digits 0 and 1"));
+        return Err(ViewError::arguments("a path must consist of the digits 0 and 1"));
     }
     if cache.below(brown, path).is_empty() {
         return Err(ViewError::no_answer(format!("there is no node `{path}`")));

@@ -35,7 +35,7 @@ pub(crate) struct HmmCache {
 }
 
 impl HmmCache {
-    /// Computes everything, so that later questions are answered at once.
+    /// Computes everything, so that later queries are answered at once.
     pub(crate) fn fill(&self, hmm: &Hmm) {
         self.order(hmm);
         self.transitions(hmm);

@@ -1,4 +1,4 @@
-//! The questions of the page, one file per kind of view. Each takes a model and the arguments of a question and returns
+//! The queries of the page, one file per kind of view. Each takes a model and the arguments of a query and returns
 //! JSON.
 
 pub(crate) mod args;

@@ -70,7 +70,7 @@ fn tags(model: &dyn Model, tagger: &dyn Tagger, text: &str) -> Result<Value, Vie
     }))
 }
 
-/// What spoke for the tags of one word: the contributions with the largest scores for its most likely tags.
+/// The features of one word with the largest contributions to the scores of its most likely tags.
 fn weights(tagger: &FeatureTagger, args: &WeightArgs) -> Result<Value, ViewError> {
     const N_TAGS: usize = 4;
     const N_ROWS: usize = 15;

@@ -208,7 +208,7 @@ def test_the_map_by_tsne_replaces_its_progress(view):
 
 def test_transitions_of_a_linear_dynamical_system(view):
     view.open("demo.lds", "pairs")
-    strengths = [figure(row[0]) for row in view.rows("Which words bring which")]
+    strengths = [figure(row[0]) for row in view.rows("Singular vectors of the transition matrix")]
     assert strengths == sorted(strengths, reverse=True)
     view.shot("transitions")
     page = view.open("demo.lds", "context", text=SENTENCE)
@@ -257,8 +257,8 @@ def test_tags_are_those_of_tag_run(view, folder):
     tags = [line.split()[-1] for line in ran.stdout.splitlines() if line.strip()]
     assert [row[1] for row in shown] == tags
     page.locator("button.token").nth(2).click()
-    page.locator("h2", has_text="What spoke for").wait_for()
-    assert len(view.rows("What spoke for")) > 3
+    page.locator("h2", has_text="Feature weights for").wait_for()
+    assert len(view.rows("Feature weights for")) > 3
     view.shot("tags")
 
 

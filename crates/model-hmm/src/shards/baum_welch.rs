@@ -108,7 +108,7 @@ pub(super) fn update(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fi
     let log_prob = sums.expect::<f64>(LOG_PROB, 1)?[0];
     if !log_prob.is_finite() {
         let needs = "sentences with a probability above 0";
-        return Err(FitError::not_enough_data(needs, "one without"));
+        return Err(FitError::not_enough_data(needs, "one with probability 0"));
     }
     let n = space.n_states();
     let lengths = [n, n * n, estimator.n_emissions()];

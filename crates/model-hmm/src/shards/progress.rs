@@ -55,7 +55,7 @@ pub(super) fn progress(job: &Job<'_, HmmParams>) -> Result<Progress, FitError> {
         && progress.n_batches.max(progress.n_steps as usize) < 1 << 48;
     match is_round {
         true => Ok(progress),
-        false => Err(inconsistent("the progress is not that of a round")),
+        false => Err(inconsistent("the progress is not valid before a round")),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn space(job: &Job<'_, HmmParams>) -> Result<StateSpace, FitError> {
     let vocab = recounted(&job.lexicon.vocab, job.state.arrays.expect_counts(WORDS, n_words)?);
     let n = if params.constraint == Constraint::Brown { params.n_clusters } else { 1 };
     if clusters.iter().any(|&cluster| cluster != NO_CLUSTER && cluster as usize >= n) {
-        return Err(inconsistent("a word has a cluster that is not one"));
+        return Err(inconsistent("the cluster of a word is out of range"));
     }
     let mut space = StateSpace::new(params.n_states / n, n, clusters.to_vec());
     if params.constraint == Constraint::Uniform {

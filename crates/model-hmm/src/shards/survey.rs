@@ -72,7 +72,7 @@ pub(super) fn begin(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<Step, Fit
     for (key, length) in sums.expect_sparse(LENGTHS)? {
         let of_shard = lengths.get_mut((key >> 32) as usize);
         let of_shard =
-            of_shard.ok_or_else(|| inconsistent("lengths of a shard that is not one"))?;
+            of_shard.ok_or_else(|| inconsistent("the number of a shard is out of range"))?;
         of_shard.push(u32::try_from(length).map_err(|_| inconsistent("a length is invalid"))?);
     }
     gradient::begin(job, space, progress, state, &lengths)

@@ -62,9 +62,8 @@ impl StateSpace {
         let space = match params.constraint {
             Constraint::None => StateSpace::new(params.n_states, 1, one_cluster(params, vocab)),
             Constraint::Brown => {
-                let clusters = clusters.ok_or_else(|| {
-                    FitError::not_enough_data("clusters of words", "none were given")
-                })?;
+                let clusters = clusters
+                    .ok_or_else(|| FitError::not_enough_data("clusters of words", "none"))?;
                 let cluster_of = assign_clusters(params, vocab, clusters)?;
                 StateSpace::new(params.states_per_word(), params.n_clusters, cluster_of)
             }

@@ -152,7 +152,7 @@ impl<E: Estimator> Learner for EmLearner<'_, E> {
     }
 
     fn divergence(&self, _: usize) -> FitError {
-        FitError::not_enough_data("sentences with a probability above 0", "one without")
+        FitError::not_enough_data("sentences with a probability above 0", "one with probability 0")
     }
 }
 

@@ -77,7 +77,7 @@ fn check_same(task: &Task<'_>, group: &dyn Group, weights: &[f32]) -> Result<(),
     if is_same(group, own).map_err(FitError::step("join the other processes"))? {
         return Ok(());
     }
-    let problem = "they have another text, other parameters or another version of latens";
+    let problem = "their text, parameters or versions of latens differ";
     Err(FitError::Step { action: "learn together with other processes", source: problem.into() })
 }
 
@@ -195,7 +195,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     /// A process must not leave a group while others still use what it has sent.
     fn finish(&mut self) -> Result<(), FitError> {
         let wait = |group: &dyn Group| group.sum(&mut [0.0]);
-        self.task.group.map_or(Ok(()), wait).map_err(FitError::step("end together"))
+        self.task.group.map_or(Ok(()), wait).map_err(FitError::step("wait for the other processes"))
     }
 
     /// The weights and the likelihood of the training text must be finite.

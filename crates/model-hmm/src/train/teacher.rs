@@ -43,7 +43,7 @@ impl<'a> Teacher<'a> {
         }
     }
 
-    /// Sets how many times each epoch reads the corpus of the fit, besides the drawn text. The default is 1.
+    /// Sets how many times each epoch reads the corpus of the fit, in addition to the drawn text. The default is 1.
     #[must_use]
     pub fn text_weight(mut self, weight: usize) -> Self {
         self.text_weight = weight;
@@ -170,8 +170,8 @@ impl<'a> DrawnTexts<'a> {
         }
         let text = self.teacher.text(epoch)?;
         if text.is_empty() {
-            let needs = "a teacher that ends its sentences";
-            return Err(FitError::not_enough_data(needs, "none in the drawn text"));
+            let needs = "at least 1 complete sentence from the teacher";
+            return Err(FitError::not_enough_data(needs, "text without an end of sentence"));
         }
         Ok(cell.get_or_init(|| text))
     }

@@ -137,15 +137,15 @@ impl Statistics {
             Header { round: *round, version: self.header.version, ..Header::of(broadcast) };
         let problem = if self.header != expected {
             Some(format!(
-                "kept from a run of {n_shards} shards of kind `{kind}`, vocabulary {vocab:016x}"
+                "its previous statistics are from a run of {n_shards} shards of kind `{kind}`, vocabulary {vocab:016x}"
             ))
         } else if round.checked_add(1) != Some(broadcast.round) {
             Some(format!(
-                "kept from round {round}, needed from round {}",
+                "its previous statistics are from round {round}, expected round {}",
                 broadcast.round.wrapping_sub(1)
             ))
         } else if self.nodes.keys().any(|&node| node != (0, shard)) {
-            Some(format!("kept by {}", in_words(&self.shards())))
+            Some(format!("its previous statistics are those of {}", in_words(&self.shards())))
         } else {
             None
         };
@@ -157,7 +157,7 @@ impl Statistics {
         match (problem, &self.carry) {
             (None, Some(carry)) => Ok(carry),
             (Some(problem), _) => Err(unlike(problem)),
-            (None, None) => Err(unlike("the previous statistics kept nothing".to_owned())),
+            (None, None) => Err(unlike("its previous statistics contain no state".to_owned())),
         }
     }
 

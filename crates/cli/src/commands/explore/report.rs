@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 /// Write what models learned as one HTML file
 ///
-/// Writes the page of `latens explore` with its data into a file that opens in any browser, without a server and without
-/// the network. Views that need typed text are left out.
+/// Writes the page of `latens explore` with its data into a file that opens in any browser, without a server or a
+/// network connection. Views that need typed text are left out.
 #[derive(Args)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]

@@ -7,11 +7,11 @@ use latens_explorer::Server;
 use serde_json::json;
 use std::net::IpAddr;
 
-/// Show what models learned in the browser
+/// Explore models in the browser
 ///
 /// Serves a page on this machine, prints its address, and opens it in the browser. The page shows the topics, states,
 /// clusters, vectors, tags and predictions of models, the topics of documents, and the curves of training runs while they
-/// run. Ctrl-C ends it. Only programs on this machine can connect, unless `--host` is given.
+/// run. Ctrl-C stops the server. Only programs on this machine can connect, unless `--host` is given.
 #[derive(Args)]
 pub(crate) struct ExploreArgs {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ExploreArgs, output: &Output) -> Result<()> {
     } else {
         print(|out| writeln!(out, "{url}"))?;
     }
-    output.note("Ctrl-C ends the explorer");
+    output.note("press Ctrl-C to stop the explorer");
     if !args.no_browser && open::that_detached(&url).is_err() {
         output.note("cannot open a browser: open the address above");
     }

@@ -33,17 +33,17 @@ pub(crate) struct GenerateArgs {
     /// Phrase that must occur; repeat the option for several phrases
     #[arg(long, value_name = "PHRASE", help_heading = "Constraints")]
     must: Vec<String>,
-    /// The phrases of `--must` occur in the given order, without overlap
+    /// Require the phrases of `--must` in the given order, without overlap
     #[arg(long, requires = "must", help_heading = "Constraints")]
     in_order: bool,
     /// Phrase that must not occur; repeat the option for several phrases
     #[arg(long, value_name = "PHRASE", help_heading = "Constraints")]
     must_not: Vec<String>,
-    /// Pattern of words that the whole sentence matches: `.` is any word, `[a b]` one of two, `/[0-9]+/` a word by its
-    /// characters; `*`, `+`, `?`, `{2,5}`, `|` and `( )` as usual; `"."` is the word `.`
+    /// Pattern of words that the whole sentence must match: `.` is any word, `[a b]` one of two, `/[0-9]+/` a word by
+    /// its characters; `*`, `+`, `?`, `{2,5}`, `|` and `( )` as usual; `"."` is the word `.`
     #[arg(long, visible_alias = "pattern", value_name = "PATTERN", help_heading = "Constraints")]
     regex: Vec<String>,
-    /// Regular expression over the characters of the whole sentence, whose words are separated by single spaces
+    /// Regular expression that the characters of the whole sentence must match; words are separated by single spaces
     #[arg(long, value_name = "PATTERN", help_heading = "Constraints")]
     char_regex: Vec<String>,
     /// Words at the end of the sentence
@@ -55,10 +55,10 @@ pub(crate) struct GenerateArgs {
     /// End of each sentence, after the words that are drawn
     #[arg(long, value_name = "TEXT", conflicts_with = "ends_with", help_heading = "Constraints")]
     suffix: Option<String>,
-    /// Minimum number of words to draw per sentence, besides `--prefix` and `--suffix`
+    /// Minimum number of words to draw per sentence, not counting `--prefix` and `--suffix`
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Constraints")]
     min_words: usize,
-    /// Maximum number of words to draw per sentence, besides `--prefix` and `--suffix`
+    /// Maximum number of words to draw per sentence, not counting `--prefix` and `--suffix`
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Constraints")]
     max_words: usize,
     /// Maximum number of states of the automaton of the constraints
@@ -70,19 +70,20 @@ pub(crate) struct GenerateArgs {
     /// Exponent of the guide's probability: above 1 for a stronger guide; 0 only excludes words that rule out the constraints
     #[arg(long, value_name = "W", default_value_t = 1.0, value_parser = temperature)]
     weight: f64,
-    /// Find the likeliest sentences by beam search with this many hypotheses, instead of drawing sentences
+    /// Find the most likely sentences by beam search with this many hypotheses, instead of drawing sentences
     #[arg(long, value_name = "K", value_parser = positive, conflicts_with_all = ["temperature", "top_k", "top_p"])]
     beam: Option<usize>,
-    /// Find the likeliest sentence together with its hidden states; needs a hidden Markov model without a guide
+    /// Find the most likely sentence together with its hidden states; needs a hidden Markov model without a guide
     #[arg(long, conflicts_with_all = ["beam", "guide", "temperature", "top_k", "top_p", "weight"])]
     viterbi: bool,
-    /// Exponent 1/T of the probabilities: below 1 for likelier words, above 1 for more variety; 0 always takes the likeliest
+    /// Temperature T: probabilities are raised to the power 1/T. Below 1 favors likely words, above 1 gives more
+    /// variety, 0 always takes the most likely word
     #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = temperature)]
     temperature: f64,
-    /// Draw from the K likeliest words only
+    /// Draw only from the K most likely words
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     top_k: Option<u32>,
-    /// Draw from the smallest set of likeliest words whose probability is at least P, above 0 and at most 1
+    /// Draw only from the smallest set of most likely words with a total probability of at least P (0 < P ≤ 1)
     #[arg(long, value_name = "P", value_parser = share)]
     top_p: Option<f64>,
     /// Whether `<unk>`, which stands for all unknown words, is drawn

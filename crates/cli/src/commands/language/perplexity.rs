@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 
 /// Compute the perplexity of text under a language model
 ///
-/// Reads a model and text, and prints the perplexity: the exponential of the mean negative log-probability per token. The
-/// end of each sentence counts as one token, as in the papers. Text is preprocessed like the training text. Of several
-/// files, the perplexity of each follows that of all.
+/// Reads a model and text, and prints the perplexity: the exponential of the mean negative log-probability per token.
+/// The end of each sentence counts as one token, as in the papers. Text is preprocessed like the training text. With
+/// several files, the overall perplexity is followed by that of each file.
 #[derive(Args)]
 pub(crate) struct PerplexityArgs {
     /// Language model
     model: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// Also print the perplexity without out-of-vocabulary words, which are read but not counted
+    /// Also print the perplexity without out-of-vocabulary words, which stay in the context but are not counted
     #[arg(long)]
     without_oov: bool,
-    /// Device that scores: `cpu`, or `cuda` for hidden Markov models and networks
+    /// Device to score on: `cpu`, or `cuda` for hidden Markov models and networks
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
     device: Device,
 }
@@ -145,7 +145,7 @@ fn impossible(model: &dyn Model, path: &Path, text: &Sentences, place: Impossibl
     );
     let hint = if word == WordId::UNK {
         "the training text had no unknown words: \
-         train the model with `--min-count 2`, which replaces words that occur once by `<unk>`"
+         train the model with `--min-count 2`, which replaces words that occur once with `<unk>`"
     } else if model.downcast_ref::<Hmm>().is_some() {
         "the word never occurred in this context in the training text: train the model with `--prior 0.01`"
     } else {

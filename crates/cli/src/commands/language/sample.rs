@@ -27,13 +27,14 @@ pub(crate) struct SampleArgs {
     /// Beginning of each sentence, preprocessed like the training text
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// Exponent 1/T of the probabilities: below 1 for likelier words, above 1 for more variety; 0 always takes the likeliest
+    /// Temperature T: probabilities are raised to the power 1/T. Below 1 favors likely words, above 1 gives more
+    /// variety, 0 always takes the most likely word
     #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = temperature)]
     temperature: f64,
-    /// Draw from the K likeliest words only
+    /// Draw only from the K most likely words
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     top_k: Option<u32>,
-    /// Draw from the smallest set of likeliest words whose probability is at least P, above 0 and at most 1
+    /// Draw only from the smallest set of most likely words with a total probability of at least P (0 < P ≤ 1)
     #[arg(long, value_name = "P", value_parser = share)]
     top_p: Option<f64>,
     /// Whether `<unk>`, which stands for all unknown words, is drawn

@@ -25,7 +25,7 @@ pub(crate) struct ScoreArgs {
     model: PathBuf,
     #[command(flatten)]
     text: TextArgs,
-    /// What a row is
+    /// Unit of a row
     #[arg(long, value_enum, default_value_t)]
     per: PerArg,
     /// Path of the scores to write as tab-separated columns [default: standard output]

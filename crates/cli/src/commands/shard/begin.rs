@@ -22,7 +22,7 @@ pub(crate) struct BeginArgs {
     /// Kind of model, or `vocab`
     #[arg(value_name = "KIND", value_parser = kinds())]
     kind: String,
-    /// Number of shards, which all rounds have in common
+    /// Number of shards, the same in all rounds
     #[arg(long, value_name = "N")]
     shards: usize,
     /// Parameter of the model, as `latens inspect` names it, e.g., `n_states=1024`; may be repeated
@@ -122,7 +122,7 @@ fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
     let limits = args.words.learned.limits();
     if args.kind == TAGGER && limits != VocabLimits::default() {
         return Err(hinted(
-            "a tagger has no limits of a vocabulary",
+            "a tagger does not use `--min-count` and `--max-vocab`",
             "`--set min_count=N` drops rare attributes of words",
         ));
     }
@@ -133,11 +133,11 @@ fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
         }
         (Some(path), false) => Ok(Lexicon::open(path)?),
         (None, false) => Err(hinted(
-            "a model of shards needs the vocabulary of the whole text",
+            "training on shards needs the vocabulary of the whole text",
             "learn it with `latens shard begin vocab` or `latens vocab`, and pass it with `--vocab`",
         )),
         (Some(_), true) => Err(hinted(
-            format!("a run of `{}` does not take `--vocab`", args.kind),
+            format!("a run of `{}` does not use `--vocab`", args.kind),
             "omit `--vocab`",
         )),
     }

@@ -95,7 +95,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common, output: &Output) -> Resul
             let (percent, only) = (100.0 * accuracy, thousands(only));
             writeln!(
                 out,
-                "`{}`: accuracy {percent:.2} %; {only} words that only this tagger has right",
+                "`{}`: accuracy {percent:.2} %; {only} words that only this tagger tags correctly",
                 path.display()
             )?;
         }

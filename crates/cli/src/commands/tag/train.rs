@@ -48,8 +48,8 @@ pub(crate) struct TagTrainArgs {
     /// Tagged text to evaluate the tagger on. Training ends when the score on it no longer improves
     #[arg(long, value_name = "FILE")]
     dev: Option<PathBuf>,
-    /// Number of evaluations on `--dev`, one per 10 iterations or per epoch of the perceptron, without a better score that
-    /// end training; 0 trains to the end
+    /// Number of consecutive evaluations on `--dev` without a better score after which training stops; 0 never stops
+    /// early. The tagger is evaluated every 10 iterations, or after every epoch of the perceptron
     #[arg(long, value_name = "N", default_value_t = TaggerInputs::default().patience, requires = "dev")]
     patience: usize,
     /// Kind of tagger
@@ -110,7 +110,7 @@ pub(crate) struct TagTrainArgs {
 /// Values that `--l2 auto` tries, in ascending order: half a decade apart, around the default.
 const L2_GRID: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
 
-/// The strength of regularization, or the wish to choose it.
+/// The coefficient of regularization, or `auto`.
 #[derive(Clone, Copy)]
 enum L2Arg {
     Auto,
@@ -275,7 +275,7 @@ fn warn_of_low_coverage(tagger: &FeatureTagger, output: &Output) {
         if known < 0.5 {
             output.note(&format!(
                 "warning: `{name}` knows only {share:.1} % of the words of this text\n\n\
-                 hint: train the encoder with `--lowercase` or `--digits` to match its preprocessing to its text"
+                 hint: train the encoder on text like this one, or set `--lowercase` or `--digits` as its text needs"
             ));
         }
     }
@@ -316,10 +316,10 @@ impl TagTrainArgs {
         };
         let refuse = |message: &str, hint: &str| Err(hinted(message, hint));
         if self.dev.is_none() {
-            return refuse("`--l2 auto` needs text to judge by", "add it with `--dev`");
+            return refuse("`--l2 auto` needs a development set", "pass one with `--dev`");
         }
         if matches!(self.optimizer, OptimizerArg::Perceptron) {
-            return refuse("a perceptron has no `--l2`", "omit `--l2 auto` or `--optimizer`");
+            return refuse("a perceptron does not use `--l2`", "omit `--l2 auto` or `--optimizer`");
         }
         if self.resume {
             let hint = "repeat the run without `--resume`, or with the best value so far";

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// Infer the topic mixtures of documents
 ///
 /// Reads a topic model and documents, and writes a table with a header and one row per document: its identifier, its label,
-/// the number of unknown tokens, and the proportion of each topic. The extension `.csv` writes comma-separated values. With `--vectors`, Gaussian topics also use words that are not in the
-/// training text but have a vector.
+/// the number of unknown tokens, and the proportion of each topic. The extension `.csv` writes comma-separated values.
+/// With `--vectors`, Gaussian topics also use words that are not in the training text but have a vector.
 #[derive(Args)]
 pub(crate) struct InferArgs {
     /// Topic model

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Draw topics in a plane
+/// Plot topics in two dimensions
 ///
 /// Reads a topic model. Topics of LDA are circles: similar topics are near each other, and the area is the prevalence. For
 /// Gaussian topics, draws the top words at the first two principal components of their vectors, colored by topic. The
@@ -22,10 +22,10 @@ pub(crate) struct MapArgs {
     model: PathBuf,
     #[command(flatten)]
     words: TopWordArgs,
-    /// Topics to draw, e.g., `0,3,17` [default: all of LDA, the first nine Gaussian topics]
+    /// Topics to plot, e.g., `0,3,17` [default: all topics of LDA, the first nine Gaussian topics]
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     topics: Vec<usize>,
-    /// Path of the drawing to write, `.svg` or `.html`
+    /// Path of the plot to write, `.svg` or `.html`
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
 }

@@ -38,8 +38,8 @@ pub(super) fn check_table(path: Option<&Path>) -> Result<()> {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     if ["svg", "png", "pdf", "html"].iter().any(|&other| extension == other) {
         return Err(hinted(
-            format!("`{}` is not the name of a table", path.display()),
-            "use `.tsv` or `.csv`; commands with a plot write it with `--plot`",
+            format!("`{}` does not have the extension of a table", path.display()),
+            "use `.tsv` or `.csv`; commands that can plot write the plot with `--plot`",
         ));
     }
     Ok(())

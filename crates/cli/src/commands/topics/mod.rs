@@ -1,4 +1,4 @@
-//! `latens topics`: shows, names, infers, evaluates, compares and draws topics.
+//! `latens topics`: shows, names, infers, evaluates, compares and plots topics.
 
 pub(crate) mod mixtures;
 mod top_words;
@@ -15,7 +15,7 @@ use crate::output::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-/// Show, infer, evaluate, compare and draw topics
+/// Show, infer, evaluate, compare and plot topics
 #[derive(Args)]
 pub(crate) struct TopicsArgs {
     #[command(subcommand)]

@@ -26,7 +26,7 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
     let total = seconds * n_iterations as f64;
     (total >= MIN_SECONDS).then(|| {
         format!(
-            "rough estimate: {} per iteration, {} for all {n_iterations} at most; progress tells more",
+            "rough estimate: {} per iteration, at most {} for all {n_iterations} iterations",
             duration(seconds),
             duration(total)
         )
@@ -82,13 +82,13 @@ mod tests {
         assert_eq!(time_estimate(&Cost::new(10).multiply_adds(1.0), Device::Cpu), None);
         assert_eq!(time_estimate(&Cost::new(10), Device::Cpu), None);
         let line = time_estimate(&Cost::new(10).multiply_adds(1e18), Device::Cpu).unwrap();
-        assert!(line.contains("for all 10 at most"), "{line}");
+        assert!(line.contains("for all 10 iterations"), "{line}");
     }
 
     #[test]
     fn products_count_as_work() {
         let line = time_estimate(&Cost::new(10).products(1e18), Device::Cpu).unwrap();
-        assert!(line.contains("for all 10 at most"), "{line}");
+        assert!(line.contains("for all 10 iterations"), "{line}");
         let cost = Cost::new(1).multiply_adds(3.0).products(2.0);
         assert_eq!((cost.multiply_adds_per_iteration(), cost.products_per_iteration()), (5.0, 2.0));
     }

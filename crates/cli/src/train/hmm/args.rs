@@ -85,7 +85,7 @@ pub(super) struct HmmModelArgs {
 
 choice!(pub(super) Constraint for hmm::Constraint {
     Brown "States of the Brown cluster of the word",
-    Uniform "Randomly drawn states, as many as a cluster has",
+    Uniform "Randomly chosen states, as many as a cluster has",
     None "All states"
 });
 choice!(pub(super) Parameterization for hmm::Parameterization {

@@ -25,21 +25,21 @@ use std::time::{Duration, Instant};
 
 /// Distill a language model into a hidden Markov model
 ///
-/// Draws text from a language model, the teacher, and trains a hidden Markov model on it. The student has the vocabulary
-/// of the teacher, computes probabilities exactly that the teacher cannot, and so can guide its generation (`latens
-/// generate --guide`). Every epoch reads fresh samples, and the text of `--text` besides. With a validation set
-/// (`--valid`), the model of the best epoch is kept.
+/// Draws text from a language model, the teacher, and trains a hidden Markov model, the student, on it. The student has
+/// the vocabulary of the teacher. It computes exactly how probable constraints on the rest of a sentence are, which the
+/// teacher cannot, and can therefore guide generation (`latens generate --guide`). Every epoch reads fresh samples and
+/// the text of `--text`. With a validation set (`--valid`), the model of the best epoch is kept.
 #[derive(Args)]
 pub(crate) struct DistillArgs {
     /// Language model to learn from
     teacher: PathBuf,
-    /// Text to learn from besides the samples, such as the training text of the teacher
+    /// Text to learn from in addition to the samples, such as the training text of the teacher
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
     /// Number of times that each epoch reads the text of `--text`
     #[arg(long, value_name = "N", default_value_t = 1)]
     text_weight: usize,
-    /// Number of tokens to draw in all, divided among the epochs; units are K, M and G
+    /// Total number of tokens to draw, divided among the epochs; units are K, M and G
     #[arg(long, value_name = "N", default_value = "10M", value_parser = parse_count)]
     n_tokens: usize,
     /// Write the samples to this file, one sentence per line

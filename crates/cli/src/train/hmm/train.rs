@@ -85,7 +85,7 @@ impl HmmArgs {
         if knows_all && matches!(self.model.word_vectors, WordVectors::Words) {
             output.note(
                 "warning: the training text has no unknown words, so the model cannot tag unknown words\n\n\
-                 hint: `--min-count 2` replaces words that occur once by `<unk>`",
+                 hint: `--min-count 2` replaces words that occur once with `<unk>`",
             );
         }
         Ok(Some(tags))

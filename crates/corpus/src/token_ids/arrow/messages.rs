@@ -100,5 +100,5 @@ fn read_exactly(input: &mut impl Read, n: u64) -> io::Result<Vec<u8>> {
 }
 
 fn cut_off() -> io::Error {
-    invalid("it is cut off")
+    invalid("it is truncated")
 }

@@ -33,7 +33,7 @@ impl ArrowIds {
         let schema = header.header_as_schema();
         let schema = schema.ok_or_else(|| invalid("it does not begin with a schema"))?;
         if schema.endianness() != Endianness::Little {
-            return Err(invalid("its numbers begin with the highest byte"));
+            return Err(invalid("it is big-endian, which is not supported"));
         }
         check_unions(schema.fields())?;
         let schema = try_fb_to_schema(schema);

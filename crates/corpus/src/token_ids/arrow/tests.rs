@@ -190,7 +190,7 @@ fn mistakes_are_named() {
     let bytes = stream(&[batch(vec![("input_ids", lists())])]);
     for n in [5, 20, bytes.len() - 20] {
         let problem = problem(&folder, &bytes[..n]);
-        assert!(problem.contains("it is cut off"), "{n}: {problem}");
+        assert!(problem.contains("it is truncated"), "{n}: {problem}");
     }
     assert!(problem(&folder, b"some text").contains("it is not an Arrow file"));
     let floats: ArrayRef = Arc::new(Float32Array::from(vec![1.0; 4]));

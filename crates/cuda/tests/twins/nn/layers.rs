@@ -192,7 +192,7 @@ fn derivatives_pass_where_the_relu_is_positive() {
     }
 }
 
-/// Compares derivatives by the input of a ReLU, and those of the bias.
+/// Compares derivatives with respect to the input of a ReLU, and those of the bias.
 fn compare_relu<T: Derivative + Number + Into<f64>>(
     device: &Device,
     what: &str,

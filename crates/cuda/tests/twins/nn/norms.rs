@@ -197,7 +197,7 @@ struct Inputs<'a> {
     weights: &'a [f32],
 }
 
-/// Compares the derivatives by the sum and by the input of the ReLU, and those of the weights.
+/// Compares the derivatives with respect to the sum and to the input of the ReLU, and those of the weights.
 fn compare<T: Rounds>(
     device: &Device,
     what: &str,

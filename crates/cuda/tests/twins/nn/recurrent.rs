@@ -103,7 +103,7 @@ fn steps_of_elman_networks_agree_with_the_cpu() {
     }
 }
 
-/// The derivative by the input of a unit, given that by its value h.
+/// The derivative with respect to the input of a unit, given that with respect to its value h.
 pub(super) fn elman_delta(d: Sum, h: f32, squash: Squash) -> Sum {
     let h = f64::from(h);
     // The rounding error of 1 − h² is that of 1.

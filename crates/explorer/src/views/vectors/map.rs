@@ -83,7 +83,7 @@ impl Maps {
         Ok(json!({ "words": words, "n_vectors": mapped.n_vectors, "dim": vectors.dim() }))
     }
 
-    /// Computes the principal components, so that the first question is answered at once.
+    /// Computes the principal components, so that the first query is answered at once.
     pub(super) fn fill(&self, model: &dyn Model, vectors: &WordVectors) {
         self.words(model, vectors);
     }
@@ -98,7 +98,7 @@ impl Maps {
         self.words.get_or_init(|| MappedWords::new(model, vectors))
     }
 
-    /// Starts t-SNE on another thread, if nobody has.
+    /// Starts t-SNE on another thread, unless it was started before.
     fn start(&self, mapped: &MappedWords, vectors: &WordVectors) {
         if self.tsne.is_started.swap(true, Ordering::Relaxed) {
             return;
@@ -173,7 +173,7 @@ fn tsne(
             .epoch_callback(move |epoch, _| count(epoch));
         map.exact(distance).embedding()
     };
-    // On one thread, sums have the same order on every machine, and other questions keep theirs.
+    // On one thread, sums have the same order on every machine, and other queries keep theirs.
     let pool = ThreadPoolBuilder::new().num_threads(1).build().ok()?;
     let place = |place: &[f32]| Some([finite(place[0])?, finite(place[1])?]);
     pool.install(embed).chunks_exact(2).map(place).collect()

@@ -27,7 +27,7 @@ pub(crate) struct VectorCache {
 }
 
 impl VectorCache {
-    /// Computes what the first questions need, so that they are answered at once.
+    /// Computes what the first queries need, so that they are answered at once.
     pub(crate) fn fill(&self, model: &dyn Model) {
         if let Some(vectors) = self.vectors(model) {
             self.maps.fill(model, vectors);
@@ -132,7 +132,7 @@ fn analogy(
     }))
 }
 
-/// Which words bring which: the singular pairs of the transition.
+/// The pairs of singular vectors of the transition matrix, with their words.
 fn pairs(lds: &Lds) -> Result<Value, ViewError> {
     let found = lds.singular_pairs(12, 8, 5).map_err(ViewError::no_answer)?;
     let vocab = &lds.lexicon().vocab;

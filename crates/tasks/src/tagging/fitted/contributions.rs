@@ -1,4 +1,4 @@
-//! What spoke for the tags of a word.
+//! The contributions of features to the scores of the tags of a word.
 
 use super::tagger::FeatureTagger;
 use crate::tagging::features::template::attributes;

@@ -13,7 +13,7 @@ pub(crate) struct TaggedTraining<'a> {
     pub(crate) preprocessing: Preprocessing,
 }
 
-/// Inputs of a tagger besides the tagged text.
+/// Additional inputs of a tagger.
 ///
 /// ```
 /// use latens_corpus::{Inputs, TaggedSentences};
@@ -40,8 +40,9 @@ pub struct TaggerInputs {
     /// Development set, with the same columns. Training ends when the score on it no longer improves, and the weights
     /// with the best score are kept: the F1 of spans, or the accuracy.
     pub dev: Option<TaggedSentences>,
-    /// Number of evaluations on the development set without a better score that end training; 0 for no end. Evaluations
-    /// follow every tenth iteration of L-BFGS, or every epoch of a perceptron. Default: 3.
+    /// Number of consecutive evaluations on the development set without a better score after which training stops; 0
+    /// never stops early. The tagger is evaluated every 10 iterations of L-BFGS, or after every epoch of a perceptron.
+    /// Default: 3.
     pub patience: usize,
 }
 

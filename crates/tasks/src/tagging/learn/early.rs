@@ -13,7 +13,7 @@ pub(crate) type Judge<'j> = dyn FnMut(&[f64]) -> f64 + 'j;
 pub(crate) struct EarlyStop<'j> {
     /// `None` without a development set.
     judge: Option<&'j mut Judge<'j>>,
-    /// Number of evaluations without a better score that end training; 0 for no end.
+    /// Number of consecutive evaluations without a better score after which training stops; 0 never stops early.
     patience: usize,
     best: Option<(Best, Vec<f64>)>,
 }
