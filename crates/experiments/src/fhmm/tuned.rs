@@ -38,7 +38,7 @@ impl Choices {
     fn new(quick: bool) -> Choices {
         match quick {
             true => Choices { seeds: &[1, 2], l2: &[0.01, 0.1], scales: &[0.1, 0.3] },
-            false => Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.1, 0.3, 1.0] },
+            false => Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.03, 0.1, 0.3] },
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(brown, [0.01, 0.1, 0.5].map(|l2| (l2, base.scale)));
         let word2vec = l2(Representation::Word2vec(Word2vecParams::default()));
         assert_eq!(word2vec.len(), 9);
-        assert_eq!(word2vec[..3], [(0.01, 0.1), (0.01, 0.3), (0.01, 1.0)]);
+        assert_eq!(word2vec[..3], [(0.01, 0.03), (0.01, 0.1), (0.01, 0.3)]);
     }
 
     #[test]
