@@ -2,8 +2,12 @@
 
 use super::super::items::Item;
 use super::super::npy::invalid;
-use arrow_ipc::{MetadataVersion, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, UnionMode};
+use super::layout::{Integer, Kind, Layout, Layouts};
+use super::messages::damaged;
+use polars_arrow_format::ipc::planus::Vector;
+use polars_arrow_format::ipc::{
+    BufferRef, FieldNodeRef, MetadataVersion, RecordBatchRef, SchemaRef,
+};
 use std::io;
 use std::ops::Range;
 
@@ -13,7 +17,7 @@ const NAME: &str = "input_ids";
 /// The column of the ids.
 pub(super) struct Column {
     /// The columns before it, whose arrays and buffers come first in a batch.
-    before: Vec<DataType>,
+    before: Vec<Layout>,
     lists: Option<Lists>,
     ids: Integer,
 }
@@ -27,45 +31,58 @@ enum Lists {
     Fixed(usize),
 }
 
-#[derive(Clone, Copy)]
-struct Integer {
-    n_bytes: usize,
-    is_signed: bool,
-}
-
 impl Column {
-    /// The column of that name, or the only one with integers or lists of them.
-    pub(super) fn find(schema: &Schema) -> io::Result<Column> {
-        let types: Vec<_> = schema.fields().iter().map(|field| field.data_type()).collect();
-        let has_ids = |&idx: &usize| Integer::of(elements(types[idx]).1).is_some();
-        let named = schema.fields().iter().position(|field| field.name() == NAME);
-        let only = match (0..types.len()).filter(has_ids).collect::<Vec<_>>()[..] {
+    /// The column of that name, or the only one with integers or lists of them, in a schema of `n_bytes`.
+    pub(super) fn find(schema: SchemaRef<'_>, n_bytes: usize) -> io::Result<Column> {
+        let mut layouts = Layouts::new(n_bytes);
+        let (mut names, mut columns) = (Vec::new(), Vec::new());
+        let fields = schema.fields().map_err(damaged)?;
+        for field in fields.iter().flat_map(|fields| fields.iter()) {
+            let field = field.map_err(damaged)?;
+            names.push(field.name().map_err(damaged)?.unwrap_or_default());
+            columns.push(layouts.read(field)?);
+        }
+        let has_ids =
+            |&idx: &usize| elements(&columns[idx]).is_some_and(|(_, ids)| integer(ids).is_some());
+        let named = names.iter().position(|&name| name == NAME);
+        let only = match (0..columns.len()).filter(has_ids).collect::<Vec<_>>()[..] {
             [idx] => Some(idx),
             _ => None,
         };
-        let idx = named.or(only).ok_or_else(|| no_column(schema))?;
-        let (lists, ids) = elements(types[idx]);
-        let expected = || invalid(format!("its elements are `{ids}`, expected integers"));
-        let ids = Integer::of(ids).ok_or_else(expected)?;
+        let idx = named.or(only).ok_or_else(|| no_column(&names))?;
+        let (lists, ids) = elements(&columns[idx]).ok_or_else(too_short)?;
+        let expected =
+            || invalid(format!("its elements are `{}`, expected integers", ids.kind.name()));
+        let ids = integer(ids).ok_or_else(expected)?;
         if matches!(lists, Some(Lists::Fixed(0))) {
             return Err(invalid("its lists are empty"));
         }
-        Ok(Column { before: types[..idx].iter().copied().cloned().collect(), lists, ids })
+        columns.truncate(idx);
+        Ok(Column { before: columns, lists, ids })
     }
 
     /// The ids of a batch. Missing values are skipped.
     pub(super) fn items(
         &self,
-        batch: &RecordBatch<'_>,
+        batch: RecordBatchRef<'_>,
         version: MetadataVersion,
         body: &[u8],
     ) -> io::Result<Vec<Item>> {
-        if batch.compression().is_some() {
+        if batch.compression().map_err(damaged)?.is_some() {
             return Err(invalid("its buffers are compressed, which is not supported"));
         }
-        let mut arrays = Arrays { batch, version, body, n_arrays: 0, n_buffers: 0, n_views: 0 };
-        for data_type in &self.before {
-            arrays.skip(data_type)?;
+        let mut arrays = Arrays {
+            nodes: batch.nodes().map_err(damaged)?,
+            buffers: batch.buffers().map_err(damaged)?,
+            views: batch.variadic_buffer_counts().map_err(damaged)?,
+            version,
+            body,
+            n_arrays: 0,
+            n_buffers: 0,
+            n_views: 0,
+        };
+        for layout in &self.before {
+            arrays.skip(layout)?;
         }
         let Some(lists) = self.lists else {
             let array = arrays.next()?;
@@ -102,45 +119,29 @@ impl Column {
     }
 }
 
-/// The lists and the type of the elements of a column.
-fn elements(data_type: &DataType) -> (Option<Lists>, &DataType) {
-    let offsets = |n_bytes| Some(Lists::Of(Integer { n_bytes, is_signed: true }));
-    match data_type {
-        DataType::List(of) => (offsets(4), of.data_type()),
-        DataType::LargeList(of) => (offsets(8), of.data_type()),
-        DataType::FixedSizeList(of, n) => {
-            (Some(Lists::Fixed(usize::try_from(*n).unwrap_or(0))), of.data_type())
-        }
-        other => (None, other),
-    }
+/// The lists and the elements of a column; `None` if its lists have none, which no writer makes.
+fn elements(column: &Layout) -> Option<(Option<Lists>, &Layout)> {
+    let lists = match column.kind {
+        Kind::Lists(n_bytes) => Lists::Of(Integer { n_bytes, is_signed: true }),
+        Kind::FixedLists(n) => Lists::Fixed(n),
+        _ => return Some((None, column)),
+    };
+    Some((Some(lists), column.children.first()?))
 }
 
-impl Integer {
-    fn of(data_type: &DataType) -> Option<Integer> {
-        let n_bytes = data_type.is_integer().then(|| data_type.primitive_width())??;
-        Some(Integer { n_bytes, is_signed: data_type.is_signed_integer() })
-    }
-
-    /// The integer at an index; `None` beyond the end. A huge number stays one: no tokenizer has it.
-    fn get(self, bytes: &[u8], idx: usize) -> Option<i64> {
-        let begin = idx.checked_mul(self.n_bytes)?;
-        let bytes = bytes.get(begin..begin.checked_add(self.n_bytes)?)?;
-        let is_negative = self.is_signed && bytes.last().is_some_and(|&byte| byte >= 0x80);
-        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
-        wide[..self.n_bytes].copy_from_slice(bytes);
-        let value = i64::from_le_bytes(wide);
-        Some(if value < 0 && !self.is_signed { i64::MAX } else { value })
-    }
-
-    /// An integer that is an index; `None` if there is no such index.
-    fn index(self, bytes: &[u8], idx: usize) -> Option<usize> {
-        usize::try_from(self.get(bytes, idx)?).ok()
+fn integer(layout: &Layout) -> Option<Integer> {
+    match layout.kind {
+        Kind::Integers(integer) => Some(integer),
+        _ => None,
     }
 }
 
 /// The arrays of a batch, one after another. Each has a node, and buffers of the one body.
 struct Arrays<'a> {
-    batch: &'a RecordBatch<'a>,
+    nodes: Option<Vector<'a, FieldNodeRef<'a>>>,
+    buffers: Option<Vector<'a, BufferRef<'a>>>,
+    /// The number of buffers of each array of views.
+    views: Option<Vector<'a, i64>>,
     version: MetadataVersion,
     body: &'a [u8],
     n_arrays: usize,
@@ -179,9 +180,7 @@ impl Integers<'_> {
 impl<'a> Arrays<'a> {
     /// The node of the next array, with the bits of its values.
     fn next(&mut self) -> io::Result<Values<'a>> {
-        let nodes = self.batch.nodes();
-        let node = nodes.filter(|nodes| self.n_arrays < nodes.len());
-        let node = node.ok_or_else(too_short)?.get(self.n_arrays);
+        let node = self.nodes.and_then(|nodes| nodes.get(self.n_arrays)).ok_or_else(too_short)?;
         self.n_arrays += 1;
         let n_values = usize::try_from(node.length()).map_err(|_| negative())?;
         let bits = self.buffer()?;
@@ -211,8 +210,8 @@ impl<'a> Arrays<'a> {
 
     /// The next buffer.
     fn buffer(&mut self) -> io::Result<&'a [u8]> {
-        let buffers = self.batch.buffers().filter(|buffers| self.n_buffers < buffers.len());
-        let buffer = buffers.ok_or_else(too_short)?.get(self.n_buffers);
+        let buffer = self.buffers.and_then(|buffers| buffers.get(self.n_buffers));
+        let buffer = buffer.ok_or_else(too_short)?;
         self.n_buffers += 1;
         let begin = usize::try_from(buffer.offset()).map_err(|_| negative())?;
         let length = usize::try_from(buffer.length()).map_err(|_| negative())?;
@@ -222,63 +221,33 @@ impl<'a> Arrays<'a> {
     }
 
     /// Skips the arrays of a column. They are counted as in the specification of the format.
-    fn skip(&mut self, data_type: &DataType) -> io::Result<()> {
-        let skip_fields = |arrays: &mut Self, fields: &[&Field]| {
-            fields.iter().try_for_each(|field| arrays.skip(field.data_type()))
-        };
+    fn skip(&mut self, layout: &Layout) -> io::Result<()> {
         self.n_arrays += 1;
-        // The bits of values that are there, and what the type needs.
-        match data_type {
-            DataType::Null => Ok(()),
-            DataType::Binary | DataType::LargeBinary | DataType::Utf8 | DataType::LargeUtf8 => {
-                self.n_buffers += 3;
-                Ok(())
+        self.n_buffers += match layout.kind {
+            // The bits of values that are there, and the values or offsets.
+            Kind::Integers(_) | Kind::Lists(_) => 2,
+            Kind::FixedLists(_) => 1,
+            Kind::Union { is_dense } => {
+                1 + usize::from(is_dense) + usize::from(self.version < MetadataVersion::V5)
             }
-            DataType::BinaryView | DataType::Utf8View => {
-                let counts = self.batch.variadicBufferCounts();
-                let counts = counts.filter(|counts| self.n_views < counts.len());
-                let n = counts.ok_or_else(too_short)?.get(self.n_views);
-                self.n_views += 1;
-                let n_buffers = usize::try_from(n).ok().and_then(|n| n.checked_add(2));
-                let n_buffers = n_buffers.and_then(|n| self.n_buffers.checked_add(n));
-                let n_all = self.batch.buffers().map_or(0, |buffers| buffers.len());
-                self.n_buffers = n_buffers.filter(|&n| n <= n_all).ok_or_else(too_short)?;
-                Ok(())
-            }
-            DataType::List(of) | DataType::LargeList(of) | DataType::Map(of, _) => {
-                self.n_buffers += 2;
-                skip_fields(self, &[of])
-            }
-            DataType::ListView(of) | DataType::LargeListView(of) => {
-                self.n_buffers += 3;
-                skip_fields(self, &[of])
-            }
-            DataType::FixedSizeList(of, _) => {
-                self.n_buffers += 1;
-                skip_fields(self, &[of])
-            }
-            DataType::Struct(fields) => {
-                self.n_buffers += 1;
-                fields.iter().try_for_each(|field| self.skip(field.data_type()))
-            }
-            DataType::RunEndEncoded(ends, values) => skip_fields(self, &[ends, values]),
-            DataType::Union(fields, mode) => {
-                self.n_buffers += 1 + usize::from(*mode == UnionMode::Dense);
-                self.n_buffers += usize::from(self.version < MetadataVersion::V5);
-                fields.iter().try_for_each(|(_, field)| self.skip(field.data_type()))
-            }
-            // Numbers, times and keys of dictionaries.
-            _ => {
-                self.n_buffers += 2;
-                Ok(())
-            }
-        }
+            Kind::Views(_) => self.views()?,
+            Kind::Other(_, n_buffers) => n_buffers,
+        };
+        layout.children.iter().try_for_each(|child| self.skip(child))
+    }
+
+    /// The number of buffers of the next array of views.
+    fn views(&mut self) -> io::Result<usize> {
+        let n = self.views.and_then(|views| views.get(self.n_views)).ok_or_else(too_short)?;
+        self.n_views += 1;
+        let n_all = self.buffers.map_or(0, |buffers| buffers.len());
+        let n = usize::try_from(n).ok().and_then(|n| n.checked_add(2));
+        n.filter(|&n| n <= n_all).ok_or_else(too_short)
     }
 }
 
-fn no_column(schema: &Schema) -> io::Error {
-    let names = schema.fields().iter().map(|field| format!("`{}`", field.name()));
-    let names: Vec<_> = names.take(20).collect();
+fn no_column(names: &[&str]) -> io::Error {
+    let names: Vec<_> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
     let names = names.join(", ");
     invalid(format!("it has no column `{NAME}` of token ids (columns: {names})"))
 }

@@ -3,8 +3,8 @@
 //! The file format is a stream after a magic word, before an index that is not needed here.
 
 use super::super::npy::invalid;
-use arrow_ipc::{Message as Header, root_as_message_with_opts};
-use flatbuffers::VerifierOptions;
+use polars_arrow_format::ipc::MessageRef;
+use polars_arrow_format::ipc::planus::{self, ReadAsRoot};
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 /// The messages of a stream or a file.
@@ -19,8 +19,13 @@ pub(super) struct Message {
 }
 
 impl Message {
-    pub(super) fn header(&self) -> io::Result<Header<'_>> {
-        header(&self.header)
+    pub(super) fn header(&self) -> io::Result<MessageRef<'_>> {
+        MessageRef::read_as_root(&self.header).map_err(damaged)
+    }
+
+    /// Size of the header.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.header.len()
     }
 }
 
@@ -54,24 +59,17 @@ impl<R: Read> Messages<R> {
             return Ok(None);
         }
         let bytes = read_exactly(&mut self.input, length)?;
-        let body = u64::try_from(header(&bytes)?.bodyLength());
+        let mut message = Message { header: bytes, body: Vec::new() };
+        let body = u64::try_from(message.header()?.body_length().map_err(damaged)?);
         let body = body.map_err(|_| invalid("it is damaged (a length is negative)"))?;
-        Ok(Some(Message { header: bytes, body: read_exactly(&mut self.input, body)? }))
+        message.body = read_exactly(&mut self.input, body)?;
+        Ok(Some(message))
     }
 }
 
-fn header(bytes: &[u8]) -> io::Result<Header<'_>> {
-    // A forged header may refer to the same bytes again and again, which become copies.
-    let how = VerifierOptions {
-        max_apparent_size: 16 * bytes.len() + (1 << 16),
-        max_tables: bytes.len() / 4 + 64,
-        ..VerifierOptions::default()
-    };
-    root_as_message_with_opts(&how, bytes).map_err(|error| {
-        let problem = error.to_string();
-        let problem = problem.lines().next().unwrap_or_default().trim_end_matches('.');
-        invalid(format!("it is damaged ({problem})"))
-    })
+/// A header that does not have the form of its schema.
+pub(super) fn damaged(error: planus::Error) -> io::Error {
+    invalid(format!("it is damaged ({})", error.error_kind))
 }
 
 /// Skips what pads the magic word: two bytes, or more if the writer aligns messages.

@@ -202,7 +202,8 @@ fn mistakes_are_named() {
     assert!(problem(&folder, &wrong).contains("`Float32`, expected integers"));
 }
 
-/// Schemas that the library's writer does not make: a union of too many types, or of types that are one and the same field.
+/// Schemas that writers do not make: a union of too many types, or of types that are one and the same field, and columns that
+/// refer to each other so often that they would fill the memory.
 #[test]
 fn forged_schemas_are_refused() {
     let folder = Folder::new();
@@ -230,24 +231,52 @@ fn forged_schemas_are_refused() {
         };
         let field = ipc::Field::create(&mut builder, &args);
         let fields = Some(builder.create_vector(&[field]));
-        let schema =
-            ipc::Schema::create(&mut builder, &SchemaArgs { fields, ..SchemaArgs::default() });
-        let args = MessageArgs {
-            version: MetadataVersion::V5,
-            header_type: MessageHeader::Schema,
-            header: Some(schema.as_union_value()),
-            ..MessageArgs::default()
-        };
-        let message = Message::create(&mut builder, &args);
-        builder.finish(message, None);
-        let bytes = builder.finished_data();
-        [&[0xff; 4], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
+        message(builder, SchemaArgs { fields, ..SchemaArgs::default() })
     };
     assert!(problem(&folder, &schema(3, "a", true)).contains("no column `input_ids`"));
-    let many = problem(&folder, &schema(200, "a", true));
-    assert!(many.contains("more than 127 types"), "{many}");
-    let long = problem(&folder, &schema(100, &"a".repeat(10_000), false));
-    assert!(long.contains("it is damaged"), "{long}");
+    assert!(problem(&folder, &schema(200, "a", true)).contains("no column `input_ids`"));
+    let many = problem(&folder, &schema(100, &"a".repeat(10_000), false));
+    assert!(many.contains("no column `input_ids`"), "{many}");
+    assert!(problem(&folder, &nested(40, 1)).contains("no column `input_ids`"));
+    // Every level refers to the next one twice.
+    for (depth, n_references) in [(200, 1), (40, 2)] {
+        let many = problem(&folder, &nested(depth, n_references));
+        assert!(many.contains("too many nested columns"), "{many}");
+    }
+}
+
+/// A schema of structures in structures.
+fn nested(depth: usize, n_references: usize) -> Vec<u8> {
+    let mut builder = FlatBufferBuilder::new();
+    let mut children = Vec::new();
+    for _ in 0..depth {
+        let fields = Some(builder.create_vector(&children));
+        let of = ipc::Struct_::create(&mut builder, &ipc::Struct_Args {}).as_union_value();
+        let args = FieldArgs {
+            type_type: Type::Struct_,
+            type_: Some(of),
+            children: fields,
+            ..FieldArgs::default()
+        };
+        children = vec![ipc::Field::create(&mut builder, &args); n_references];
+    }
+    let fields = Some(builder.create_vector(&children[..1]));
+    message(builder, SchemaArgs { fields, ..SchemaArgs::default() })
+}
+
+/// A stream that consists of a schema.
+fn message(mut builder: FlatBufferBuilder<'_>, args: SchemaArgs<'_>) -> Vec<u8> {
+    let schema = ipc::Schema::create(&mut builder, &args);
+    let args = MessageArgs {
+        version: MetadataVersion::V5,
+        header_type: MessageHeader::Schema,
+        header: Some(schema.as_union_value()),
+        ..MessageArgs::default()
+    };
+    let message = Message::create(&mut builder, &args);
+    builder.finish(message, None);
+    let bytes = builder.finished_data();
+    [&[0xff; 4], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
 }
 
 proptest! {
