@@ -409,8 +409,8 @@ fn inference_from_text_agrees_with_inference_from_words() {
             assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
         }
     }
-    let words = lda.topic_words(1, 5);
-    let expected = lda.top_words(1, 5);
+    let words = lda.top_words(1, 5);
+    let expected = lda.top_word_ids(1, 5);
     assert!(words.iter().zip(&expected).all(|(&(word, score), &(id, other))| {
         word == text.corpus.lexicon.vocab.word(id) && score == other
     }));

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{baum_welch::CudaEstimator, device_model::CudaLearner};
-use crate::params::{HmmParams, WordVectors};
+use crate::params::{HmmParams, WordEmbedding};
 use crate::space::state_space::StateSpace;
 #[cfg(not(feature = "cuda"))]
 use crate::steps::estimator::CpuEstimator;
@@ -33,7 +33,7 @@ pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
 pub(crate) fn unsupported(params: &HmmParams, space: &StateSpace, n_tags: usize) -> Option<String> {
     let has_many = space.k > MAX_STATES_PER_WORD && space.n_clusters() > 1;
     let parts = [
-        (params.word_vectors == WordVectors::Chars, "character-based word vectors".to_owned()),
+        (params.word_vectors == WordEmbedding::Chars, "character-based word vectors".to_owned()),
         (n_tags > 0, "tags".to_owned()),
         (has_many, format!("more than {MAX_STATES_PER_WORD} states per word")),
     ];
