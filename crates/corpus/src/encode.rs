@@ -250,7 +250,7 @@ fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl
         Text::Raw(text) => preprocessing.words(text, visit),
         Text::Tokens(tokens) if record.is_final => tokens.iter().for_each(|token| visit(token)),
         Text::Tokens(tokens) => {
-            tokens.iter().for_each(|token| visit(&preprocessing.normalize(token)));
+            tokens.iter().for_each(|token| visit(&preprocessing.normalize_word(token)));
         }
     }
 }

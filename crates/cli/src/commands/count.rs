@@ -72,7 +72,7 @@ fn parse_memory(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
-    let budget = Budget { bytes: args.memory, ..Budget::default() };
+    let budget = Budget::default().bytes(args.memory);
     let counts = match args.lags {
         Some(lags) => count(args, lags, &budget, output)?,
         None => merge(args, &budget)?,

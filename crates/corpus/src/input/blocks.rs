@@ -224,7 +224,7 @@ fn look_for_header<'a>(
     let line = String::from_utf8_lossy(&first);
     let names = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).split('\t');
     let has_header = *columns != Columns::default()
-        || names.map(|name| name.trim_matches('"')).any(|name| name == columns.text());
+        || names.map(|name| name.trim_matches('"')).any(|name| name == columns.text_name());
     drop(line);
     Ok((Box::new(io::Cursor::new(first).chain(reader)), has_header))
 }

@@ -87,7 +87,7 @@ fn conditional_random_fields(
     let runner = Runner {
         data,
         unlabeled: treebank.task.inputs(data, 0),
-        preprocessing: Preprocessing { digits: Digits::Zero, ..Preprocessing::default() },
+        preprocessing: Preprocessing::default().digits(Digits::Zero),
         limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
         keep_sentences: None,
         cache: cache_folder(),
@@ -120,7 +120,7 @@ impl Treebank {
     /// Fits a model. Digits are replaced by zeros, as in the paper. Words that occur once serve as unknown words: a model
     /// of words reads them as `<unk>`, a model of letters by their letters.
     fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
-        let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
+        let how = Preprocessing::default().digits(Digits::Zero);
         let min_count = if params.word_vectors == WordEmbedding::Words { 2 } else { 1 };
         let limits = VocabLimits { min_count, ..VocabLimits::default() };
         let inputs = self.task.inputs(data, 0);
