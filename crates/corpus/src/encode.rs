@@ -11,7 +11,7 @@ use crate::input::blocks::Block;
 use crate::input::records::{Record, Text};
 use crate::input::rows::BLOCK_BYTES;
 use crate::input::source::Source;
-use crate::words::lexicon::Lexicon;
+use crate::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{EOS, UNK, Vocab, VocabLimits};
 use crate::words::word_id::WordId;

@@ -3,7 +3,7 @@
 use super::training::{RunArgs, Training, warn_of_characters};
 use crate::args::{DigitsArg, DocumentArgs, NormalizeArg, TokenizeArg};
 use crate::cache::{DocumentWords, read_documents};
-use crate::commands::topics::mixtures;
+use crate::data::mixtures;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::reading::watched;

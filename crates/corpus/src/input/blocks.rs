@@ -1,8 +1,8 @@
 //! Text cut into blocks of whole records that threads can share.
 
+use crate::compression::open_input;
 use crate::error::ReadError;
 use crate::input::columns::Columns;
-use crate::input::compression::open_input;
 use crate::input::folder::FolderReader;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid};

@@ -1,6 +1,6 @@
-use super::mixtures;
 use crate::args::{Common, DocumentArgs};
 use crate::cache::{CacheArgs, read_documents};
+use crate::data::mixtures;
 use crate::output::Output;
 use crate::reading::watched;
 use crate::train::DocumentWordArgs;

@@ -1,7 +1,7 @@
-use super::mixtures;
 use super::top_words::TopWordArgs;
 use crate::args::{Common, DocumentArgs};
 use crate::commands::roles::topic_model;
+use crate::data::mixtures;
 use crate::errors::hinted;
 use crate::output::{Output, shown, thousands};
 use crate::reading::watched;
