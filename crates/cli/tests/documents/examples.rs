@@ -38,6 +38,19 @@ fn every_guide_names_an_example_and_every_example_is_named() {
 }
 
 #[test]
+fn examples_of_all_crates_have_different_names() {
+    // They are built into one folder.
+    let files = files_under(&root().join("crates"), "rs");
+    let examples =
+        files.iter().filter(|path| path.parent().is_some_and(|p| p.ends_with("examples")));
+    let mut names: Vec<_> = examples.filter_map(|path| path.file_name()).collect();
+    let n_examples = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), n_examples, "{names:?}");
+}
+
+#[test]
 fn ci_runs_the_examples_of_all_folders() {
     let script = fs::read_to_string(root().join(".ci/run")).expect("the script is UTF-8");
     for folder in FOLDERS {
