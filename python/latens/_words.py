@@ -82,6 +82,23 @@ class Lds(TextParams, SentenceEstimator, Encoder, WordVectors):
         """The matrix that maps a state to the expected next one."""
         return self.model_.inside("transition_matrix", 0)  # type: ignore[no-any-return]
 
+    @property
+    def observation_matrix_(self) -> NDArray[np.float32]:
+        """The matrix that maps a state to whitened words, one row per word of `words_`."""
+        return self.model_.inside("observation", 0)  # type: ignore[no-any-return]
+
+    def top_words(self, dimension: int, n: int = 10) -> list[tuple[str, float]]:
+        """The words with the greatest weights in a dimension of the state, by absolute value: its sign is arbitrary."""
+        import numpy as np
+
+        weights = self.observation_matrix_
+        if not 0 <= dimension < weights.shape[1]:
+            raise ValueError(f"dimension {dimension} is out of range: there are {weights.shape[1]}")
+        column = weights[2:, dimension]  # without <unk> and <eos>
+        best = np.argsort(-np.abs(column), kind="stable")[: max(n, 0)]
+        words = self.words_
+        return [(words[2 + i], float(column[i])) for i in best]
+
 
 @dataclass(eq=False, repr=False)
 class Word2Vec(TextParams, SentenceEstimator, Encoder, WordVectors):

@@ -153,12 +153,10 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 impl ReadingArgs {
     pub(crate) fn inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
         let (format, invalid, max_line) = (self.format()?, self.invalid.into(), self.max_line);
-        let columns = Columns {
-            text: self.text_column.clone(),
-            id: self.id_column.clone(),
-            label: self.label_column.clone(),
-            kept: Vec::new(),
-        };
+        let mut columns = Columns::default();
+        columns.text = self.text_column.clone();
+        columns.id = self.id_column.clone();
+        columns.label = self.label_column.clone();
         let has_columns =
             |format: &Format| matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
         let is_other = |path: &PathBuf| !has_columns(&Format::of_path(path));
@@ -181,20 +179,13 @@ impl ReadingArgs {
         }
         let end = self.end_token.as_deref();
         let names = self.tokenizer.as_ref().map(|path| TokenNames::open(path, end)).transpose()?;
-        Ok(Inputs {
-            paths: files.to_vec(),
-            format,
-            columns,
-            token_names: names,
-            invalid,
-            max_line,
-            ..Inputs::default()
-        })
+        let inputs = Inputs::new(files).format(format).columns(columns).token_names(names);
+        Ok(inputs.invalid(invalid).max_line(max_line))
     }
 
     /// Inputs that may be folders, in which every file is one document.
     pub(crate) fn document_inputs(&self, files: &[PathBuf]) -> Result<Inputs> {
-        Ok(Inputs { folders: true, ..self.inputs(files)? })
+        Ok(self.inputs(files)?.folders(true))
     }
 
     fn format(&self) -> Result<Option<Format>> {
@@ -250,9 +241,11 @@ pub(crate) struct PreprocessingArgs {
 
 impl PreprocessingArgs {
     pub(crate) fn preprocessing(&self) -> Preprocessing {
-        let (tokenize, digits) = (self.tokenize.into(), self.digits.into());
-        let normalize = self.normalize.into();
-        Preprocessing { tokenize, lowercase: self.lowercase, digits, normalize }
+        Preprocessing::default()
+            .tokenize(self.tokenize.into())
+            .lowercase(self.lowercase)
+            .digits(self.digits.into())
+            .normalize(self.normalize.into())
     }
 }
 

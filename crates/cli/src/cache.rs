@@ -90,7 +90,7 @@ impl EncodedText {
         if total_bytes(inputs).is_some_and(|n_bytes| fits(n_bytes, budget)) {
             let corpus = read_corpus(inputs, words, vocab, cache)?;
             let bytes = budget.bytes.saturating_sub(n_bytes(&corpus));
-            let budget = Budget { bytes, ..budget.clone() };
+            let budget = budget.clone().bytes(bytes);
             return Ok(EncodedText { corpus, budget, folder: None });
         }
         let folder = tempfile::Builder::new().prefix(".latens-").tempdir_in(&budget.folder);

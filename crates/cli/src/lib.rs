@@ -6,6 +6,7 @@ mod args;
 mod cache;
 mod choice;
 mod commands;
+mod data;
 mod errors;
 mod files;
 mod interrupts;
@@ -14,7 +15,6 @@ mod paths;
 mod progress;
 mod reading;
 mod terminal;
-mod word_vectors;
 mod train;
 
 use args::Common;

@@ -17,7 +17,7 @@ fn benches(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(content.len() as u64));
         for (what, tokenize) in [("blanks", Tokenize::Blanks), ("words", Tokenize::Words)] {
-            let preprocessing = Preprocessing { tokenize, ..Preprocessing::default() };
+            let preprocessing = Preprocessing::default().tokenize(tokenize);
             group.bench_function(what, |bench| {
                 bench.iter(|| {
                     Corpus::read(&inputs, &preprocessing, &VocabLimits::default())

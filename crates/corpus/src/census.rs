@@ -2,7 +2,7 @@ use crate::encode::{EncodedRecord, Sink, count_words, encode_new_words, settle};
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::Files;
-use crate::words::lexicon::Lexicon;
+use crate::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};
 

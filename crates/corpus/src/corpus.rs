@@ -2,8 +2,8 @@ use crate::encode::{END, EncodedRecord, Sink, encode_known_words, encode_new_wor
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::{Files, Source};
+use crate::lexicon::Lexicon;
 use crate::sentences::Sentences;
-use crate::words::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};
 use crate::words::word_id::WordId;

@@ -5,7 +5,7 @@ use crate::encode::{EncodedRecord, RecordNames, count_words, encode_new_words, s
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::{Files, Source};
-use crate::words::lexicon::Lexicon;
+use crate::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{UNK, Vocab, VocabLimits};
 use crate::words::word_id::WordId;

@@ -3,9 +3,9 @@ use crate::encode::{EncodedRecord, RecordNames, Sink, encode_all_words, number_a
 use crate::error::ReadError;
 use crate::input::inputs::Inputs;
 use crate::input::source::Files;
+use crate::lexicon::Lexicon;
 use crate::names::{Names, NamesBuilder};
 use crate::sentences::ascends;
-use crate::words::lexicon::Lexicon;
 use crate::words::vocab::Vocab;
 use crate::words::word_id::WordId;
 use latens_store::{FlatArray, StringTable};

@@ -11,7 +11,7 @@ use crate::input::blocks::Block;
 use crate::input::records::{Record, Text};
 use crate::input::rows::BLOCK_BYTES;
 use crate::input::source::Source;
-use crate::words::lexicon::Lexicon;
+use crate::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{EOS, UNK, Vocab, VocabLimits};
 use crate::words::word_id::WordId;
@@ -250,7 +250,7 @@ fn each_word(record: &Record<'_>, preprocessing: &Preprocessing, mut visit: impl
         Text::Raw(text) => preprocessing.words(text, visit),
         Text::Tokens(tokens) if record.is_final => tokens.iter().for_each(|token| visit(token)),
         Text::Tokens(tokens) => {
-            tokens.iter().for_each(|token| visit(&preprocessing.normalize(token)));
+            tokens.iter().for_each(|token| visit(&preprocessing.normalize_word(token)));
         }
     }
 }

@@ -24,9 +24,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod compression;
 mod words;
 mod cleaning;
 mod input;
+mod lexicon;
 mod token_ids;
 mod encode;
 mod census;
@@ -48,21 +50,21 @@ pub use census::Census;
 pub use cleaning::frequency::DocumentFrequency;
 pub use cleaning::rules::Cleaning;
 pub use cleaning::stop_words::StopWords;
+pub use compression::{open_input, write_compressed};
 pub use corpus::Corpus;
 pub use document_corpus::DocumentCorpus;
 pub use documents::{Document, Documents, DocumentsOfWords};
 pub use error::ReadError;
 pub use input::columns::Columns;
-pub use input::compression::{open_input, write_compressed};
 pub use input::folder::folder_files;
 pub use input::format::{Field, Format};
 pub use input::inputs::{DEFAULT_MAX_LINE, Inputs, Invalid, ReadWatch};
 pub use input::lines::{LineError, LineReader};
+pub use lexicon::Lexicon;
 pub use reader::{LearnsVocab, Reader};
 pub use sentences::Sentences;
 pub use token_ids::names::TokenNames;
 pub use token_ids::npy::NpyHeader;
-pub use words::lexicon::Lexicon;
 pub use words::normalize::Normalize;
 pub use words::preprocessing::{Digits, Preprocessing};
 pub use words::tokenize::{NUM, Tokenize, has_no_spaces};

@@ -128,7 +128,7 @@ fn every_option_has_its_effect() {
     assert!(Corpus::read_file(&invalid).is_err());
     let replaced = Corpus::reader().invalid(Invalid::Replace).read_file(&invalid).unwrap();
     assert_eq!(replaced.lexicon.vocab.words().last(), Some("a\u{FFFD}"));
-    let how = Preprocessing { lowercase: true, ..Preprocessing::default() };
+    let how = Preprocessing::default().lowercase(true);
     let limits = VocabLimits { min_count: 2, max_vocab: 4 };
     let reader = Corpus::reader().preprocessing(how).limits(limits);
     let words = reader.read_lines(["a A b B c C d"]).unwrap().lexicon.vocab;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 fn read(path: &Path, columns: Columns) -> Result<DocumentCorpus, ReadError> {
-    let inputs = Inputs { columns, folders: true, ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).columns(columns).folders(true);
     DocumentCorpus::read_clean(
         &inputs,
         &Default::default(),
@@ -24,7 +24,9 @@ fn texts(corpus: &DocumentCorpus) -> Vec<String> {
 
 fn columns(text: &str, id: &str, label: &str) -> Columns {
     let some = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-    Columns { text: some(text), id: some(id), label: some(label), kept: Vec::new() }
+    let mut columns = Columns::default();
+    (columns.text, columns.id, columns.label) = (some(text), some(id), some(label));
+    columns
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn csv_has_quotes_commas_and_line_breaks_as_in_rfc_4180() {
     let path = folder.path().join("docs.csv");
     let csv = "id,text,year\r\n7,\"one, \"\"two\"\"\nthree\",1999\r\n8,four,2001\r\n9,,2002\r\n";
     fs::write(&path, csv).unwrap();
-    let kept = Columns { kept: vec!["year".to_owned()], ..Columns::default() };
+    let kept = Columns::default().kept(["year"]);
     let corpus = read(&path, kept).unwrap();
     assert_eq!(texts(&corpus), ["one, \"two\" three", "four", ""]);
     let ids: Vec<&str> = corpus.documents.iter().map(|document| document.id).collect();
@@ -62,7 +64,7 @@ fn columns_are_chosen_by_name_and_missing_ones_are_named() {
     let error = read(&path, Columns::default()).unwrap_err().to_string();
     assert!(error.ends_with("line 2: expected 2 columns, found 3"), "{error}");
     fs::write(&path, format!("text\n\"{}", "x ".repeat(1 << 20))).unwrap();
-    let inputs = Inputs { max_line: 1 << 10, ..Inputs::new([&path]) };
+    let inputs = Inputs::new([&path]).max_line(1 << 10);
     let error = DocumentCorpus::read(&inputs, &Default::default(), &Default::default());
     assert!(matches!(error, Err(ReadError::TooLong { record: "row", .. })), "{error:?}");
 }
@@ -95,7 +97,7 @@ fn json_objects_have_any_keys() {
     let lines = "{\"body\": \"one two\", \"key\": 5, \"year\": 1999}\n{\"key\": \"b\", \"body\": [\"three\"], \"more\": {}}\n";
     fs::write(&path, lines).unwrap();
     let kept = vec!["year".to_owned()];
-    let corpus = read(&path, Columns { kept, ..columns("body", "key", "") }).unwrap();
+    let corpus = read(&path, columns("body", "key", "").kept(kept)).unwrap();
     assert_eq!(texts(&corpus), ["one two", "three"]);
     assert_eq!((corpus.documents.get(0).id, corpus.documents.get(1).id), ("5", "b"));
     assert_eq!(corpus.documents.value("year", 0), Some("1999"));

@@ -79,7 +79,7 @@ fn columns_without_an_extension_are_guessed_across_blocks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.txt");
     std::fs::write(&path, "dogs N\nbark V\n").unwrap();
-    let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).format(Format::Lines);
     let found = TextToTag::read(&inputs, Tokenize::Blanks, Some(&guess)).unwrap();
     assert_eq!(found.sentences.len(), 2);
 }

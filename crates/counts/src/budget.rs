@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// The limit does not include the text, a few arrays of the size of the vocabulary, and buffers. Counts
 /// that exceed the limit stay in a memory-mapped temporary file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Budget {
     /// Memory limit in bytes.
     pub bytes: usize,
@@ -21,6 +22,18 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Sets [`bytes`](field@Self::bytes).
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Budget {
+        Budget { bytes, ..self }
+    }
+
+    /// Sets [`folder`](field@Self::folder).
+    #[must_use]
+    pub fn folder(self, folder: impl Into<PathBuf>) -> Budget {
+        Budget { folder: folder.into(), ..self }
+    }
+
     /// Returns one of `n` equal parts.
     pub(crate) fn share(&self, n: usize) -> Budget {
         Budget { bytes: self.bytes / n, folder: self.folder.clone() }

@@ -52,7 +52,7 @@ fn topics_have_the_words_counts_and_relevance_of_the_model() {
     // λ = 1 is the order of probability.
     let by_prob = ask(&explorer, "topic", json!({ "topic": 2, "lambda": 1.0 })).unwrap();
     let weights = numbers(&by_prob["words"], "weight");
-    let expected = lda.topic_words(2, 30);
+    let expected = lda.top_words(2, 30);
     assert_eq!(weights.len(), expected.len());
     for (weight, (_, prob)) in weights.iter().zip(expected) {
         assert!((weight - f64::from(prob)).abs() < 1e-6);

@@ -159,7 +159,7 @@ fn text_compressed(data: &[u8]) {
     }
     for name in ["text.gz", "text.zst"] {
         for invalid in [Invalid::Error, Invalid::Replace] {
-            let inputs = Inputs { invalid, ..Inputs::new([file(name, data)]) };
+            let inputs = Inputs::new([file(name, data)]).invalid(invalid);
             read_sentences(&inputs, &Preprocessing::default());
         }
     }

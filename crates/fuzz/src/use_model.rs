@@ -114,7 +114,7 @@ fn use_topic_model(model: &dyn TopicModel, n_words: usize) {
         assert!((sum - 1.0).abs() < 1e-3, "a mixture sums to {sum}");
     }
     for topic in 0..model.n_topics().min(4) {
-        let words = model.top_words(topic, 5);
+        let words = model.top_word_ids(topic, 5);
         assert!(words.iter().all(|(word, p)| word.index() < n_words && !p.is_nan()), "{words:?}");
         assert!(words.is_sorted_by(|a, b| a.1 >= b.1), "{words:?}");
     }

@@ -18,12 +18,8 @@ pub fn read_text(format: Format, bytes: &[u8]) {
         let lenient = lenient.expect("what is read strictly is read leniently");
         assert_eq!(strict.sentences.tokens(), lenient.sentences.tokens());
     }
-    let words = Preprocessing {
-        tokenize: Tokenize::Words,
-        lowercase: true,
-        digits: Digits::Num,
-        ..Preprocessing::default()
-    };
+    let words =
+        Preprocessing::default().tokenize(Tokenize::Words).lowercase(true).digits(Digits::Num);
     read_sentences(&inputs, &words);
     read_documents(&inputs, &words);
     read_tagged(&inputs);

@@ -1,7 +1,7 @@
 //! One small model of every kind, saved and opened through the table of kinds.
 
 use latens::KINDS;
-use latens::hmm::{Parameterization, TaggedText, WordVectors as HmmWordVectors};
+use latens::hmm::{Parameterization, TaggedText, WordEmbedding};
 use latens::model::FeatureRows;
 use latens::model::file::{ModelWriter, is_timing};
 use latens::neural::Neural;
@@ -173,7 +173,7 @@ fn more_hmms() -> Vec<Box<dyn Model>> {
     let lines = ["the cat", "a dog"].repeat(8);
     let words = Corpus::from_lines(lines).unwrap();
     let tags = TaggedText::of(&tagged, 1, &words).unwrap();
-    let chars = Hmm::params().word_vectors(HmmWordVectors::Chars).dim(4).epochs(1);
+    let chars = Hmm::params().word_vectors(WordEmbedding::Chars).dim(4).epochs(1);
     vec![
         Box::new(scalar.n_states(4).n_clusters(2).fit(&corpus).unwrap()),
         Box::new(
@@ -210,7 +210,7 @@ fn use_model(model: &dyn Model) {
     if let Some(model) = model.as_topic_model() {
         let mixture = model.mixture(&sentence);
         assert!((mixture.iter().sum::<f32>() - 1.0).abs() < 1e-3, "{mixture:?}");
-        for (_, score) in (0..model.n_topics()).flat_map(|topic| model.top_words(topic, 3)) {
+        for (_, score) in (0..model.n_topics()).flat_map(|topic| model.top_word_ids(topic, 3)) {
             assert!(score.is_finite());
         }
     }

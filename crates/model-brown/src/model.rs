@@ -91,7 +91,7 @@ impl Brown {
     /// The word is preprocessed like the training text.
     pub fn cluster(&self, word: &str) -> Option<u32> {
         let Lexicon { preprocessing, vocab, .. } = &self.lexicon;
-        self.clusters.cluster(vocab.get(&preprocessing.normalize(word))?)
+        self.clusters.cluster(vocab.get(&preprocessing.normalize_word(word))?)
     }
 
     /// The path of a word's cluster from the root of the tree, such as `"0110"`; `None` if it has no cluster.

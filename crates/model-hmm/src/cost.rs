@@ -1,6 +1,6 @@
 //! Memory and work of training.
 
-use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
+use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordEmbedding};
 use crate::recursion::lanes;
 use crate::space::clusters::clustering;
 use crate::space::state_lists::SHORT;
@@ -221,7 +221,7 @@ fn gradient(params: &HmmParams, sizes: &Sizes, has_valid: bool) -> Cost {
         let n_used = n_kept.max(if has_valid { n_states } else { 0.0 });
         cost = cost.part("activations", 4.0 * n_buffers * n_used * dim, Some("dim"));
     }
-    if params.word_vectors == WordVectors::Chars {
+    if params.word_vectors == WordEmbedding::Chars {
         let words = 4.0 * n_words * (2.0 * dim + 3.0 * N_FILTERS);
         cost = cost.part("characters", words, Some("dim"));
     }
@@ -243,8 +243,8 @@ fn n_weights(params: &HmmParams, sizes: &Sizes) -> f64 {
         (_, Tying::Separate) => 4.0 * n_states * dim,
     };
     let words = match params.word_vectors {
-        WordVectors::Words => n_words * (dim + 1.0),
-        WordVectors::Chars => N_FILTERS * dim + n_words,
+        WordEmbedding::Words => n_words * (dim + 1.0),
+        WordEmbedding::Chars => N_FILTERS * dim + n_words,
     };
     let tags = if n_tags > 0.0 { residual + n_tags * (dim + 1.0) } else { 0.0 };
     states + 3.0 * residual + dim + words + tags

@@ -55,7 +55,7 @@ pub use fitted::tagger::HmmTagger;
 pub use fitted::text::ImpossibleText;
 pub use model::Hmm;
 pub use params::{
-    Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordVectors,
+    Constraint, HmmParams, Learning, Memory, Parameterization, Schedule, Tying, WordEmbedding,
 };
 pub use shards::{HmmShards, HmmText};
 pub use space::clusters::text_to_cluster;

@@ -50,7 +50,7 @@ pub enum Tying {
 /// How word vectors are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WordVectors {
+pub enum WordEmbedding {
     /// One embedding per word.
     Words,
     /// A convolutional network over the characters of the word.
@@ -103,7 +103,7 @@ pub struct HmmParams {
     /// Whether the uses of a state share an embedding.
     pub tying: Tying,
     /// Source of the word vectors.
-    pub word_vectors: WordVectors,
+    pub word_vectors: WordEmbedding,
     /// Whether the state distribution is carried over sentence ends.
     pub memory: Memory,
     /// Approximate number of tokens per training sequence of running text, for [`Memory::Carry`].
@@ -140,7 +140,7 @@ latens_model::setters!(HmmParams {
     dim: usize,
     init_deviation: f64,
     tying: Tying,
-    word_vectors: WordVectors,
+    word_vectors: WordEmbedding,
     memory: Memory,
     run_tokens: usize,
     dropout: f64,
@@ -166,7 +166,7 @@ impl Default for HmmParams {
             dim: 256,
             init_deviation: 0.1,
             tying: Tying::Shared,
-            word_vectors: WordVectors::Words,
+            word_vectors: WordEmbedding::Words,
             memory: Memory::Reset,
             run_tokens: 128,
             state_dropout: None,
@@ -212,7 +212,7 @@ impl Params for HmmParams {
             self.dim,
         )?;
         let is_scalar = self.parameterization == Parameterization::Scalar;
-        let chars = self.word_vectors == WordVectors::Chars;
+        let chars = self.word_vectors == WordEmbedding::Chars;
         check_that(
             !(is_scalar && chars),
             "word_vectors",

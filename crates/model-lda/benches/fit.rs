@@ -70,7 +70,7 @@ fn themes(n_documents: usize, n_themes: usize) -> DocumentCorpus {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("text");
     std::fs::write(&path, text).expect("the text can be written");
-    let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).format(Format::Lines);
     DocumentCorpus::read(&inputs, &Preprocessing::default(), &VocabLimits::default())
         .expect("the text can be read")
 }

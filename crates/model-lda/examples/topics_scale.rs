@@ -31,7 +31,7 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("text");
     std::fs::write(&path, text(n_tokens, n_words)).expect("the text can be written");
-    let inputs = Inputs { format: Some(Format::Lines), ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).format(Format::Lines);
     let (preprocessing, limits) = (Preprocessing::default(), VocabLimits::default());
     let corpus =
         DocumentCorpus::read(&inputs, &preprocessing, &limits).expect("the text can be read");

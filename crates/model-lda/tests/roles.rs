@@ -52,15 +52,14 @@ fn inputs(text: &str, format: Format) -> (tempfile::TempDir, Inputs) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     std::fs::write(&path, text).unwrap();
-    (folder, Inputs { format: Some(format), ..Inputs::new([path]) })
+    (folder, Inputs::new([path]).format(format))
 }
 
 /// The embedded documents, with random vectors for all words except every tenth.
 fn text() -> Text {
     let format = Format::Docs(vec![Field::Label, Field::Split, Field::Text]);
     let (_folder, inputs) = inputs(&embedded::docs(), format);
-    let preprocessing =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let preprocessing = Preprocessing::default().tokenize(Tokenize::Words).lowercase(true);
     let limits = VocabLimits { min_count: 3, max_vocab: 0 };
     let corpus = DocumentCorpus::read(&inputs, &preprocessing, &limits).unwrap();
     let vectors = random_vectors(corpus.lexicon.vocab.len(), 6);
@@ -318,7 +317,7 @@ fn a_new_word_is_treated_like_a_known_word_with_the_same_vector() {
     let more = MoreVectors { vocab: &more_vocab, vectors: &vectors };
     let new = read("xyzzy xyzzy xyzzy xyzzy\n", &text.corpus.lexicon);
     // `XYZZY` has a vector only in lowercase.
-    let preprocessing = Preprocessing { lowercase: false, ..text.corpus.lexicon.preprocessing };
+    let preprocessing = text.corpus.lexicon.preprocessing.lowercase(false);
     let as_it_is = Lexicon { preprocessing, ..text.corpus.lexicon.clone() };
     let large = read("XYZZY xyzzy XYZZY XYZZY\n", &as_it_is);
     let params = InferenceParams::default().n_sweeps(4000).validate().unwrap();
@@ -409,8 +408,8 @@ fn inference_from_text_agrees_with_inference_from_words() {
             assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
         }
     }
-    let words = lda.topic_words(1, 5);
-    let expected = lda.top_words(1, 5);
+    let words = lda.top_words(1, 5);
+    let expected = lda.top_word_ids(1, 5);
     assert!(words.iter().zip(&expected).all(|(&(word, score), &(id, other))| {
         word == text.corpus.lexicon.vocab.word(id) && score == other
     }));

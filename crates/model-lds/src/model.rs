@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 /// A linear dynamical system of text: a state vector that moves linearly from word to word, and words that depend on
 /// it linearly.
 ///
-/// The state is in the canonical gauge: its stationary covariance is the identity.
+/// The state is in the canonical gauge: its stationary covariance is the identity. Sequences have no start state: the
+/// state is stationary from the first token on.
 #[derive(Clone, Debug)]
 pub struct Lds {
     pub(crate) params: Valid<LdsParams>,

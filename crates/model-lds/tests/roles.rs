@@ -235,6 +235,65 @@ fn singular_pairs_lead_from_each_class_to_the_next() {
 }
 
 #[test]
+fn top_words_are_the_greatest_entries_of_the_observation_matrix() {
+    let (lds, corpus) = toy();
+    let (words, vocab) = (lds.observation(), &corpus.lexicon.vocab);
+    for dimension in 0..4 {
+        let weight = |word: &str| words.row(vocab.id(word).index())[dimension];
+        let all = lds.top_words(dimension, usize::MAX);
+        assert_eq!(all.len(), vocab.len() - 2, "all words but `<unk>` and `<eos>`");
+        assert!(all.iter().all(|&(word, found)| found == weight(word)));
+        assert!(all.is_sorted_by(|a, b| a.1.abs() >= b.1.abs()));
+        assert_eq!(lds.top_words(dimension, 3), all[..3]);
+    }
+    // The first dimension separates the classes: its words of one class have the same sign.
+    for (word, weight) in lds.top_words(0, 4) {
+        let other = lds.top_words(0, 4).into_iter().find(|other| other.0[..1] == word[..1]);
+        assert!(other.unwrap().1 * weight > 0.0, "{word}");
+    }
+}
+
+#[test]
+fn sampled_states_have_the_covariances_of_the_model() {
+    const N: usize = 200_000;
+    let (lds, _) = toy();
+    let (dim, path, a) = (lds.dim(), lds.sample_states(N, 1).unwrap(), lds.transition());
+    assert_eq!((path.n_rows(), path.n_columns()), (N, dim));
+    // Cov(x_t, x_t) = I and Cov(x_{t+1}, x_t) = A. Successive states are correlated, which widens the sampling error.
+    for i in 0..dim {
+        for j in 0..dim {
+            let mean = |lag: usize| {
+                let products = (lag..N).map(|t| path.row(t)[i] * path.row(t - lag)[j]);
+                products.sum::<f64>() / (N - lag) as f64
+            };
+            assert!((mean(0) - f64::from(u8::from(i == j))).abs() < 0.03, "{i} {j}: {}", mean(0));
+            assert!((mean(1) - a.row(i)[j]).abs() < 0.03, "{i} {j}: {}", mean(1));
+        }
+    }
+    // The first state is drawn from the same distribution.
+    let first = (0..20_000).map(|seed| lds.sample_states(1, seed).unwrap().row(0)[0]);
+    let variance = first.map(|x| x * x).sum::<f64>() / 20_000.0;
+    assert!((variance - 1.0).abs() < 0.05, "{variance}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_states_and_a_shorter_path_is_a_prefix() {
+    let (lds, _) = toy();
+    let path = lds.sample_states(50, 7).unwrap();
+    assert_eq!(path, lds.sample_states(50, 7).unwrap());
+    assert_ne!(path, lds.sample_states(50, 8).unwrap());
+    let prefix = lds.sample_states(20, 7).unwrap();
+    assert!((0..20).all(|t| prefix.row(t) == path.row(t)));
+    assert_eq!(lds.sample_states(0, 7).unwrap().n_rows(), 0);
+}
+
+#[test]
+#[should_panic(expected = "dimension 4 is out of range: there are 4")]
+fn top_words_of_a_dimension_that_does_not_exist_panic() {
+    toy().0.top_words(4, 1);
+}
+
+#[test]
 fn held_out_text_decides_when_to_stop() {
     // Little text and many iterations: the gain on the training text keeps growing, but not on held-out text.
     let (corpus, valid) = (two_class_corpus(40, 1), two_class_corpus(400, 2).sentences);

@@ -138,7 +138,7 @@ fn fit_within(
         watch(&progress(done_tokens as u64, total))
     };
     // Counting takes up to a third more while it turns a batch into a sorted run.
-    let counting = Budget { bytes: budget.bytes / 4 * 3, folder: budget.folder.clone() };
+    let counting = budget.clone().bytes(budget.bytes / 4 * 3);
     let mut add = |reversed: &[WordId], count| levels.add(reversed, count);
     NgramCounts::visit(sentences, n_words, params.order, &counting, &mut report, &mut add)
         .map_err(fit_error)?;
@@ -288,7 +288,7 @@ mod tests {
                 let expected = whole.writer().to_bytes();
                 for bytes in [1, 1 << 14, 1 << 30] {
                     let folder = tempfile::tempdir().unwrap();
-                    let budget = Budget { bytes, folder: folder.path().to_owned() };
+                    let budget = Budget::default().bytes(bytes).folder(folder.path());
                     let watch = &mut latens_model::unwatched;
                     let model = fit_within(&params, corpus, &budget, watch).unwrap();
                     assert!(model.writer().to_bytes() == expected, "order {order}, {bytes} bytes");
@@ -304,7 +304,7 @@ mod tests {
         let params = NgramParams::default().validate().unwrap();
         let fit = |stop_at: usize| {
             let folder = tempfile::tempdir().unwrap();
-            let budget = Budget { bytes: 1, folder: folder.path().to_owned() };
+            let budget = Budget::default().bytes(1).folder(folder.path());
             let mut n_reports = 0;
             let fitted = fit_within(&params, &corpus, &budget, &mut |_| {
                 n_reports += 1;
@@ -325,7 +325,7 @@ mod tests {
         let corpus = latens_testkit::zipfian_corpus(60, 400, 1);
         let folder = tempfile::tempdir().unwrap();
         let fit = |bytes, folder: &std::path::Path| {
-            let budget = Budget { bytes, folder: folder.to_owned() };
+            let budget = Budget::default().bytes(bytes).folder(folder);
             NgramParams::default().with(Some(budget)).fit(&corpus)
         };
         let error = fit(1 << 20, folder.path()).unwrap_err().to_string();

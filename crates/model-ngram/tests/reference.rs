@@ -37,8 +37,7 @@ fn read(split: Split, lexicon: &Lexicon) -> Sentences {
 
 #[test]
 fn probabilities_agree_with_kenlm() {
-    let preprocessing =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let preprocessing = Preprocessing::default().tokenize(Tokenize::Words).lowercase(true);
     let folder = tempfile::tempdir().unwrap();
     let train = inputs(&folder, Split::Train);
     let corpus = Corpus::read(&train, &preprocessing, &VocabLimits::default()).unwrap();

@@ -9,8 +9,7 @@ fn embedded_corpus() -> Corpus {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.txt");
     std::fs::write(&path, embedded::text(Split::Train)).unwrap();
-    let preprocessing =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let preprocessing = Preprocessing::default().tokenize(Tokenize::Words).lowercase(true);
     let limits = VocabLimits { min_count: 2, ..VocabLimits::default() };
     Corpus::read(&Inputs::new([path]), &preprocessing, &limits).unwrap()
 }

@@ -68,6 +68,7 @@ mod fit;
 pub mod group;
 pub mod shards;
 mod words;
+mod vector_model;
 pub mod compat;
 
 pub use features::FeatureRows;
@@ -84,4 +85,5 @@ pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use roles::{LanguageModel, TagError, Tagger, TokenEncoder, TopicModel};
 pub use sampling::{SampleSize, WatchSample};
 pub use scorers::{BatchScorer, Scorer, StreamStep};
-pub use words::{ClustersError, Coverage, NoVectors, Vectors, WordClusters, WordVectors};
+pub use vector_model::Vectors;
+pub use words::{ClustersError, Coverage, NoVectors, WordClusters, WordVectors};

@@ -176,12 +176,12 @@ pub trait TopicModel: Send + Sync {
     /// also for an empty document.
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
-    /// The `n` most probable words of a topic with their probabilities, in descending order. Fewer
-    /// if the vocabulary is smaller.
+    /// The ids of the `n` most probable words of a topic with their probabilities, in descending order.
+    /// Fewer if the vocabulary is smaller.
     ///
     /// # Panics
     /// If `topic` is not below [`TopicModel::n_topics`].
-    fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)>;
+    fn top_word_ids(&self, topic: usize, n: usize) -> Vec<(WordId, f32)>;
 }
 
 /// Assigns a tag, such as a part of speech, to each word of a sentence.

@@ -506,7 +506,7 @@ impl Model {
             let message = format!("topic {topic} is out of range: there are {}", model.n_topics());
             return Err(PyValueError::new_err(message));
         }
-        let words = model.top_words(topic, n).into_iter();
+        let words = model.top_word_ids(topic, n).into_iter();
         Ok(words.map(|(word, p)| (self.0.lexicon().vocab.word(word), p)).collect())
     }
 }

@@ -159,9 +159,10 @@ impl Record {
                 preprocessing.words(&text, |word| words.push(word.to_owned()));
                 words
             }
-            Record::Tokens(tokens) => {
-                tokens.iter().map(|token| preprocessing.normalize(token).into_owned()).collect()
-            }
+            Record::Tokens(tokens) => tokens
+                .iter()
+                .map(|token| preprocessing.normalize_word(token).into_owned())
+                .collect(),
         }
     }
 }

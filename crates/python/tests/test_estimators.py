@@ -176,6 +176,18 @@ def test_an_hmm_shows_its_probabilities(models, held_out) -> None:
     assert hmm.top_words(0, 3)[0][1] == pytest.approx(emissions[0].max())
 
 
+def test_a_linear_dynamical_system_shows_its_matrices_and_words(models) -> None:
+    lds = models["lds"]
+    transition, observation = lds.transition_matrix_, lds.observation_matrix_
+    assert transition.shape == (6, 6) and observation.shape == (len(lds.words_), 6)
+    best = lds.top_words(2, 3)
+    weights = dict(zip(lds.words_, observation[:, 2].tolist()))
+    assert [weights[word] for word, _ in best] == [weight for _, weight in best]
+    assert abs(best[0][1]) == np.abs(observation[2:, 2]).max() and abs(best[0][1]) >= abs(best[1][1]) >= abs(best[2][1])
+    with pytest.raises(ValueError, match="dimension 6 is out of range: there are 6"):
+        lds.top_words(6)
+
+
 def test_word_vectors_are_views_and_have_neighbors(models) -> None:
     model = models["word2vec"]
     vectors = model.vectors_

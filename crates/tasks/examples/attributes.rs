@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let tag_column = column(1).ok_or("missing argument: COLUMN")??;
     let pos_column = column(2).transpose()?;
-    let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).format(Format::Conll);
     let text = TaggedSentences::read(&inputs)?;
     text.check_column(tag_column)?;
     pos_column.map_or(Ok(()), |column| text.check_column(column))?;

@@ -21,7 +21,7 @@ pub struct LogisticRegression {
 }
 
 impl LogisticRegression {
-    /// Fits a classifier by minimizing mean(−ln p(label | features)) + `l2`/2 · Σ w², intercepts excluded.
+    /// Fits a classifier by minimizing mean(−ln p(label | features)) + `l2`/2 · Σ θ², intercepts excluded.
     ///
     /// `features` has one row of `n_features` values per label. Features are standardized first.
     ///

@@ -46,7 +46,7 @@ fn check_mixture(mixture: &[f32], n_topics: usize) {
 
 /// Returns the number of top words, at most [`N_TOP_WORDS`].
 fn check_top_words(model: &dyn TopicModel, topic: usize) -> usize {
-    let top = model.top_words(topic, N_TOP_WORDS);
+    let top = model.top_word_ids(topic, N_TOP_WORDS);
     let n = top.len();
     assert!(n <= N_TOP_WORDS, "asked for {N_TOP_WORDS}, got {n} top words of topic {topic}");
     let sorted = top.is_sorted_by(|a, b| a.1 >= b.1) && top.iter().all(|(_, p)| !p.is_nan());
@@ -54,10 +54,10 @@ fn check_top_words(model: &dyn TopicModel, topic: usize) -> usize {
     let different = top.iter().map(|&(word, _)| word).collect::<HashSet<_>>().len();
     assert_eq!(different, n, "a top word of topic {topic} occurs twice: {top:?}");
     if n < N_TOP_WORDS {
-        let more = model.top_words(topic, 2 * N_TOP_WORDS).len();
+        let more = model.top_word_ids(topic, 2 * N_TOP_WORDS).len();
         assert_eq!(more, n, "topic {topic} has {more} top words, but gave only {n}");
     }
-    let fewer = model.top_words(topic, n / 2);
+    let fewer = model.top_word_ids(topic, n / 2);
     assert_eq!(fewer, top[..n / 2], "the first top words of topic {topic} depend on their number");
     n
 }
@@ -102,7 +102,7 @@ mod tests {
             }
         }
 
-        fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
+        fn top_word_ids(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
             let word = |i: usize| (WordId::from(2 * i + topic), 0.5f32.powi(i as i32));
             let n = match self.0 {
                 Fault::TooMany => n + 1,

@@ -1,14 +1,13 @@
 use crate::args::{ReadingArgs, WordArgs, parse_size};
 use crate::cache::{CacheArgs, EncodedText};
-use crate::choice::choice;
-use crate::errors::hinted;
+use crate::data::lag_counts::{BoundaryArg, merge_files};
 use crate::interrupts::catch_interrupts;
 use crate::output::{Output, thousands};
 use crate::progress::Watcher;
 use crate::reading::watched;
 use anyhow::Result;
 use clap::Args;
-use latens::counts::{Boundary, Budget, CountError, LagCounts};
+use latens::counts::{Budget, CountError, LagCounts};
 use latens::model::{FitError, Progress};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -50,11 +49,6 @@ pub(crate) struct CountArgs {
     output: PathBuf,
 }
 
-choice!(#[derive(Default)] pub(crate) BoundaryArg for Boundary {
-    #[default] Stream "End of a file: its sentences form one stream",
-    Sentence "End of a sentence",
-});
-
 #[derive(Serialize)]
 struct CountResult {
     tokens: u64,
@@ -72,10 +66,10 @@ fn parse_memory(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(args: &CountArgs, output: &Output) -> Result<()> {
-    let budget = Budget { bytes: args.memory, ..Budget::default() };
+    let budget = Budget::default().bytes(args.memory);
     let counts = match args.lags {
         Some(lags) => count(args, lags, &budget, output)?,
-        None => merge(args, &budget)?,
+        None => merge_files(&args.files, &budget)?,
     };
     counts.save(&args.output)?;
     let result = CountResult {
@@ -116,19 +110,4 @@ fn count(args: &CountArgs, lags: usize, budget: &Budget, output: &Output) -> Res
         CountError::Interrupted => FitError::Interrupted,
         error => FitError::step("count pairs")(error),
     }))
-}
-
-fn merge(args: &CountArgs, budget: &Budget) -> Result<LagCounts> {
-    merge_files(&args.files, budget)
-}
-
-/// Adds the counts of several files.
-pub(crate) fn merge_files(files: &[PathBuf], budget: &Budget) -> Result<LagCounts> {
-    let parts: Result<Vec<LagCounts>, CountError> = files.iter().map(LagCounts::open).collect();
-    LagCounts::merge(&parts?, budget).map_err(|error| {
-        hinted(
-            error.to_string(),
-            "run `latens count` for all parts with the same `--vocab` and options",
-        )
-    })
 }

@@ -210,8 +210,7 @@ fn inputs(folder: &Path, split: Split) -> Inputs {
 
 /// The training part in lowercase, with words that occur at least `min_count` times.
 fn training_text(folder: &Path, min_count: u64) -> Result<Corpus> {
-    let preprocessing =
-        Preprocessing { tokenize: Tokenize::Words, lowercase: true, ..Preprocessing::default() };
+    let preprocessing = Preprocessing::default().tokenize(Tokenize::Words).lowercase(true);
     let limits = VocabLimits { min_count, ..VocabLimits::default() };
     Ok(Corpus::read(&inputs(folder, Split::Train), &preprocessing, &limits)?)
 }

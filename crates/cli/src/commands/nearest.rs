@@ -94,7 +94,8 @@ fn find(
 ) -> Result<WordId> {
     let lexicon = model.lexicon();
     let find = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
-    let found = find(&lexicon.preprocessing.normalize(word)).or_else(|| find(&word.to_lowercase()));
+    let found =
+        find(&lexicon.preprocessing.normalize_word(word)).or_else(|| find(&word.to_lowercase()));
     found.with_context(|| format!("`{}` has no vector for the word `{word}`", args.model.display()))
 }
 

@@ -3,7 +3,7 @@
 use super::training::{RunArgs, Training, warn_of_characters};
 use crate::args::{DigitsArg, DocumentArgs, NormalizeArg, TokenizeArg};
 use crate::cache::{DocumentWords, read_documents};
-use crate::commands::topics::mixtures;
+use crate::data::mixtures;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::reading::watched;
@@ -109,12 +109,11 @@ impl DocumentWordArgs {
     /// How words are learned.
     pub(crate) fn words(&self) -> Result<DocumentWords> {
         let bare = if self.keep_all { Tokenize::Blanks } else { Tokenize::Words };
-        let preprocessing = Preprocessing {
-            tokenize: self.tokenize.map_or(bare, Into::into),
-            lowercase: self.lowercase.unwrap_or(!self.keep_all),
-            digits: self.digits.into(),
-            normalize: self.normalize.into(),
-        };
+        let preprocessing = Preprocessing::default()
+            .tokenize(self.tokenize.map_or(bare, Into::into))
+            .lowercase(self.lowercase.unwrap_or(!self.keep_all))
+            .digits(self.digits.into())
+            .normalize(self.normalize.into());
         let limits = VocabLimits { min_count: self.min_count, max_vocab: self.max_vocab };
         let mut cleaning = Cleaning::default();
         if !self.keep_all {

@@ -1,6 +1,6 @@
 use super::training::{HeldOut, TrainingArgs};
 use crate::args::Common;
-use crate::commands::count::{BoundaryArg, merge_files};
+use crate::data::lag_counts::{BoundaryArg, merge_files};
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::{Result, ensure};

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
     let (mut training, budget, _folder) = match args.memory {
         None => (args.training.begin(output)?, None, None),
         Some(bytes) => {
-            let budget = Budget { bytes, ..Budget::default() };
+            let budget = Budget::default().bytes(bytes);
             let (training, budget, folder) = args.training.begin_within(&budget, output)?;
             (training, Some(budget), folder)
         }

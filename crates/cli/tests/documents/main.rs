@@ -1,6 +1,7 @@
 //! Documents that cannot go stale: their commands parse, their links lead somewhere, and their language is plain.
 
 mod commands;
+mod examples;
 mod language;
 mod links;
 mod markdown;

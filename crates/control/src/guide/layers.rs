@@ -36,8 +36,8 @@ impl<T: Real> Recursion<'_, T> {
         self.accepting[row] && self.lengths.max - n_left >= self.lengths.min
     }
 
-    /// u_n(s, z') = [s accepts] b(`<eos>`|z') + Σ_s' B_{s,s'}(z') w_{n−1}(s', z') for the state s of one row, where `before`
-    /// is w_{n−1}, or the largest of these terms. Returns the logarithm of the scale.
+    /// u_n(s, z') = [s accepts] b(`<eos>`|z') + Σ_s' B_{s,s'}(z') β_{n−1}(s', z') for the state s of one row, where `before`
+    /// is β_{n−1}, or the largest of these terms. Returns the logarithm of the scale.
     pub(super) fn next_word(
         &self,
         edges: &[Edge<T>],

@@ -13,7 +13,7 @@ use latens_model_hmm::{Expectations, Hmm};
 /// a maximum length.
 ///
 /// ```text
-/// w_n(s, z) = Σ_z' a(z'|z) ([s accepts] b(<eos>|z') + Σ_s' B_{s,s'}(z') w_{n−1}(s', z'))
+/// β_n(s, z) = Σ_z' a(z'|z) ([s accepts] b(<eos>|z') + Σ_s' B_{s,s'}(z') β_{n−1}(s', z'))
 /// ```
 ///
 /// B_{s,s'}(z') is the probability that z' emits a word that leads from s to s'. The events are disjoint, so no value is
@@ -40,7 +40,7 @@ struct TablesOf<T> {
     accepting: Vec<bool>,
     edges: Vec<Edge<T>>,
     ends: Vec<T>,
-    /// w_0, w_1, …
+    /// β_0, β_1, …
     layers: Vec<Layer<T>>,
 }
 
@@ -132,7 +132,7 @@ impl Lookahead {
         self.automaton.is_accepting(state) && max - n_left >= min
     }
 
-    /// w_n(s, ·) up to a factor, and the logarithm of that factor; `None` if it is zero everywhere.
+    /// β_n(s, ·) up to a factor, and the logarithm of that factor; `None` if it is zero everywhere.
     pub(super) fn row(&self, n: usize, state: usize) -> Option<(Vec<f64>, f64)> {
         let row = self.row_of[state]?;
         match &self.tables {

@@ -1,6 +1,8 @@
 //! What is required of a text besides the constraint.
 
 /// The number of words that may follow the given beginning of a text.
+///
+/// Exhaustive: an interval has two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     /// The minimum.

@@ -35,7 +35,7 @@ pub struct NextWords {
     pub conditional: Vec<f64>,
 }
 
-/// g(z') w_{n−1}(s', z') for each state s' to which a word leads, and the logarithm of its scale.
+/// g(z') β_{n−1}(s', z') for each state s' to which a word leads, and the logarithm of its scale.
 struct Targets {
     /// The index of the state to which each class leads; `None` if it makes the constraint impossible.
     of_class: Vec<Option<usize>>,

@@ -49,7 +49,7 @@ fn membership(
         WordSet::Words { words, negated } => {
             let mut is_in = vec![*negated; vocab.len()];
             for word in words {
-                let word = lexicon.preprocessing.normalize(word);
+                let word = lexicon.preprocessing.normalize_word(word);
                 let id = vocab.get(&word).filter(|&id| id != WordId::UNK || word == "<unk>");
                 let unknown = || WordRegexError::UnknownWord(word.clone().into_owned());
                 is_in[id.ok_or_else(unknown)?.index()] = !negated;

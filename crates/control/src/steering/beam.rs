@@ -21,13 +21,13 @@ struct Candidate {
     hypothesis: usize,
     word: WordId,
     log_prob: f64,
-    /// ln p_LM(text) + w ln p_HMM(α | text).
+    /// ln p_LM(text) + ρ ln p_HMM(α | text).
     score: f64,
 }
 
 impl<'a> Steerer<'a> {
     /// Searches for the `n` texts with the highest probability under the language model, best first. Keeps the `width` best
-    /// beginnings of each length, by ln p_LM(text) + w ln p_HMM(α | text).
+    /// beginnings of each length, by ln p_LM(text) + ρ ln p_HMM(α | text).
     ///
     /// Returns at least one text, and fewer than `n` if the search finds fewer.
     ///

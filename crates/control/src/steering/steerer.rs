@@ -7,7 +7,7 @@ use latens_model::{LanguageModel, Scorer};
 
 /// Generates text with a language model under a constraint:
 ///
-/// p(x | text) ∝ p_LM(x | text) · p_HMM(α | text, x)^w
+/// p(x | text) ∝ p_LM(x | text) · p_HMM(α | text, x)^ρ
 ///
 /// Every generated text satisfies the constraint α (Zhang et al., Tractable control for autoregressive language generation,
 /// 2023). Without a language model the hidden Markov model generates text itself; then w = 1 gives exact samples of texts
@@ -74,7 +74,7 @@ impl<'a> Steerer<'a> {
         Some(scorer)
     }
 
-    /// Computes ln p_LM(x | text) and ln p_LM(x | text) + w ln p_HMM(α | text, x) for all words x.
+    /// Computes ln p_LM(x | text) and ln p_LM(x | text) + ρ ln p_HMM(α | text, x) for all words x.
     pub(super) fn next_words(
         &self,
         reading: &Reading,

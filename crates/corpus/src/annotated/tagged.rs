@@ -231,7 +231,7 @@ impl TaggedSentences {
 
     /// The same text with words in the normal form of `preprocessing`; columns stay as written.
     pub fn normalized(&self, preprocessing: &Preprocessing) -> Cow<'_, TaggedSentences> {
-        let normal = |word: &u32| preprocessing.normalize(self.strings.get(*word));
+        let normal = |word: &u32| preprocessing.normalize_word(self.strings.get(*word));
         let is_normal = |word: &u32| matches!(normal(word), Cow::Borrowed(_));
         if self.words.iter().all(is_normal) {
             return Cow::Borrowed(self);

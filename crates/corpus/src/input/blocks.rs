@@ -1,8 +1,8 @@
 //! Text cut into blocks of whole records that threads can share.
 
+use crate::compression::open_input;
 use crate::error::ReadError;
 use crate::input::columns::Columns;
-use crate::input::compression::open_input;
 use crate::input::folder::FolderReader;
 use crate::input::format::Format;
 use crate::input::inputs::{Inputs, Invalid};
@@ -224,7 +224,7 @@ fn look_for_header<'a>(
     let line = String::from_utf8_lossy(&first);
     let names = line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).split('\t');
     let has_header = *columns != Columns::default()
-        || names.map(|name| name.trim_matches('"')).any(|name| name == columns.text());
+        || names.map(|name| name.trim_matches('"')).any(|name| name == columns.text_name());
     drop(line);
     Ok((Box::new(io::Cursor::new(first).chain(reader)), has_header))
 }

@@ -1,5 +1,6 @@
 /// Names of the columns of a table, or of the keys of JSON objects, that hold the parts of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Columns {
     /// Column of the text. Default: `text`, or the only column of a table.
     pub text: Option<String>,
@@ -12,18 +13,42 @@ pub struct Columns {
 }
 
 impl Columns {
+    /// Sets [`text`](field@Self::text).
+    #[must_use]
+    pub fn text(self, name: impl Into<String>) -> Columns {
+        Columns { text: Some(name.into()), ..self }
+    }
+
+    /// Sets [`id`](field@Self::id).
+    #[must_use]
+    pub fn id(self, name: impl Into<String>) -> Columns {
+        Columns { id: Some(name.into()), ..self }
+    }
+
+    /// Sets [`label`](field@Self::label).
+    #[must_use]
+    pub fn label(self, name: impl Into<String>) -> Columns {
+        Columns { label: Some(name.into()), ..self }
+    }
+
+    /// Sets [`kept`](field@Self::kept).
+    #[must_use]
+    pub fn kept(self, names: impl IntoIterator<Item = impl Into<String>>) -> Columns {
+        Columns { kept: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Name of the text column.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn text_name(&self) -> &str {
         self.text.as_deref().unwrap_or("text")
     }
 
     /// Name of the column of identifiers.
-    pub(crate) fn id(&self) -> &str {
+    pub(crate) fn id_name(&self) -> &str {
         self.id.as_deref().unwrap_or("id")
     }
 
     /// Name of the label column.
-    pub(crate) fn label(&self) -> &str {
+    pub(crate) fn label_name(&self) -> &str {
         self.label.as_deref().unwrap_or("label")
     }
 }
@@ -53,7 +78,7 @@ impl Places {
         };
         let text = match &columns.text {
             None if header.len() == 1 => 0,
-            _ => needed(columns.text())?,
+            _ => needed(columns.text_name())?,
         };
         Ok(Places {
             text,

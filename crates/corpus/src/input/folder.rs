@@ -1,7 +1,7 @@
 //! A folder with one document per file.
 
+use crate::compression::open_input;
 use crate::error::ReadError;
-use crate::input::compression::open_input;
 use crate::input::inputs::Invalid;
 use crate::input::rows::{BLOCK_BYTES, Row, text_of};
 use std::fs;

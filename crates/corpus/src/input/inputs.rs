@@ -10,6 +10,7 @@ use std::sync::Arc;
 ///
 /// The path `-` is the standard input. Files whose names end in `.gz` or `.zst` are decompressed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Inputs {
     /// Paths of the files.
     pub paths: Vec<PathBuf>,
@@ -53,6 +54,48 @@ impl Inputs {
     /// Files whose formats are inferred from their extensions.
     pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Inputs {
         Inputs { paths: paths.into_iter().map(Into::into).collect(), ..Inputs::default() }
+    }
+
+    /// Sets [`format`](field@Self::format).
+    #[must_use]
+    pub fn format(self, format: impl Into<Option<Format>>) -> Inputs {
+        Inputs { format: format.into(), ..self }
+    }
+
+    /// Sets [`columns`](field@Self::columns).
+    #[must_use]
+    pub fn columns(self, columns: Columns) -> Inputs {
+        Inputs { columns, ..self }
+    }
+
+    /// Sets [`token_names`](field@Self::token_names).
+    #[must_use]
+    pub fn token_names(self, token_names: impl Into<Option<TokenNames>>) -> Inputs {
+        Inputs { token_names: token_names.into(), ..self }
+    }
+
+    /// Sets [`folders`](field@Self::folders).
+    #[must_use]
+    pub fn folders(self, folders: bool) -> Inputs {
+        Inputs { folders, ..self }
+    }
+
+    /// Sets [`invalid`](field@Self::invalid).
+    #[must_use]
+    pub fn invalid(self, invalid: Invalid) -> Inputs {
+        Inputs { invalid, ..self }
+    }
+
+    /// Sets [`max_line`](field@Self::max_line).
+    #[must_use]
+    pub fn max_line(self, max_line: usize) -> Inputs {
+        Inputs { max_line, ..self }
+    }
+
+    /// Sets [`watch`](field@Self::watch).
+    #[must_use]
+    pub fn watch(self, watch: impl Into<Option<ReadWatch>>) -> Inputs {
+        Inputs { watch: watch.into(), ..self }
     }
 }
 

@@ -3,7 +3,6 @@
 pub(crate) mod format;
 pub(crate) mod inputs;
 pub(crate) mod columns;
-pub(crate) mod compression;
 pub(crate) mod rows;
 pub(crate) mod table;
 pub(crate) mod folder;

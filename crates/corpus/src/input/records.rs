@@ -203,7 +203,7 @@ fn json_keys<'a>(
     columns: &Columns,
 ) -> Result<(JsonRecord<'a>, Vec<String>), String> {
     let no_text = |error: &dyn std::fmt::Display| {
-        format!("not a JSON object with the key `{}`: {error}", columns.text())
+        format!("not a JSON object with the key `{}`: {error}", columns.text_name())
     };
     if *columns == Columns::default() {
         let record = serde_json::from_str(line).map_err(|error| no_text(&error))?;
@@ -218,8 +218,9 @@ fn json_keys<'a>(
     };
     let kept = columns.kept.iter().map(|key| name(object.get(key))).collect();
     let [id, label] =
-        [columns.id(), columns.label()].map(|key| object.get(key).map(|v| name(Some(v))));
-    let text = object.remove(columns.text()).ok_or_else(|| no_text(&"there is no such key"))?;
+        [columns.id_name(), columns.label_name()].map(|key| object.get(key).map(|v| name(Some(v))));
+    let text =
+        object.remove(columns.text_name()).ok_or_else(|| no_text(&"there is no such key"))?;
     let text: JsonText<'static> = match text {
         Value::String(text) => JsonText::Raw(text.into()),
         other => JsonText::Tokens(serde_json::from_value(other).map_err(|error| no_text(&error))?),

@@ -4,7 +4,7 @@ use super::items::{Item, Items};
 use super::names::{Token, TokenNames};
 use super::npy::{NpyHeader, invalid};
 use super::npz;
-use crate::input::compression::open_input;
+use crate::compression::open_input;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 

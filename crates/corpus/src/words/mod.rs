@@ -5,6 +5,4 @@ pub(crate) mod normalize;
 pub(crate) mod tokenize;
 pub(crate) mod preprocessing;
 pub(crate) mod vocab;
-pub(crate) mod lexicon;
-mod vocab_file;
 pub(crate) mod vocab_arrays;

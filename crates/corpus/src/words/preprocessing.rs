@@ -9,6 +9,7 @@ use std::borrow::Cow;
 /// Every model stores its preprocessing and applies it to all text that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Preprocessing {
     /// How text is split into words.
     #[serde(deserialize_with = "supported")]
@@ -20,6 +21,33 @@ pub struct Preprocessing {
     /// Unicode normalization. Files of version 0.1.0 have none.
     #[serde(default = "Normalize::none")]
     pub normalize: Normalize,
+}
+
+/// Setters.
+impl Preprocessing {
+    /// Sets [`tokenize`](field@Self::tokenize).
+    #[must_use]
+    pub fn tokenize(self, tokenize: Tokenize) -> Preprocessing {
+        Preprocessing { tokenize, ..self }
+    }
+
+    /// Sets [`lowercase`](field@Self::lowercase).
+    #[must_use]
+    pub fn lowercase(self, lowercase: bool) -> Preprocessing {
+        Preprocessing { lowercase, ..self }
+    }
+
+    /// Sets [`digits`](field@Self::digits).
+    #[must_use]
+    pub fn digits(self, digits: Digits) -> Preprocessing {
+        Preprocessing { digits, ..self }
+    }
+
+    /// Sets [`normalize`](field@Self::normalize).
+    #[must_use]
+    pub fn normalize(self, normalize: Normalize) -> Preprocessing {
+        Preprocessing { normalize, ..self }
+    }
 }
 
 /// Reads a tokenization, if this program supports it.
@@ -57,7 +85,7 @@ impl Preprocessing {
     ///
     /// A character that compatibility normalization would replace by a space is kept, because words have no spaces.
     #[inline]
-    pub fn normalize<'a>(&self, token: &'a str) -> Cow<'a, str> {
+    pub fn normalize_word<'a>(&self, token: &'a str) -> Cow<'a, str> {
         match self.normalize.apply_to_word(token) {
             Cow::Borrowed(token) => self.fold(token),
             Cow::Owned(token) => Cow::Owned(self.fold(&token).into_owned()),
@@ -127,14 +155,14 @@ mod tests {
         let (composed, decomposed) = ("\u{e9}t\u{e9} na\u{ef}ve", "e\u{301}te\u{301} nai\u{308}ve");
         let how = Preprocessing { tokenize: Tokenize::Words, ..Default::default() };
         assert_eq!(words(how, decomposed), words(how, composed));
-        assert_eq!(how.normalize("e\u{301}"), "\u{e9}");
+        assert_eq!(how.normalize_word("e\u{301}"), "\u{e9}");
         let none = Preprocessing { normalize: Normalize::None, ..how };
         assert_ne!(words(none, decomposed), words(none, composed));
         let nfkc = Preprocessing { normalize: Normalize::Nfkc, ..how };
         assert_eq!(words(nfkc, "\u{fb01}ne\u{a0}x\u{b2}"), ["fine", "x2"]);
-        assert_eq!(nfkc.normalize("10\u{a0}000"), "10\u{a0}000");
+        assert_eq!(nfkc.normalize_word("10\u{a0}000"), "10\u{a0}000");
         let lower = Preprocessing { lowercase: true, ..how };
-        assert_eq!(lower.normalize("E\u{301}"), "\u{e9}");
+        assert_eq!(lower.normalize_word("E\u{301}"), "\u{e9}");
     }
 
     #[test]

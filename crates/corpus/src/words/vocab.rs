@@ -23,6 +23,8 @@ pub struct Vocab {
 }
 
 /// Limits on the words that a learned vocabulary keeps.
+///
+/// Exhaustive: a word is kept by its count and its rank. Other rules are in [`Cleaning`](crate::Cleaning).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VocabLimits {

@@ -49,7 +49,7 @@ pub(crate) fn corpus(files: &[Vec<Vec<u32>>]) -> Corpus {
 }
 
 pub(crate) fn budget(bytes: usize) -> Budget {
-    Budget { bytes, ..Budget::default() }
+    Budget::default().bytes(bytes)
 }
 
 /// Budgets that keep everything in memory, move a part to disk, and move nearly everything to disk.

@@ -118,5 +118,5 @@ fn in_file<T>(documents: &[Document], read: impl FnOnce(&Inputs) -> Result<T>) -
     let path = folder.path().join("documents");
     fs::write(&path, text).context("cannot write a temporary file")?;
     let format = Some(Format::Docs(vec![Field::Label, Field::Text]));
-    read(&Inputs { format, ..Inputs::new([path]) })
+    read(&Inputs::new([path]).format(format))
 }

@@ -4,7 +4,7 @@ use super::paper::PAPER;
 use anyhow::{Context, Result};
 use latens::corpus::{TaggedSentence, TaggedSentences};
 use latens::model::Tagger;
-use latens::tasks::tagging::{FeatureTagger, Span, evaluate, spans, tag_all};
+use latens::tasks::tagging::{FeatureTagger, Span, evaluate, spans, tag_names};
 use std::collections::HashSet;
 
 /// A tagging task with training text of one domain and test text of another.
@@ -52,7 +52,7 @@ pub(crate) fn phrases(
     tagger: &FeatureTagger,
     row: usize,
 ) -> Result<Vec<Figure>> {
-    let found = tag_all(tagger, &transfer.target)?;
+    let found = tag_names(tagger, &transfer.target)?;
     let mut columns = Vec::new();
     for (i, (name, most)) in [("All", u64::MAX), ("OOV", 0), ("Rare", 2)].into_iter().enumerate() {
         let counts = |sentence: TaggedSentence<'_>, span: &Span<'_>| {

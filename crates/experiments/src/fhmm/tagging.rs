@@ -123,7 +123,7 @@ pub(super) fn target(data: &Path, part: &str) -> Result<TaggedSentences> {
 }
 
 fn read(paths: Vec<PathBuf>) -> Result<TaggedSentences> {
-    let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new(paths) };
+    let inputs = Inputs::new(paths).format(Format::Conll);
     TaggedSentences::read(&inputs).context(
         "the folder of `--data` must contain the folders `ptb-pos`, `conll2000` and `bio-pos`",
     )

@@ -38,7 +38,9 @@ impl Choices {
     fn new(quick: bool) -> Choices {
         match quick {
             true => Choices { seeds: &[1, 2], l2: &[0.01, 0.1], scales: &[0.1, 0.3] },
-            false => Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.03, 0.1, 0.3] },
+            false => {
+                Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.03, 0.1, 0.3] }
+            }
         }
     }
 

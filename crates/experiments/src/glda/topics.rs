@@ -59,7 +59,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     }
     note("fitting LDA");
     let model = Lda::params().n_topics(N_TOPICS).n_iterations(4 * iterations).fit(&corpus)?;
-    let topics = topics(N_TOPICS, lexicon, |k| model.top_words(k, N_WORDS));
+    let topics = topics(N_TOPICS, lexicon, |k| model.top_word_ids(k, N_WORDS));
     let measured = measure(&topics, lexicon, &documents)?;
     rows.extend(measured.rows("LDA", Some(PAPER_LDA), note));
     measured.show_best(&topics, note);

@@ -13,7 +13,7 @@ use crate::tagging::task::Task;
 use anyhow::{Context, Result};
 use latens::brown::BrownParams;
 use latens::corpus::{Corpus, Digits, Format, Preprocessing, TaggedSentences, VocabLimits};
-use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordVectors};
+use latens::hmm::{Hmm, HmmInputs, HmmParams, TaggedText, WordEmbedding};
 use latens::model::Fit;
 use latens::tasks::tagging::{FeatureTagger, evaluate};
 use std::path::Path;
@@ -55,8 +55,8 @@ const TREEBANKS: [Treebank; 2] = [
     },
 ];
 
-const MODELS: [(&str, WordVectors); 2] =
-    [("HMM", WordVectors::Words), ("HMM + CharCNN", WordVectors::Chars)];
+const MODELS: [(&str, WordEmbedding); 2] =
+    [("HMM", WordEmbedding::Words), ("HMM + CharCNN", WordEmbedding::Chars)];
 
 fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -87,7 +87,7 @@ fn conditional_random_fields(
     let runner = Runner {
         data,
         unlabeled: treebank.task.inputs(data, 0),
-        preprocessing: Preprocessing { digits: Digits::Zero, ..Preprocessing::default() },
+        preprocessing: Preprocessing::default().digits(Digits::Zero),
         limits: VocabLimits { min_count: 2, ..VocabLimits::default() },
         keep_sentences: None,
         cache: cache_folder(),
@@ -96,14 +96,14 @@ fn conditional_random_fields(
     let representations = [
         ("words", Representation::Words),
         ("words + Brown", Representation::Brown(brown)),
-        ("words + HMM states", Representation::Hmm(params(WordVectors::Words, quick), "state")),
+        ("words + HMM states", Representation::Hmm(params(WordEmbedding::Words, quick), "state")),
     ];
     let n_iterations = if quick { 30 } else { 100 };
     let taggers = [("CRF", FeatureTagger::params().n_iterations(n_iterations))];
     runner.rows(&representations, std::slice::from_ref(&treebank.task), &taggers, note)
 }
 
-fn params(word_vectors: WordVectors, quick: bool) -> HmmParams {
+fn params(word_vectors: WordEmbedding, quick: bool) -> HmmParams {
     let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
     HmmParams::default()
         .state_dropout(0.0)
@@ -120,8 +120,8 @@ impl Treebank {
     /// Fits a model. Digits are replaced by zeros, as in the paper. Words that occur once serve as unknown words: a model
     /// of words reads them as `<unk>`, a model of letters by their letters.
     fn fit(&self, data: &Path, params: &HmmParams) -> Result<Hmm> {
-        let how = Preprocessing { digits: Digits::Zero, ..Preprocessing::default() };
-        let min_count = if params.word_vectors == WordVectors::Words { 2 } else { 1 };
+        let how = Preprocessing::default().digits(Digits::Zero);
+        let min_count = if params.word_vectors == WordEmbedding::Words { 2 } else { 1 };
         let limits = VocabLimits { min_count, ..VocabLimits::default() };
         let inputs = self.task.inputs(data, 0);
         let corpus = Corpus::read(&inputs, &how, &limits).with_context(|| {

@@ -36,8 +36,8 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
     }
     Ok(Runner {
         data,
-        unlabeled: Inputs { format: Some(Format::Lines), ..Inputs::new(paths) },
-        preprocessing: Preprocessing { digits: Digits::Num, ..Preprocessing::default() },
+        unlabeled: Inputs::new(paths).format(Format::Lines),
+        preprocessing: Preprocessing::default().digits(Digits::Num),
         keep_sentences: None,
         limits: VocabLimits { min_count: if quick { 2 } else { 5 }, ..VocabLimits::default() },
         cache,
@@ -46,7 +46,7 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
 
 /// Reads a text in CoNLL format.
 pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
-    let inputs = Inputs { format: Some(Format::Conll), ..Inputs::new([path]) };
+    let inputs = Inputs::new([path]).format(Format::Conll);
     TaggedSentences::read(&inputs).context(
         "the folder of `--data` must contain the folders `conll2000`, `conll2003` and `ptb-pos`",
     )

@@ -22,6 +22,6 @@ impl Task {
     /// One of the three files.
     pub(crate) fn inputs(&self, data: &Path, part: usize) -> Inputs {
         let path = data.join(self.folder).join(self.files[part]);
-        Inputs { format: Some(self.format.clone()), ..Inputs::new([path]) }
+        Inputs::new([path]).format(self.format.clone())
     }
 }

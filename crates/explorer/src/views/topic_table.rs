@@ -52,7 +52,8 @@ impl TopicTable {
 
 /// The first words of a topic.
 pub(crate) fn top_words(model: &dyn Model, topic: usize, n: usize) -> Vec<String> {
-    let words = model.as_topic_model().map(|model| model.top_words(topic, n)).unwrap_or_default();
+    let words =
+        model.as_topic_model().map(|model| model.top_word_ids(topic, n)).unwrap_or_default();
     words.into_iter().map(|(word, _)| model.lexicon().vocab.word(word).to_owned()).collect()
 }
 

@@ -80,13 +80,34 @@ fn no_crate_has_a_circle_of_modules() {
 }
 
 #[test]
-fn no_folder_has_more_than_twelve_source_files_side_by_side() {
+fn no_folders_of_a_crate_use_each_other_in_a_circle() {
+    let circles: Vec<String> = manifests()
+        .into_keys()
+        .flat_map(|name| {
+            let circles = modules::folder_circles(&crates().join(&name).join("src"));
+            circles.into_iter().map(move |folders| format!("{name}: {}", folders.join(", ")))
+        })
+        .collect();
+    assert!(circles.is_empty(), "circles of folders:\n{}", circles.join("\n"));
+}
+
+#[test]
+fn every_kernel_file_lies_beside_the_module_that_launches_it() {
+    let kernels = files(&crates().join("cuda/src"), "cu");
+    assert!(!kernels.is_empty());
+    for kernel in kernels {
+        assert!(kernel.with_extension("rs").exists(), "{} has no module", kernel.display());
+    }
+}
+
+#[test]
+fn no_folder_has_more_than_twelve_modules_side_by_side() {
     const MAX: usize = 12;
     let mut crowded = Vec::new();
     for name in manifests().into_keys() {
         let mut counts: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for file in rust_files(&crates().join(&name).join("src")) {
-            // `lib.rs`, `main.rs` and `mod.rs` are the folder itself.
+            // `lib.rs`, `main.rs` and `mod.rs` are the folder itself. A `.cu` file belongs to the `.rs` file of its name.
             if !["lib.rs", "main.rs", "mod.rs"].iter().any(|own| file.ends_with(own)) {
                 *counts.entry(file.parent().unwrap().to_owned()).or_default() += 1;
             }
@@ -110,7 +131,13 @@ fn only_front_ends_print() {
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    files(folder, "rs")
+}
+
+/// All files under a folder with this extension.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files = entries.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+    let inside = |path: PathBuf| if path.is_dir() { files(&path, extension) } else { vec![path] };
+    let files = entries.flat_map(inside);
+    files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }

@@ -21,20 +21,50 @@ struct Crate {
 /// The circles of files under a source folder; each is a list of files.
 pub(crate) fn circles(source: &Path) -> Vec<Vec<String>> {
     let parsed = Crate::read(source);
-    let edges: BTreeMap<&Module, BTreeSet<&Module>> =
-        parsed.files.keys().map(|module| (module, parsed.used_by(module))).collect();
-    let reaches: BTreeMap<&Module, BTreeSet<&Module>> =
-        edges.keys().map(|&module| (module, reachable(module, &edges))).collect();
+    let edges = parsed.files.keys().map(|module| (module, parsed.used_by(module))).collect();
+    let name =
+        |module: &Module| parsed.files[module].strip_prefix(source).unwrap().display().to_string();
+    circles_of(&edges).into_iter().map(|circle| circle.into_iter().map(name).collect()).collect()
+}
+
+/// The circles of modules that lie side by side, where a folder is one module with all that it contains.
+///
+/// Its files may be free of circles, and the folder still both use a neighbor and be used by it.
+pub(crate) fn folder_circles(source: &Path) -> Vec<Vec<String>> {
+    let parsed = Crate::read(source);
+    // For each parent, which of its children use which others.
+    let mut uses: BTreeMap<Module, BTreeMap<Module, BTreeSet<Module>>> = BTreeMap::new();
+    for module in parsed.files.keys() {
+        for used in parsed.used_by(module) {
+            let n_shared = module.iter().zip(used).take_while(|(a, b)| a == b).count();
+            // One of them contains the other.
+            if n_shared == module.len() || n_shared == used.len() {
+                continue;
+            }
+            let [from, to] = [module, used].map(|module| module[..=n_shared].to_vec());
+            let children = uses.entry(module[..n_shared].to_vec()).or_default();
+            children.entry(to.clone()).or_default();
+            children.entry(from).or_default().insert(to);
+        }
+    }
+    let circles = uses.values().flat_map(|children| {
+        let edges = children.iter().map(|(from, to)| (from, to.iter().collect())).collect();
+        circles_of(&edges)
+    });
+    circles.map(|circle| circle.into_iter().map(|module| module.join("/")).collect()).collect()
+}
+
+/// The groups of nodes that reach each other.
+fn circles_of<'a>(edges: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Vec<Vec<&'a Module>> {
+    let reaches: BTreeMap<&Module, BTreeSet<&'a Module>> =
+        edges.keys().map(|&module| (module, reachable(module, edges))).collect();
     let mut seen = BTreeSet::new();
     let mut circles = Vec::new();
-    for (&module, reached) in &reaches {
+    for (module, reached) in &reaches {
         let circle: Vec<&Module> =
             reached.iter().copied().filter(|other| reaches[other].contains(module)).collect();
         if reached.contains(module) && circle.iter().all(|member| seen.insert(*member)) {
-            let name = |member: &&Module| {
-                parsed.files[*member].strip_prefix(source).unwrap().display().to_string()
-            };
-            circles.push(circle.iter().map(name).collect());
+            circles.push(circle);
         }
     }
     circles
@@ -180,15 +210,14 @@ impl Crate {
 
 /// The text without comments and without what is compiled for tests only.
 fn without_tests(text: &str) -> String {
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let lines: Vec<&str> =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     // By convention a module of tests ends its file.
-    let starts = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub(crate) mod tests {"];
-    let end = starts.iter().filter_map(|start| code.find(start)).min().unwrap_or(code.len());
-    code[..end].to_owned()
+    let is_for_tests =
+        |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test,");
+    let is_tests = |line: &str| ["mod tests {", "pub(crate) mod tests {"].contains(&line);
+    let end = lines.windows(2).position(|pair| is_for_tests(pair[0]) && is_tests(pair[1]));
+    lines[..end.unwrap_or(lines.len())].iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Where a `use` declaration begins in a statement.
@@ -288,4 +317,24 @@ fn a_circle_is_found_behind_re_exports_and_long_ways() {
     assert!(circles(folder.path()).is_empty());
     write("deep/c.rs", "// use crate::b;\nuse crate::A;\npub struct C;\n");
     assert_eq!(circles(folder.path()), [["a.rs", "b.rs", "deep/c.rs"]]);
+}
+
+#[test]
+fn folders_that_use_each_other_are_found_even_if_their_files_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("lib.rs", "mod low;\nmod high;\n");
+    write("low/mod.rs", "mod base;\nmod more;\n");
+    write("low/base.rs", "pub struct Base;\n");
+    write("low/more.rs", "use super::base::Base;\n");
+    write("high/mod.rs", "mod top;\n");
+    write("high/top.rs", "use crate::low::base::Base;\npub struct Top;\n");
+    assert!(folder_circles(folder.path()).is_empty());
+    write("low/more.rs", "use crate::high::top::Top;\n");
+    assert!(circles(folder.path()).is_empty());
+    assert_eq!(folder_circles(folder.path()), [["high", "low"]]);
 }

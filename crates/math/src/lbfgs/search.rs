@@ -7,6 +7,8 @@ use super::{Function, PartialFunction, Unknown};
 use std::collections::VecDeque;
 
 /// Memory, regularization and stopping criteria of [`Lbfgs`].
+///
+/// Exhaustive, as this crate is internal: the parameters of models are the stable interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LbfgsParams {
     /// Number of recent steps that approximate the curvature.

@@ -72,7 +72,7 @@ impl Tagger for HmmTagger<'_> {
     }
 
     fn n_seen(&self, word: &str) -> u64 {
-        let word = self.hmm.lexicon.preprocessing.normalize(word);
+        let word = self.hmm.lexicon.preprocessing.normalize_word(word);
         if let Some(number) = self.tags.rare_words.find(&word) {
             return self.tags.rare_counts[number as usize];
         }
@@ -122,7 +122,7 @@ impl HmmTagger<'_> {
     }
 
     fn emitters(&self, word: &str) -> Option<Emitters<'_>> {
-        let word = self.hmm.lexicon.preprocessing.normalize(word);
+        let word = self.hmm.lexicon.preprocessing.normalize_word(word);
         let id = self.hmm.lexicon.vocab.get(&word).filter(|&id| id != WordId::UNK);
         id.and_then(|id| self.hmm.emitters(id))
             .or_else(|| self.unknown_words.emitters(self.hmm, &word))

@@ -3,7 +3,7 @@
 use super::progress::{Progress, inconsistent};
 use super::space::{CLUSTERS, WORDS, recounted};
 use super::{baum_welch, gradient};
-use crate::params::{Constraint, HmmParams, WordVectors};
+use crate::params::{Constraint, HmmParams, WordEmbedding};
 use crate::space::clusters::{NO_CLUSTER, clustering};
 use crate::space::state_space::StateSpace;
 use latens_corpus::{Sentences, Vocab, VocabLimits, WordId};
@@ -91,7 +91,7 @@ fn given(job: &Job<'_, HmmParams>) -> Result<WordClusters, FitError> {
 fn learned(job: &Job<'_, HmmParams>, sums: &Arrays) -> Result<WordClusters, FitError> {
     let mut counts = BigramCounts::from_arrays(sums, job.lexicon.vocab.len())?;
     let mut lexicon = job.lexicon.clone();
-    if job.params.word_vectors == WordVectors::Chars {
+    if job.params.word_vectors == WordEmbedding::Chars {
         let limits = VocabLimits { min_count: lexicon.limits.min_count.max(2), ..lexicon.limits };
         let all = lexicon.vocab.words().zip(lexicon.vocab.counts().iter().copied());
         lexicon.vocab = Vocab::from_counts(all, &limits);

@@ -1,6 +1,6 @@
 //! Assigns every word to one of the clusters that share the states.
 
-use crate::params::{HmmParams, WordVectors};
+use crate::params::{HmmParams, WordEmbedding};
 use latens_corpus::{Corpus, Vocab, VocabLimits, WordId};
 use latens_model::{FitError, ParamError, WordClusters};
 use latens_model_brown::{Algorithm, Brown, BrownParams};
@@ -16,8 +16,8 @@ pub(crate) const NO_CLUSTER: u32 = u32::MAX;
 /// For other models it is the corpus itself.
 pub fn text_to_cluster<'a>(params: &HmmParams, corpus: &'a Corpus) -> Cow<'a, Corpus> {
     match params.word_vectors {
-        WordVectors::Words => Cow::Borrowed(corpus),
-        WordVectors::Chars => {
+        WordEmbedding::Words => Cow::Borrowed(corpus),
+        WordEmbedding::Chars => {
             let limits = corpus.lexicon.limits;
             let min_count = limits.min_count.max(2);
             Cow::Owned(corpus.limited(&VocabLimits { min_count, ..limits }))
@@ -65,7 +65,7 @@ pub(crate) fn assign_clusters(
     let smallest = (0..n_tokens.len()).min_by_key(|&cluster| n_tokens[cluster]).unwrap_or(0) as u32;
     let of_unk = clusters.cluster(WordId::UNK).unwrap_or(smallest);
     if let Some(&word) = lacking.first()
-        && params.word_vectors == WordVectors::Words
+        && params.word_vectors == WordEmbedding::Words
     {
         let needs = "a cluster for every word of the text".to_owned();
         let has = format!("none for {} words, among them `{}`", lacking.len(), vocab.word(word));
@@ -85,7 +85,7 @@ pub(crate) fn assign_clusters(
 /// Whether any state emits a word: it has been seen, or it is the `<unk>` of a model that reads characters,
 /// whose states emit unknown words.
 fn is_emitted(params: &HmmParams, vocab: &Vocab, word: WordId) -> bool {
-    let is_placeholder = word == WordId::UNK && params.word_vectors == WordVectors::Chars;
+    let is_placeholder = word == WordId::UNK && params.word_vectors == WordEmbedding::Chars;
     is_placeholder || vocab.count(word) > 0
 }
 

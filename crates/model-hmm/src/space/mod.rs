@@ -8,3 +8,4 @@ pub(crate) mod state_space;
 pub(crate) mod state_set;
 pub(crate) mod kept_states;
 pub(crate) mod kept_lists;
+pub(crate) mod device_limits;

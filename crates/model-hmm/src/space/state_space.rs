@@ -1,6 +1,6 @@
 //! The states of a model, and the words that each may emit.
 
-use crate::params::{Constraint, HmmParams, WordVectors};
+use crate::params::{Constraint, HmmParams, WordEmbedding};
 use crate::space::clusters::{NO_CLUSTER, assign_clusters, one_cluster};
 use crate::space::state_lists::StateLists;
 use crate::space::unknown_share::UnknownShare;
@@ -80,7 +80,7 @@ impl StateSpace {
 
     /// Sets aside probability for unknown words, if the model reads their characters and never saw `<unk>`.
     pub(crate) fn with_unknown_share(mut self, params: &HmmParams, vocab: &Vocab) -> StateSpace {
-        let reads = params.word_vectors == WordVectors::Chars && vocab.count(WordId::UNK) == 0;
+        let reads = params.word_vectors == WordEmbedding::Chars && vocab.count(WordId::UNK) == 0;
         self.unknown = reads.then(|| self.unknown_share(vocab)).flatten();
         self
     }

@@ -1,7 +1,7 @@
 //! Gradients against finite differences and across precisions.
 
 use super::toy::{batch, params, sentences, space_of, sparse_and_dense, tags};
-use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
+use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordEmbedding};
 use crate::recursion::forward_backward::ForwardBackward;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_space::StateSpace;
@@ -46,7 +46,7 @@ fn check_gradient(
 
 #[test]
 fn gradients_of_networks_match_finite_differences() {
-    use {Constraint as C, Parameterization as P, WordVectors as W};
+    use {Constraint as C, Parameterization as P, WordEmbedding as W};
     for (parameterization, constraint, tying, word_vectors, n_tags) in [
         (P::Neural, C::Brown, Tying::Shared, W::Words, 0),
         (P::Neural, C::Brown, Tying::Separate, W::Words, 3),

@@ -4,7 +4,7 @@ use super::toy::{
     CLUSTERS, assert_close, batch, check_factors_score_like_a_table, expected_transitions,
     for_each_path, mapping, params, random_tables, sentences, space_of, sparse_and_dense, tags,
 };
-use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordVectors};
+use crate::params::{Constraint, HmmParams, Parameterization, Tying, WordEmbedding};
 use crate::recursion::forward_backward::ForwardBackward;
 use crate::space::clusters::NO_CLUSTER;
 use crate::space::kept_lists::KeptLists;
@@ -185,11 +185,11 @@ fn gradients_of_lists_and_dense_rows_agree() {
     use Parameterization::{Factored, Neural, Scalar};
     // 150 columns are two full strips of the kernels and a rest.
     for (parameterization, word_vectors, dropout, dim) in [
-        (Neural, WordVectors::Words, 0.0, 150),
-        (Neural, WordVectors::Chars, 0.5, 64),
-        (Factored, WordVectors::Words, 0.5, 6),
-        (Scalar, WordVectors::Words, 0.5, 6),
-        (Scalar, WordVectors::Words, 0.0, 6),
+        (Neural, WordEmbedding::Words, 0.0, 150),
+        (Neural, WordEmbedding::Chars, 0.5, 64),
+        (Factored, WordEmbedding::Words, 0.5, 6),
+        (Scalar, WordEmbedding::Words, 0.5, 6),
+        (Scalar, WordEmbedding::Words, 0.0, 6),
     ] {
         let params = params(parameterization, Constraint::Uniform, Tying::Shared);
         let params = HmmParams { word_vectors, dim, ..params };
@@ -225,7 +225,7 @@ fn gradients_of_lists_and_dense_rows_agree() {
 #[test]
 fn training_steps_and_scores_of_lists_and_dense_rows_agree() {
     let params = params(Parameterization::Neural, Constraint::Uniform, Tying::Shared);
-    let params = HmmParams { word_vectors: WordVectors::Chars, ..params };
+    let params = HmmParams { word_vectors: WordEmbedding::Chars, ..params };
     let words = ["<unk>", "<eos>", "a", "b", "c", "d", "e", "f"];
     // The count of `<unk>` is 0, so a share of the emissions is reserved for it.
     let vocab = Vocab::from_parts(words, vec![0, 9, 1, 1, 2, 1, 3, 1]).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::fit::HmmInputs;
 use crate::model::Hmm;
-use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordVectors};
+use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordEmbedding};
 use crate::train::tagged_text::TaggedText;
 use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
 use latens_model::{Fit, FitBuilder, Model, TagError, Tagger, WordClusters};
@@ -58,15 +58,15 @@ fn params() -> HmmParams {
 fn kinds() -> Vec<HmmParams> {
     vec![
         params(),
-        HmmParams { word_vectors: WordVectors::Chars, ..params() },
+        HmmParams { word_vectors: WordEmbedding::Chars, ..params() },
         HmmParams {
-            word_vectors: WordVectors::Chars,
+            word_vectors: WordEmbedding::Chars,
             constraint: Constraint::None,
             state_dropout: Some(0.25),
             ..params()
         },
         HmmParams {
-            word_vectors: WordVectors::Chars,
+            word_vectors: WordEmbedding::Chars,
             constraint: Constraint::Uniform,
             n_clusters: 2,
             ..params()

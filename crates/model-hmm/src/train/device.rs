@@ -1,9 +1,8 @@
-//! Limits of the CUDA device, and the learner and the estimator on it.
+//! The learner and the estimator on the CUDA device.
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{baum_welch::CudaEstimator, device_model::CudaLearner};
-use crate::params::{HmmParams, WordVectors};
-use crate::space::state_space::StateSpace;
+use crate::space::device_limits::unsupported;
 #[cfg(not(feature = "cuda"))]
 use crate::steps::estimator::CpuEstimator;
 #[cfg(not(feature = "cuda"))]
@@ -15,9 +14,6 @@ use crate::train::task::Task;
 use latens_cuda::Precision;
 use latens_model::{Device, FitError, check_that};
 
-/// The largest number of states per word that the kernels support.
-const MAX_STATES_PER_WORD: usize = 5_824;
-
 /// Rejects models that cannot be trained on the chosen device.
 pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
     match unsupported(task.params, task.space, task.n_tags) {
@@ -27,17 +23,6 @@ pub(crate) fn check_device(task: &Task<'_>) -> Result<(), FitError> {
         }
         _ => Ok(()),
     }
-}
-
-/// What a model has that the kernels do not support.
-pub(crate) fn unsupported(params: &HmmParams, space: &StateSpace, n_tags: usize) -> Option<String> {
-    let has_many = space.k > MAX_STATES_PER_WORD && space.n_clusters() > 1;
-    let parts = [
-        (params.word_vectors == WordVectors::Chars, "character-based word vectors".to_owned()),
-        (n_tags > 0, "tags".to_owned()),
-        (has_many, format!("more than {MAX_STATES_PER_WORD} states per word")),
-    ];
-    parts.into_iter().find_map(|(is_so, what)| is_so.then_some(what))
 }
 
 #[cfg(feature = "cuda")]

@@ -2,7 +2,6 @@
 
 pub(crate) mod tagged_text;
 pub(crate) mod teacher;
-pub(crate) mod batches;
 pub(crate) mod task;
 pub(crate) mod device;
 pub(crate) mod gradient;

@@ -62,7 +62,7 @@ impl TaggedText {
                 return Err(other_words(problem));
             }
             for (word, &id) in words.iter().zip(ids) {
-                let normal = lexicon.preprocessing.normalize(word);
+                let normal = lexicon.preprocessing.normalize_word(word);
                 if lexicon.vocab.id(&normal) != id {
                     let found = lexicon.vocab.word(id);
                     return Err(other_words(format!(
@@ -149,7 +149,7 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         let (inputs, limits) = (Inputs::new([path]), VocabLimits { min_count, max_vocab: 0 });
-        let how = Preprocessing { lowercase: true, ..Preprocessing::default() };
+        let how = Preprocessing::default().lowercase(true);
         (Corpus::read(&inputs, &how, &limits).unwrap(), TaggedSentences::read(&inputs).unwrap())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::params::HmmParams;
 use crate::space::state_space::StateSpace;
-use crate::train::batches::Data;
+use crate::steps::batches::Data;
 use crate::train::teacher::DrawnTexts;
 use crate::weights::build;
 use crate::weights::mapping::TableMapping;

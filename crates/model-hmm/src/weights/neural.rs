@@ -23,7 +23,7 @@ const MANY_STATES: usize = 1 << 13;
 
 /// The networks, each with a residual layer f(e) = LayerNorm(ReLU(W₂ d) + d), d = ReLU(W₁ e):
 ///
-/// * start logits w · f_start(e),
+/// * start logits r · f_start(e),
 /// * transition logits f_trans(e) · e',
 /// * emission logits f_emit(e) · U_x + bias_x,
 /// * tag logits T f_tag(e) + bias, if there are tags.

@@ -1,6 +1,6 @@
 //! The vectors of words, one row per slot.
 
-use crate::params::{HmmParams, WordVectors};
+use crate::params::{HmmParams, WordEmbedding};
 use crate::weights::letters::Letters;
 use latens_math::linalg::Par;
 use latens_math::{Real, Rng};
@@ -53,8 +53,8 @@ impl WordTable {
     ) -> WordTable {
         let (dim, n_slots) = (params.dim, spellings.len());
         let vectors = match params.word_vectors {
-            WordVectors::Words => Source::Table(layout.add("words.weight", &[n_slots, dim])),
-            WordVectors::Chars => {
+            WordEmbedding::Words => Source::Table(layout.add("words.weight", &[n_slots, dim])),
+            WordEmbedding::Chars => {
                 let letters = Letters::new(spellings);
                 let cnn =
                     CharCnn::new(layout, "words", letters.n_symbols(), &character_network(dim));

@@ -151,8 +151,8 @@ impl Glda {
     ///
     /// # Panics
     /// If `topic` is out of range.
-    pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
-        let words = TopicModel::top_words(self, topic, n).into_iter();
+    pub fn top_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
+        let words = self.top_word_ids(topic, n).into_iter();
         words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
     }
 
@@ -267,8 +267,8 @@ impl TopicModel for Glda {
         infer_fixed(&known, &row, &self.alpha, &padded, &params, self.types.len()).mixture
     }
 
-    /// The words with the highest count ([`Ranking::Count`]).
-    fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
+    /// The ids of the words with the highest count ([`Ranking::Count`]).
+    fn top_word_ids(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
         self.ranked_words(topic, n, Ranking::Count)
     }
 }

@@ -149,8 +149,8 @@ impl Lda {
     ///
     /// # Panics
     /// If `topic` is out of range.
-    pub fn topic_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
-        let words = TopicModel::top_words(self, topic, n).into_iter();
+    pub fn top_words(&self, topic: usize, n: usize) -> Vec<(&str, f32)> {
+        let words = self.top_word_ids(topic, n).into_iter();
         words.map(|(word, score)| (self.lexicon.vocab.word(word), score)).collect()
     }
 
@@ -238,8 +238,8 @@ impl TopicModel for Lda {
         self.infer_words(document, &InferenceParams::default()).mixture
     }
 
-    /// The words with the highest probability.
-    fn top_words(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
+    /// The ids of the words with the highest probability.
+    fn top_word_ids(&self, topic: usize, n: usize) -> Vec<(WordId, f32)> {
         self.ranked_words(topic, n, Ranking::Density)
     }
 }

@@ -1,7 +1,7 @@
 //! Model files round-trip, and invalid requests have clear errors.
 
 use crate::toy;
-use crate::toy::{ARRAYS, LIMITS, PREPROCESSING, ToyParams, lexicon, params, vocab, writer};
+use crate::toy::{ARRAYS, LIMITS, ToyParams, lexicon, params, preprocessing, vocab, writer};
 use latens_corpus::WordId;
 use latens_model::ElementType;
 use latens_model::{Element, FileError, ModelFile, ModelWriter, ParamError, Params, inspect};
@@ -54,7 +54,7 @@ fn header_and_vocabulary_round_trip() {
     let file = opened();
     assert_eq!(file.kind(), "toy");
     assert_eq!(*file.parameters::<ToyParams>().unwrap(), params());
-    assert_eq!(file.preprocessing().unwrap(), PREPROCESSING);
+    assert_eq!(file.preprocessing().unwrap(), preprocessing());
     assert_eq!(file.vocab_limits().unwrap(), LIMITS);
     assert_eq!(file.header().training["tokens"], 13);
     let times = ["seconds", "seconds_per_epoch", "tokens_per_second"];
@@ -64,7 +64,7 @@ fn header_and_vocabulary_round_trip() {
     assert_eq!(found.counts(), expected.counts());
     assert_eq!(found.id("東京"), expected.id("東京"));
     let lexicon = file.lexicon().unwrap();
-    assert_eq!((lexicon.preprocessing, lexicon.limits), (PREPROCESSING, LIMITS));
+    assert_eq!((lexicon.preprocessing, lexicon.limits), (preprocessing(), LIMITS));
     assert_eq!(lexicon.vocab.fingerprint(), expected.fingerprint());
 }
 

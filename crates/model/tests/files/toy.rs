@@ -26,12 +26,14 @@ pub(crate) fn params() -> ToyParams {
     ToyParams { n_states: 3, rate: RATE, n_iterations: 20 }
 }
 
-pub(crate) const PREPROCESSING: Preprocessing = Preprocessing {
-    tokenize: latens_corpus::Tokenize::Words,
-    lowercase: true,
-    digits: Digits::Zero,
-    normalize: latens_corpus::Normalize::Nfkc,
-};
+pub(crate) fn preprocessing() -> Preprocessing {
+    Preprocessing::default()
+        .tokenize(latens_corpus::Tokenize::Words)
+        .lowercase(true)
+        .digits(Digits::Zero)
+        .normalize(latens_corpus::Normalize::Nfkc)
+}
+
 pub(crate) const LIMITS: VocabLimits = VocabLimits { min_count: 2, max_vocab: 10 };
 
 pub(crate) fn vocab() -> Vocab {
@@ -39,7 +41,7 @@ pub(crate) fn vocab() -> Vocab {
 }
 
 pub(crate) fn lexicon() -> Lexicon {
-    Lexicon::new(PREPROCESSING, LIMITS, vocab())
+    Lexicon::new(preprocessing(), LIMITS, vocab())
 }
 
 /// The extreme values of each type, including negative zero.

@@ -10,6 +10,8 @@ use latens_math::{Real, Rng};
 use serde::{Deserialize, Serialize};
 
 /// The shape of a [`CharCnn`].
+///
+/// Exhaustive, as this crate is internal: the parameters of models are the stable interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CharCnnParams {

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 const CHUNK: usize = 1 << 14;
 
 /// Hyperparameters of [`AdamW`].
+///
+/// Exhaustive, as this crate is internal: the parameters of models are the stable interface.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamWParams {

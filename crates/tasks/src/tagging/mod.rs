@@ -35,7 +35,9 @@ pub use evaluation::bootstrap::{SpanComparison, compare_spans};
 pub use evaluation::compare::{Comparison, compare};
 pub use evaluation::per_type::{Confusion, TypeScores};
 pub use evaluation::scores::{SpanScores, TagScores, evaluate};
-pub use evaluation::tagged::{EvaluateError, correct_tokens, parts_of_speech, tag_all, tag_words};
+pub use evaluation::tagged::{
+    EvaluateError, correct_tokens, parts_of_speech, tag_names, tag_words,
+};
 pub use features::encoder::Encoder;
 pub use features::model_encoder::{EncoderError, ModelEncoder};
 pub use features::template::attributes;

@@ -24,9 +24,9 @@ pub struct TaggerParams {
     pub pairs: Pairs,
     /// Minimum number of occurrences of a lexical attribute; rarer ones are dropped.
     pub min_count: u64,
-    /// L2 regularization: c₂ of the term c₂ Σ w² in the objective, whose first term is −Σ ln p.
+    /// L2 regularization: c₂ of the term c₂ Σ θ² in the objective, whose first term is −Σ ln p.
     pub l2: f64,
-    /// L1 regularization: c₁ of the term c₁ Σ |w| in the objective. It sets weights to zero.
+    /// L1 regularization: c₁ of the term c₁ Σ |θ| in the objective. It sets weights to zero.
     pub l1: f64,
     /// Maximum number of L-BFGS iterations.
     pub n_iterations: usize,

@@ -1,8 +1,8 @@
 //! Export of models to other formats, and import from them.
 
-use super::foreign_format::ForeignFormat;
-use super::vectors;
 use crate::args::PreprocessingArgs;
+use crate::data::foreign_format::ForeignFormat;
+use crate::data::foreign_vectors;
 use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -58,7 +58,7 @@ pub(crate) struct ImportArgs {
 }
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> Result<()> {
-    vectors::check_words(args.to, args.words.as_deref())?;
+    foreign_vectors::check_words(args.to, args.words.as_deref())?;
     let model = &*latens::open(&args.model)?;
     let mut failed = None;
     let written = write_atomically(&args.output, |out| {
@@ -94,14 +94,14 @@ fn write_foreign(model: &dyn Model, args: &ExportArgs, out: &mut dyn Write) -> R
             let Some(found) = model.word_vectors() else {
                 anyhow::bail!("it is {}, which has no word vectors", model.description());
             };
-            vectors::write(model.lexicon(), &found, format, args.words.as_deref(), out)?;
+            foreign_vectors::write(model.lexicon(), &found, format, args.words.as_deref(), out)?;
         }
     }
     Ok(())
 }
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
-    vectors::check_words(args.from, args.words.as_deref())?;
+    foreign_vectors::check_words(args.from, args.words.as_deref())?;
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
     let preprocessing = args.preprocessing.preprocessing();
@@ -115,7 +115,7 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
             Box::new(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
         }
         format => Box::new(
-            vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
+            foreign_vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
                 .with_context(reading)?,
         ),
     };

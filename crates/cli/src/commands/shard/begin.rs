@@ -1,7 +1,7 @@
 use crate::args::{Common, WordArgs};
+use crate::data::word_vectors::{VectorFormatArgs, tell_coverage};
 use crate::errors::hinted;
 use crate::output::Output;
-use crate::word_vectors::{VectorFormatArgs, tell_coverage};
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{Lexicon, Vocab, VocabLimits};

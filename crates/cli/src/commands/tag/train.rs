@@ -329,8 +329,7 @@ impl TagTrainArgs {
     }
 
     fn inputs(&self, encoders: Vec<Encoder>, dev: Option<TaggedSentences>) -> TaggerInputs {
-        let preprocessing =
-            Preprocessing { tokenize: self.tokenize.into(), ..Preprocessing::default() };
+        let preprocessing = Preprocessing::default().tokenize(self.tokenize.into());
         let mut inputs = TaggerInputs::default().column(self.column()).preprocessing(preprocessing);
         (inputs.encoders, inputs.dev, inputs.patience) = (encoders, dev, self.patience);
         inputs

@@ -1,10 +1,10 @@
-use super::mixtures;
 use crate::args::{Common, DocumentArgs};
 use crate::commands::roles::topic_model;
+use crate::data::mixtures;
+use crate::data::word_vectors::VectorFormatArgs;
 use crate::errors::hinted;
 use crate::output::{Output, print, print_json, thousands};
 use crate::reading::watched;
-use crate::word_vectors::VectorFormatArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use latens::corpus::Documents;

@@ -1,6 +1,5 @@
 //! `latens topics`: shows, names, infers, evaluates, compares and plots topics.
 
-pub(crate) mod mixtures;
 mod top_words;
 mod eval;
 mod infer;

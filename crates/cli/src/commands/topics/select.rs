@@ -1,6 +1,6 @@
-use super::mixtures;
 use crate::args::{Common, DocumentArgs};
 use crate::cache::{CacheArgs, read_documents};
+use crate::data::mixtures;
 use crate::output::Output;
 use crate::reading::watched;
 use crate::train::DocumentWordArgs;
@@ -119,7 +119,7 @@ fn rounded(value: f64, n_digits: i32) -> f64 {
 }
 
 fn top_words(model: &Lda, n: usize) -> Vec<Vec<String>> {
-    let words = |topic: usize| model.topic_words(topic, n).into_iter();
+    let words = |topic: usize| model.top_words(topic, n).into_iter();
     (0..model.fitted_with().n_topics)
         .map(|topic| words(topic).map(|(word, _)| word.to_owned()).collect())
         .collect()

@@ -1,6 +1,6 @@
-use super::mixtures::Mixtures;
 use super::top_words::{TopWordArgs, WeightedWord, prevalence};
 use crate::commands::roles::topic_model;
+use crate::data::mixtures::Mixtures;
 use crate::output::{Output, shown};
 use anyhow::Result;
 use clap::Args;

@@ -119,7 +119,7 @@ impl TopWordArgs {
         let words = match (by, lda, glda) {
             (Some(by), Some(lda), _) => lda.ranked_words(topic, n, by),
             (Some(by), _, Some(glda)) => glda.ranked_words(topic, n, by),
-            _ => model.as_topic_model().map(|m| m.top_words(topic, n)).unwrap_or_default(),
+            _ => model.as_topic_model().map(|m| m.top_word_ids(topic, n)).unwrap_or_default(),
         };
         words.into_iter().map(|(word, _)| word).collect()
     }

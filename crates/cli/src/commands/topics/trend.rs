@@ -1,7 +1,7 @@
-use super::mixtures;
 use super::top_words::TopWordArgs;
 use crate::args::{Common, DocumentArgs};
 use crate::commands::roles::topic_model;
+use crate::data::mixtures;
 use crate::errors::hinted;
 use crate::output::{Output, shown, thousands};
 use crate::reading::watched;
@@ -131,7 +131,7 @@ pub(crate) fn read_by_column(
     if !of_label {
         columns.kept = vec![by.to_owned()];
     }
-    let inputs = watched(Inputs { columns, ..inputs }, output);
+    let inputs = watched(inputs.columns(columns), output);
     let documents = Documents::read_with(&inputs, lexicon)?;
     let value = |idx: usize| match of_label {
         true => documents.get(idx).label,

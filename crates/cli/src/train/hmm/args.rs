@@ -43,8 +43,8 @@ pub(super) struct HmmModelArgs {
     #[arg(long, value_enum, default_value_t = Tying::Shared)]
     tying: Tying,
     /// Source of the word vectors
-    #[arg(long, value_enum, default_value_t = WordVectors::Words)]
-    pub(super) word_vectors: WordVectors,
+    #[arg(long, value_enum, default_value_t = WordEmbedding::Words)]
+    pub(super) word_vectors: WordEmbedding,
     /// Treatment of sentence boundaries
     #[arg(long, value_enum, default_value_t = Memory::Reset)]
     memory: Memory,
@@ -98,7 +98,7 @@ choice!(Tying for hmm::Tying {
     Shared "One embedding per state",
     Separate "One embedding per state for each of start, transition from, transition to and emission",
 });
-choice!(pub(super) WordVectors for hmm::WordVectors {
+choice!(pub(super) WordEmbedding for hmm::WordEmbedding {
     Words "One embedding per word",
     Chars "Convolutional network over the characters of the word",
 });

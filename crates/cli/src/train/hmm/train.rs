@@ -1,4 +1,4 @@
-use super::args::{HmmModelArgs, WordVectors};
+use super::args::{HmmModelArgs, WordEmbedding};
 use crate::args::Common;
 use crate::errors::hinted;
 use crate::output::Output;
@@ -36,9 +36,9 @@ pub(crate) fn run(args: &HmmArgs, common: &Common, output: &Output) -> Result<()
     args.model.check_files()?;
     args.refuse_tags_of_stdin()?;
     let mut training = match args.model.word_vectors {
-        WordVectors::Words => args.training.begin_with_unknown_words(output)?,
+        WordEmbedding::Words => args.training.begin_with_unknown_words(output)?,
         // The letters of unknown words say what they are.
-        WordVectors::Chars => args.training.begin(output)?,
+        WordEmbedding::Chars => args.training.begin(output)?,
     };
     let tags = args.read_tags(&training.data, output)?;
     // The trainer learns clusters if it needs them.
@@ -82,7 +82,7 @@ impl HmmArgs {
         let tags = TaggedText::of(&tagged, usize::from(column) - 1, corpus)
             .with_context(|| format!("cannot train on the tags of column {column}"))?;
         let knows_all = corpus.lexicon.vocab.count(WordId::UNK) == 0;
-        if knows_all && matches!(self.model.word_vectors, WordVectors::Words) {
+        if knows_all && matches!(self.model.word_vectors, WordEmbedding::Words) {
             output.note(
                 "warning: the training text has no unknown words, so the model cannot tag unknown words\n\n\
                  hint: `--min-count 2` replaces words that occur once with `<unk>`",

@@ -94,7 +94,7 @@ pub(crate) fn answer(
 fn find(model: &dyn Model, vectors: &WordVectors, word: &str) -> Result<WordId, ViewError> {
     let (lexicon, word) = (model.lexicon(), word.trim());
     let known = |word: &str| lexicon.vocab.get(word).filter(|&id| vectors.get(id).is_some());
-    let found = known(&lexicon.preprocessing.normalize(word));
+    let found = known(&lexicon.preprocessing.normalize_word(word));
     found
         .or_else(|| known(&word.to_lowercase()))
         .ok_or_else(|| ViewError::no_answer(format!("`{word}` has no vector")))

@@ -1,7 +1,7 @@
 //! Paired bootstrap of the F1 of spans (Berg-Kirkpatrick, Burkett and Klein 2012; Koehn 2004).
 
 use super::per_type::ratio;
-use super::tagged::{EvaluateError, tag_all, true_tags};
+use super::tagged::{EvaluateError, tag_names, true_tags};
 use crate::tagging::spans::{Span, are_chunk_tags, spans};
 use latens_corpus::TaggedSentences;
 use latens_math::Rng;
@@ -42,7 +42,7 @@ pub fn compare_spans(
     if !are_chunk_tags(truth.iter().flatten().copied()) {
         return Ok(None);
     }
-    let found = [tag_all(taggers[0], text)?, tag_all(taggers[1], text)?];
+    let found = [tag_names(taggers[0], text)?, tag_names(taggers[1], text)?];
     let counts: Vec<SentenceSpans> = truth
         .iter()
         .zip(found[0].iter().zip(&found[1]))

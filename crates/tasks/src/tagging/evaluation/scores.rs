@@ -1,7 +1,7 @@
 //! Scores of a tagger on a text: accuracy, and F1 of spans.
 
 use super::per_type::{Confusion, TypeScores, confusions, ratio, type_scores};
-use super::tagged::{EvaluateError, are_correct, tag_all, true_tags};
+use super::tagged::{EvaluateError, are_correct, tag_names, true_tags};
 use crate::tagging::spans::{Span, are_chunk_tags, spans};
 use latens_corpus::{TaggedSentence, TaggedSentences};
 use latens_model::Tagger;
@@ -57,7 +57,7 @@ pub fn evaluate(
     column: usize,
 ) -> Result<TagScores, EvaluateError> {
     text.check_column(column)?;
-    let found = tag_all(tagger, text)?;
+    let found = tag_names(tagger, text)?;
     let true_tags = true_tags(text, column);
     let are_spans = are_chunk_tags(true_tags.iter().flatten().copied());
     let (mut all, mut oov, mut rare) = (Tally::default(), Tally::default(), Tally::default());

@@ -25,7 +25,7 @@ pub fn tag_words<'t>(tagger: &'t dyn Tagger, words: &[&str]) -> Result<Vec<&'t s
 }
 
 /// Tags a text and returns the names of the tags of each sentence.
-pub fn tag_all<'t>(
+pub fn tag_names<'t>(
     tagger: &'t dyn Tagger,
     text: &TaggedSentences,
 ) -> Result<Vec<Vec<&'t str>>, TagError> {
@@ -64,7 +64,7 @@ pub fn correct_tokens(
     column: usize,
 ) -> Result<Vec<bool>, EvaluateError> {
     text.check_column(column)?;
-    Ok(are_correct(&true_tags(text, column), &tag_all(tagger, text)?))
+    Ok(are_correct(&true_tags(text, column), &tag_names(tagger, text)?))
 }
 
 /// The tags of each sentence.

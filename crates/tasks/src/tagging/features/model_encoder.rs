@@ -70,7 +70,7 @@ impl ModelEncoder {
     }
 
     fn id(&self, word: &str) -> WordId {
-        self.model.word_id(&self.model.lexicon().preprocessing.normalize(word))
+        self.model.word_id(&self.model.lexicon().preprocessing.normalize_word(word))
     }
 
     /// The words of a sentence, and its end, which is context of the last words.
@@ -108,7 +108,7 @@ impl WordEncoder for ModelEncoder {
 
     fn knows(&self, word: &str) -> bool {
         let lexicon = self.model.lexicon();
-        lexicon.vocab.id(&lexicon.preprocessing.normalize(word)) != WordId::UNK
+        lexicon.vocab.id(&lexicon.preprocessing.normalize_word(word)) != WordId::UNK
     }
 }
 

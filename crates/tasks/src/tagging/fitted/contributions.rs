@@ -35,7 +35,7 @@ impl FeatureTagger {
             return Ok(Vec::new());
         }
         let normal: Vec<Cow<'_, str>> =
-            words.iter().map(|word| self.lexicon.preprocessing.normalize(word)).collect();
+            words.iter().map(|word| self.lexicon.preprocessing.normalize_word(word)).collect();
         let words: Vec<&str> = normal.iter().map(|word| &**word).collect();
         let n_tags = self.tags.internal.len();
         let mut found = Vec::new();

@@ -138,7 +138,7 @@ impl FeatureTagger {
 
     /// The tag of a word, if it is fixed.
     pub(crate) fn direct_tag(&self, word: &str) -> Option<u32> {
-        self.direct.tag(&self.lexicon.preprocessing.normalize(word))
+        self.direct.tag(&self.lexicon.preprocessing.normalize_word(word))
     }
 
     /// Scores of the tags of each word; row-major, words × tags.
@@ -151,7 +151,7 @@ impl FeatureTagger {
             return Err(TagError::NoPartsOfSpeech { column: column + 1 });
         }
         let normal: Vec<Cow<'_, str>> =
-            words.iter().map(|word| self.lexicon.preprocessing.normalize(word)).collect();
+            words.iter().map(|word| self.lexicon.preprocessing.normalize_word(word)).collect();
         let normal: Vec<&str> = normal.iter().map(|word| &**word).collect();
         let words = &normal[..];
         let n_tags = self.tags.internal.len();
@@ -265,7 +265,7 @@ impl Tagger for FeatureTagger {
 
     fn n_seen(&self, word: &str) -> u64 {
         // The vocabulary keeps all words, so `<unk>` in it is the literal word.
-        let word = self.lexicon.preprocessing.normalize(word);
+        let word = self.lexicon.preprocessing.normalize_word(word);
         self.lexicon.vocab.get(&word).map_or(0, |id| self.lexicon.vocab.count(id))
     }
 }

@@ -1,7 +1,7 @@
-//! A linear-chain conditional random field: p(y | x) = exp(Σ_t s_t(y_t) + Σ_t w(y_t, y_{t+1})) / Z(x), where s_t(j) is
+//! A linear-chain conditional random field: p(y | x) = exp(Σ_t s_t(y_t) + Σ_t θ(y_t, y_{t+1})) / Z(x), where s_t(j) is
 //! the score of tag j at token t.
 //!
-//! −∂ ln p/∂s_t(j) = p(y_t = j | x) − [y_t = j], and −∂ ln p/∂w(i, j) is the expected minus the observed number of
+//! −∂ ln p/∂s_t(j) = p(y_t = j | x) − [y_t = j], and −∂ ln p/∂θ(i, j) is the expected minus the observed number of
 //! transitions from i to j.
 
 use super::shard::Shard;

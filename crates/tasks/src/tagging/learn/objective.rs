@@ -1,4 +1,4 @@
-//! The training objective, −Σ ln p(tags | words) + c₂ Σ w², and its gradient.
+//! The training objective, −Σ ln p(tags | words) + c₂ Σ θ², and its gradient.
 //!
 //! Scores are summed once per group of attributes and once per row of an encoder, then per token. The gradient flows
 //! back the same way: from tokens to their groups and rows, and from these to weights. The order of every sum depends on
@@ -286,7 +286,7 @@ impl<T: Real> Objective<T> {
     }
 }
 
-/// c₂ Σ w². Adds its gradient to `gradient`.
+/// c₂ Σ θ². Adds its gradient to `gradient`.
 pub(crate) fn penalty(l2: f64, weights: &[f64], gradient: &mut [f64]) -> f64 {
     let parts = weights.par_chunks(1 << 15).zip(gradient.par_chunks_mut(1 << 15));
     let parts = parts.map(|(weights, gradient)| {

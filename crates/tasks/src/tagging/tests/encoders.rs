@@ -13,7 +13,7 @@ use latens_model::{FeatureRows, Fit, Model, Vectors, WordVectors};
 fn vectors() -> Vectors {
     let words = ["<unk>", "<eos>", "the", "dog", "cat", "barks"];
     let vocab = Vocab::from_parts(words, vec![0; 6]).unwrap();
-    let preprocessing = Preprocessing { lowercase: true, ..Preprocessing::default() };
+    let preprocessing = Preprocessing::default().lowercase(true);
     let lexicon = Lexicon::new(preprocessing, VocabLimits::default(), vocab);
     let values = vec![0.1, 0.1, 0., 0., 1., 0., 0., 1., 0.1, 0.9, -1., -1.];
     Vectors::new(lexicon, WordVectors::new(2, values).unwrap())

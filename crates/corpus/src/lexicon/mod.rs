@@ -1,3 +1,7 @@
+//! The lexicon: preprocessing, vocabulary and cleaning, and the vocabulary file.
+
+mod vocab_file;
+
 use crate::cleaning::rules::Cleaning;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};

@@ -6,7 +6,7 @@
 use crate::cleaning::rules::Cleaning;
 use crate::error::ReadError;
 use crate::input::lines::{LineError, LineReader};
-use crate::words::lexicon::Lexicon;
+use crate::lexicon::Lexicon;
 use crate::words::preprocessing::Preprocessing;
 use crate::words::vocab::{Vocab, VocabLimits};
 use latens_store::{StorageError, StringTable, write_atomically};

@@ -1,6 +1,6 @@
 //! Reading and writing word vectors in the formats of other programs.
 
-use super::foreign_format::ForeignFormat;
+use crate::data::foreign_format::ForeignFormat;
 use crate::errors::hinted;
 use anyhow::{Context, Result, bail, ensure};
 use latens::corpus::{Lexicon, Preprocessing, open_input};
@@ -38,7 +38,7 @@ pub(crate) fn read(
 }
 
 /// Writes the vectors of a model, and for `npy` its words to a separate file.
-pub(super) fn write(
+pub(crate) fn write(
     lexicon: &Lexicon,
     vectors: &WordVectors,
     format: ForeignFormat,

@@ -33,7 +33,7 @@ fn delimiter(path: &Path) -> u8 {
 }
 
 /// Refuses the name of a picture or a page where a table is written, before any work is done.
-pub(super) fn check_table(path: Option<&Path>) -> Result<()> {
+pub(crate) fn check_table(path: Option<&Path>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     if ["svg", "png", "pdf", "html"].iter().any(|&other| extension == other) {

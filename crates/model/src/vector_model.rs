@@ -1,11 +1,11 @@
 //! Imported word vectors as a model.
 
-use super::vectors::WordVectors;
 use crate::features::FeatureRows;
 use crate::file::{FileError, ModelFile, ModelWriter};
 use crate::model::Model;
 use crate::params::{ParamError, Params};
 use crate::roles::TokenEncoder;
+use crate::words::WordVectors;
 use latens_corpus::{Lexicon, WordId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! Word vectors as input: a latens model or a file of another program.
 
-use crate::commands::convert::foreign_format::ForeignFormat;
-use crate::commands::convert::vectors;
+use crate::data::foreign_format::ForeignFormat;
+use crate::data::foreign_vectors;
 use crate::errors::hinted;
 use crate::output::Output;
 use crate::paths::check_input;
@@ -82,9 +82,9 @@ impl VectorFormatArgs {
             Some(format) => format.into(),
             None => guess(path, &mut file).with_context(reading)?,
         };
-        vectors::check_words(format, self.vectors_words.as_deref())?;
+        foreign_vectors::check_words(format, self.vectors_words.as_deref())?;
         let words = self.vectors_words.as_deref();
-        let model = vectors::read(&mut file, format, words, &Preprocessing::default());
+        let model = foreign_vectors::read(&mut file, format, words, &Preprocessing::default());
         let model = model.with_context(reading)?;
         let vectors = model.vectors().clone();
         Ok((model.lexicon().clone(), vectors))
