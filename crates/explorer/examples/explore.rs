@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "examples print")]
 
 use latens::corpus::embedded::{self, Split};
+use latens::corpus::{Cleaning, Tokenize};
 use latens::prelude::*;
 use latens_explorer::{Explorer, Query, Server, report};
 use serde_json::json;
@@ -14,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The embedded documents are lines of a label, a split and the text.
     let docs = embedded::docs();
     let texts = docs.lines().filter_map(|line| line.splitn(3, '\t').nth(2));
-    let corpus = DocumentCorpus::reader().lowercase(true).min_count(3).read_texts(texts)?;
+    let reader = DocumentCorpus::reader().tokenize(Tokenize::Words).lowercase(true);
+    let corpus = reader.cleaning(Cleaning::topics()).min_count(3).read_texts(texts)?;
     let topics = Lda::params().n_topics(5).n_iterations(50).fit(&corpus)?;
     let reader = Corpus::reader().lowercase(true).min_count(2);
     let corpus = reader.read_lines(embedded::text(Split::Train).lines())?;

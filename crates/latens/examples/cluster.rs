@@ -5,16 +5,24 @@
 #![expect(clippy::print_stdout, reason = "examples print")]
 
 use latens::corpus::embedded::{self, Split};
-use latens::corpus::{Preprocessing, VocabLimits};
+use latens::corpus::{Inputs, Preprocessing, VocabLimits};
 use latens::fit_shards;
 use latens::model::shards::{Arrays, Part, Round};
 use latens::prelude::*;
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A shard is a fixed part of the text: here 500 lines, on a cluster usually a file.
-    let lines: Vec<String> = embedded::text(Split::Train).lines().map(str::to_owned).collect();
-    let shards: Vec<Part> = lines.chunks(500).map(|part| Part::Lines(part.to_vec())).collect();
+    // A shard is a fixed part of the text that consists of whole files, here one file of 500 lines.
+    let folder = tempfile::tempdir()?;
+    let text = embedded::text(Split::Train);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut files = Vec::new();
+    for (i, part) in lines.chunks(500).enumerate() {
+        files.push(folder.path().join(format!("part-{i}.txt")));
+        std::fs::write(&files[i], part.join("\n"))?;
+    }
+    let shard = |file| Part::Files(Box::new(Inputs::new([file])));
+    let shards: Vec<Part> = files.iter().map(shard).collect();
 
     // The vocabulary is learned from the shards as well, in one round.
     let limits = VocabLimits { min_count: 2, max_vocab: 0 };
@@ -35,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
 
     // The same model as that of one process, up to rounding.
-    let corpus = Corpus { sentences: lexicon.sentences(&lines), lexicon: *lexicon };
+    let corpus = Corpus { sentences: lexicon.read(&Inputs::new(&files))?, lexicon: *lexicon };
     let params = Hmm::params().n_states(64).n_clusters(8).epochs(5);
     let whole = params.parameterization(latens::hmm::Parameterization::Scalar).fit(&corpus)?;
     let valid = corpus.lexicon.sentences(embedded::text(Split::Valid).lines());
