@@ -336,7 +336,7 @@ class TextParams:
     """Parameters of all models of text: the vocabulary and the run."""
 
     _: KW_ONLY
-    tokenize: str = "blanks"
+    tokenize: str = "whitespace"
     lowercase: bool = False
     digits: str = "keep"
     normalize: str = "nfc"

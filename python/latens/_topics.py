@@ -99,7 +99,7 @@ class _Topics(Transformer):
         return self
 
     def _preprocessing_json(self) -> str:
-        bare = {"tokenize": "blanks", "lowercase": False} if self.keep_all else {"tokenize": "words", "lowercase": True}
+        bare = {"tokenize": "whitespace", "lowercase": False} if self.keep_all else {"tokenize": "words", "lowercase": True}
         given = json.loads(super()._preprocessing_json())
         return json.dumps({**given, **{name: value for name, value in bare.items() if given[name] is None}})
 
@@ -239,7 +239,7 @@ class Lda(TopicParams, _Topics):
     min_df, max_df : number of documents that contain a word (int), or their share (float).
     phrases : number of pairs of words that are joined to phrases.
     keep_all : keep stop words, punctuation and numbers, and the case of letters.
-    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'whitespace' and False.
     """
 
     _kind = "lda"
@@ -315,7 +315,7 @@ class GaussianLda(TopicParams, _Topics):
     min_df, max_df : number of documents that contain a word (int), or their share (float).
     phrases : number of pairs of words that are joined to phrases.
     keep_all : keep stop words, punctuation and numbers, and the case of letters.
-    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'blanks' and False.
+    tokenize, lowercase : by default 'words' and True; with `keep_all`, 'whitespace' and False.
     """
 
     _kind = "glda"

@@ -347,7 +347,7 @@ choice!(#[derive(Default)] pub(crate) InvalidArg for Invalid {
     Replace "Replace them with U+FFFD",
 });
 choice!(#[derive(Default)] pub(crate) TokenizeArg for Tokenize {
-    #[default] #[value(name = "whitespace", alias = "blanks")] Blanks "Split at whitespace",
+    #[default] #[value(name = "whitespace", alias = "blanks")] Whitespace "Split at whitespace",
     Words "Split at Unicode word boundaries and separate punctuation",
     Tweets "Like `words`, but keep hashtags, mentions and URLs whole",
     #[cfg_attr(not(feature = "segmentation"), value(skip))]

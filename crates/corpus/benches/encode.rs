@@ -16,7 +16,7 @@ fn benches(criterion: &mut Criterion) {
         let inputs = Inputs::new([path]);
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(content.len() as u64));
-        for (what, tokenize) in [("blanks", Tokenize::Blanks), ("words", Tokenize::Words)] {
+        for (what, tokenize) in [("whitespace", Tokenize::Whitespace), ("words", Tokenize::Words)] {
             let preprocessing = Preprocessing::default().tokenize(tokenize);
             group.bench_function(what, |bench| {
                 bench.iter(|| {

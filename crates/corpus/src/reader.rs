@@ -107,7 +107,7 @@ impl<T> Reader<T> {
 
 /// Options for preprocessing and vocabulary.
 impl<T: LearnsVocab> Reader<T> {
-    /// How text is split into words. Default: [`Tokenize::Blanks`].
+    /// How text is split into words. Default: [`Tokenize::Whitespace`].
     #[must_use]
     pub fn tokenize(mut self, tokenize: Tokenize) -> Self {
         self.preprocessing.tokenize = tokenize;

@@ -88,7 +88,7 @@ fn read_any_gives_text_without_columns_a_column_of_words() {
     assert_eq!(tagged.len(), 2);
     assert_eq!(tagged.get(0).words(), ["No", ",", "no", "!"]);
     assert_eq!(tagged.get(1).row(1), ["bark"]);
-    assert_eq!(read(Tokenize::Blanks).get(0).column(0), Some(vec!["No,", "no!"]));
+    assert_eq!(read(Tokenize::Whitespace).get(0).column(0), Some(vec!["No,", "no!"]));
 }
 
 #[test]

@@ -80,6 +80,6 @@ fn columns_without_an_extension_are_guessed_across_blocks() {
     let path = folder.path().join("a.txt");
     std::fs::write(&path, "dogs N\nbark V\n").unwrap();
     let inputs = Inputs::new([path]).format(Format::Lines);
-    let found = TextToTag::read(&inputs, Tokenize::Blanks, Some(&guess)).unwrap();
+    let found = TextToTag::read(&inputs, Tokenize::Whitespace, Some(&guess)).unwrap();
     assert_eq!(found.sentences.len(), 2);
 }

@@ -92,7 +92,7 @@ export const texts = {
     type: "Type a sentence",
     example: "The ship sails over the sea",
     posterior: "Posterior of the states",
-    posteriorHelp: "Each column is a word, each row a state. Darker cells are more probable. Framed cells are the most likely path.",
+    posteriorHelp: "Columns are words, and rows are states. Darker cells are more probable. Framed cells are the most likely path.",
     path: "Most likely path",
     surprisal: "Surprisal",
     surprisalHelp: "How unexpected each word is after the words before it.",

@@ -108,7 +108,7 @@ pub struct HmmParams {
     pub memory: Memory,
     /// Approximate number of tokens per training sequence of running text, for [`Memory::Carry`].
     pub run_tokens: usize,
-    /// State dropout rate: fraction of states left out of each mini-batch. `None` chooses it by the number of states and
+    /// State dropout rate: fraction of states dropped in each mini-batch. `None` chooses it by the number of states and
     /// the size of the text; see [`HmmParams::state_dropout_of`].
     pub state_dropout: Option<f64>,
     /// Dropout rate of the hidden units of the networks.

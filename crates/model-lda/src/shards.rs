@@ -236,8 +236,9 @@ fn tally(mut keys: Vec<u64>) -> Vec<(u64, i64)> {
 /// Applies merged changes to the counts. Returns the share of tokens that changed their topic.
 pub(crate) fn apply(counts: &mut [u32], sums: &Arrays, n_tokens: u64) -> Result<f64, FitError> {
     for (at, change) in sums.expect_sparse(COUNTS)? {
-        let count =
-            counts.get_mut(at as usize).ok_or_else(|| inconsistent("a count has no place"))?;
+        let count = counts
+            .get_mut(at as usize)
+            .ok_or_else(|| inconsistent("the index of a count is out of range"))?;
         let sum = i64::from(*count).checked_add(change).and_then(|sum| u32::try_from(sum).ok());
         *count = sum.ok_or_else(|| inconsistent("a count is out of range"))?;
     }

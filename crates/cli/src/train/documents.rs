@@ -108,7 +108,7 @@ pub(crate) struct DocumentWordArgs {
 impl DocumentWordArgs {
     /// How words are learned.
     pub(crate) fn words(&self) -> Result<DocumentWords> {
-        let bare = if self.keep_all { Tokenize::Blanks } else { Tokenize::Words };
+        let bare = if self.keep_all { Tokenize::Whitespace } else { Tokenize::Words };
         let preprocessing = Preprocessing::default()
             .tokenize(self.tokenize.map_or(bare, Into::into))
             .lowercase(self.lowercase.unwrap_or(!self.keep_all))

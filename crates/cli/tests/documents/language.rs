@@ -29,7 +29,8 @@ const PHRASES: &[&str] = &[
     "loss is lost",
     "stays none",
     "is no number",
-    "are no words",
+    "left out of each mini-batch",
+    "spoke for",
     "foretell",
     "foretold",
     "make up text",
@@ -38,7 +39,7 @@ const PHRASES: &[&str] = &[
     "probabilities of weights",
     "come to its end",
     "learned by heart",
-    "to and fro",
+    "to and fro ",
     "unless told otherwise",
 ];
 
@@ -140,17 +141,24 @@ fn found(words: &[String]) -> Vec<String> {
     found
 }
 
-/// Documents except the log of superseded results, and the sources of the program, whose comments are its help texts.
+/// Documents except the log of superseded results, the sources of all crates, whose comments are help texts and
+/// documentation, the Python package, and the texts of the explorer.
 fn what_users_read() -> Vec<(PathBuf, String)> {
     let is_log = |path: &Path| path.starts_with(root().join("docs/results/log"));
     let mut files: Vec<(PathBuf, String)> =
         documents().into_iter().filter(|(path, _)| !is_log(path)).collect();
-    let sources = files_under(&root().join("crates/cli/src"), "rs").into_iter();
-    files.extend(
-        sources.map(|path| {
-            (path.clone(), std::fs::read_to_string(path).expect("the source is UTF-8"))
-        }),
-    );
+    let crates = root().join("crates");
+    let mut sources = files_under(&crates, "rs");
+    sources.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
+    for extension in ["py", "pyi"] {
+        sources.extend(files_under(&root().join("python"), extension));
+    }
+    sources.push(crates.join("explorer/web/texts.js"));
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("the source is UTF-8");
+        (path, text)
+    };
+    files.extend(sources.into_iter().map(read));
     files
 }
 

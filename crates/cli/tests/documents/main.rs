@@ -37,10 +37,16 @@ fn files_under(folder: &Path, extension: &str) -> Vec<PathBuf> {
 /// The Markdown files that users read, with their contents.
 fn documents() -> Vec<(PathBuf, String)> {
     let root = root();
-    let mut files: Vec<PathBuf> =
-        ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
-            .map(|name| root.join(name))
-            .into();
+    let mut files: Vec<PathBuf> = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "fuzz/README.md",
+    ]
+    .map(|name| root.join(name))
+    .into();
     files.extend(files_under(&root.join("docs"), "md"));
     files.extend(files_under(&root.join("crates"), "md"));
     let read = |path: PathBuf| {

@@ -10,8 +10,10 @@ pub const NUM: &str = "<num>";
 #[serde(rename_all = "lowercase")]
 pub enum Tokenize {
     /// At ASCII whitespace, for text that is tokenized already.
+    // The name in files is that of version 0.1.
     #[default]
-    Blanks,
+    #[serde(rename = "blanks", alias = "whitespace")]
+    Whitespace,
     /// At Unicode word boundaries (UAX #29). Every punctuation mark is a word of its own.
     Words,
     /// Like [`Tokenize::Words`], but hashtags, mentions and URLs stay whole.
@@ -34,7 +36,7 @@ impl Tokenize {
     #[inline]
     pub fn split<'a>(self, text: &'a str, mut token: impl FnMut(&'a str)) {
         match self {
-            Tokenize::Blanks => text.split_ascii_whitespace().for_each(token),
+            Tokenize::Whitespace => text.split_ascii_whitespace().for_each(token),
             // Text that was preprocessed before may contain `<unk>` and `<num>`: keep them whole.
             Tokenize::Words => text.split_ascii_whitespace().for_each(|part| match part {
                 UNK | NUM => token(part),

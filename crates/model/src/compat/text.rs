@@ -125,7 +125,7 @@ fn offset(line: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }
 
-/// Whether a word with spaces can be told from the numbers after it.
+/// Whether a word with spaces can be distinguished from the numbers after it.
 fn can_be_read(word: &str) -> bool {
     let last = fields(word.as_bytes()).next_back().unwrap_or_default();
     word.trim_ascii() == word && parse(last).is_none()
