@@ -70,7 +70,7 @@ pub mod shards;
 mod words;
 pub mod compat;
 
-pub use features::FeatureRows;
+pub use features::{FeatureRows, GpuEncoder};
 pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::{
     AvailableMemory, Bytes, Checkpoint, CheckpointError, CheckpointPace, Cost, CostPart, Device,
