@@ -12,7 +12,6 @@ use latens::corpus::{Corpus, VocabLimits, WordId};
 use latens::hmm::Hmm;
 use latens::model::{Device, DeviceError, Model, TokenEncoder};
 use serde_json::json;
-use std::io::Write;
 use std::path::PathBuf;
 use written::{EncodeAll, Encoding, Format};
 
