@@ -8,6 +8,7 @@ mod exponentials;
 mod emission;
 mod recursion;
 mod lockstep;
+mod masses;
 mod listed;
 mod counts;
 

@@ -1,5 +1,8 @@
 //! Sparse feature rows, produced by encoders and consumed by tasks.
 
+use crate::fit::DeviceError;
+use latens_corpus::WordId;
+
 /// Sparse feature rows in compressed sparse row (CSR) layout, with one row per token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureRows {
@@ -85,6 +88,13 @@ impl FeatureRows {
         self.columns.clear();
         self.values.clear();
     }
+}
+
+/// An encoder that computes on a GPU. It keeps the model there.
+pub trait GpuEncoder {
+    /// The rows of each of several sentences, those of [`TokenEncoder::encode_all`](crate::TokenEncoder::encode_all) up to
+    /// rounding, in memory that does not depend on the number of sentences, apart from the rows.
+    fn encode_all(&mut self, sentences: &[&[WordId]]) -> Result<Vec<FeatureRows>, DeviceError>;
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ mod words;
 mod vector_model;
 pub mod compat;
 
-pub use features::FeatureRows;
+pub use features::{FeatureRows, GpuEncoder};
 pub use file::{Element, ElementType, FileError, Inspection, ModelFile, ModelWriter, inspect};
 pub use fit::{
     AvailableMemory, Bytes, Checkpoint, CheckpointError, CheckpointPace, Cost, CostPart, Device,

@@ -1,6 +1,6 @@
 //! Roles: what a fitted model can be used for. A model has one or more of four roles.
 
-use crate::features::FeatureRows;
+use crate::features::{FeatureRows, GpuEncoder};
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
 use crate::scorers::{BatchScorer, Scorer, Scorers};
@@ -36,6 +36,11 @@ pub trait TokenEncoder: Send + Sync {
     fn values_per_token(&self) -> usize {
         self.n_features()
     }
+
+    /// The encoder on a GPU. Fails if there is none, or if these features cannot be computed there.
+    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
+        Err(DeviceError::cuda("these features are computed on the CPU only"))
+    }
 }
 
 impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
@@ -53,6 +58,10 @@ impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
 
     fn values_per_token(&self) -> usize {
         (**self).values_per_token()
+    }
+
+    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
+        (**self).on_gpu()
     }
 }
 
@@ -122,6 +131,12 @@ pub trait LanguageModel: Send + Sync {
     /// ln p of a whole text on a GPU. Fails if there is none, or if this model cannot be scored there.
     fn log_prob_on_gpu(&self, _text: &Sentences) -> Result<f64, DeviceError> {
         Err(DeviceError::cuda("this model is scored on the CPU only"))
+    }
+
+    /// ln p of every word of a whole text given the words before it, on a GPU. Fails if there is none, or if this model
+    /// cannot be scored word by word there.
+    fn token_log_probs_on_gpu(&self, _text: &Sentences) -> Result<Vec<f64>, DeviceError> {
+        Err(DeviceError::cuda("this model is scored word by word on the CPU only"))
     }
 }
 

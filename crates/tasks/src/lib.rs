@@ -49,5 +49,6 @@ pub mod plot;
 
 pub use perplexity::{
     Impossible, Perplexity, first_impossible, perplexity, perplexity_on, token_log_probs,
+    token_log_probs_on,
 };
 pub use sampling::{SampleOptions, sample, sample_sentences, sample_with};

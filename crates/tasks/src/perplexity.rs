@@ -75,6 +75,18 @@ pub fn token_log_probs(model: &dyn LanguageModel, text: &Sentences) -> Vec<f64> 
     by_parts(model, text, 32, |part| model.token_log_probs(part)).concat()
 }
 
+/// [`token_log_probs`] on a device. A GPU scores hidden Markov models word by word.
+pub fn token_log_probs_on(
+    device: Device,
+    model: &dyn LanguageModel,
+    text: &Sentences,
+) -> Result<Vec<f64>, DeviceError> {
+    match device {
+        Device::Cpu => Ok(token_log_probs(model, text)),
+        Device::Cuda => model.token_log_probs_on_gpu(text),
+    }
+}
+
 /// The position of a token to which a model assigns probability zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impossible {

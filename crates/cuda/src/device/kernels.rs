@@ -316,6 +316,16 @@ kernels! {
             n_predicted: i32, k: i32
         );
     }
+    "hmm/masses.cu" {
+        token_masses(
+            masses: Out<f64>, alpha: In<f32>, local: In<f32>, start: In<f32>, blocks: In<f32>,
+            offsets: In<u32>, clusters: In<u32>, block_of_pair: In<u32>, n_sentences: i32, k: i32
+        );
+        mass_rows(
+            masses: Out<f64>, predicted: In<f32>, before: In<f32>, local: In<f32>, is_first: i32,
+            k: i32
+        );
+    }
     "hmm/counts.cu" {
         copy_blocks(
             blocks: Out<f32>, transition: In<f32>, from: In<u32>, to: In<u32>, k: i32, n: i32

@@ -78,6 +78,22 @@ impl Device {
         let bits = self.stream.clone_dtoh(&array.0);
         bits.map(T::from_bits).map_err(CudaError::failed("complete its work"))
     }
+
+    /// Waits for all work of this handle and copies the first `n` elements of an array to the host.
+    pub fn download_first<T: Element>(
+        &self,
+        array: &Array<T>,
+        n: usize,
+    ) -> Result<Vec<T>, CudaError> {
+        self.check_not_noted();
+        self.check_owner(array.0.stream());
+        at_least("array", array.len(), n);
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let bits = self.stream.clone_dtoh(&array.0.slice(..n));
+        bits.map(T::from_bits).map_err(CudaError::failed("complete its work"))
+    }
 }
 
 /// An array of `len` elements, unless its allocation or initialization failed.

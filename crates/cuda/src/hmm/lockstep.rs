@@ -18,16 +18,16 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    fn n_sentences(&self) -> usize {
+    pub(super) fn n_sentences(&self) -> usize {
         self.sizes.first().copied().unwrap_or(0)
     }
 
-    fn n_tokens(&self) -> usize {
+    pub(super) fn n_tokens(&self) -> usize {
         self.sizes.iter().sum()
     }
 
     /// The numbers of the tokens of each step.
-    fn rows(&self) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = Range<usize>> {
         let k = self.k;
         let mut end = 0;
         let rows = self.sizes.iter().map(|size| {
@@ -39,7 +39,7 @@ impl Steps<'_> {
 
     /// Panics unless the longest sentences come first.
     #[track_caller]
-    fn check(&self) {
+    pub(super) fn check(&self) {
         assert!(self.k > 0, "`k` must be at least 1, got 0");
         let is_sorted = self.sizes.is_sorted_by(|before, after| before >= after);
         assert!(

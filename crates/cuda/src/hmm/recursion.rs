@@ -24,7 +24,7 @@ pub struct Sequences<'a> {
 }
 
 impl Sequences<'_> {
-    fn n_sentences(&self) -> usize {
+    pub(super) fn n_sentences(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 

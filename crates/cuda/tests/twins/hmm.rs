@@ -7,5 +7,6 @@ mod emission;
 mod recursion;
 mod groups;
 mod lockstep;
+mod masses;
 mod listed;
 mod counts;

@@ -12,6 +12,10 @@ fn arrays_keep_their_values() {
         let mut array = device.upload(&values).done("upload");
         assert_eq!(array.len(), n);
         assert_eq!(device.download(&array).done("download"), values);
+        for first in [0, 1, n / 2, n] {
+            let part = device.download_first(&array, first).done("download the first");
+            assert_eq!(part, values[..first]);
+        }
         let other = rng.normals(n.div_ceil(2));
         device.write(&other, &mut array).done("write");
         let expected = [&other[..], &values[other.len()..]].concat();

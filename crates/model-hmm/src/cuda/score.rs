@@ -15,6 +15,7 @@ use crate::space::device_limits::unsupported;
 use crate::space::kept_lists::KeptLists;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_set::StateSet;
+use crate::space::state_space::StateSpace;
 use crate::steps::batches::Data;
 use crate::steps::learner::LearnerState;
 use crate::tables::probability_tables as host;
@@ -28,7 +29,7 @@ use std::borrow::Cow;
 const MAX_BLOCK_VALUES: usize = 1 << 32;
 
 /// Approximate number of rows of logits to compute at a time.
-const ROWS: usize = if cfg!(test) { 24 } else { 4096 };
+pub(crate) const ROWS: usize = if cfg!(test) { 24 } else { 4096 };
 
 impl CudaLearner<'_> {
     /// Σ ln p of a batch whose blocks fit in memory.
@@ -111,15 +112,7 @@ impl CudaLearner<'_> {
         }
         let (mut sum, mut part) = (0.0, Batch::default());
         // Scores as many sentences as possible together, because every call computes all logits.
-        let max_tokens = match lists(self.space, 1) {
-            Some(lists) => max_listed_tokens(self.space, lists),
-            None => {
-                let max_blocks = (MAX_BLOCK_VALUES / kept.k.pow(2)).max(1);
-                let m = self.space.n_clusters();
-                let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
-                max_tokens.min(MAX_BLOCK_VALUES / kept.k)
-            }
-        };
+        let max_tokens = max_tokens(self.space);
         for batch in batches {
             if !part.sentences.is_empty() && part.n_tokens() + batch.n_tokens() > max_tokens {
                 sum += self.score(&std::mem::take(&mut part), kept)?;
@@ -128,6 +121,17 @@ impl CudaLearner<'_> {
         }
         Ok(sum + self.score(&part, kept)?)
     }
+}
+
+/// The largest number of tokens whose values and blocks, with all states, fit in memory.
+pub(crate) fn max_tokens(space: &StateSpace) -> usize {
+    if let Some(lists) = lists(space, 1) {
+        return max_listed_tokens(space, lists);
+    }
+    let (k, m) = (space.k, space.n_clusters());
+    let max_blocks = (MAX_BLOCK_VALUES / k.pow(2)).max(1);
+    let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
+    max_tokens.min(MAX_BLOCK_VALUES / k)
 }
 
 /// ln p of a text under a fitted model.

@@ -3,7 +3,7 @@
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::plan::batch_plan::BatchPlan;
 use crate::cuda::plan::device_plan::DevicePlan;
-use latens_cuda::{Array, CudaError, Device, Listed, PowerBuffers, Precision, StateTokens, f16};
+use latens_cuda::{Array, CudaError, Device, Listed, PowerBuffers, f16};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and the buffers of the recursion.
@@ -26,6 +26,8 @@ pub(crate) struct Tables {
     pub(crate) weighted: Array<f32>,
     pub(crate) nodes: Array<f32>,
     pub(crate) log_probs: Array<f64>,
+    /// p(x_t | x_1 … x_{t−1}) of each token, if it is asked for.
+    pub(crate) masses: Array<f64>,
     pub(crate) start_counts: Array<f32>,
     pub(crate) departures: Array<f32>,
     pub(crate) visits: Array<f32>,
@@ -55,6 +57,7 @@ impl Tables {
             weighted: device.zeros(1)?,
             nodes: device.zeros(1)?,
             log_probs: device.zeros(1)?,
+            masses: device.zeros(1)?,
             start_counts: device.zeros(n)?,
             departures: device.zeros(n)?,
             visits: device.zeros(n)?,
@@ -84,6 +87,18 @@ impl Tables {
         device.reserve(&mut self.log_probs, plan.n_sentences().next_power_of_two())
     }
 
+    /// Reserves what the backward pass needs besides.
+    pub(crate) fn reserve_to_smooth(
+        &mut self,
+        device: &Device,
+        plan: &BatchPlan,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let n_values = (plan.n_tokens() * plan.states_of_token(k)).next_power_of_two();
+        device.reserve(&mut self.weighted, n_values)?;
+        device.reserve(&mut self.nodes, n_values)
+    }
+
     /// Reserves memory for a training step.
     pub(crate) fn reserve(
         &mut self,
@@ -92,9 +107,7 @@ impl Tables {
         k: usize,
     ) -> Result<(), CudaError> {
         self.reserve_to_score(device, plan, k)?;
-        let n_values = (plan.n_tokens() * plan.states_of_token(k)).next_power_of_two();
-        device.reserve(&mut self.weighted, n_values)?;
-        device.reserve(&mut self.nodes, n_values)?;
+        self.reserve_to_smooth(device, plan, k)?;
         device.reserve(&mut self.emitted, (plan.n_emitted() * k).next_power_of_two())
     }
 
@@ -108,32 +121,6 @@ impl Tables {
         match format {
             LogitFormat::Single => device.reserve(&mut self.logits, n * n),
             LogitFormat::Half => device.reserve(&mut self.half_logits, n * n),
-        }
-    }
-
-    /// The forward pass of the recursion.
-    pub(crate) fn forward(
-        &mut self,
-        device: &Device,
-        planned: &DevicePlan<'_>,
-        k: usize,
-        precision: Precision,
-    ) -> Result<(), CudaError> {
-        let sequences = planned.sequences();
-        if let Some(listed) = planned.listed() {
-            self.place_listed(device, planned, &listed, k)?;
-            let out = (&mut self.alpha, &mut self.log_probs);
-            let probabilities = (&self.local, &self.listed_start, &self.blocks);
-            return device.forward_pass(out, probabilities, &sequences, listed.k);
-        }
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
-        let out = (&mut self.alpha, &mut self.log_probs);
-        let probabilities = (&self.local, &self.start, &self.blocks);
-        match planned.steps(k, precision) {
-            None => device.forward_pass(out, probabilities, &sequences, k),
-            Some(steps) => {
-                device.forward_in_steps(out, probabilities, steps, &mut self.predicted[0])
-            }
         }
     }
 
@@ -232,74 +219,6 @@ impl Tables {
         device.transition_gradient(logits, &self.departures, ratios, (n_from, k, n))
     }
 
-    /// Computes the expected counts. Replaces the blocks by expected transitions divided by their probabilities; if the
-    /// logits have been replaced by minus the probabilities, adds N/departures to them instead, and computes the factors of
-    /// their rows.
-    pub(crate) fn expect(
-        &mut self,
-        (device, side): (&Device, &Device),
-        planned: &DevicePlan<'_>,
-        Sizes { k, n, n_from }: Sizes,
-        (format, precision): (LogitFormat, Precision),
-    ) -> Result<(), CudaError> {
-        if let (Some(listed), Some(tokens)) = (planned.listed(), planned.state_tokens()) {
-            return self.expect_listed(device, planned, (&listed, &tokens), n);
-        }
-        let sequences = planned.sequences();
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
-        let probabilities = (&self.local, &self.start, &self.blocks);
-        let steps = planned.steps(k, precision);
-        if let Some(steps) = steps {
-            side.after(device)?;
-            let ([forward, backward], out) =
-                (&mut self.predicted, (&mut self.alpha, &mut self.log_probs));
-            device.forward_in_steps(out, probabilities, steps, forward)?;
-            let (out, of) = ((&mut self.nodes, &mut self.weighted), (&self.local, &self.blocks));
-            side.backward_in_steps(out, of, steps, backward)?;
-            device.after(side)?;
-            let sizes = (planned.plan.n_tokens(), k);
-            device.join_passes(&mut self.alpha, &mut self.nodes, sizes)?;
-        } else {
-            let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
-            device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
-        }
-        for (out, groups) in [
-            (&mut self.start_counts, planned.starts()),
-            (&mut self.departures, planned.departures()),
-            (&mut self.visits, planned.visits()),
-        ] {
-            device.clear(out)?;
-            device.sum_groups(out, &self.nodes, &groups, k)?;
-        }
-        device.sum_groups(&mut self.emitted, &self.nodes, &planned.emitted(), k)?;
-        let factors = (&self.alpha, &self.weighted);
-        if let Some(steps) = steps {
-            let (out, previous) = (&mut self.blocks, planned.previous());
-            return device.ratios_in_steps(out, factors, previous, steps, &mut self.before);
-        }
-        if format == LogitFormat::Half {
-            let (blocks, pairs) = (planned.blocks(0..planned.plan.n_blocks()), planned.pairs());
-            let (left, row_sums) = (&self.departures, &self.row_sums);
-            device.row_factors(&mut self.row_factors, (left, row_sums), n_from)?;
-            let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, left, row_sums));
-            return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
-        }
-        device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
-    }
-
-    /// Gathers b and π of the states of each token.
-    pub(crate) fn place_listed(
-        &mut self,
-        device: &Device,
-        planned: &DevicePlan<'_>,
-        listed: &Listed<'_>,
-        n: usize,
-    ) -> Result<(), CudaError> {
-        device.reserve(&mut self.listed_start, listed.states.len().next_power_of_two())?;
-        device.gather_listed(&mut self.listed_start, &self.start, listed)?;
-        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)
-    }
-
     /// Computes the blocks of a plan for transitions from the states `rows`, whose logits and log normalizers are given.
     pub(crate) fn gather_listed(
         &mut self,
@@ -312,27 +231,5 @@ impl Tables {
         let blocks = planned.blocks(0..planned.plan.n_blocks());
         let (logits, sums) = ((&self.logits, rows), &self.log_sums);
         device.gather_listed_blocks(&mut self.blocks, logits, sums, &blocks, listed, n)
-    }
-
-    /// Computes the expected counts of a model with state lists. Leaves the blocks unchanged: the derivatives of
-    /// transitions are computed token by token.
-    pub(crate) fn expect_listed(
-        &mut self,
-        device: &Device,
-        planned: &DevicePlan<'_>,
-        (listed, tokens): (&Listed<'_>, &StateTokens<'_>),
-        n: usize,
-    ) -> Result<(), CudaError> {
-        self.place_listed(device, planned, listed, n)?;
-        let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
-        let probabilities = (&self.local, &self.listed_start, &self.blocks);
-        let (sequences, k) = (planned.sequences(), listed.k);
-        device.both_passes(out, &mut self.log_probs, probabilities, &sequences, k)?;
-        let out = (&mut self.visits, &mut self.start_counts, &mut self.departures);
-        device.sum_listed(out, &self.nodes, tokens, k)?;
-        // Reuses the buffer of the start probabilities for the sums over the tokens of each word.
-        device.sum_groups(&mut self.listed_start, &self.nodes, &planned.visits(), k)?;
-        device.clear(&mut self.emitted)?;
-        device.scatter_listed(&mut self.emitted, &self.listed_start, listed, n)
     }
 }

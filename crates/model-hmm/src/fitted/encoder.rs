@@ -1,9 +1,11 @@
 //! The model as an encoder: features of tokens from their states.
 
+#[cfg(feature = "cuda")]
+use crate::cuda::fitted::posteriors::DevicePosteriors;
 use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;
-use latens_model::{FeatureRows, TokenEncoder};
+use latens_model::{DeviceError, FeatureRows, GpuEncoder, TokenEncoder};
 use rayon::prelude::*;
 
 /// The kind of features of a token.
@@ -89,9 +91,7 @@ impl TokenEncoder for HmmEncoder<'_> {
             })
         } else {
             self.hmm.map_posteriors(words, |idx, posterior| {
-                let mut rows = FeatureRows::new();
-                self.push_posterior(posterior, sentences[idx].len(), &mut rows);
-                rows
+                self.rows_of(posterior, sentences[idx].len())
             })
         }
     }
@@ -99,6 +99,36 @@ impl TokenEncoder for HmmEncoder<'_> {
     /// A recursion keeps the states of each token, for any kind of features.
     fn values_per_token(&self) -> usize {
         self.hmm.space.states_per_word()
+    }
+
+    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
+        if self.is_path() {
+            let problem = "it computes `posterior` and `cluster-posterior`, not paths of states";
+            return Err(DeviceError::cuda(problem));
+        }
+        #[cfg(feature = "cuda")]
+        return Ok(Box::new(PosteriorsOnGpu {
+            encoder: *self,
+            model: DevicePosteriors::open(self.hmm)?,
+        }));
+        #[cfg(not(feature = "cuda"))]
+        Err(DeviceError::built_without_cuda())
+    }
+}
+
+/// An encoder by posteriors that are computed on a GPU.
+#[cfg(feature = "cuda")]
+struct PosteriorsOnGpu<'a> {
+    encoder: HmmEncoder<'a>,
+    model: DevicePosteriors<'a>,
+}
+
+#[cfg(feature = "cuda")]
+impl GpuEncoder for PosteriorsOnGpu<'_> {
+    fn encode_all(&mut self, sentences: &[&[WordId]]) -> Result<Vec<FeatureRows>, DeviceError> {
+        let encoder = self.encoder;
+        let rows = |idx: usize, posterior| encoder.rows_of(posterior, sentences[idx].len());
+        self.model.map(sentences, rows)
     }
 }
 
@@ -112,6 +142,13 @@ impl HmmEncoder<'_> {
         let Some(path) = path else { return push_empty(n_tokens, out) };
         let n = if self.features == Features::Cluster { self.hmm.space.k as u32 } else { 1 };
         path.into_iter().for_each(|state| out.push_sparse([(state / n, 1.0)]));
+    }
+
+    /// The rows of a sentence with a posterior.
+    fn rows_of(&self, posterior: Option<Posterior<'_>>, n_tokens: usize) -> FeatureRows {
+        let mut rows = FeatureRows::new();
+        self.push_posterior(posterior, n_tokens, &mut rows);
+        rows
     }
 
     fn push_posterior(

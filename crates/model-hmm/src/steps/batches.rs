@@ -96,7 +96,11 @@ pub(crate) fn shuffled(
 }
 
 /// Packs sequences in order into batches of at most `batch_tokens` tokens, but at least one sequence.
-fn pack(idxs: &[u32], length: impl Fn(usize) -> usize, batch_tokens: usize) -> Vec<Vec<u32>> {
+pub(crate) fn pack(
+    idxs: &[u32],
+    length: impl Fn(usize) -> usize,
+    batch_tokens: usize,
+) -> Vec<Vec<u32>> {
     let mut batches: Vec<Vec<u32>> = Vec::new();
     let mut n_tokens = usize::MAX;
     for &idx in idxs {

@@ -5,8 +5,9 @@ use crate::reading::watched;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use latens::corpus::{Corpus, Sentences, VocabLimits, WordId};
+use latens::model::Device;
 use latens::store::write_atomically;
-use latens::tasks::token_log_probs;
+use latens::tasks::token_log_probs_on;
 use serde::Serialize;
 use serde_json::json;
 use std::f64::consts::LN_2;
@@ -31,6 +32,9 @@ pub(crate) struct ScoreArgs {
     /// Path of the scores to write as tab-separated columns [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Device that scores: `cpu`, or `cuda` for hidden Markov models
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -91,7 +95,7 @@ pub(crate) fn run(args: &ScoreArgs, output: &Output) -> Result<()> {
         .iter()
         .map(|sentence| -> Vec<WordId> { sentence[..sentence.len() - 1].iter().map(id).collect() });
     let scored = Sentences::from_words(sentences);
-    let log_probs = token_log_probs(model, &scored);
+    let log_probs = token_log_probs_on(args.device, model, &scored)?;
     let scores = Scores { words: &text, scored: &scored, log_probs: &log_probs };
     let Some(path) = &args.output else {
         return match (output.is_json(), args.per) {

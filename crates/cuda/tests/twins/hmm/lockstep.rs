@@ -14,23 +14,24 @@ const RECURSION: Tolerance = Tolerance { of_value: 0.0, of_terms: 3e-5 };
 const FAST: Tolerance = Tolerance { of_value: 0.0, of_terms: 1e-2 };
 
 /// Number of sentences that have a first token, a second one, and so on.
-const SIZES: &[&[usize]] = &[&[], &[1], &[5], &[1, 1, 1, 1], &[5, 5, 3, 1], &[70, 33, 32, 9, 9, 1]];
+pub(super) const SIZES: &[&[usize]] =
+    &[&[], &[1], &[5], &[1, 1, 1, 1], &[5, 5, 3, 1], &[70, 33, 32, 9, 9, 1]];
 
-const STATES: &[usize] = &[1, 2, 7, 32, 64, 100, 255, 256, 257, 300];
+pub(super) const STATES: &[usize] = &[1, 2, 7, 32, 64, 100, 255, 256, 257, 300];
 
 /// Sentences in lockstep, and the probabilities of their tokens and transitions.
 #[derive(Debug)]
-struct Text {
-    sizes: Vec<usize>,
-    k: usize,
+pub(super) struct Text {
+    pub(super) sizes: Vec<usize>,
+    pub(super) k: usize,
     local: Vec<f32>,
-    start: Vec<f32>,
+    pub(super) start: Vec<f32>,
     transitions: Vec<f32>,
 }
 
 impl Text {
     /// Every third row of emissions is multiplied by `small`.
-    fn draw(sizes: &[usize], k: usize, small: f32, rng: &mut Rng) -> Text {
+    pub(super) fn draw(sizes: &[usize], k: usize, small: f32, rng: &mut Rng) -> Text {
         let mut local = rng.positives(sizes.iter().sum::<usize>() * k);
         for row in local.chunks_mut(k).step_by(3) {
             row.iter_mut().for_each(|x| *x *= small);
@@ -41,7 +42,7 @@ impl Text {
         Text { sizes: sizes.to_vec(), k, local, start, transitions }
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.local.len()
     }
 
@@ -49,16 +50,16 @@ impl Text {
         self.sizes.first().copied().unwrap_or(0)
     }
 
-    fn steps(&self, precision: Precision) -> Steps<'_> {
+    pub(super) fn steps(&self, precision: Precision) -> Steps<'_> {
         Steps { sizes: &self.sizes, k: self.k, precision }
     }
 
-    fn put(&self, device: &Device) -> [Framed<f32>; 3] {
+    pub(super) fn put(&self, device: &Device) -> [Framed<f32>; 3] {
         [&self.local, &self.start, &self.transitions].map(|values| put(device, values))
     }
 
     /// Step, row within the step, and index of each token.
-    fn tokens(&self) -> Vec<(usize, usize, usize)> {
+    pub(super) fn tokens(&self) -> Vec<(usize, usize, usize)> {
         let rows = self.sizes.iter().enumerate().flat_map(|(s, &n)| (0..n).map(move |r| (s, r)));
         rows.enumerate().map(|(t, (s, r))| (s, r, t)).collect()
     }
@@ -70,11 +71,11 @@ impl Text {
         later.map(|&(s, _, t)| (t - self.sizes[s - 1]) as u32).collect()
     }
 
-    fn transition(&self, i: usize, j: usize) -> f64 {
+    pub(super) fn transition(&self, i: usize, j: usize) -> f64 {
         f64::from(self.transitions[i * self.k + j])
     }
 
-    fn local_at(&self, t: usize, j: usize) -> f64 {
+    pub(super) fn local_at(&self, t: usize, j: usize) -> f64 {
         f64::from(self.local[t * self.k + j])
     }
 

@@ -16,20 +16,26 @@ const SMALLEST_EMISSION: f64 = 1e-33f32 as f64;
 
 /// Sentences, and the probabilities of their tokens and transitions.
 #[derive(Debug)]
-struct Text {
-    k: usize,
+pub(super) struct Text {
+    pub(super) k: usize,
     offsets: Vec<u32>,
-    clusters: Vec<u32>,
+    pub(super) clusters: Vec<u32>,
     slots: Vec<u32>,
     block_of_pair: Vec<u32>,
-    local: Vec<f32>,
-    start: Vec<f32>,
-    blocks: Vec<f32>,
+    pub(super) local: Vec<f32>,
+    pub(super) start: Vec<f32>,
+    pub(super) blocks: Vec<f32>,
 }
 
 impl Text {
     /// Sentences of these lengths. The emissions of some tokens and some blocks are multiplied by `small`.
-    fn draw(k: usize, lengths: &[usize], n_blocks: usize, small: f32, rng: &mut Rng) -> Text {
+    pub(super) fn draw(
+        k: usize,
+        lengths: &[usize],
+        n_blocks: usize,
+        small: f32,
+        rng: &mut Rng,
+    ) -> Text {
         let (n_clusters, n_tokens) = (3, lengths.iter().sum::<usize>());
         let ends = lengths.iter().scan(0, |end, len| {
             *end += len;
@@ -60,21 +66,21 @@ impl Text {
         Text { k, offsets, clusters, slots, block_of_pair, local, start, blocks }
     }
 
-    fn n_tokens(&self) -> usize {
+    pub(super) fn n_tokens(&self) -> usize {
         self.clusters.len()
     }
 
-    fn sentences(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn sentences(&self) -> impl Iterator<Item = Range<usize>> {
         self.offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
     }
 
-    fn put(&self, device: &Device) -> Framed<u32> {
+    pub(super) fn put(&self, device: &Device) -> Framed<u32> {
         let parts = [&self.offsets[..], &self.clusters, &self.slots, &self.block_of_pair];
         framed(device, &parts.concat())
     }
 
     /// The sentences that [`Text::put`] has uploaded.
-    fn sequences<'a>(&self, ints: &'a Framed<u32>) -> Sequences<'a> {
+    pub(super) fn sequences<'a>(&self, ints: &'a Framed<u32>) -> Sequences<'a> {
         let (at, n) = (ints.range.start + self.offsets.len(), self.n_tokens());
         Sequences {
             ints: &ints.array,
@@ -85,16 +91,16 @@ impl Text {
         }
     }
 
-    fn start_at(&self, state: usize) -> f64 {
+    pub(super) fn start_at(&self, state: usize) -> f64 {
         f64::from(self.start[state]).max(SMALLEST)
     }
 
-    fn local_at(&self, t: usize, j: usize) -> f64 {
+    pub(super) fn local_at(&self, t: usize, j: usize) -> f64 {
         f64::from(self.local[t * self.k + j])
     }
 
     /// The transition to state j of token t from state i of the one before.
-    fn transition(&self, t: usize, i: usize, j: usize) -> f64 {
+    pub(super) fn transition(&self, t: usize, i: usize, j: usize) -> f64 {
         f64::from(self.blocks[(self.block_of_pair[t] as usize * self.k + i) * self.k + j])
     }
 }
@@ -210,7 +216,7 @@ fn the_twin_agrees_with_the_sum_over_all_paths() {
 }
 
 /// Lengths of sentences. The probability of the longest one underflows even in double precision.
-const LENGTHS: &[usize] = &[1, 2, 7, 0, 150, 3, 12];
+pub(super) const LENGTHS: &[usize] = &[1, 2, 7, 0, 150, 3, 12];
 
 /// Compares the forward pass alone, and both passes, with the twin.
 fn compare(device: &Device, text: &Text, tolerance: Tolerance) {

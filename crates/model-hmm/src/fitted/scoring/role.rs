@@ -65,6 +65,16 @@ impl LanguageModel for Hmm {
     fn log_prob_on_gpu(&self, _: &Sentences) -> Result<f64, DeviceError> {
         Err(DeviceError::built_without_cuda())
     }
+
+    #[cfg(feature = "cuda")]
+    fn token_log_probs_on_gpu(&self, text: &Sentences) -> Result<Vec<f64>, DeviceError> {
+        crate::cuda::fitted::log_probs::token_log_probs(self, text)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn token_log_probs_on_gpu(&self, _: &Sentences) -> Result<Vec<f64>, DeviceError> {
+        Err(DeviceError::built_without_cuda())
+    }
 }
 
 impl Hmm {

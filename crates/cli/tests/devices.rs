@@ -1,0 +1,100 @@
+//! `--device` of the commands that use a model.
+
+mod common;
+
+use common::Folder;
+
+fn trained() -> Folder {
+    let folder = Folder::new();
+    folder.write("text", "a b c\nb c a\nc a b\n");
+    folder.json("train hmm text --n-states 4 --n-clusters 2 --dim 4 --epochs 1 -o hmm");
+    folder.json("train ngram text -o ngram");
+    folder.json("train brown text --n-clusters 2 -o brown");
+    folder
+}
+
+/// Nothing is written, and there is one message.
+fn assert_refused(folder: &Folder, command: &str, message: &str) -> String {
+    let ran = folder.run(command);
+    ran.assert_refused(message);
+    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{command}: {}", ran.stderr);
+    assert_eq!(folder.names(), ["brown", "hmm", "ngram", "text"], "{command}");
+    ran.stderr
+}
+
+#[test]
+fn what_no_gpu_computes_is_refused() {
+    let folder = trained();
+    for features in ["state", "cluster"] {
+        let encode = format!("encode hmm text --features {features} --device cuda -o out.tsv");
+        let message = "`posterior` and `cluster-posterior`, not paths of states";
+        let stderr = assert_refused(&folder, &encode, message);
+        let hint = format!("hint: without `--device`, the CPU computes `{features}`");
+        assert!(stderr.contains(&hint), "{stderr}");
+    }
+    let encode = "encode brown text --device cuda -o out.npy";
+    assert_refused(&folder, encode, "these features are computed on the CPU only");
+    let score = "score ngram text --device cuda -o out.tsv";
+    assert_refused(&folder, score, "this model is scored word by word on the CPU only");
+    for command in ["score hmm text", "perplexity hmm text", "encode hmm text"] {
+        let command = format!("{command} --device gpu");
+        assert_refused(&folder, &command, "the device must be `cpu` or `cuda`");
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn without_the_feature_a_gpu_is_refused() {
+    let folder = trained();
+    for command in [
+        "score hmm text -o out.tsv",
+        "score hmm text --per token",
+        "perplexity hmm text",
+        "encode hmm text --features posterior -o out.npy",
+        "encode hmm text --features cluster-posterior",
+    ] {
+        let message = "cannot use the device `cuda`: this program was built without CUDA";
+        assert_refused(&folder, &format!("{command} --device cuda"), message);
+    }
+}
+
+/// The rows are those of the CPU; without a graphics card there is an error and no file.
+#[cfg(feature = "cuda")]
+#[test]
+fn a_gpu_gives_the_rows_of_the_cpu() {
+    use std::io::Write;
+    let folder = Folder::with_embedded_corpus();
+    folder.json(
+        "train hmm train.txt --lowercase --min-count 2 --n-states 64 --n-clusters 4 --dim 16 --epochs 1 \
+         -o hmm",
+    );
+    folder.write("text.txt", "the dog walks .\n\nthe Zyzzogeton\n");
+    for command in [
+        "score hmm text.txt",
+        "score hmm text.txt --per token",
+        "encode hmm text.txt --features posterior",
+        "encode hmm text.txt --features cluster-posterior",
+    ] {
+        let on_cpu = folder.json(&format!("{command} -o cpu.tsv"));
+        let ran = folder.run(&format!("{command} --device cuda -o gpu.tsv --json"));
+        if ran.code == Some(2) && ran.stderr.contains("cannot use the device `cuda`") {
+            assert!(!folder.path().join("gpu.tsv").exists());
+            // Unlike `eprintln`, this is not captured by the test harness.
+            let _ = writeln!(std::io::stderr(), "skipped: {}", ran.stderr.trim_end());
+            return;
+        }
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let on_gpu: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(on_gpu["tokens"], on_cpu["tokens"]);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let (on_cpu, on_gpu) = (read("cpu.tsv"), read("gpu.tsv"));
+        assert_eq!(on_cpu.lines().count(), on_gpu.lines().count());
+        for (a, b) in on_cpu.split_whitespace().zip(on_gpu.split_whitespace()) {
+            let number = |cell: &str| cell.rsplit(':').next().unwrap().parse::<f64>();
+            match (number(a), number(b)) {
+                (Ok(a), Ok(b)) => assert!((a - b).abs() < 1e-3 * b.abs().max(1.0), "{a} and {b}"),
+                _ => assert_eq!(a, b),
+            }
+        }
+    }
+}
