@@ -11,6 +11,5 @@ pub(crate) mod score;
 pub(crate) mod learner;
 pub(crate) mod baum_welch;
 pub(crate) mod expectations;
-pub(crate) mod fitted;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,7 +20,7 @@ use latens_cuda::{CudaError, Precision};
 use latens_math::Rng;
 
 /// Sentences of random words.
-pub(super) fn sentences(n_words: usize, n: usize, rng: &mut Rng) -> Vec<Vec<WordId>> {
+pub(crate) fn sentences(n_words: usize, n: usize, rng: &mut Rng) -> Vec<Vec<WordId>> {
     let mut below = |n: usize| (rng.uniform() * n as f64) as usize;
     (0..n).map(|_| (0..1 + below(12)).map(|_| WordId::from(below(n_words))).collect()).collect()
 }
@@ -72,7 +72,7 @@ fn mapping(params: &HmmParams, space: &StateSpace) -> Box<dyn TableMapping<f32>>
 }
 
 /// Says once on stderr, past the test harness, that tests on a device are skipped.
-pub(super) fn skip(error: &CudaError) {
+pub(crate) fn skip(error: &CudaError) {
     use std::io::Write;
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,7 @@
 //! The model as an encoder: features of tokens from their states.
 
 #[cfg(feature = "cuda")]
-use crate::cuda::fitted::posteriors::DevicePosteriors;
+use crate::fitted::on_gpu::posteriors::DevicePosteriors;
 use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;

@@ -11,3 +11,5 @@ pub(crate) mod unknown_words;
 pub(crate) mod tagger;
 pub(crate) mod state_products;
 pub(crate) mod expectations;
+#[cfg(feature = "cuda")]
+pub(crate) mod on_gpu;

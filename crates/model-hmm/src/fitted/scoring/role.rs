@@ -68,7 +68,7 @@ impl LanguageModel for Hmm {
 
     #[cfg(feature = "cuda")]
     fn token_log_probs_on_gpu(&self, text: &Sentences) -> Result<Vec<f64>, DeviceError> {
-        crate::cuda::fitted::log_probs::token_log_probs(self, text)
+        crate::fitted::on_gpu::log_probs::token_log_probs(self, text)
     }
 
     #[cfg(not(feature = "cuda"))]
