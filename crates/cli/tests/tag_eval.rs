@@ -115,7 +115,7 @@ fn regularization_is_chosen_on_the_development_set() {
     assert!(!folder.names().iter().any(|name| name.contains("checkpoint")), "{:?}", folder.names());
     folder
         .run("tag train train.conll --column 2 --l2 auto -o x")
-        .assert_refused("`--l2 auto` needs text");
+        .assert_refused("`--l2 auto` needs a development set");
     folder
         .run("tag train train.conll --column 2 --l2 auto --dev valid.conll --resume -o x")
         .assert_refused("cannot be resumed");

@@ -193,5 +193,5 @@ fn a_device_has_no_checkpoint() {
     assert!(!std::path::Path::new("/dev/full.checkpoint").exists());
     folder
         .run("train word2vec train.txt --resume -o /dev/full")
-        .assert_refused("has no checkpoint");
+        .assert_refused("needs a checkpoint");
 }
