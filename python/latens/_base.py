@@ -255,6 +255,9 @@ class Estimator:
             if name != "self"
         }
         stored = {**json.loads(model.inside("params", 0)), **json.loads(model.preprocessing), **json.loads(model.limits)}
+        if stored.get("tokenize") == "blanks":
+            # The name in files is that of version 0.1.
+            stored["tokenize"] = "whitespace"
         if "seed" in stored:
             stored["random_state"] = stored.pop("seed")
         back = {rust: python for python, rust in cls._renamed.items()}
