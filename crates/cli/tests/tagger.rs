@@ -149,6 +149,10 @@ fn unusable_training_data_is_rejected() {
         ("tag train train.conll --column 2 --encoder train.conll -o x", "is not a latens model"),
         ("tag train train.conll --column 2 --l2=-1 -o x", "`l2` must be at least 0"),
         ("tag train train.conll --column 2 --optimizer perceptron --l1 1 -o x", "`l1` must be 0"),
+        (
+            "tag train train.conll --column 2 --optimizer perceptron --l2 0.5 -o x",
+            "a perceptron does not use `--l2`",
+        ),
         ("tag train train.conll --column 2 --direct-words the -o x", "add `--kind local`"),
         ("tag train train.conll --column 2 --log ./x -o x", "would be written twice"),
         ("tag train train.conll --column 2 -o train.conll", "both input and output"),

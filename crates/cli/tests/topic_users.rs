@@ -222,6 +222,8 @@ fn labels_on_the_map_of_topics_do_not_overlap() {
     let folder = folder();
     folder.json(&format!("train lda docs {FEW} -o m.lda"));
     folder.json("topics map m.lda -o map.svg");
+    folder.run("topics map m.lda -o map.png").assert_refused("cannot write a plot to `map.png`");
+    assert!(!folder.path().join("map.png").exists());
     let svg = fs::read_to_string(folder.path().join("map.svg")).unwrap();
     let drawn = roxmltree::Document::parse(&svg).unwrap();
     let texts: Vec<(f64, f64, f64)> = drawn
@@ -286,6 +288,8 @@ fn held_out_documents_and_numbers_of_topics_are_measured() {
     let picture = folder.run("topics select train.txt --k 2 -o picture.svg");
     picture.assert_refused("`picture.svg` does not have the extension of a table");
     assert!(!folder.path().join("picture.svg").exists());
+    let picture = folder.run("topics select train.txt --k 2 --plot picture.pdf");
+    picture.assert_refused("cannot write a plot to `picture.pdf`");
 }
 
 /// Bytes of a model file that version 0.1 could have written: its header has no cleaning.

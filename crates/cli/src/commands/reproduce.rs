@@ -1,5 +1,6 @@
 mod record;
 
+use crate::data::pictures::check_picture;
 use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::Result;
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             "`latens reproduce --list` lists all experiments",
         ));
     };
+    args.output.as_deref().map_or(Ok(()), |path| check_picture(path, &["svg"]))?;
     let records = args.record.as_deref().map(record::open).transpose()?;
     let started = Instant::now();
     let note = &mut |message: &str| output.note(message);

@@ -1,29 +1,16 @@
-//! Log-likelihoods on the device, with all states: of a model under training, and of a fitted one.
+//! Log-likelihoods on the device, with all states, of a model under training.
 //!
 //! Computes the logits of transitions for some rows at a time, and keeps only the blocks that the text uses.
 
-use crate::cuda::baum_welch::CudaEstimator;
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::device_model::CudaLearner;
 use crate::cuda::plan::batch_plan::{BatchPlan, lists, max_listed_tokens};
 use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::plan::kept_plan::KeptPlan;
-use crate::model::Hmm;
-use crate::params::Memory;
 use crate::recursion::batch::Batch;
-use crate::space::device_limits::unsupported;
-use crate::space::kept_lists::KeptLists;
 use crate::space::kept_states::KeptStates;
-use crate::space::state_set::StateSet;
 use crate::space::state_space::StateSpace;
-use crate::steps::batches::Data;
-use crate::steps::learner::LearnerState;
-use crate::tables::probability_tables as host;
-use crate::weights::mapping::TableMapping;
-use latens_corpus::Sentences;
 use latens_cuda::{Array, CudaError, Listed, Precision};
-use latens_model::DeviceError;
-use std::borrow::Cow;
 
 /// The largest number of values in blocks, and in tokens, at a time: 16 GiB.
 const MAX_BLOCK_VALUES: usize = 1 << 32;
@@ -132,54 +119,4 @@ pub(crate) fn max_tokens(space: &StateSpace) -> usize {
     let max_blocks = (MAX_BLOCK_VALUES / k.pow(2)).max(1);
     let max_tokens = if m * m <= max_blocks { usize::MAX } else { max_blocks };
     max_tokens.min(MAX_BLOCK_VALUES / k)
-}
-
-/// ln p of a text under a fitted model.
-pub(crate) fn log_prob(hmm: &Hmm, text: &Sentences) -> Result<f64, DeviceError> {
-    let n_tags = hmm.tags.as_ref().map_or(0, |tags| tags.len());
-    if let Some(what) = unsupported(&hmm.params, &hmm.space, n_tags) {
-        return Err(DeviceError::cuda(format!("it cannot score a model with {what}")));
-    }
-    let batches = match hmm.params.memory {
-        Memory::Reset => Data { sentences: text, tags: None, run_tokens: None }.scored_batches(),
-        Memory::Carry => vec![Batch { sentences: vec![text.tokens()], tags: vec![] }],
-    };
-    let log_prob = match &hmm.weights {
-        Some(weights) => of_networks(hmm, weights, &batches),
-        None => of_tables(hmm, &batches),
-    };
-    log_prob.map_err(DeviceError::cuda)
-}
-
-fn of_networks(hmm: &Hmm, weights: &[f32], batches: &[Batch<'_>]) -> Result<f64, CudaError> {
-    let (network, kept) = (hmm.network(), KeptStates::all(&hmm.space));
-    // Nothing is learned, so that there are no moments.
-    let (weights, mean, square) = (weights.to_vec(), vec![], vec![]);
-    let state = LearnerState { weights, mean, square, n_steps: 0 };
-    let (space, layout) = (&hmm.space, network.layout());
-    let mut learner = CudaLearner::new(&hmm.params, space, layout, &state, Precision::Full)?;
-    learner.forward(&KeptPlan::all(&hmm.space, learner.is_factored()), None)?;
-    learner.device.after(&learner.side)?;
-    // The emissions of a fitted model reserve probability for unknown words.
-    learner.device.write(&emissions(hmm), &mut learner.tables.emission)?;
-    learner.score_all(batches, &kept)
-}
-
-fn of_tables(hmm: &Hmm, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
-    let (k, n) = (hmm.space.k, hmm.n_states());
-    let mut transition = vec![0.0; n * n];
-    for (from, rows) in transition.chunks_exact_mut(k * n).enumerate() {
-        hmm.transition_rows(StateSet::Cluster(from), rows);
-    }
-    let (start, emission) = (hmm.start.to_vec(), emissions(hmm).into_owned());
-    let tables = host::Tables { k, start, transition, emission, ..Default::default() };
-    CudaEstimator::new(&hmm.space, &tables, Precision::Full)?.try_score(batches)
-}
-
-/// Dense rows of emissions.
-fn emissions(hmm: &Hmm) -> Cow<'_, [f32]> {
-    match KeptLists::all(&hmm.space) {
-        Some(lists) => lists.scatter(&hmm.emission, hmm.space.k).into(),
-        None => hmm.emission[..].into(),
-    }
 }

@@ -310,16 +310,19 @@ impl TagTrainArgs {
 
     /// The values of `--l2` to try, in ascending order.
     fn l2_values(&self) -> Result<Vec<f64>> {
-        let L2Arg::Auto = self.l2 else {
-            let L2Arg::Value(l2) = self.l2 else { unreachable!("there are two kinds") };
-            return Ok(vec![l2]);
-        };
         let refuse = |message: &str, hint: &str| Err(hinted(message, hint));
+        let is_perceptron = matches!(self.optimizer, OptimizerArg::Perceptron);
+        match self.l2 {
+            L2Arg::Value(l2) if !is_perceptron || l2 == TaggerParams::default().l2 => {
+                return Ok(vec![l2]);
+            }
+            _ if is_perceptron => {
+                return refuse("a perceptron does not use `--l2`", "omit `--l2` or `--optimizer`");
+            }
+            _ => {}
+        }
         if self.dev.is_none() {
             return refuse("`--l2 auto` needs a development set", "pass one with `--dev`");
-        }
-        if matches!(self.optimizer, OptimizerArg::Perceptron) {
-            return refuse("a perceptron does not use `--l2`", "omit `--l2 auto` or `--optimizer`");
         }
         if self.resume {
             let hint = "repeat the run without `--resume`, or with the best value so far";

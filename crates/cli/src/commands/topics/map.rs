@@ -1,5 +1,6 @@
 use super::top_words::{TopWordArgs, prevalence, word_weights};
 use crate::commands::roles::topic_model;
+use crate::data::pictures::check_picture;
 use crate::output::Output;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -31,6 +32,7 @@ pub(crate) struct MapArgs {
 }
 
 pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
+    check_picture(&args.output, &["svg", "html"])?;
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
     if let Some(&topic) = args.topics.iter().find(|&&topic| topic >= n_topics) {
@@ -40,7 +42,8 @@ pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
         Some(vectors) => words_map(args, model, n_topics, &vectors),
         None => circles_map(args, model, n_topics),
     };
-    let is_page = args.output.extension().is_some_and(|extension| extension == "html");
+    let is_page =
+        args.output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
     let text = if is_page {
         format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>Topics</title>\n{picture}")
     } else {

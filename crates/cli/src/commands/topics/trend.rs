@@ -2,6 +2,7 @@ use super::top_words::TopWordArgs;
 use crate::args::{Common, DocumentArgs};
 use crate::commands::roles::topic_model;
 use crate::data::mixtures;
+use crate::data::pictures::check_picture;
 use crate::errors::hinted;
 use crate::output::{Output, shown, thousands};
 use crate::reading::watched;
@@ -57,6 +58,7 @@ struct Row<'a> {
 
 pub(super) fn run(args: &TrendArgs, common: &Common, output: &Output) -> Result<()> {
     mixtures::check_table(args.output.as_deref())?;
+    args.plot.as_deref().map_or(Ok(()), |path| check_picture(path, &["svg"]))?;
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
     for &topic in &args.topics {

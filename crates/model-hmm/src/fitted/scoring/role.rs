@@ -58,7 +58,7 @@ impl LanguageModel for Hmm {
 
     #[cfg(feature = "cuda")]
     fn log_prob_on_gpu(&self, text: &Sentences) -> Result<f64, DeviceError> {
-        crate::cuda::score::log_prob(self, text)
+        Ok(crate::fitted::on_gpu::log_probs::token_log_probs(self, text)?.iter().sum())
     }
 
     #[cfg(not(feature = "cuda"))]

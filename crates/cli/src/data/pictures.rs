@@ -1,0 +1,18 @@
+//! Names of pictures to write.
+
+use crate::errors::hinted;
+use anyhow::Result;
+use std::path::Path;
+
+/// Refuses a name whose extension promises another format than the ones that can be written, before any work is done.
+pub(crate) fn check_picture(path: &Path, formats: &[&str]) -> Result<()> {
+    let Some(extension) = path.extension() else { return Ok(()) };
+    if formats.iter().any(|format| extension.eq_ignore_ascii_case(format)) {
+        return Ok(());
+    }
+    let formats: Vec<String> = formats.iter().map(|format| format!("`.{format}`")).collect();
+    Err(hinted(
+        format!("cannot write a plot to `{}`", path.display()),
+        format!("use the extension {}", formats.join(" or ")),
+    ))
+}
