@@ -1,6 +1,9 @@
 """Gaussian LDA beside LDA on short texts and on few documents: classification by topic mixtures, and coherence.
 
     python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl]
+    python crates/python/benches/few_documents.py DATA --vectors skip-gram-300=w300.txt
+
+With `--vectors`, only the rows that use vectors are computed, with those of the file (words and numbers, as GloVe writes them).
 
 DATA has `20news/20news.tsv` and `vectors/` (see docs/data.md). Documents are posts in lower case, without stop words, cut at
 100 words; short texts are the first 10 words that remain. For each seed, 100, 300 or 1,000 training documents and 1,000
@@ -46,7 +49,7 @@ N_GROUPS, N_HELD_OUT, N_TEST, N_WORDS, N_SHORT = 20, 1000, 2000, 100, 10
 REGULARIZATION = (1, 10, 100, 1000)
 MIN_DIVERSITY = 0.7
 
-VECTORS = {"dim": (50, 100), "form": ("unit", "raw", "whitened")}
+VECTORS: dict[str, tuple] = {"dim": (50, 100), "form": ("unit", "raw", "whitened")}
 #: Values of each parameter. The search starts at the first ones, except those of `START`.
 SEARCH = {
     "tfidf": {"sublinear": (False, True)},
@@ -66,6 +69,9 @@ DEFAULTS = {
     "lda-default": {"n_topics": 50, "alpha": None, "beta": 0.01},
     "glda-default": {"n_topics": 50, "alpha": None, "weight": 1, "covariance": "full", "form": "raw", "dim": 50},
 }
+#: Rows with the vectors of `--vectors`. Covariances of 300 × 300 numbers are left out.
+WITH_VECTORS = ("mean", "glda")
+COVARIANCES = ("spherical", "diagonal")
 ROWS = {
     "tfidf": "bag of words (tf–idf)",
     "mean": "mean word vector",
@@ -97,6 +103,7 @@ def main() -> None:
     parser.add_argument("--program", default="latens")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=["short", "100", "300", "1000"])
+    parser.add_argument("--vectors", metavar="NAME=PATH")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--commit")
     parser.add_argument("--machine", default="xeon-2core")
@@ -107,13 +114,20 @@ def main() -> None:
     records = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args.data / "vectors", Path(folder), args.program, posts)
+        if args.vectors:
+            args.vectors, path = args.vectors.split("=", 1)
+            dim = bench.add_vectors(Path(path))
+            for row in WITH_VECTORS:
+                SEARCH[row]["dim"] = (dim,)
+            SEARCH["glda"]["covariance"] = COVARIANCES
         for kind in args.only or kinds:
             n_documents, n_words = kinds[kind]
             samples = [draw(posts, n_documents, n_words, seed) for seed in args.seeds]
             n_tokens = statistics.mean(sum(map(len, sample.train[0])) for sample in samples)
             print(f"{data_name(kind)}: {n_tokens:,.0f} training tokens", flush=True)
-            records += [record(kind, *row, args) for row in classify(bench, samples)]
-            records += [record(kind, *row, args) for row in coherence(bench, samples)]
+            rows = WITH_VECTORS if args.vectors else tuple(ROWS)
+            records += [record(kind, *row, args) for row in classify(bench, samples, rows)]
+            records += [record(kind, *row, args) for row in coherence(bench, samples, rows)]
             if args.record:
                 replace(args.record, records)
 
@@ -158,6 +172,13 @@ class Bench:
         self.known = {word for split in posts.values() for group in split.values() for words in group for word in words}
         self.test_split = [words for group in posts["test"].values() for words in group]
         self.paths = {50: vectors / "glove.6B.100d-pca50.top30k.txt", 100: vectors / "glove.6B.100d.top30k.txt"}
+
+    def add_vectors(self, path: Path) -> int:
+        """The dimension of the vectors of a file, by which settings name them."""
+        with path.open(encoding="utf-8") as file:
+            dim = len(file.readline().split()) - 1
+        self.paths[dim] = path
+        return dim
 
     @functools.cache
     def read_vectors(self, dim: int) -> tuple[list[str], np.ndarray]:
@@ -236,11 +257,12 @@ def mean(words: Words, ids: dict[str, int], rows: np.ndarray) -> np.ndarray:
     return rows[found].mean(axis=0) if found else np.zeros(rows.shape[1], dtype=np.float32)
 
 
-def classify(bench: Bench, samples: list[Sample]):
+def classify(bench: Bench, samples: list[Sample], rows: tuple[str, ...]):
     """Rows of accuracies on the test documents."""
-    chosen = {row: choose(row, SEARCH[row], START, functools.partial(held_out_accuracy, bench, row, samples)) for row in SEARCH}
+    searched = [row for row in SEARCH if row in rows]
+    chosen = {row: choose(row, SEARCH[row], START, functools.partial(held_out_accuracy, bench, row, samples)) for row in searched}
     chosen |= {"glda-known": chosen["glda"]} | DEFAULTS
-    for row in ROWS:
+    for row in rows:
         setting, scores = chosen[row], []
         for sample in samples:
             train, held_out, test = (part[0] for part in (sample.train, sample.held_out, sample.test))
@@ -286,11 +308,11 @@ def fit_classifier(train, held_out, sample: Sample) -> tuple[float, LogisticRegr
     return max(found, key=lambda pair: pair[0])
 
 
-def coherence(bench: Bench, samples: list[Sample]):
+def coherence(bench: Bench, samples: list[Sample], rows: tuple[str, ...]):
     """Rows of coherence and diversity of 20 topics."""
     test = Reference(bench.test_split)
     references = {sample.seed: Reference(sample.others) for sample in samples}
-    for row in ("lda", "glda"):
+    for row in [row for row in ("lda", "glda") if row in rows]:
         search = ({"by": ("count", "density")} if row == "glda" else {}) | SEARCH[row] | {"n_topics": (20,)}
 
         def measure(setting: dict) -> float:
@@ -363,17 +385,19 @@ def record(kind: str, metric: str, row: str, values: list[float], setting: dict,
         "coherence": ("NPMI, mean of 20 topics", None, 3),
         "diversity": ("topic diversity, 20 topics", None, 2),
     }[metric]
+    suffix = f"-{args.vectors}" if args.vectors else ""
     spread = {"over": "seeds", "n": len(values), "min": round(min(values), digits), "max": round(max(values), digits)}
     return {
-        "id": f"topics-few-{metric}-{row}-{kind}",
-        "model": ROWS[row],
+        "id": f"topics-few-{metric}-{row}{suffix}-{kind}",
+        "model": ROWS[row] + suffix.replace("-", ", ", 1),
         "data": f"20 newsgroups, {data_name(kind)}",
         "metric": name,
         "unit": unit,
         "value": round(statistics.mean(values), digits),
         "spread": spread,
         "reference": None,
-        "command": "python crates/python/benches/few_documents.py DIR",
+        "command": "python crates/python/benches/few_documents.py DIR"
+        + (f" --vectors {args.vectors}={args.vectors}.txt" if args.vectors else ""),
         "commit": args.commit,
         "machine": args.machine,
         "date": datetime.date.today().isoformat(),

@@ -1,7 +1,7 @@
 //! The same tables with taggers that are tuned on development text of the target domain, over several seeds of the
 //! representations.
 //!
-//! Regularization and scale of features are chosen with the first seed, among the same values for every row.
+//! Regularization and scale of features are chosen by the mean score over seeds, among the same values for every row.
 
 use super::measures::{Figure, Measure, Transfer, errors, phrases};
 use super::paper::PAPER;
@@ -66,39 +66,51 @@ fn table(
         FeatureTagger::params().pos_column(transfer.pos_column).n_iterations(size.n_iterations);
     let mut rows = Vec::new();
     for (i, (name, ..)) in PAPER.iter().enumerate() {
-        let mut figures: Vec<Vec<Figure>> = Vec::new();
-        let mut chosen = None;
+        let candidates = choices.of(&base, &size.representations(MStep::default(), 0)[i]);
+        let mut tried: Vec<Tried> = candidates.into_iter().map(Tried::new).collect();
         for &seed in choices.seeds {
             let representation = &size.representations(MStep::default(), seed)[i];
-            if chosen.is_some() && !representation.has_seed() {
+            if seed != choices.seeds[0] && !representation.has_seed() {
                 break;
             }
             note(&format!("{name}, seed {seed}: fitting the representation"));
             let encoder = runner.encoder(representation)?;
             let encoder = encoder.as_deref().map(|path| (path, representation.features()));
-            let candidates = match chosen.take() {
-                Some(params) => vec![params],
-                None => choices.of(&base, representation),
-            };
-            let mut best: Option<(f64, TaggerParams, FeatureTagger)> = None;
-            for params in candidates {
+            for Tried { params, score: total, figures } in &mut tried {
                 let tagger = learn(transfer, &dev, params.clone(), encoder)?;
                 let score = score(&tagger, &dev, transfer.column)?;
                 let TaggerParams { l2, scale, .. } = params;
                 note(&format!(
                     "{name}, seed {seed}: l2 {l2}, scale {scale}: {score:.2} on the development text"
                 ));
-                if best.as_ref().is_none_or(|(others, ..)| score > *others) {
-                    best = Some((score, params, tagger));
-                }
+                *total += score;
+                figures.push(measure(transfer, &tagger, i)?);
             }
-            let (_, params, tagger) = best.expect("there are parameters to choose from");
-            figures.push(measure(transfer, &tagger, i)?);
-            chosen = Some(params);
         }
+        let Tried { params: TaggerParams { l2, scale, .. }, figures, .. } = best(tried);
+        note(&format!("{name}: l2 {l2}, scale {scale} are best on the development text"));
         rows.extend(means(name, &figures));
     }
     Ok(rows)
+}
+
+/// Parameters, the sum of their scores on the development text over seeds, and their figures for each seed.
+struct Tried {
+    params: TaggerParams,
+    score: f64,
+    figures: Vec<Vec<Figure>>,
+}
+
+impl Tried {
+    fn new(params: TaggerParams) -> Tried {
+        Tried { params, score: 0.0, figures: Vec::new() }
+    }
+}
+
+/// The first of the parameters with the highest score.
+fn best(tried: Vec<Tried>) -> Tried {
+    let better = |best: Tried, other: Tried| if other.score > best.score { other } else { best };
+    tried.into_iter().reduce(better).expect("there are parameters to choose from")
 }
 
 /// Fits a tagger that stops when its score on the development text no longer improves.
