@@ -1,11 +1,11 @@
-//! Parts of a training step: residual layer, character network, optimizer.
+//! Parts of a training step: residual layer, character network, products with the output weights, optimizer.
 //!
 //! Throughput is given in floating-point operations of the matrix products (Gelem/s = GFLOP/s), and in bytes of weights,
 //! moments and gradients read and written.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latens_math::Rng;
-use latens_math::linalg::Par;
+use latens_math::linalg::{Accum, Par, multiply};
 use latens_nn::{
     AdamW, AdamWParams, Buffer, CharCnn, CharCnnParams, CharCnnScratch, Layout, Residual,
     ResidualScratch, Spellings, fill_normal, norm,
@@ -62,6 +62,30 @@ fn char_cnn(criterion: &mut Criterion) {
     });
 }
 
+/// Logits of 400 tokens, and the derivatives of hidden vectors and of weights.
+fn output_products(criterion: &mut Criterion) {
+    let (n_tokens, dim, n_words) = (400, 300, 10_000);
+    let sizes = [(n_tokens, dim), (n_words, dim), (n_tokens, n_words)];
+    let [hidden, weights, mut logits] = sizes.map(|(n_rows, n_columns)| {
+        let mut buffer = Buffer::<f32>::new();
+        buffer.resize(n_rows, n_columns);
+        fill_normal(buffer.values_mut(), 1.0, &mut Rng::new(1));
+        buffer
+    });
+    let (mut d_hidden, mut d_weights) = (hidden.clone(), weights.clone());
+    let mut group = criterion.benchmark_group("products with the output weights");
+    group.throughput(Throughput::Elements((3 * 2 * n_tokens * dim * n_words) as u64));
+    group.bench_function("400 tokens, 300 units, 10,000 words", |bencher| {
+        bencher.iter(|| {
+            let (par, set) = (Par::rayon(0), Accum::Replace);
+            let (h, w) = (hidden.view(), weights.view());
+            multiply(logits.view_mut(), set, h, w.transpose(), par);
+            multiply(d_hidden.view_mut(), set, logits.view(), w, par);
+            multiply(d_weights.view_mut(), set, logits.view().transpose(), h, par);
+        });
+    });
+}
+
 fn optimizer(criterion: &mut Criterion) {
     let n = 3_000_000;
     let mut weights = vec![0f32; n];
@@ -77,5 +101,5 @@ fn optimizer(criterion: &mut Criterion) {
     group.bench_function("norm", |bencher| bencher.iter(|| norm(black_box(&gradient))));
 }
 
-criterion_group!(benches, residual, char_cnn, optimizer);
+criterion_group!(benches, residual, char_cnn, output_products, optimizer);
 criterion_main!(benches);

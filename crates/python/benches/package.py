@@ -24,7 +24,8 @@ from typing import Any, Callable
 
 import latens
 
-COMMAND = """pip install .
+COMMAND = """pip wheel --no-deps .
+pip install latens-*.whl
 python crates/python/benches/package.py DIR/unlabeled-news/reuters21578.sents.txt --wheel latens-*.whl --data DIR"""
 N_DOCUMENTS = 100_000
 #: Number of sentences that models are fitted to.

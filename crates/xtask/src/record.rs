@@ -214,6 +214,12 @@ fn read_family(
     for (i, line) in text.lines().enumerate() {
         let place = || format!("results/{name}.jsonl:{}", i + 1);
         let record = Record::parse(line, machines).with_context(place)?;
+        ensure!(
+            record.command.is_some() || record.note.is_some(),
+            "{}: `{}` has no `command`, and no `note` that says how it is computed",
+            place(),
+            record.id
+        );
         if !known.insert(record.id.clone()) {
             bail!("{}: the id `{}` is already taken", place(), record.id);
         }
@@ -293,6 +299,10 @@ pub(crate) mod tests {
             .unwrap();
         let message = format!("{:#}", read_all(root).err().unwrap());
         assert_eq!(message, "results/b.jsonl:2: the id `x-1` is already taken");
+        let line = LINE.replace("x-1", "y").replace("\"latens demo\"", "null");
+        fs::write(root.join("results/b.jsonl"), line).unwrap();
+        let message = format!("{:#}", read_all(root).err().unwrap());
+        assert!(message.starts_with("results/b.jsonl:1: `y` has no `command`"), "{message}");
         fs::write(root.join("results/b.jsonl"), "{}\n").unwrap();
         let message = format!("{:#}", read_all(root).err().unwrap());
         assert!(message.starts_with("results/b.jsonl:1: missing field"), "{message}");

@@ -31,6 +31,12 @@ fn shell_commands(lines: &[&str]) -> Vec<Vec<String>> {
 /// Splits a line into simple commands and their words: at blanks outside of quotes, and at `;`, `&`, `|`. A comment and
 /// the targets of redirections are left out.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
+    let commands = with_redirections(line).into_iter().map(without_redirections);
+    commands.filter(|words| !words.is_empty()).collect()
+}
+
+/// The same with redirections, in which `>` and `<` are words.
+pub(crate) fn with_redirections(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -56,7 +62,7 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             _ => word.get_or_insert_default().push(c),
         }
     }
-    commands.into_iter().map(without_redirections).filter(|words| !words.is_empty()).collect()
+    commands
 }
 
 fn without_redirections(words: Vec<String>) -> Vec<String> {

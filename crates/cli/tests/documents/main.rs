@@ -1,6 +1,8 @@
-//! Documents that cannot go stale: their commands parse, their links lead somewhere, and their language is plain.
+//! Documents that cannot go stale: their commands parse, the files of commands are described, links lead somewhere, and
+//! the language is plain.
 
 mod commands;
+mod data;
 mod examples;
 mod language;
 mod links;
