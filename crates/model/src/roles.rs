@@ -97,6 +97,12 @@ pub trait LanguageModel: Send + Sync {
         false
     }
 
+    /// Number of sentences that [`LanguageModel::token_log_probs`] should get at once, if the end of a sentence resets the
+    /// scorer. Override if scoring many sentences together is cheaper, even on one of several threads.
+    fn sentences_together(&self) -> usize {
+        1
+    }
+
     /// ln p of one sentence with an empty history. Override if scoring a whole sentence at once is
     /// cheaper.
     fn log_prob(&self, sentence: &[WordId]) -> f64 {

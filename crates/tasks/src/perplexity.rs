@@ -37,7 +37,8 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
 }
 
 /// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once. A
-/// part has a given number of sentences, so that rounding does not depend on the number of threads.
+/// part has a given number of sentences, or more if the model asks for them, so that rounding does not depend on the
+/// number of threads.
 fn by_parts<T: Send>(
     model: &dyn LanguageModel,
     text: &Sentences,
@@ -47,6 +48,7 @@ fn by_parts<T: Send>(
     if !model.forgets_sentences() {
         return vec![score(text.tokens())];
     }
+    let n_sentences = n_sentences.max(model.sentences_together());
     let ends = (0..text.len()).step_by(n_sentences).map(|begin| {
         let end = (begin + n_sentences).min(text.len());
         [begin, end].map(|sentence| text.offsets()[sentence] as usize)

@@ -96,9 +96,10 @@ impl TokenEncoder for HmmEncoder<'_> {
         }
     }
 
-    /// A recursion keeps the states of each token, for any kind of features.
+    /// Paths are short, and the recursion limits its memory itself. More sentences share more products.
     fn values_per_token(&self) -> usize {
-        self.hmm.space.states_per_word()
+        let n = self.hmm.space.states_per_word();
+        if self.is_path() { n.div_ceil(4) } else { n }
     }
 
     fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {

@@ -33,11 +33,16 @@ impl<'a> Posterior<'a> {
         self.states.len()
     }
 
+    /// The states that may emit a token, in ascending order, and their probabilities.
+    pub(crate) fn states(&self, at: usize) -> (StateSet<'a>, &[f32]) {
+        let n = self.values.len() / self.states.len();
+        (self.states[at], &self.values[at * n..(at + 1) * n])
+    }
+
     /// The states that may emit a token, in ascending order, each with its probability.
     pub(crate) fn row(&self, at: usize) -> impl Iterator<Item = (u32, f32)> + Clone + '_ {
-        let (states, n) = (self.states[at], self.values.len() / self.states.len());
-        let values = self.values[at * n..(at + 1) * n].iter();
-        values.enumerate().map(move |(i, &p)| (states.state(i, self.k), p))
+        let (states, values) = self.states(at);
+        values.iter().enumerate().map(move |(i, &p)| (states.state(i, self.k), p))
     }
 }
 

@@ -4,8 +4,10 @@ use crate::fitted::posterior::{Emitters, Posterior};
 use crate::fitted::together::max_tokens;
 use crate::fitted::unknown_words::UnknownWords;
 use crate::model::Hmm;
+use crate::space::state_set::StateSet;
 use crate::tables::tag_table::TagTable;
 use latens_corpus::WordId;
+use latens_math::dot;
 use latens_model::{Matrix, TagError, Tagger};
 use rayon::prelude::*;
 
@@ -62,7 +64,7 @@ impl Tagger for HmmTagger<'_> {
         let posterior = self.states_of(words)?;
         let mut marginals = Matrix::zeros(words.len(), self.tags.len());
         for row in 0..words.len() {
-            let scores: Vec<f32> = self.tag_scores(&posterior, row).collect();
+            let scores = self.tag_scores(&posterior, row);
             let sum: f32 = scores.iter().sum();
             for (tag, score) in scores.into_iter().enumerate() {
                 marginals[(row, tag)] = score / sum;
@@ -140,24 +142,28 @@ impl HmmTagger<'_> {
     }
 
     /// Σ_z g(y|z) p(z) for each tag y, given the posterior of a word.
-    fn tag_scores<'p>(
-        &'p self,
-        posterior: &'p Posterior<'_>,
-        word: usize,
-    ) -> impl Iterator<Item = f32> + 'p {
-        let (n, states) = (self.hmm.space.n_states(), posterior.row(word));
-        let score = move |tag: usize| -> f32 {
-            let g = &self.tags.emission[tag * n..(tag + 1) * n];
-            states.clone().map(|(state, p)| p * g[state as usize]).sum()
-        };
-        (0..self.tags.len()).map(score)
+    fn tag_scores(&self, posterior: &Posterior<'_>, word: usize) -> Vec<f32> {
+        let (n, k) = (self.hmm.space.n_states(), self.hmm.space.k);
+        let (states, p) = posterior.states(word);
+        let tags = self.tags.emission.chunks_exact(n);
+        match states {
+            StateSet::Cluster(cluster) => latens_math::vectorized(
+                #[inline(always)]
+                || tags.clone().map(|g| dot::<64, _>(&g[cluster * k..][..k], p)).collect(),
+            ),
+            StateSet::List(states) => {
+                let score = |g: &[f32]| states.iter().zip(p).map(|(&z, p)| p * g[z as usize]).sum();
+                tags.map(score).collect()
+            }
+        }
     }
 
     fn best_tag(&self, posterior: &Posterior<'_>, word: usize) -> u32 {
         let scores = self.tag_scores(posterior, word);
-        let best = scores.enumerate().fold((0, f32::NEG_INFINITY), |best, (tag, score)| {
-            if score > best.1 { (tag, score) } else { best }
-        });
+        let best =
+            scores.into_iter().enumerate().fold((0, f32::NEG_INFINITY), |best, (tag, score)| {
+                if score > best.1 { (tag, score) } else { best }
+            });
         best.0 as u32
     }
 }

@@ -80,7 +80,11 @@ impl TransitionBlocks {
                     };
                     blocks[((i / k * space.n_clusters() + j / k) * k + i % k) * k + j % k]
                 };
-                from.iter().flat_map(|&i| to.iter().map(move |&j| probability(i, j))).collect()
+                let mut pairs = Vec::with_capacity(from.len() * to.len());
+                for &i in from {
+                    pairs.extend(to.iter().map(|&j| probability(i, j)));
+                }
+                pairs
             }
             TransitionBlocks::Computed { factors, .. } => factors.pairs(from, to),
         }

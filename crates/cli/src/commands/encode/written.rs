@@ -258,7 +258,7 @@ impl<'a> Encoding<'a> {
     /// Batches of sentences whose rows fit in memory for any number of columns.
     fn batches(&self) -> Vec<std::ops::Range<usize>> {
         const MAX_NUMBERS: usize = 1 << 24;
-        let max_tokens = (MAX_NUMBERS / self.encoder.values_per_token().max(1)).clamp(256, 1 << 14);
+        let max_tokens = (MAX_NUMBERS / self.encoder.values_per_token().max(1)).clamp(256, 1 << 16);
         let (offsets, n) = (self.text.sentences.offsets(), self.text.sentences.len());
         let (mut batches, mut begin) = (Vec::new(), 0);
         while begin < n {

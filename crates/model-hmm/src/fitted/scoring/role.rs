@@ -9,6 +9,12 @@ use latens_model::{DeviceError, LanguageModel, Scorer};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
+/// Number of states of a word from which sentences are scored together: smaller blocks stay in the cache.
+const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
+
+/// Number of sentences to score together. Each needs a vector of states.
+const TOGETHER: usize = 1024;
+
 impl LanguageModel for Hmm {
     fn n_words(&self) -> usize {
         self.lexicon.vocab.len()
@@ -23,12 +29,13 @@ impl LanguageModel for Hmm {
         self.params.memory == Memory::Reset
     }
 
+    /// Sentences that need the same block share one product of matrices, on several threads.
+    fn sentences_together(&self) -> usize {
+        if self.space.k < MIN_STATES { 1 } else { TOGETHER }
+    }
+
     /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
     fn token_log_probs(&self, text: &[WordId]) -> Vec<f64> {
-        /// Number of states of a word from which sentences are scored together: smaller blocks stay in the cache.
-        const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
-        /// Number of sentences to score together. Each needs a vector of states.
-        const TOGETHER: usize = 1024;
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
         let mut scorer = HmmScorer::new(self);

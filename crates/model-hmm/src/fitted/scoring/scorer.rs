@@ -1,11 +1,12 @@
 //! The filtered distribution of states, word by word.
 
 use super::log_filter::LogFilter;
+use crate::fitted::together::products::flush;
 use crate::model::Hmm;
 use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_math::chain::SMALLEST_SCALE;
-use latens_math::{BlockRef, log_sum_exp};
+use latens_math::{BlockRef, dot_wide, log_sum_exp};
 use latens_model::{LanguageModel, Scorer};
 use std::borrow::Cow;
 
@@ -34,7 +35,7 @@ impl Scorer for HmmScorer<'_> {
             for slot in space.slots(cluster) {
                 let local = self.hmm.emission_of(slot);
                 let out = &mut out[space.words()[slot].index()];
-                let sum = products(&space.pick(slot, &incoming), local).sum();
+                let sum = dot(&space.pick(slot, &incoming), local);
                 if is_enough(sum, local) {
                     *out = sum.ln();
                 } else if local.iter().any(|&b| b > 0.0) {
@@ -82,10 +83,10 @@ impl<'a> HmmScorer<'a> {
     /// [`HmmScorer::step`], given α_{t−1} · A[C_{t−1}, C_t].
     pub(super) fn step_from(&mut self, word: WordId, incoming: &[f32]) -> f64 {
         let (states, local) = self.hmm.emitters(word).expect("some states emit the word");
-        let sum: f64 = products(incoming, &local).sum();
+        let sum = dot(incoming, &local);
         let (alpha, log_prob) = if is_enough(sum, &local) {
             self.log_filter.push(word);
-            (products(incoming, &local).map(|alpha| (alpha / sum) as f32).collect(), sum.ln())
+            (scaled_products(incoming, &local, 1.0 / sum), sum.ln())
         } else {
             let log_prob = self.log_filter.read(word);
             (self.log_filter.alpha(), log_prob)
@@ -120,8 +121,26 @@ impl<'a> HmmScorer<'a> {
     }
 }
 
-fn products<'v>(incoming: &'v [f32], local: &'v [f32]) -> impl Iterator<Item = f64> + 'v {
-    incoming.iter().zip(local).map(|(&a, &b)| f64::from(a) * f64::from(b))
+/// Σ incoming ∘ local.
+fn dot(incoming: &[f32], local: &[f32]) -> f64 {
+    latens_math::vectorized(
+        #[inline(always)]
+        || dot_wide(incoming, local),
+    )
+}
+
+/// incoming ∘ local times a factor, without tiny values.
+fn scaled_products(incoming: &[f32], local: &[f32], factor: f64) -> Vec<f32> {
+    let mut out = vec![0.0; local.len()];
+    latens_math::vectorized(
+        #[inline(always)]
+        || {
+            for ((out, &a), &b) in out.iter_mut().zip(incoming).zip(local) {
+                *out = flush((f64::from(a) * f64::from(b) * factor) as f32);
+            }
+        },
+    );
+    out
 }
 
 /// Whether the sum of the products of incoming and emission probabilities is exact enough, although tiny incoming ones

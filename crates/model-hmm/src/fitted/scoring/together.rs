@@ -1,11 +1,12 @@
 //! Scores many sentences together.
 
 use super::scorer::HmmScorer;
+use crate::fitted::together::products::{per_task, product, stacked};
 use crate::fitted::together::waiting::{Clusters, step_together};
 use crate::model::Hmm;
 use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
+use rayon::prelude::*;
 
 /// A sentence, and how far it is scored.
 struct Reading<'a> {
@@ -48,25 +49,14 @@ impl Reading<'_> {
 
 /// Reads the next word of sentences whose last and next words have the same clusters.
 fn read_together(hmm: &Hmm, group: &mut [Reading<'_>], (before, cluster): Clusters) {
-    let (k, n) = (hmm.space.k, group.len());
-    let states = StateSet::Cluster(cluster);
+    let (k, states) = (hmm.space.k, StateSet::Cluster(cluster));
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(before), states);
-    let mut sums = vec![0.0; n * k];
-    if n > 1 {
-        let alphas: Vec<f32> =
-            group.iter().flat_map(|reading| reading.scorer.filtered()).copied().collect();
-        let alphas = MatRef::from_row_major_slice(&alphas, n, k);
-        let pairs = MatRef::from_row_major_slice(&pairs, k, k);
-        let out = MatMut::from_row_major_slice_mut(&mut sums, n, k);
-        multiply(out, Accum::Replace, alphas, pairs, Par::Seq);
-    }
-    for (reading, incoming) in group.iter_mut().zip(sums.chunks_exact(k)) {
+    let alphas = stacked(group.iter().map(|reading| reading.scorer.filtered()), k);
+    let sums = product(&alphas, &pairs, k, false);
+    let readings = group.par_iter_mut().zip(sums.par_chunks_exact(k)).with_min_len(per_task(k));
+    readings.for_each(|(reading, incoming)| {
         let (&word, rest) = reading.words.split_first().expect("a word waits");
-        let log_prob = match n {
-            1 => reading.scorer.step(word, Some(&pairs)),
-            _ => reading.scorer.step_from(word, incoming),
-        };
-        reading.log_probs.push(log_prob);
+        reading.log_probs.push(reading.scorer.step_from(word, incoming));
         reading.words = rest;
-    }
+    });
 }

@@ -1,114 +1,229 @@
 //! Largest products of rows with the columns of a block.
+//!
+//! A maximum of products takes two instructions per product, and no matrix product computes it. Most products are left out
+//! instead: those that cannot exceed the maxima that are already known. The results are those of all products.
 
+use crate::recursion::products::largest;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Number of columns that are computed at a time, a multiple of [`WIDTH`] vectors of any length.
+/// Number of columns that are computed at a time, a multiple of the columns that are held in registers.
 const STRIP: usize = 64;
 
+/// Number of strips that one task computes: parts of rows that long are fast to read from memory.
+const STRIPS: usize = 4;
+
 /// Number of rows of a strip that stay in the cache while all rows of `left` pass.
-const PANEL: usize = 128;
+pub(super) const PANEL: usize = 64;
 
-/// Number of vectors of columns and of rows of `left` whose maxima are held in registers.
-const WIDTH: usize = 2;
-const HEIGHT: usize = 4;
-
-/// out_mj = max_i left_mi block_ij, or 0, for a k × k block and any number of rows.
-///
-/// # Panics
-/// If the shapes do not match.
-pub(super) fn maxima(left: &[f32], block: &[f32], k: usize) -> Vec<f32> {
-    assert!(block.len() == k * k && left.len().is_multiple_of(k), "a square block and whole rows");
-    let n = left.len() / k;
-    let mut strips = vec![0f32; k.div_ceil(STRIP) * n * STRIP];
-    strips.par_chunks_mut(n * STRIP).enumerate().for_each(|(strip, maxima)| {
-        let first = strip * STRIP;
-        pulp::Arch::new().dispatch(Strip { left, block, k, first, maxima });
-    });
-    let mut out = vec![0f32; n * k];
-    for (strip, maxima) in strips.chunks_exact(n * STRIP).enumerate() {
-        for (out, maxima) in out.chunks_exact_mut(k).zip(maxima.chunks_exact(STRIP)) {
-            let columns = &mut out[strip * STRIP..k.min((strip + 1) * STRIP)];
-            columns.copy_from_slice(&maxima[..columns.len()]);
-        }
-    }
-    out
+/// For any number of rows and the columns of a k × k block: max_i left_mi block_ij, or 0, and the panel, i.e., which
+/// [`PANEL`] rows of the block contain the first i with this product.
+pub(super) struct Maxima {
+    n: usize,
+    k: usize,
+    strips: Vec<[f32; STRIP]>,
+    panels: Vec<[u32; STRIP]>,
 }
 
-/// Some columns of the block from `first` on, for all rows of `left`.
-struct Strip<'a> {
-    left: &'a [f32],
+impl Maxima {
+    /// # Panics
+    /// If the shapes do not match.
+    pub(super) fn of(left: &[&[f32]], block: &[f32], k: usize) -> Maxima {
+        assert!(block.len() == k * k && left.iter().all(|row| row.len() == k), "a square block");
+        let (n, n_strips) = (left.len(), k.div_ceil(STRIP));
+        let left: Vec<Row<'_>> = left.iter().map(|values| Row::new(values)).collect();
+        let mut strips = vec![[0f32; STRIP]; n_strips * n];
+        let mut panels = vec![[0u32; STRIP]; n_strips * n];
+        let len = STRIPS * n.max(1);
+        let parts = strips.par_chunks_mut(len).zip(panels.par_chunks_mut(len));
+        parts.enumerate().for_each(|(part, (maxima, panels))| {
+            let (left, first) = (&left[..], part * STRIPS * STRIP);
+            pulp::Arch::new().dispatch(Part { left, block, k, first, maxima, panels });
+        });
+        Maxima { n, k, strips, panels }
+    }
+
+    /// The maxima of a row and their panels, for some columns at a time.
+    pub(super) fn row(&self, m: usize) -> impl Iterator<Item = (&[f32], &[u32])> {
+        let strips = self.strips.iter().zip(&self.panels).skip(m).step_by(self.n);
+        strips.enumerate().map(|(strip, (maxima, panels))| {
+            let n_columns = STRIP.min(self.k - strip * STRIP);
+            (&maxima[..n_columns], &panels[..n_columns])
+        })
+    }
+}
+
+/// A row of `left`.
+struct Row<'a> {
+    values: &'a [f32],
+    /// The largest value for each panel of the block.
+    of_panel: Vec<f32>,
+    /// The index of the largest value.
+    largest: usize,
+}
+
+impl<'a> Row<'a> {
+    fn new(values: &'a [f32]) -> Row<'a> {
+        let of_panel: Vec<f32> = values.chunks(PANEL).map(largest).collect();
+        let greater = |best: usize, i: usize| if of_panel[i] > of_panel[best] { i } else { best };
+        let panel = (0..of_panel.len()).fold(0, greater);
+        let is_largest = |&value: &f32| value == of_panel[panel];
+        let largest = values[panel * PANEL..].iter().position(is_largest);
+        let largest = panel * PANEL + largest.expect("a panel contains its largest value");
+        Row { values, of_panel, largest }
+    }
+}
+
+/// Some strips of columns of the block from `first` on, for all rows of `left`.
+struct Part<'a> {
+    left: &'a [Row<'a>],
     block: &'a [f32],
     k: usize,
     first: usize,
-    maxima: &'a mut [f32],
+    maxima: &'a mut [[f32; STRIP]],
+    panels: &'a mut [[u32; STRIP]],
 }
 
-impl WithSimd for Strip<'_> {
+impl WithSimd for Part<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (k, n) = (self.k, self.left.len() / self.k);
-        let n_columns = STRIP.min(k - self.first);
-        let mut panel = vec![0f32; PANEL * STRIP];
-        for (panel_idx, rows) in self.block.chunks(PANEL * k).enumerate() {
-            // Rows of the block are far apart, often by a multiple of 4 KiB, and would evict each other from the cache.
-            for (copy, row) in panel.chunks_exact_mut(STRIP).zip(rows.chunks_exact(k)) {
-                copy[..n_columns].copy_from_slice(&row[self.first..self.first + n_columns]);
+        let Part { left, block, k, first, maxima, panels } = self;
+        let n = left.len();
+        let columns = |strip: usize| {
+            let begin = first + strip * STRIP;
+            begin..k.min(begin + STRIP)
+        };
+        let mut least: Vec<f32> = maxima
+            .iter_mut()
+            .enumerate()
+            .map(|(at, maxima)| {
+                let row = &left[at % n];
+                let of_largest = &block[row.largest * k..][..k];
+                start(row.values[row.largest], &of_largest[columns(at / n)], maxima)
+            })
+            .collect();
+        let mut strips = vec![Panel::default(); maxima.len() / n];
+        for (panel_idx, rows) in block.chunks(PANEL * k).enumerate() {
+            strips.iter_mut().for_each(|panel| panel.len = 0);
+            for row in rows.chunks_exact(k) {
+                for (strip, panel) in strips.iter_mut().enumerate() {
+                    panel.push(simd, &row[columns(strip)]);
+                }
             }
-            let panel = &panel[..rows.len() / k * STRIP];
-            let begin = panel_idx * PANEL;
-            let mut m = 0;
-            while m < n {
-                let (left, maxima) = (&self.left[m * k + begin..], &mut self.maxima[m * STRIP..]);
-                m += match n - m {
-                    1..HEIGHT => update_rows::<S, 1>(simd, left, k, panel, maxima),
-                    _ => update_rows::<S, HEIGHT>(simd, left, k, panel, maxima),
-                };
+            for (strip, panel) in strips.iter().enumerate() {
+                let largest = largest(&panel.largest[..panel.len]);
+                for (m, row) in left.iter().enumerate() {
+                    let at = strip * n + m;
+                    if row.of_panel[panel_idx] * largest > least[at] {
+                        let left = &row.values[panel_idx * PANEL..][..panel.len];
+                        let best = Best { maxima: &mut maxima[at], panels: &mut panels[at] };
+                        let (panel_idx, before) = (panel_idx as u32, least[at]);
+                        least[at] = match S::F32_LANES {
+                            16 => panel.update::<S, 4>(simd, left, panel_idx, before, best),
+                            _ => panel.update::<S, 8>(simd, left, panel_idx, before, best),
+                        };
+                    }
+                }
             }
         }
     }
 }
 
-/// Updates the maxima of M rows with the products of a panel, and returns M.
+/// Fills in the products with a single row, decreased a little, so that the first product that is as large replaces them.
+/// Returns the least of them.
 #[inline(always)]
-fn update_rows<S: Simd, const M: usize>(
-    simd: S,
-    left: &[f32],
-    k: usize,
-    panel: &[f32],
-    maxima: &mut [f32],
-) -> usize {
-    let n_rows = panel.len() / STRIP;
-    let left: [&[f32]; M] = std::array::from_fn(
-        #[inline(always)]
-        |m| &left[m * k..][..n_rows],
-    );
-    let mut column = 0;
-    while column < STRIP {
-        let width = WIDTH * S::F32_LANES;
-        let mut best = [[simd.splat_f32s(0.0); WIDTH]; M];
-        for (m, best) in best.iter_mut().enumerate() {
-            let before = S::as_simd_f32s(&maxima[m * STRIP + column..][..width]).0;
-            best.copy_from_slice(before);
+fn start(factor: f32, row: &[f32], maxima: &mut [f32; STRIP]) -> f32 {
+    // Columns beyond the block are never the least.
+    maxima.fill(f32::INFINITY);
+    let mut least = f32::INFINITY;
+    for (max, &value) in maxima.iter_mut().zip(row) {
+        *max = (factor * value).next_down().max(0.0);
+        least = least.min(*max);
+    }
+    least
+}
+
+/// The largest products of a row of `left`, for the columns of a strip.
+struct Best<'a> {
+    maxima: &'a mut [f32; STRIP],
+    panels: &'a mut [u32; STRIP],
+}
+
+/// Some rows of a strip, copied: rows of the block are far apart, often by a multiple of 4 KiB, and would evict each other
+/// from the cache.
+#[derive(Clone)]
+struct Panel {
+    rows: [[f32; STRIP]; PANEL],
+    /// The largest value of each row.
+    largest: [f32; PANEL],
+    len: usize,
+}
+
+impl Default for Panel {
+    fn default() -> Panel {
+        Panel { rows: [[0.0; STRIP]; PANEL], largest: [0.0; PANEL], len: 0 }
+    }
+}
+
+impl Panel {
+    #[inline(always)]
+    fn push<S: Simd>(&mut self, simd: S, row: &[f32]) {
+        let copy = &mut self.rows[self.len];
+        copy[..row.len()].copy_from_slice(row);
+        let mut max = simd.splat_f32s(0.0);
+        for &vector in S::as_simd_f32s(&copy[..]).0 {
+            max = simd.max_f32s(max, vector);
         }
-        for (i, row) in panel.chunks_exact(STRIP).enumerate() {
-            let row = S::as_simd_f32s(&row[column..column + width]).0;
-            for m in 0..M {
-                let factor = simd.splat_f32s(left[m][i]);
-                for w in 0..WIDTH {
-                    best[m][w] = simd.max_f32s(simd.mul_f32s(factor, row[w]), best[m][w]);
+        self.largest[self.len] = simd.reduce_max_f32s(max);
+        self.len += 1;
+    }
+
+    /// Updates the maxima of a row with its products, and returns the least maximum, which was `least` before. Holds W
+    /// vectors of maxima in registers.
+    #[inline(always)]
+    fn update<S: Simd, const W: usize>(
+        &self,
+        simd: S,
+        left: &[f32],
+        panel_idx: u32,
+        least: f32,
+        best: Best<'_>,
+    ) -> f32 {
+        // Only these products may exceed a maximum.
+        let (mut chosen, mut n_chosen) = ([0u8; PANEL], 0);
+        for (i, (&factor, &largest)) in left.iter().zip(&self.largest).enumerate() {
+            chosen[n_chosen % PANEL] = i as u8;
+            n_chosen += usize::from(factor * largest > least);
+        }
+        let chosen = &chosen[..n_chosen];
+        let mut least = simd.splat_f32s(f32::INFINITY);
+        let width = W * S::F32_LANES;
+        let mut column = 0;
+        while column < STRIP {
+            let maxima = S::as_mut_simd_f32s(&mut best.maxima[column..column + width]).0;
+            let panels = S::as_mut_simd_u32s(&mut best.panels[column..column + width]).0;
+            let mut max = [simd.splat_f32s(0.0); W];
+            max.copy_from_slice(maxima);
+            for &i in chosen {
+                let i = usize::from(i) % PANEL;
+                let factor = simd.splat_f32s(left[i]);
+                let row = S::as_simd_f32s(&self.rows[i][column..column + width]).0;
+                for w in 0..W {
+                    max[w] = simd.max_f32s(simd.mul_f32s(factor, row[w]), max[w]);
                 }
             }
+            for w in 0..W {
+                let is_new = simd.greater_than_f32s(max[w], maxima[w]);
+                panels[w] = simd.select_u32s(is_new, simd.splat_u32s(panel_idx), panels[w]);
+                maxima[w] = max[w];
+                least = simd.min_f32s(least, max[w]);
+            }
+            column += width;
         }
-        for (m, best) in best.iter().enumerate() {
-            let after = &mut maxima[m * STRIP + column..][..width];
-            S::as_mut_simd_f32s(after).0.copy_from_slice(best);
-        }
-        column += width;
+        simd.reduce_min_f32s(least)
     }
-    M
 }
 
 #[cfg(test)]
@@ -116,22 +231,44 @@ mod tests {
     use super::*;
     use latens_math::Rng;
 
+    /// Compares the maxima and their panels with the definition.
+    fn check(vectors: &[f32], block: &[f32], k: usize) {
+        let left: Vec<&[f32]> = vectors.chunks_exact(k).collect();
+        let found = Maxima::of(&left, block, k);
+        for (m, vector) in left.iter().enumerate() {
+            let maxima: Vec<f32> = found.row(m).flat_map(|(maxima, _)| maxima).copied().collect();
+            let panels: Vec<u32> = found.row(m).flat_map(|(_, panels)| panels).copied().collect();
+            assert_eq!((maxima.len(), panels.len()), (k, k));
+            for j in 0..k {
+                let products = (0..k).map(|i| (i, vector[i] * block[i * k + j]));
+                let (first, expected) =
+                    products.fold((0, 0.0), |best, new| if new.1 > best.1 { new } else { best });
+                assert_eq!(maxima[j], expected, "{k} {m} {j}");
+                if expected > 0.0 {
+                    assert_eq!(panels[j] as usize, first / PANEL, "{k} {m} {j}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_largest_products_agree_with_the_definition() {
         let mut rng = Rng::new(1);
-        for k in [1, 2, 17, 64, 65, 130, 200] {
-            for n in [1, 2, 5, 9] {
-                let mut numbers =
-                    |n: usize| -> Vec<f32> { (0..n).map(|_| rng.uniform() as f32).collect() };
-                let (block, vectors) = (numbers(k * k), numbers(n * k));
-                let found = maxima(&vectors, &block, k);
-                for (m, vector) in vectors.chunks_exact(k).enumerate() {
-                    for j in 0..k {
-                        let products = (0..k).map(|i| vector[i] * block[i * k + j]);
-                        let expected = products.fold(0.0, f32::max);
-                        assert_eq!(found[m * k + j], expected, "{k} {n} {m} {j}");
-                    }
-                }
+        for k in [1, 2, 17, 64, 65, 130, 200, 300] {
+            for n in [0, 1, 2, 5, 9] {
+                let mut numbers = |n: usize, power: i32| -> Vec<f32> {
+                    (0..n).map(|_| (rng.uniform() as f32).powi(power)).collect()
+                };
+                check(&numbers(n * k, 1), &numbers(k * k, 1), k);
+                // Most products are left out.
+                check(&numbers(n * k, 20), &numbers(k * k, 5), k);
+                // Most products are subnormal or zero.
+                check(&numbers(n * k, 50), &numbers(k * k, 80), k);
+                // Many products are equal.
+                let round = |values: Vec<f32>| -> Vec<f32> {
+                    values.iter().map(|value| (value * 3.0).round()).collect()
+                };
+                check(&round(numbers(n * k, 1)), &round(numbers(k * k, 1)), k);
             }
         }
     }

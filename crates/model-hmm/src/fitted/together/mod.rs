@@ -4,6 +4,7 @@
 //! memory. Sentences that need the same block share one product of matrices.
 
 pub(crate) mod waiting;
+pub(crate) mod products;
 mod posteriors;
 mod maxima;
 mod paths;

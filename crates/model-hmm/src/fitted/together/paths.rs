@@ -1,10 +1,12 @@
 //! The most likely paths of many sentences (Viterbi).
 
-use super::maxima::maxima;
-use super::posteriors::{cluster, largest, per_task};
+use super::maxima::{Maxima, PANEL};
+use super::posteriors::cluster;
+use super::products::per_task;
 use super::waiting::{Clusters, step_together};
 use crate::fitted::posterior::Emitters;
 use crate::model::Hmm;
+use crate::recursion::products::largest;
 use crate::space::state_set::StateSet;
 use latens_math::chain::SMALLEST_SCALE;
 use rayon::prelude::*;
@@ -14,6 +16,8 @@ struct Tracing<'a> {
     words: Vec<Emitters<'a>>,
     /// δ: the weight of the best path to each state of each token, scaled to a maximum of one.
     best: Vec<f32>,
+    /// Which [`PANEL`] states contain the first best predecessor of each state of each token.
+    panels: Vec<u16>,
     /// The next token.
     at: usize,
     has_underflow: bool,
@@ -42,9 +46,11 @@ impl<'a> Tracing<'a> {
         let k = hmm.space.k;
         let (mut best, mut has_underflow) = (vec![0.0; words.len() * k], false);
         if let Some((states, local)) = words.first() {
-            has_underflow = !weight(&hmm.start_of(*states), local, &mut best[..k]);
+            best[..k].copy_from_slice(&hmm.start_of(*states));
+            has_underflow = !weight(local, &mut best[..k]);
         }
-        Tracing { words, best, at: 1, has_underflow }
+        let panels = vec![0; best.len()];
+        Tracing { words, best, panels, at: 1, has_underflow }
     }
 
     /// The block between the next token and the one before it.
@@ -59,48 +65,68 @@ impl<'a> Tracing<'a> {
     fn path(&self, hmm: &Hmm) -> Vec<u32> {
         let k = hmm.space.k;
         let mut path: Vec<u32> = Vec::with_capacity(self.words.len());
-        for ((states, _), best) in self.words.iter().zip(self.best.chunks_exact(k)).rev() {
-            let first = |best: (usize, f32), (i, value): (usize, f32)| {
-                if value > best.1 { (i, value) } else { best }
-            };
-            let values = best.iter().copied().enumerate();
-            let (state, _) = match path.last() {
-                None => values.fold((0, 0.0), first),
+        let mut panel = 0..k;
+        for (at, (states, _)) in self.words.iter().enumerate().rev() {
+            let best = &self.best[at * k..][panel.clone()];
+            let state = match path.last() {
+                None => first_largest(best.iter().copied()),
                 Some(&next) => {
-                    let pairs = hmm.blocks.pairs(&hmm.space, *states, StateSet::List(&[next]));
-                    values.zip(&*pairs).map(|((i, a), b)| (i, a * b)).fold((0, 0.0), first)
+                    let from: Vec<u32> = panel.clone().map(|i| states.state(i, k)).collect();
+                    let next = StateSet::List(std::slice::from_ref(&next));
+                    let pairs = hmm.blocks.pairs(&hmm.space, StateSet::List(&from), next);
+                    first_largest(best.iter().zip(&*pairs).map(|(a, b)| a * b))
                 }
             };
+            let state = panel.start + state;
             path.push(states.state(state, k));
+            let begin = usize::from(self.panels[at * k + state]) * PANEL;
+            panel = begin..(begin + PANEL).min(k);
         }
         path.reverse();
         path
     }
 }
 
+/// The index of the first of the largest values.
+fn first_largest(values: impl Iterator<Item = f32>) -> usize {
+    let largest = values.enumerate().fold(
+        (0, 0.0),
+        |best, (i, value)| {
+            if value > best.1 { (i, value) } else { best }
+        },
+    );
+    largest.0
+}
+
 /// δ_t(j) = b(j) max_i δ_{t−1}(i) a(i, j), scaled to a maximum of one.
 fn step(hmm: &Hmm, (from, to): Clusters, group: &mut [Tracing<'_>]) {
     let k = hmm.space.k;
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(from), StateSet::Cluster(to));
-    let before: Vec<f32> =
-        group.iter().flat_map(|s| &s.best[(s.at - 1) * k..s.at * k]).copied().collect();
-    let maxima = maxima(&before, &pairs, k);
-    let sentences = group.par_iter_mut().zip(maxima.par_chunks_exact(k)).with_min_len(per_task(k));
-    sentences.for_each(|(sentence, maxima)| {
-        let best = &mut sentence.best[sentence.at * k..(sentence.at + 1) * k];
-        sentence.has_underflow = !weight(maxima, &sentence.words[sentence.at].1, best);
+    let before: Vec<&[f32]> = group.iter().map(|s| &s.best[(s.at - 1) * k..s.at * k]).collect();
+    let maxima = Maxima::of(&before, &pairs, k);
+    let sentences = group.par_iter_mut().enumerate().with_min_len(per_task(k));
+    sentences.for_each(|(m, sentence)| {
+        let states = sentence.at * k..(sentence.at + 1) * k;
+        let (best, panels) = (&mut sentence.best[states.clone()], &mut sentence.panels[states]);
+        let mut begin = 0;
+        for (maxima, of_maxima) in maxima.row(m) {
+            let end = begin + maxima.len();
+            best[begin..end].copy_from_slice(maxima);
+            let panels = panels[begin..end].iter_mut().zip(of_maxima);
+            panels.for_each(|(panel, &of_max)| *panel = of_max as u16);
+            begin = end;
+        }
+        sentence.has_underflow = !weight(&sentence.words[sentence.at].1, best);
         sentence.at += 1;
     });
 }
 
-/// out = incoming ∘ local, scaled to a maximum of one. Returns whether the maximum was large enough.
-fn weight(incoming: &[f32], local: &[f32], out: &mut [f32]) -> bool {
+/// Multiplies by `local` and scales to a maximum of one. Returns whether the maximum was large enough.
+fn weight(local: &[f32], out: &mut [f32]) -> bool {
     latens_math::vectorized(
         #[inline(always)]
         || {
-            for ((out, &incoming), &local) in out.iter_mut().zip(incoming).zip(local) {
-                *out = incoming * local;
-            }
+            out.iter_mut().zip(local).for_each(|(out, &local)| *out *= local);
             let largest = largest(out);
             if f64::from(largest) < SMALLEST_SCALE || !largest.is_finite() {
                 return false;

@@ -1,20 +1,16 @@
 //! The forward and backward recursions of many sentences.
 
+use super::products::{LANES, flush, per_task, product, stacked};
 use super::waiting::{Clusters, step_together};
 use crate::fitted::posterior::{Emitters, Posterior};
 use crate::model::Hmm;
+use crate::recursion::products::largest;
 use crate::space::state_set::StateSet;
-use latens_math::BlockRef;
 use latens_math::chain::SMALLEST_SCALE;
-use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 use rayon::prelude::*;
 
 /// Smaller sums become zero, as in [`BlockRef`].
 const DUST: f32 = 1e-28;
-
-/// Smaller factors become zero, because products with them would be subnormal numbers, which slow processors down a
-/// hundredfold. They are negligible: a sum of such products must be at least [`SMALLEST_SCALE`].
-const SMALLEST_FACTOR: f32 = 1e-30;
 
 /// A sentence, and how far its recursion is.
 struct Smoothing<'a> {
@@ -93,17 +89,11 @@ pub(super) fn cluster((states, _): &Emitters<'_>) -> usize {
     }
 }
 
-/// Number of sentences per task, for passes over vectors of k values.
-pub(super) fn per_task(k: usize) -> usize {
-    (1 << 14) / k + 1
-}
-
 /// α_t = (α_{t−1} · A) ∘ b, scaled to sum to one.
 fn forward(hmm: &Hmm, (from, to): Clusters, group: &mut [Smoothing<'_>]) {
     let k = hmm.space.k;
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(from), StateSet::Cluster(to));
-    let left: Vec<f32> =
-        group.iter().flat_map(|s| &s.values[(s.at - 1) * k..s.at * k]).copied().collect();
+    let left = stacked(group.iter().map(|s| &s.values[(s.at - 1) * k..s.at * k]), k);
     let sums = product(&left, &pairs, k, false);
     let sentences = group.par_iter_mut().zip(sums.par_chunks_exact(k)).with_min_len(per_task(k));
     sentences.for_each(|(sentence, incoming)| {
@@ -117,7 +107,7 @@ fn forward(hmm: &Hmm, (from, to): Clusters, group: &mut [Smoothing<'_>]) {
 fn backward(hmm: &Hmm, (from, to): Clusters, group: &mut [Smoothing<'_>]) {
     let k = hmm.space.k;
     let pairs = hmm.blocks.pairs(&hmm.space, StateSet::Cluster(from), StateSet::Cluster(to));
-    let left: Vec<f32> = group.iter().flat_map(|s| &s.weighted).copied().collect();
+    let left = stacked(group.iter().map(|s| &s.weighted[..]), k);
     let sums = product(&left, &pairs, k, true);
     let sentences = group.par_iter_mut().zip(sums.par_chunks_exact(k)).with_min_len(per_task(k));
     sentences.for_each(|(sentence, beta)| {
@@ -126,29 +116,6 @@ fn backward(hmm: &Hmm, (from, to): Clusters, group: &mut [Smoothing<'_>]) {
         let local = &sentence.words[sentence.at].1;
         sentence.has_underflow = !gamma(beta, local, values, &mut sentence.weighted);
     });
-}
-
-/// The product of some rows with a block, or with its transpose. The sums of tiny products are not exact.
-fn product(left: &[f32], block: &[f32], k: usize, is_transposed: bool) -> Vec<f32> {
-    /// Number of states and of rows from which a general matrix product is faster.
-    const MIN_STATES: usize = 256;
-    const MIN_ROWS: usize = 4;
-    let n = left.len() / k;
-    let mut out = vec![0.0; n * k];
-    if k < MIN_STATES || n < MIN_ROWS {
-        let block = BlockRef::new(block, k, (0, k), (0, k));
-        match is_transposed {
-            false => block.times_rows(left, &mut out),
-            true => block.transposed_times_rows(left, &mut out),
-        }
-        return out;
-    }
-    let rows = MatRef::from_row_major_slice(left, n, k);
-    let block = MatRef::from_row_major_slice(block, k, k);
-    let block = if is_transposed { block.transpose() } else { block };
-    let sums = MatMut::from_row_major_slice_mut(&mut out, n, k);
-    multiply(sums, Accum::Replace, rows, block, Par::rayon(0));
-    out
 }
 
 /// out = incoming ∘ local, scaled to sum to one. Returns whether the sum was large enough.
@@ -191,14 +158,6 @@ fn without_dust(sum: f32) -> f32 {
     if sum < DUST { 0.0 } else { sum }
 }
 
-#[inline(always)]
-fn flush(factor: f32) -> f32 {
-    if factor < SMALLEST_FACTOR { 0.0 } else { factor }
-}
-
-/// Number of partial results: the compiler may not reorder additions and comparisons by itself.
-const LANES: usize = 16;
-
 /// One divided by the sum of the values, or `None` if the sum is too small.
 #[inline(always)]
 fn scale(values: &[f32]) -> Option<f32> {
@@ -213,15 +172,4 @@ fn scale(values: &[f32]) -> Option<f32> {
         #[inline(always)]
         || (1.0 / sum) as f32,
     )
-}
-
-#[inline(always)]
-pub(super) fn largest(values: &[f32]) -> f32 {
-    let mut lanes = [0f32; LANES];
-    for chunk in values.chunks(LANES) {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane = if value > *lane { value } else { *lane };
-        }
-    }
-    lanes.iter().fold(0.0, |max, &value| if value > max { value } else { max })
 }
