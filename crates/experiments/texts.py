@@ -6,6 +6,8 @@ DIR has the layout of docs/data.md. The files are written to the current folder.
 
     news.tsv               20 newsgroups: words of three letters or more, without function words
     kept.txt               the sentences that `latens train fhmm --keep-sentences 112824` keeps
+    letters.txt            words of two letters or more, in lower case, of the training documents of 20 newsgroups, of
+                           Wikipedia, newswire and WikiText-2: a document or sentence per line
     zipf2m.txt             1.9 million words of Zipf's law, 31 per line, of 50,000 types
     zipf60m.txt            60 million words of Zipf's law, 20 per line, of 1.19 million types
     big.txt                2 million words of Zipf's law, 200 per line, of 100,000 types, all of which occur; with
@@ -30,7 +32,9 @@ from pathlib import Path
 NEWS = "unlabeled-news/reuters21578.sents.txt"
 MEDLINE = "bio-unlabeled/medline.sents.txt"
 TRIALS = "bio-unlabeled/trials.sents.txt"
-ENGLISH = [NEWS, "unlabeled-wiki/enwiki.sents.txt", "wikitext-2/wiki.train.tokens", MEDLINE, TRIALS]
+WIKI = "unlabeled-wiki/enwiki.sents.txt"
+WIKITEXT = "wikitext-2/wiki.train.tokens"
+ENGLISH = [NEWS, WIKI, WIKITEXT, MEDLINE, TRIALS]
 
 
 def news(data: Path, path: str) -> None:
@@ -55,6 +59,19 @@ def kept(data: Path, path: str) -> None:
     best = sorted(range(len(lines)), key=lambda i: -scores[i])[:112_824]
     with open(path, "w") as file:
         file.writelines(" ".join(lines[i]) + "\n" for i in sorted(best))
+
+
+def letters(data: Path, path: str) -> None:
+    with (data / "20news" / "20news.tsv").open(errors="replace") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines]
+    texts = [row[2] for row in rows if len(row) == 3 and row[1] == "train"]
+    for name in (WIKI, NEWS, WIKITEXT):
+        with (data / name).open() as lines:
+            texts.extend(lines)
+    with open(path, "w") as file:
+        for text in texts:
+            if words := re.findall("[a-z]{2,}", text.lower()):
+                file.write(" ".join(words) + "\n")
 
 
 def zipf(n_lines: int, per_line: int, n_types: int, all_types: bool = False) -> Callable[[Path, str], None]:
@@ -116,6 +133,7 @@ def english(n_bytes: int, seed: int) -> Callable[[Path, str], None]:
 TEXTS: dict[str, Callable[[Path, str], None]] = {
     "news.tsv": news,
     "kept.txt": kept,
+    "letters.txt": letters,
     "zipf2m.txt": zipf(62_500, 31, 50_000),
     "zipf60m.txt": zipf(3_000_000, 20, 1_194_000),
     "big.txt": big,
