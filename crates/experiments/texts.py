@@ -1,8 +1,8 @@
-"""Texts that commands of results/*.jsonl name and that are made from the corpora of docs/data.md, or at random.
+"""Generates input files of commands in results/*.jsonl, from the corpora of docs/data.md or at random.
 
     python crates/experiments/texts.py DIR NAME …
 
-DIR has the layout of docs/data.md. The files are written to the current folder. Names:
+DIR has the layout of docs/data.md. Files are written to the current folder. Each NAME is one of:
 
     news.tsv               20 newsgroups: words of three letters or more, without function words
     kept.txt               the sentences that `latens train fhmm --keep-sentences 112824` keeps
@@ -75,7 +75,7 @@ def letters(data: Path, path: str) -> None:
 
 
 def zipf(n_lines: int, per_line: int, n_types: int, all_types: bool = False) -> Callable[[Path, str], None]:
-    """Words `w0`, `w1` … by the inverse of a continuous Zipf law. With `all_types`, each type occurs once before."""
+    """Words `w0`, `w1` … drawn from a continuous Zipf law by its inverse. With `all_types`, each type occurs once first."""
 
     def write(_: Path, path: str) -> None:
         rng = random.Random(1)
@@ -102,8 +102,8 @@ def big(data: Path, path: str) -> None:
 
 
 def english(n_bytes: int, seed: int) -> Callable[[Path, str], None]:
-    """Newswire, Wikipedia and biomedical sentences whose words are resampled: after each token, the text continues at
-    another occurrence of the same word with probability 0.3, and anywhere with probability 0.07."""
+    """Newswire, Wikipedia and biomedical sentences whose words are resampled: after each token, the text continues after
+    a random occurrence of the same word with probability 0.3, and at a random position with probability 0.07."""
 
     def write(data: Path, path: str) -> None:
         ids: dict[str, int] = {}

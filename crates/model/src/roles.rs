@@ -97,8 +97,8 @@ pub trait LanguageModel: Send + Sync {
         false
     }
 
-    /// Number of sentences that [`LanguageModel::token_log_probs`] should get at once, if the end of a sentence resets the
-    /// scorer. Override if scoring many sentences together is cheaper, even on one of several threads.
+    /// Preferred number of sentences per call of [`LanguageModel::token_log_probs`], for models that forget sentences.
+    /// Override if one call with many sentences is cheaper than calls with few sentences in parallel.
     fn sentences_together(&self) -> usize {
         1
     }

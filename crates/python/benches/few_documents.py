@@ -3,7 +3,7 @@
     python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl]
     python crates/python/benches/few_documents.py DATA --vectors skip-gram-300=w300.txt
 
-With `--vectors`, only the rows that use vectors are computed, with those of the file (words and numbers, as GloVe writes them).
+With `--vectors`, only the rows that use word vectors are computed, with the vectors of this file (in the text format of GloVe).
 
 DATA has `20news/20news.tsv` and `vectors/` (see docs/data.md). Documents are posts in lower case, without stop words, cut at
 100 words; short texts are the first 10 words that remain. For each seed, 100, 300 or 1,000 training documents and 1,000
@@ -69,7 +69,7 @@ DEFAULTS = {
     "lda-default": {"n_topics": 50, "alpha": None, "beta": 0.01},
     "glda-default": {"n_topics": 50, "alpha": None, "weight": 1, "covariance": "full", "form": "raw", "dim": 50},
 }
-#: Rows with the vectors of `--vectors`. Covariances of 300 × 300 numbers are left out.
+#: Rows that are computed with `--vectors`. Full covariances are not searched: with 300 dimensions they have 300 × 300 numbers.
 WITH_VECTORS = ("mean", "glda")
 COVARIANCES = ("spherical", "diagonal")
 ROWS = {
@@ -174,7 +174,7 @@ class Bench:
         self.paths = {50: vectors / "glove.6B.100d-pca50.top30k.txt", 100: vectors / "glove.6B.100d.top30k.txt"}
 
     def add_vectors(self, path: Path) -> int:
-        """The dimension of the vectors of a file, by which settings name them."""
+        """Adds the vectors of a file and returns their dimension, by which settings name them."""
         with path.open(encoding="utf-8") as file:
             dim = len(file.readline().split()) - 1
         self.paths[dim] = path

@@ -36,9 +36,10 @@ pub fn perplexity(model: &dyn LanguageModel, text: &Sentences) -> Perplexity {
     Perplexity::of(log_probs.iter().sum(), text)
 }
 
-/// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once. A
-/// part has a given number of sentences, or more if the model asks for them, so that rounding does not depend on the
-/// number of threads.
+/// Scores the parts of a text in parallel, if the model forgets its history at the end of a sentence; else all at once.
+///
+/// A part has a given number of sentences, or more if the model prefers more. The number of threads does not change it, so
+/// rounding does not depend on them.
 fn by_parts<T: Send>(
     model: &dyn LanguageModel,
     text: &Sentences,

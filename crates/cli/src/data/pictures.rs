@@ -1,10 +1,10 @@
-//! Names of pictures to write.
+//! File names of plots.
 
 use crate::errors::hinted;
 use anyhow::Result;
 use std::path::Path;
 
-/// Refuses a name whose extension promises another format than the ones that can be written, before any work is done.
+/// Refuses a file name with the extension of a format that cannot be written. Called before any work is done.
 pub(crate) fn check_picture(path: &Path, formats: &[&str]) -> Result<()> {
     let Some(extension) = path.extension() else { return Ok(()) };
     if formats.iter().any(|format| extension.eq_ignore_ascii_case(format)) {

@@ -35,7 +35,7 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
     commands.filter(|words| !words.is_empty()).collect()
 }
 
-/// The same with redirections, in which `>` and `<` are words.
+/// The same, but keeps redirections: `>` and `<` are words.
 pub(crate) fn with_redirections(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! Commands of `results/*.jsonl` read only files that docs/data.md describes, or that earlier lines of the command make.
+//! Commands in `results/*.jsonl` read only files that docs/data.md describes or that their own earlier lines write.
 
 use crate::commands::with_redirections;
 use crate::{assert_none, files_under, root, shown};
@@ -18,7 +18,7 @@ fn inputs(command: &str) -> Vec<String> {
                 Some(file) if !is_made(file, &made) => read.push(file.to_owned()),
                 _ => {}
             }
-            // A folder.
+            // `-o` may name a folder.
             if before == Some("-o") {
                 new.push(format!("{word}/"));
             }
@@ -28,7 +28,7 @@ fn inputs(command: &str) -> Vec<String> {
     read
 }
 
-/// Whether a file was made, or is in a folder that was made.
+/// Whether a command wrote the file or its folder.
 fn is_made(file: &str, made: &BTreeSet<String>) -> bool {
     let folder = file.rfind('/').map(|end| &file[..=end]);
     made.contains(file) || folder.is_some_and(|folder| made.contains(folder))

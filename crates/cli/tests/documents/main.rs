@@ -1,5 +1,5 @@
-//! Documents that cannot go stale: their commands parse, the files of commands are described, links lead somewhere, and
-//! the language is plain.
+//! Documents that cannot go stale: commands parse, their input files are described, links lead somewhere, and the
+//! language is plain.
 
 mod commands;
 mod data;

@@ -1,7 +1,7 @@
 //! The same tables with taggers that are tuned on development text of the target domain, over several seeds of the
 //! representations.
 //!
-//! Regularization and scale of features are chosen by the mean score over seeds, among the same values for every row.
+//! Regularization and feature scale of each row maximize the mean score over seeds. All rows try the same values.
 
 use super::measures::{Figure, Measure, Transfer, errors, phrases};
 use super::paper::PAPER;
@@ -94,7 +94,7 @@ fn table(
     Ok(rows)
 }
 
-/// Parameters, the sum of their scores on the development text over seeds, and their figures for each seed.
+/// Parameters, the sum over seeds of their scores on the development text, and their figures for each seed.
 struct Tried {
     params: TaggerParams,
     score: f64,
@@ -107,7 +107,7 @@ impl Tried {
     }
 }
 
-/// The first of the parameters with the highest score.
+/// The parameters with the highest score, the first of them if there is a tie.
 fn best(tried: Vec<Tried>) -> Tried {
     let better = |best: Tried, other: Tried| if other.score > best.score { other } else { best };
     tried.into_iter().reduce(better).expect("there are parameters to choose from")

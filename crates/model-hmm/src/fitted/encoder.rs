@@ -96,7 +96,7 @@ impl TokenEncoder for HmmEncoder<'_> {
         }
     }
 
-    /// Paths are short, and the recursion limits its memory itself. More sentences share more products.
+    /// A path has one value per token, and the recursion limits its memory itself, so more sentences can share products.
     fn values_per_token(&self) -> usize {
         let n = self.hmm.space.states_per_word();
         if self.is_path() { n.div_ceil(4) } else { n }

@@ -39,7 +39,7 @@ pub(super) struct HmmModelArgs {
     /// Standard deviation of the initial embeddings
     #[arg(long, value_name = "S", default_value_t = HmmParams::default().init_deviation)]
     init_deviation: f64,
-    /// Sharing of state embeddings between start, transitions and emissions, with `neural` parameters
+    /// Sharing of state embeddings between start, transitions and emissions, for `neural` parameters only
     #[arg(long, value_enum, default_value_t = Tying::Shared)]
     tying: Tying,
     /// Source of the word vectors

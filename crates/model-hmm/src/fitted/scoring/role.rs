@@ -29,7 +29,7 @@ impl LanguageModel for Hmm {
         self.params.memory == Memory::Reset
     }
 
-    /// Sentences that need the same block share one product of matrices, on several threads.
+    /// Sentences that need the same block share one matrix product, which runs on several threads.
     fn sentences_together(&self) -> usize {
         if self.space.k < MIN_STATES { 1 } else { TOGETHER }
     }

@@ -129,7 +129,7 @@ fn dot(incoming: &[f32], local: &[f32]) -> f64 {
     )
 }
 
-/// incoming ∘ local times a factor, without tiny values.
+/// incoming ∘ local times a factor, with tiny values set to zero.
 fn scaled_products(incoming: &[f32], local: &[f32], factor: f64) -> Vec<f32> {
     let mut out = vec![0.0; local.len()];
     latens_math::vectorized(

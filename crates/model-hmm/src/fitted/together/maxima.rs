@@ -1,7 +1,7 @@
 //! Largest products of rows with the columns of a block.
 //!
-//! A maximum of products takes two instructions per product, and no matrix product computes it. Most products are left out
-//! instead: those that cannot exceed the maxima that are already known. The results are those of all products.
+//! A maximum takes two instructions per product (multiply, maximum), and a matrix product does not compute it. Products
+//! that cannot exceed a maximum that is already known, which are most of them, are skipped. The results are exact.
 
 use crate::recursion::products::largest;
 use pulp::{Simd, WithSimd};
@@ -10,14 +10,16 @@ use rayon::prelude::*;
 /// Number of columns that are computed at a time, a multiple of the columns that are held in registers.
 const STRIP: usize = 64;
 
-/// Number of strips that one task computes: parts of rows that long are fast to read from memory.
+/// Number of strips per task. Parts of rows of this length are fast to read from memory.
 const STRIPS: usize = 4;
 
 /// Number of rows of a strip that stay in the cache while all rows of `left` pass.
 pub(super) const PANEL: usize = 64;
 
-/// For any number of rows and the columns of a k × k block: max_i left_mi block_ij, or 0, and the panel, i.e., which
-/// [`PANEL`] rows of the block contain the first i with this product.
+/// Largest products of rows with the columns of a k × k block, and the panels that contain them.
+///
+/// A maximum is max_i left_mi block_ij, or 0. A panel is [`PANEL`] consecutive rows of the block; that of a maximum
+/// contains the first i with this product.
 pub(super) struct Maxima {
     n: usize,
     k: usize,
@@ -131,8 +133,9 @@ impl WithSimd for Part<'_> {
     }
 }
 
-/// Fills in the products with a single row, decreased a little, so that the first product that is as large replaces them.
-/// Returns the least of them.
+/// Initializes the maxima with the products of a single row, and returns the least of them.
+///
+/// Products are decreased to the next smaller number, so that the first product as large as they were replaces them.
 #[inline(always)]
 fn start(factor: f32, row: &[f32], maxima: &mut [f32; STRIP]) -> f32 {
     // Columns beyond the block are never the least.
@@ -260,7 +263,7 @@ mod tests {
                     (0..n).map(|_| (rng.uniform() as f32).powi(power)).collect()
                 };
                 check(&numbers(n * k, 1), &numbers(k * k, 1), k);
-                // Most products are left out.
+                // Most products are skipped.
                 check(&numbers(n * k, 20), &numbers(k * k, 5), k);
                 // Most products are subnormal or zero.
                 check(&numbers(n * k, 50), &numbers(k * k, 80), k);

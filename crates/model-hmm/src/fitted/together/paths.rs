@@ -16,7 +16,7 @@ struct Tracing<'a> {
     words: Vec<Emitters<'a>>,
     /// δ: the weight of the best path to each state of each token, scaled to a maximum of one.
     best: Vec<f32>,
-    /// Which [`PANEL`] states contain the first best predecessor of each state of each token.
+    /// Which panel of [`PANEL`] states contains the first best predecessor of each state of each token.
     panels: Vec<u16>,
     /// The next token.
     at: usize,

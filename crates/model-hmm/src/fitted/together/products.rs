@@ -4,8 +4,7 @@ use latens_math::BlockRef;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
 
 /// Smaller factors become zero, because products with them would be subnormal numbers, which slow processors down a
-/// hundredfold. They are negligible: a sum of such products must be at least
-/// `latens_math::chain::SMALLEST_SCALE`.
+/// hundredfold. They are negligible: a sum of such products must be at least `latens_math::chain::SMALLEST_SCALE`.
 const SMALLEST_FACTOR: f32 = 1e-30;
 
 /// Number of partial results: the compiler may not reorder additions and comparisons by itself.
