@@ -74,7 +74,7 @@ pub fn perplexity_on(
 ///
 /// Their sum is the log-probability of [`perplexity`] up to rounding. Networks take longer word by word than at once.
 pub fn token_log_probs(model: &dyn LanguageModel, text: &Sentences) -> Vec<f64> {
-    // Small parts, so that all threads score a short text.
+    // Small parts, so that all threads score a short text, unless the model shares products among more sentences.
     by_parts(model, text, 32, |part| model.token_log_probs(part)).concat()
 }
 

@@ -61,7 +61,6 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             "`latens reproduce --list` lists all experiments",
         ));
     };
-    args.output.as_deref().map_or(Ok(()), |path| check_picture(path, &["svg"]))?;
     let records = args.record.as_deref().map(record::open).transpose()?;
     let started = Instant::now();
     let note = &mut |message: &str| output.note(message);
@@ -99,6 +98,7 @@ fn run_and_draw(
         let message = format!("the experiment `{}` has no figure", experiment.name);
         return Err(hinted(message, "omit `-o`"));
     };
+    check_picture(Some(path), &["svg"])?;
     let (rows, picture) = draw(data, quick, note)?;
     write_atomically(path, |out| out.write_all(picture.as_bytes()))?;
     Ok(rows)

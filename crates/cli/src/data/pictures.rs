@@ -5,8 +5,10 @@ use anyhow::Result;
 use std::path::Path;
 
 /// Refuses a file name with the extension of a format that cannot be written. Called before any work is done.
-pub(crate) fn check_picture(path: &Path, formats: &[&str]) -> Result<()> {
-    let Some(extension) = path.extension() else { return Ok(()) };
+pub(crate) fn check_picture(path: Option<&Path>, formats: &[&str]) -> Result<()> {
+    let Some((path, extension)) = path.and_then(|path| Some((path, path.extension()?))) else {
+        return Ok(());
+    };
     if formats.iter().any(|format| extension.eq_ignore_ascii_case(format)) {
         return Ok(());
     }

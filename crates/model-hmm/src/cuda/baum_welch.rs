@@ -89,7 +89,7 @@ impl<'a> CudaEstimator<'a> {
         device.clear(&mut self.log_prob)
     }
 
-    pub(crate) fn try_score(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
+    fn try_score(&mut self, batches: &[Batch<'_>]) -> Result<f64, CudaError> {
         let CudaEstimator { device, space, tables, .. } = self;
         let (k, n) = (space.k, space.n_states());
         let mut words = batches.iter().flat_map(|batch| &batch.sentences).copied().flatten();

@@ -96,10 +96,11 @@ impl TokenEncoder for HmmEncoder<'_> {
         }
     }
 
-    /// A path has one value per token, and the recursion limits its memory itself, so more sentences can share products.
+    /// A path has one value per token, and the recursion of sentences that go together limits its memory itself, so that more of
+    /// them can share products.
     fn values_per_token(&self) -> usize {
         let n = self.hmm.space.states_per_word();
-        if self.is_path() { n.div_ceil(4) } else { n }
+        if self.is_path() && self.hmm.maps_together() { n.div_ceil(4) } else { n }
     }
 
     fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {

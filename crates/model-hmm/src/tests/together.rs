@@ -165,9 +165,37 @@ fn features_do_not_depend_on_the_number_of_threads() {
             let values = [1, 5].map(|n_threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
                 let rows = pool.install(|| hmm.encoder(features).encode_all(&sentences));
-                rows.iter().flat_map(|rows| rows.values().to_vec()).collect::<Vec<f32>>()
+                let rows = rows.iter().map(|rows| {
+                    (rows.offsets().to_vec(), rows.columns().to_vec(), rows.values().to_vec())
+                });
+                rows.collect::<Vec<_>>()
             });
             assert_eq!(values[0], values[1], "{name}");
+        }
+    }
+}
+
+#[test]
+fn scores_of_sentences_together_are_those_of_each_alone_on_any_number_of_threads() {
+    let text = random_text(200, 4);
+    for (k, n_clusters) in [(300, 1), (260, 2), (130, 1), (70, 3)] {
+        let (space, tables) = blocks(k, n_clusters, 50 + k as u64);
+        let hmm = hmm(&space, &tables);
+        let mut words: Vec<WordId> = Vec::new();
+        for sentence in &text {
+            words.extend(sentence.iter().filter(|&&word| word != WordId::EOS));
+            words.push(WordId::EOS);
+        }
+        let mut scorer = hmm.scorer();
+        let alone: Vec<f64> = words.iter().map(|&word| scorer.read(word)).collect();
+        let [one, five] = [1, 5].map(|n_threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| hmm.token_log_probs(&words))
+        });
+        assert_eq!(one, five, "{k}");
+        for (at, (one, alone)) in one.iter().zip(&alone).enumerate() {
+            let is_equal = one == alone || (one - alone).abs() < 1e-5 * (1.0 + alone.abs());
+            assert!(is_equal, "{k}: {one} and {alone} for token {at}");
         }
     }
 }

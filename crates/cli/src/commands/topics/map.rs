@@ -32,7 +32,7 @@ pub(crate) struct MapArgs {
 }
 
 pub(super) fn run(args: &MapArgs, output: &Output) -> Result<()> {
-    check_picture(&args.output, &["svg", "html"])?;
+    check_picture(Some(&args.output), &["svg", "html"])?;
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
     if let Some(&topic) = args.topics.iter().find(|&&topic| topic >= n_topics) {

@@ -66,7 +66,7 @@ const HELD_OUT: usize = 10;
 
 pub(super) fn run(args: &SelectArgs, common: &Common, output: &Output) -> Result<()> {
     mixtures::check_table(args.output.as_deref())?;
-    args.plot.as_deref().map_or(Ok(()), |path| check_picture(path, &["svg"]))?;
+    check_picture(args.plot.as_deref(), &["svg"])?;
     ensure!(args.n_seeds > 0, "`--n-seeds` must be at least 1, got 0");
     let params =
         |k: usize, seed: u64| Lda::params().n_topics(k).n_iterations(args.n_iterations).seed(seed);

@@ -58,7 +58,7 @@ struct Row<'a> {
 
 pub(super) fn run(args: &TrendArgs, common: &Common, output: &Output) -> Result<()> {
     mixtures::check_table(args.output.as_deref())?;
-    args.plot.as_deref().map_or(Ok(()), |path| check_picture(path, &["svg"]))?;
+    check_picture(args.plot.as_deref(), &["svg"])?;
     let model = &*latens::open(&args.model)?;
     let n_topics = topic_model(model, &args.model)?.n_topics();
     for &topic in &args.topics {

@@ -12,8 +12,14 @@ use std::borrow::Cow;
 /// Number of states of a word from which sentences are scored together: smaller blocks stay in the cache.
 const MIN_STATES: usize = if cfg!(test) { 2 } else { 64 };
 
-/// Number of sentences to score together. Each needs a vector of states.
-const TOGETHER: usize = 1024;
+impl Hmm {
+    /// Number of sentences to score together, if their words share blocks. Each needs a vector of states: 16 MiB in all, or
+    /// 32 vectors.
+    fn n_together(&self) -> Option<usize> {
+        let shares = self.space.lists.is_none() && self.space.k >= MIN_STATES;
+        shares.then(|| ((1 << 22) / self.space.k).clamp(32, 1024))
+    }
+}
 
 impl LanguageModel for Hmm {
     fn n_words(&self) -> usize {
@@ -31,7 +37,7 @@ impl LanguageModel for Hmm {
 
     /// Sentences that need the same block share one matrix product, which runs on several threads.
     fn sentences_together(&self) -> usize {
-        if self.space.k < MIN_STATES { 1 } else { TOGETHER }
+        self.n_together().unwrap_or(1)
     }
 
     /// Scores sentences together, or computes transitions in parallel if running text cannot be split into sentences.
@@ -39,13 +45,13 @@ impl LanguageModel for Hmm {
         /// Number of transitions to compute at a time, 256 MiB, unless a single word needs more.
         const N_PAIRS: usize = 1 << 26;
         let mut scorer = HmmScorer::new(self);
-        if self.forgets_sentences() && self.space.k < MIN_STATES {
-            return text.iter().map(|&word| scorer.read(word)).collect();
-        }
         if self.forgets_sentences() {
+            let Some(n_together) = self.n_together() else {
+                return text.iter().map(|&word| scorer.read(word)).collect();
+            };
             let sentences = text.split_inclusive(|&word| word == WordId::EOS);
             let sentences: Vec<&[WordId]> = sentences.collect();
-            let parts = sentences.chunks(TOGETHER);
+            let parts = sentences.chunks(n_together);
             return parts.flat_map(|part| log_probs(self, part.iter().copied())).collect();
         }
         let n_words = (N_PAIRS / self.params.states_per_word().pow(2)).clamp(1, 256);

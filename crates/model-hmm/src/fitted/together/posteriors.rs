@@ -9,7 +9,7 @@ use crate::space::state_set::StateSet;
 use latens_math::chain::SMALLEST_SCALE;
 use rayon::prelude::*;
 
-/// Smaller sums become zero, as in [`BlockRef`].
+/// Smaller sums become zero, as in `latens_math::BlockRef`.
 const DUST: f32 = 1e-28;
 
 /// A sentence, and how far its recursion is.

@@ -2,6 +2,7 @@
 
 use latens_math::BlockRef;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
+use rayon::prelude::*;
 
 /// Smaller factors become zero, because products with them would be subnormal numbers, which slow processors down a
 /// hundredfold. They are negligible: a sum of such products must be at least `latens_math::chain::SMALLEST_SCALE`.
@@ -27,14 +28,17 @@ pub(crate) fn product(left: &[f32], block: &[f32], k: usize, is_transposed: bool
     /// Number of states and of rows from which a general matrix product is faster.
     const MIN_STATES: usize = 256;
     const MIN_ROWS: usize = 4;
+    const ROWS_PER_TASK: usize = 64;
     let n = left.len() / k;
     let mut out = vec![0.0; n * k];
     if k < MIN_STATES || n < MIN_ROWS {
         let block = BlockRef::new(block, k, (0, k), (0, k));
-        match is_transposed {
-            false => block.times_rows(left, &mut out),
-            true => block.transposed_times_rows(left, &mut out),
-        }
+        // A fixed number of rows, so that rounding does not depend on the number of threads.
+        let rows = left.par_chunks(ROWS_PER_TASK * k).zip(out.par_chunks_mut(ROWS_PER_TASK * k));
+        rows.for_each(|(left, out)| match is_transposed {
+            false => block.times_rows(left, out),
+            true => block.transposed_times_rows(left, out),
+        });
         return out;
     }
     let rows = MatRef::from_row_major_slice(left, n, k);

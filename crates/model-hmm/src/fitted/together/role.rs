@@ -9,7 +9,7 @@ use rayon::prelude::*;
 /// Number of states of a word from which sentences go together: smaller blocks stay in the cache.
 const MIN_STATES: usize = if cfg!(test) { 2 } else { 256 };
 
-/// Number of values to keep at a time, 128 MiB, unless a single sentence needs more.
+/// Number of values to keep at a time, 128 MiB (192 MiB for paths), unless a single sentence needs more.
 const MAX_VALUES: usize = if cfg!(test) { 1 << 15 } else { 1 << 25 };
 
 /// Number of tokens with `k` states each whose values are kept at a time.
@@ -41,6 +41,11 @@ impl Hmm {
         self.map(sentences, alone, |batch| paths(self, batch), finish)
     }
 
+    /// Whether sentences go together, because their words share blocks that are large enough.
+    pub(crate) fn maps_together(&self) -> bool {
+        self.space.lists.is_none() && self.space.k >= MIN_STATES
+    }
+
     fn map<'a, T: Send, R: Send>(
         &'a self,
         sentences: Vec<Words<'a>>,
@@ -48,7 +53,7 @@ impl Hmm {
         together: impl Fn(Vec<Vec<Emitters<'a>>>) -> Vec<Option<T>>,
         finish: impl Fn(usize, Option<T>) -> R + Sync,
     ) -> Vec<R> {
-        if self.space.lists.is_some() || self.space.k < MIN_STATES {
+        if !self.maps_together() {
             let each = |(idx, words): (usize, Words<'a>)| {
                 finish(idx, words.and_then(|words| alone(self.chain_of(words))))
             };
