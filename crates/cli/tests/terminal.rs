@@ -38,7 +38,7 @@ fn assert_harmless(args: &[&str], printed: &str) {
     assert!(!printed.contains(bad), "{args:?} printed {printed:?}");
 }
 
-/// Models of every kind that prints words, and texts, all with the word [`EVIL`].
+/// Models that print words, and texts, all with the word [`EVIL`].
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("text.txt", format!("the {EVIL} sat\nthe dog ran\n").repeat(20));

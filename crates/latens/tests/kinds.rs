@@ -114,6 +114,13 @@ fn every_list_of_kinds_names_all_that_are_trained() {
         let is_missing = |kind: &&str| !text.contains(&format!("{before}{kind}{after}"));
         missing.extend(kinds.filter(is_missing).map(|kind| format!("{file}: {kind}")));
     }
+    let scored = std::fs::read_to_string(root.join("crates/cli/tests/scoring.rs")).unwrap();
+    for model in models().iter().filter(|model| model.as_language_model().is_some()) {
+        let kind = model.kind();
+        if !scored.contains(&format!("(\"{kind}\", ")) {
+            missing.push(format!("crates/cli/tests/scoring.rs: {kind}"));
+        }
+    }
     assert!(missing.is_empty(), "lists without a kind of model: {missing:#?}");
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import latens
+from conftest import LANGUAGE_MODELS
 from latens import _latens, constraint
 
 WORDS = ["<unk>", "<eos>", "a", "b", "c"]
@@ -84,7 +85,7 @@ def test_probabilities_are_sums_over_all_texts(condition, holds) -> None:
 def test_every_language_model_generates_under_constraints(models) -> None:
     hmm = models["hmm"]
     condition = constraint.contains("of the") & constraint.excludes("and")
-    for kind in ["ff", "lstm", "ngram", "rnn", "hmm"]:
+    for kind in LANGUAGE_MODELS:
         guide = None if kind == "hmm" else hmm
         for options in [{}, {"beam": 4}, {"top_k": 40, "weight": 2.0, "temperature": 0.7}]:
             texts = models[kind].generate(condition, n=3, guide=guide, max_words=10, prefix="It was", **options)

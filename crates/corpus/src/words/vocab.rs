@@ -152,7 +152,8 @@ impl Vocab {
         self.len() <= 2
     }
 
-    /// Returns the id of a word, or [`WordId::UNK`] if the vocabulary lacks it.
+    /// Returns the id of a word, or [`WordId::UNK`] if the vocabulary lacks it. For `<eos>`, which is no word of a text, use
+    /// [`WordId::EOS`].
     #[inline]
     pub fn id(&self, word: &str) -> WordId {
         self.get(word).unwrap_or(WordId::UNK)
