@@ -18,7 +18,6 @@ use latens::tasks::tagging::{
     self, Encoder, FeatureTagger, TaggerError, TaggerInputs, TaggerParams, evaluate,
 };
 use serde_json::{Map, Value, json};
-use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -70,9 +69,9 @@ pub(crate) struct TagTrainArgs {
     /// Minimum number of occurrences of a lexical attribute; rarer ones are dropped
     #[arg(long, value_name = "N", default_value_t = TaggerParams::default().min_count)]
     min_count: u64,
-    /// Coefficient of L2 regularization; `auto` tries several and keeps the best one on `--dev`
-    #[arg(long, value_name = "C", default_value_t = L2Arg::Value(TaggerParams::default().l2))]
-    l2: L2Arg,
+    /// Coefficient of L2 regularization; `auto` tries several and keeps the best one on `--dev` [default: 0.5]
+    #[arg(long, value_name = "C")]
+    l2: Option<L2Arg>,
     /// Coefficient of L1 regularization
     #[arg(long, value_name = "C", default_value_t = TaggerParams::default().l1)]
     l1: f64,
@@ -126,15 +125,6 @@ impl FromStr for L2Arg {
             text => {
                 text.parse().map(L2Arg::Value).map_err(|_| "expected a number or `auto`".into())
             }
-        }
-    }
-}
-
-impl fmt::Display for L2Arg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            L2Arg::Auto => f.write_str("auto"),
-            L2Arg::Value(l2) => write!(f, "{l2}"),
         }
     }
 }
@@ -311,15 +301,13 @@ impl TagTrainArgs {
     /// The values of `--l2` to try, in ascending order.
     fn l2_values(&self) -> Result<Vec<f64>> {
         let refuse = |message: &str, hint: &str| Err(hinted(message, hint));
-        let is_perceptron = matches!(self.optimizer, OptimizerArg::Perceptron);
+        if self.l2.is_some() && matches!(self.optimizer, OptimizerArg::Perceptron) {
+            return refuse("a perceptron does not use `--l2`", "omit `--l2` or `--optimizer`");
+        }
         match self.l2 {
-            L2Arg::Value(l2) if !is_perceptron || l2 == TaggerParams::default().l2 => {
-                return Ok(vec![l2]);
-            }
-            _ if is_perceptron => {
-                return refuse("a perceptron does not use `--l2`", "omit `--l2` or `--optimizer`");
-            }
-            _ => {}
+            None => return Ok(vec![TaggerParams::default().l2]),
+            Some(L2Arg::Value(l2)) => return Ok(vec![l2]),
+            Some(L2Arg::Auto) => {}
         }
         if self.dev.is_none() {
             return refuse("`--l2 auto` needs a development set", "pass one with `--dev`");
