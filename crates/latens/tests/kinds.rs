@@ -94,6 +94,7 @@ const LISTS: &[(&str, &str, &str)] = &[
     ("crates/cli/tests/equal_runs.rs", "\"train ", " "),
     ("crates/cli/tests/own_files.rs", "\"train ", " IN "),
     ("crates/cli/tests/sizes.rs", "(\"train ", " "),
+    ("crates/explorer/web/texts.js", " ", ": \""),
     ("crates/python/src/params.rs", "\"", "\" =>"),
     ("crates/xtask/src/torture/kinds.rs", "\"train ", " "),
     ("docs/README.md", "`", "`"),

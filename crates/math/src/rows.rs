@@ -153,15 +153,23 @@ fn sum_halves<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + 
         );
     }
     let (left, right) = rows.cut(n_rows.div_ceil(size).div_ceil(2) * size);
-    let left = || sum_halves(left, size, par, f);
-    let right = || sum_halves(right, size, par, f);
     match par {
-        Par::Seq => left() + right(),
+        Par::Seq => sum_halves(left, size, par, f) + sum_halves(right, size, par, f),
         Par::Rayon(_) => {
-            let (left, right) = rayon::join(left, right);
-            left + right
+            let (mut left, mut right) = (Some(left), Some(right));
+            let [mut left_sum, mut right_sum] = [0.0; 2];
+            let sum =
+                |rows: &mut Option<R>| sum_halves(rows.take().expect("called once"), size, par, f);
+            join(&mut || left_sum = sum(&mut left), &mut || right_sum = sum(&mut right));
+            left_sum + right_sum
         }
     }
+}
+
+/// [`rayon::join`], compiled once and not for every loop: what it inlines is much code.
+#[inline(never)]
+fn join(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
+    rayon::join(left, right);
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ def test_models_equal_those_of_the_program(kind: str, sentences, program, tmp_pa
     program("train", kind, text, "--min-count", "2", *flags[kind], "-o", path, "--quiet")
     theirs, ours = latens.open(path), TINY[kind]().fit(sentences)
     assert len(_arrays(ours)) > 100 and _arrays(theirs) == _arrays(ours)
-    if kind != "ngram":  # The program notes the seed, which n-gram models do not have.
-        assert path.read_bytes() == ours.model_.to_bytes()
+    assert path.read_bytes() == ours.model_.to_bytes()
 
 
 def test_the_default_vocabulary_of_an_hmm_is_that_of_the_program(sentences, program, tmp_path: Path) -> None:

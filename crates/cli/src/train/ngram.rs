@@ -53,11 +53,10 @@ pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<
             (training, Some(budget), folder)
         }
     };
-    let Some(mut model) = training.fit(params, budget, Device::Cpu, HeldOut::Afterwards, output)?
+    let Some(model) = training.fit(params, budget, Device::Cpu, HeldOut::Afterwards, output)?
     else {
         return Ok(());
     };
-    model.add_fact("seed", common.seed);
     let mut metrics = Map::new();
     metrics.insert("ngrams".into(), json!(model.n_ngrams()));
     training.finish(&model, metrics, &[], output)

@@ -5,7 +5,7 @@
 //! nothing.
 
 use crate::recursion::dense_lanes::{DenseLanes, add_node};
-use crate::recursion::products::{largest, product, product_sum, scaled_product, smallest_share};
+use crate::recursion::products::{largest, product_max, product_sum, scale, smallest_share};
 use crate::tables::expected_counts::{Block, ExpectedCounts};
 use crate::tables::probability_tables::Tables;
 use latens_math::linalg::{Accum, MatMut, MatRef, Par};
@@ -22,6 +22,9 @@ const PAIR_SCALE: f64 = (1u64 << 60) as f64;
 
 /// The logarithm of the probability of some tokens is taken before it becomes smaller.
 const SMALLEST_PROB: f64 = 1e-300;
+
+/// Number of rows whose sums are computed before any of them is used. Otherwise, the processor would wait for each of them.
+const GROUP: usize = 8;
 
 /// The transitions times [`TRANSITION_SCALE`], and the threads of their products.
 #[derive(Clone, Copy)]
@@ -97,39 +100,47 @@ impl<T: Real> DenseLanes<T> {
             latens_math::vectorized(
                 #[inline(always)]
                 || {
-                    let alphas = alpha[begin * k..(begin + n) * k].chunks_exact_mut(k);
-                    for (i, alpha) in alphas.enumerate() {
-                        let row = self.rows[begin + i];
-                        let sentence = row.sentence as usize;
-                        let log_prob = &mut log_probs[sentence];
-                        if log_prob.is_nan() {
-                            alpha.fill(T::zero());
-                            continue;
-                        }
-                        let (incoming, factor) = match row.is_first {
-                            true => (&tables.start[..], 1.0),
-                            false => (&incoming[i * k..][..k], 1.0 / TRANSITION_SCALE),
-                        };
-                        let local = self.local(begin + i, k);
-                        let Some(scale) = product(incoming, local, alpha) else {
-                            *log_prob = f64::NAN;
-                            continue;
-                        };
-                        let scale = scale * factor;
-                        // Relative to the word's most likely state, so that the rounding of the incoming
-                        // probabilities decides, and not the rarity of the word.
-                        if scale < smallest_share && scale < smallest_share * largest(local).wide()
+                    let mut sums = [None; GROUP];
+                    let groups = alpha[begin * k..(begin + n) * k].chunks_mut(GROUP * k);
+                    for (group, alphas) in groups.enumerate() {
+                        let rows = group * GROUP..n;
+                        for ((i, alpha), sum) in
+                            rows.clone().zip(alphas.chunks_exact_mut(k)).zip(&mut sums)
                         {
-                            *log_prob = f64::NAN;
-                            continue;
+                            let incoming = match self.rows[begin + i].is_first {
+                                true => &tables.start[..],
+                                false => &incoming[i * k..][..k],
+                            };
+                            *sum = product_sum(incoming, self.local(begin + i, k), alpha);
                         }
-                        // A logarithm takes longer than a product.
-                        let prob = probs[sentence] * scale;
-                        if prob > SMALLEST_PROB {
-                            probs[sentence] = prob;
-                        } else {
-                            *log_prob += probs[sentence].ln() + scale.ln();
-                            probs[sentence] = 1.0;
+                        for ((i, alpha), &sum) in rows.zip(alphas.chunks_exact_mut(k)).zip(&sums) {
+                            let row = self.rows[begin + i];
+                            let sentence = row.sentence as usize;
+                            let log_prob = &mut log_probs[sentence];
+                            let Some(sum) = sum.filter(|_| !log_prob.is_nan()) else {
+                                *log_prob = f64::NAN;
+                                alpha.fill(T::zero());
+                                continue;
+                            };
+                            let factor = if row.is_first { 1.0 } else { 1.0 / TRANSITION_SCALE };
+                            let prob = sum * factor;
+                            // Relative to the word's most likely state, so that the rounding of the incoming
+                            // probabilities decides, and not the rarity of the word.
+                            if prob < smallest_share
+                                && prob < smallest_share * largest(self.local(begin + i, k)).wide()
+                            {
+                                *log_prob = f64::NAN;
+                                continue;
+                            }
+                            scale(alpha, T::of(1.0 / sum));
+                            // A logarithm takes longer than a product.
+                            let product = probs[sentence] * prob;
+                            if product > SMALLEST_PROB {
+                                probs[sentence] = product;
+                            } else {
+                                *log_prob += probs[sentence].ln() + prob.ln();
+                                probs[sentence] = 1.0;
+                            }
                         }
                     }
                 },
@@ -191,7 +202,7 @@ impl<T: Real> DenseLanes<T> {
         let k = tables.k;
         let smallest_share = smallest_share(tables);
         let ones = vec![T::one(); k];
-        let mut node = vec![T::zero(); k];
+        let mut nodes = vec![T::zero(); GROUP * k];
         let mut has_underflowed = false;
         let (mut end, mut n_after) = (self.rows.len(), 0);
         for (step, &n) in self.steps().iter().enumerate().rev() {
@@ -202,38 +213,60 @@ impl<T: Real> DenseLanes<T> {
             latens_math::vectorized(
                 #[inline(always)]
                 || {
-                    let alphas = alpha[begin * k..end * k].chunks_exact_mut(k);
-                    let mut vs = v[before.start * k..before.end * k].chunks_exact_mut(k);
-                    for (i, alpha) in alphas.enumerate() {
-                        let row = self.rows[begin + i];
-                        let v = vs.next().unwrap_or_default();
-                        let log_prob = &mut log_probs[row.sentence as usize];
-                        if log_prob.is_nan() {
-                            alpha.fill(T::zero());
-                            v.fill(T::zero());
-                            continue;
+                    let mut sums = [None; GROUP];
+                    let mut maxima = [T::zero(); GROUP];
+                    let groups = alpha[begin * k..end * k].chunks_mut(GROUP * k);
+                    let mut vs = v[before.start * k..before.end * k].chunks_mut(GROUP * k);
+                    for (group, alphas) in groups.enumerate() {
+                        let rows = group * GROUP..n;
+                        // The last step has no tokens before.
+                        let vs = vs.next().unwrap_or_default();
+                        let beta = |i: usize| match self.rows[begin + i].is_last {
+                            true => &ones[..],
+                            false => &incoming[i * k..][..k],
+                        };
+                        let nodes_of = nodes.chunks_exact_mut(k);
+                        let values = rows.clone().zip(alphas.chunks_exact(k)).zip(nodes_of);
+                        for (((i, alpha), node), sum) in values.zip(&mut sums) {
+                            *sum = product_sum(alpha, beta(i), node);
                         }
-                        let beta = if row.is_last { &ones[..] } else { &incoming[i * k..][..k] };
-                        if row.is_last {
-                            add_node(row, alpha, T::one(), out);
-                            alpha.fill(T::zero());
-                        } else {
-                            let sum = product_sum(alpha, beta, &mut node).unwrap_or(0.0);
-                            if sum / TRANSITION_SCALE < smallest_share {
-                                *log_prob = f64::NAN;
-                                has_underflowed = true;
+                        let values = rows.clone().zip(vs.chunks_exact_mut(k));
+                        for ((i, v), max) in values.zip(&mut maxima) {
+                            *max = product_max(beta(i), self.local(begin + i, k), v);
+                        }
+                        let mut vs = vs.chunks_exact_mut(k).zip(&maxima);
+                        let values =
+                            rows.zip(alphas.chunks_exact_mut(k)).zip(nodes.chunks_exact(k));
+                        for (((i, alpha), node), &sum) in values.zip(&sums) {
+                            let row = self.rows[begin + i];
+                            let (v, &max) = vs.next().unwrap_or((&mut [], &T::one()));
+                            let log_prob = &mut log_probs[row.sentence as usize];
+                            if log_prob.is_nan() {
+                                alpha.fill(T::zero());
+                                v.fill(T::zero());
                                 continue;
                             }
-                            add_node(row, &node, T::of(1.0 / sum), out);
-                            let factor = T::of(PAIR_SCALE / (sum / TRANSITION_SCALE));
-                            for alpha in alpha.iter_mut() {
-                                *alpha *= factor;
+                            if row.is_last {
+                                add_node(row, alpha, T::one(), out);
+                                alpha.fill(T::zero());
+                            } else {
+                                let sum = sum.unwrap_or(0.0);
+                                if sum / TRANSITION_SCALE < smallest_share {
+                                    *log_prob = f64::NAN;
+                                    has_underflowed = true;
+                                    continue;
+                                }
+                                add_node(row, node, T::of(1.0 / sum), out);
+                                let factor = T::of(PAIR_SCALE / (sum / TRANSITION_SCALE));
+                                for alpha in alpha.iter_mut() {
+                                    *alpha *= factor;
+                                }
                             }
-                        }
-                        if row.is_first {
-                            v.fill(T::zero());
-                        } else {
-                            scaled_product(beta, self.local(begin + i, k), v);
+                            if row.is_first {
+                                v.fill(T::zero());
+                            } else {
+                                scale(v, T::one() / max);
+                            }
                         }
                     }
                 },

@@ -126,19 +126,22 @@ pub(crate) fn product_sum<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f6
     (smallest..f64::MAX).contains(&sum).then_some(sum)
 }
 
-/// Multiplies by a factor, and sets small values to zero.
+/// Multiplies by a factor, and sets values that become small to zero. They are found before: the products would be
+/// subnormal.
 #[inline(always)]
-fn scale<T: Real>(values: &mut [T], factor: T) {
+pub(crate) fn scale<T: Real>(values: &mut [T], factor: T) {
+    let smallest = T::of(SMALLEST) / factor;
     for value in values {
-        *value = flush(*value * factor);
+        *value = flush(*value, smallest) * factor;
     }
 }
 
 /// sums += values · factor, without small values.
 #[inline(always)]
 pub(crate) fn add_scaled<T: Real>(sums: &mut [T], values: &[T], factor: T) {
+    let smallest = T::of(SMALLEST) / factor;
     for (sum, &value) in sums.iter_mut().zip(values) {
-        *sum += flush(value * factor);
+        *sum += flush(value, smallest) * factor;
     }
 }
 
@@ -153,28 +156,27 @@ pub(crate) fn smallest_share<T: Real>(tables: &Tables<T>) -> f64 {
 }
 
 #[inline(always)]
-fn flush<T: Real>(value: T) -> T {
-    if value < T::of(SMALLEST) { T::zero() } else { value }
+fn flush<T: Real>(value: T, smallest: T) -> T {
+    if value < smallest { T::zero() } else { value }
 }
 
 /// Number of partial results: the compiler may not reorder additions and comparisons by itself.
 const LANES: usize = 16;
 
-/// Merges every sixteenth value into one of the partial results, which start from zero.
+/// Merges every sixteenth value into one of the partial results, which start from zero. Merging zero changes none of them.
 ///
-/// Chunks of a known length stay in registers.
+/// Chunks of a known length stay in registers, and so do the partial results, as no index of theirs is computed.
 #[inline(always)]
 fn lanes<T: Real>(values: &[T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
     let mut lanes = [T::zero(); LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
-        lanes = array::from_fn(
-            #[inline(always)]
-            |i| merge(lanes[i], chunk[i]),
-        );
+        lanes = merged(lanes, chunk, &merge);
     }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane = merge(*lane, value);
+    if !rest.is_empty() {
+        let mut last = [T::zero(); LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        lanes = merged(lanes, &last, &merge);
     }
     lanes
 }
@@ -192,16 +194,29 @@ fn multiplied<T: Real>(a: &[T], b: &[T], out: &mut [T], merge: impl Fn(T, T) -> 
             #[inline(always)]
             |i| a[i] * b[i],
         );
-        lanes = array::from_fn(
-            #[inline(always)]
-            |i| merge(lanes[i], out[i]),
-        );
+        lanes = merged(lanes, out, &merge);
     }
-    for (lane, ((out, &a), &b)) in lanes.iter_mut().zip(rest.iter_mut().zip(a_rest).zip(b_rest)) {
-        *out = a * b;
-        *lane = merge(*lane, *out);
+    if !rest.is_empty() {
+        let mut last = [T::zero(); LANES];
+        for (((last, out), &a), &b) in last.iter_mut().zip(rest).zip(a_rest).zip(b_rest) {
+            *out = a * b;
+            *last = *out;
+        }
+        lanes = merged(lanes, &last, &merge);
     }
     lanes
+}
+
+#[inline(always)]
+fn merged<T: Real>(
+    lanes: [T; LANES],
+    values: &[T; LANES],
+    merge: impl Fn(T, T) -> T,
+) -> [T; LANES] {
+    array::from_fn(
+        #[inline(always)]
+        |i| merge(lanes[i], values[i]),
+    )
 }
 
 /// The first half of the values merged with the second, so that the processor merges all pairs at the same time.
@@ -252,8 +267,14 @@ fn greatest<T: Real>(lanes: [T; LANES]) -> T {
 /// out = a ∘ b, scaled to a maximum of 1. Like [`product`], it is part of the loop of its caller.
 #[inline(always)]
 pub(crate) fn scaled_product<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
-    let max = greatest(multiplied(a, b, out, greater));
+    let max = product_max(a, b, out);
     scale(out, T::one() / max);
+}
+
+/// out = a ∘ b. Returns the maximum. Like [`product`], it is part of the loop of its caller.
+#[inline(always)]
+pub(crate) fn product_max<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> T {
+    greatest(multiplied(a, b, out, greater))
 }
 
 #[inline(always)]
