@@ -23,15 +23,43 @@ const PAIR_SCALE: f64 = (1u64 << 60) as f64;
 /// The logarithm of the probability of some tokens is taken before it becomes smaller.
 const SMALLEST_PROB: f64 = 1e-300;
 
-/// Number of rows whose sums are computed before any of them is used. Otherwise, the processor would wait for each of them.
-const GROUP: usize = 8;
+/// Largest number of rows in a group, and of values of several rows. The sums of a group are computed before any of them is
+/// used; otherwise, the processor would wait for each of them. The values of a group stay in the nearest cache.
+const GROUP_ROWS: usize = 8;
+const GROUP_VALUES: usize = 512;
+
+/// Number of rows of a group with k states.
+fn group_rows(k: usize) -> usize {
+    (GROUP_VALUES / k).clamp(1, GROUP_ROWS)
+}
 
 /// The transitions times [`TRANSITION_SCALE`], and the threads of their products.
 #[derive(Clone, Copy)]
 pub(crate) struct Transitions<'a, T> {
-    pub(crate) values: &'a [T],
+    pub(crate) scaled: &'a ScaledTransitions<T>,
     pub(crate) k: usize,
     pub(crate) par: Par,
+}
+
+/// The transitions of a dense model times [`TRANSITION_SCALE`], and 0 instead of subnormal numbers; empty for other models.
+pub(crate) struct ScaledTransitions<T> {
+    values: Vec<T>,
+    /// Aᵀ, row-major. Otherwise, the product of every step would pack A. Empty with many states, where this hardly matters.
+    transposed: Vec<T>,
+}
+
+impl<T: Real> ScaledTransitions<T> {
+    /// Largest number of states with a transposed copy.
+    const MAX_TRANSPOSED: usize = 512;
+
+    pub(crate) fn new(tables: &Tables<T>) -> Self {
+        let k = tables.k;
+        let values = scaled_transitions(tables);
+        let has_copy = !values.is_empty() && k <= Self::MAX_TRANSPOSED;
+        let columns = 0..if has_copy { k } else { 0 };
+        let transposed = columns.flat_map(|to| values.iter().skip(to).step_by(k).copied());
+        ScaledTransitions { transposed: transposed.collect(), values }
+    }
 }
 
 impl<T: Real> Transitions<'_, T> {
@@ -40,7 +68,7 @@ impl<T: Real> Transitions<'_, T> {
 
     /// out = left · a.
     fn forward(self, left: &[T], out: &mut [T]) {
-        let Transitions { values, k, par } = self;
+        let Transitions { scaled: ScaledTransitions { values, .. }, k, par } = self;
         let n = left.len() / k;
         if n < Self::MIN_ROWS {
             return BlockRef::new(values, k, (0, k), (0, k)).times_rows(left, out);
@@ -52,19 +80,21 @@ impl<T: Real> Transitions<'_, T> {
 
     /// out = left · aᵀ.
     fn backward(self, left: &[T], out: &mut [T]) {
-        let Transitions { values, k, par } = self;
+        let Transitions { scaled: ScaledTransitions { values, transposed }, k, par } = self;
         let n = left.len() / k;
         if n < Self::MIN_ROWS {
             return BlockRef::new(values, k, (0, k), (0, k)).transposed_times_rows(left, out);
         }
         let left = MatRef::from_row_major_slice(left, n, k);
-        let a = MatRef::from_row_major_slice(values, k, k).transpose();
+        let a = match transposed.is_empty() {
+            true => MatRef::from_row_major_slice(values, k, k).transpose(),
+            false => MatRef::from_row_major_slice(transposed, k, k),
+        };
         multiply(MatMut::from_row_major_slice_mut(out, n, k), Accum::Replace, left, a, par);
     }
 }
 
-/// The transitions of a dense model times [`TRANSITION_SCALE`], and 0 instead of subnormal numbers; empty for other models.
-pub(crate) fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
+fn scaled_transitions<T: Real>(tables: &Tables<T>) -> Vec<T> {
     if !tables.is_dense() {
         return vec![];
     }
@@ -92,6 +122,7 @@ impl<T: Real> DenseLanes<T> {
         let k = tables.k;
         let smallest_share = smallest_share(tables);
         let mut probs = vec![1.0f64; log_probs.len()];
+        let group_rows = group_rows(k);
         let (mut begin, mut before) = (0, 0);
         for (step, &n) in self.steps().iter().enumerate() {
             if step > 0 {
@@ -100,10 +131,10 @@ impl<T: Real> DenseLanes<T> {
             latens_math::vectorized(
                 #[inline(always)]
                 || {
-                    let mut sums = [None; GROUP];
-                    let groups = alpha[begin * k..(begin + n) * k].chunks_mut(GROUP * k);
+                    let mut sums = [None; GROUP_ROWS];
+                    let groups = alpha[begin * k..(begin + n) * k].chunks_mut(group_rows * k);
                     for (group, alphas) in groups.enumerate() {
-                        let rows = group * GROUP..n;
+                        let rows = group * group_rows..n;
                         for ((i, alpha), sum) in
                             rows.clone().zip(alphas.chunks_exact_mut(k)).zip(&mut sums)
                         {
@@ -178,7 +209,7 @@ impl<T: Real> DenseLanes<T> {
         multiply(sums, Accum::Replace, alpha.transpose(), v, a.par);
         let scale = T::of(1.0 / PAIR_SCALE);
         pairs.iter_mut().for_each(|pair| *pair *= scale);
-        let rows = pairs.chunks_exact(k).zip(a.values.chunks_exact(k));
+        let rows = pairs.chunks_exact(k).zip(a.scaled.values.chunks_exact(k));
         for (departures, (pairs, a)) in out.departures.iter_mut().zip(rows) {
             let products = pairs.iter().zip(a).map(|(pair, a)| pair.wide() * a.wide());
             *departures = T::of(products.sum::<f64>() / TRANSITION_SCALE);
@@ -202,7 +233,8 @@ impl<T: Real> DenseLanes<T> {
         let k = tables.k;
         let smallest_share = smallest_share(tables);
         let ones = vec![T::one(); k];
-        let mut nodes = vec![T::zero(); GROUP * k];
+        let group_rows = group_rows(k);
+        let mut nodes = vec![T::zero(); group_rows * k];
         let mut has_underflowed = false;
         let (mut end, mut n_after) = (self.rows.len(), 0);
         for (step, &n) in self.steps().iter().enumerate().rev() {
@@ -213,12 +245,12 @@ impl<T: Real> DenseLanes<T> {
             latens_math::vectorized(
                 #[inline(always)]
                 || {
-                    let mut sums = [None; GROUP];
-                    let mut maxima = [T::zero(); GROUP];
-                    let groups = alpha[begin * k..end * k].chunks_mut(GROUP * k);
-                    let mut vs = v[before.start * k..before.end * k].chunks_mut(GROUP * k);
+                    let mut sums = [None; GROUP_ROWS];
+                    let mut maxima = [T::zero(); GROUP_ROWS];
+                    let groups = alpha[begin * k..end * k].chunks_mut(group_rows * k);
+                    let mut vs = v[before.start * k..before.end * k].chunks_mut(group_rows * k);
                     for (group, alphas) in groups.enumerate() {
-                        let rows = group * GROUP..n;
+                        let rows = group * group_rows..n;
                         // The last step has no tokens before.
                         let vs = vs.next().unwrap_or_default();
                         let beta = |i: usize| match self.rows[begin + i].is_last {

@@ -1,7 +1,7 @@
 //! Log-likelihoods and expected counts of a batch.
 
 use crate::recursion::batch::{Batch, Part};
-use crate::recursion::dense::{Transitions, scaled_transitions};
+use crate::recursion::dense::{ScaledTransitions, Transitions};
 use crate::recursion::dense_lanes::add_node;
 use crate::recursion::lanes;
 use crate::recursion::log_space::underflowed;
@@ -49,8 +49,8 @@ impl<T: Real> ForwardBackward<T> {
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
         if n_parts(tables, batch) == 1 {
-            let values = scaled_transitions(tables);
-            let a = Transitions { values: &values, k: tables.k, par: Par::rayon(0) };
+            let scaled = ScaledTransitions::new(tables);
+            let a = Transitions { scaled: &scaled, k: tables.k, par: Par::rayon(0) };
             return self.with_workspace(|workspace| {
                 workspace.expected_counts(space, tables, batch, a, out)
             });
@@ -72,10 +72,10 @@ impl<T: Real> ForwardBackward<T> {
         process: impl Fn(&mut Workspace<T>, &Batch<'_>, Transitions<'_, T>) -> (Vec<f64>, R) + Sync,
     ) -> (Vec<f64>, Vec<R>) {
         let parts = batch.parts(n_parts(tables, batch));
-        let values = scaled_transitions(tables);
+        let scaled = ScaledTransitions::new(tables);
         // The matrix products of a single part use all threads.
         let par = if parts.len() == 1 { Par::rayon(0) } else { Par::Seq };
-        let a = Transitions { values: &values, k: tables.k, par };
+        let a = Transitions { scaled: &scaled, k: tables.k, par };
         let process =
             |part: &Part<'_>| self.with_workspace(|workspace| process(workspace, &part.batch, a));
         let done: Vec<_> = parts.par_iter().map(process).collect();
