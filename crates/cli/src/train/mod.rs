@@ -58,7 +58,7 @@ pub(crate) fn run(args: &TrainArgs, common: &Common, output: &Output) -> Result<
         ModelArgs::Lda(args) => lda::run(args, common, output),
         ModelArgs::Lds(args) => lds::run(args, common, output),
         ModelArgs::Lstm(args) => neural::run_lstm(args, common, output),
-        ModelArgs::Ngram(args) => ngram::run(args, common, output),
+        ModelArgs::Ngram(args) => ngram::run(args, output),
         ModelArgs::Rnn(args) => neural::run_rnn(args, common, output),
         ModelArgs::Word2vec(args) => word2vec::run(args, common, output),
     }

@@ -1,5 +1,5 @@
 use super::training::{HeldOut, TrainingArgs};
-use crate::args::{Common, parse_size};
+use crate::args::parse_size;
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
@@ -38,7 +38,7 @@ pub(crate) struct NgramArgs {
     memory: Option<usize>,
 }
 
-pub(crate) fn run(args: &NgramArgs, common: &Common, output: &Output) -> Result<()> {
+pub(crate) fn run(args: &NgramArgs, output: &Output) -> Result<()> {
     let params = Ngram::params()
         .order(args.order)
         .min_counts(args.min_counts.clone())
