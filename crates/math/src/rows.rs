@@ -166,7 +166,7 @@ fn sum_halves<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + 
     }
 }
 
-/// [`rayon::join`], compiled once and not for every loop: what it inlines is much code.
+/// [`rayon::join`], compiled once rather than for every loop, because it inlines much code.
 #[inline(never)]
 fn join(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
     rayon::join(left, right);

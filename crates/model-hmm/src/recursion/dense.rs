@@ -23,8 +23,8 @@ const PAIR_SCALE: f64 = (1u64 << 60) as f64;
 /// The logarithm of the probability of some tokens is taken before it becomes smaller.
 const SMALLEST_PROB: f64 = 1e-300;
 
-/// Largest number of rows in a group, and of values of several rows. The sums of a group are computed before any of them is
-/// used; otherwise, the processor would wait for each of them. The values of a group stay in the nearest cache.
+/// A group has at most this many rows and, if it has several, at most this many values, so that they stay in the nearest
+/// cache. All sums of a group are computed before the first is used, so that the processor need not wait for each of them.
 const GROUP_ROWS: usize = 8;
 const GROUP_VALUES: usize = 512;
 
@@ -44,21 +44,27 @@ pub(crate) struct Transitions<'a, T> {
 /// The transitions of a dense model times [`TRANSITION_SCALE`], and 0 instead of subnormal numbers; empty for other models.
 pub(crate) struct ScaledTransitions<T> {
     values: Vec<T>,
-    /// Aᵀ, row-major. Otherwise, the product of every step would pack A. Empty with many states, where this hardly matters.
+    /// Aᵀ, row-major, so that the products of backward passes need not pack A at every step. May be empty.
     transposed: Vec<T>,
 }
 
 impl<T: Real> ScaledTransitions<T> {
-    /// Largest number of states with a transposed copy.
-    const MAX_TRANSPOSED: usize = 512;
+    /// Largest number of states with a transposed copy. With more, packing takes a small part of the time of a product.
+    const MAX_TRANSPOSED: usize = 128;
 
     pub(crate) fn new(tables: &Tables<T>) -> Self {
-        let k = tables.k;
-        let values = scaled_transitions(tables);
-        let has_copy = !values.is_empty() && k <= Self::MAX_TRANSPOSED;
-        let columns = 0..if has_copy { k } else { 0 };
-        let transposed = columns.flat_map(|to| values.iter().skip(to).step_by(k).copied());
-        ScaledTransitions { transposed: transposed.collect(), values }
+        ScaledTransitions { values: scaled_transitions(tables), transposed: vec![] }
+    }
+
+    /// The same with a transposed copy, for backward passes.
+    pub(crate) fn with_transposed(tables: &Tables<T>) -> Self {
+        let (k, mut scaled) = (tables.k, Self::new(tables));
+        if k <= Self::MAX_TRANSPOSED && !scaled.values.is_empty() {
+            let columns = (0..k).map(|to| scaled.values[to..].iter().step_by(k));
+            scaled.transposed = Vec::with_capacity(k * k);
+            columns.for_each(|column| scaled.transposed.extend(column));
+        }
+        scaled
     }
 }
 
@@ -161,6 +167,7 @@ impl<T: Real> DenseLanes<T> {
                                 && prob < smallest_share * largest(self.local(begin + i, k)).wide()
                             {
                                 *log_prob = f64::NAN;
+                                alpha.fill(T::zero());
                                 continue;
                             }
                             scale(alpha, T::of(1.0 / sum));

@@ -33,7 +33,8 @@ impl<T: Real> ForwardBackward<T> {
         tables: &Tables<T>,
         batch: &Batch<'_>,
     ) -> Vec<f64> {
-        let (log_probs, _) = self.in_parts(tables, batch, |workspace, batch, a| {
+        let scaled = ScaledTransitions::new(tables);
+        let (log_probs, _) = self.in_parts(tables, &scaled, batch, |workspace, batch, a| {
             (workspace.log_probs(space, tables, batch, a), ())
         });
         log_probs
@@ -48,14 +49,14 @@ impl<T: Real> ForwardBackward<T> {
         batch: &Batch<'_>,
         out: &mut ExpectedCounts<T>,
     ) -> Vec<f64> {
+        let scaled = ScaledTransitions::with_transposed(tables);
         if n_parts(tables, batch) == 1 {
-            let scaled = ScaledTransitions::new(tables);
             let a = Transitions { scaled: &scaled, k: tables.k, par: Par::rayon(0) };
             return self.with_workspace(|workspace| {
                 workspace.expected_counts(space, tables, batch, a, out)
             });
         }
-        let (log_probs, parts) = self.in_parts(tables, batch, |workspace, batch, a| {
+        let (log_probs, parts) = self.in_parts(tables, &scaled, batch, |workspace, batch, a| {
             let mut out = ExpectedCounts::default();
             let log_probs = workspace.expected_counts(space, tables, batch, a, &mut out);
             (log_probs, out)
@@ -68,14 +69,14 @@ impl<T: Real> ForwardBackward<T> {
     fn in_parts<R: Send>(
         &self,
         tables: &Tables<T>,
+        scaled: &ScaledTransitions<T>,
         batch: &Batch<'_>,
         process: impl Fn(&mut Workspace<T>, &Batch<'_>, Transitions<'_, T>) -> (Vec<f64>, R) + Sync,
     ) -> (Vec<f64>, Vec<R>) {
         let parts = batch.parts(n_parts(tables, batch));
-        let scaled = ScaledTransitions::new(tables);
         // The matrix products of a single part use all threads.
         let par = if parts.len() == 1 { Par::rayon(0) } else { Par::Seq };
-        let a = Transitions { scaled: &scaled, k: tables.k, par };
+        let a = Transitions { scaled, k: tables.k, par };
         let process =
             |part: &Part<'_>| self.with_workspace(|workspace| process(workspace, &part.batch, a));
         let done: Vec<_> = parts.par_iter().map(process).collect();

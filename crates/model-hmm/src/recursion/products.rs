@@ -126,8 +126,8 @@ pub(crate) fn product_sum<T: Real>(a: &[T], b: &[T], out: &mut [T]) -> Option<f6
     (smallest..f64::MAX).contains(&sum).then_some(sum)
 }
 
-/// Multiplies by a factor, and sets values that become small to zero. They are found before: the products would be
-/// subnormal.
+/// Sets values whose products with a factor are less than [`SMALLEST`] to zero, and multiplies the others by the factor.
+/// Multiplying first could produce subnormal numbers.
 #[inline(always)]
 pub(crate) fn scale<T: Real>(values: &mut [T], factor: T) {
     let smallest = T::of(SMALLEST) / factor;
@@ -165,7 +165,7 @@ const LANES: usize = 16;
 
 /// Merges every sixteenth value into one of the partial results, which start from zero. Merging zero changes none of them.
 ///
-/// Chunks of a known length stay in registers, and so do the partial results, as no index of theirs is computed.
+/// Chunks of a known length stay in registers, and so do the partial results, since no index of theirs is computed at run time.
 #[inline(always)]
 fn lanes<T: Real>(values: &[T], merge: impl Fn(T, T) -> T) -> [T; LANES] {
     let mut lanes = [T::zero(); LANES];

@@ -235,8 +235,9 @@ fn a_sentence_that_a_dense_model_cannot_emit_does_not_affect_others() {
 
 #[test]
 fn a_model_with_clusters_agrees_with_a_dense_model_with_zeros() {
-    // Models with up to 512 states have a limit of lanes.
-    [3, 200].into_iter().for_each(check_clusters_agree_with_a_dense_model);
+    // Rows in groups of eight, of five and of one, with a transposed copy of the transitions and without; models with up to
+    // 512 states have a limit of lanes.
+    [3, 30, 200].into_iter().for_each(check_clusters_agree_with_a_dense_model);
 }
 
 fn check_clusters_agree_with_a_dense_model(k: usize) {
