@@ -153,23 +153,15 @@ fn sum_halves<R: Rows>(rows: R, size: usize, par: Par, f: &(impl Fn(R) -> f64 + 
         );
     }
     let (left, right) = rows.cut(n_rows.div_ceil(size).div_ceil(2) * size);
+    let left = || sum_halves(left, size, par, f);
+    let right = || sum_halves(right, size, par, f);
     match par {
-        Par::Seq => sum_halves(left, size, par, f) + sum_halves(right, size, par, f),
+        Par::Seq => left() + right(),
         Par::Rayon(_) => {
-            let (mut left, mut right) = (Some(left), Some(right));
-            let [mut left_sum, mut right_sum] = [0.0; 2];
-            let sum =
-                |rows: &mut Option<R>| sum_halves(rows.take().expect("called once"), size, par, f);
-            join(&mut || left_sum = sum(&mut left), &mut || right_sum = sum(&mut right));
-            left_sum + right_sum
+            let (left, right) = rayon::join(left, right);
+            left + right
         }
     }
-}
-
-/// [`rayon::join`], compiled once rather than for every loop, because it inlines much code.
-#[inline(never)]
-fn join(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
-    rayon::join(left, right);
 }
 
 #[cfg(test)]
