@@ -129,22 +129,42 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
     files.check()?;
     interrupts::keep_locks(|| files.lock())?;
     let common = cli.common;
-    if let Some(threads) = common.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-    }
+    start_threads(common.threads)?;
     match cli.command {
-        Command::Demo(args) => demo::run(&args, &common, output)?,
-        Command::Train(args) => train::run(&args, &common, output)?,
-        Command::Distill(args) => train::run_distill(&args, &common, output)?,
+        // Its server waits for requests as long as it runs, and their work needs all threads of the pool.
+        #[cfg(feature = "explore")]
+        Command::Explore(args) => {
+            explore::run(&args, output)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        // In a thread of the pool, which starts parallel work without waking another thread and waiting for it.
+        command => rayon::scope(|_| in_pool(command, &common, output)),
+    }
+}
+
+/// Starts the pool that all parallel work uses.
+fn start_threads(n_threads: Option<u16>) -> anyhow::Result<()> {
+    // As large as the stack of the main thread, whose work one of them does.
+    const STACK_BYTES: usize = 8 << 20;
+    let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK_BYTES);
+    pool.num_threads(n_threads.map_or(0, usize::from)).build_global()?;
+    Ok(())
+}
+
+fn in_pool(command: Command, common: &Common, output: &Output) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Demo(args) => demo::run(&args, common, output)?,
+        Command::Train(args) => train::run(&args, common, output)?,
+        Command::Distill(args) => train::run_distill(&args, common, output)?,
         Command::Count(args) => count::run(&args, output)?,
         Command::Vocab(args) => vocab::run(&args, output)?,
-        Command::Shard(args) => shard::run(&args, &common, output)?,
+        Command::Shard(args) => shard::run(&args, common, output)?,
         Command::Perplexity(args) => perplexity::run(&args, output)?,
         Command::Score(args) => score::run(&args, output)?,
-        Command::Sample(args) => sample::run(&args, &common, output)?,
-        Command::Generate(args) => generate::run(&args, &common, output)?,
-        Command::Tag(args) => return tag::run(&args, &common, output),
-        Command::Topics(args) => topics::run(&args, &common, output)?,
+        Command::Sample(args) => sample::run(&args, common, output)?,
+        Command::Generate(args) => generate::run(&args, common, output)?,
+        Command::Tag(args) => return tag::run(&args, common, output),
+        Command::Topics(args) => topics::run(&args, common, output)?,
         Command::Encode(args) => encode::run(&args, output)?,
         Command::Nearest(args) => nearest::run(&args, output)?,
         Command::Inspect(args) => inspect::run(&args, output)?,
