@@ -35,7 +35,6 @@ pub(crate) trait Estimator {
 /// The estimator on the CPU.
 pub(crate) struct CpuEstimator<'a> {
     space: &'a StateSpace,
-    n_tags: usize,
     tables: Tables<f32>,
     counts: Counts,
     forward_backward: ForwardBackward<f32>,
@@ -53,7 +52,6 @@ impl<'a> CpuEstimator<'a> {
         tables.copy_blocks();
         CpuEstimator {
             space,
-            n_tags,
             counts: Counts::new(space, tables.emission.len(), n_tags),
             tables,
             forward_backward: ForwardBackward::default(),
@@ -105,7 +103,7 @@ impl Estimator for CpuEstimator<'_> {
     fn maximize(&mut self, prior: f64) -> Result<(), FitError> {
         self.counts.maximize(self.space, prior, &mut self.tables);
         self.tables.copy_blocks();
-        self.counts = Counts::new(self.space, self.tables.emission.len(), self.n_tags);
+        self.counts.clear();
         self.log_prob = 0.0;
         Ok(())
     }
