@@ -1,4 +1,4 @@
-"""Training from shards: speed-up of two workers, overhead of one worker over the program, and a text of 1 GB.
+"""Training from shards: speed-up of two workers, overhead of one worker over the program, a text of 1 GB, and quality.
 
     python crates/python/benches/shards.py DATA [STEP …] [--program latens] [--record results/shards.jsonl]
 
@@ -7,6 +7,7 @@ DATA has `unlabeled-wiki/` and `unlabeled-news/` (see docs/data.md). Steps:
     speedup    two workers against one, in turn: Baum-Welch, LDS counts, LDA
     overhead   one worker against `latens train --threads 1`
     memory     vocabulary and LDS counts of 1 GB in 32 shards: peak memory of the driver, and equality with one process
+    quality    LDA and word2vec on the embedded corpus, in 1 to 16 shards; needs no data
 
 Every worker has one thread. Workers start before the clock does, except where a figure says so.
 """
@@ -31,7 +32,7 @@ from typing import Any
 import latens
 from latens import processes
 
-STEPS = ("speedup", "overhead", "memory")
+STEPS = ("speedup", "overhead", "memory", "quality")
 HMM = {"n_states": 1024, "parameterization": "scalar", "min_count": 1}
 LDA = {"n_topics": 100, "keep_all": True, "random_state": 1}
 
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--executor", action="append", choices=["processes", "ray"])
     parser.add_argument("--model", action="append", choices=["hmm", "lds", "lda"])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--shards", type=int, action="append", help="numbers of shards of the step `quality`")
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the text of the step `memory`")
     parser.add_argument("--program", default="latens")
     parser.add_argument("--folder", type=Path, help="keeps the texts that are made")
@@ -54,7 +56,7 @@ def main() -> None:
         args.folder = args.folder or Path(temporary)
         for step in args.steps or STEPS:
             for executor in args.executor or ["processes", "ray"]:
-                found = {"speedup": speedup, "overhead": overhead, "memory": memory}[step](args, executor)
+                found = {"speedup": speedup, "overhead": overhead, "memory": memory, "quality": quality}[step](args, executor)
                 for record in found:
                     print(f"{record['id']}: {record['value']} {record['unit'] or ''} ({record['note'] or ''})", flush=True)
                 records += found
@@ -234,6 +236,35 @@ def memory(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     ]
 
 
+def quality(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
+    """What a model loses if its shards are far too small. All executors learn the same model."""
+    if executor != "processes":
+        return []
+    documents, sentences = latens.datasets.documents()[0], latens.datasets.sentences()
+    make_lda = lambda seed: latens.Lda(n_topics=10, n_iterations=100, keep_all=True, random_state=seed)  # noqa: E731
+    make_word2vec = lambda seed: latens.Word2Vec(dim=32, epochs=10, n_jobs=1, random_state=seed)  # noqa: E731
+    models = [
+        ("lda", "LDA, 10 topics, 100 iterations", make_lda, documents, "log_likelihood_per_token", "nats/token", 3),
+        ("word2vec", "word2vec, 32 dimensions, 10 epochs", make_word2vec, sentences, "loss", None, 2),
+    ]
+    records = []
+    for model, what, make, texts, metric, unit, digits in models:
+        for n_shards in args.shards or [1, 2, 7, 16]:
+            values = []
+            for seed in range(1, args.runs + 1):
+                metrics: dict[str, float] = {}
+                workers = processes.Executor(2, n_shards=n_shards, threads_per_worker=1)
+                make(seed).fit(texts, executor=workers, callback=lambda facts: metrics.update(facts["metrics"]))
+                values.append(metrics[metric])
+            records.append(
+                record(
+                    args, "quality", f"shards-quality-{model}-{n_shards}", what, f"embedded corpus, {n_shards} shards",
+                    metric.replace("_", " "), unit, values, None, digits, over="seeds",
+                )
+            )
+    return records
+
+
 def measured_apart(executor: str, params: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
     """Fits in a process of its own. Returns its peak memory, without that of its workers, and a hash of the model."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); import shards; shards.child(*sys.argv[2:])"
@@ -265,10 +296,10 @@ def child(executor: str, params: str, paths: str) -> None:
 
 def record(
     args: argparse.Namespace, step: str, name: str, model: str, data: str, metric: str, unit: str, values: list[float],
-    note: str, digits: int = 2,
+    note: str | None, digits: int = 2, over: str = "runs",
 ) -> dict[str, Any]:
-    middle = statistics.median(values)
-    spread = {"over": "runs", "n": len(values), "min": round(min(values), digits), "max": round(max(values), digits)}
+    middle = statistics.mean(values) if over == "seeds" else statistics.median(values)
+    spread = {"over": over, "n": len(values), "min": round(min(values), digits), "max": round(max(values), digits)}
     return {
         "id": name,
         "model": model,
