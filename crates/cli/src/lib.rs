@@ -130,15 +130,12 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
     interrupts::keep_locks(|| files.lock())?;
     let common = cli.common;
     start_threads(common.threads)?;
-    match cli.command {
+    match &cli.command {
         // Its server waits for requests as long as it runs, and their work needs all threads of the pool.
         #[cfg(feature = "explore")]
-        Command::Explore(args) => {
-            explore::run(&args, output)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Explore(_) => execute(cli.command, &common, output),
         // In a thread of the pool, which starts parallel work without waking another thread and waiting for it.
-        command => rayon::scope(|_| in_pool(command, &common, output)),
+        _ => rayon::scope(|_| execute(cli.command, &common, output)),
     }
 }
 
@@ -151,7 +148,7 @@ fn start_threads(n_threads: Option<u16>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn in_pool(command: Command, common: &Common, output: &Output) -> anyhow::Result<ExitCode> {
+fn execute(command: Command, common: &Common, output: &Output) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(&args, common, output)?,
         Command::Train(args) => train::run(&args, common, output)?,

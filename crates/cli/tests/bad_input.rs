@@ -425,7 +425,7 @@ fn unwritable_messages_do_not_stop_the_work() {
     }
 }
 
-/// Without a graphics card, and without the feature that uses one, `--device cuda` is refused before anything is
+/// Without a GPU, and without the feature that uses one, `--device cuda` is refused before anything is
 /// learned; so is what a device cannot learn.
 #[cfg(not(feature = "cuda"))]
 #[test]

@@ -58,7 +58,7 @@ fn without_the_feature_a_gpu_is_refused() {
     }
 }
 
-/// The rows are those of the CPU; without a graphics card there is an error and no file.
+/// The rows are those of the CPU; without a GPU there is an error and no file.
 #[cfg(feature = "cuda")]
 #[test]
 fn a_gpu_gives_the_rows_of_the_cpu() {

@@ -8,7 +8,7 @@
 //! The package in `fuzz/` runs the targets with libFuzzer. The tests of this crate run them on
 //! [`seeds`] and a fixed set of [mutations](mutation::mutated), without a fuzzer.
 
-use latens::math::linalg::{Accum, MatMut, MatRef, Scalar, matmul};
+use latens_math::linalg::{Accum, MatMut, MatRef, Scalar, matmul};
 
 /// Multiplies two matrices, for which the library of products allocates a buffer as large as the caches of the processor:
 /// hundreds of megabytes on some machines, once per thread.

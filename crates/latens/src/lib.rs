@@ -36,6 +36,11 @@
 //! [`Fit`](model::Fit) describes the other options of a fit: a validation set, a progress callback, a
 //! checkpoint to resume from, a device. The modules below re-export the crates of the workspace.
 
+/// Matrices, which models give and take, and random numbers.
+pub mod math {
+    pub use latens_math::{Matrix, Rng, dot_wide};
+}
+
 mod kinds;
 mod open;
 mod shards;
@@ -45,7 +50,6 @@ pub use kinds::{KINDS, ReadModel};
 pub use latens_control as control;
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;
-pub use latens_math as math;
 pub use latens_model as model;
 pub use latens_model_brown as brown;
 pub use latens_model_fhmm as fhmm;

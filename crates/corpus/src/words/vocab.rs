@@ -152,7 +152,7 @@ impl Vocab {
         self.len() <= 2
     }
 
-    /// Returns the id of a word, or [`WordId::UNK`] if the vocabulary lacks it. For `<eos>`, which is no word of a text, use
+    /// Returns the id of a word, or [`WordId::UNK`] if the vocabulary lacks it. For `<eos>`, which does not occur in texts, use
     /// [`WordId::EOS`].
     #[inline]
     pub fn id(&self, word: &str) -> WordId {

@@ -164,6 +164,20 @@ mod tests {
     }
 
     #[test]
+    fn the_highest_score_is_best_and_of_equal_ones_the_first() {
+        let l2_of_best = |scores: [f64; 4]| {
+            let tried = [0.01, 0.1, 0.5, 1.0]
+                .into_iter()
+                .zip(scores)
+                .map(|(l2, score)| Tried { score, ..Tried::new(FeatureTagger::params().l2(l2)) });
+            best(tried.collect()).params.l2
+        };
+        assert_eq!(l2_of_best([80.0, 83.0, 82.0, 81.0]), 0.1);
+        assert_eq!(l2_of_best([80.0, 83.0, 83.0, 84.0]), 1.0);
+        assert_eq!(l2_of_best([80.0, 83.0, 81.0, 83.0]), 0.1);
+    }
+
+    #[test]
     fn figures_are_means_over_seeds() {
         let figures = |ours: [f64; 2]| {
             let columns = ["All error", "OOV error"].into_iter().zip(ours);

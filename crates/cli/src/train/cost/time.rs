@@ -1,8 +1,8 @@
 //! A rough estimate of the time of training, before the first iteration.
 
 use crate::output::duration;
-use latens::math::linalg::{Accum, Mat, Par, multiply};
 use latens::model::{Cost, Device};
+use latens_math::linalg::{Accum, Mat, Par, multiply};
 use std::hint::black_box;
 use std::time::Instant;
 
