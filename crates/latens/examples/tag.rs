@@ -1,5 +1,4 @@
-//! Trains a tagger with and without features from unlabeled text: the guides "Tag words" and "Features from unlabeled
-//! text" as a program.
+//! Trains a tagger with and without clusters of words from unlabeled text: the guide "Tag words" as a program.
 //!
 //! `cargo run -p latens --example tag`
 

@@ -1,5 +1,4 @@
-//! Trains word vectors, and vectors of words in context: the guides "Word vectors" and "Word vectors in context" as a
-//! program.
+//! Trains word vectors, and finds the words nearest to a word: the guide "Word vectors" as a program.
 //!
 //! `cargo run -p latens --example word_vectors`
 
@@ -21,9 +20,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let near: Vec<&str> = near.into_iter().map(|(word, _)| vocab.word(word)).collect();
         println!("{word}: {}", near.join(" "));
     }
-
-    let lds = Lds::params().dim(20).n_iterations(3).fit(&corpus)?;
-    let embedded = lds.embed("the river bank");
-    println!("{} tokens, {} dimensions", embedded.n_rows(), embedded.n_columns());
     Ok(())
 }
