@@ -129,19 +129,26 @@ fn run(cli: Cli, files: &Files, output: &Output) -> anyhow::Result<ExitCode> {
     files.check()?;
     interrupts::keep_locks(|| files.lock())?;
     let common = cli.common;
-    start_threads(common.threads)?;
     match &cli.command {
+        // These compute nothing.
+        Command::Completions(_) | Command::Man(_) => execute(cli.command, &common, output),
         // Its server waits for requests as long as it runs, and their work needs all threads of the pool.
         #[cfg(feature = "explore")]
-        Command::Explore(_) => execute(cli.command, &common, output),
-        // In a thread of the pool, which starts parallel work without waking another thread and waiting for it.
-        _ => rayon::scope(|_| execute(cli.command, &common, output)),
+        Command::Explore(_) => {
+            start_threads(common.threads)?;
+            execute(cli.command, &common, output)
+        }
+        // A thread of the pool starts parallel work without waking another thread.
+        _ => {
+            start_threads(common.threads)?;
+            rayon::scope(|_| execute(cli.command, &common, output))
+        }
     }
 }
 
 /// Starts the pool that all parallel work uses.
 fn start_threads(n_threads: Option<u16>) -> anyhow::Result<()> {
-    // As large as the stack of the main thread, whose work one of them does.
+    // The default size of the stack of the main thread on Linux and macOS: one of these threads does its work.
     const STACK_BYTES: usize = 8 << 20;
     let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK_BYTES);
     pool.num_threads(n_threads.map_or(0, usize::from)).build_global()?;

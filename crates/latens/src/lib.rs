@@ -36,7 +36,7 @@
 //! [`Fit`](model::Fit) describes the other options of a fit: a validation set, a progress callback, a
 //! checkpoint to resume from, a device. The modules below re-export the crates of the workspace.
 
-/// Matrices, which models give and take, and random numbers.
+/// Matrices, random numbers and dot products: a selection from `latens_math`.
 pub mod math {
     pub use latens_math::{Matrix, Rng, dot_wide};
 }

@@ -7,7 +7,7 @@ DATA has `unlabeled-wiki/` and `unlabeled-news/` (see docs/data.md). Steps:
     speedup    two workers against one, in turn: Baum-Welch, LDS counts, LDA
     overhead   one worker against `latens train --threads 1`
     memory     vocabulary and LDS counts of 1 GB in 32 shards: peak memory of the driver, and equality with one process
-    quality    LDA and word2vec on the embedded corpus, in 1 to 16 shards; needs no data
+    quality    LDA and word2vec on the embedded corpus, in 1 to 16 shards; reads nothing from DATA
 
 Every worker has one thread. Workers start before the clock does, except where a figure says so.
 """
@@ -295,7 +295,7 @@ def child(executor: str, params: str, paths: str) -> None:
 
 
 def record(
-    args: argparse.Namespace, step: str, name: str, model: str, data: str, metric: str, unit: str, values: list[float],
+    args: argparse.Namespace, step: str, name: str, model: str, data: str, metric: str, unit: str | None, values: list[float],
     note: str | None, digits: int = 2, over: str = "runs",
 ) -> dict[str, Any]:
     middle = statistics.mean(values) if over == "seeds" else statistics.median(values)
