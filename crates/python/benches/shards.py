@@ -244,11 +244,18 @@ def quality(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
     make_lda = lambda seed: latens.Lda(n_topics=10, n_iterations=100, keep_all=True, random_state=seed)  # noqa: E731
     make_word2vec = lambda seed: latens.Word2Vec(dim=32, epochs=10, n_jobs=1, random_state=seed)  # noqa: E731
     models = [
-        ("lda", "LDA, 10 topics, 100 iterations", make_lda, documents, "log_likelihood_per_token", "nats/token", 3),
-        ("word2vec", "word2vec, 32 dimensions, 10 epochs", make_word2vec, sentences, "loss", None, 2),
+        (
+            "lda", "LDA, 10 topics, 100 iterations", make_lda, documents, "embedded corpus, documents",
+            "log_likelihood_per_token", "log-likelihood per token", "nats/token", 3,
+        ),
+        (
+            "word2vec", "word2vec, 32 dimensions, 10 epochs", make_word2vec, sentences, "embedded corpus, training sentences",
+            "loss", "loss", None, 2,
+        ),
     ]
+    count = lambda n: f"{n} shards" if n > 1 else "1 shard"  # noqa: E731
     records = []
-    for model, what, make, texts, metric, unit, digits in models:
+    for model, what, make, texts, data, metric, name, unit, digits in models:
         for n_shards in args.shards or [1, 2, 7, 16]:
             values = []
             for seed in range(1, args.runs + 1):
@@ -258,8 +265,8 @@ def quality(args: argparse.Namespace, executor: str) -> list[dict[str, Any]]:
                 values.append(metrics[metric])
             records.append(
                 record(
-                    args, "quality", f"shards-quality-{model}-{n_shards}", what, f"embedded corpus, {n_shards} shards",
-                    metric.replace("_", " "), unit, values, None, digits, over="seeds",
+                    args, "quality", f"shards-quality-{model}-{n_shards}", f"{what}, {count(n_shards)}", data,
+                    name, unit, values, None, digits, over="seeds",
                 )
             )
     return records
