@@ -7,8 +7,12 @@ use latens::model::file::{ModelWriter, is_timing};
 use latens::neural::Neural;
 use latens::prelude::*;
 use latens_testkit::forged_floats;
+use rayon::ThreadPoolBuilder;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn corpus() -> Corpus {
     let lines = ["the cat sees a dog", "a dog sees the cat", "the dog sleeps", "a cat sleeps"];
@@ -128,7 +132,7 @@ fn every_list_of_kinds_names_all_that_are_trained() {
 #[test]
 fn files_of_equal_runs_are_equal() {
     // The threads of word2vec update vectors without locks.
-    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let one_thread = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     for (a, b) in one_thread.install(models).iter().zip(one_thread.install(models)) {
         assert_eq!(a.kind(), b.kind());
         assert!(a.to_bytes() == b.to_bytes(), "{}: {:?}, {:?}", a.kind(), a.facts(), b.facts());
@@ -252,4 +256,48 @@ fn huge_numbers_in_model_files_are_refused_or_harmless() {
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Models that compute large tables on first use, on several threads.
+fn models_with_tables() -> Vec<Box<dyn Model>> {
+    let words: Vec<String> = (0..2000).map(|i| format!("word{i}")).collect();
+    let row = |word: &String| (word.clone(), if word.ends_with('3') { "D" } else { "N" });
+    let sentences = words.chunks(20).map(|words| words.iter().map(row).collect::<Vec<_>>());
+    let tagged = TaggedSentences::from_rows(sentences).unwrap();
+    let documents = Documents::from_texts(words.chunks(50).map(|words| words.join(" "))).unwrap();
+    let values: Vec<f32> =
+        (0..20 * documents.lexicon.vocab.len()).map(|i| (i as f32).sin()).collect();
+    let vectors = WordVectors::new(20, values).unwrap();
+    let inputs = GldaInputs::default().vectors(&vectors);
+    vec![
+        Box::new(FeatureTagger::params().n_iterations(1).fit(&tagged).unwrap()),
+        Box::new(Glda::params().n_topics(20).n_iterations(1).with(inputs).fit(&documents).unwrap()),
+        Box::new(Vectors::new(documents.lexicon.clone(), vectors)),
+    ]
+}
+
+#[test]
+fn many_tasks_may_use_a_model_from_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    for model in models_with_tables() {
+        let (kind, path) = (model.kind(), folder.path().join("model"));
+        model.save(&path).unwrap();
+        let (done, wait) = channel();
+        // If the test fails, this thread hangs.
+        std::thread::spawn(move || {
+            let pool = ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+            for _ in 0..10 {
+                // What a model computes on first use is not in its file.
+                let model = latens::open(&path).unwrap();
+                // Every second task ends early, so that its thread takes part in such a computation.
+                let task = |i| match i % 2 {
+                    0 => use_model(&*model),
+                    _ => std::thread::sleep(Duration::from_micros(100)),
+                };
+                pool.install(|| (0..64).into_par_iter().with_max_len(1).for_each(task));
+            }
+            done.send(())
+        });
+        assert_eq!(wait.recv_timeout(Duration::from_secs(60)), Ok(()), "{kind}: a task hangs");
+    }
 }

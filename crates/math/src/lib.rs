@@ -41,12 +41,14 @@ pub mod sparse;
 pub mod chain;
 pub mod lbfgs;
 pub mod hogwild;
+mod once;
 
 pub use aligned::Aligned;
 pub use gamma::{digamma, ln_gamma};
 pub use linalg::BlockRef;
 pub use log_space::{log_add, log_sum_exp};
 pub use matrix::Matrix;
+pub use once::get_or_compute;
 pub use prefetch::prefetch;
 pub use random::{AliasTable, Rng, sample_index, sample_log_index};
 pub use real::Real;

@@ -13,7 +13,8 @@ use latens::corpus::TaggedSentences;
 use latens::fhmm::MStep;
 use latens::model::Fit;
 use latens::tasks::tagging::{FeatureTagger, TaggerInputs, TaggerParams, evaluate};
-use std::path::Path;
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use std::path::{Path, PathBuf};
 
 pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {
     name: "fhmm-tuned-pos",
@@ -65,27 +66,30 @@ fn table(
     let base =
         FeatureTagger::params().pos_column(transfer.pos_column).n_iterations(size.n_iterations);
     let mut rows = Vec::new();
+    let all_rows = |&seed| size.representations(MStep::default(), seed);
+    let of_seeds: Vec<[Representation; 8]> = choices.seeds.iter().map(all_rows).collect();
     for (i, (name, ..)) in PAPER.iter().enumerate() {
-        let candidates = choices.of(&base, &size.representations(MStep::default(), 0)[i]);
-        let mut tried: Vec<Tried> = candidates.into_iter().map(Tried::new).collect();
-        for &seed in choices.seeds {
-            let representation = &size.representations(MStep::default(), seed)[i];
-            if seed != choices.seeds[0] && !representation.has_seed() {
-                break;
-            }
-            note(&format!("{name}, seed {seed}: fitting the representation"));
-            let encoder = runner.encoder(representation)?;
-            let encoder = encoder.as_deref().map(|path| (path, representation.features()));
-            for Tried { params, score: total, figures } in &mut tried {
+        let first = &of_seeds[0][i];
+        let n_seeds = if first.has_seed() { of_seeds.len() } else { 1 };
+        note(&format!("{name}: fitting the representation"));
+        let encoders = of_seeds[..n_seeds].par_iter();
+        let encoders = encoders.map(|representations| runner.encoder(&representations[i]));
+        let encoders = encoders.collect::<Result<Vec<_>>>()?;
+        let candidates = choices.of(&base, first);
+        note(&format!("{name}: fitting {} taggers", candidates.len() * n_seeds));
+        let try_one = |params: TaggerParams| -> Result<Tried> {
+            let one_seed = |path: &Option<PathBuf>| -> Result<_> {
+                let encoder = path.as_deref().map(|path| (path, first.features()));
                 let tagger = learn(transfer, &dev, params.clone(), encoder)?;
-                let score = score(&tagger, &dev, transfer.column)?;
-                let TaggerParams { l2, scale, .. } = params;
-                note(&format!(
-                    "{name}, seed {seed}: l2 {l2}, scale {scale}: {score:.2} on the development text"
-                ));
-                *total += score;
-                figures.push(measure(transfer, &tagger, i)?);
-            }
+                Ok((score(&tagger, &dev, transfer.column)?, measure(transfer, &tagger, i)?))
+            };
+            let of_seeds = encoders.par_iter().map(one_seed).collect::<Result<Vec<_>>>()?;
+            let (scores, figures) = of_seeds.into_iter().unzip();
+            Ok(Tried { params, scores, figures })
+        };
+        let tried = candidates.into_par_iter().map(try_one).collect::<Result<Vec<_>>>()?;
+        for candidate in &tried {
+            note(&format!("{name}: {}", candidate.summary()));
         }
         let Tried { params: TaggerParams { l2, scale, .. }, figures, .. } = best(tried);
         note(&format!("{name}: l2 {l2}, scale {scale} are best on the development text"));
@@ -94,22 +98,38 @@ fn table(
     Ok(rows)
 }
 
-/// Parameters, the sum over seeds of their scores on the development text, and their figures for each seed.
+/// Parameters, their scores on the development text, and their figures, for each seed.
 struct Tried {
     params: TaggerParams,
-    score: f64,
+    scores: Vec<f64>,
     figures: Vec<Vec<Figure>>,
 }
 
 impl Tried {
-    fn new(params: TaggerParams) -> Tried {
-        Tried { params, score: 0.0, figures: Vec::new() }
+    /// The mean score on the development text.
+    fn score(&self) -> f64 {
+        self.scores.iter().sum::<f64>() / self.scores.len() as f64
+    }
+
+    /// One line with the parameters, the scores, and the figures of all seeds.
+    fn summary(&self) -> String {
+        let list = |numbers: &mut dyn Iterator<Item = f64>| {
+            numbers.map(|number| format!("{number:.2}")).collect::<Vec<_>>().join("/")
+        };
+        let TaggerParams { l2, scale, .. } = self.params;
+        let dev = list(&mut self.scores.iter().copied());
+        let mut line = format!("l2 {l2}, scale {scale}: {dev} on the development text");
+        for (i, Figure { column, .. }) in self.figures[0].iter().enumerate() {
+            line += &format!("; {column} {}", list(&mut self.figures.iter().map(|of| of[i].ours)));
+        }
+        line
     }
 }
 
 /// The parameters with the highest score, the first of them if there is a tie.
 fn best(tried: Vec<Tried>) -> Tried {
-    let better = |best: Tried, other: Tried| if other.score > best.score { other } else { best };
+    let better =
+        |best: Tried, other: Tried| if other.score() > best.score() { other } else { best };
     tried.into_iter().reduce(better).expect("there are parameters to choose from")
 }
 
@@ -165,16 +185,20 @@ mod tests {
 
     #[test]
     fn the_highest_score_is_best_and_of_equal_ones_the_first() {
-        let l2_of_best = |scores: [f64; 4]| {
-            let tried = [0.01, 0.1, 0.5, 1.0]
-                .into_iter()
-                .zip(scores)
-                .map(|(l2, score)| Tried { score, ..Tried::new(FeatureTagger::params().l2(l2)) });
-            best(tried.collect()).params.l2
+        let tried = |(l2, scores): (f64, &[f64])| Tried {
+            params: FeatureTagger::params().l2(l2),
+            scores: scores.to_vec(),
+            figures: Vec::new(),
         };
-        assert_eq!(l2_of_best([80.0, 83.0, 82.0, 81.0]), 0.1);
-        assert_eq!(l2_of_best([80.0, 83.0, 83.0, 84.0]), 1.0);
-        assert_eq!(l2_of_best([80.0, 83.0, 81.0, 83.0]), 0.1);
+        let l2_of_best = |scores: [&[f64]; 4]| {
+            let all = [0.01, 0.1, 0.5, 1.0].into_iter().zip(scores).map(tried);
+            best(all.collect()).params.l2
+        };
+        assert_eq!(l2_of_best([&[80.0], &[83.0], &[82.0], &[81.0]]), 0.1);
+        assert_eq!(l2_of_best([&[80.0], &[83.0], &[83.0], &[84.0]]), 1.0);
+        assert_eq!(l2_of_best([&[80.0], &[83.0], &[81.0], &[83.0]]), 0.1);
+        // The mean over seeds decides.
+        assert_eq!(l2_of_best([&[80.0, 90.0], &[86.0, 85.0], &[81.0, 82.0], &[84.0, 83.0]]), 0.1);
     }
 
     #[test]

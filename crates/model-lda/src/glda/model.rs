@@ -13,6 +13,7 @@ use crate::infer::{InferenceParams, Known, infer_fixed};
 use crate::sparse_counts::SparseCounts;
 use crate::top_words::{Ranking, best};
 use latens_corpus::{Lexicon, WordId};
+use latens_math::get_or_compute;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_model::{Matrix, Model, TopicModel, Valid, WordVectors};
 use rayon::prelude::*;
@@ -131,7 +132,7 @@ impl Glda {
 
     /// Densities of all training types.
     pub(super) fn table(&self) -> &Table {
-        self.table.get_or_init(|| {
+        get_or_compute(&self.table, || {
             let Problem { prior, vectors, weight, .. } = &self.problem;
             let types: Vec<u32> = (0..vectors.len() as u32).collect();
             Table::new(&self.densities(), vectors, &prior.mean, &types, *weight)
@@ -142,6 +143,8 @@ impl Glda {
     pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
         let documents: Vec<Vec<WordId>> =
             texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
+        // Otherwise, every thread would compute the table.
+        self.table();
         let mixtures: Vec<f32> =
             documents.par_iter().flat_map_iter(|words| self.mixture(words)).collect();
         Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)

@@ -2,7 +2,7 @@
 
 use super::search::SearchTable;
 use latens_corpus::{Vocab, WordId};
-use latens_math::dot_wide;
+use latens_math::{dot_wide, get_or_compute};
 use latens_store::FlatArray;
 use rayon::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -130,13 +130,8 @@ impl WordVectors {
     }
 
     fn search_table(&self) -> &SearchTable {
-        if let Some(table) = self.search.get() {
-            return table;
-        }
-        // Not inside `get_or_init`: while this thread waits for others, it may take up another search, which would wait
-        // for itself. If two threads compute the table, the first one is kept.
-        let table = Arc::new(SearchTable::new(self.dim, &self.values));
-        self.search.get_or_init(|| table)
+        let table = || Arc::new(SearchTable::new(self.dim, &self.values));
+        get_or_compute(&self.search, table).as_ref()
     }
 
     /// The query vector of the analogy "`a` is to `b` as `c` is to …" (Mikolov et al. 2013): b − a + c, where each vector

@@ -11,7 +11,7 @@ use crate::tagging::params::{Kind, TaggerParams};
 use crate::tagging::weights::fitted::Weights;
 use latens_corpus::{Lexicon, WordId};
 use latens_math::chain::{log_smooth, max_sum};
-use latens_math::softmax;
+use latens_math::{get_or_compute, softmax};
 use latens_model::{FeatureRows, Matrix, TagError, Tagger, Valid};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -173,9 +173,9 @@ impl FeatureTagger {
     fn add_attributes(&self, words: &[&str], pos: Option<&[&str]>, scores: &mut [f32]) {
         let pos = pos.filter(|_| self.params.pos_column.is_some());
         let (template, n_tags) = (Template::new(words, pos), self.tags.internal.len());
-        let known = self
-            .word_scores
-            .get_or_init(|| WordScores::new(&self.lexicon.vocab, &self.weights, n_tags));
+        let known = get_or_compute(&self.word_scores, || {
+            WordScores::new(&self.lexicon.vocab, &self.weights, n_tags)
+        });
         let vocab = &self.lexicon.vocab;
         // `<unk>` in the vocabulary is a literal word of the text, not a stand-in for unseen words.
         let id = |word: &&str| vocab.get(word).filter(|&id| id.index() > WordId::EOS.index());
