@@ -9,7 +9,7 @@ use std::fs;
 const SMALL: &str = "--n-states 16 --n-clusters 4 --dim 8 --epochs 1";
 
 /// One small model of every kind that is a language model.
-const MODELS: [(&str, &str); 5] = [
+const MODELS: &[(&str, &str)] = &[
     ("ngram", "--min-count 2"),
     ("hmm", SMALL),
     ("ff", "--min-count 2 --order 3 --n-layers 1 --dim 8 --epochs 1"),

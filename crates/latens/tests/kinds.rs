@@ -102,7 +102,17 @@ const LISTS: &[(&str, &str, &str)] = &[
     ("crates/python/src/params.rs", "\"", "\" =>"),
     ("crates/xtask/src/torture/kinds.rs", "\"train ", " "),
     ("docs/README.md", "`", "`"),
+    ("docs/guides/explore.md", "`", "`"),
+    ("docs/pictures/overview.svg", " ", " "),
+    ("results/memory.jsonl", "latens train ", " "),
     ("results/models.toml", "model = \"`", "`"),
+];
+
+/// The same for language models.
+const LISTS_OF_LANGUAGE_MODELS: &[(&str, &str, &str)] = &[
+    ("crates/cli/tests/scoring.rs", "(\"", "\", "),
+    ("docs/guides/distill.md", "`", "`"),
+    ("docs/guides/generate.md", "`", "`"),
 ];
 
 /// Kinds that other commands than `train` write.
@@ -110,23 +120,29 @@ const NOT_TRAINED: [&str; 2] = [FeatureTagger::KIND, Vectors::KIND];
 
 #[test]
 fn every_list_of_kinds_names_all_that_are_trained() {
+    let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| !NOT_TRAINED.contains(kind));
+    let models = models();
+    let language_models = models.iter().filter(|model| model.as_language_model().is_some());
+    let mut missing = missing(LISTS, &kinds.collect::<Vec<_>>());
+    missing.extend(self::missing(
+        LISTS_OF_LANGUAGE_MODELS,
+        &language_models.map(|model| model.kind()).collect::<Vec<_>>(),
+    ));
+    assert!(missing.is_empty(), "lists without a kind of model: {missing:#?}");
+}
+
+/// The files of lists and the kinds that they lack.
+fn missing(lists: &[(&str, &str, &str)], kinds: &[&str]) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut missing = Vec::new();
-    for (file, before, after) in LISTS {
-        // A document may have the command as well as the kind: `train ff`, `rnn`.
-        let text = std::fs::read_to_string(root.join(file)).unwrap().replace("`train ", "`");
-        let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| !NOT_TRAINED.contains(kind));
-        let is_missing = |kind: &&str| !text.contains(&format!("{before}{kind}{after}"));
-        missing.extend(kinds.filter(is_missing).map(|kind| format!("{file}: {kind}")));
+    for (file, before, after) in lists {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        // A document may have the command as well as the kind, `train ff` and `rnn`; a picture has lists between tags.
+        let text = text.replace("`train ", "`").replace(['<', '>'], " ");
+        let is_missing = |kind: &&&str| !text.contains(&format!("{before}{kind}{after}"));
+        missing.extend(kinds.iter().filter(is_missing).map(|kind| format!("{file}: {kind}")));
     }
-    let scored = std::fs::read_to_string(root.join("crates/cli/tests/scoring.rs")).unwrap();
-    for model in models().iter().filter(|model| model.as_language_model().is_some()) {
-        let kind = model.kind();
-        if !scored.contains(&format!("(\"{kind}\", ")) {
-            missing.push(format!("crates/cli/tests/scoring.rs: {kind}"));
-        }
-    }
-    assert!(missing.is_empty(), "lists without a kind of model: {missing:#?}");
+    missing
 }
 
 #[test]

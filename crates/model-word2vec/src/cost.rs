@@ -14,7 +14,7 @@ pub(crate) fn cost(params: &Word2vecParams, corpus: &Corpus) -> Cost {
     let (n_words, dim) = (n_words as f64, params.dim as f64);
     // Rows are padded to cache lines of 16 numbers.
     let row = 16.0 * (dim / 16.0).ceil();
-    // Vectors of inputs and outputs, and the initial vectors, or the result, beside them.
+    // Vectors of inputs and outputs, and beside them the initial vectors, a checkpoint, or the result.
     let vectors = 2.0 * 4.0 * n_words * (row + dim);
     let n_threads = rayon::current_num_threads() as f64;
     let buffers = n_threads * 4.0 * row * (params.n_negatives as f64 + 4.0);

@@ -12,6 +12,7 @@ use latens_model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Blocks per thread between two progress reports.
@@ -187,8 +188,8 @@ impl<'a> Trainer<'a> {
         let fingerprint = data_fingerprint(&lexicon.vocab, sentences);
         let shape = [lexicon.vocab.len(), self.params.dim];
         Checkpoint::new(Word2vec::KIND, self.params, fingerprint, &self.state)
-            .with_array("inputs", &shape, &self.learner.inputs.to_vec())
-            .with_array("outputs", &shape, &self.learner.outputs.to_vec())
+            .with_shared_array("inputs", &shape, Arc::new(self.learner.inputs.to_vec()))
+            .with_shared_array("outputs", &shape, Arc::new(self.learner.outputs.to_vec()))
     }
 
     fn diverged(&self) -> FitError {

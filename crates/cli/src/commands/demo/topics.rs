@@ -1,5 +1,6 @@
 //! Topics of the embedded documents, over words and over vectors.
 
+use super::files::model_file;
 use super::result::ModelResult;
 use anyhow::Result;
 use latens::corpus::{
@@ -13,9 +14,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-
-pub(super) const LDA_FILE: &str = "demo.lda";
-pub(super) const GLDA_FILE: &str = "demo.glda";
 
 const N_TOPICS: usize = 10;
 
@@ -34,7 +32,7 @@ pub(super) fn words(folder: &Path, seed: u64) -> Result<ModelResult> {
     let started = Instant::now();
     let corpus = documents(folder)?;
     let model = Lda::params().n_topics(N_TOPICS).seed(seed).fit(&corpus)?;
-    model.save(folder.join(LDA_FILE))?;
+    model.save(model_file(folder, Lda::KIND))?;
     let found = model.infer_documents(&corpus.documents, &InferenceParams::default().validate()?);
     let purity = purity(&corpus.documents, &found);
     let topics = table(&corpus.lexicon, |k| model.ranked_words(k, 9, Ranking::Distinctive));
@@ -63,7 +61,7 @@ pub(super) fn vectors(folder: &Path, seed: u64) -> Result<ModelResult> {
         .seed(seed)
         .with(GldaInputs::default().vectors(&vectors))
         .fit(&corpus)?;
-    model.save(folder.join(GLDA_FILE))?;
+    model.save(model_file(folder, Glda::KIND))?;
     let params = InferenceParams::default().validate()?;
     let found = model.infer_documents(&corpus.documents, None, Topics::Fixed, &params);
     let purity = purity(&corpus.documents, &found);

@@ -4,6 +4,7 @@ use crate::output::duration;
 use latens::model::{Cost, Device};
 use latens_math::linalg::{Accum, Mat, Par, multiply};
 use std::hint::black_box;
+use std::thread;
 use std::time::Instant;
 
 /// Estimates below this many seconds are not worth a line.
@@ -20,8 +21,9 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
         return None;
     }
     let products = cost.products_per_iteration();
-    let of_one_core = (work - products) / multiply_adds_per_second()
-        + products / (EFFICIENCY * products_per_second());
+    let of_products =
+        if products > 0.0 { products / (EFFICIENCY * products_per_second()) } else { 0.0 };
+    let of_one_core = (work - products) / multiply_adds_per_second() + of_products;
     let seconds = of_one_core / rayon::current_num_threads() as f64;
     let total = seconds * n_iterations as f64;
     (total >= MIN_SECONDS).then(|| {
@@ -33,8 +35,14 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
     })
 }
 
-/// Measured speed of one core in a matrix product.
+/// Measured speed of one core in a matrix product. Products keep buffers of 30 MB for the thread that calls them, which training
+/// may not need: this thread ends.
 fn products_per_second() -> f64 {
+    let measured = thread::scope(|scope| scope.spawn(measure_products).join());
+    measured.expect("a product of valid matrices does not panic")
+}
+
+fn measure_products() -> f64 {
     const LEN: usize = 192;
     const ROUNDS: usize = 10;
     let a = Mat::<f32>::from_fn(LEN, LEN, |row, column| (row + column) as f32);
