@@ -27,7 +27,7 @@ fn close(a: f64, b: f64) -> bool {
 
 fn with_models() -> Folder {
     let folder = Folder::with_embedded_corpus();
-    for (kind, flags) in MODELS {
+    for &(kind, flags) in MODELS {
         let valid = if matches!(kind, "ff" | "rnn" | "lstm") { "--valid valid.txt" } else { "" };
         // The smallest of the three texts.
         folder.json(&format!("train {kind} valid.txt {valid} --lowercase {flags} -o m.{kind}"));
@@ -39,7 +39,7 @@ fn with_models() -> Folder {
 fn scores_of_all_models_sum_to_their_perplexity() {
     let folder = with_models();
     folder.write("some.txt", "the Zyzzogeton walks .\n\nthe dog\n");
-    for (kind, _) in MODELS {
+    for &(kind, _) in MODELS {
         for text in ["some.txt", "test.txt"] {
             let all = folder.json(&format!("perplexity m.{kind} {text}"));
             let sentences = folder.json(&format!("score m.{kind} {text}"));
@@ -98,7 +98,7 @@ fn rows_name_the_words_as_written() {
 #[test]
 fn perplexity_of_several_files_lists_each() {
     let folder = with_models();
-    for (kind, _) in MODELS {
+    for &(kind, _) in MODELS {
         let all = folder.json(&format!("perplexity m.{kind} valid.txt test.txt --without-oov"));
         let files = all["files"].as_array().unwrap();
         assert_eq!(files.len(), 2);
@@ -118,7 +118,7 @@ fn perplexity_of_several_files_lists_each() {
 #[test]
 fn samples_continue_a_prompt_and_obey_their_options() {
     let folder = with_models();
-    for (kind, _) in MODELS {
+    for &(kind, _) in MODELS {
         let sample =
             |flags: &str| folder.json(&format!("sample m.{kind} -n 5 --max-words 8 {flags}"));
         let prompted = sample("--prompt the");
