@@ -85,6 +85,21 @@ fn imported_vectors_are_features_of_words() {
 }
 
 #[test]
+fn unit_vectors_are_centered_and_have_length_one() {
+    let folder = Folder::new();
+    // The mean is (0, 1.25), and both differences have length 1.25.
+    folder.write("v.txt", "the 1 2\ncat -1 0.5\n");
+    folder.json("import v.txt --from glove --unit -o unit");
+    folder.json("export unit --to glove -o unit.txt");
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("unit.txt")).unwrap(),
+        "the 0.8 0.6\ncat -0.8 -0.6\n"
+    );
+    assert_eq!(folder.json("inspect unit")["training"]["unit"], true);
+    folder.run("import v.txt --from paths --unit -o model").assert_refused("omit `--unit`");
+}
+
+#[test]
 fn analogies_are_solved_and_counted() {
     let folder = Folder::new();
     folder.write("v.txt", "cat 1 0 0\ncats 1 0 1\ndog 0 1 0\ndogs 0 1 1\nfar -1 -1 0\n");

@@ -48,6 +48,14 @@ impl Vectors {
         Vectors { lexicon, vectors, facts: Map::new() }
     }
 
+    /// The same words with the vectors of [`WordVectors::to_unit`].
+    #[must_use]
+    pub fn into_unit(mut self) -> Vectors {
+        self.vectors = self.vectors.to_unit();
+        self.add_fact("unit", true);
+        self
+    }
+
     /// The preprocessing and the vocabulary.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon

@@ -113,6 +113,28 @@ impl WordVectors {
         (WordVectors { dim: self.dim, values: values.into(), search: OnceLock::new() }, coverage)
     }
 
+    /// The vectors minus their mean, scaled to length one. Frequent and rare words then differ only in direction, which suits
+    /// topics over word vectors. Words without a vector still have none.
+    #[must_use]
+    pub fn to_unit(&self) -> WordVectors {
+        let mut mean = vec![0.0f64; self.dim];
+        let n_vectors = self.iter().count().max(1) as f64;
+        for (_, vector) in self.iter() {
+            mean.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += f64::from(x) / n_vectors);
+        }
+        let mut values = vec![0.0; self.values.len()];
+        let mut centered = vec![0.0; self.dim];
+        for (word, vector) in self.iter() {
+            for ((centered, &x), mean) in centered.iter_mut().zip(vector).zip(&mean) {
+                *centered = f64::from(x) - mean;
+            }
+            let norm = centered.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+            let place = &mut values[word.index() * self.dim..][..self.dim];
+            place.iter_mut().zip(&centered).for_each(|(place, x)| *place = (x / norm) as f32);
+        }
+        WordVectors { dim: self.dim, values: values.into(), search: OnceLock::new() }
+    }
+
     /// The `n` words with the highest cosine similarity to `query`, in descending order; fewer if fewer words have
     /// vectors. Excludes the words in `except`, `<unk>` and `<eos>`. The first search computes a table of a quarter of the
     /// size of the vectors, which makes the next ones faster.
@@ -208,6 +230,23 @@ mod tests {
             Some(vec![half - 1.0, half - 1.0])
         );
         assert_eq!(vectors.analogy(WordId(2), WordId(3), WordId(5)), None);
+    }
+
+    #[test]
+    fn unit_vectors_are_centered_and_have_length_one() {
+        // Four words have vectors, whose mean is (1.5, 0.75).
+        let unit = plane().to_unit();
+        for (word, centered) in [(0, [-0.5, 0.25]), (2, [0.5, -0.75]), (3, [1.5, 2.25])] {
+            let norm = f32::hypot(centered[0], centered[1]);
+            let found = unit.get(WordId(word)).unwrap();
+            for (found, centered) in found.iter().zip(centered) {
+                assert!((found - centered / norm).abs() < 1e-6, "{word}: {found}");
+            }
+        }
+        assert_eq!((unit.get(WordId::EOS), unit.get(WordId(5))), (None, None));
+        // A word at the mean has no direction.
+        let single = WordVectors::new(2, vec![3.0, 4.0]).unwrap();
+        assert_eq!(single.to_unit().values(), [0.0, 0.0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::args::PreprocessingArgs;
 use crate::data::foreign_format::ForeignFormat;
 use crate::data::foreign_vectors;
+use crate::errors::hinted;
 use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -50,6 +51,9 @@ pub(crate) struct ImportArgs {
     /// Word list of the format `npy`, one word per line
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
+    /// Subtract the mean of the word vectors and scale them to length one, which suits `latens train glda`
+    #[arg(long)]
+    unit: bool,
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
     /// Path of the model to write
@@ -102,6 +106,9 @@ fn write_foreign(model: &dyn Model, args: &ExportArgs, out: &mut dyn Write) -> R
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
     foreign_vectors::check_words(args.from, args.words.as_deref())?;
+    if args.unit && matches!(args.from, ForeignFormat::Arpa | ForeignFormat::Paths) {
+        return Err(hinted("this format has no word vectors", "omit `--unit`"));
+    }
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
     let preprocessing = args.preprocessing.preprocessing();
@@ -114,10 +121,12 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
                 WordClusters::read_paths(&mut file, &preprocessing).with_context(reading)?;
             Box::new(Brown::from_clusters(lexicon, clusters).with_context(reading)?)
         }
-        format => Box::new(
-            foreign_vectors::read(&mut file, format, args.words.as_deref(), &preprocessing)
-                .with_context(reading)?,
-        ),
+        format => {
+            let words = args.words.as_deref();
+            let read = foreign_vectors::read(&mut file, format, words, &preprocessing);
+            let model = read.with_context(reading)?;
+            Box::new(if args.unit { model.into_unit() } else { model })
+        }
     };
     model.save(&args.output)?;
     let (path, vocab) = (args.output.display().to_string(), model.lexicon().vocab.len());
