@@ -3,7 +3,8 @@
     python crates/experiments/memory.py DIR [--program target/release/latens] [--only foo]
 
 DIR has the layout of docs/data.md. For a new model, write its two records with the values 0 first: their commands are what
-is run. `--only` measures the records whose ids contain a text. Commands run in a temporary folder with two threads.
+is run. `--only foo` measures the records whose ids start with `memory-foo-`. Commands run in a temporary folder with two
+threads.
 
 The peak is the maximum resident set size. MB are 10^6 bytes.
 """
@@ -28,20 +29,24 @@ def main() -> None:
     parser.add_argument("--program", type=Path, default=Path("target/release/latens"))
     parser.add_argument("--only", default="")
     parser.add_argument("--commit")
+    parser.add_argument("--machine", default="xeon-2core")
     args = parser.parse_args()
     program = args.program.resolve(strict=True)
     lines = RECORDS.read_text().splitlines()
+    # Superseded records start otherwise.
+    prefix = f"memory-{args.only}-" if args.only else "memory-"
     with tempfile.TemporaryDirectory() as folder:
         link(args.data.resolve(strict=True), Path(folder))
         for i, line in enumerate(lines):
             record = json.loads(line)
-            if args.only in record["id"]:
+            if record["id"].startswith(prefix):
                 before = record["value"]
                 record["value"] = round(measure(program, record, Path(folder)) / 1e6)
-                record["commit"], record["date"] = args.commit, str(datetime.date.today())
+                record["commit"], record["machine"] = args.commit, args.machine
+                record["date"] = str(datetime.date.today())
                 lines[i] = json.dumps(record, ensure_ascii=False)
                 print(f"{record['id']}: {before} MB, now {record['value']} MB", flush=True)
-    RECORDS.write_text("".join(f"{line}\n" for line in lines))
+                RECORDS.write_text("".join(f"{line}\n" for line in lines))
 
 
 def link(data: Path, folder: Path) -> None:
@@ -56,6 +61,9 @@ def measure(program: Path, record: dict, folder: Path) -> float:
     """The bytes of the last command, after those that make its input."""
     *before, last = record["command"].splitlines()
     for command in before:
+        # A file of this name in DIR must not be written through its link.
+        if ">" in command:
+            (folder / command.rsplit(">", 1)[1].strip()).unlink(missing_ok=True)
         subprocess.run(command, shell=True, check=True, cwd=folder)
     command = [str(program), *shlex.split(last)[1:], "--threads", "2"]
     if record["metric"] == "estimate":

@@ -96,7 +96,9 @@ fn unit_vectors_are_centered_and_have_length_one() {
         "the 0.8 0.6\ncat -0.8 -0.6\n"
     );
     assert_eq!(folder.json("inspect unit")["training"]["unit"], true);
-    folder.run("import v.txt --from paths --unit -o model").assert_refused("omit `--unit`");
+    folder
+        .run("import v.txt --from paths --unit -o model")
+        .assert_refused("`--unit` needs word vectors, but the format `paths` has none");
 }
 
 #[test]

@@ -113,8 +113,9 @@ impl WordVectors {
         (WordVectors { dim: self.dim, values: values.into(), search: OnceLock::new() }, coverage)
     }
 
-    /// The vectors minus their mean, scaled to length one. Frequent and rare words then differ only in direction, which suits
-    /// topics over word vectors. Words without a vector still have none.
+    /// The vectors minus their mean, each scaled to length one. Lengths, which depend on word frequency, are discarded:
+    /// Gaussian topics then compare directions only. Words without a vector still have none, and a word at the mean has
+    /// none afterwards.
     #[must_use]
     pub fn to_unit(&self) -> WordVectors {
         let mut mean = vec![0.0f64; self.dim];
@@ -122,15 +123,19 @@ impl WordVectors {
         for (_, vector) in self.iter() {
             mean.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += f64::from(x) / n_vectors);
         }
+        // Equal vectors differ from their mean by rounding errors, which have no direction.
+        let least = 1e-6 * mean.iter().map(|x| x * x).sum::<f64>().sqrt();
         let mut values = vec![0.0; self.values.len()];
         let mut centered = vec![0.0; self.dim];
         for (word, vector) in self.iter() {
             for ((centered, &x), mean) in centered.iter_mut().zip(vector).zip(&mean) {
                 *centered = f64::from(x) - mean;
             }
-            let norm = centered.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-            let place = &mut values[word.index() * self.dim..][..self.dim];
-            place.iter_mut().zip(&centered).for_each(|(place, x)| *place = (x / norm) as f32);
+            let norm = centered.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if norm > least {
+                let place = &mut values[word.index() * self.dim..][..self.dim];
+                place.iter_mut().zip(&centered).for_each(|(place, x)| *place = (x / norm) as f32);
+            }
         }
         WordVectors { dim: self.dim, values: values.into(), search: OnceLock::new() }
     }
@@ -245,8 +250,8 @@ mod tests {
         }
         assert_eq!((unit.get(WordId::EOS), unit.get(WordId(5))), (None, None));
         // A word at the mean has no direction.
-        let single = WordVectors::new(2, vec![3.0, 4.0]).unwrap();
-        assert_eq!(single.to_unit().values(), [0.0, 0.0]);
+        let equal = WordVectors::new(2, vec![0.1; 14]).unwrap();
+        assert_eq!(equal.to_unit().values(), [0.0; 14]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) struct ImportArgs {
     /// Word list of the format `npy`, one word per line
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
-    /// Subtract the mean of the word vectors and scale them to length one, which suits `latens train glda`
+    /// Subtract the mean of the word vectors and scale each to length one; recommended for `latens train glda`
     #[arg(long)]
     unit: bool,
     #[command(flatten)]
@@ -106,8 +106,14 @@ fn write_foreign(model: &dyn Model, args: &ExportArgs, out: &mut dyn Write) -> R
 
 pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
     foreign_vectors::check_words(args.from, args.words.as_deref())?;
-    if args.unit && matches!(args.from, ForeignFormat::Arpa | ForeignFormat::Paths) {
-        return Err(hinted("this format has no word vectors", "omit `--unit`"));
+    let without_vectors = match args.from {
+        ForeignFormat::Arpa => Some("arpa"),
+        ForeignFormat::Paths => Some("paths"),
+        _ => None,
+    };
+    if let (true, Some(format)) = (args.unit, without_vectors) {
+        let problem = format!("`--unit` needs word vectors, but the format `{format}` has none");
+        return Err(hinted(problem, "omit `--unit`"));
     }
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);

@@ -35,8 +35,8 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
     })
 }
 
-/// Measured speed of one core in a matrix product. Products keep buffers of 30 MB for the thread that calls them, which training
-/// may not need: this thread ends.
+/// Measured speed of one core in a matrix product. A product leaves 30 MB of buffers in its thread; a thread of its own frees
+/// them before training.
 fn products_per_second() -> f64 {
     let measured = thread::scope(|scope| scope.spawn(measure_products).join());
     measured.expect("a product of valid matrices does not panic")
