@@ -1,10 +1,13 @@
 """Measures the records of results/memory.jsonl: estimates of `--dry-run` and peak memory.
 
-    python crates/experiments/memory.py DIR [--program target/release/latens] [--only foo]
+    python crates/experiments/memory.py DIR --machine ID [--program target/release/latens] [--only foo]
 
 DIR has the layout of docs/data.md. For a new model, write its two records with the values 0 first: their commands are what
 is run. `--only foo` measures the records whose ids start with `memory-foo-`. Commands run in a temporary folder with two
 threads.
+
+Records are overwritten: their value, commit, machine and date. To keep superseded figures, first copy the records with ids that
+start otherwise, and show them in docs/results/log/memory.md.
 
 The peak is the maximum resident set size. MB are 10^6 bytes.
 """
@@ -28,9 +31,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--program", type=Path, default=Path("target/release/latens"))
     parser.add_argument("--only", default="")
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
+    parser.add_argument("--machine", required=True, help="an id of docs/machines.md")
     args = parser.parse_args()
+    commit = args.commit or head()
     program = args.program.resolve(strict=True)
     lines = RECORDS.read_text().splitlines()
     # Superseded records start otherwise.
@@ -42,11 +46,17 @@ def main() -> None:
             if record["id"].startswith(prefix):
                 before = record["value"]
                 record["value"] = round(measure(program, record, Path(folder)) / 1e6)
-                record["commit"], record["machine"] = args.commit, args.machine
+                record["commit"], record["machine"] = commit, args.machine
                 record["date"] = str(datetime.date.today())
                 lines[i] = json.dumps(record, ensure_ascii=False)
                 print(f"{record['id']}: {before} MB, now {record['value']} MB", flush=True)
                 RECORDS.write_text("".join(f"{line}\n" for line in lines))
+
+
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def link(data: Path, folder: Path) -> None:

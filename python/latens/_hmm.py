@@ -41,8 +41,8 @@ class Hmm(TextParams, SentenceEstimator, LanguageModel, Encoder):
     batch_tokens : number of tokens per mini-batch; 0 chooses by the size of the text.
     clusters : a fitted `Brown` for the constraint 'brown', or the path of one; by default, clusters are learned.
     features : kind of features of `transform`: 'posterior', 'state', 'cluster' or 'cluster-posterior'.
-    min_count : minimum count of a word; rarer words are unknown. `None` is 2 if the text has no `<unk>`, so that unknown
-        words are possible, and 1 otherwise.
+    min_count : minimum count of a word; rarer words are unknown. If `None`, 2 for text without `<unk>`, so that unknown
+        words are possible, otherwise 1.
     """
 
     _kind = "hmm"

@@ -109,7 +109,7 @@ class _Topics(Transformer):
         return None, self._vectors()
 
     def _cleaning_json(self) -> str | None:
-        """How documents are cleaned; None for the bare text."""
+        """How documents are cleaned; `None` if `keep_all`."""
         if self.keep_all:
             return None
         stop_words = self.stop_words
@@ -151,7 +151,7 @@ class _Topics(Transformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Topic proportions of documents: one row per document, one column per topic, as `set_output` says."""
+        """Topic proportions, one row per document and one column per topic, in the container chosen with `set_output`."""
         return self._output(self._mixtures(X), X)
 
     def _mixtures(self, X: Any) -> NDArray[np.float32]:

@@ -70,7 +70,7 @@ pub(crate) fn encode_corpus(
 pub(crate) struct EncodedText {
     pub(crate) corpus: Corpus,
     pub(crate) budget: Budget,
-    /// The folder of the file, which goes away with the text.
+    /// The folder of the file, which is deleted with the text.
     pub(crate) folder: Option<TempDir>,
 }
 

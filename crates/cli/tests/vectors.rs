@@ -15,7 +15,7 @@ fn trained() -> Folder {
     folder
 }
 
-fn neighbours(folder: &Folder, args: &str) -> Value {
+fn neighbors(folder: &Folder, args: &str) -> Value {
     folder.json(&format!("nearest {args}"))["neighbours"].clone()
 }
 
@@ -46,7 +46,7 @@ fn training_reports_progress_and_repeats_with_its_seed() {
 #[test]
 fn every_format_preserves_the_neighbors() {
     let folder = trained();
-    let expected = neighbours(&folder, "m.word2vec water game");
+    let expected = neighbors(&folder, "m.word2vec water game");
     assert_eq!(expected[1]["word"], "game");
     let nearest = expected[0]["nearest"].as_array().unwrap();
     assert_eq!(nearest.len(), 10);
@@ -66,10 +66,10 @@ fn every_format_preserves_the_neighbors() {
         let imported =
             folder.json(&format!("import foreign --from {format} {words} --lowercase -o again"));
         assert_eq!(imported["model"], "vectors");
-        assert_eq!(neighbours(&folder, "again water game"), expected, "{format}");
+        assert_eq!(neighbors(&folder, "again water game"), expected, "{format}");
     }
     // A word is found in small letters, too.
-    assert_eq!(neighbours(&folder, "again Water")[0]["nearest"], expected[0]["nearest"]);
+    assert_eq!(neighbors(&folder, "again Water")[0]["nearest"], expected[0]["nearest"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn analogies_are_solved_and_counted() {
     let folder = Folder::new();
     folder.write("v.txt", "cat 1 0 0\ncats 1 0 1\ndog 0 1 0\ndogs 0 1 1\nfar -1 -1 0\n");
     folder.json("import v.txt --from glove -o v");
-    let found = neighbours(&folder, "v cat cats dog --analogy -n 1");
+    let found = neighbors(&folder, "v cat cats dog --analogy -n 1");
     assert_eq!(
         (&found[0]["word"], &found[0]["nearest"][0]["word"]),
         (&"cat cats dog".into(), &"dogs".into())

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// The value of a cell, which is computed unless it is known.
 ///
-/// Unlike in [`OnceLock::get_or_init`], `compute` may run tasks of a thread pool. While a thread waits for them, it takes up
+/// Unlike in [`OnceLock::get_or_init`], `compute` may run tasks of a thread pool. While a thread waits for them, it runs
 /// other tasks, and one of these may need the same value: inside of `get_or_init`, it would wait for itself. If several
 /// threads compute the value, the first one is kept.
 pub fn get_or_compute<T>(cell: &OnceLock<T>, compute: impl FnOnce() -> T) -> &T {

@@ -312,11 +312,11 @@ pub enum TagError {
         /// One-based column.
         column: usize,
     },
-    /// The tagger has no posterior probabilities of tags.
-    #[error("the tagger does not give probabilities of tags")]
+    /// The tagger cannot compute posterior probabilities of tags.
+    #[error("the tagger cannot compute tag probabilities")]
     NoMarginals,
-    /// The tagger does not rank sequences of tags.
-    #[error("the tagger does not rank sequences of tags")]
+    /// The tagger cannot compute the n best tag sequences.
+    #[error("the tagger cannot compute n-best tag sequences")]
     NoSequences,
 }
 

@@ -1,6 +1,6 @@
 """Gaussian LDA beside LDA on short texts and on few documents: classification by topic mixtures, and coherence.
 
-    python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl]
+    python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl --machine ID]
     python crates/python/benches/few_documents.py DATA --vectors skip-gram-300=w300.txt
 
 With `--vectors`, only the rows that use word vectors are computed, with the vectors of this file (in the text format of GloVe).
@@ -97,6 +97,12 @@ class Sample:
     """Documents of the training split that are not training documents."""
 
 
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -105,9 +111,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=["short", "100", "300", "1000"])
     parser.add_argument("--vectors", metavar="NAME=PATH")
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
+    if args.record and not args.commit:
+        args.commit = head()
     warnings.simplefilter("ignore", ConvergenceWarning)
     posts = read(args.data / "20news/20news.tsv")
     kinds = {"short": (1000, N_SHORT), "100": (100, N_WORDS), "300": (300, N_WORDS), "1000": (1000, N_WORDS)}

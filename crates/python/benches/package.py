@@ -53,8 +53,10 @@ def main() -> None:
     parser.add_argument("--program", default="latens")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
     lines = [line for line in args.text.read_text().splitlines() if line.strip()]
     records = Records(args)
     measure_import(records)

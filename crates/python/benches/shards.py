@@ -37,6 +37,12 @@ HMM = {"n_states": 1024, "parameterization": "scalar", "min_count": 1}
 LDA = {"n_topics": 100, "keep_all": True, "random_state": 1}
 
 
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -49,8 +55,13 @@ def main() -> None:
     parser.add_argument("--program", default="latens")
     parser.add_argument("--folder", type=Path, help="keeps the texts that are made")
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
+    if args.record and not args.commit:
+        args.commit = head()
     records: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         args.folder = args.folder or Path(temporary)
@@ -317,7 +328,7 @@ def record(
         "spread": spread if len(values) > 1 else None,
         "reference": None,
         "command": f"python crates/python/benches/shards.py DIR {step}",
-        "commit": None,
+        "commit": args.commit,
         "machine": args.machine,
         "date": datetime.date.today().isoformat(),
         "note": note,

@@ -32,6 +32,12 @@ from sklearn.model_selection import cross_val_score
 N_DOCUMENTS, N_NEW, N_WORDS, BETA = 7600, 3800, 50, 0.01
 
 
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -41,9 +47,13 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=500)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
+    if args.record and not args.commit:
+        args.commit = head()
     documents, labels = read(args.data / "20news/20news.tsv")
     documents, new, labels = documents[:N_DOCUMENTS], documents[N_DOCUMENTS:], labels[N_DOCUMENTS:]
     print(f"{len(documents):,} documents, {sum(map(len, documents)):,} tokens, {args.iterations} iterations, one thread")

@@ -318,7 +318,7 @@ def test_what_shards_cannot_do_is_an_error(paths):
         latens.Hmm().fit(paths, valid=paths, executor=executor)
     with pytest.raises(ValueError, match="keep_all"):
         latens.Lda().fit(paths, executor=executor)
-    with pytest.raises(ValueError, match="`rnn` are not learned from shards"):
+    with pytest.raises(ValueError, match="`rnn` cannot be trained from shards"):
         latens.Rnn().fit(paths, executor=executor)
     with pytest.raises(ValueError, match="sampler"):
         latens.Lda(sampler="sparse", keep_all=True).fit(paths, executor=executor)

@@ -68,14 +68,14 @@ pub(crate) fn run(args: &NearestArgs, output: &Output) -> Result<()> {
         "`--analogy` needs a multiple of three words, got {}",
         ids.len()
     );
-    let neighbours = |(ids, words): (&[WordId], &[String])| Neighbors {
+    let neighbors = |(ids, words): (&[WordId], &[String])| Neighbors {
         word: words.join(" "),
         nearest: nearest(ids, args.n, model, vectors),
     };
-    let neighbours: Vec<Neighbors> =
-        ids.chunks(by).zip(args.words.chunks(by)).map(neighbours).collect();
-    output.result(&json!({ "neighbours": neighbours }), |out| {
-        for Neighbors { word, nearest } in &neighbours {
+    let neighbors: Vec<Neighbors> =
+        ids.chunks(by).zip(args.words.chunks(by)).map(neighbors).collect();
+    output.result(&json!({ "neighbours": neighbors }), |out| {
+        for Neighbors { word, nearest } in &neighbors {
             writeln!(out, "{}", shown(word))?;
             for Neighbor { word, similarity } in nearest {
                 writeln!(out, "  {similarity:.4} {}", shown(word))?;

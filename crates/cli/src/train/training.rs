@@ -137,7 +137,7 @@ impl TrainingArgs {
     }
 
     /// Like [`TrainingArgs::begin`], for a model that is trained within a memory limit and has no checkpoints. Returns also
-    /// what the text leaves of the limit, and the folder of the text, which goes away with it.
+    /// what the text leaves of the limit, and the folder of the text, which is deleted with it.
     pub(super) fn begin_within(
         &self,
         budget: &Budget,

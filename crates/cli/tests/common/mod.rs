@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder that goes away with the test.
+/// A folder that is deleted after the test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 /// What the program did.

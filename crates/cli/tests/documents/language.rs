@@ -1,6 +1,7 @@
 //! What users read has none of the phrases that we replaced by the words of the field, and says "per" in rates.
 
 use crate::{assert_none, documents, files_under, root, shown};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Phrases with a better word, in lower case.
@@ -141,8 +142,8 @@ fn found(words: &[String]) -> Vec<String> {
     found
 }
 
-/// Documents except the log of superseded results, the sources of all crates, whose comments are help texts and
-/// documentation, the Python package, and the texts of the explorer.
+/// Documents except the log of superseded results, notebooks, the sources of all crates, whose comments are help texts and
+/// documentation, all Python sources, and the texts of the explorer.
 fn what_users_read() -> Vec<(PathBuf, String)> {
     let is_log = |path: &Path| path.starts_with(root().join("docs/results/log"));
     let mut files: Vec<(PathBuf, String)> =
@@ -152,14 +153,23 @@ fn what_users_read() -> Vec<(PathBuf, String)> {
     sources.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
     for extension in ["py", "pyi"] {
         sources.extend(files_under(&root().join("python"), extension));
+        sources.extend(files_under(&crates, extension));
     }
     sources.push(crates.join("explorer/web/texts.js"));
-    let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).expect("the source is UTF-8");
-        (path, text)
-    };
-    files.extend(sources.into_iter().map(read));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("the source is UTF-8");
+    files.extend(sources.into_iter().map(|path| (path.clone(), read(&path))));
+    let notebooks = files_under(&root().join("docs/notebooks"), "ipynb");
+    files.extend(notebooks.into_iter().map(|path| (path.clone(), cells(&read(&path)))));
     files
+}
+
+/// The text and code of a notebook, without its outputs.
+fn cells(notebook: &str) -> String {
+    let notebook: Value = serde_json::from_str(notebook).expect("a notebook is JSON");
+    let cells = notebook["cells"].as_array().expect("a notebook has cells");
+    let lines = cells.iter().flat_map(|cell| cell["source"].as_array().expect("a list of lines"));
+    let ends = |line: &Value| format!("{}\n", line.as_str().expect("a line").trim_end());
+    lines.map(ends).collect()
 }
 
 #[test]
@@ -178,4 +188,13 @@ fn rates_are_found_across_lines_and_comments() {
     let source = "/// It samples a million tokens a\n/// second, with one line a word.\n// For lines. A word is short.\n";
     assert_eq!(found(&words(Path::new("x.rs"), source)), ["tokens a second,", "line a word."]);
     assert_eq!(found(&words(Path::new("x.md"), "It goes\nover all words.")), ["goes over"]);
+}
+
+#[test]
+fn the_cells_of_a_notebook_are_read() {
+    let notebook = r#"{"cells": [
+        {"cell_type": "markdown", "source": ["It goes\n", "over all words."]},
+        {"cell_type": "code", "source": ["print('x')"], "outputs": [{"text": ["told from\n"]}]}
+    ]}"#;
+    assert_eq!(found(&words(Path::new("x.ipynb"), &cells(notebook))), ["goes over"]);
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-/// Number of lines that decide.
+/// Number of lines that are examined.
 const N_LINES: usize = 1000;
 
-/// Number of lines with equally many words, and a blank line among them, that are no accident.
+/// Minimum number of lines with equally many words, and a blank line among them, to assume columns.
 const MIN_EQUAL_LINES: usize = 10;
 
 /// Evidence that text is in columns: the tags that one of the columns may contain.

@@ -13,8 +13,8 @@ pub enum ShardError {
     /// A broadcast or statistics cannot be read.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// No model of this kind is learned from shards.
-    #[error("models of kind `{kind}` are not learned from shards")]
+    /// Models of this kind cannot be trained from shards.
+    #[error("models of kind `{kind}` cannot be trained from shards")]
     UnknownKind {
         /// The kind.
         kind: String,

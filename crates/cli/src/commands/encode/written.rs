@@ -42,7 +42,7 @@ impl Format {
 pub(super) type EncodeAll<'a> =
     Box<dyn FnMut(&[&[WordId]]) -> Result<Vec<FeatureRows>, DeviceError> + 'a>;
 
-/// Computes rows while a file is written, and keeps the error of a device, which is none of the file.
+/// Computes rows while a file is written, and keeps the error of a device, which is not a file error.
 struct Rows<'a> {
     encode_all: EncodeAll<'a>,
     error: Option<DeviceError>,
