@@ -109,8 +109,8 @@ pub trait LanguageModel: Send + Sync {
         self.text_log_prob(sentence)
     }
 
-    /// Draws texts with empty histories, each with its own random numbers. Fails on a device on which this model cannot
-    /// draw. Override if many texts are cheaper together.
+    /// Draws texts with empty histories, each with its own random numbers. A device has its own: the same seed gives other
+    /// texts on another one. Fails on a device on which this model cannot draw. Override if many texts are cheaper together.
     fn sample_texts(
         &self,
         size: SampleSize,
@@ -162,7 +162,7 @@ fn sample_texts<M: LanguageModel + ?Sized>(
     let at_once = 4 * rayon::current_num_threads();
     while texts.len() < size.n_texts {
         let next = texts.len()..size.n_texts.min(texts.len() + at_once);
-        texts.par_extend(next.into_par_iter().map(|i| text(model, size.n_tokens, seed, i)));
+        texts.par_extend(next.into_par_iter().map(|i| text(model, size, seed, i)));
         if watch(texts.len() * size.n_tokens).is_break() {
             return Err(FitError::Interrupted);
         }
@@ -171,13 +171,21 @@ fn sample_texts<M: LanguageModel + ?Sized>(
 }
 
 /// The text with index i.
-fn text<M: LanguageModel + ?Sized>(model: &M, n: usize, seed: u64, i: usize) -> Vec<WordId> {
+fn text<M: LanguageModel + ?Sized>(
+    model: &M,
+    size: SampleSize,
+    seed: u64,
+    i: usize,
+) -> Vec<WordId> {
     let (mut scorer, mut rng) = (model.scorer(), Rng::stream(seed, i as u64));
     let mut log_probs = vec![0.0; model.n_words()];
-    let mut words = Vec::with_capacity(n);
-    while words.len() < n {
+    let mut words = Vec::with_capacity(size.n_tokens);
+    while words.len() < size.n_tokens && !size.is_complete(&words) {
         scorer.next_log_probs(&mut log_probs);
         // Nothing can follow, which happens only in models from elsewhere.
+        if !size.keep_unk {
+            log_probs[WordId::UNK.index()] = f64::NEG_INFINITY;
+        }
         if log_probs.iter().all(|&log_prob| log_prob == f64::NEG_INFINITY) {
             break;
         }
@@ -375,7 +383,7 @@ mod tests {
     #[test]
     fn drawn_words_depend_on_the_words_before_them() {
         use std::ops::ControlFlow;
-        let size = SampleSize { n_texts: 9, n_tokens: 5 };
+        let size = SampleSize::of_tokens(45, 9);
         let mut seen = vec![];
         let mut watch = |n| {
             seen.push(n);
@@ -398,3 +406,11 @@ mod tests {
         assert_eq!(model.log_prob(&[]), 0.0);
     }
 }
+        let draw = |size| {
+            model.sample_texts(size, 1, Device::Cpu, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        // The first word is the end of the sentence.
+        assert_eq!(draw(SampleSize::of_sentences(2, 5)), vec![vec![WordId::EOS]; 2]);
+        assert_eq!(draw(SampleSize::of_sentences(2, 0)), vec![vec![]; 2]);
+        // Only `<unk>` follows it.
+        assert_eq!(draw(SampleSize::of_tokens(10, 2).keep_unk(false)), vec![vec![WordId::EOS]; 2]);
