@@ -206,6 +206,17 @@ pub trait TopicModel: Send + Sync {
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
     /// The ids of the `n` most probable words of a topic with their probabilities, in descending order.
+    /// Computes tables that [`TopicModel::mixture`] computes on first use. Call it before a loop on several threads:
+    /// otherwise, each thread may compute them.
+    fn prepare(&self) {}
+
+    /// The topic proportions of each of several documents, computed on several threads: one row per document.
+    fn mixtures(&self, documents: &[&[WordId]]) -> Matrix<f32> {
+        self.prepare();
+        let rows = documents.par_iter().flat_map_iter(|document| self.mixture(document));
+        Matrix::from_vec(documents.len(), self.n_topics(), rows.collect())
+    }
+
     /// Fewer if the vocabulary is smaller.
     ///
     /// # Panics
