@@ -4,6 +4,7 @@ use crate::features::{FeatureRows, GpuEncoder};
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
 use crate::scorers::{BatchScorer, Scorer, Scorers};
+use crate::tagging::{TagInput, TagOutputs, Tagged};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
@@ -182,10 +183,10 @@ fn text<M: LanguageModel + ?Sized>(
     let mut words = Vec::with_capacity(size.n_tokens);
     while words.len() < size.n_tokens && !size.is_complete(&words) {
         scorer.next_log_probs(&mut log_probs);
-        // Nothing can follow, which happens only in models from elsewhere.
         if !size.keep_unk {
             log_probs[WordId::UNK.index()] = f64::NEG_INFINITY;
         }
+        // Nothing can follow, which happens only in models from elsewhere.
         if log_probs.iter().all(|&log_prob| log_prob == f64::NEG_INFINITY) {
             break;
         }
@@ -205,7 +206,6 @@ pub trait TopicModel: Send + Sync {
     /// also for an empty document.
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
-    /// The ids of the `n` most probable words of a topic with their probabilities, in descending order.
     /// Computes tables that [`TopicModel::mixture`] computes on first use. Call it before a loop on several threads:
     /// otherwise, each thread may compute them.
     fn prepare(&self) {}
@@ -217,6 +217,7 @@ pub trait TopicModel: Send + Sync {
         Matrix::from_vec(documents.len(), self.n_topics(), rows.collect())
     }
 
+    /// The ids of the `n` most probable words of a topic with their probabilities, in descending order.
     /// Fewer if the vocabulary is smaller.
     ///
     /// # Panics
@@ -234,10 +235,21 @@ pub trait Tagger: Send + Sync {
     /// The tag of each word of a sentence, as an index into [`Tagger::tags`].
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
 
-    /// The tags of each of several sentences, computed on several threads. Equals [`Tagger::tag`] of each sentence up to
-    /// rounding. Override if many sentences are cheaper together.
+    /// The tags of each of several sentences without parts of speech, as of [`Tagger::tag_all_with`].
     fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
-        sentences.par_iter().map(|words| self.tag(words)).collect()
+        let found = self.tag_all_with(&TagInput::of_words(sentences), TagOutputs::default());
+        found.into_iter().map(|tagged| Ok(tagged?.tags)).collect()
+    }
+
+    /// The tags of each of several sentences, with other outputs, computed on several threads. Equals [`Tagger::tag`],
+    /// [`Tagger::tag_with_pos`], [`Tagger::tag_marginals`] and [`Tagger::tag_n_best`] of each sentence up to rounding.
+    /// Override if many sentences are cheaper together.
+    fn tag_all_with(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        sentences.par_iter().map(|sentence| tag_sentence(self, sentence, outputs)).collect()
     }
 
     /// Zero-based column of the part-of-speech input, if the tagger uses one.
@@ -276,6 +288,25 @@ pub trait Tagger: Send + Sync {
     fn n_seen(&self, word: &str) -> u64;
 }
 
+/// Tags one sentence.
+fn tag_sentence<T: Tagger + ?Sized>(
+    tagger: &T,
+    &TagInput { words, pos }: &TagInput<'_>,
+    outputs: TagOutputs,
+) -> Result<Tagged, TagError> {
+    let n_best = match outputs.n_best {
+        0 => Vec::new(),
+        n => tagger.tag_n_best(words, pos, n)?,
+    };
+    let tags = match (n_best.first(), pos) {
+        (Some((tags, _)), _) => tags.clone(),
+        (None, Some(pos)) => tagger.tag_with_pos(words, pos)?,
+        (None, None) => tagger.tag(words)?,
+    };
+    let marginals = outputs.marginals.then(|| tagger.tag_marginals(words, pos)).transpose()?;
+    Ok(Tagged { tags, marginals, n_best })
+}
+
 impl<T: Tagger + ?Sized> Tagger for &T {
     fn tags(&self) -> &[String] {
         (**self).tags()
@@ -287,6 +318,14 @@ impl<T: Tagger + ?Sized> Tagger for &T {
 
     fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
         (**self).tag_all(sentences)
+    }
+
+    fn tag_all_with(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        (**self).tag_all_with(sentences, outputs)
     }
 
     fn pos_column(&self) -> Option<usize> {
@@ -403,6 +442,14 @@ mod tests {
         let model = Alternating(0);
         let texts = model.sample_texts(size, 1, Device::Cpu, &mut watch).unwrap();
         assert_eq!(texts, vec![[1, 0, 1, 0, 1].map(WordId).to_vec(); 9]);
+        let draw = |size| {
+            model.sample_texts(size, 1, Device::Cpu, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        // The first word is the end of the sentence.
+        assert_eq!(draw(SampleSize::of_sentences(2, 5)), vec![vec![WordId::EOS]; 2]);
+        assert_eq!(draw(SampleSize::of_sentences(2, 0)), vec![vec![]; 2]);
+        // Only `<unk>` follows it.
+        assert_eq!(draw(SampleSize::of_tokens(10, 2).keep_unk(false)), vec![vec![WordId::EOS]; 2]);
         assert_eq!(seen.last(), Some(&size.total()));
         let mut stop = |_| ControlFlow::Break(());
         let stopped = model.sample_texts(size, 1, Device::Cpu, &mut stop);
@@ -417,11 +464,3 @@ mod tests {
         assert_eq!(model.log_prob(&[]), 0.0);
     }
 }
-        let draw = |size| {
-            model.sample_texts(size, 1, Device::Cpu, &mut |_| ControlFlow::Continue(())).unwrap()
-        };
-        // The first word is the end of the sentence.
-        assert_eq!(draw(SampleSize::of_sentences(2, 5)), vec![vec![WordId::EOS]; 2]);
-        assert_eq!(draw(SampleSize::of_sentences(2, 0)), vec![vec![]; 2]);
-        // Only `<unk>` follows it.
-        assert_eq!(draw(SampleSize::of_tokens(10, 2).keep_unk(false)), vec![vec![WordId::EOS]; 2]);
