@@ -10,6 +10,7 @@ fn trained() -> Folder {
     folder.json("train hmm text --n-states 4 --n-clusters 2 --dim 4 --epochs 1 -o hmm");
     folder.json("train ngram text -o ngram");
     folder.json("train brown text --n-clusters 2 -o brown");
+    folder.json("train lstm text --dim 4 --epochs 1 -o lstm");
     folder
 }
 
@@ -18,7 +19,7 @@ fn assert_refused(folder: &Folder, command: &str, message: &str) -> String {
     let ran = folder.run(command);
     ran.assert_refused(message);
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{command}: {}", ran.stderr);
-    assert_eq!(folder.names(), ["brown", "hmm", "ngram", "text"], "{command}");
+    assert_eq!(folder.names(), ["brown", "hmm", "lstm", "ngram", "text"], "{command}");
     ran.stderr
 }
 
@@ -36,7 +37,16 @@ fn what_no_gpu_computes_is_refused() {
     assert_refused(&folder, encode, "these features are computed on the CPU only");
     let score = "score ngram text --device cuda -o out.tsv";
     assert_refused(&folder, score, "this model is scored word by word on the CPU only");
-    for command in ["score hmm text", "perplexity hmm text", "encode hmm text"] {
+    for model in ["ngram", "hmm"] {
+        let sample = format!("sample {model} --device cuda");
+        assert_refused(&folder, &sample, "this model draws text on the CPU only");
+    }
+    for option in ["--prompt a", "--temperature 0.5", "--top-k 2", "--top-p 0.5"] {
+        let sample = format!("sample lstm --device cuda {option}");
+        let message = "a prompt, a temperature, top k and top p need the CPU";
+        assert_refused(&folder, &sample, message);
+    }
+    for command in ["score hmm text", "perplexity hmm text", "encode hmm text", "sample lstm"] {
         let command = format!("{command} --device gpu");
         assert_refused(&folder, &command, "the device must be `cpu` or `cuda`");
     }
@@ -52,9 +62,48 @@ fn without_the_feature_a_gpu_is_refused() {
         "perplexity hmm text",
         "encode hmm text --features posterior -o out.npy",
         "encode hmm text --features cluster-posterior",
+        "sample lstm",
+        "sample lstm --json",
     ] {
         let message = "cannot use the device `cuda`: this program was built without CUDA";
         assert_refused(&folder, &format!("{command} --device cuda"), message);
+    }
+}
+
+#[test]
+fn the_cpu_draws_the_same_sentences_with_and_without_the_flag() {
+    let folder = trained();
+    let sample = "sample lstm -n 30 --max-words 7 --seed 3";
+    assert_eq!(folder.json(sample), folder.json(&format!("{sample} --device cpu")));
+}
+
+/// Each sentence is as frequent as on the CPU; without a GPU there is an error.
+#[cfg(feature = "cuda")]
+#[test]
+fn a_gpu_draws_sentences_as_often_as_the_cpu() {
+    use std::io::Write;
+    let folder = Folder::new();
+    folder.write("text", "a b\nb a\na\n".repeat(30));
+    folder.json("train lstm text --dim 8 --epochs 20 --batch-size 4 -o lstm");
+    let command = "sample lstm -n 3000 --max-words 3";
+    let on_cpu = folder.json(command);
+    let ran = folder.run(&format!("{command} --device cuda --json"));
+    if ran.code == Some(2) && ran.stderr.contains("cannot use the device `cuda`") {
+        let _ = writeln!(std::io::stderr(), "skipped: {}", ran.stderr.trim_end());
+        return;
+    }
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let on_gpu: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let (on_cpu, on_gpu) =
+        (on_cpu["sentences"].as_array().unwrap(), on_gpu["sentences"].as_array().unwrap());
+    assert_eq!((on_cpu.len(), on_gpu.len()), (3000, 3000));
+    for sentence in ["a", "a b", "b a", "a b a"] {
+        let share = |all: &[serde_json::Value]| {
+            all.iter().filter(|found| **found == sentence).count() as f64 / 3000.0
+        };
+        let (a, b) = (share(on_cpu), share(on_gpu));
+        // Five standard deviations of the difference are at most 0.065.
+        assert!((a - b).abs() < 0.065, "`{sentence}`: {a} on the CPU, {b} on the GPU");
     }
 }
 

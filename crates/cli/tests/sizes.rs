@@ -137,12 +137,21 @@ fn a_dry_run_tells_the_cost_and_writes_nothing() {
         let sum: u64 = parts.iter().map(|part| bytes(&part["bytes"])).sum();
         assert!(bytes(&estimate["memory_bytes"]) + parts.len() as u64 >= sum, "{estimate}");
         assert!(estimate["multiply_adds_per_iteration"].as_f64().unwrap() > 0.0, "{estimate}");
+        assert!(estimate["seconds_per_iteration"].as_f64().unwrap() > 0.0, "{estimate}");
         assert!(bytes(&estimate["iterations"]) > 0, "{command}: {estimate}");
         let text = folder.run(&format!("{command} {files} --quiet"));
         assert_eq!(text.code, Some(0), "{}", text.stderr);
         assert!(text.stdout.contains("multiply-adds per iteration"), "{}", text.stdout);
+        assert!(text.stdout.contains("time per iteration"), "{}", text.stdout);
         assert_eq!(folder.names(), before, "{command}");
     }
+}
+
+#[test]
+fn a_dry_run_does_not_know_the_time_on_a_gpu() {
+    let estimate = folder().json("train lstm train.txt --device cuda --dry-run");
+    assert!(estimate["multiply_adds_per_iteration"].as_f64().unwrap() > 0.0, "{estimate}");
+    assert!(estimate.as_object().unwrap()["seconds_per_iteration"].is_null(), "{estimate}");
 }
 
 #[test]

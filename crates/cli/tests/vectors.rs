@@ -85,20 +85,20 @@ fn imported_vectors_are_features_of_words() {
 }
 
 #[test]
-fn unit_vectors_are_centered_and_have_length_one() {
+fn imported_vectors_are_centered_and_have_length_one() {
     let folder = Folder::new();
     // The mean is (0, 1.25), and both differences have length 1.25.
     folder.write("v.txt", "the 1 2\ncat -1 0.5\n");
-    folder.json("import v.txt --from glove --unit -o unit");
-    folder.json("export unit --to glove -o unit.txt");
+    folder.json("import v.txt --from glove --center-and-normalize -o centered");
+    folder.json("export centered --to glove -o centered.txt");
     assert_eq!(
-        std::fs::read_to_string(folder.path().join("unit.txt")).unwrap(),
+        std::fs::read_to_string(folder.path().join("centered.txt")).unwrap(),
         "the 0.8 0.6\ncat -0.8 -0.6\n"
     );
-    assert_eq!(folder.json("inspect unit")["training"]["unit"], true);
-    folder
-        .run("import v.txt --from paths --unit -o model")
-        .assert_refused("`--unit` needs word vectors, but the format `paths` has none");
+    assert_eq!(folder.json("inspect centered")["training"]["centered_and_normalized"], true);
+    folder.run("import v.txt --from paths --center-and-normalize -o model").assert_refused(
+        "`--center-and-normalize` needs word vectors, but the format `paths` has none",
+    );
 }
 
 #[test]

@@ -92,6 +92,9 @@ impl Explorer {
     }
 
     /// Answers a query.
+    ///
+    /// Waits for answers that another thread computes. Do not call it in tasks of the thread pool of `rayon`: a thread of the
+    /// pool could wait for itself.
     pub fn answer(&self, query: &Query) -> Result<Value, ViewError> {
         let item = self.item(query.item)?;
         let none = json!({});

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 ///
 /// Unlike in [`OnceLock::get_or_init`], `compute` may run tasks of a thread pool. While a thread waits for them, it runs
 /// other tasks, and one of these may need the same value: inside of `get_or_init`, it would wait for itself. If several
-/// threads compute the value, the first one is kept.
+/// threads compute the value, the first one is kept. Call it once before a loop on several threads that needs the value:
+/// otherwise, each thread computes it.
 pub fn get_or_compute<T>(cell: &OnceLock<T>, compute: impl FnOnce() -> T) -> &T {
     if let Some(value) = cell.get() {
         return value;

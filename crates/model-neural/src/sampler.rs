@@ -9,6 +9,7 @@ use latens_math::linalg::Par;
 use latens_math::{Rng, softmax};
 use latens_model::{Device, FitError, SampleSize, WatchSample};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Draws texts with empty histories on a device.
 pub(crate) fn sample_texts(
@@ -18,10 +19,21 @@ pub(crate) fn sample_texts(
     device: Device,
     watch: &mut WatchSample<'_>,
 ) -> Result<Vec<Vec<WordId>>, FitError> {
+    let weights: Cow<'_, [f32]> = match size.keep_unk {
+        true => Cow::Borrowed(&model.weights),
+        false => Cow::Owned(without_unk(model)),
+    };
     match device {
-        Device::Cpu => run(model, size, &mut CpuDrawer::new(model, size.n_texts, seed), watch),
-        Device::Cuda => run(model, size, &mut cuda_drawer(model, size.n_texts, seed)?, watch),
+        Device::Cpu => run(model, size, &mut CpuDrawer::new(model, &weights, size, seed), watch),
+        Device::Cuda => run(model, size, &mut cuda_drawer(model, &weights, size, seed)?, watch),
     }
+}
+
+/// The weights with a bias of −∞ for `<unk>`, so that it is never drawn.
+fn without_unk(model: &Neural) -> Vec<f32> {
+    let mut weights = model.weights.to_vec();
+    model.network.bias.of_mut(&mut weights)[WordId::UNK.index()] = f32::NEG_INFINITY;
+    weights
 }
 
 fn run(
@@ -31,14 +43,19 @@ fn run(
     watch: &mut WatchSample<'_>,
 ) -> Result<Vec<Vec<WordId>>, FitError> {
     let n_context = model.network.n_context;
-    let mut texts = vec![Vec::with_capacity(size.n_tokens); size.n_texts];
+    let mut texts = vec![Vec::new(); size.n_texts];
     let mut contexts = vec![WordId::EOS.0; size.n_texts * n_context];
     for step in 0..size.n_tokens {
+        if texts.iter().all(|text| size.is_complete(text)) {
+            break;
+        }
         let words = drawer.draw(&Batch::of_contexts(&model.params, contexts.clone()), step)?;
         for ((text, context), word) in
             texts.iter_mut().zip(contexts.chunks_exact_mut(n_context)).zip(words)
         {
-            text.push(WordId(word));
+            if !size.is_complete(text) {
+                text.push(WordId(word));
+            }
             Batch::append(&model.params, context, word);
         }
         if watch((step + 1) * size.n_texts).is_break() {
@@ -49,17 +66,23 @@ fn run(
 }
 
 #[cfg(feature = "cuda")]
-fn cuda_drawer(
-    model: &Neural,
-    n_texts: usize,
+fn cuda_drawer<'a>(
+    model: &'a Neural,
+    weights: &[f32],
+    size: SampleSize,
     seed: u64,
-) -> Result<crate::cuda::CudaDrawer<'_>, FitError> {
-    crate::cuda::CudaDrawer::new(&model.params, &model.network, &model.weights, n_texts, seed)
+) -> Result<crate::cuda::CudaDrawer<'a>, FitError> {
+    crate::cuda::CudaDrawer::new(&model.params, &model.network, weights, size.n_texts, seed)
         .map_err(crate::cuda::device_error)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda_drawer(_: &Neural, _: usize, _: u64) -> Result<CpuDrawer<'_>, FitError> {
+fn cuda_drawer<'a>(
+    _: &'a Neural,
+    _: &'a [f32],
+    _: SampleSize,
+    _: u64,
+) -> Result<CpuDrawer<'a>, FitError> {
     let problem = "this program was built without CUDA".to_owned();
     Err(FitError::Device { device: Device::Cuda, problem })
 }
@@ -67,16 +90,19 @@ fn cuda_drawer(_: &Neural, _: usize, _: u64) -> Result<CpuDrawer<'_>, FitError> 
 /// Draws on the CPU.
 struct CpuDrawer<'a> {
     model: &'a Neural,
+    weights: &'a [f32],
     memory: Vec<f32>,
     scratch: Scratch<f32>,
     /// Every text has its own random numbers.
     rngs: Vec<Rng>,
 }
 
-impl CpuDrawer<'_> {
-    fn new(model: &Neural, n_texts: usize, seed: u64) -> CpuDrawer<'_> {
+impl<'a> CpuDrawer<'a> {
+    fn new(model: &'a Neural, weights: &'a [f32], size: SampleSize, seed: u64) -> CpuDrawer<'a> {
+        let n_texts = size.n_texts;
         CpuDrawer {
             model,
+            weights,
             memory: vec![0.0; n_texts * model.network.state_len()],
             scratch: Scratch::default(),
             rngs: (0..n_texts).map(|i| Rng::stream(seed, i as u64)).collect(),
@@ -86,7 +112,7 @@ impl CpuDrawer<'_> {
 
 impl DrawWords for CpuDrawer<'_> {
     fn draw(&mut self, batch: &Batch, _: usize) -> Result<Vec<u32>, FitError> {
-        let Neural { network, weights, .. } = self.model;
+        let CpuDrawer { model: Neural { network, .. }, weights, .. } = *self;
         let (scratch, par) = (&mut self.scratch, Par::rayon(0));
         network.read(weights, batch, &mut self.memory, None, scratch, par);
         let logits = network.logits(weights, scratch, par);
@@ -167,6 +193,28 @@ mod tests {
             // The sum of differences is a martingale with this variance.
             let bound = 5.0 * f64::sqrt(variance[w]) + 1e-6;
             assert!(difference.abs() < bound, "word {w}: {} and {}", drawn[w], expected[w]);
+        }
+    }
+
+    /// Sentences are the beginnings of the texts that are drawn with the same random numbers, up to their first end.
+    #[test]
+    fn sentences_end_after_their_first_end_and_leave_out_unknown_words() {
+        let corpus = latens_testkit::two_class_corpus(60, 1);
+        for params in [Neural::ff().order(3), Neural::lstm().memory(Memory::Reset)] {
+            let model = params.dim(6).epochs(2).fit(&corpus).unwrap();
+            for device in devices() {
+                for keep_unk in [true, false] {
+                    let texts = SampleSize::of_tokens(300 * 30, 300).keep_unk(keep_unk);
+                    let sentences = SampleSize::of_sentences(300, 30).keep_unk(keep_unk);
+                    let texts = draw(&model, texts, device);
+                    let is_unk = |word: &WordId| *word == WordId::UNK;
+                    assert_eq!(texts.iter().flatten().any(is_unk), keep_unk);
+                    for (sentence, text) in draw(&model, sentences, device).iter().zip(&texts) {
+                        let end = text.iter().position(|&word| word == WordId::EOS);
+                        assert_eq!(sentence, &text[..end.map_or(text.len(), |end| end + 1)]);
+                    }
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use crate::features::{FeatureRows, GpuEncoder};
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
 use crate::scorers::{BatchScorer, Scorer, Scorers};
+use crate::tagging::{TagInput, TagOutputs, Tagged};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
@@ -109,8 +110,8 @@ pub trait LanguageModel: Send + Sync {
         self.text_log_prob(sentence)
     }
 
-    /// Draws texts with empty histories, each with its own random numbers. Fails on a device on which this model cannot
-    /// draw. Override if many texts are cheaper together.
+    /// Draws texts with empty histories, each with its own random numbers. A device has its own: the same seed gives other
+    /// texts on another one. Fails on a device on which this model cannot draw. Override if many texts are cheaper together.
     fn sample_texts(
         &self,
         size: SampleSize,
@@ -162,7 +163,7 @@ fn sample_texts<M: LanguageModel + ?Sized>(
     let at_once = 4 * rayon::current_num_threads();
     while texts.len() < size.n_texts {
         let next = texts.len()..size.n_texts.min(texts.len() + at_once);
-        texts.par_extend(next.into_par_iter().map(|i| text(model, size.n_tokens, seed, i)));
+        texts.par_extend(next.into_par_iter().map(|i| text(model, size, seed, i)));
         if watch(texts.len() * size.n_tokens).is_break() {
             return Err(FitError::Interrupted);
         }
@@ -171,12 +172,20 @@ fn sample_texts<M: LanguageModel + ?Sized>(
 }
 
 /// The text with index i.
-fn text<M: LanguageModel + ?Sized>(model: &M, n: usize, seed: u64, i: usize) -> Vec<WordId> {
+fn text<M: LanguageModel + ?Sized>(
+    model: &M,
+    size: SampleSize,
+    seed: u64,
+    i: usize,
+) -> Vec<WordId> {
     let (mut scorer, mut rng) = (model.scorer(), Rng::stream(seed, i as u64));
     let mut log_probs = vec![0.0; model.n_words()];
-    let mut words = Vec::with_capacity(n);
-    while words.len() < n {
+    let mut words = Vec::with_capacity(size.n_tokens);
+    while words.len() < size.n_tokens && !size.is_complete(&words) {
         scorer.next_log_probs(&mut log_probs);
+        if !size.keep_unk {
+            log_probs[WordId::UNK.index()] = f64::NEG_INFINITY;
+        }
         // Nothing can follow, which happens only in models from elsewhere.
         if log_probs.iter().all(|&log_prob| log_prob == f64::NEG_INFINITY) {
             break;
@@ -197,6 +206,17 @@ pub trait TopicModel: Send + Sync {
     /// also for an empty document.
     fn mixture(&self, document: &[WordId]) -> Vec<f32>;
 
+    /// Computes tables that [`TopicModel::mixture`] computes on first use. Call it before a loop on several threads:
+    /// otherwise, each thread may compute them.
+    fn prepare(&self) {}
+
+    /// The topic proportions of each of several documents, computed on several threads: one row per document.
+    fn mixtures(&self, documents: &[&[WordId]]) -> Matrix<f32> {
+        self.prepare();
+        let rows = documents.par_iter().flat_map_iter(|document| self.mixture(document));
+        Matrix::from_vec(documents.len(), self.n_topics(), rows.collect())
+    }
+
     /// The ids of the `n` most probable words of a topic with their probabilities, in descending order.
     /// Fewer if the vocabulary is smaller.
     ///
@@ -215,10 +235,21 @@ pub trait Tagger: Send + Sync {
     /// The tag of each word of a sentence, as an index into [`Tagger::tags`].
     fn tag(&self, words: &[&str]) -> Result<Vec<u32>, TagError>;
 
-    /// The tags of each of several sentences, computed on several threads. Equals [`Tagger::tag`] of each sentence up to
-    /// rounding. Override if many sentences are cheaper together.
+    /// The tags of each of several sentences without parts of speech, as of [`Tagger::tag_all_with`].
     fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
-        sentences.par_iter().map(|words| self.tag(words)).collect()
+        let found = self.tag_all_with(&TagInput::of_words(sentences), TagOutputs::default());
+        found.into_iter().map(|tagged| Ok(tagged?.tags)).collect()
+    }
+
+    /// The tags of each of several sentences, with other outputs, computed on several threads. Equals [`Tagger::tag`],
+    /// [`Tagger::tag_with_pos`], [`Tagger::tag_marginals`] and [`Tagger::tag_n_best`] of each sentence up to rounding.
+    /// Override if many sentences are cheaper together.
+    fn tag_all_with(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        sentences.par_iter().map(|sentence| tag_sentence(self, sentence, outputs)).collect()
     }
 
     /// Zero-based column of the part-of-speech input, if the tagger uses one.
@@ -257,6 +288,25 @@ pub trait Tagger: Send + Sync {
     fn n_seen(&self, word: &str) -> u64;
 }
 
+/// Tags one sentence.
+fn tag_sentence<T: Tagger + ?Sized>(
+    tagger: &T,
+    &TagInput { words, pos }: &TagInput<'_>,
+    outputs: TagOutputs,
+) -> Result<Tagged, TagError> {
+    let n_best = match outputs.n_best {
+        0 => Vec::new(),
+        n => tagger.tag_n_best(words, pos, n)?,
+    };
+    let tags = match (n_best.first(), pos) {
+        (Some((tags, _)), _) => tags.clone(),
+        (None, Some(pos)) => tagger.tag_with_pos(words, pos)?,
+        (None, None) => tagger.tag(words)?,
+    };
+    let marginals = outputs.marginals.then(|| tagger.tag_marginals(words, pos)).transpose()?;
+    Ok(Tagged { tags, marginals, n_best })
+}
+
 impl<T: Tagger + ?Sized> Tagger for &T {
     fn tags(&self) -> &[String] {
         (**self).tags()
@@ -268,6 +318,14 @@ impl<T: Tagger + ?Sized> Tagger for &T {
 
     fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
         (**self).tag_all(sentences)
+    }
+
+    fn tag_all_with(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        (**self).tag_all_with(sentences, outputs)
     }
 
     fn pos_column(&self) -> Option<usize> {
@@ -375,7 +433,7 @@ mod tests {
     #[test]
     fn drawn_words_depend_on_the_words_before_them() {
         use std::ops::ControlFlow;
-        let size = SampleSize { n_texts: 9, n_tokens: 5 };
+        let size = SampleSize::of_tokens(45, 9);
         let mut seen = vec![];
         let mut watch = |n| {
             seen.push(n);
@@ -384,6 +442,14 @@ mod tests {
         let model = Alternating(0);
         let texts = model.sample_texts(size, 1, Device::Cpu, &mut watch).unwrap();
         assert_eq!(texts, vec![[1, 0, 1, 0, 1].map(WordId).to_vec(); 9]);
+        let draw = |size| {
+            model.sample_texts(size, 1, Device::Cpu, &mut |_| ControlFlow::Continue(())).unwrap()
+        };
+        // The first word is the end of the sentence.
+        assert_eq!(draw(SampleSize::of_sentences(2, 5)), vec![vec![WordId::EOS]; 2]);
+        assert_eq!(draw(SampleSize::of_sentences(2, 0)), vec![vec![]; 2]);
+        // Only `<unk>` follows it.
+        assert_eq!(draw(SampleSize::of_tokens(10, 2).keep_unk(false)), vec![vec![WordId::EOS]; 2]);
         assert_eq!(seen.last(), Some(&size.total()));
         let mut stop = |_| ControlFlow::Break(());
         let stopped = model.sample_texts(size, 1, Device::Cpu, &mut stop);

@@ -48,11 +48,11 @@ impl Vectors {
         Vectors { lexicon, vectors, facts: Map::new() }
     }
 
-    /// The same words with the vectors of [`WordVectors::to_unit`].
+    /// The same words with the vectors of [`WordVectors::centered_and_normalized`].
     #[must_use]
-    pub fn into_unit(mut self) -> Vectors {
-        self.vectors = self.vectors.to_unit();
-        self.add_fact("unit", true);
+    pub fn center_and_normalize(mut self) -> Vectors {
+        self.vectors = self.vectors.centered_and_normalized();
+        self.add_fact("centered_and_normalized", true);
         self
     }
 

@@ -5,7 +5,9 @@ use crate::text::Text;
 use crate::work::{Wishes, on_all_cores, run};
 use latens::corpus::WordId;
 use latens::lda::{Completion, Glda, InferenceParams, Lda, MoreVectors, Topics};
-use latens::model::{LanguageModel, Params, Tagger, TopicModel, WordVectors};
+use latens::model::{
+    LanguageModel, Params, TagError, TagInput, TagOutputs, Tagged, Tagger, TopicModel, WordVectors,
+};
 use latens::tasks::{SampleOptions, perplexity, sample_sentences};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -409,8 +411,8 @@ impl Model {
                 return Ok(values);
             }
             text.each(self.0.lexicon(), caller, |_, ids| {
-                let rows = ids.par_iter().flat_map_iter(|ids| model.mixture(ids));
-                values.par_extend(rows);
+                let documents: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
+                values.extend(model.mixtures(&documents).as_slice());
                 Ok(())
             })?;
             Ok(values)
@@ -451,8 +453,9 @@ impl Model {
         let model = self.topic_model()?;
         let (indptr, ids) = self.documents_of_ids(&indptr, &ids)?;
         let values: Vec<f32> = run(py, wishes(n_threads), |_| {
-            let rows = indptr.par_windows(2);
-            Ok(rows.flat_map_iter(|ends| model.mixture(&ids[ends[0]..ends[1]])).collect())
+            let documents: Vec<&[WordId]> =
+                indptr.windows(2).map(|ends| &ids[ends[0]..ends[1]]).collect();
+            Ok(model.mixtures(&documents).into_vec())
         })?;
         values.into_pyarray(py).reshape([indptr.len() - 1, model.n_topics()])
     }
@@ -544,13 +547,15 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let tagger = self.tagger()?;
         let found = run(py, wishes(n_threads), |_| {
-            let marginals = |words: &Vec<String>| {
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let found =
-                    tagger.tag_marginals(&words, None).map_err(|error| value_error(&error))?;
-                Ok(found.as_slice().to_vec())
+            let sentences: Vec<Vec<&str>> =
+                sentences.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
+            let outputs = TagOutputs::default().marginals(true);
+            let found = tagger.tag_all_with(&TagInput::of_words(&sentences), outputs);
+            let rows = |tagged: Result<Tagged, TagError>| {
+                let marginals = tagged.map_err(|error| value_error(&error))?.marginals;
+                Ok(marginals.expect("the marginals were asked for").into_vec())
             };
-            sentences.par_iter().map(marginals).collect::<PyResult<Vec<Vec<f32>>>>()
+            found.into_iter().map(rows).collect::<PyResult<Vec<Vec<f32>>>>()
         })?;
         let n_words = sentences.iter().map(Vec::len).sum();
         found.concat().into_pyarray(py).reshape([n_words, tagger.tags().len()])

@@ -51,4 +51,4 @@ pub use perplexity::{
     Impossible, Perplexity, first_impossible, perplexity, perplexity_on, token_log_probs,
     token_log_probs_on,
 };
-pub use sampling::{SampleOptions, sample, sample_sentences, sample_with};
+pub use sampling::{SampleOptions, sample, sample_sentences, sample_sentences_on, sample_with};

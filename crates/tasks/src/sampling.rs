@@ -2,7 +2,7 @@
 
 use latens_corpus::WordId;
 use latens_math::{Rng, log_sum_exp, sample_index, softmax};
-use latens_model::{LanguageModel, StreamStep};
+use latens_model::{Device, FitError, LanguageModel, SampleSize, StreamStep};
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -143,6 +143,54 @@ pub fn sample_sentences<B>(
         scorer.advance(&steps);
     }
     ControlFlow::Continue(())
+}
+
+/// Samples `n` sentences on a device: on the CPU like [`sample_sentences`]. A GPU draws up to 1024 sentences at once, with its
+/// own random numbers: the same seed gives other sentences than on the CPU. It draws with [`SampleOptions::max_words`] and
+/// [`SampleOptions::keep_unk`], and fails if other options are set, or if the model cannot draw there.
+///
+/// # Panics
+/// On the CPU as [`sample_sentences`].
+pub fn sample_sentences_on<B>(
+    device: Device,
+    model: &dyn LanguageModel,
+    prompt: &[WordId],
+    options: &SampleOptions,
+    n: usize,
+    seed: u64,
+    mut receive: impl FnMut(Vec<Vec<WordId>>) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>, FitError> {
+    if device == Device::Cpu {
+        return Ok(sample_sentences(model, prompt, options, n, seed, receive));
+    }
+    let SampleOptions { max_words, keep_unk, .. } = *options;
+    let plain = SampleOptions { max_words, keep_unk, ..SampleOptions::default() };
+    if *options != plain || !prompt.is_empty() {
+        let problem = "a prompt, a temperature, top k and top p need the CPU".to_owned();
+        return Err(FitError::Device { device, problem });
+    }
+    let at_once = gpu_sentences_at_once(model.n_words());
+    for (part, begin) in (0..n).step_by(at_once).enumerate() {
+        let size = SampleSize::of_sentences(at_once.min(n - begin), max_words).keep_unk(keep_unk);
+        // Sentences of a part have seeds next to each other, so those of parts must be far apart.
+        let seed = (Rng::stream(seed, part as u64).uniform() * 2f64.powi(53)) as u64;
+        let mut watch = |_| ControlFlow::Continue(());
+        let mut sentences = model.sample_texts(size, seed, device, &mut watch)?;
+        for sentence in &mut sentences {
+            sentence.pop_if(|word| *word == WordId::EOS);
+        }
+        if let ControlFlow::Break(value) = receive(sentences) {
+            return Ok(ControlFlow::Break(value));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Number of sentences that a GPU draws at once.
+fn gpu_sentences_at_once(n_words: usize) -> usize {
+    /// Bytes of the logits of all words in all sentences.
+    const MEMORY: usize = 1 << 30;
+    (MEMORY / (4 * n_words.max(1))).clamp(1, 1024)
 }
 
 /// Number of sentences that are drawn at once, at most the given one.

@@ -2,11 +2,13 @@
 
 use latens_corpus::{Sentences, WordId};
 use latens_math::Rng;
-use latens_model::{LanguageModel, Scorer};
+use latens_model::{Device, FitError, LanguageModel, SampleSize, Scorer, WatchSample};
 use latens_tasks::{
-    Impossible, SampleOptions, first_impossible, perplexity, sample, sample_sentences, sample_with,
+    Impossible, SampleOptions, first_impossible, perplexity, sample, sample_sentences,
+    sample_sentences_on, sample_with,
 };
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 
 /// Four words with fixed probabilities. If it remembers, half of the probability goes to a repetition of the last word,
 /// also across sentences.
@@ -250,4 +252,77 @@ fn sentences_wait_for_a_very_long_one() {
         let begins = sample_with(&Endless, &[], &at_most(1), &mut Rng::stream(7, i as u64));
         assert_eq!(words.is_empty(), begins.is_empty(), "sentence {i}");
     }
+}
+
+/// Draws `a b` with an end, or `a a a …` without one, and notes the sizes and seeds.
+struct OnGpu(Mutex<Vec<(SampleSize, u64)>>);
+
+impl LanguageModel for OnGpu {
+    fn n_words(&self) -> usize {
+        4
+    }
+
+    fn scorer(&self) -> Box<dyn Scorer + '_> {
+        unimplemented!("the texts come from the device")
+    }
+
+    fn sample_texts(
+        &self,
+        size: SampleSize,
+        seed: u64,
+        device: Device,
+        _: &mut WatchSample<'_>,
+    ) -> Result<Vec<Vec<WordId>>, FitError> {
+        assert_eq!(device, Device::Cuda);
+        self.0.lock().unwrap().push((size, seed));
+        let text = |i: usize| match i % 2 {
+            0 => vec![WordId(2), WordId(3), WordId::EOS],
+            _ => vec![WordId(2); size.n_tokens],
+        };
+        Ok((0..size.n_texts).map(text).collect())
+    }
+}
+
+#[test]
+fn a_device_draws_a_thousand_sentences_at_once() {
+    let model = OnGpu(Mutex::default());
+    let options = at_most(5);
+    let mut sentences = Vec::new();
+    let flow = sample_sentences_on(Device::Cuda, &model, &[], &options, 2500, 7, |next| {
+        sentences.extend(next);
+        ControlFlow::<()>::Continue(())
+    });
+    assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
+    assert_eq!(sentences.len(), 2500);
+    assert_eq!(sentences[..2], [vec![WordId(2), WordId(3)], vec![WordId(2); 5]]);
+    let parts = std::mem::take(&mut *model.0.lock().unwrap());
+    assert_eq!(parts.iter().map(|part| part.0.n_texts).collect::<Vec<_>>(), [1024, 1024, 452]);
+    assert!(parts.iter().all(|part| part.0.ends_at_eos && !part.0.keep_unk));
+    assert!(parts[0].1 != parts[1].1 && parts[1].1 != parts[2].1, "{parts:?}");
+    let stopped = sample_sentences_on(Device::Cuda, &model, &[], &options, 2500, 7, |_| {
+        ControlFlow::Break("enough")
+    });
+    assert_eq!(stopped.unwrap(), ControlFlow::Break("enough"));
+    assert_eq!(model.0.lock().unwrap()[..], parts[..1], "the seed determines the sentences");
+}
+
+#[test]
+fn a_device_does_not_change_probabilities() {
+    let model = OnGpu(Mutex::default());
+    let with = |change: &dyn Fn(&mut SampleOptions)| {
+        let mut options = SampleOptions::default();
+        change(&mut options);
+        options
+    };
+    for (prompt, options) in [
+        (&[WordId(2)][..], SampleOptions::default()),
+        (&[], with(&|options| options.temperature = 0.5)),
+        (&[], with(&|options| options.top_k = Some(2))),
+        (&[], with(&|options| options.top_p = Some(0.5))),
+    ] {
+        let receive = |_| ControlFlow::<()>::Continue(());
+        let drawn = sample_sentences_on(Device::Cuda, &model, prompt, &options, 1, 1, receive);
+        assert!(matches!(drawn, Err(FitError::Device { device: Device::Cuda, .. })), "{options:?}");
+    }
+    assert!(model.0.lock().unwrap().is_empty());
 }

@@ -12,6 +12,7 @@ const N_TOP_WORDS: usize = 10;
 /// one and on one of an unknown word:
 ///
 /// - A mixture has one non-negative entry per topic and sums to one.
+/// - The mixtures of many documents are those of each document.
 /// - Top words are different words, best first. Asking for fewer gives the first of them; asking for
 ///   more gives more, unless the topic has no more.
 /// - A topic that makes up more than half of a document has top words, and so has at least one topic.
@@ -22,8 +23,12 @@ pub fn check_topic_model(model: &dyn TopicModel, documents: &Sentences) {
     assert!(!documents.is_empty(), "the check needs at least one document");
     let others: [&[WordId]; 2] = [&[], &[WordId::UNK]];
     let mut dominates = vec![false; model.n_topics()];
-    for document in documents.iter().chain(others) {
+    let documents: Vec<&[WordId]> = documents.iter().chain(others).collect();
+    let together = model.mixtures(&documents);
+    assert_eq!(together.n_rows(), documents.len(), "`mixtures` returns one row per document");
+    for (document, row) in documents.into_iter().zip(together.rows()) {
         let mixture = model.mixture(document);
+        assert_eq!(mixture, row, "`mixtures` gives another mixture than `mixture`");
         check_mixture(&mixture, model.n_topics());
         dominates.iter_mut().zip(mixture).for_each(|(any, share)| *any |= share > 0.5);
     }

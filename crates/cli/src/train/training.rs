@@ -345,7 +345,7 @@ impl<D> Training<'_, D> {
             builder = builder.checkpoint(checkpoint);
         }
         if self.args.cost.dry_run {
-            show_cost(&builder.cost(&self.data)?, output)?;
+            show_cost(&builder.cost(&self.data)?, device, output)?;
             return Ok(None);
         }
         if let Some(estimate) = time_estimate(&builder.cost(&self.data)?, device) {

@@ -24,12 +24,8 @@ pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
         return Ok(ptx.clone());
     }
     let source = SOURCES.join("\n");
-    let options = CompileOptions {
-        options: vec![architecture.clone(), "-default-device".to_owned()],
-        ftz: Some(true),
-        ..CompileOptions::default()
-    };
-    let path = cache_folder().map(|folder| folder.join(name(&source, &options)));
+    let options = options(&architecture);
+    let path = cache_folder().map(|folder| folder.join(name(&source, &options, Versions::here())));
     let ptx = match path.as_deref().and_then(read) {
         Some(text) => Ptx::from_src(text),
         None => {
@@ -45,13 +41,40 @@ pub(super) fn compiled(context: &Arc<CudaContext>) -> Result<Ptx, CudaError> {
     Ok(ptx)
 }
 
-/// The name of the file, which depends on all that the result depends on: the source, the options, which name the device,
-/// and the compiler.
-fn name(source: &str, options: &CompileOptions) -> String {
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: the function writes to both numbers. If it fails they stay 0.
-    unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
-    let key = format!("{options:?} {major}.{minor} {source}");
+fn options(architecture: &str) -> CompileOptions {
+    CompileOptions {
+        options: vec![architecture.to_owned(), "-default-device".to_owned()],
+        ftz: Some(true),
+        ..CompileOptions::default()
+    }
+}
+
+/// The versions of what compiles and runs the kernels; 0 where they are unknown.
+#[derive(Clone, Copy)]
+struct Versions {
+    /// Major and minor version of the compiler.
+    compiler: (i32, i32),
+    /// The CUDA version of the driver, as 1000 times the major version plus 10 times the minor one.
+    driver: i32,
+}
+
+impl Versions {
+    fn here() -> Versions {
+        let mut versions = Versions { compiler: (0, 0), driver: 0 };
+        let (major, minor) = &mut versions.compiler;
+        // SAFETY: the functions write to these numbers only. If they fail, the numbers stay 0.
+        unsafe {
+            sys::nvrtcVersion(&raw mut *major, &raw mut *minor);
+            cudarc::driver::sys::cuDriverGetVersion(&raw mut versions.driver);
+        }
+        versions
+    }
+}
+
+/// The name of the file, which depends on the source, the options, which name the device, the compiler and the driver.
+fn name(source: &str, options: &CompileOptions, versions: Versions) -> String {
+    let Versions { compiler: (major, minor), driver } = versions;
+    let key = format!("{options:?} {major}.{minor} {driver} {source}");
     format!("kernels-{:032x}.ptx", xxh3_128(key.as_bytes()))
 }
 
@@ -91,6 +114,26 @@ fn checksum(ptx: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_source_the_architecture_and_the_versions_change_the_name() {
+        let versions = Versions { compiler: (12, 4), driver: 12040 };
+        let of = |source: &str, architecture: &str, versions: Versions| {
+            name(source, &options(&format!("--gpu-architecture={architecture}")), versions)
+        };
+        let names = [
+            of("a", "sm_80", versions),
+            of("b", "sm_80", versions),
+            of("a", "sm_90a", versions),
+            of("a", "sm_80", Versions { driver: 12050, ..versions }),
+            of("a", "sm_80", Versions { compiler: (12, 5), ..versions }),
+            of("a", "sm_80", Versions { compiler: (13, 4), ..versions }),
+        ];
+        let distinct: HashSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+        assert_eq!(names[0], of("a", "sm_80", versions));
+    }
 
     #[test]
     fn a_damaged_file_is_not_used() {

@@ -8,7 +8,7 @@ use crate::space::state_set::StateSet;
 use crate::tables::tag_table::TagTable;
 use latens_corpus::WordId;
 use latens_math::dot;
-use latens_model::{Matrix, TagError, Tagger};
+use latens_model::{Matrix, TagError, TagInput, TagOutputs, Tagged, Tagger};
 use rayon::prelude::*;
 
 /// A tagger that uses a model of words and tags.
@@ -40,37 +40,23 @@ impl Tagger for HmmTagger<'_> {
         Ok((0..words.len()).map(|at| self.best_tag(&posterior, at)).collect())
     }
 
-    fn tag_all(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
-        // Unknown words have emission probabilities of their own, so that only some sentences have theirs at a time.
-        let max_tokens = max_tokens(self.hmm.space.k);
-        let mut tags = Vec::with_capacity(sentences.len());
-        let mut rest = sentences;
-        while !rest.is_empty() {
-            let mut n_tokens = 0;
-            let fits = |words: &&Vec<&str>| {
-                n_tokens += words.len();
-                n_tokens <= max_tokens
-            };
-            let n = rest.iter().take_while(fits).count().max(1);
-            let (part, others) = rest.split_at(n);
-            tags.extend(self.tag_part(part));
-            rest = others;
+    fn tag_all_with(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        if outputs.n_best > 0 {
+            return vec![Err(TagError::NoSequences); sentences.len()];
         }
-        tags
+        // Unknown words have emission probabilities of their own, so that only some sentences have theirs at a time.
+        let parts = TagInput::parts(sentences, max_tokens(self.hmm.space.k));
+        parts.flat_map(|part| self.tag_part(part, outputs)).collect()
     }
 
     /// Σ_z g(y|z) p̂(z_t | w): the posterior of the tags given the words alone.
     fn tag_marginals(&self, words: &[&str], _: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
         let posterior = self.states_of(words)?;
-        let mut marginals = Matrix::zeros(words.len(), self.tags.len());
-        for row in 0..words.len() {
-            let scores = self.tag_scores(&posterior, row);
-            let sum: f32 = scores.iter().sum();
-            for (tag, score) in scores.into_iter().enumerate() {
-                marginals[(row, tag)] = score / sum;
-            }
-        }
-        Ok(marginals)
+        Ok(self.marginals(&posterior, words.len()))
     }
 
     fn n_seen(&self, word: &str) -> u64 {
@@ -87,21 +73,41 @@ impl Tagger for HmmTagger<'_> {
 
 impl HmmTagger<'_> {
     /// Tags sentences whose posteriors fit in memory.
-    fn tag_part(&self, sentences: &[Vec<&str>]) -> Vec<Result<Vec<u32>, TagError>> {
-        let emitters = sentences.par_iter().map(|words| match self.emitters_of(words) {
-            Ok(emitters) => (Some(emitters), None),
-            Err(error) => (None, Some(error)),
-        });
+    fn tag_part(
+        &self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Vec<Result<Tagged, TagError>> {
+        let emitters =
+            sentences.par_iter().map(|sentence| match self.emitters_of(sentence.words) {
+                Ok(emitters) => (Some(emitters), None),
+                Err(error) => (None, Some(error)),
+            });
         let (emitters, errors): (Vec<_>, Vec<_>) = emitters.unzip();
         self.hmm.map_posteriors(emitters, |idx, posterior| {
-            let words = &sentences[idx];
+            let words = sentences[idx].words;
             let posterior = match (posterior, &errors[idx]) {
                 (Some(posterior), _) => posterior,
                 (None, Some(error)) => return Err(error.clone()),
                 (None, None) => self.without_context(&self.emitters_of(words)?),
             };
-            Ok((0..words.len()).map(|at| self.best_tag(&posterior, at)).collect())
+            let tags = (0..words.len()).map(|at| self.best_tag(&posterior, at)).collect();
+            let marginals = outputs.marginals.then(|| self.marginals(&posterior, words.len()));
+            Ok(Tagged::new(tags, marginals, Vec::new()))
         })
+    }
+
+    /// The posterior of the tags of the first words of a sentence, given that of the states.
+    fn marginals(&self, posterior: &Posterior<'_>, n_words: usize) -> Matrix<f32> {
+        let mut marginals = Matrix::zeros(n_words, self.tags.len());
+        for row in 0..n_words {
+            let scores = self.tag_scores(posterior, row);
+            let sum: f32 = scores.iter().sum();
+            for (tag, score) in scores.into_iter().enumerate() {
+                marginals[(row, tag)] = score / sum;
+            }
+        }
+        marginals
     }
 
     /// The posterior of the states of each word, and of the end of the sentence.

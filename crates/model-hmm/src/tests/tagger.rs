@@ -5,7 +5,7 @@ use crate::model::Hmm;
 use crate::params::{Constraint, HmmParams, Memory, Parameterization, WordEmbedding};
 use crate::train::tagged_text::TaggedText;
 use latens_corpus::{Corpus, Inputs, Preprocessing, TaggedSentences, VocabLimits, WordId};
-use latens_model::{Fit, FitBuilder, Model, TagError, Tagger, WordClusters};
+use latens_model::{Fit, FitBuilder, Model, TagError, TagInput, TagOutputs, Tagger, WordClusters};
 use latens_testkit::{check_file_round_trip, check_language_model, check_resume};
 
 const TEXT: &str = "the D\ncat N\nsleeps V\n\nthe D\ndog N\nbarks V\n\na D\ndog N\nsees V\nthe D\ncat N\n\n\
@@ -158,6 +158,23 @@ fn sentences_are_tagged_together_as_each_is_alone() {
             let tagger = hmm.tagger().unwrap();
             let alone: Vec<_> = sentences.iter().map(|words| tagger.tag(words)).collect();
             assert_eq!(tagger.tag_all(&sentences), alone);
+            let together = tagger.tag_all_with(
+                &TagInput::of_words(&sentences),
+                TagOutputs::default().marginals(true),
+            );
+            for ((together, tags), words) in together.into_iter().zip(alone).zip(&sentences) {
+                // A word may be unknown.
+                let Ok(together) = together else {
+                    assert!(tags.is_err());
+                    continue;
+                };
+                assert_eq!(together.tags, tags.unwrap());
+                let (marginals, alone) =
+                    (together.marginals.unwrap(), tagger.tag_marginals(words, None).unwrap());
+                assert_eq!(marginals.n_rows(), words.len());
+                let pairs = marginals.as_slice().iter().zip(alone.as_slice());
+                pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-5, "{a} {b}"));
+            }
         }
     }
 }

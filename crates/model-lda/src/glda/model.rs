@@ -16,7 +16,6 @@ use latens_corpus::{Lexicon, WordId};
 use latens_math::get_or_compute;
 use latens_model::file::{FileError, ModelFile, ModelWriter};
 use latens_model::{Matrix, Model, TopicModel, Valid, WordVectors};
-use rayon::prelude::*;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
@@ -143,11 +142,7 @@ impl Glda {
     pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
         let documents: Vec<Vec<WordId>> =
             texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
-        // Otherwise, every thread would compute the table.
-        self.table();
-        let mixtures: Vec<f32> =
-            documents.par_iter().flat_map_iter(|words| self.mixture(words)).collect();
-        Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
+        self.mixtures(&documents.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The `n` most frequent words of a topic with their counts, in descending order.
@@ -268,6 +263,10 @@ impl TopicModel for Glda {
         let params = InferenceParams::default();
         let row = |t| table.row(t);
         infer_fixed(&known, &row, &self.alpha, &padded, &params, self.types.len()).mixture
+    }
+
+    fn prepare(&self) {
+        self.table();
     }
 
     /// The ids of the words with the highest count ([`Ranking::Count`]).

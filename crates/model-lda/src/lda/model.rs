@@ -140,9 +140,7 @@ impl Lda {
     pub fn infer<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Matrix<f32> {
         let documents: Vec<Vec<WordId>> =
             texts.into_iter().map(|text| self.lexicon.ids(text.as_ref())).collect();
-        let mixtures: Vec<f32> =
-            documents.par_iter().flat_map_iter(|words| self.mixture(words)).collect();
-        Matrix::from_vec(documents.len(), self.params.n_topics, mixtures)
+        self.mixtures(&documents.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The `n` most probable words of a topic with their probabilities, in descending order.

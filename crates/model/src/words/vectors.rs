@@ -117,7 +117,7 @@ impl WordVectors {
     /// Gaussian topics then compare directions only. Words without a vector still have none, and a word at the mean has
     /// none afterwards.
     #[must_use]
-    pub fn to_unit(&self) -> WordVectors {
+    pub fn centered_and_normalized(&self) -> WordVectors {
         let mut mean = vec![0.0f64; self.dim];
         let n_vectors = self.iter().count().max(1) as f64;
         for (_, vector) in self.iter() {
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn unit_vectors_are_centered_and_have_length_one() {
         // Four words have vectors, whose mean is (1.5, 0.75).
-        let unit = plane().to_unit();
+        let unit = plane().centered_and_normalized();
         for (word, centered) in [(0, [-0.5, 0.25]), (2, [0.5, -0.75]), (3, [1.5, 2.25])] {
             let norm = f32::hypot(centered[0], centered[1]);
             let found = unit.get(WordId(word)).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!((unit.get(WordId::EOS), unit.get(WordId(5))), (None, None));
         // A word at the mean has no direction.
         let equal = WordVectors::new(2, vec![0.1; 14]).unwrap();
-        assert_eq!(equal.to_unit().values(), [0.0; 14]);
+        assert_eq!(equal.centered_and_normalized().values(), [0.0; 14]);
     }
 
     #[test]

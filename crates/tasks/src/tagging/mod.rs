@@ -36,7 +36,7 @@ pub use evaluation::compare::{Comparison, compare};
 pub use evaluation::per_type::{Confusion, TypeScores};
 pub use evaluation::scores::{SpanScores, TagScores, evaluate};
 pub use evaluation::tagged::{
-    EvaluateError, correct_tokens, parts_of_speech, tag_names, tag_words,
+    EvaluateError, correct_tokens, parts_of_speech, tag_names, tag_text, tag_words,
 };
 pub use features::encoder::Encoder;
 pub use features::model_encoder::{EncoderError, ModelEncoder};

@@ -53,7 +53,7 @@ pub(crate) struct ImportArgs {
     words: Option<PathBuf>,
     /// Subtract the mean of the word vectors and scale each to length one; recommended for `latens train glda`
     #[arg(long)]
-    unit: bool,
+    center_and_normalize: bool,
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
     /// Path of the model to write
@@ -111,9 +111,11 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
         ForeignFormat::Paths => Some("paths"),
         _ => None,
     };
-    if let (true, Some(format)) = (args.unit, without_vectors) {
-        let problem = format!("`--unit` needs word vectors, but the format `{format}` has none");
-        return Err(hinted(problem, "omit `--unit`"));
+    if let (true, Some(format)) = (args.center_and_normalize, without_vectors) {
+        let problem = format!(
+            "`--center-and-normalize` needs word vectors, but the format `{format}` has none"
+        );
+        return Err(hinted(problem, "omit `--center-and-normalize`"));
     }
     let reading = || format!("cannot read `{}`", args.file.display());
     let mut file = BufReader::new(open_input(&args.file).with_context(reading)?);
@@ -131,7 +133,7 @@ pub(crate) fn import(args: &ImportArgs, output: &Output) -> Result<()> {
             let words = args.words.as_deref();
             let read = foreign_vectors::read(&mut file, format, words, &preprocessing);
             let model = read.with_context(reading)?;
-            Box::new(if args.unit { model.into_unit() } else { model })
+            Box::new(if args.center_and_normalize { model.center_and_normalize() } else { model })
         }
     };
     model.save(&args.output)?;

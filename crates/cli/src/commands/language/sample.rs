@@ -5,15 +5,18 @@ use crate::output::{Output, print, print_json, shown_words};
 use anyhow::Result;
 use clap::Args;
 use latens::corpus::WordId;
-use latens::tasks::{SampleOptions, sample_sentences};
+use latens::model::{Device, FitError, LanguageModel};
+use latens::tasks::{SampleOptions, sample_sentences_on};
 use serde_json::json;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Generate text with a language model
 ///
-/// Draws sentences from a model and prints one sentence per line. `--seed` determines the sample. `--temperature` changes
-/// the probabilities of the next word first, then `--top-k` and `--top-p` limit the words to draw from.
+/// Draws sentences from a model and prints one sentence per line. `--seed` determines the sample, on each device another
+/// one. `--temperature` changes the probabilities of the next word first, then `--top-k` and `--top-p` limit the words to
+/// draw from.
 #[derive(Args)]
 pub(crate) struct SampleArgs {
     /// Language model
@@ -40,6 +43,9 @@ pub(crate) struct SampleArgs {
     /// Whether `<unk>`, which stands for all unknown words, is drawn
     #[arg(long, value_enum, default_value_t)]
     unk: UnkArg,
+    /// Device to draw on: `cpu`, or `cuda` for networks, without `--prompt`, `--temperature`, `--top-k` and `--top-p`
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
 }
 
 pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result<()> {
@@ -69,25 +75,52 @@ pub(crate) fn run(args: &SampleArgs, common: &Common, output: &Output) -> Result
         let drawn = words.into_iter().map(|word| lexicon.vocab.word(word));
         shown_prompt.iter().map(String::as_str).chain(drawn).collect()
     };
+    let draw = Draw { model, prompt: &prompt, options, args, seed: common.seed };
     if output.is_json() {
         let mut sentences = Vec::new();
-        let receive = |next: Vec<Vec<WordId>>| {
+        draw.run(|next| {
             sentences.extend(next.into_iter().map(|words| shown(words).join(" ")));
-            ControlFlow::<()>::Continue(())
-        };
-        let _ = sample_sentences(model, &prompt, &options, args.n, common.seed, receive);
-        print_json(&json!({ "sentences": sentences }))
-    } else {
-        print(|out| {
-            let mut write = |words| writeln!(out, "{}", shown_words(shown(words)));
-            let receive = |next: Vec<Vec<WordId>>| match next.into_iter().try_for_each(&mut write) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            };
-            match sample_sentences(model, &prompt, &options, args.n, common.seed, receive) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(error) => Err(error),
+            Ok(())
+        })??;
+        return print_json(&json!({ "sentences": sentences }));
+    }
+    let mut drawn = Ok(());
+    print(|out| {
+        let mut write = |words| writeln!(out, "{}", shown_words(shown(words)));
+        match draw.run(|next| next.into_iter().try_for_each(&mut write)) {
+            Ok(written) => written,
+            Err(error) => {
+                drawn = Err(error);
+                Ok(())
             }
+        }
+    })?;
+    Ok(drawn?)
+}
+
+/// What to draw.
+struct Draw<'a> {
+    model: &'a dyn LanguageModel,
+    prompt: &'a [WordId],
+    options: SampleOptions,
+    args: &'a SampleArgs,
+    seed: u64,
+}
+
+impl Draw<'_> {
+    /// Draws sentences, until `write` fails. The inner result is that of `write`.
+    fn run(
+        &self,
+        mut write: impl FnMut(Vec<Vec<WordId>>) -> io::Result<()>,
+    ) -> Result<io::Result<()>, FitError> {
+        let Draw { model, prompt, ref options, args, seed } = *self;
+        let receive = |next| match write(next) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        };
+        Ok(match sample_sentences_on(args.device, model, prompt, options, args.n, seed, receive)? {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
         })
     }
 }

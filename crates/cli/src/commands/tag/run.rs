@@ -9,10 +9,9 @@ use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{ColumnGuess, Layout, TextToTag};
-use latens::model::{Model, TagError, Tagger};
+use latens::model::{Model, TagError, TagOutputs, Tagged, Tagger};
 use latens::store::write_atomically;
-use latens::tasks::tagging::{FeatureTagger, Optimizer, parts_of_speech, tag_words};
-use rayon::prelude::*;
+use latens::tasks::tagging::{FeatureTagger, Optimizer, tag_text};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -138,39 +137,11 @@ fn predict<'t>(
     tagger: &'t dyn Tagger,
     text: &TextToTag,
 ) -> Result<Vec<Predicted<'t>>> {
-    let names = tagger.tags();
-    let named = |tags: &[u32]| tags.iter().map(|&tag| names[tag as usize].as_str()).collect();
-    let together = (args.n_best.is_none() && tagger.pos_column().is_none()).then(|| {
-        let sentences: Vec<Vec<&str>> = text.sentences.iter().map(|s| s.words()).collect();
-        tagger.tag_all(&sentences)
-    });
-    let predict = |i: usize| -> Result<Predicted<'t>, TagError> {
-        let sentence = text.sentences.get(i);
-        let (words, pos) = (sentence.words(), parts_of_speech(tagger, sentence)?);
-        let n_best = match args.n_best {
-            None => Vec::new(),
-            Some(n) => tagger.tag_n_best(&words, pos.as_deref(), n.into())?,
-        };
-        let tags = match (n_best.first(), &pos, &together) {
-            (Some((tags, _)), _, _) => named(tags),
-            (None, _, Some(together)) => named(together[i].as_ref().map_err(TagError::clone)?),
-            (None, None, None) => tag_words(tagger, &words)?,
-            (None, Some(pos), None) => named(&tagger.tag_with_pos(&words, pos)?),
-        };
-        let marginals = match args.marginals {
-            true => Some(tagger.tag_marginals(&words, pos.as_deref())?),
-            false => None,
-        };
-        let n_best = n_best.iter().map(|(tags, log_prob)| (named(tags), *log_prob)).collect();
-        let tag_idx = |tag: &&str| names.iter().position(|name| name == tag).expect("a known tag");
-        let probs = marginals.as_ref().map(|marginals| {
-            tags.iter().enumerate().map(|(t, tag)| marginals[(t, tag_idx(tag))]).collect()
-        });
-        Ok(Predicted { tags, probs, marginals, n_best })
-    };
-    let predicted: Result<_, TagError> =
-        (0..text.sentences.len()).into_par_iter().map(predict).collect();
-    predicted
+    let n_best = args.n_best.map_or(0, usize::from);
+    let outputs = TagOutputs::default().marginals(args.marginals).n_best(n_best);
+    let tagged = tag_text(tagger, &text.sentences, outputs);
+    tagged
+        .map(|tagged| tagged.into_iter().map(|tagged| named(tagger.tags(), tagged)).collect())
         .map_err(|error| match error {
             TagError::NoSequences => hinted(
                 "`--n-best` needs a tagger that ranks sequences of tags",
@@ -179,4 +150,15 @@ fn predict<'t>(
             error => error.into(),
         })
         .with_context(|| format!("cannot tag with `{}`", args.tagger.display()))
+}
+
+/// What a tagger computed for a sentence, with the names of the tags.
+fn named(names: &[String], tagged: Tagged) -> Predicted<'_> {
+    let Tagged { tags, marginals, n_best, .. } = tagged;
+    let named = |tags: &[u32]| tags.iter().map(|&tag| names[tag as usize].as_str()).collect();
+    let probs = marginals.as_ref().map(|marginals| {
+        tags.iter().enumerate().map(|(t, &tag)| marginals[(t, tag as usize)]).collect()
+    });
+    let n_best = n_best.iter().map(|(tags, log_prob)| (named(tags), *log_prob)).collect();
+    Predicted { tags: named(&tags), probs, marginals, n_best }
 }

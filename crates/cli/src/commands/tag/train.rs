@@ -13,7 +13,7 @@ use crate::train::{
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{Preprocessing, TaggedSentences};
-use latens::model::{Fit, Params};
+use latens::model::{Device, Fit, Params};
 use latens::tasks::tagging::{
     self, Encoder, FeatureTagger, TaggerError, TaggerInputs, TaggerParams, evaluate,
 };
@@ -193,7 +193,7 @@ pub(super) fn run(args: &TagTrainArgs, common: &Common, output: &Output) -> Resu
             builder = builder.checkpoint(checkpoint);
         }
         if args.cost.dry_run {
-            return show_cost(&builder.cost(&text)?, output);
+            return show_cost(&builder.cost(&text)?, Device::Cpu, output);
         }
         let tagger = match builder.fit(&text) {
             Ok(tagger) => tagger,

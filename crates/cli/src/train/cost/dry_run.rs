@@ -1,15 +1,16 @@
 //! The estimated cost of a training run (`--dry-run`).
 
-use crate::output::Output;
+use super::time::seconds_per_iteration;
+use crate::output::{Output, duration};
 use anyhow::Result;
 use clap::Args;
-use latens::model::{AvailableMemory, Bytes, Cost, resident_memory};
+use latens::model::{AvailableMemory, Bytes, Cost, Device, resident_memory};
 use serde::Serialize;
 
 /// Options on the cost of training.
 #[derive(Args)]
 pub(crate) struct CostArgs {
-    /// Print the estimated memory and number of operations of training, without training
+    /// Print the estimated memory, number of operations and time per iteration of training, without training
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Train even if the estimated memory exceeds the available memory
@@ -27,6 +28,8 @@ struct Estimate {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_bytes: Option<u64>,
     multiply_adds_per_iteration: f64,
+    /// A rough estimate; `null` where it is unknown, such as on a GPU.
+    seconds_per_iteration: Option<f64>,
     iterations: u64,
 }
 
@@ -37,7 +40,7 @@ struct Part {
 }
 
 /// Prints the estimated cost of a training run whose data is in memory.
-pub(crate) fn show_cost(cost: &Cost, output: &Output) -> Result<()> {
+pub(crate) fn show_cost(cost: &Cost, device: Device, output: &Output) -> Result<()> {
     let (now, peak) = resident_memory().unwrap_or_default();
     let read = Part { name: "program and text", bytes: now };
     let of_part =
@@ -49,6 +52,7 @@ pub(crate) fn show_cost(cost: &Cost, output: &Output) -> Result<()> {
         parts: [read].into_iter().chain(of_part).collect(),
         available_bytes: available.map(|available| available.bytes),
         multiply_adds_per_iteration: cost.multiply_adds_per_iteration(),
+        seconds_per_iteration: seconds_per_iteration(cost, device),
         iterations: cost.n_iterations(),
     };
     output.result(&estimate, |out| {
@@ -60,6 +64,13 @@ pub(crate) fn show_cost(cost: &Cost, output: &Output) -> Result<()> {
             writeln!(out, "available {} {limit}", Bytes(bytes))?;
         }
         writeln!(out, "multiply-adds per iteration {:.2e}", estimate.multiply_adds_per_iteration)?;
+        match estimate.seconds_per_iteration {
+            Some(seconds) if seconds < 1.0 => writeln!(out, "time per iteration below 1 s")?,
+            Some(seconds) => {
+                writeln!(out, "time per iteration {} (rough estimate)", duration(seconds))?;
+            }
+            None => writeln!(out, "time per iteration unknown")?,
+        }
         writeln!(out, "iterations {}", estimate.iterations)
     })?;
     if let Err(error) = cost.check_fits(available) {

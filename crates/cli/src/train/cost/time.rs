@@ -13,18 +13,9 @@ const MIN_SECONDS: f64 = 10.0;
 /// Share of the speed of a single large matrix product that training reaches in its products.
 const EFFICIENCY: f64 = 0.5;
 
-/// A line about the time that training will take at most, unless it is short or unknown. The work is known, the speed is
-/// measured for a few milliseconds on one core.
+/// A line about the time that training will take at most, unless it is short or unknown.
 pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
-    let (work, n_iterations) = (cost.multiply_adds_per_iteration(), cost.n_iterations());
-    if device != Device::Cpu || work <= 0.0 {
-        return None;
-    }
-    let products = cost.products_per_iteration();
-    let of_products =
-        if products > 0.0 { products / (EFFICIENCY * products_per_second()) } else { 0.0 };
-    let of_one_core = (work - products) / multiply_adds_per_second() + of_products;
-    let seconds = of_one_core / rayon::current_num_threads() as f64;
+    let (seconds, n_iterations) = (seconds_per_iteration(cost, device)?, cost.n_iterations());
     let total = seconds * n_iterations as f64;
     (total >= MIN_SECONDS).then(|| {
         format!(
@@ -33,6 +24,19 @@ pub(crate) fn time_estimate(cost: &Cost, device: Device) -> Option<String> {
             duration(total)
         )
     })
+}
+
+/// A rough estimate of the time of an iteration, unless it is unknown. The work is known, the speed is measured for a few
+/// milliseconds on one core.
+pub(super) fn seconds_per_iteration(cost: &Cost, device: Device) -> Option<f64> {
+    let (work, products) = (cost.multiply_adds_per_iteration(), cost.products_per_iteration());
+    if device != Device::Cpu || work <= 0.0 {
+        return None;
+    }
+    let of_products =
+        if products > 0.0 { products / (EFFICIENCY * products_per_second()) } else { 0.0 };
+    let of_one_core = (work - products) / multiply_adds_per_second() + of_products;
+    Some(of_one_core / rayon::current_num_threads() as f64)
 }
 
 /// Measured speed of one core in a matrix product. A product leaves 30 MB of buffers in its thread; a thread of its own frees
@@ -91,6 +95,14 @@ mod tests {
         assert_eq!(time_estimate(&Cost::new(10), Device::Cpu), None);
         let line = time_estimate(&Cost::new(10).multiply_adds(1e18), Device::Cpu).unwrap();
         assert!(line.contains("for all 10 iterations"), "{line}");
+    }
+
+    #[test]
+    fn the_time_of_an_iteration_is_known_on_the_cpu_only() {
+        let cost = Cost::new(10).multiply_adds(1e9).products(1e9);
+        assert!(seconds_per_iteration(&cost, Device::Cpu).unwrap() > 0.0);
+        assert_eq!(seconds_per_iteration(&cost, Device::Cuda), None);
+        assert_eq!(seconds_per_iteration(&Cost::new(10), Device::Cpu), None);
     }
 
     #[test]

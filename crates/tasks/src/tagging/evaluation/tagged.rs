@@ -2,8 +2,7 @@
 
 use crate::tagging::spans::{Scheme, are_chunk_tags};
 use latens_corpus::{MissingColumn, TaggedSentence, TaggedSentences};
-use latens_model::{TagError, Tagger};
-use rayon::prelude::*;
+use latens_model::{TagError, TagInput, TagOutputs, Tagged, Tagger};
 use thiserror::Error;
 
 /// Why a tagger could not be evaluated.
@@ -31,18 +30,25 @@ pub fn tag_names<'t>(
 ) -> Result<Vec<Vec<&'t str>>, TagError> {
     let names = tagger.tags();
     let named = |tags: Vec<u32>| tags.into_iter().map(|tag| names[tag as usize].as_str()).collect();
-    if tagger.pos_column().is_none() {
-        let sentences: Vec<Vec<&str>> = text.iter().map(|sentence| sentence.words()).collect();
-        return tagger.tag_all(&sentences).into_iter().map(|tags| Ok(named(tags?))).collect();
-    }
-    let tag = |i: usize| -> Result<Vec<&'t str>, TagError> {
-        let words = text.get(i).words();
-        Ok(named(match parts_of_speech(tagger, text.get(i))? {
-            None => tagger.tag(&words)?,
-            Some(pos) => tagger.tag_with_pos(&words, &pos)?,
-        }))
-    };
-    (0..text.len()).into_par_iter().map(tag).collect()
+    let found = tag_text(tagger, text, TagOutputs::default())?;
+    Ok(found.into_iter().map(|tagged| named(tagged.tags)).collect())
+}
+
+/// Tags a text, with other outputs.
+pub fn tag_text(
+    tagger: &dyn Tagger,
+    text: &TaggedSentences,
+    outputs: TagOutputs,
+) -> Result<Vec<Tagged>, TagError> {
+    let words: Vec<Vec<&str>> = text.iter().map(|sentence| sentence.words()).collect();
+    let pos: Vec<Option<Vec<&str>>> =
+        text.iter().map(|sentence| parts_of_speech(tagger, sentence)).collect::<Result<_, _>>()?;
+    let inputs: Vec<TagInput<'_>> = words
+        .iter()
+        .zip(&pos)
+        .map(|(words, pos)| TagInput { words, pos: pos.as_deref() })
+        .collect();
+    tagger.tag_all_with(&inputs, outputs).into_iter().collect()
 }
 
 /// The parts of speech of a sentence, if the tagger reads them.

@@ -106,6 +106,10 @@ impl WordEncoder for ModelEncoder {
         .collect()
     }
 
+    fn values_per_token(&self) -> usize {
+        self.encoder().values_per_token()
+    }
+
     fn knows(&self, word: &str) -> bool {
         let lexicon = self.model.lexicon();
         lexicon.vocab.id(&lexicon.preprocessing.normalize_word(word)) != WordId::UNK

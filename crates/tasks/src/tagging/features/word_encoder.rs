@@ -24,6 +24,11 @@ pub trait WordEncoder: Send + Sync {
         sentences.par_iter().map(encode).collect()
     }
 
+    /// The largest number of values per word that [`WordEncoder::encode_all`] keeps in memory.
+    fn values_per_token(&self) -> usize {
+        self.n_features()
+    }
+
     /// Whether the word is in the vocabulary of the model.
     fn knows(&self, word: &str) -> bool;
 }

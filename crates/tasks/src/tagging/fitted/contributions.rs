@@ -3,7 +3,6 @@
 use super::tagger::FeatureTagger;
 use crate::tagging::features::template::attributes;
 use latens_model::TagError;
-use std::borrow::Cow;
 
 /// The weights of one feature of a word, or of all features of one encoder.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +27,11 @@ impl FeatureTagger {
         at: usize,
     ) -> Result<Vec<Contribution>, TagError> {
         assert!(at < words.len(), "word {at} is out of range: there are {}", words.len());
-        if let (Some(column), None) = (self.params.pos_column, pos) {
-            return Err(TagError::NoPartsOfSpeech { column: column + 1 });
-        }
+        self.check_pos(pos)?;
         if self.params.has_network() {
             return Ok(Vec::new());
         }
-        let normal: Vec<Cow<'_, str>> =
-            words.iter().map(|word| self.lexicon.preprocessing.normalize_word(word)).collect();
+        let normal = self.normalized(words);
         let words: Vec<&str> = normal.iter().map(|word| &**word).collect();
         let n_tags = self.tags.internal.len();
         let mut found = Vec::new();
@@ -49,7 +45,7 @@ impl FeatureTagger {
         }
         for encoder in &self.encoders {
             let mut scores = vec![0.0; words.len() * n_tags];
-            encoder.add(&words, self.params.window, n_tags, &mut scores);
+            encoder.add(&encoder.rows(&words), self.params.window, n_tags, &mut scores);
             let scores = scores[at * n_tags..][..n_tags].to_vec();
             found.push(Contribution { name: encoder.info.name.clone(), scores });
         }

@@ -1,8 +1,9 @@
 //! The file of a tagger, which contains the files of its encoders.
 
 use super::direct::Direct;
+use super::fitted_encoder::FittedEncoder;
 use super::tag_names::TagNames;
-use super::tagger::{FeatureTagger, FittedEncoder};
+use super::tagger::FeatureTagger;
 use crate::tagging::features::encoder::{Encoder, EncoderInfo};
 use crate::tagging::features::word_encoder::WordEncoder;
 use crate::tagging::params::TaggerParams;

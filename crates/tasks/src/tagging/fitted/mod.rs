@@ -1,6 +1,9 @@
 //! A fitted tagger, and its file.
 
 pub(crate) mod tagger;
+pub(crate) mod fitted_encoder;
+pub(crate) mod scores;
+pub(crate) mod predict;
 pub(crate) mod posterior;
 pub(crate) mod contributions;
 pub(crate) mod tag_names;

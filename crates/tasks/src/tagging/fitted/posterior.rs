@@ -5,31 +5,28 @@ use crate::tagging::heads::chain::LogSentence;
 use crate::tagging::spans::starts;
 use latens_math::chain::{log_forward, log_n_best, log_smooth};
 use latens_math::log_sum_exp;
-use latens_model::{Matrix, TagError};
+use latens_model::Matrix;
 use std::collections::HashSet;
 
 impl FeatureTagger {
-    /// Posterior probabilities of the returned tags: one row per word.
+    /// Posterior probabilities of the returned tags, given the scores of the words: one row per word.
     ///
     /// Whether a word of a span is returned as `B` or `I` depends on the tag before it, so pairs of tags are summed.
-    pub(crate) fn returned_marginals(
-        &self,
-        words: &[&str],
-        pos: Option<&[&str]>,
-    ) -> Result<Matrix<f32>, TagError> {
+    pub(crate) fn returned_marginals(&self, words: &[&str], scores: &[f32]) -> Matrix<f32> {
         let (internal, returned) = (&self.tags.internal, &self.tags.returned);
         let mut marginals = Matrix::zeros(words.len(), returned.len());
         if words.is_empty() {
-            return Ok(marginals);
+            return marginals;
         }
         let transitions = self.wide_transitions();
-        let chain = LogSentence { scores: self.log_scores(words, pos)?, transitions: &transitions };
+        let chain =
+            LogSentence { scores: self.log_scores(words, scores), transitions: &transitions };
         if !self.tags.are_spans {
             let mut node = |step: usize, nodes: &[f64]| {
                 nodes.iter().enumerate().for_each(|(tag, &p)| marginals[(step, tag)] = p as f32);
             };
             log_smooth(&chain, &mut node, |_, _| ());
-            return Ok(marginals);
+            return marginals;
         }
         let column = |before: Option<&str>, tag: &str| {
             let name = match (starts(before, tag), tag.split_once('-')) {
@@ -57,22 +54,18 @@ impl FeatureTagger {
         log_smooth(&chain, node, edge);
         first.iter().zip(&first_nodes).for_each(|(&column, p)| sums[column] += p);
         let narrow = sums.into_iter().map(|p| p as f32).collect();
-        Ok(Matrix::from_vec(words.len(), returned.len(), narrow))
+        Matrix::from_vec(words.len(), returned.len(), narrow)
     }
 
     /// The `n` most probable sequences of tags with their log probabilities. Of internal sequences that are returned as
     /// the same tags, only the best one counts.
-    pub(crate) fn n_best(
-        &self,
-        words: &[&str],
-        pos: Option<&[&str]>,
-        n: usize,
-    ) -> Result<Vec<(Vec<u32>, f64)>, TagError> {
+    pub(crate) fn n_best(&self, words: &[&str], scores: &[f32], n: usize) -> Vec<(Vec<u32>, f64)> {
         if words.is_empty() {
-            return Ok(vec![(Vec::new(), 0.0)]);
+            return vec![(Vec::new(), 0.0)];
         }
         let transitions = self.wide_transitions();
-        let chain = LogSentence { scores: self.log_scores(words, pos)?, transitions: &transitions };
+        let chain =
+            LogSentence { scores: self.log_scores(words, scores), transitions: &transitions };
         let log_sum = log_sum_exp(&log_forward(&chain)[words.len() - 1]);
         let mut n_internal = n;
         loop {
@@ -84,15 +77,14 @@ impl FeatureTagger {
             let distinct = written.filter(|(tags, _)| seen.insert(tags.clone()));
             let best: Vec<(Vec<u32>, f64)> = distinct.take(n).collect();
             if best.len() == n || is_all {
-                return Ok(best);
+                return best;
             }
             n_internal *= 2;
         }
     }
 
     /// Scores of the internal tags of each word. A word with a fixed tag has no other.
-    fn log_scores(&self, words: &[&str], pos: Option<&[&str]>) -> Result<Vec<Vec<f64>>, TagError> {
-        let scores = self.scores(words, pos)?;
+    fn log_scores(&self, words: &[&str], scores: &[f32]) -> Vec<Vec<f64>> {
         let rows = words.iter().zip(scores.chunks_exact(self.tags.internal.len()));
         let row = |(word, scores): (&&str, &[f32])| match self.direct_tag(word) {
             None => scores.iter().map(|&score| f64::from(score)).collect(),
@@ -101,7 +93,7 @@ impl FeatureTagger {
                 (0..scores.len()).map(only).collect()
             }
         };
-        Ok(rows.map(row).collect())
+        rows.map(row).collect()
     }
 
     fn wide_transitions(&self) -> Vec<f64> {

@@ -12,7 +12,7 @@ use latens_corpus::TaggedSentences;
 use latens_model::FitError;
 use latens_model::shards::{Arrays, Job};
 use latens_store::StringTable;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Names of the arrays of a broadcast: the table of attributes, the places of their weights, and the weights.
@@ -38,20 +38,22 @@ pub(super) fn gradient(
     text: &TaggedSentences,
     prepared: &Mutex<Option<Prepared>>,
 ) -> Result<Arrays, FitError> {
-    let mut prepared = prepared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let key = key(job)?;
-    if prepared.as_ref().is_none_or(|prepared| prepared.key != key) {
-        let layout = Arc::new(layout(job)?);
-        let examples = Arc::new(examples(job, shard, text)?);
-        let objective = Objective::new(&examples, &layout, Kind::Crf, 0.0);
-        *prepared = Some(Prepared { key, objective });
-    }
-    let Some(Prepared { objective, .. }) = prepared.as_mut() else {
-        unreachable!("the objective was prepared")
+    // Taken out, because the lock must not be held while tasks of the thread pool run.
+    let lock = || prepared.lock().unwrap_or_else(PoisonError::into_inner);
+    let (key, cached) = (key(job)?, lock().take());
+    let mut own = match cached.filter(|prepared| prepared.key == key) {
+        Some(prepared) => prepared,
+        None => {
+            let layout = Arc::new(layout(job)?);
+            let examples = Arc::new(examples(job, shard, text)?);
+            let objective = Objective::new(&examples, &layout, Kind::Crf, 0.0);
+            Prepared { key, objective }
+        }
     };
-    let weights = job.array::<f64>(WEIGHTS, objective.n_weights())?;
+    let weights = job.array::<f64>(WEIGHTS, own.objective.n_weights())?;
     let mut gradient = vec![0.0; weights.len()];
-    let loss = objective.evaluate(weights, &mut gradient);
+    let loss = own.objective.evaluate(weights, &mut gradient);
+    *lock() = Some(own);
     Ok(Arrays::new().with(LOSS, vec![loss]).with(GRADIENT, gradient))
 }
 

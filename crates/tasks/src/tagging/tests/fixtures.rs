@@ -42,6 +42,12 @@ pub(crate) struct Letters {
     is_dense: bool,
 }
 
+impl Letters {
+    pub(crate) fn new(is_dense: bool) -> Letters {
+        Letters { is_dense }
+    }
+}
+
 impl WordEncoder for Letters {
     fn n_features(&self) -> usize {
         4

@@ -3,6 +3,7 @@
 mod fixtures;
 mod objective;
 mod prediction;
+mod together;
 mod fitting;
 mod files;
 mod rows;
