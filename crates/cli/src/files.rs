@@ -161,7 +161,7 @@ fn lock_error(error: LockError) -> anyhow::Error {
             )
         }
         LockError::Foreign { .. } => "move it, or choose another path with `-o`".to_owned(),
-        LockError::Storage(_) => return error.into(),
+        _ => return error.into(),
     };
     hinted(error.to_string(), hint)
 }

@@ -2,7 +2,9 @@
 //! exponentiates its products, against cuBLAS and a pass over the logits. Without a device this measures nothing.
 
 use criterion::{Bencher, Criterion, criterion_group, criterion_main};
-use latens_cuda::{Array, CudaError, Device, PowerBuffers, Transposed, f16};
+use latens_cuda::{
+    Array, BlockShape, CudaError, Device, PowerBuffers, ProductShape, Shape, Transposed, f16,
+};
 use std::io::Write;
 use std::time::Instant;
 
@@ -54,7 +56,8 @@ fn measure(criterion: &mut Criterion, device: &Device) -> Result<(), CudaError> 
         group.bench_function("powers", |bencher| {
             time(bencher, device, || {
                 let out = (logits.as_bf16_mut(), &mut sums);
-                device.minus_powers(out, (&from, &to), &mut buffers, (N_FROM, N))
+                let shape = Shape { rows: N_FROM, columns: N };
+                device.minus_powers(out, (&from, &to), &mut buffers, shape)
             });
         });
     }
@@ -62,7 +65,8 @@ fn measure(criterion: &mut Criterion, device: &Device) -> Result<(), CudaError> 
         time(bencher, device, || {
             let from = (&from, 0..N_FROM * DIM, Transposed::No);
             let to = (&to, 0..N * DIM, Transposed::Yes);
-            device.multiply_within((&mut logits, 0..N_FROM * N), from, to, (N_FROM, N, DIM))
+            let shape = ProductShape { n: N_FROM, m: N, k: DIM };
+            device.multiply_within((&mut logits, 0..N_FROM * N), from, to, shape)
         });
     });
     // No blocks are in use.
@@ -72,7 +76,8 @@ fn measure(criterion: &mut Criterion, device: &Device) -> Result<(), CudaError> 
     group.bench_function("pass over the logits", |bencher| {
         time(bencher, device, || {
             let (rows, blocks) = ((&mut logits, &mut sums), (&mut blocks, 0));
-            device.minus_probabilities_half(rows, blocks, (&block_of, 0..n_pairs), (N_FROM, K, N))
+            let shape = BlockShape { k: K, n: N };
+            device.minus_probabilities_half(rows, blocks, (&block_of, 0..n_pairs), N_FROM, shape)
         });
     });
     Ok(())

@@ -1,6 +1,7 @@
 //! Matrix products with cuBLAS.
 
 use crate::device::{Array, CudaError, Device, Element, at_least, int};
+use crate::shape::{ProductShape, Shape};
 use cudarc::cublas::{result, sys};
 use cudarc::driver::{DevicePtr, DevicePtrMut, DeviceSlice};
 use half::{bf16, f16};
@@ -61,14 +62,14 @@ impl Device {
         scale: f32,
         a: Operand<'_, f32>,
         b: Operand<'_, f32>,
-        sizes: (usize, usize, usize),
+        shape: ProductShape,
         precision: Precision,
     ) -> Result<(), CudaError> {
         let compute = match precision {
             Precision::Full => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
             Precision::Fast => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
         };
-        self.product(out, scale, a, b, sizes, compute)
+        self.product(out, scale, a, b, shape, compute)
     }
 
     /// The same as [`Device::multiply`] with factors of another type, without rounding them further.
@@ -78,9 +79,9 @@ impl Device {
         scale: f32,
         a: Operand<'_, T>,
         b: Operand<'_, T>,
-        sizes: (usize, usize, usize),
+        shape: ProductShape,
     ) -> Result<(), CudaError> {
-        self.product(out, scale, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
+        self.product(out, scale, a, b, shape, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
     }
 
     /// out = A B in the type of the factors, where out is n × m and A is n × k.
@@ -89,9 +90,9 @@ impl Device {
         out: (&mut Array<T>, Range<usize>),
         a: Operand<'_, T>,
         b: Operand<'_, T>,
-        sizes: (usize, usize, usize),
+        shape: ProductShape,
     ) -> Result<(), CudaError> {
-        self.product(out, 0.0, a, b, sizes, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
+        self.product(out, 0.0, a, b, shape, sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)
     }
 
     /// cuBLAS matrices are column-major, so it computes outᵀ = Bᵀ Aᵀ.
@@ -101,7 +102,7 @@ impl Device {
         scale: f32,
         (a, a_range, a_transposed): Operand<'_, T>,
         (b, b_range, b_transposed): Operand<'_, T>,
-        (n, m, k): (usize, usize, usize),
+        ProductShape { n, m, k }: ProductShape,
         compute: sys::cublasComputeType_t,
     ) -> Result<(), CudaError> {
         if n == 0 || m == 0 {
@@ -110,8 +111,8 @@ impl Device {
         at_least("out", out_range.len(), n * m);
         at_least("a", a_range.len(), n * k);
         at_least("b", b_range.len(), k * m);
-        let (a_operation, a_stride) = operation(a_transposed, (n, k));
-        let (b_operation, b_stride) = operation(b_transposed, (k, m));
+        let (a_operation, a_stride) = operation(a_transposed, Shape { rows: n, columns: k });
+        let (b_operation, b_stride) = operation(b_transposed, Shape { rows: k, columns: m });
         let (a, b, mut out) = (a.at(a_range), b.at(b_range), out.at_mut(out_range));
         for stream in [a.0.stream(), b.0.stream(), out.0.stream()] {
             self.check_owner(stream);
@@ -160,10 +161,10 @@ impl Device {
 /// The operation for a factor of this shape, and the length of its rows as stored.
 fn operation(
     transposed: Transposed,
-    (n_rows, n_columns): (usize, usize),
+    Shape { rows, columns }: Shape,
 ) -> (sys::cublasOperation_t, i32) {
     match transposed {
-        Transposed::No => (sys::cublasOperation_t::CUBLAS_OP_N, int(n_columns)),
-        Transposed::Yes => (sys::cublasOperation_t::CUBLAS_OP_T, int(n_rows)),
+        Transposed::No => (sys::cublasOperation_t::CUBLAS_OP_N, int(columns)),
+        Transposed::Yes => (sys::cublasOperation_t::CUBLAS_OP_T, int(rows)),
     }
 }

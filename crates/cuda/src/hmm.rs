@@ -12,9 +12,9 @@ mod masses;
 mod listed;
 mod counts;
 
-pub use emission::{ClusterOrder, Emissions};
+pub use emission::{ClusterOrder, ClusterSize, Emissions};
 pub use exponentials::PowerBuffers;
 pub use listed::{Listed, StateTokens};
 pub use lockstep::Steps;
 pub use recursion::{Groups, MAX_STATES, Sequences};
-pub use transition::Blocks;
+pub use transition::{BlockShape, Blocks};

@@ -40,6 +40,7 @@
 #![allow(unsafe_code)]
 
 mod device;
+mod shape;
 mod blas;
 mod nccl;
 mod nn;
@@ -50,11 +51,12 @@ pub use device::kernels::KERNELS;
 pub use device::{Array, CudaError, Device, Element, Recordings};
 pub use half::{bf16, f16};
 pub use hmm::{
-    Blocks, ClusterOrder, Emissions, Groups, Listed, MAX_STATES, PowerBuffers, Sequences,
-    StateTokens, Steps,
+    BlockShape, Blocks, ClusterOrder, ClusterSize, Emissions, Groups, Listed, MAX_STATES,
+    PowerBuffers, Sequences, StateTokens, Steps,
 };
 pub use nccl::{Nccl, NcclId};
 pub use nn::{
-    AdamWStep, Columns, Derivative, Dropout, Fresh, NormKept, NormWeights, RowGroups, Squash,
-    StepResult, WordGroups,
+    AdamWStep, Columns, Derivative, Dropout, Fresh, NormKept, NormWeights, PickedColumns, Purpose,
+    RowGroups, Squash, StepResult, TimeStep, WordGroups,
 };
+pub use shape::{ProductShape, Shape};

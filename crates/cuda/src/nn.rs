@@ -8,8 +8,8 @@ mod words;
 mod optimizer;
 
 pub use formats::Derivative;
-pub use layers::{Columns, RowGroups};
+pub use layers::{Columns, PickedColumns, RowGroups};
 pub use norms::{NormKept, NormWeights};
 pub use optimizer::{AdamWStep, StepResult};
-pub use recurrent::{Fresh, Squash};
-pub use words::{Dropout, WordGroups};
+pub use recurrent::{Fresh, Squash, TimeStep};
+pub use words::{Dropout, Purpose, WordGroups};

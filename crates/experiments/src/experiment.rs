@@ -49,9 +49,23 @@ pub struct Experiment {
     pub run: Run,
 }
 
-/// Runs an experiment on the corpora in a folder. The flag asks for a quick run: the same code with smaller models and
-/// less data. The last argument receives progress messages.
-pub type Run = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>;
+/// How much an experiment computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// The same code with smaller models and less data.
+    Quick,
+    /// What the paper measured.
+    Full,
+}
+
+impl Effort {
+    pub(crate) fn is_quick(self) -> bool {
+        self == Effort::Quick
+    }
+}
+
+/// Runs an experiment on the corpora in a folder. The last argument receives progress messages.
+pub type Run = fn(&Path, Effort, &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Row>>;
 
 /// Runs an experiment like [`Run`], and also returns its figure as SVG.
-pub type Draw = fn(&Path, bool, &mut dyn FnMut(&str)) -> anyhow::Result<(Vec<Row>, String)>;
+pub type Draw = fn(&Path, Effort, &mut dyn FnMut(&str)) -> anyhow::Result<(Vec<Row>, String)>;

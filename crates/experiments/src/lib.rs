@@ -5,12 +5,12 @@
 //! be redistributed.
 //!
 //! ```
-//! use latens_experiments::EXPERIMENTS;
+//! use latens_experiments::{EXPERIMENTS, Effort};
 //!
 //! let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == "lm-baselines").unwrap();
 //! // Fails here: the folder does not contain the corpora.
 //! let folder = tempfile::tempdir().unwrap();
-//! assert!((experiment.run)(folder.path(), true, &mut |_| ()).is_err());
+//! assert!((experiment.run)(folder.path(), Effort::Quick, &mut |_| ()).is_err());
 //! ```
 
 mod experiment;
@@ -22,7 +22,7 @@ mod lds;
 mod fhmm;
 mod glda;
 
-pub use experiment::{Draw, Experiment, Row, Run};
+pub use experiment::{Draw, Effort, Experiment, Row, Run};
 
 use hmm::kept_models::Earlier;
 
@@ -51,20 +51,20 @@ pub const EXPERIMENTS: &[Experiment] = &[
 /// Returns the function that resumes an interrupted run of an experiment, if the experiment keeps its models.
 pub fn resume(name: &str) -> Option<Run> {
     let resumable: [(Experiment, Run); 5] = [
-        (hmm::language::PTB, |data, quick, note| {
-            hmm::language::ptb(data, quick, Earlier::Reuse, note)
+        (hmm::language::PTB, |data, effort, note| {
+            hmm::language::ptb(data, effort, Earlier::Reuse, note)
         }),
-        (hmm::language::WIKITEXT_2, |data, quick, note| {
-            hmm::language::wikitext_2(data, quick, Earlier::Reuse, note)
+        (hmm::language::WIKITEXT_2, |data, effort, note| {
+            hmm::language::wikitext_2(data, effort, Earlier::Reuse, note)
         }),
-        (hmm::ablation::EXPERIMENT, |data, quick, note| {
-            hmm::ablation::ablate(data, quick, Earlier::Reuse, note)
+        (hmm::ablation::EXPERIMENT, |data, effort, note| {
+            hmm::ablation::ablate(data, effort, Earlier::Reuse, note)
         }),
-        (hmm::distillation::EXPERIMENT, |data, quick, note| {
-            hmm::distillation::distill(data, quick, Earlier::Reuse, note)
+        (hmm::distillation::EXPERIMENT, |data, effort, note| {
+            hmm::distillation::distill(data, effort, Earlier::Reuse, note)
         }),
-        (hmm::control::EXPERIMENT, |data, quick, note| {
-            hmm::control::control(data, quick, Earlier::Reuse, note)
+        (hmm::control::EXPERIMENT, |data, effort, note| {
+            hmm::control::control(data, effort, Earlier::Reuse, note)
         }),
     ];
     resumable.into_iter().find(|(experiment, _)| experiment.name == name).map(|(_, run)| run)

@@ -63,6 +63,10 @@ impl Model for Slow {
         self.model.lexicon()
     }
 
+    fn params_json(&self) -> Value {
+        self.model.params_json()
+    }
+
     fn facts(&self) -> &Map<String, Value> {
         self.model.facts()
     }

@@ -46,7 +46,7 @@ mod open;
 mod shards;
 pub mod prelude;
 
-pub use kinds::{KINDS, ReadModel};
+pub use kinds::{KINDS, ModelKind, ReadModel};
 pub use latens_control as control;
 pub use latens_corpus as corpus;
 pub use latens_counts as counts;

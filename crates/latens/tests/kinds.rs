@@ -3,12 +3,13 @@
 use latens::KINDS;
 use latens::hmm::{Parameterization, TaggedText, WordEmbedding};
 use latens::model::FeatureRows;
-use latens::model::file::{ModelWriter, is_timing};
+use latens::model::file::{ModelFile, ModelWriter, is_timing};
 use latens::neural::Neural;
 use latens::prelude::*;
 use latens_testkit::forged_floats;
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -87,8 +88,27 @@ fn every_kind_is_opened_as_what_it_is_and_saved_as_it_was() {
         assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
         kinds.insert(model.kind());
     }
-    let expected: BTreeSet<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+    let expected: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
     assert_eq!(kinds, expected, "one model of each kind");
+}
+
+/// The names of the parameters of a model, as an opened file or `KINDS` has them.
+fn names(params: &Value) -> BTreeSet<&str> {
+    params.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn every_model_has_the_parameters_of_its_file_and_of_its_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    for model in models() {
+        model.save(&path).unwrap();
+        let params = model.params_json();
+        assert_eq!(params, ModelFile::open(&path).unwrap().header().parameters, "{}", model.kind());
+        let kind = KINDS.iter().find(|kind| kind.name == model.kind()).unwrap();
+        let defaults = (kind.default_params)().unwrap_or(json!({}));
+        assert_eq!(names(&params), names(&defaults), "{}", model.kind());
+    }
 }
 
 /// Lists of all kinds in other places, and what stands before and after the name of a kind there. These lists cannot use
@@ -99,7 +119,7 @@ const LISTS: &[(&str, &str, &str)] = &[
     ("crates/cli/tests/own_files.rs", "\"train ", " IN "),
     ("crates/cli/tests/sizes.rs", "(\"train ", " "),
     ("crates/explorer/web/texts.js", " ", ": \""),
-    ("crates/python/src/params.rs", "\"", "\" =>"),
+    ("crates/python/src/fit.rs", "\"", "\""),
     ("crates/xtask/src/torture/kinds.rs", "\"train ", " "),
     ("docs/README.md", "`", "`"),
     ("docs/guides/explore.md", "`", "`"),
@@ -120,7 +140,7 @@ const NOT_TRAINED: [&str; 2] = [FeatureTagger::KIND, Vectors::KIND];
 
 #[test]
 fn every_list_of_kinds_names_all_that_are_trained() {
-    let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| !NOT_TRAINED.contains(kind));
+    let kinds = KINDS.iter().map(|kind| kind.name).filter(|kind| !NOT_TRAINED.contains(kind));
     let models = models();
     let language_models = models.iter().filter(|model| model.as_language_model().is_some());
     let mut missing = missing(LISTS, &kinds.collect::<Vec<_>>());

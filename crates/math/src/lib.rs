@@ -50,7 +50,7 @@ pub use log_space::{log_add, log_sum_exp};
 pub use matrix::Matrix;
 pub use once::get_or_compute;
 pub use prefetch::prefetch;
-pub use random::{AliasTable, Rng, sample_index, sample_log_index};
+pub use random::{AliasTable, BatchPlace, Rng, sample_index, sample_log_index};
 pub use real::Real;
 pub use softmax::{softmax, softmax_columns};
 pub use sparse::{Csr, Strip};

@@ -42,6 +42,8 @@ pub(crate) fn sum_first<T: Real>(weights: &[T], tensor: &[T], out: &mut [T]) {
 }
 
 /// Dot product.
+///
+/// Not `latens_math::dot`, whose order of additions rounds differently: a seed keeps its model.
 #[inline(always)]
 pub(crate) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
     let mut lanes = [T::zero(); LANES];

@@ -7,7 +7,7 @@ use crate::network::first_weights::FirstWeights;
 use crate::network::masks::Masks;
 use crate::params::{NeuralParams, Schedule};
 use latens_corpus::WordId;
-use latens_math::Rng;
+use latens_math::{BatchPlace, Rng};
 use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
     TrainingState, Valid, Watch,
@@ -78,7 +78,7 @@ pub(crate) fn fit(
 
 fn first_weights(task: &Task<'_>) -> Vec<f32> {
     let mut weights = vec![0.0; task.network.layout.len()];
-    task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
+    task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, BatchPlace::default()));
     if let Some(init) = task.init {
         init.write(task.network, task.params.squash, &mut weights);
     }
@@ -135,7 +135,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
 
     fn begin_epoch(&mut self, epochs: &Epochs) -> Result<usize, FitError> {
         let seed = self.task.params.seed;
-        let mut rng = Rng::at(seed, ORDER, (epochs.epoch, 0));
+        let mut rng = Rng::at(seed, ORDER, BatchPlace { epoch: epochs.epoch, batch: 0 });
         self.order = self.reader.order(&mut rng);
         self.reader.draw_first_steps(&mut rng);
         if epochs.batch == 0 {
@@ -146,7 +146,7 @@ impl<D: DeviceLearner> Learner for NeuralLearner<'_, D> {
 
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
         let params = self.task.params;
-        let place = (epochs.epoch, batch_idx);
+        let place = BatchPlace { epoch: epochs.epoch, batch: batch_idx };
         let seed = (Rng::at(params.seed, UNITS, place).uniform() * 2f64.powi(53)) as u64;
         let batch = self.reader.batch(batch_idx, &self.order);
         Prepared { plan: self.device.plan(&batch), batch, masks: Masks::new(params, seed) }

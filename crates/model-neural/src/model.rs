@@ -92,6 +92,10 @@ impl Model for Neural {
         &self.lexicon
     }
 
+    fn params_json(&self) -> Value {
+        self.fitted_with().to_json()
+    }
+
     fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }

@@ -138,6 +138,10 @@ impl Model for Word2vec {
         &self.lexicon
     }
 
+    fn params_json(&self) -> Value {
+        self.fitted_with().to_json()
+    }
+
     fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A fitted model of any kind.
 ///
-/// Implementations provide the first five methods and override the `as_…` methods of their roles; all other methods
+/// Implementations provide the first six methods and override the `as_…` methods of their roles; all other methods
 /// have defaults. `latens::open` returns a `Box<dyn Model>`; [`downcast_ref`](#method.downcast_ref) recovers the
 /// concrete type.
 pub trait Model: Any + Debug + Send + Sync {
@@ -24,6 +24,9 @@ pub trait Model: Any + Debug + Send + Sync {
 
     /// The preprocessing and the vocabulary.
     fn lexicon(&self) -> &Lexicon;
+
+    /// The parameters that the model was fitted with, as a JSON object. It is empty for a model without parameters.
+    fn params_json(&self) -> Value;
 
     /// Facts about the training run, saved with the model.
     fn facts(&self) -> &Map<String, Value>;

@@ -1,6 +1,7 @@
 //! Parameters and their validation.
 
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Display;
 use std::ops::{Bound, Deref, RangeBounds};
 use thiserror::Error;
@@ -54,6 +55,13 @@ impl<P> Valid<P> {
     /// Returns the parameters, for example to change and validate them again.
     pub fn into_inner(self) -> P {
         self.0
+    }
+}
+
+impl<P: Serialize> Valid<P> {
+    /// Returns the parameters as a JSON object.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(&self.0).expect("parameters can be serialized as JSON")
     }
 }
 

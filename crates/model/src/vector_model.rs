@@ -109,6 +109,10 @@ impl Model for Vectors {
         &self.lexicon
     }
 
+    fn params_json(&self) -> Value {
+        Value::Object(Map::new())
+    }
+
     fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }

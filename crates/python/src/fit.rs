@@ -75,68 +75,88 @@ impl Session {
     }
 }
 
-/// Parsed parameters of a model of sentences.
-enum SentenceParams {
-    Brown(BrownParams),
-    Fhmm(FhmmParams),
-    Hmm(Box<HmmParams>),
-    Lds(LdsParams),
-    Neural(Box<NeuralParams>),
-    Ngram(NgramParams),
-    Word2vec(Word2vecParams),
+/// Parameters of a model of sentences, which fit it with the inputs that it uses.
+trait FitSentences: Send {
+    fn fit(
+        self: Box<Self>,
+        corpus: &Corpus,
+        valid: Option<&Sentences>,
+        inputs: &SentenceInputs,
+        session: &Session,
+        caller: &mut Caller<'_>,
+    ) -> PyResult<Box<dyn model::Model>>;
 }
 
-impl SentenceParams {
-    fn new(kind: &str, json: &str) -> PyResult<SentenceParams> {
-        Ok(match kind {
-            "brown" => SentenceParams::Brown(with_params(BrownParams::default(), json)?),
-            "fhmm" => SentenceParams::Fhmm(with_params(FhmmParams::default(), json)?),
-            "ff" => SentenceParams::Neural(with_params(NeuralParams::ff(), json)?.into()),
-            "hmm" => SentenceParams::Hmm(with_params(HmmParams::default(), json)?.into()),
-            "lds" => SentenceParams::Lds(with_params(LdsParams::default(), json)?),
-            "lstm" => SentenceParams::Neural(with_params(NeuralParams::lstm(), json)?.into()),
-            "ngram" => SentenceParams::Ngram(with_params(NgramParams::default(), json)?),
-            "rnn" => SentenceParams::Neural(with_params(NeuralParams::rnn(), json)?.into()),
-            "word2vec" => SentenceParams::Word2vec(with_params(Word2vecParams::default(), json)?),
-            _ => {
-                let message = format!("`{kind}` is not a model of sentences");
-                return Err(PyValueError::new_err(message));
-            }
-        })
-    }
+/// Parameters of a model without inputs besides its text.
+struct TextOnly<P>(P);
 
+impl<P> FitSentences for TextOnly<P>
+where
+    P: Fit<Data = Corpus, Error = FitError, Model: model::Model> + Send,
+    for<'a> P::Inputs<'a>: Default,
+{
     fn fit(
-        self,
+        self: Box<Self>,
+        corpus: &Corpus,
+        valid: Option<&Sentences>,
+        _: &SentenceInputs,
+        session: &Session,
+        caller: &mut Caller<'_>,
+    ) -> PyResult<Box<dyn model::Model>> {
+        session.fit(self.0, Default::default(), corpus, valid, caller)
+    }
+}
+
+impl FitSentences for HmmParams {
+    fn fit(
+        self: Box<Self>,
         corpus: &Corpus,
         valid: Option<&Sentences>,
         inputs: &SentenceInputs,
         session: &Session,
         caller: &mut Caller<'_>,
     ) -> PyResult<Box<dyn model::Model>> {
-        match self {
-            SentenceParams::Brown(params) => session.fit(params, (), corpus, valid, caller),
-            SentenceParams::Fhmm(params) => session.fit(params, (), corpus, valid, caller),
-            SentenceParams::Hmm(params) => {
-                let (clusters, tags) = (inputs.clusters(corpus)?, inputs.tags(corpus)?);
-                let group = inputs.group.as_ref();
-                let mut inputs = HmmInputs::default();
-                (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
-                inputs.group = group.map(|ring| &ring.get().0 as &dyn Group);
-                session.fit(*params, inputs, corpus, valid, caller)
-            }
-            SentenceParams::Lds(params) => {
-                session.fit(params, Default::default(), corpus, valid, caller)
-            }
-            SentenceParams::Neural(params) => {
-                let first_weights = inputs.first_weights()?;
-                let mut inputs = NeuralInputs::default();
-                inputs.init = first_weights.as_ref();
-                session.fit(*params, inputs, corpus, valid, caller)
-            }
-            SentenceParams::Ngram(params) => session.fit(params, None, corpus, valid, caller),
-            SentenceParams::Word2vec(params) => session.fit(params, (), corpus, valid, caller),
-        }
+        let (clusters, tags) = (inputs.clusters(corpus)?, inputs.tags(corpus)?);
+        let group = inputs.group.as_ref();
+        let mut inputs = HmmInputs::default();
+        (inputs.clusters, inputs.tags) = (clusters.as_ref(), tags.as_ref());
+        inputs.group = group.map(|ring| &ring.get().0 as &dyn Group);
+        session.fit(*self, inputs, corpus, valid, caller)
     }
+}
+
+impl FitSentences for NeuralParams {
+    fn fit(
+        self: Box<Self>,
+        corpus: &Corpus,
+        valid: Option<&Sentences>,
+        inputs: &SentenceInputs,
+        session: &Session,
+        caller: &mut Caller<'_>,
+    ) -> PyResult<Box<dyn model::Model>> {
+        let first_weights = inputs.first_weights()?;
+        let mut inputs = NeuralInputs::default();
+        inputs.init = first_weights.as_ref();
+        session.fit(*self, inputs, corpus, valid, caller)
+    }
+}
+
+/// Parses the parameters of a model of sentences.
+fn sentence_params(kind: &str, json: &str) -> PyResult<Box<dyn FitSentences>> {
+    Ok(match kind {
+        "brown" => Box::new(TextOnly(with_params(BrownParams::default(), json)?)),
+        "ff" => Box::new(with_params(NeuralParams::ff(), json)?),
+        "fhmm" => Box::new(TextOnly(with_params(FhmmParams::default(), json)?)),
+        "hmm" => Box::new(with_params(HmmParams::default(), json)?),
+        "lds" => Box::new(TextOnly(with_params(LdsParams::default(), json)?)),
+        "lstm" => Box::new(with_params(NeuralParams::lstm(), json)?),
+        "ngram" => Box::new(TextOnly(with_params(NgramParams::default(), json)?)),
+        "rnn" => Box::new(with_params(NeuralParams::rnn(), json)?),
+        "word2vec" => Box::new(TextOnly(with_params(Word2vecParams::default(), json)?)),
+        _ => {
+            return Err(PyValueError::new_err(format!("`{kind}` is not a model of sentences")));
+        }
+    })
 }
 
 /// Fits a model of sentences. Text is an iterable or a list of paths.
@@ -155,7 +175,7 @@ pub(crate) fn fit_sentences(
     inputs: SentenceInputs,
     options: Options,
 ) -> PyResult<Model> {
-    let params = SentenceParams::new(kind, params)?;
+    let params = sentence_params(kind, params)?;
     let lexical = Lexical::new(preprocessing, limits, None)?;
     let text = Text::new(records, paths)?;
     let valid = match (valid_records, valid_paths) {

@@ -9,15 +9,10 @@ use latens::lda::{Glda, Lda};
 use latens::lds::Lds;
 use latens::model as base;
 use latens::model::Matrix;
-use latens::neural::Neural;
-use latens::ngram::Ngram;
-use latens::tasks::tagging::FeatureTagger;
-use latens::word2vec::Word2vec;
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde::Serialize;
 use std::borrow::Cow;
 
 /// A look inside.
@@ -103,7 +98,7 @@ fn part<'py>(
     arg: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     if name == "params" {
-        return params(py, model);
+        return Ok(model.params_json().to_string().into_pyobject(py)?.into_any());
     }
     let found = if let Some(hmm) = model.downcast_ref::<Hmm>() {
         hmm_part(py, hmm, name, arg)?
@@ -134,37 +129,6 @@ fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>) -> Part<'py> {
 fn matrix<'py, T: Element + Clone>(py: Python<'py>, matrix: Matrix<T>) -> Part<'py> {
     let shape = [matrix.n_rows(), matrix.n_columns()];
     Ok(Some(matrix.into_vec().into_pyarray(py).reshape(shape)?.into_any()))
-}
-
-/// The parameters that the model was fitted with, as JSON.
-fn params<'py>(py: Python<'py>, model: &dyn base::Model) -> PyResult<Bound<'py, PyAny>> {
-    fn json(params: &impl Serialize) -> String {
-        serde_json::to_string(params).expect("plain data")
-    }
-    let text = if let Some(model) = model.downcast_ref::<Hmm>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Fhmm>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Lda>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Glda>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Lds>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Brown>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Neural>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Ngram>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<Word2vec>() {
-        json(model.fitted_with())
-    } else if let Some(model) = model.downcast_ref::<FeatureTagger>() {
-        json(model.fitted_with())
-    } else {
-        "{}".to_owned()
-    };
-    Ok(text.into_pyobject(py)?.into_any())
 }
 
 fn check_state(hmm: &Hmm, state: usize) -> PyResult<()> {

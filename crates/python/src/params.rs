@@ -1,16 +1,7 @@
 //! Parameters of models as JSON objects.
 
 use crate::errors::value_error;
-use latens::brown::BrownParams;
-use latens::fhmm::FhmmParams;
-use latens::hmm::HmmParams;
-use latens::lda::{GldaParams, LdaParams};
-use latens::lds::LdsParams;
 use latens::model::Params;
-use latens::neural::NeuralParams;
-use latens::ngram::NgramParams;
-use latens::tasks::tagging::TaggerParams;
-use latens::word2vec::Word2vecParams;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -20,21 +11,10 @@ use serde_json::{Map, Value};
 /// The default parameters of a kind of model, as JSON.
 #[pyfunction]
 pub(crate) fn default_params(kind: &str) -> PyResult<String> {
-    let params = match kind {
-        "brown" => to_json(&BrownParams::default()),
-        "ff" => to_json(&NeuralParams::ff()),
-        "fhmm" => to_json(&FhmmParams::default()),
-        "glda" => to_json(&GldaParams::default()),
-        "hmm" => to_json(&HmmParams::default()),
-        "lda" => to_json(&LdaParams::default()),
-        "lds" => to_json(&LdsParams::default()),
-        "lstm" => to_json(&NeuralParams::lstm()),
-        "ngram" => to_json(&NgramParams::default()),
-        "rnn" => to_json(&NeuralParams::rnn()),
-        "tagger" => to_json(&TaggerParams::default()),
-        "word2vec" => to_json(&Word2vecParams::default()),
-        _ => return Err(PyValueError::new_err(format!("there is no model of kind `{kind}`"))),
-    };
+    let known = latens::KINDS.iter().find(|known| known.name == kind);
+    let params = known.and_then(|known| (known.default_params)());
+    let params = params
+        .ok_or_else(|| PyValueError::new_err(format!("there is no model of kind `{kind}`")))?;
     Ok(params.to_string())
 }
 

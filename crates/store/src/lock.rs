@@ -19,6 +19,7 @@ pub struct OutputLock {
 
 /// The reason why an output could not be locked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// Another process is writing this output.
     #[error("another process is writing `{}`", output.display())]

@@ -6,7 +6,7 @@ use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
 use latens::store::write_atomically;
-use latens_experiments::{EXPERIMENTS, Experiment, Row, figure, resume};
+use latens_experiments::{EXPERIMENTS, Effort, Experiment, Row, figure, resume};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
@@ -62,18 +62,19 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         ));
     };
     let records = args.record.as_deref().map(record::open).transpose()?;
+    let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let started = Instant::now();
     let note = &mut |message: &str| output.note(message);
     let rows = match &args.output {
-        Some(path) => run_and_draw(experiment, data, args.quick, path, note)?,
+        Some(path) => run_and_draw(experiment, data, effort, path, note)?,
         None if args.resume => {
             let Some(resume) = resume(experiment.name) else {
                 let message = format!("the experiment `{name}` cannot be resumed");
                 return Err(hinted(message, "omit `--resume`"));
             };
-            resume(data, args.quick, note)?
+            resume(data, effort, note)?
         }
-        None => (experiment.run)(data, args.quick, note)?,
+        None => (experiment.run)(data, effort, note)?,
     };
     let result = ReproduceResult {
         experiment: experiment.name,
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         seconds: started.elapsed().as_secs_f64(),
     };
     if let Some(records) = records {
-        record::append(records, experiment, args.quick, &result.rows)?;
+        record::append(records, experiment, effort, &result.rows)?;
     }
     output.result(&result, |out| write_table(experiment, &result.rows, out))?;
     Ok(ExitCode::SUCCESS)
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
 fn run_and_draw(
     experiment: &Experiment,
     data: &Path,
-    quick: bool,
+    effort: Effort,
     path: &Path,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -99,7 +100,7 @@ fn run_and_draw(
         return Err(hinted(message, "omit `-o`"));
     };
     check_picture(Some(path), &["svg"])?;
-    let (rows, picture) = draw(data, quick, note)?;
+    let (rows, picture) = draw(data, effort, note)?;
     write_atomically(path, |out| out.write_all(picture.as_bytes()))?;
     Ok(rows)
 }

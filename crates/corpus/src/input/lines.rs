@@ -30,6 +30,8 @@ pub struct LineReader<'a> {
 }
 
 /// A line cannot be read.
+///
+/// Exhaustive: readers of other formats turn both cases into their own errors.
 #[derive(Debug, Error)]
 pub enum LineError {
     /// Reading failed.

@@ -1,8 +1,9 @@
 //! Expected counts of a whole text, and the probabilities that maximize their likelihood.
 
 use super::emission::Emissions;
-use super::transition::Blocks;
+use super::transition::{BlockShape, Blocks};
 use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels};
+use crate::shape::Shape;
 use std::ops::Range;
 
 impl Device {
@@ -12,9 +13,10 @@ impl Device {
         out: &mut Array<f32>,
         transition: &Array<f32>,
         blocks: &Blocks<'_>,
-        (k, n): (usize, usize),
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
-        blocks.check((k, n));
+        let BlockShape { k, n } = shape;
+        blocks.check(shape);
         at_least("out", out.len(), blocks.len() * k * k);
         at_least("transition", transition.len(), n * n);
         if blocks.len() == 0 {
@@ -38,9 +40,10 @@ impl Device {
         counts: &mut Array<f64>,
         (ratios, transition): (&Array<f32>, &Array<f32>),
         blocks: &Blocks<'_>,
-        (k, n): (usize, usize),
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
-        blocks.check((k, n));
+        let BlockShape { k, n } = shape;
+        blocks.check(shape);
         at_least("counts", counts.len(), n * n);
         at_least("ratios", ratios.len(), blocks.len() * k * k);
         at_least("transition", transition.len(), n * n);
@@ -113,11 +116,11 @@ impl Device {
         out: &mut Array<f32>,
         counts: &Array<f64>,
         prior: f64,
-        (n_rows, n): (usize, usize),
+        Shape { rows, columns: n }: Shape,
     ) -> Result<(), CudaError> {
-        at_least("out", out.len(), n_rows * n);
-        at_least("counts", counts.len(), n_rows * n);
-        let config = grid((n_rows, 1, 1), (512, 1));
+        at_least("out", out.len(), rows * n);
+        at_least("counts", counts.len(), rows * n);
+        let config = grid((rows, 1, 1), (512, 1));
         kernels::share_rows(self, config, out.all_mut(), counts.all(), prior, int(n))
     }
 }

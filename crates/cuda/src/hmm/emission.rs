@@ -4,6 +4,7 @@ use crate::blas::Precision;
 use crate::device::{
     Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels, warps,
 };
+use crate::shape::Shape;
 use std::ops::Range;
 
 /// The order of the clusters in a step.
@@ -18,6 +19,15 @@ pub struct ClusterOrder<'a> {
     pub places: Range<usize>,
     /// Number of clusters that the step uses.
     pub n_used: usize,
+}
+
+/// Numbers of states of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterSize {
+    /// Number of states that a step keeps.
+    pub kept: usize,
+    /// Number of all states of the cluster.
+    pub own: usize,
 }
 
 /// Which slots belong to which cluster, and which states may emit them.
@@ -97,14 +107,14 @@ impl Emissions {
     }
 
     /// Writes the logits of the `kept` states, k per cluster, to `table`. They are read from a table in `weights` that has
-    /// all `n_own` states of a cluster for each slot.
+    /// all states of a cluster for each slot.
     pub fn gather(
         &self,
         device: &Device,
         table: &mut Array<f32>,
         (weights, range): (&Array<f32>, Range<usize>),
         (kept, order): (&Array<u32>, &ClusterOrder<'_>),
-        (k, n_own): (usize, usize),
+        ClusterSize { kept: k, own: n_own }: ClusterSize,
     ) -> Result<(), CudaError> {
         self.check(table, k);
         exactly("weights", range.len(), self.n_slots * n_own);
@@ -132,7 +142,7 @@ impl Emissions {
         (gradient, range): (&mut Array<f32>, Range<usize>),
         derivatives: &Array<f32>,
         (kept, order): (&Array<u32>, &ClusterOrder<'_>),
-        (k, n_own): (usize, usize),
+        ClusterSize { kept: k, own: n_own }: ClusterSize,
     ) -> Result<(), CudaError> {
         self.check(derivatives, k);
         exactly("gradient", range.len(), self.n_slots * n_own);
@@ -186,14 +196,15 @@ impl Emissions {
 
     /// Writes the logits u_x · f_z + bias_x of each slot x and the k states z of its cluster to `table`.
     ///
-    /// The vectors u and the biases are ranges of `weights`. Vectors have `dim` numbers.
+    /// The vectors u and the biases are ranges of `weights`. The vectors of the k states of a cluster are rows of `dim`
+    /// numbers.
     pub fn logits(
         &self,
         device: &Device,
         table: &mut Array<f32>,
         (weights, words, bias): (&Array<f32>, Range<usize>, Range<usize>),
         (states, order): (&Array<f32>, &ClusterOrder<'_>),
-        (k, dim): (usize, usize),
+        Shape { rows: k, columns: dim }: Shape,
         precision: Precision,
     ) -> Result<(), CudaError> {
         self.check(table, k);
@@ -256,7 +267,7 @@ impl Emissions {
         (weights, states): (&Array<f32>, &Array<f32>),
         (gradient, words, bias): (&mut Array<f32>, Range<usize>, Range<usize>),
         d_states: &mut Array<f32>,
-        (k, dim): (usize, usize),
+        Shape { rows: k, columns: dim }: Shape,
         precision: Precision,
     ) -> Result<(), CudaError> {
         self.check(derivatives, k);

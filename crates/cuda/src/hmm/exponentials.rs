@@ -1,7 +1,8 @@
 //! Transitions without a pass over their logits: a product of matrices whose results are exponentiated at once.
 
-use super::transition::Blocks;
+use super::transition::{BlockShape, Blocks};
 use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels};
+use crate::shape::Shape;
 use cudarc::driver::LaunchConfig;
 use half::{bf16, f16};
 
@@ -44,7 +45,7 @@ impl Device {
         (powers, sums): (&mut Array<bf16>, &mut Array<f32>),
         (from, to): (&Array<f16>, &Array<f16>),
         PowerBuffers { tiles, parts }: &mut PowerBuffers,
-        (n_from, n): (usize, usize),
+        Shape { rows: n_from, columns: n }: Shape,
     ) -> Result<(), CudaError> {
         assert!(self.has_powers(n, TILED_DIM), "the device cannot compute powers of {n} states");
         if n_from == 0 || n == 0 {
@@ -90,12 +91,14 @@ impl Device {
         out: &mut Array<f32>,
         (powers, sums): (&Array<bf16>, &Array<f32>),
         blocks: &Blocks<'_>,
-        (n_from, k, n): (usize, usize, usize),
+        n_from: usize,
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
+        let BlockShape { k, n } = shape;
         if blocks.len() == 0 {
             return Ok(());
         }
-        blocks.check((k, n));
+        blocks.check(shape);
         at_least("out", out.len(), blocks.len() * k * k);
         at_least("powers", powers.len(), n_from * n);
         at_least("sums", sums.len(), n_from);

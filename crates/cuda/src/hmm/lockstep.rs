@@ -4,6 +4,7 @@
 use crate::blas::{Precision, Transposed};
 use crate::device::{Array, CudaError, Device, at_least, exactly, grid, int, kernels};
 use crate::nn::Columns;
+use crate::shape::{ProductShape, Shape};
 use std::ops::Range;
 
 /// Sentences in lockstep, the longest first: all first tokens, then all second tokens, and so on.
@@ -72,7 +73,8 @@ impl Device {
             if let Some(previous) = previous {
                 let from = (&*alpha, previous.start..previous.start + n * k, Transposed::No);
                 let to = (transitions, 0..k * k, Transposed::No);
-                self.multiply((predicted, 0..n * k), 0.0, from, to, (n, k, k), precision)?;
+                let shape = ProductShape { n, m: k, k };
+                self.multiply((predicted, 0..n * k), 0.0, from, to, shape, precision)?;
             }
             kernels::forward_rows(
                 self,
@@ -109,8 +111,9 @@ impl Device {
             if let Some(next) = next {
                 let from = (&*weighted, next, Transposed::No);
                 let to = (transitions, 0..k * k, Transposed::Yes);
-                let (out, sizes) = ((&mut *predicted, 0..n_predicted * k), (n_predicted, k, k));
-                self.multiply(out, 0.0, from, to, sizes, precision)?;
+                let out = (&mut *predicted, 0..n_predicted * k);
+                let shape = ProductShape { n: n_predicted, m: k, k };
+                self.multiply(out, 0.0, from, to, shape, precision)?;
             }
             kernels::backward_rows(
                 self,
@@ -150,9 +153,10 @@ impl Device {
         at_least("weighted", weighted.len(), n_tokens * k);
         self.reserve(before, n * k)?;
         let (out, table) = ((&mut *before, Columns::all(k)), (alpha, 0..n_tokens * k));
-        self.gather_rows(out, table, previous, (n, k))?;
+        self.gather_rows(out, table, previous, Shape { rows: n, columns: k })?;
         let before = (&*before, 0..n * k, Transposed::Yes);
         let weighted = (weighted, n_first * k..n_tokens * k, Transposed::No);
-        self.multiply((ratios, 0..k * k), 0.0, before, weighted, (k, k, n), precision)
+        let shape = ProductShape { n: k, m: k, k: n };
+        self.multiply((ratios, 0..k * k), 0.0, before, weighted, shape, precision)
     }
 }

@@ -6,6 +6,7 @@ use super::lockstep::Steps;
 use super::recursion::{MAX_STATES, Sequences};
 use crate::blas::Transposed;
 use crate::device::{Array, CudaError, Device, at_least, grid, int, kernels};
+use crate::shape::ProductShape;
 use std::ops::Range;
 
 impl Device {
@@ -73,7 +74,8 @@ impl Device {
             if !is_first {
                 let from = (alpha, before.clone(), Transposed::No);
                 let to = (transitions, 0..k * k, Transposed::No);
-                self.multiply((&mut *predicted, 0..n * k), 0.0, from, to, (n, k, k), precision)?;
+                let shape = ProductShape { n, m: k, k };
+                self.multiply((&mut *predicted, 0..n * k), 0.0, from, to, shape, precision)?;
             }
             kernels::mass_rows(
                 self,

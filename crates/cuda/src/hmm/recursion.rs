@@ -1,9 +1,10 @@
 //! The scaled forward and backward recursions over sentences.
 
-use super::transition::Blocks;
+use super::transition::{BlockShape, Blocks};
 use crate::device::{
     Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels, warps,
 };
+use crate::shape::Shape;
 use cudarc::driver::LaunchConfig;
 use half::bf16;
 use std::ops::Range;
@@ -133,7 +134,7 @@ impl Device {
         at_least("nodes", nodes.len(), n_tokens * k);
         at_least("weighted", weighted.len(), n_tokens * k);
         self.passes(2, (alpha, nodes, weighted, log_probs), probabilities, sequences, k)?;
-        self.join_passes(alpha, nodes, (n_tokens, k))
+        self.join_passes(alpha, nodes, Shape { rows: n_tokens, columns: k })
     }
 
     fn passes(
@@ -185,7 +186,7 @@ impl Device {
         &self,
         alpha: &mut Array<f32>,
         nodes: &mut Array<f32>,
-        (n, k): (usize, usize),
+        Shape { rows: n, columns: k }: Shape,
     ) -> Result<(), CudaError> {
         at_least("alpha", alpha.len(), n * k);
         at_least("nodes", nodes.len(), n * k);
@@ -227,13 +228,14 @@ impl Device {
         (probabilities, left, row_sums): (&Array<f32>, &Array<f32>, &Array<f32>),
         (alpha, weighted): (&Array<f32>, &Array<f32>),
         (blocks, pairs): (&Blocks<'_>, &Groups<'_>),
-        (k, n): (usize, usize),
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
+        let BlockShape { k, n } = shape;
         if pairs.len() == 0 {
             return Ok(());
         }
         pairs.check();
-        blocks.check((k, n));
+        blocks.check(shape);
         exactly("blocks", blocks.len(), pairs.len());
         at_least("differences", differences.len(), n * n);
         at_least("probabilities", probabilities.len(), blocks.len() * k * k);

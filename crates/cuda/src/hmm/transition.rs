@@ -1,6 +1,7 @@
 //! Transition probabilities: a softmax per row of logits, in blocks of pairs of clusters.
 
 use crate::device::{Array, CudaError, Device, Element, at_least, exactly, grid, int, kernels};
+use crate::shape::Shape;
 use cudarc::driver::LaunchConfig;
 use half::f16;
 use std::ops::Range;
@@ -16,6 +17,15 @@ pub struct Blocks<'a> {
     pub to: Range<usize>,
 }
 
+/// Numbers of states that say which part of a matrix of transitions a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockShape {
+    /// Number of states of a cluster: a block is k × k.
+    pub k: usize,
+    /// Number of all states: the matrix is n × n.
+    pub n: usize,
+}
+
 impl Blocks<'_> {
     /// Number of blocks.
     pub(super) fn len(&self) -> usize {
@@ -24,9 +34,9 @@ impl Blocks<'_> {
 
     /// Panics unless these are blocks of k of n states.
     #[track_caller]
-    pub(super) fn check(&self, (k, n): (usize, usize)) {
+    pub(super) fn check(&self, BlockShape { k, n }: BlockShape) {
         exactly("to", self.to.len(), self.from.len());
-        check_clusters((k, n));
+        check_clusters(k, n);
     }
 
     /// Threads that work on rows of all blocks, which must not be empty.
@@ -38,7 +48,7 @@ impl Blocks<'_> {
 
 /// Panics unless n states can be divided into clusters of k.
 #[track_caller]
-pub(super) fn check_clusters((k, n): (usize, usize)) {
+pub(super) fn check_clusters(k: usize, n: usize) {
     assert!(
         k > 0 && n.is_multiple_of(k),
         "the number of states must be a multiple of `k` = {k}, got {n}"
@@ -46,16 +56,15 @@ pub(super) fn check_clusters((k, n): (usize, usize)) {
 }
 
 impl Device {
-    /// ln Σ exp of each of `n_rows` rows of n logits, written to `log_sums` from an index on.
+    /// ln Σ exp of each row of logits, written to `log_sums` from an index on.
     pub fn row_log_sums(
         &self,
         (log_sums, first): (&mut Array<f32>, usize),
         logits: &Array<f32>,
-        (n_rows, n): (usize, usize),
+        Shape { rows, columns: n }: Shape,
     ) -> Result<(), CudaError> {
-        at_least("logits", logits.len(), n_rows * n);
-        let (config, out) =
-            (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
+        at_least("logits", logits.len(), rows * n);
+        let (config, out) = (grid((rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + rows));
         kernels::row_log_sums(self, config, out, logits.all(), int(n))
     }
 
@@ -64,12 +73,11 @@ impl Device {
         &self,
         (log_sums, first): (&mut Array<f32>, usize),
         logits: &Array<f16>,
-        (n_rows, n): (usize, usize),
+        Shape { rows, columns: n }: Shape,
     ) -> Result<(), CudaError> {
         check_eights("n", n);
-        at_least("logits", logits.len(), n_rows * n);
-        let (config, out) =
-            (grid((n_rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + n_rows));
+        at_least("logits", logits.len(), rows * n);
+        let (config, out) = (grid((rows, 1, 1), (512, 1)), log_sums.at_mut(first..first + rows));
         kernels::row_log_sums_half(self, config, out, logits.all(), int(n))
     }
 
@@ -82,12 +90,13 @@ impl Device {
         (logits, first_row): (&Array<f32>, usize),
         log_sums: &Array<f32>,
         blocks: &Blocks<'_>,
-        (k, n): (usize, usize),
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
+        let BlockShape { k, n } = shape;
         if blocks.from.is_empty() {
             return Ok(());
         }
-        check_gathered((out.len(), at), (logits, first_row), log_sums, blocks, (k, n));
+        check_gathered((out.len(), at), (logits, first_row), log_sums, blocks, shape);
         kernels::gather_blocks(
             self,
             blocks.grid(k),
@@ -109,12 +118,13 @@ impl Device {
         (logits, first_row): (&Array<f16>, usize),
         log_sums: &Array<f32>,
         blocks: &Blocks<'_>,
-        (k, n): (usize, usize),
+        shape: BlockShape,
     ) -> Result<(), CudaError> {
+        let BlockShape { k, n } = shape;
         if blocks.from.is_empty() {
             return Ok(());
         }
-        check_gathered((out.len(), at), (logits, first_row), log_sums, blocks, (k, n));
+        check_gathered((out.len(), at), (logits, first_row), log_sums, blocks, shape);
         kernels::gather_blocks_half(
             self,
             blocks.grid(k),
@@ -136,10 +146,11 @@ impl Device {
         (logits, log_sums): (&mut Array<f32>, &Array<f32>),
         left: &Array<f32>,
         (ratios, (block_of, block_of_range)): (&Array<f32>, (&Array<u32>, Range<usize>)),
-        (n_rows, k, n): (usize, usize, usize),
+        n_rows: usize,
+        BlockShape { k, n }: BlockShape,
     ) -> Result<(), CudaError> {
-        check_clusters((k, n));
-        check_clusters((k, n_rows));
+        check_clusters(k, n);
+        check_clusters(k, n_rows);
         at_least("logits", logits.len(), n_rows * n);
         at_least("log_sums", log_sums.len(), n_rows);
         at_least("left", left.len(), n_rows);
@@ -166,11 +177,12 @@ impl Device {
         (logits, sums): (&mut Array<f16>, &mut Array<f32>),
         (blocks, n_blocks): (&mut Array<f32>, usize),
         (block_of, block_of_range): (&Array<u32>, Range<usize>),
-        (n_rows, k, n): (usize, usize, usize),
+        n_rows: usize,
+        BlockShape { k, n }: BlockShape,
     ) -> Result<(), CudaError> {
         check_eights("k", k);
-        check_clusters((k, n));
-        check_clusters((k, n_rows));
+        check_clusters(k, n);
+        check_clusters(k, n_rows);
         at_least("logits", logits.len(), n_rows * n);
         at_least("block_of", block_of_range.len(), n_rows / k * (n / k));
         at_least("blocks", blocks.len(), n_blocks * k * k);
@@ -219,9 +231,10 @@ fn check_gathered<T: Element>(
     (logits, first_row): (&Array<T>, usize),
     log_sums: &Array<f32>,
     blocks: &Blocks<'_>,
-    (k, n): (usize, usize),
+    shape: BlockShape,
 ) {
-    blocks.check((k, n));
+    let BlockShape { k, n } = shape;
+    blocks.check(shape);
     at_least("out", out_len, (at + blocks.len()) * k * k);
     at_least("log_sums", log_sums.len(), n);
     // A block needs the logits of all states of a cluster.

@@ -2,6 +2,7 @@
 
 use super::formats::Derivative;
 use crate::device::{Array, CudaError, Device, at_least, for_each, grid, int, kernels, warps};
+use crate::shape::Shape;
 use cudarc::driver::LaunchConfig;
 use half::{bf16, f16};
 use std::ops::Range;
@@ -23,7 +24,7 @@ impl Columns {
 
     /// Panics unless these are `dim` columns of `n` rows of an array of `len` elements.
     #[track_caller]
-    fn check(self, name: &str, len: usize, (n, dim): (usize, usize)) {
+    fn check(self, name: &str, len: usize, Shape { rows: n, columns: dim }: Shape) {
         let Columns { stride, first } = self;
         at_least(name, len, n * stride);
         assert!(
@@ -32,6 +33,15 @@ impl Columns {
             first + dim
         );
     }
+}
+
+/// Some columns of a matrix, in any order.
+#[derive(Clone, Copy, Debug)]
+pub struct PickedColumns {
+    /// Number of columns.
+    pub n: usize,
+    /// Length of a row of the matrix.
+    pub stride: usize,
 }
 
 /// Consecutive groups of rows, all of the same size.
@@ -50,9 +60,10 @@ impl Device {
         (out, columns): (&mut Array<f32>, Columns),
         (table, table_range): (&Array<f32>, Range<usize>),
         (idxs, idx_range): (&Array<u32>, Range<usize>),
-        (n, dim): (usize, usize),
+        shape: Shape,
     ) -> Result<(), CudaError> {
-        columns.check("out", out.len(), (n, dim));
+        let Shape { rows: n, columns: dim } = shape;
+        columns.check("out", out.len(), shape);
         at_least("idxs", idx_range.len(), n);
         kernels::gather_rows(
             self,
@@ -73,9 +84,10 @@ impl Device {
         (table, table_range): (&mut Array<f32>, Range<usize>),
         (idxs, idx_range): (&Array<u32>, Range<usize>),
         (rows, columns): (&Array<f32>, Columns),
-        (n, dim): (usize, usize),
+        shape: Shape,
     ) -> Result<(), CudaError> {
-        columns.check("rows", rows.len(), (n, dim));
+        let Shape { rows: n, columns: dim } = shape;
+        columns.check("rows", rows.len(), shape);
         at_least("idxs", idx_range.len(), n);
         kernels::add_to_rows(
             self,
@@ -100,7 +112,8 @@ impl Device {
         groups: RowGroups,
         dim: usize,
     ) -> Result<(), CudaError> {
-        columns.check("rows", rows.len(), (groups.n * groups.size, dim));
+        let shape = Shape { rows: groups.n * groups.size, columns: dim };
+        columns.check("rows", rows.len(), shape);
         at_least("table", table_range.len(), groups.n * dim);
         at_least("idxs", idx_range.len(), groups.n);
         check_n_elements(groups.n * dim);
@@ -126,7 +139,7 @@ impl Device {
         (table, table_range): (&Array<f32>, Range<usize>),
         idxs: &Array<u32>,
         rows: Range<usize>,
-        (n, stride): (usize, usize),
+        PickedColumns { n, stride }: PickedColumns,
     ) -> Result<(), CudaError> {
         at_least("idxs", idxs.len(), n);
         at_least("out", out.len(), rows.len() * n);
@@ -152,7 +165,8 @@ impl Device {
         (table, table_range): (&mut Array<f32>, Range<usize>),
         values: &Array<f32>,
         idxs: &Array<u32>,
-        (n_rows, n, stride): (usize, usize, usize),
+        n_rows: usize,
+        PickedColumns { n, stride }: PickedColumns,
     ) -> Result<(), CudaError> {
         at_least("idxs", idxs.len(), n.max(n_rows));
         at_least("values", values.len(), n_rows * n);
@@ -244,7 +258,7 @@ impl Device {
         columns: Columns,
     ) -> Result<(), CudaError> {
         let dim = out_range.len();
-        columns.check("x", x.len(), (n, dim));
+        columns.check("x", x.len(), Shape { rows: n, columns: dim });
         kernels::add_column_sums(
             self,
             grid((dim.div_ceil(32), 1, 1), (32, 32)),
@@ -262,7 +276,7 @@ impl Device {
         &self,
         x: &mut Array<f32>,
         factors: &Array<f32>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         at_least("x", x.len(), n * dim);
         at_least("factors", factors.len(), n);
@@ -277,7 +291,7 @@ impl Device {
         out: &mut Array<bf16>,
         x: &Array<f32>,
         factors: &Array<f32>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         at_least("out", out.len(), n * dim);
         at_least("x", x.len(), n * dim);

@@ -9,6 +9,7 @@ use super::layers::check_n_elements;
 use crate::device::{
     Array, CudaError, Device, View, at_least, exactly, for_each, grid, int, kernels,
 };
+use crate::shape::Shape;
 use cudarc::driver::LaunchConfig;
 use std::ops::Range;
 
@@ -34,6 +35,22 @@ impl<'a> Fresh<'a> {
             Some(first) => (self.marks.at(first..first + n), 1),
             None => (self.marks.all(), 0),
         }
+    }
+}
+
+/// The place of a time step among those that are differentiated together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeStep {
+    /// The last one: no derivatives come from a later step.
+    Last,
+    /// Another step follows.
+    Earlier,
+}
+
+impl TimeStep {
+    /// The place of step t, counted from 0, among `n_steps`.
+    pub fn of(t: usize, n_steps: usize) -> TimeStep {
+        if t + 1 < n_steps { TimeStep::Earlier } else { TimeStep::Last }
     }
 }
 
@@ -67,7 +84,7 @@ impl Device {
         &self,
         out: &mut Array<f32>,
         x: Part<'_>,
-        (n, m): (usize, usize),
+        Shape { rows: n, columns: m }: Shape,
     ) -> Result<(), CudaError> {
         at_least("out", out.len(), n * m);
         exactly("x", x.1.len(), n * m);
@@ -84,7 +101,7 @@ impl Device {
         out: PartMut<'_>,
         x: Part<'_>,
         fresh: Fresh<'_>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("out", out.1.len(), n * dim);
         exactly("x", x.1.len(), n * dim);
@@ -110,7 +127,7 @@ impl Device {
         next: PartMut<'_>,
         fresh: Fresh<'_>,
         squash: Squash,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("hidden", hidden.1.len(), n * dim);
         exactly("next", next.1.len(), n * dim);
@@ -135,10 +152,10 @@ impl Device {
         &self,
         delta: PartMut<'_>,
         (d_out, hidden): (Part<'_>, Part<'_>),
-        (later, has_later): (&Array<f32>, bool),
+        (later, step): (&Array<f32>, TimeStep),
         fresh: Fresh<'_>,
         squash: Squash,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("delta", delta.1.len(), n * dim);
         exactly("d_out", d_out.1.len(), n * dim);
@@ -152,7 +169,7 @@ impl Device {
             delta.0.at_mut(delta.1),
             d_out.0.at(d_out.1),
             later.all(),
-            i32::from(has_later),
+            i32::from(step == TimeStep::Earlier),
             fresh,
             has_fresh,
             hidden.0.at(hidden.1),
@@ -171,7 +188,7 @@ impl Device {
         recurrent: Part<'_>,
         fresh: Fresh<'_>,
         squash: Squash,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("hidden", hidden.1.len(), n * dim);
         exactly("states", states.1.len(), 2 * n * dim);
@@ -198,12 +215,12 @@ impl Device {
         &self,
         deltas: PartMut<'_>,
         (d_out, hidden): (Part<'_>, Part<'_>),
-        (transposed, has_later): (&Array<f32>, bool),
+        (transposed, step): (&Array<f32>, TimeStep),
         fresh: Fresh<'_>,
         squash: Squash,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
-        exactly("deltas", deltas.1.len(), n_steps(has_later) * n * dim);
+        exactly("deltas", deltas.1.len(), n_steps(step) * n * dim);
         exactly("d_out", d_out.1.len(), n * dim);
         exactly("hidden", hidden.1.len(), n * dim);
         at_least("transposed", transposed.len(), dim * dim);
@@ -215,7 +232,7 @@ impl Device {
             deltas.0.at_mut(deltas.1),
             d_out.0.at(d_out.1),
             transposed.all(),
-            i32::from(has_later),
+            i32::from(step == TimeStep::Earlier),
             fresh,
             has_fresh,
             hidden.0.at(hidden.1),
@@ -237,7 +254,7 @@ impl Device {
         (next, cells): (PartMut<'_>, PartMut<'_>),
         bias: Part<'_>,
         fresh: Fresh<'_>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("gates", gates.1.len(), 4 * n * dim);
         exactly("hidden", hidden.1.len(), n * dim);
@@ -272,7 +289,7 @@ impl Device {
         (states, cells): (PartMut<'_>, PartMut<'_>),
         (recurrent, bias): (Part<'_>, Part<'_>),
         fresh: Fresh<'_>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("gates", gates.1.len(), 4 * n * dim);
         exactly("hidden", hidden.1.len(), n * dim);
@@ -309,10 +326,10 @@ impl Device {
         &self,
         gates: PartMut<'_>,
         d_out: Part<'_>,
-        (later, later_cell, has_later): (&Array<f32>, &mut Array<f32>, bool),
+        (later, later_cell, step): (&Array<f32>, &mut Array<f32>, TimeStep),
         (previous_cell, tanh_cell): (Part<'_>, Part<'_>),
         fresh: Fresh<'_>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
         exactly("gates", gates.1.len(), 4 * n * dim);
         exactly("d_out", d_out.1.len(), n * dim);
@@ -329,7 +346,7 @@ impl Device {
             later_cell.all_mut(),
             d_out.0.at(d_out.1),
             later.all(),
-            i32::from(has_later),
+            i32::from(step == TimeStep::Earlier),
             fresh,
             has_fresh,
             previous_cell.0.at(previous_cell.1),
@@ -345,12 +362,12 @@ impl Device {
         &self,
         gates: PartMut<'_>,
         d_out: Part<'_>,
-        (transposed, later_cell, has_later): (&Array<f32>, &mut Array<f32>, bool),
+        (transposed, later_cell, step): (&Array<f32>, &mut Array<f32>, TimeStep),
         (previous_cell, tanh_cell): (Part<'_>, Part<'_>),
         fresh: Fresh<'_>,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
     ) -> Result<(), CudaError> {
-        exactly("gates", gates.1.len(), n_steps(has_later) * 4 * n * dim);
+        exactly("gates", gates.1.len(), n_steps(step) * 4 * n * dim);
         exactly("d_out", d_out.1.len(), n * dim);
         at_least("transposed", transposed.len(), 4 * dim * dim);
         at_least("later_cell", later_cell.len(), n * dim);
@@ -365,7 +382,7 @@ impl Device {
             later_cell.all_mut(),
             d_out.0.at(d_out.1),
             transposed.all(),
-            i32::from(has_later),
+            i32::from(step == TimeStep::Earlier),
             fresh,
             has_fresh,
             previous_cell.0.at(previous_cell.1),
@@ -377,6 +394,9 @@ impl Device {
 }
 
 /// Number of steps in an array with those of a step and, if there is one, of the next.
-fn n_steps(has_later: bool) -> usize {
-    1 + usize::from(has_later)
+fn n_steps(step: TimeStep) -> usize {
+    match step {
+        TimeStep::Last => 1,
+        TimeStep::Earlier => 2,
+    }
 }

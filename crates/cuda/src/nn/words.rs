@@ -27,6 +27,15 @@ pub struct Dropout {
     pub period: Option<usize>,
 }
 
+/// What the probabilities of words are computed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Only for scores.
+    Score,
+    /// Also for a gradient.
+    Learn,
+}
+
 impl Dropout {
     /// Dropout that drops nothing.
     pub const NONE: Dropout = Dropout { rate: 0.0, seed: 0, period: None };
@@ -113,7 +122,7 @@ impl Device {
         kernels::draw_words(self, config, words.all_mut(), logits.all(), bias, int(n_words), seed)
     }
 
-    /// ln p of the target of each of n rows under the softmax of its logits plus the bias. If `learns`, the derivatives
+    /// ln p of the target of each of n rows under the softmax of its logits plus the bias. To learn, the derivatives
     /// of ln p with respect to the logits replace the logits.
     pub fn next_words(
         &self,
@@ -122,7 +131,7 @@ impl Device {
         (bias, bias_range): (&Array<f32>, Range<usize>),
         (targets, target_range): (&Array<u32>, Range<usize>),
         n: usize,
-        learns: bool,
+        purpose: Purpose,
     ) -> Result<(), CudaError> {
         let n_words = bias_range.len();
         at_least("logits", logits.len(), n * n_words);
@@ -139,7 +148,7 @@ impl Device {
             bias.at(bias_range),
             targets.at(target_range),
             int(n_words),
-            i32::from(learns),
+            i32::from(purpose == Purpose::Learn),
         )
     }
 

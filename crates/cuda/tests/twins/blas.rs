@@ -4,7 +4,7 @@ use crate::kit::{
     BF16, Bits, Done, HALF, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get,
     holes, product, put, twice,
 };
-use latens_cuda::{Precision, Transposed, bf16, f16};
+use latens_cuda::{Precision, ProductShape, Transposed, bf16, f16};
 
 /// n, m and k of products of n × k and k × m matrices.
 const SIZES: &[(usize, usize, usize)] = &[
@@ -65,11 +65,12 @@ fn compare(precision: Precision, tolerance: Tolerance, draw: impl Fn(&mut Rng, u
                     let a = (&a.array, a.range.clone(), of_a);
                     let b = (&b.array, b.range.clone(), of_b);
                     let factors = (a.clone(), b.clone());
-                    device.multiply(out.part_mut(), scale, a, b, sizes, precision).done(&what);
+                    let of = ProductShape { n, m, k };
+                    device.multiply(out.part_mut(), scale, a, b, of, precision).done(&what);
                     let got = get(&device, &what, &out);
                     if precision == Precision::Full {
                         let (mut out, (a, b)) = (framed(&device, &before), factors);
-                        device.multiply_as(out.part_mut(), scale, a, b, sizes).done(&what);
+                        device.multiply_as(out.part_mut(), scale, a, b, of).done(&what);
                         assert_eq!(got.bits(), get(&device, &what, &out).bits(), "{what}, as f32");
                     }
                     got
@@ -99,7 +100,9 @@ fn empty_products_write_nothing() {
     let (a, mut out) = (put(&device, &[1.0f32; 12]), framed(&device, &[2.0f32; 4]));
     for (n, m) in [(0, 4), (4, 0)] {
         let (x, y) = ((&a.array, 0..12, Transposed::No), (&a.array, 0..12, Transposed::No));
-        device.multiply(out.part_mut(), 0.0, x, y, (n, m, 3), Precision::Full).done("multiply");
+        device
+            .multiply(out.part_mut(), 0.0, x, y, ProductShape { n, m, k: 3 }, Precision::Full)
+            .done("multiply");
         assert_eq!(get(&device, "empty product", &out), [2.0; 4]);
     }
 }
@@ -111,6 +114,7 @@ fn products_of_16_bit_numbers_agree_with_the_cpu() {
     for &sizes in SIZES {
         for (of_a, of_b) in WAYS.into_iter().flat_map(|a| WAYS.map(|b| (a, b))) {
             let (n, m, k) = sizes;
+            let of = ProductShape { n, m, k };
             let shape = format!("{n} x {k} ({of_a:?}) by {k} x {m} ({of_b:?})");
             let (a, b) = (rng.shorts(n * k), rng.shorts(k * m));
             for scale in [0.0f32, 1.0, 0.5] {
@@ -123,7 +127,7 @@ fn products_of_16_bit_numbers_agree_with_the_cpu() {
                     });
                     let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                     let mut out = framed(&device, &before);
-                    device.multiply_as(out.part_mut(), scale, x, y, sizes).done(&what);
+                    device.multiply_as(out.part_mut(), scale, x, y, of).done(&what);
                     get(&device, &what, &out)
                 });
                 let expected = twin(sizes, (&before, scale), (&a, of_a), (&b, of_b));
@@ -137,7 +141,7 @@ fn products_of_16_bit_numbers_agree_with_the_cpu() {
                 });
                 let (x, y) = ((&x.array, x.range, of_a), (&y.array, y.range, of_b));
                 let mut out = holes::<f16>(&device, n * m);
-                device.multiply_within(out.part_mut(), x, y, sizes).done(&half);
+                device.multiply_within(out.part_mut(), x, y, of).done(&half);
                 get(&device, &half, &out)
             });
             let expected = twin(sizes, (&[], 0.0), (&a, of_a), (&b, of_b));

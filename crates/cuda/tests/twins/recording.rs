@@ -1,7 +1,7 @@
 //! Recorded work.
 
 use crate::kit::{Done, Rng, device};
-use latens_cuda::{Array, Device, Precision, Recordings, Transposed};
+use latens_cuda::{Array, Device, Precision, ProductShape, Recordings, Transposed};
 
 const N: usize = 33;
 
@@ -16,7 +16,8 @@ fn steps(device: &Device, recordings: &mut Recordings, a: &Array<f32>, x: &mut [
             };
             let all = 0..N * N;
             let factors = ((from, all.clone(), Transposed::No), (a, all.clone(), Transposed::Yes));
-            device.multiply((to, all), 0.0, factors.0, factors.1, (N, N, N), Precision::Full)?;
+            let shape = ProductShape { n: N, m: N, k: N };
+            device.multiply((to, all), 0.0, factors.0, factors.1, shape, Precision::Full)?;
             device.softmax(to, N)?;
         }
         Ok(())

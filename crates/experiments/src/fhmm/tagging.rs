@@ -9,7 +9,7 @@
 use super::measures::{Figure, Measure, Transfer, errors, phrases};
 use super::paper::PAPER;
 use crate::cache::cache_folder;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use crate::tagging::representation::Representation;
 use crate::tagging::runner::{Runner, learn};
 use anyhow::{Context, Result};
@@ -45,8 +45,8 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn new(quick: bool) -> Size {
-        if quick {
+    pub(super) fn new(effort: Effort) -> Size {
+        if effort.is_quick() {
             let (keep_sentences, epochs, n_clusters, n_iterations) = (4000, 3, 100, 25);
             return Size {
                 keep_sentences,
@@ -92,18 +92,18 @@ impl Size {
     }
 }
 
-fn parts_of_speech(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    table(data, quick, &tags(data, quick)?, errors, note)
+fn parts_of_speech(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    table(data, effort, &tags(data, effort)?, errors, note)
 }
 
-fn chunks(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    table(data, quick, &noun_phrases(data)?, phrases, note)
+fn chunks(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    table(data, effort, &noun_phrases(data)?, phrases, note)
 }
 
 /// The task of Table 1.
-pub(super) fn tags(data: &Path, quick: bool) -> Result<Transfer> {
+pub(super) fn tags(data: &Path, effort: Effort) -> Result<Transfer> {
     let mut source = vec![data.join("ptb-pos/wsj.train.txt")];
-    if !quick {
+    if effort == Effort::Full {
         source.push(data.join("conll2000/train.txt"));
     }
     let target = target(data, "test")?;
@@ -171,12 +171,12 @@ pub(super) fn runner<'a>(data: &'a Path, size: &Size) -> Runner<'a> {
 /// All rows: fits a representation and a tagger for each, and compares the tagger with the baseline.
 fn table(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     transfer: &Transfer,
     measure: Measure,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let size = Size::new(quick);
+    let size = Size::new(effort);
     let runner = runner(data, &size);
     let (mut rows, mut baseline) = (Vec::new(), None);
     for (i, representation) in size.representations(MStep::Layers, 1).iter().enumerate() {

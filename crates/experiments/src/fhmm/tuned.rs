@@ -6,7 +6,7 @@
 use super::measures::{Figure, Measure, Transfer, errors, phrases};
 use super::paper::PAPER;
 use super::tagging::{Size, noun_phrases, runner, tags, target};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use crate::tagging::representation::Representation;
 use anyhow::Result;
 use latens::corpus::TaggedSentences;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {
     name: "fhmm-tuned-pos",
     about: "part-of-speech tagging as in `fhmm-pos`, tuned on development text, mean over seeds (error rate, %)",
-    run: |data, quick, note| table(data, quick, &tags(data, quick)?, errors, note),
+    run: |data, effort, note| table(data, effort, &tags(data, effort)?, errors, note),
 };
 
 pub(crate) const CHUNKS: Experiment = Experiment {
     name: "fhmm-tuned-chunk",
     about: "noun-phrase chunking as in `fhmm-chunk`, tuned on development text, mean over seeds (recall, precision and F1, %)",
-    run: |data, quick, note| table(data, quick, &noun_phrases(data)?, phrases, note),
+    run: |data, effort, note| table(data, effort, &noun_phrases(data)?, phrases, note),
 };
 
 /// Choices of a full and of a quick run.
@@ -36,10 +36,10 @@ struct Choices {
 }
 
 impl Choices {
-    fn new(quick: bool) -> Choices {
-        match quick {
-            true => Choices { seeds: &[1, 2], l2: &[0.01, 0.1], scales: &[0.1, 0.3] },
-            false => {
+    fn new(effort: Effort) -> Choices {
+        match effort {
+            Effort::Quick => Choices { seeds: &[1, 2], l2: &[0.01, 0.1], scales: &[0.1, 0.3] },
+            Effort::Full => {
                 Choices { seeds: &[1, 2, 3], l2: &[0.01, 0.1, 0.5], scales: &[0.03, 0.1, 0.3] }
             }
         }
@@ -55,12 +55,12 @@ impl Choices {
 
 fn table(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     transfer: &Transfer,
     measure: Measure,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
-    let (size, choices) = (Size::new(quick), Choices::new(quick));
+    let (size, choices) = (Size::new(effort), Choices::new(effort));
     let runner = runner(data, &size);
     let dev = target(data, "dev")?;
     let base =
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_dense_features_have_a_scale() {
-        let (choices, base) = (Choices::new(false), FeatureTagger::params());
+        let (choices, base) = (Choices::new(Effort::Full), FeatureTagger::params());
         let l2 = |representation| {
             let params = choices.of(&base, &representation);
             params.iter().map(|params| (params.l2, params.scale)).collect::<Vec<_>>()

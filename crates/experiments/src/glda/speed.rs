@@ -1,7 +1,7 @@
 //! Log-likelihood against time for the samplers of Gaussian LDA (Das et al. 2015, Figure 2).
 
 use crate::corpora::topics::{encode, nips, vectors};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::corpus::DocumentCorpus;
 use latens::lda::{Glda, GldaInputs, Sampler};
@@ -47,23 +47,23 @@ struct Curve {
     points: Vec<(f64, f64)>,
 }
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    Ok(rows(&curves(data, quick, note)?))
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    Ok(rows(&curves(data, effort, note)?))
 }
 
 /// The table, and a plot of the curves.
 pub(crate) fn draw(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     note: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String)> {
-    let curves = curves(data, quick, note)?;
+    let curves = curves(data, effort, note)?;
     Ok((rows(&curves), picture(&curves)))
 }
 
-fn curves(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
+fn curves(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Curve>> {
     // `naive` takes minutes per iteration on 60 papers, and more than an hour on all.
-    let (step, seconds) = if quick { (145, 5.0) } else { (29, 30.0) };
+    let (step, seconds) = if effort.is_quick() { (145, 5.0) } else { (29, 30.0) };
     let documents: Vec<_> = nips(data)?.into_iter().step_by(step).collect();
     let (own, vectors) = vectors(data, DIM)?;
     let corpus = encode(&documents)?;

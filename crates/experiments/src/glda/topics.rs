@@ -1,7 +1,7 @@
 //! Coherence of topics of 20 Newsgroups (Das et al. 2015, Table 1).
 
 use crate::corpora::topics::{Document, encode, encode_with, newsgroups, vectors};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Lexicon, Sentences, WordId};
 use latens::lda::{Covariance, Glda, GldaInputs, Lda, Preset, Ranking};
@@ -21,16 +21,16 @@ const N_WORDS: usize = 15;
 const PAPER_GAUSSIAN: f64 = 1.402;
 const PAPER_LDA: f64 = 0.509;
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut documents = newsgroups(data)?;
-    if quick {
+    if effort.is_quick() {
         documents = documents.into_iter().step_by(5).collect();
     }
     let corpus = encode(&documents)?;
     let lexicon = &corpus.lexicon;
     let mut rows = Vec::new();
     // The likelihood converges after 30 iterations.
-    let iterations = if quick { 20 } else { 50 };
+    let iterations = if effort.is_quick() { 20 } else { 50 };
     for dim in [50, 100] {
         let (own, vectors) = vectors(data, dim)?;
         let (vectors, _) = vectors.for_words(&own.vocab, &lexicon.vocab);

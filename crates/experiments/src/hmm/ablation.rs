@@ -2,7 +2,7 @@
 
 use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::brown::Brown;
 use latens::hmm::{Constraint, HmmParams, Learning, Parameterization};
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hmm-ablation",
     about: "ablations of HMMs on the Penn Treebank (perplexity): clusters, constraints, states, dropout, networks",
-    run: |data, quick, note| ablate(data, quick, Earlier::Ignore, note),
+    run: |data, effort, note| ablate(data, effort, Earlier::Ignore, note),
 };
 
 /// One model of a table.
@@ -103,11 +103,11 @@ fn models() -> Vec<Model> {
 }
 
 impl Model {
-    fn sizes(&self, quick: bool) -> Option<Sizes> {
-        if quick { self.quick } else { Some(self.full) }
+    fn sizes(&self, effort: Effort) -> Option<Sizes> {
+        if effort.is_quick() { self.quick } else { Some(self.full) }
     }
 
-    fn params(&self, Sizes { n_states, n_clusters }: Sizes, quick: bool) -> HmmParams {
+    fn params(&self, Sizes { n_states, n_clusters }: Sizes, effort: Effort) -> HmmParams {
         let is_scalar = self.parameterization == Parameterization::Scalar;
         // A scalar parameter gets few gradients, whereas a network gets one from every token.
         let learning_rate = if is_scalar { 0.1 } else { HmmParams::default().learning_rate };
@@ -119,8 +119,8 @@ impl Model {
             .learning(Learning::Gradient)
             .state_dropout(self.state_dropout)
             .learning_rate(learning_rate)
-            .dim(if quick { 64 } else { 256 })
-            .epochs(if quick { 4 } else { 35 })
+            .dim(if effort.is_quick() { 64 } else { 256 })
+            .epochs(if effort.is_quick() { 4 } else { 35 })
     }
 }
 
@@ -144,7 +144,7 @@ struct Figures {
 
 pub(crate) fn ablate(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -154,9 +154,9 @@ pub(crate) fn ablate(
     let mut known: Vec<(HmmParams, Figures)> = Vec::new();
     let mut rows = Vec::new();
     let models = models();
-    let wanted: Vec<_> = models.iter().filter_map(|m| Some((m, m.sizes(quick)?))).collect();
+    let wanted: Vec<_> = models.iter().filter_map(|m| Some((m, m.sizes(effort)?))).collect();
     for (i, &(model, sizes)) in wanted.iter().enumerate() {
-        let params = model.params(sizes, quick);
+        let params = model.params(sizes, effort);
         if !known.iter().any(|(other, _)| *other == params) {
             note(&format!("{}/{}: {}", i + 1, wanted.len(), name(&params)));
             let clusters = match params.constraint {
@@ -170,7 +170,12 @@ pub(crate) fn ablate(
         let Some((_, figures)) = known.iter().find(|(other, _)| *other == params) else { continue };
         let mut row = |part: &str, paper: Option<f64>, ours| {
             let column = format!("{}, {part}", model.table);
-            rows.push(Row::new(name(&params), column, paper.filter(|_| !quick), ours));
+            rows.push(Row::new(
+                name(&params),
+                column,
+                paper.filter(|_| effort == Effort::Full),
+                ours,
+            ));
         };
         row("valid", model.valid, figures.valid);
         if model.train.is_some() {
@@ -219,10 +224,10 @@ mod tests {
 
     #[test]
     fn all_parameters_are_valid_in_full_and_quick_runs() {
-        for quick in [true, false] {
+        for effort in [Effort::Quick, Effort::Full] {
             for model in models() {
-                let Some(sizes) = model.sizes(quick) else { continue };
-                let params = model.params(sizes, quick);
+                let Some(sizes) = model.sizes(effort) else { continue };
+                let params = model.params(sizes, effort);
                 assert!(params.check().is_ok(), "{}", name(&params));
                 let words = name(&params);
                 assert!(!words.is_empty() && words.len() < 48, "{words}");

@@ -3,7 +3,7 @@
 use super::kept_models::Earlier;
 use super::language;
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
 use latens::model::{Device, Fit, LanguageModel};
@@ -22,14 +22,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const CACHE_WEIGHTS: [f64; 4] = [0.05, 0.1, 0.15, 0.2];
 const CACHE_SIZES: [usize; 4] = [250, 500, 1000, 2000];
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let ptb = PennTreebank::read(data)?;
     note("fitting the 5-gram model");
     let model = fit(&ptb.train, NgramParams::default())?;
     let mut rows = rows("KN-5", &model, &ptb, Some(141.2));
     note("choosing the cache on the validation text");
     let mut best = (f64::INFINITY, NgramParams::default());
-    let (weights, sizes) = if quick {
+    let (weights, sizes) = if effort.is_quick() {
         (&CACHE_WEIGHTS[1..2], &CACHE_SIZES[1..2])
     } else {
         (&CACHE_WEIGHTS[..], &CACHE_SIZES[..])
@@ -53,27 +53,27 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         Some(125.7),
     ));
     let ptb = Text { name: "PTB", train: ptb.train, valid: ptb.valid, test: ptb.test };
-    rows.extend(neural_rows(ptb, quick, [(163.0, 151.0), (f64::NAN, 124.7), (93.6, 88.8)], note)?);
+    rows.extend(neural_rows(ptb, effort, [(163.0, 151.0), (f64::NAN, 124.7), (93.6, 88.8)], note)?);
     if let Some(text) = read_wikitext(data)? {
         note("fitting the 5-gram model of WikiText-2");
         let model = fit(&text.train, NgramParams::default())?;
         rows.extend(text.rows("KN-5", &model, (f64::NAN, f64::NAN)));
         let papers = [(209.0, f64::NAN), (f64::NAN, f64::NAN), (125.0, f64::NAN)];
-        rows.extend(neural_rows(text, quick, papers, note)?);
+        rows.extend(neural_rows(text, effort, papers, note)?);
     }
-    rows.extend(hmm_rows(data, quick, note)?);
+    rows.extend(hmm_rows(data, effort, note)?);
     Ok(rows)
 }
 
 /// Very large HMMs. Models of earlier runs are reused.
-fn hmm_rows(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    if !quick && usable_device() == Device::Cpu {
+fn hmm_rows(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    if effort == Effort::Full && usable_device() == Device::Cpu {
         note("skipping hidden Markov models of 32,768 states: they need a CUDA device");
         return Ok(Vec::new());
     }
-    let mut rows = language::ptb(data, quick, Earlier::Reuse, note)?;
+    let mut rows = language::ptb(data, effort, Earlier::Reuse, note)?;
     if data.join("wikitext-2").exists() {
-        rows.extend(language::wikitext_2(data, quick, Earlier::Reuse, note)?);
+        rows.extend(language::wikitext_2(data, effort, Earlier::Reuse, note)?);
     }
     for row in &mut rows {
         row.row = format!("HMM, {}", row.row);
@@ -120,7 +120,7 @@ fn read_wikitext(data: &Path) -> Result<Option<Text>> {
 /// Feed-forward, recurrent and LSTM models; `papers` has the validation and test perplexity of the paper for each.
 fn neural_rows(
     mut text: Text,
-    quick: bool,
+    effort: Effort,
     papers: [(f64, f64); 3],
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -129,13 +129,13 @@ fn neural_rows(
         ("RNN", NeuralParams::rnn()),
         ("LSTM of 2 layers", NeuralParams::lstm()),
     ];
-    if quick {
+    if effort.is_quick() {
         let n = text.train.sentences.len().min(3000);
         text.train.sentences = text.train.sentences.slice(0..n);
     }
     let mut rows = Vec::new();
     for ((name, mut params), paper) in models.into_iter().zip(papers) {
-        if quick {
+        if effort.is_quick() {
             params = params.dim(50).epochs(3);
         }
         let name = &format!("{name}, {}", params.dim);
@@ -149,7 +149,7 @@ fn neural_rows(
         ));
         rows.extend(text.rows(name, &model, paper));
     }
-    if quick {
+    if effort.is_quick() {
         // The models of a quick run are not comparable with those of the paper.
         rows.iter_mut().for_each(|row| row.paper = None);
     }

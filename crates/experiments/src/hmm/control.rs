@@ -5,7 +5,7 @@
 
 use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::brown::{Algorithm, Brown};
 use latens::control::{Alphabet, Constraint, Guide, Lengths, Lookahead, LookaheadOptions, Steerer};
@@ -23,7 +23,7 @@ use std::time::Instant;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "control",
     about: "sentences of an LSTM that must contain given words: success, perplexity, BLEU and speed",
-    run: |data, quick, note| control(data, quick, Earlier::Ignore, note),
+    run: |data, effort, note| control(data, effort, Earlier::Ignore, note),
 };
 
 /// Number of words beyond those of the sentence that a generated one may have.
@@ -37,7 +37,7 @@ struct Case {
 
 pub(crate) fn control(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -45,14 +45,14 @@ pub(crate) fn control(
     let kept = KeptModels::new(earlier);
     let lexicon = &ptb.train.lexicon;
     let mut params = NeuralParams::lstm();
-    if quick {
+    if effort.is_quick() {
         params = params.dim(48).n_layers(1).epochs(2).batch_size(100);
     }
     note("LSTM that generates text");
     let lstm = kept.network(&params, (&ptb.train, &ptb.valid), note)?;
     note("5-gram model that scores text");
     let judge = Ngram::params().fit(&ptb.train)?;
-    let cases = cases(&ptb, if quick { 6 } else { 100 });
+    let cases = cases(&ptb, if effort.is_quick() { 6 } else { 100 });
     let mut rows = Vec::new();
     let mut table = Table { judge: &judge, lexicon, rows: &mut rows };
 
@@ -64,10 +64,10 @@ pub(crate) fn control(
     let free: Vec<Vec<WordId>> = free.collect();
     table.add("no guide", &cases, &free, started.elapsed().as_secs_f64(), note);
 
-    let sizes: &[usize] = if quick { &[64, 256] } else { &[1024, 4096, 32768] };
+    let sizes: &[usize] = if effort.is_quick() { &[64, 256] } else { &[1024, 4096, 32768] };
     for &n_states in sizes {
         note(&format!("guide of {n_states} states"));
-        let hmm = guide(&kept, &ptb, (&lstm, &params), n_states, quick, note)?;
+        let hmm = guide(&kept, &ptb, (&lstm, &params), n_states, effort, note)?;
         let expectations = Expectations::on(&hmm, usable_device())?;
         let (mut found, mut log_probs) = (Vec::new(), Vec::new());
         let started = Instant::now();
@@ -97,7 +97,7 @@ fn guide(
     ptb: &PennTreebank,
     (lstm, lstm_params): (&dyn LanguageModel, &NeuralParams),
     n_states: usize,
-    quick: bool,
+    effort: Effort,
     note: &mut dyn FnMut(&str),
 ) -> Result<Hmm> {
     let mut params = HmmParams::default().n_states(n_states).n_clusters(128).epochs(10);
@@ -105,7 +105,7 @@ fn guide(
     // Large models overfit even to many samples, and cost less with dropout.
     params = params.state_dropout(if n_states > 10_000 { 0.5 } else { 0.1 });
     let mut n_tokens = 20_000_000;
-    if quick {
+    if effort.is_quick() {
         (params, n_tokens) = (params.n_clusters(16).dim(48).epochs(2), 100_000);
     }
     let clusters = Brown::params().n_clusters(params.n_clusters).algorithm(Algorithm::Exchange);

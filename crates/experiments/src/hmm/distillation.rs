@@ -4,7 +4,7 @@
 
 use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::brown::{Algorithm, Brown};
 use latens::corpus::Sentences;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hmm-distill",
     about: "perplexity of HMMs distilled from an LSTM on the Penn Treebank",
-    run: |data, quick, note| distill(data, quick, Earlier::Ignore, note),
+    run: |data, effort, note| distill(data, effort, Earlier::Ignore, note),
 };
 
 /// A student.
@@ -31,7 +31,7 @@ struct Student {
 
 pub(crate) fn distill(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -39,7 +39,7 @@ pub(crate) fn distill(
     let kept = KeptModels::new(earlier);
     let parts = [("PTB valid", &ptb.valid), ("PTB test", &ptb.test)];
     let mut teacher_params = NeuralParams::regularized_lstm();
-    if quick {
+    if effort.is_quick() {
         let small = teacher_params.dim(32).hidden_dim(48).n_layers(2).epochs(2);
         teacher_params = small.batch_size(200).learning_rate(1e-2).average(0.05);
     }
@@ -48,7 +48,7 @@ pub(crate) fn distill(
     note(&name);
     let network = kept.network(&teacher_params, (&ptb.train, &ptb.valid), note)?;
     let mut rows = scored(&name, &network, &parts, note);
-    let students = if quick { vec![quick_student()] } else { students() };
+    let students = if effort.is_quick() { vec![quick_student()] } else { students() };
     for Student { params, n_tokens, text_weight } in students {
         let mut name = format!("HMM, {} states, distilled", params.n_states);
         if params.memory == Memory::Carry {

@@ -2,7 +2,7 @@
 
 use super::kept_models::{Earlier, KeptModels, Training};
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::{Context, Result};
 use latens::brown::{Algorithm, Brown};
 use latens::corpus::{Corpus, Inputs, Preprocessing, Sentences, VocabLimits};
@@ -14,13 +14,13 @@ use std::path::Path;
 pub(crate) const PTB: Experiment = Experiment {
     name: "hmm-ptb",
     about: "perplexity of very large HMMs on the Penn Treebank",
-    run: |data, quick, note| ptb(data, quick, Earlier::Ignore, note),
+    run: |data, effort, note| ptb(data, effort, Earlier::Ignore, note),
 };
 
 pub(crate) const WIKITEXT_2: Experiment = Experiment {
     name: "hmm-wikitext2",
     about: "perplexity of a very large HMM on WikiText-2",
-    run: |data, quick, note| wikitext_2(data, quick, Earlier::Ignore, note),
+    run: |data, effort, note| wikitext_2(data, effort, Earlier::Ignore, note),
 };
 
 /// A training corpus, with its validation and test text.
@@ -38,7 +38,7 @@ struct Model {
 
 pub(crate) fn ptb(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -57,12 +57,12 @@ pub(crate) fn ptb(
         Model { params, clusters: Algorithm::Brown, papers: [Some(125.0), Some(115.8)] },
         Model { params: larger, clusters: Algorithm::Exchange, papers: [None; 2] },
     ];
-    rows(&text, &models, quick, earlier, note)
+    rows(&text, &models, effort, earlier, note)
 }
 
 pub(crate) fn wikitext_2(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
@@ -75,7 +75,7 @@ pub(crate) fn wikitext_2(
         params((32768, 128), 0.5, 28).learning_rate(0.004).weight_decay(0.003).batch_tokens(1200);
     let papers = [Some(167.0), None];
     let models = [Model { params, clusters: Algorithm::Exchange, papers }];
-    rows(&Text { train: &train, parts }, &models, quick, earlier, note)
+    rows(&Text { train: &train, parts }, &models, effort, earlier, note)
 }
 
 fn params((n_states, n_clusters): (usize, usize), state_dropout: f64, epochs: usize) -> HmmParams {
@@ -100,14 +100,14 @@ fn quick_params(params: &HmmParams) -> HmmParams {
 fn rows(
     text: &Text<'_>,
     models: &[Model],
-    quick: bool,
+    effort: Effort,
     earlier: Earlier,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let kept = KeptModels::new(earlier);
     let mut rows = Vec::new();
     for Model { params, clusters, papers } in models {
-        let params = if quick { quick_params(params) } else { params.clone() };
+        let params = if effort.is_quick() { quick_params(params) } else { params.clone() };
         let mut row = format!("{} states", params.n_states);
         if *clusters == Algorithm::Exchange {
             row.push_str(", exchange");
@@ -129,7 +129,7 @@ fn rows(
             })
         })?;
         for ((column, paper), ours) in names.into_iter().zip(papers).zip(figures) {
-            let paper = paper.filter(|_| !quick);
+            let paper = paper.filter(|_| effort == Effort::Full);
             rows.push(Row::new(row.clone(), column, paper, ours));
         }
     }

@@ -6,7 +6,7 @@
 //! models, not their absolute figures.
 
 use crate::cache::cache_folder;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use crate::tagging::representation::{Representation, greedy_clusters};
 use crate::tagging::runner::Runner;
 use crate::tagging::task::Task;
@@ -58,12 +58,12 @@ const TREEBANKS: [Treebank; 2] = [
 const MODELS: [(&str, WordEmbedding); 2] =
     [("HMM", WordEmbedding::Words), ("HMM + CharCNN", WordEmbedding::Chars)];
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for treebank in &TREEBANKS {
         for (i, (name, word_vectors)) in MODELS.into_iter().enumerate() {
             note(&format!("fitting {name} on {}", treebank.task.name));
-            let hmm = treebank.fit(data, &params(word_vectors, quick))?;
+            let hmm = treebank.fit(data, &params(word_vectors, effort))?;
             for (part, column) in [(1, "dev"), (2, "test")] {
                 let column = format!("{} {column}", treebank.task.name);
                 let ours = 100.0 * treebank.accuracy(data, part, &hmm)?;
@@ -72,7 +72,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
                 rows.push(Row::new(name, column, paper, ours));
             }
         }
-        rows.extend(conditional_random_fields(treebank, data, quick, note)?);
+        rows.extend(conditional_random_fields(treebank, data, effort, note)?);
     }
     Ok(rows)
 }
@@ -81,7 +81,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
 fn conditional_random_fields(
     treebank: &Treebank,
     data: &Path,
-    quick: bool,
+    effort: Effort,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let runner = Runner {
@@ -92,19 +92,19 @@ fn conditional_random_fields(
         keep_sentences: None,
         cache: cache_folder(),
     };
-    let brown = BrownParams::default().n_clusters(if quick { 64 } else { 256 });
+    let brown = BrownParams::default().n_clusters(if effort.is_quick() { 64 } else { 256 });
     let representations = [
         ("words", Representation::Words),
         ("words + Brown", Representation::Brown(brown)),
-        ("words + HMM states", Representation::Hmm(params(WordEmbedding::Words, quick), "state")),
+        ("words + HMM states", Representation::Hmm(params(WordEmbedding::Words, effort), "state")),
     ];
-    let n_iterations = if quick { 30 } else { 100 };
+    let n_iterations = if effort.is_quick() { 30 } else { 100 };
     let taggers = [("CRF", FeatureTagger::params().n_iterations(n_iterations))];
     runner.rows(&representations, std::slice::from_ref(&treebank.task), &taggers, note)
 }
 
-fn params(word_vectors: WordEmbedding, quick: bool) -> HmmParams {
-    let (n_states, epochs) = if quick { (512, 8) } else { (4096, 15) };
+fn params(word_vectors: WordEmbedding, effort: Effort) -> HmmParams {
+    let (n_states, epochs) = if effort.is_quick() { (512, 8) } else { (4096, 15) };
     HmmParams::default()
         .state_dropout(0.0)
         .n_states(n_states)

@@ -1,7 +1,7 @@
 //! Singular vectors of the transition matrix of a linear dynamical system (Belanger & Kakade 2015, Table 1).
 
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use latens::corpus::{Vocab, WordId};
 use latens::lds::{Lds, SingularPair};
@@ -23,18 +23,18 @@ const N_WORDS: usize = 6;
 /// Minimum number of occurrences of a word.
 const MIN_COUNT: u64 = 50;
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    draw(data, quick, note).map(|(rows, _)| rows)
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    draw(data, effort, note).map(|(rows, _)| rows)
 }
 
 /// The table, and a picture of it.
 pub(crate) fn draw(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     note: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String)> {
     let ptb = PennTreebank::read(data)?;
-    let (dim, n_iterations) = if quick { (50, 3) } else { (200, 10) };
+    let (dim, n_iterations) = if effort.is_quick() { (50, 3) } else { (200, 10) };
     let params = Lds::params().dim(dim).n_iterations(n_iterations).pseudo_counts(20.0);
     let watch = |progress: &Progress<'_>| {
         if let Some((_, gain)) = progress.metrics.first() {

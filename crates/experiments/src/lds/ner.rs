@@ -1,7 +1,7 @@
 //! Named-entity recognition with Brown clusters, word2vec and linear dynamical systems (Belanger & Kakade 2015, Table 3).
 
 use super::representations::{brown, em, p_value, read, runner, word2vec};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use crate::tagging::representation::Representation;
 use crate::tagging::runner::learn;
 use anyhow::Result;
@@ -18,22 +18,22 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Column of the tags.
 const COLUMN: usize = 3;
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let runner = runner(data, quick)?;
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let runner = runner(data, effort)?;
     let file = |name: &str| read(&data.join("conll2003").join(name));
     let [train, dev, test] = [file("train.txt")?, file("valid.txt")?, file("test.txt")?];
     let columns = [
         ("Lex", Representation::Words, [93.90, 89.34]),
-        ("Lex+Brown", brown(quick), [93.79, 89.76]),
-        ("Lex+W2V", word2vec(quick), [94.14, 90.00]),
-        ("Lex+LDS", em("type+smoothed", quick), [94.21, 89.9]),
+        ("Lex+Brown", brown(effort), [93.79, 89.76]),
+        ("Lex+W2V", word2vec(effort), [94.14, 90.00]),
+        ("Lex+LDS", em("type+smoothed", effort), [94.21, 89.9]),
     ];
     let (mut rows, mut found) = (Vec::new(), Vec::new());
     for (name, representation, paper) in &columns {
         note(&format!("fitting {name}"));
         let encoder = runner.encoder(representation)?;
         let encoder = encoder.as_deref().map(|path| (path, representation.features()));
-        let tagger = learn(&train, COLUMN, params(quick), encoder)?;
+        let tagger = learn(&train, COLUMN, params(effort), encoder)?;
         for (text, part, paper) in [(&dev, "dev", paper[0]), (&test, "test", paper[1])] {
             let scores = evaluate(&tagger, text, COLUMN)?;
             let f1 = scores.spans.map_or(0.0, |spans| spans.f1);
@@ -52,7 +52,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
     Ok(rows)
 }
 
-fn params(quick: bool) -> TaggerParams {
-    let n_iterations = if quick { 30 } else { 100 };
+fn params(effort: Effort) -> TaggerParams {
+    let n_iterations = if effort.is_quick() { 30 } else { 100 };
     FeatureTagger::params().n_iterations(n_iterations).spans(Scheme::Bioes).scale(0.15)
 }

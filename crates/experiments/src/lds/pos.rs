@@ -4,7 +4,7 @@
 //! available, so our figures are for other, smaller texts.
 
 use super::representations::{em, p_value, read, runner, ssid, word2vec};
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use crate::tagging::representation::Representation;
 use crate::tagging::runner::learn;
 use anyhow::{Context, Result};
@@ -64,27 +64,27 @@ const PAIRS: [[&str; 2]; 10] = [
     ["Lex+EM", "Lex+W2V"],
 ];
 
-fn columns(quick: bool) -> Vec<Column> {
+fn columns(effort: Effort) -> Vec<Column> {
     let column =
         |name, tagger, representation, paper| Column { name, tagger, representation, paper };
     let local = |name, representation, paper| column(name, Tagger::Local(0), representation, paper);
     vec![
-        local("W2V", word2vec(quick), Some([95.00, 92.58])),
-        column("W2V ±1", Tagger::Local(1), word2vec(quick), None),
-        local("SSID smoothed", ssid("smoothed", quick), Some([89.26, 83.00])),
-        local("SSID type+smoothed", ssid("type+smoothed", quick), None),
-        local("EM type", em("type", quick), None),
-        local("EM filtered", em("filtered", quick), None),
-        local("EM smoothed", em("smoothed", quick), Some([96.44, 94.30])),
-        local("EM type+smoothed", em("type+smoothed", quick), None),
+        local("W2V", word2vec(effort), Some([95.00, 92.58])),
+        column("W2V ±1", Tagger::Local(1), word2vec(effort), None),
+        local("SSID smoothed", ssid("smoothed", effort), Some([89.26, 83.00])),
+        local("SSID type+smoothed", ssid("type+smoothed", effort), None),
+        local("EM type", em("type", effort), None),
+        local("EM filtered", em("filtered", effort), None),
+        local("EM smoothed", em("smoothed", effort), Some([96.44, 94.30])),
+        local("EM type+smoothed", em("type+smoothed", effort), None),
         column("Lex", Tagger::Lexical, Representation::Words, Some([97.97, 97.28])),
-        column("Lex+EM", Tagger::Lexical, em("type+smoothed", quick), Some([98.05, 97.32])),
-        column("Lex+W2V", Tagger::Lexical, word2vec(quick), Some([98.02, 97.35])),
+        column("Lex+EM", Tagger::Lexical, em("type+smoothed", effort), Some([98.05, 97.32])),
+        column("Lex+W2V", Tagger::Lexical, word2vec(effort), Some([98.02, 97.35])),
     ]
 }
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let (runner, columns) = (runner(data, quick)?, columns(quick));
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let (runner, columns) = (runner(data, effort)?, columns(effort));
     let encoders = columns.iter().map(|column| {
         note(&format!("fitting {}", column.name));
         runner.encoder(&column.representation)
@@ -95,7 +95,7 @@ fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>>
         let mut found: HashMap<&str, Vec<bool>> = HashMap::new();
         for (column, encoder) in columns.iter().zip(&encoders) {
             note(&format!("fitting a tagger with {} on {}", column.name, text.name));
-            let tagger = column.fit(&text.parts[0], encoder.as_deref(), quick)?;
+            let tagger = column.fit(&text.parts[0], encoder.as_deref(), effort)?;
             let paper = column.paper.map(|[u, p]| if text.universal { u } else { p });
             let measured = text.measure(&tagger, column.name, paper, &mut found)?;
             note(&format!("dev {:.2}, test {:.2}", measured[0].ours, measured[1].ours));
@@ -118,16 +118,16 @@ impl Column {
         &self,
         text: &TaggedSentences,
         encoder: Option<&Path>,
-        quick: bool,
+        effort: Effort,
     ) -> Result<FeatureTagger> {
         let encoder = encoder.map(|path| (path, self.representation.features()));
-        learn(text, COLUMN, self.tagger.params(quick), encoder)
+        learn(text, COLUMN, self.tagger.params(effort), encoder)
     }
 }
 
 impl Tagger {
-    fn params(self, quick: bool) -> TaggerParams {
-        let n_iterations = if quick { 30 } else { 80 };
+    fn params(self, effort: Effort) -> TaggerParams {
+        let n_iterations = if effort.is_quick() { 30 } else { 80 };
         let usual = FeatureTagger::params().n_iterations(n_iterations).window(0);
         match self {
             // Words that almost always have the same tag.

@@ -5,6 +5,7 @@
 //! algorithm were chosen on development text.
 
 use crate::cache::cache_folder;
+use crate::experiment::Effort;
 use crate::tagging::representation::Representation;
 use crate::tagging::runner::Runner;
 use anyhow::{Context, Result};
@@ -19,7 +20,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// A runner on the unlabeled text.
-pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
+pub(crate) fn runner(data: &Path, effort: Effort) -> Result<Runner<'_>> {
     let cache = cache_folder();
     let keeping = || format!("cannot keep models in `{}`", cache.display());
     fs::create_dir_all(&cache).with_context(keeping)?;
@@ -29,7 +30,7 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
         tagged.iter().try_for_each(|sentence| writeln!(out, "{}", sentence.words().join(" ")))
     })?;
     let mut paths = vec![words];
-    if !quick {
+    if effort == Effort::Full {
         paths.push(data.join("unlabeled-news").join("reuters21578.sents.txt"));
         paths.push(data.join("unlabeled-wiki").join("enwiki.sents.txt"));
         paths.push(data.join("wikitext-2").join("wiki.train.tokens"));
@@ -39,7 +40,10 @@ pub(crate) fn runner(data: &Path, quick: bool) -> Result<Runner<'_>> {
         unlabeled: Inputs::new(paths).format(Format::Lines),
         preprocessing: Preprocessing::default().digits(Digits::Num),
         keep_sentences: None,
-        limits: VocabLimits { min_count: if quick { 2 } else { 5 }, ..VocabLimits::default() },
+        limits: VocabLimits {
+            min_count: if effort.is_quick() { 2 } else { 5 },
+            ..VocabLimits::default()
+        },
         cache,
     })
 }
@@ -53,31 +57,32 @@ pub(crate) fn read(path: &Path) -> Result<TaggedSentences> {
 }
 
 /// Skip-gram vectors. The paper uses CBOW with the same window, which is worse on so little text.
-pub(crate) fn word2vec(quick: bool) -> Representation {
+pub(crate) fn word2vec(effort: Effort) -> Representation {
     let algorithm = word2vec::Algorithm::SkipGram;
-    let (dim, epochs) = if quick { (50, 3) } else { (200, 5) };
+    let (dim, epochs) = if effort.is_quick() { (50, 3) } else { (200, 5) };
     Representation::Word2vec(
         Word2vecParams::default().algorithm(algorithm).dim(dim).epochs(epochs).window(3),
     )
 }
 
 /// A linear dynamical system from subspace identification alone.
-pub(crate) fn ssid(features: &'static str, quick: bool) -> Representation {
-    Representation::Lds(lds_params(quick).n_iterations(0), features)
+pub(crate) fn ssid(features: &'static str, effort: Effort) -> Representation {
+    Representation::Lds(lds_params(effort).n_iterations(0), features)
 }
 
 /// A linear dynamical system after EM.
-pub(crate) fn em(features: &'static str, quick: bool) -> Representation {
-    Representation::Lds(lds_params(quick), features)
+pub(crate) fn em(features: &'static str, effort: Effort) -> Representation {
+    Representation::Lds(lds_params(effort), features)
 }
 
-fn lds_params(quick: bool) -> LdsParams {
-    let (dim, n_iterations, pseudo_counts) = if quick { (50, 3, 20.0) } else { (200, 10, 300.0) };
+fn lds_params(effort: Effort) -> LdsParams {
+    let (dim, n_iterations, pseudo_counts) =
+        if effort.is_quick() { (50, 3, 20.0) } else { (200, 10, 300.0) };
     LdsParams::default().dim(dim).n_iterations(n_iterations).pseudo_counts(pseudo_counts)
 }
 
-pub(crate) fn brown(quick: bool) -> Representation {
-    let n_clusters = if quick { 64 } else { 500 };
+pub(crate) fn brown(effort: Effort) -> Representation {
+    let n_clusters = if effort.is_quick() { 64 } else { 500 };
     let params = BrownParams::default().n_clusters(n_clusters).n_iterations(5);
     Representation::Brown(params.algorithm(brown::Algorithm::Exchange))
 }

@@ -5,7 +5,7 @@
 //! each kind of initial weights. The state is carried across sentences, as in Mikolov's toolkit.
 
 use crate::corpora::penn_treebank::PennTreebank;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::{Context, Result};
 use latens::corpus::Corpus;
 use latens::lds::{HiddenState, Lds, RnnWeights};
@@ -78,17 +78,17 @@ impl Run {
     }
 }
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    draw(data, quick, note).map(|(rows, _)| rows)
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    draw(data, effort, note).map(|(rows, _)| rows)
 }
 
 /// The table, and the figure.
 pub(crate) fn draw(
     data: &Path,
-    quick: bool,
+    effort: Effort,
     note: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String)> {
-    let size = if quick { QUICK } else { FULL };
+    let size = if effort.is_quick() { QUICK } else { FULL };
     let mut ptb = PennTreebank::read(data)?;
     let n = ptb.train.sentences.len().min(size.n_sentences);
     ptb.train.sentences = ptb.train.sentences.slice(0..n);

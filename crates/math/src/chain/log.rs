@@ -6,7 +6,8 @@ use crate::log_sum_exp;
 
 /// Computes ln α_t(j) = ln local_t(j) + ln Σ_i α_{t−1}(i) pair_{t−1}(i, j), not scaled, for every step.
 ///
-/// The logarithm of the sum over all paths is the [`log_sum_exp`] of the last step.
+/// The logarithm of the sum over all paths is the [`log_sum_exp`] of the last step. The result is not a
+/// [`Matrix`](crate::Matrix), since the number of states may differ from step to step.
 pub fn log_forward(chain: &impl LogChain) -> Vec<Vec<f64>> {
     let mut alphas = vec![chain.log_local(0)];
     for step in 1..chain.n_steps() {

@@ -182,11 +182,11 @@ fn normalize<T: Real>(values: &mut [T]) -> Option<f64> {
 
 /// Computes out = rowᵀ · matrix.
 fn times_matrix<T: Real>(row: &[T], matrix: &[T], out: &mut [T]) {
-    BlockRef::new(matrix, out.len(), (0, row.len()), (0, out.len())).times_rows(row, out);
+    BlockRef::new(matrix, out.len(), 0..row.len(), 0..out.len()).times_rows(row, out);
 }
 
 /// Computes out = matrix · column.
 fn matrix_times<T: Real>(matrix: &[T], column: &[T], out: &mut [T]) {
-    let block = BlockRef::new(matrix, column.len(), (0, out.len()), (0, column.len()));
+    let block = BlockRef::new(matrix, column.len(), 0..out.len(), 0..column.len());
     block.transposed_times_rows(column, out);
 }

@@ -9,6 +9,8 @@ const BLOCK: usize = 1 << 15;
 const LANES: usize = 16;
 
 /// Computes Σ_i a_i b_i on all threads.
+///
+/// Not [`crate::dot`], whose order of additions rounds differently: the path of a search follows from these bits.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let blocks = a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK));
     blocks.map(|(a, b)| dot_block(a, b)).collect::<Vec<f64>>().iter().sum()

@@ -9,7 +9,7 @@
 use num_traits::Float;
 use pulp::{Simd, WithSimd};
 use std::iter::Sum;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 /// Initial value of every sum.
 const TINY: f32 = 1e-30;
@@ -27,25 +27,25 @@ pub struct BlockRef<'a, T> {
 }
 
 impl<'a, T: BlockProducts> BlockRef<'a, T> {
-    /// Borrows the block of a matrix with `stride` columns that starts at (`row`, `col`).
+    /// Borrows a block of a matrix with `stride` columns.
     ///
     /// # Panics
     /// If the block exceeds the matrix.
     pub fn new(
         matrix: &'a [T],
         stride: usize,
-        (row, n_rows): (usize, usize),
-        (col, n_cols): (usize, usize),
+        rows: Range<usize>,
+        columns: Range<usize>,
     ) -> BlockRef<'a, T> {
         assert!(
-            col + n_cols <= stride && (row + n_rows) * stride <= matrix.len(),
+            columns.end <= stride && rows.end * stride <= matrix.len(),
             "the block exceeds the matrix"
         );
         BlockRef {
-            values: &matrix[(row * stride + col).min(matrix.len())..],
+            values: &matrix[(rows.start * stride + columns.start).min(matrix.len())..],
             stride,
-            n_rows,
-            n_cols,
+            n_rows: rows.len(),
+            n_cols: columns.len(),
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
             {
                 let (stride, row, col) = (n_cols + 3, 2, 1);
                 let matrix = numbers::<T>((n_rows + 4) * stride, &mut rng);
-                let block = BlockRef::new(&matrix, stride, (row, n_rows), (col, n_cols));
+                let block = BlockRef::new(&matrix, stride, row..row + n_rows, col..col + n_cols);
                 let entry = |i: usize, j: usize| matrix[(row + i) * stride + col + j].wide();
                 let (left, wide) =
                     (numbers::<T>(n * n_rows, &mut rng), numbers::<T>(n * n_cols, &mut rng));

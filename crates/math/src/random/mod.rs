@@ -7,4 +7,4 @@ mod alias;
 
 pub use alias::AliasTable;
 pub use index::{sample_index, sample_log_index};
-pub use rng::Rng;
+pub use rng::{BatchPlace, Rng};

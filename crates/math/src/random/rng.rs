@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::f64::consts::TAU;
 
+/// The place of a mini-batch in a training run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchPlace {
+    /// The epoch, counted from 0.
+    pub epoch: usize,
+    /// The number of the mini-batch in its epoch, counted from 0.
+    pub batch: usize,
+}
+
 /// Xoshiro256++ (Blackman and Vigna 2021), seeded with one number.
 ///
 /// The algorithm is fixed so that a seed keeps its meaning when libraries change their defaults. For the same reason
@@ -32,7 +41,7 @@ impl Rng {
     /// Creates the generator of one kind of random choice in one mini-batch of an epoch.
     ///
     /// Each kind and each batch has its own stream, so training that resumes from a checkpoint makes the same choices.
-    pub fn at(seed: u64, kind: u8, (epoch, batch): (usize, usize)) -> Rng {
+    pub fn at(seed: u64, kind: u8, BatchPlace { epoch, batch }: BatchPlace) -> Rng {
         Rng::stream(seed ^ (u64::from(kind) << 56), ((epoch as u64) << 32) | batch as u64)
     }
 
@@ -169,11 +178,14 @@ mod tests {
 
     #[test]
     fn each_kind_of_choice_has_its_own_stream_per_batch() {
-        let kinds = (0..6).flat_map(|kind| (0..12).map(move |i| (kind, (i / 4, i % 4))));
+        let kinds = (0..6).flat_map(|kind| {
+            (0..12).map(move |i| (kind, BatchPlace { epoch: i / 4, batch: i % 4 }))
+        });
         let drawn = kinds.map(|(kind, place)| Rng::at(1, kind, place).next_u64());
         assert_eq!(drawn.collect::<HashSet<_>>().len(), 72);
         let high = 3 << 56;
-        assert_eq!(Rng::at(7, 3, (2, 5)), Rng::stream(high + 7, 2 * 4_294_967_296 + 5));
+        let place = BatchPlace { epoch: 2, batch: 5 };
+        assert_eq!(Rng::at(7, 3, place), Rng::stream(high + 7, 2 * 4_294_967_296 + 5));
     }
 
     #[test]

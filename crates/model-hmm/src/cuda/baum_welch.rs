@@ -10,7 +10,7 @@ use crate::recursion::batch::Batch;
 use crate::space::state_space::StateSpace;
 use crate::steps::estimator::Estimator;
 use crate::tables::probability_tables as host;
-use latens_cuda::{Array, CudaError, Device, Emissions, Precision};
+use latens_cuda::{Array, BlockShape, CudaError, Device, Emissions, Precision, Shape};
 use latens_model::FitError;
 
 /// The estimator on a CUDA device.
@@ -65,11 +65,12 @@ impl<'a> CudaEstimator<'a> {
         let planned = DevicePlan::new(device, &plan, &mut self.ints)?;
         tables.reserve(device, &plan, k)?;
         let blocks = planned.blocks(0..plan.n_blocks());
-        device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, (k, n))?;
+        device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, BlockShape { k, n })?;
         let how = (LogitFormat::Single, self.precision);
         tables.expect((device, &self.side), &planned, Sizes { k, n, n_from: n }, how)?;
         let ratios = (&tables.blocks, &self.transition);
-        device.add_transitions(&mut self.transition_counts, ratios, &blocks, (k, n))?;
+        let shape = BlockShape { k, n };
+        device.add_transitions(&mut self.transition_counts, ratios, &blocks, shape)?;
         let count_of = (planned.ints, plan.count_of.clone());
         device.add_emissions(&mut self.emission_counts, &tables.emitted, count_of, k)?;
         device.add_values(&mut self.start_counts, &tables.start_counts, n)?;
@@ -79,8 +80,10 @@ impl<'a> CudaEstimator<'a> {
     fn try_maximize(&mut self, prior: f64) -> Result<(), CudaError> {
         let CudaEstimator { device, space, tables, .. } = self;
         let (k, n) = (space.k, space.n_states());
-        device.share_rows(&mut tables.start, &self.start_counts, prior, (1, n))?;
-        device.share_rows(&mut self.transition, &self.transition_counts, prior, (n, n))?;
+        let shape = Shape { rows: 1, columns: n };
+        device.share_rows(&mut tables.start, &self.start_counts, prior, shape)?;
+        let shape = Shape { rows: n, columns: n };
+        device.share_rows(&mut self.transition, &self.transition_counts, prior, shape)?;
         let emission = (&mut tables.emission, &self.emission_counts);
         self.emissions.share(device, emission.0, emission.1, prior, k)?;
         device.clear(&mut self.start_counts)?;
@@ -102,7 +105,8 @@ impl<'a> CudaEstimator<'a> {
             let planned = DevicePlan::new(device, &plan, &mut self.ints)?;
             tables.reserve_to_score(device, &plan, k)?;
             let blocks = planned.blocks(0..plan.n_blocks());
-            device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, (k, n))?;
+            let shape = BlockShape { k, n };
+            device.copy_blocks(&mut tables.blocks, &self.transition, &blocks, shape)?;
             tables.forward(device, &planned, k, Precision::Full)?;
             let log_probs = device.download(&tables.log_probs)?;
             sum += log_probs[..plan.n_sentences()].iter().sum::<f64>();

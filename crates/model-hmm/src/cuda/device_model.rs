@@ -11,7 +11,7 @@ use crate::cuda::weights::state_vectors::KeptOnDevice;
 use crate::params::{HmmParams, Parameterization};
 use crate::space::state_space::StateSpace;
 use crate::steps::learner::LearnerState;
-use latens_cuda::{Array, CudaError, Device, Emissions, Precision, StepResult};
+use latens_cuda::{Array, BlockShape, CudaError, Device, Emissions, Precision, StepResult};
 use latens_model::FitError;
 use latens_model::group::Group;
 use latens_nn::Layout;
@@ -58,7 +58,9 @@ impl<'a> CudaLearner<'a> {
         let device = Device::open()?;
         let n = space.n_states();
         let source = match params.parameterization {
-            Parameterization::Scalar => Source::Logits(Logits::new(layout, (space.k, n))),
+            Parameterization::Scalar => {
+                Source::Logits(Logits::new(layout, BlockShape { k: space.k, n }))
+            }
             Parameterization::Neural | Parameterization::Factored => {
                 Source::Networks(Box::new(Networks::new(&device, params, layout, n, precision)?))
             }

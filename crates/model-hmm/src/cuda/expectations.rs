@@ -2,7 +2,7 @@
 
 use crate::model::Hmm;
 use crate::space::state_set::StateSet;
-use latens_cuda::{Array, CudaError, Device, Precision, Transposed};
+use latens_cuda::{Array, CudaError, Device, Precision, ProductShape, Transposed};
 use std::sync::{Mutex, PoisonError};
 
 /// a(z'|z) of all pairs of states in the memory of a device.
@@ -48,7 +48,7 @@ impl DeviceTransitions {
             0.0,
             (on_device, 0..vectors.len(), Transposed::No),
             (transitions, 0..n * n, Transposed::Yes),
-            (vectors.len() / n, *n, *n),
+            ProductShape { n: vectors.len() / n, m: *n, k: *n },
             Precision::Full,
         )?;
         out.copy_from_slice(&device.download(result)?);

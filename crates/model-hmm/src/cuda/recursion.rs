@@ -3,7 +3,7 @@
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::tables::Tables;
-use latens_cuda::{CudaError, Device, Listed, Precision, StateTokens};
+use latens_cuda::{BlockShape, CudaError, Device, Listed, Precision, Shape, StateTokens};
 
 impl Tables {
     /// The forward pass of the recursion.
@@ -62,8 +62,8 @@ impl Tables {
         let (out, of) = ((&mut self.nodes, &mut self.weighted), (&self.local, &self.blocks));
         side.backward_in_steps(out, of, steps, backward)?;
         device.after(side)?;
-        let sizes = (planned.plan.n_tokens(), k);
-        device.join_passes(&mut self.alpha, &mut self.nodes, sizes)
+        let shape = Shape { rows: planned.plan.n_tokens(), columns: k };
+        device.join_passes(&mut self.alpha, &mut self.nodes, shape)
     }
 
     /// p(x_t | x_1 … x_{t−1}) of each token, after [`Tables::forward`] or [`Tables::smooth`].
@@ -127,7 +127,8 @@ impl Tables {
             let (left, row_sums) = (&self.departures, &self.row_sums);
             device.row_factors(&mut self.row_factors, (left, row_sums), n_from)?;
             let (out, of) = (self.half_logits.as_bf16_mut(), (&self.blocks, left, row_sums));
-            return device.collect_differences(out, of, factors, (&blocks, &pairs), (k, n));
+            let shape = BlockShape { k, n };
+            return device.collect_differences(out, of, factors, (&blocks, &pairs), shape);
         }
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
     }

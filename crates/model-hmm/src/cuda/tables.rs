@@ -3,7 +3,7 @@
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::plan::batch_plan::BatchPlan;
 use crate::cuda::plan::device_plan::DevicePlan;
-use latens_cuda::{Array, CudaError, Device, Listed, PowerBuffers, f16};
+use latens_cuda::{Array, BlockShape, CudaError, Device, Listed, PowerBuffers, Shape, f16};
 use std::ops::Range;
 
 /// Probabilities, expected counts, and the buffers of the recursion.
@@ -136,10 +136,10 @@ impl Tables {
         let (out, blocks) = ((&mut self.blocks, which.start), planned.blocks(which));
         if format == LogitFormat::Half {
             let logits = (&self.half_logits, first_row);
-            device.gather_blocks_half(out, logits, &self.log_sums, &blocks, (k, n))
+            device.gather_blocks_half(out, logits, &self.log_sums, &blocks, BlockShape { k, n })
         } else {
             let logits = (&self.logits, first_row);
-            device.gather_blocks(out, logits, &self.log_sums, &blocks, (k, n))
+            device.gather_blocks(out, logits, &self.log_sums, &blocks, BlockShape { k, n })
         }
     }
 
@@ -151,11 +151,12 @@ impl Tables {
         n: usize,
         format: LogitFormat,
     ) -> Result<(), CudaError> {
-        let (out, sizes) = ((&mut self.log_sums, rows.start), (rows.len(), n));
+        let out = (&mut self.log_sums, rows.start);
+        let shape = Shape { rows: rows.len(), columns: n };
         if format == LogitFormat::Half {
-            device.row_log_sums_half(out, &self.half_logits, sizes)
+            device.row_log_sums_half(out, &self.half_logits, shape)
         } else {
-            device.row_log_sums(out, &self.logits, sizes)
+            device.row_log_sums(out, &self.logits, shape)
         }
     }
 
@@ -176,7 +177,8 @@ impl Tables {
                 (&mut self.half_logits, &mut self.row_sums),
                 blocks,
                 block_of,
-                (n_from, k, n),
+                n_from,
+                BlockShape { k, n },
             );
         }
         self.sum_logits(device, 0..n_from, n, format)?;
@@ -197,7 +199,7 @@ impl Tables {
             (self.half_logits.as_bf16(), &self.row_sums),
             planned.blocks(0..planned.plan.n_blocks()),
         );
-        device.gather_powers(&mut self.blocks, powers, &blocks, (n_from, k, n))
+        device.gather_powers(&mut self.blocks, powers, &blocks, n_from, BlockShape { k, n })
     }
 
     /// Replaces the transition logits by their derivatives, from the ratios that `expect` has written into the blocks.
@@ -216,7 +218,7 @@ impl Tables {
         }
         let block_of = (planned.ints, planned.plan.block_of.clone());
         let (logits, ratios) = ((&mut self.logits, &self.log_sums), (&self.blocks, block_of));
-        device.transition_gradient(logits, &self.departures, ratios, (n_from, k, n))
+        device.transition_gradient(logits, &self.departures, ratios, n_from, BlockShape { k, n })
     }
 
     /// Computes the blocks of a plan for transitions from the states `rows`, whose logits and log normalizers are given.

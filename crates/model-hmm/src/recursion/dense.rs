@@ -77,7 +77,7 @@ impl<T: Real> Transitions<'_, T> {
         let Transitions { scaled: ScaledTransitions { values, .. }, k, par } = self;
         let n = left.len() / k;
         if n < Self::MIN_ROWS {
-            return BlockRef::new(values, k, (0, k), (0, k)).times_rows(left, out);
+            return BlockRef::new(values, k, 0..k, 0..k).times_rows(left, out);
         }
         let left = MatRef::from_row_major_slice(left, n, k);
         let a = MatRef::from_row_major_slice(values, k, k);
@@ -89,7 +89,7 @@ impl<T: Real> Transitions<'_, T> {
         let Transitions { scaled: ScaledTransitions { values, transposed }, k, par } = self;
         let n = left.len() / k;
         if n < Self::MIN_ROWS {
-            return BlockRef::new(values, k, (0, k), (0, k)).transposed_times_rows(left, out);
+            return BlockRef::new(values, k, 0..k, 0..k).transposed_times_rows(left, out);
         }
         let left = MatRef::from_row_major_slice(left, n, k);
         let a = match transposed.is_empty() {

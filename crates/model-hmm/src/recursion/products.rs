@@ -68,10 +68,12 @@ impl<'a, T: Real> Pair<'a, T> {
     fn rows(self) -> BlockRef<'a, T> {
         let (k, n) = (self.tables.k, self.tables.n_states());
         if self.tables.blocks.is_empty() {
-            return BlockRef::new(&self.tables.transition, n, (self.from * k, k), (self.to * k, k));
+            let states = |cluster: usize| cluster * k..(cluster + 1) * k;
+            let transition = &self.tables.transition;
+            return BlockRef::new(transition, n, states(self.from), states(self.to));
         }
         let at = (self.from * (n / k) + self.to) * k * k;
-        BlockRef::new(&self.tables.blocks[at..at + k * k], k, (0, k), (0, k))
+        BlockRef::new(&self.tables.blocks[at..at + k * k], k, 0..k, 0..k)
     }
 
     /// The transitions and their number of columns, if they are not a block of the stored table.
@@ -88,7 +90,7 @@ impl<'a, T: Real> Pair<'a, T> {
 
 /// A block with all of `values`.
 fn whole<T: Real>(values: &[T], n_cols: usize) -> BlockRef<'_, T> {
-    BlockRef::new(values, n_cols, (0, values.len() / n_cols), (0, n_cols))
+    BlockRef::new(values, n_cols, 0..values.len() / n_cols, 0..n_cols)
 }
 
 /// out = left · block.

@@ -15,7 +15,7 @@ use crate::tables::probability_tables::Tables;
 use crate::train::gradient::{ORDER, WEIGHTS, choices, first_plateau, learning_rate};
 use crate::train::task::Task;
 use latens_corpus::Sentences;
-use latens_math::Rng;
+use latens_math::{BatchPlace, Rng};
 use latens_model::shards::{Arrays, Job, ShardState, Step};
 use latens_model::{Device, FitError, Params, fingerprint};
 use latens_nn::{AdamW, AdamWParams, clip_factor, norm};
@@ -44,7 +44,7 @@ pub(super) fn begin(
     let task = task(job, &space, &empty);
     let mapping = task.mapping();
     let mut weights = vec![0.0; mapping.layout().len()];
-    mapping.init(&mut weights, &mut Rng::at(job.params.seed, WEIGHTS, (0, 0)));
+    mapping.init(&mut weights, &mut Rng::at(job.params.seed, WEIGHTS, BatchPlace::default()));
     drop((mapping, task));
     let mut begins = vec![0u64];
     begins.extend(lengths.iter().scan(0, |end, lengths| {
@@ -117,7 +117,7 @@ fn epoch_batches(
     n_tokens: u64,
     epoch: usize,
 ) -> Vec<Vec<u32>> {
-    let mut order = Rng::at(params.seed, ORDER, (epoch, 0));
+    let mut order = Rng::at(params.seed, ORDER, BatchPlace { epoch, batch: 0 });
     let batch_tokens = params.batch_tokens_of(n_tokens as usize);
     shuffled(lengths.len(), |idx| lengths[idx] as usize, batch_tokens, &mut order)
 }
@@ -171,7 +171,7 @@ pub(super) fn statistics(
     let mut gradient = vec![0.0; n_weights];
     let mut log_prob = 0.0;
     if !batch.sentences.is_empty() {
-        let place = (progress.epoch, progress.batch);
+        let place = BatchPlace { epoch: progress.epoch, batch: progress.batch };
         let params = job.params.for_text(progress.tokens as usize);
         let Choices { kept, dropout, .. } = choices(&params, &space, place, batch.n_tokens());
         let (mut tables, mut expected) = (Tables::default(), ExpectedCounts::default());

@@ -9,7 +9,7 @@ mod survey;
 use crate::model::Hmm;
 use crate::params::{HmmParams, Memory};
 use latens_corpus::{Lexicon, ReadError};
-use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
+use latens_model::shards::{Arrays, Computed, Job, Part, ShardInput, ShardState, Sharded, Step};
 use latens_model::{FitError, ParamError, Valid, check_that};
 pub use progress::HmmText;
 use progress::{Progress, inconsistent, progress, to_json};
@@ -25,6 +25,7 @@ impl Sharded for HmmShards {
     const KIND: &'static str = Hmm::KIND;
     type Params = HmmParams;
     type Text = HmmText;
+    const INPUTS: &'static [ShardInput] = &[ShardInput::Vocab, ShardInput::WordClusters];
 
     fn check(params: &HmmParams) -> Result<(), ParamError> {
         let resets = params.memory == Memory::Reset || params.by_em();

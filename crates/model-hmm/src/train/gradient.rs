@@ -9,7 +9,7 @@ use crate::steps::learner::{Choices, CpuLearner, DeviceLearner, LearnerState};
 use crate::train::device::cuda_learner;
 use crate::train::task::Task;
 use crate::train::teacher::Epoch;
-use latens_math::Rng;
+use latens_math::{BatchPlace, Rng};
 use latens_model::group::{Group, add_up, is_same, share};
 use latens_model::{
     Checkpoint, CheckpointError, Device, EpochResult, Epochs, FitError, Learner, Outcome, Trainer,
@@ -47,7 +47,8 @@ pub(crate) fn fit(
         Some(checkpoint) => restore(task, checkpoint, n_weights)?,
         None => {
             let mut weights = vec![0.0; n_weights];
-            mapping.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, (0, 0)));
+            mapping
+                .init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, BatchPlace::default()));
             (initial_state(task.params), LearnerState::new(weights), None)
         }
     };
@@ -128,7 +129,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
                 Data { sentences, ..task.train }
             }
         };
-        let mut order = Rng::at(params.seed, ORDER, (epochs.epoch, 0));
+        let mut order = Rng::at(params.seed, ORDER, BatchPlace { epoch: epochs.epoch, batch: 0 });
         self.sequences = train.drawn_sequences(&mut order);
         let batch_tokens = params.batch_tokens_of(train.sentences.n_tokens());
         self.batches = self.sequences.shuffled(batch_tokens, &mut order);
@@ -138,7 +139,7 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     fn prepare(&mut self, epochs: &Epochs, batch_idx: usize) -> Self::Batch {
         let idxs = &self.batches[batch_idx];
         let n_tokens = self.sequences.batch(idxs).n_tokens();
-        let place = (epochs.epoch, batch_idx);
+        let place = BatchPlace { epoch: epochs.epoch, batch: batch_idx };
         let choices = choices(self.task.params, self.task.space, place, n_tokens);
         let own = self.task.group.map_or(0..idxs.len(), |group| share(group, idxs.len()));
         let batch = self.sequences.batch(&idxs[own]);
@@ -225,11 +226,11 @@ impl<'t, D: DeviceLearner> Learner for GradientLearner<'t, D> {
     }
 }
 
-/// The random choices of the mini-batch at a place: its epoch and its number.
+/// The random choices of the mini-batch at a place.
 pub(crate) fn choices(
     params: &HmmParams,
     space: &StateSpace,
-    place: (usize, usize),
+    place: BatchPlace,
     n_tokens: usize,
 ) -> Choices {
     let mut states = Rng::at(params.seed, STATES, place);

@@ -1,7 +1,7 @@
 //! Distillation: training on text that another language model draws.
 
 use latens_corpus::{Sentences, WordId};
-use latens_math::Rng;
+use latens_math::{BatchPlace, Rng};
 use latens_model::{Device, FitError, LanguageModel, SampleSize, fingerprint};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -97,7 +97,8 @@ impl<'a> Teacher<'a> {
         let size = SampleSize::of_tokens(n_tokens, self.n_texts(n_tokens));
         let total = size.total();
         let mut watch = |n| self.watch.as_ref().map_or(ControlFlow::Continue(()), |f| f(n, total));
-        let seed = (Rng::at(epoch.seed, TEXTS, (epoch.idx, 0)).uniform() * 2f64.powi(53)) as u64;
+        let seed = (Rng::at(epoch.seed, TEXTS, BatchPlace { epoch: epoch.idx, batch: 0 }).uniform()
+            * 2f64.powi(53)) as u64;
         let texts = self.model.sample_texts(size, seed, self.device, &mut watch)?;
         if let (true, Some(keep)) = (epoch.is_new, &self.keep) {
             keep(&texts)?;

@@ -231,6 +231,10 @@ impl Model for Glda {
         &self.lexicon
     }
 
+    fn params_json(&self) -> Value {
+        self.fitted_with().to_json()
+    }
+
     fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }

@@ -15,7 +15,7 @@ use crate::shards::{
 };
 use latens_corpus::{Documents, Lexicon, ReadError};
 use latens_math::Rng;
-use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
+use latens_model::shards::{Arrays, Computed, Job, Part, ShardInput, ShardState, Sharded, Step};
 use latens_model::{FitError, ParamError, Valid, WordVectors, check_that};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -48,6 +48,7 @@ impl Sharded for GldaShards {
     const KIND: &'static str = Glda::KIND;
     type Params = GldaParams;
     type Text = Documents;
+    const INPUTS: &'static [ShardInput] = &[ShardInput::Vocab, ShardInput::WordVectors];
 
     fn check(params: &GldaParams) -> Result<(), ParamError> {
         let can = matches!(params.sampler, Sampler::Auto | Sampler::Parallel);

@@ -93,7 +93,7 @@ impl LdsEncoder<'_> {
     fn whitened(&self, whitening: &[f32], rows: &[f32]) -> Vec<f32> {
         let dim = self.lds.dim();
         let mut out = vec![0.0; rows.len()];
-        BlockRef::new(whitening, dim, (0, dim), (0, dim)).times_rows(rows, &mut out);
+        BlockRef::new(whitening, dim, 0..dim, 0..dim).times_rows(rows, &mut out);
         out.chunks_exact_mut(dim).for_each(normalize);
         out
     }

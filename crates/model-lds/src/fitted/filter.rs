@@ -60,5 +60,5 @@ pub(crate) fn smooth<T: Real>(j: &[T], p: &[T], dim: usize, states: &mut [T]) {
 }
 
 fn block<T: Real>(values: &[T], dim: usize) -> BlockRef<'_, T> {
-    BlockRef::new(values, dim, (0, dim), (0, dim))
+    BlockRef::new(values, dim, 0..dim, 0..dim)
 }

@@ -1,7 +1,9 @@
 //! Layers on the device; see `latens_nn` for their definitions.
 
 use Transposed::{No, Yes};
-use latens_cuda::{Array, CudaError, Device, Dropout, Fresh, Precision, Recordings, Transposed};
+use latens_cuda::{
+    Array, CudaError, Device, Dropout, Fresh, Precision, ProductShape, Recordings, Transposed,
+};
 use latens_nn::Linear;
 use std::ops::Range;
 
@@ -59,9 +61,9 @@ impl Worker<'_> {
         scale: f32,
         a: (&Array<f32>, Range<usize>, Transposed),
         b: (&Array<f32>, Range<usize>, Transposed),
-        sizes: (usize, usize, usize),
+        shape: ProductShape,
     ) -> Result<(), CudaError> {
-        self.device.multiply(out, scale, a, b, sizes, self.precision)
+        self.device.multiply(out, scale, a, b, shape, self.precision)
     }
 
     /// Starts the time steps of a layer, all at once if there are many.
@@ -132,7 +134,8 @@ impl Relu {
         let Relu { n_in, dim, .. } = *self;
         worker.device.reserve(&mut self.out, n * dim)?;
         let (x, w) = ((x, 0..n * n_in, No), (weights, self.weight.clone(), Yes));
-        worker.multiply((&mut self.out, 0..n * dim), 0.0, x, w, (n, dim, n_in))?;
+        let shape = ProductShape { n, m: dim, k: n_in };
+        worker.multiply((&mut self.out, 0..n * dim), 0.0, x, w, shape)?;
         let Dropout { rate, seed, .. } = dropout;
         worker.device.bias_relu(&mut self.out, (weights, self.bias.clone()), n, (rate, seed))
     }
@@ -159,8 +162,9 @@ impl Relu {
         device.relu_backward(&mut self.d_z, values, n, scale, bias, &mut scratch.partial)?;
         let d_z = |transposed| (&self.d_z, 0..n * dim, transposed);
         let out = (gradient, self.weight.clone());
-        worker.multiply(out, 1.0, d_z(Yes), (x, 0..n * n_in, No), (dim, n_in, n))?;
+        let shape = ProductShape { n: dim, m: n_in, k: n };
+        worker.multiply(out, 1.0, d_z(Yes), (x, 0..n * n_in, No), shape)?;
         let w = (&*weights, self.weight.clone(), No);
-        worker.multiply((d_x, 0..n * n_in), 0.0, d_z(No), w, (n, n_in, dim))
+        worker.multiply((d_x, 0..n * n_in), 0.0, d_z(No), w, ProductShape { n, m: n_in, k: dim })
     }
 }

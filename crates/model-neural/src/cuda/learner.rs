@@ -12,8 +12,8 @@ use crate::network::masks::{Masks, WEIGHTS, WORDS};
 use crate::params::{NeuralParams, Optimizer};
 use latens_corpus::WordId;
 use latens_cuda::{
-    AdamWStep, Array, Columns, CudaError, Device, Dropout, Precision, StepResult, Transposed,
-    WordGroups,
+    AdamWStep, Array, Columns, CudaError, Device, Dropout, Precision, ProductShape, Purpose, Shape,
+    StepResult, Transposed, WordGroups,
 };
 use latens_model::{self as model, FitError};
 use std::ops::Range;
@@ -156,7 +156,8 @@ impl<'a> CudaLearner<'a> {
         device.reserve(vectors, n_numbers)?;
         let (out, table) = ((&mut *vectors, Columns::all(dim)), self.network.input.table().range());
         let inputs = (ints, plan.inputs.clone());
-        device.gather_rows(out, (weights, table), inputs.clone(), (n * n_context, dim))?;
+        let shape = Shape { rows: n * n_context, columns: dim };
+        device.gather_rows(out, (weights, table), inputs.clone(), shape)?;
         if drops.words().rate > 0.0 {
             device.drop_words(vectors, inputs, dim, drops.words())?;
         }
@@ -200,16 +201,17 @@ impl<'a> CudaLearner<'a> {
         device.reserve(logits, n * n_words)?;
         let out = (self.layers.out(), 0..n * dim, Transposed::No);
         let u = (&*weights, self.network.output.range(), Transposed::Yes);
-        worker.multiply((logits, 0..n * n_words), 0.0, out, u, (n, n_words, dim))
+        let shape = ProductShape { n, m: n_words, k: dim };
+        worker.multiply((logits, 0..n * n_words), 0.0, out, u, shape)
     }
 
-    /// Computes ln p of the targets from the logits. If it `learns`, replaces the logits by their derivatives.
-    fn score(&mut self, plan: &Plan, ints: &Array<u32>, learns: bool) -> Result<(), CudaError> {
+    /// Computes ln p of the targets from the logits. To learn, replaces the logits by their derivatives.
+    fn score(&mut self, plan: &Plan, ints: &Array<u32>, purpose: Purpose) -> Result<(), CudaError> {
         let (n, targets) = (plan.n_rows, (ints, plan.targets.clone()));
         let CudaLearner { device, learned: Weights { weights, .. }, logits, log_probs, .. } = self;
         device.reserve(log_probs, n)?;
         let bias = (&*weights, self.network.bias.range());
-        device.next_words(logits, log_probs, bias, targets, n, learns)
+        device.next_words(logits, log_probs, bias, targets, n, purpose)
     }
 
     /// Backpropagates from the logits to the gradient of Σ ln p.
@@ -228,9 +230,10 @@ impl<'a> CudaLearner<'a> {
         let (output, d_logits) = (self.network.output.range(), 0..n * n_words);
         let u = (&learned.weights, output.clone(), No);
         let d = (&*logits, d_logits.clone(), No);
-        worker.multiply((d_out, 0..n * dim), 0.0, d, u, (n, dim, n_words))?;
+        worker.multiply((d_out, 0..n * dim), 0.0, d, u, ProductShape { n, m: dim, k: n_words })?;
         let (d, out) = ((&*logits, d_logits, Yes), (layers.out(), 0..n * dim, No));
-        worker.multiply((&mut learned.gradient, output), 1.0, d, out, (n_words, dim, n))?;
+        let shape = ProductShape { n: n_words, m: dim, k: n };
+        worker.multiply((&mut learned.gradient, output), 1.0, d, out, shape)?;
         let bias = (&mut learned.gradient, self.network.bias.range());
         device.add_column_sums(bias, logits, n, Columns::all(n_words))?;
         let penalty = self.network.activation_penalty;
@@ -291,7 +294,7 @@ impl<'a> CudaLearner<'a> {
         // After an error, too: the next call returns the error of the device again.
         self.memory = memory;
         read?;
-        self.score(plan, &ints, true)?;
+        self.score(plan, &ints, Purpose::Learn)?;
         self.backward(plan, &ints, drops)?;
         self.ints = Some(ints);
 
@@ -338,7 +341,7 @@ impl<'a> CudaLearner<'a> {
             let plan = Plan::new(&batch);
             let ints = self.upload(&plan)?;
             self.forward(&plan, &ints, &mut memory, Drops::default())?;
-            self.score(&plan, &ints, false)?;
+            self.score(&plan, &ints, Purpose::Score)?;
             self.ints = Some(ints);
             let log_probs = self.device.download(&self.log_probs)?;
             sum += log_probs[..plan.n_rows].iter().sum::<f64>();

@@ -2,7 +2,10 @@
 
 use super::layers::{Rows, Scratch, Weights, Worker};
 use Transposed::{No, Yes};
-use latens_cuda::{Array, Columns, CudaError, Device, Dropout, Recordings, Squash, Transposed};
+use latens_cuda::{
+    Array, Columns, CudaError, Device, Dropout, ProductShape, Recordings, Shape, Squash, TimeStep,
+    Transposed,
+};
 use latens_nn as nn;
 use std::ops::Range;
 
@@ -58,6 +61,7 @@ impl Elman {
     ) -> Result<(), CudaError> {
         let Elman { dim, squash, .. } = *self;
         let (device, n) = (worker.device, rows.n_streams);
+        let shape = Shape { rows: n, columns: dim };
         device.reserve(&mut self.previous, (rows.n() + n) * dim)?;
         device.reserve(&mut self.out, rows.n() * dim)?;
         remember(device, state, &mut self.previous, rows, dim)?;
@@ -69,13 +73,14 @@ impl Elman {
                 if is_small(n, dim) {
                     let states = (&mut *previous, place.start..next.end);
                     let (h, a) = ((&mut *hidden, place), (weights, recurrent.clone()));
-                    device.elman_product_step(h, states, a, fresh, squash, (n, dim))?;
+                    device.elman_product_step(h, states, a, fresh, squash, shape)?;
                     continue;
                 }
                 let h = (&*previous, place.clone(), No);
                 let a = (weights, recurrent.clone(), Yes);
-                worker.multiply((hidden, place.clone()), 1.0, h, a, (n, dim, dim))?;
-                device.elman_step((hidden, place), (previous, next), fresh, squash, (n, dim))?;
+                let product = ProductShape { n, m: dim, k: dim };
+                worker.multiply((hidden, place.clone()), 1.0, h, a, product)?;
+                device.elman_step((hidden, place), (previous, next), fresh, squash, shape)?;
             }
             Ok(())
         })?;
@@ -95,43 +100,33 @@ impl Elman {
     ) -> Result<(), CudaError> {
         let Elman { dim, squash, .. } = *self;
         let (device, n) = (worker.device, rows.n_streams);
+        let shape = Shape { rows: n, columns: dim };
         let Scratch { transposed, later, .. } = scratch;
         let Elman { hidden, recurrent, recordings, .. } = &mut *self;
         if is_small(n, dim) {
             device.reserve(transposed, recurrent.len())?;
-            device.transpose(transposed, (&learned.weights, recurrent.clone()), (dim, dim))?;
+            let square = Shape { rows: dim, columns: dim };
+            device.transpose(transposed, (&learned.weights, recurrent.clone()), square)?;
         } else {
             device.reserve(later, n * dim)?;
         }
         worker.start(recordings, rows.n_steps, || {
             for step in (0..rows.n_steps).rev() {
-                let (place, has_later) = (rows.place(step, dim), step + 1 < rows.n_steps);
+                let (place, at) = (rows.place(step, dim), TimeStep::of(step, rows.n_steps));
                 let values = ((d_hidden, place.clone()), (&*hidden, place.clone()));
                 let fresh = rows.fresh(step + 1);
                 if is_small(n, dim) {
                     let (deltas, later) =
-                        ((&mut *d_x, rows.with_next(step, dim)), (&*transposed, has_later));
-                    device.elman_product_backward(
-                        deltas,
-                        values,
-                        later,
-                        fresh,
-                        squash,
-                        (n, dim),
-                    )?;
+                        ((&mut *d_x, rows.with_next(step, dim)), (&*transposed, at));
+                    device.elman_product_backward(deltas, values, later, fresh, squash, shape)?;
                     continue;
                 }
-                let (delta, of_later) = ((&mut *d_x, place.clone()), (&*later, has_later));
-                device.elman_backward(delta, values, of_later, fresh, squash, (n, dim))?;
+                let (delta, of_later) = ((&mut *d_x, place.clone()), (&*later, at));
+                device.elman_backward(delta, values, of_later, fresh, squash, shape)?;
                 if step > 0 {
                     let a = (&learned.weights, recurrent.clone(), No);
-                    worker.multiply(
-                        (later, 0..n * dim),
-                        0.0,
-                        (d_x, place, No),
-                        a,
-                        (n, dim, dim),
-                    )?;
+                    let product = ProductShape { n, m: dim, k: dim };
+                    worker.multiply((later, 0..n * dim), 0.0, (d_x, place, No), a, product)?;
                 }
             }
             Ok(())
@@ -139,7 +134,7 @@ impl Elman {
         let all = 0..rows.n() * dim;
         let out = (&mut learned.gradient, self.recurrent.clone());
         let (delta, previous) = ((&*d_x, all.clone(), Yes), (&self.previous, all, No));
-        worker.multiply(out, 1.0, delta, previous, (dim, dim, rows.n()))
+        worker.multiply(out, 1.0, delta, previous, ProductShape { n: dim, m: dim, k: rows.n() })
     }
 }
 
@@ -211,6 +206,7 @@ impl Lstm {
     ) -> Result<(), CudaError> {
         let Lstm { n_in, dim, .. } = *self;
         let (device, n) = (worker.device, rows.n_streams);
+        let shape = Shape { rows: n, columns: dim };
         if dropout.weights.rate > 0.0 {
             device.reserve(&mut self.dropped, self.recurrent.len())?;
             let u = (weights, self.recurrent.clone());
@@ -223,7 +219,7 @@ impl Lstm {
         device.reserve(gates, 4 * rows.n() * dim)?;
         let (x, w) = ((x, 0..rows.n() * n_in, No), (weights, self.input.clone(), Yes));
         let sums = (&mut *gates, 0..4 * rows.n() * dim);
-        worker.multiply(sums, 0.0, x, w, (rows.n(), 4 * dim, n_in))?;
+        worker.multiply(sums, 0.0, x, w, ProductShape { n: rows.n(), m: 4 * dim, k: n_in })?;
         remember(device, state, previous, rows, dim)?;
         remember(device, cell, cells, rows, dim)?;
         let u = match dropout.weights.rate > 0.0 {
@@ -241,14 +237,15 @@ impl Lstm {
                     let out = ((&mut *hidden, place.clone()), (&mut *tanh_cell, place));
                     let kept = ((&mut *previous, both.clone()), (&mut *cells, both));
                     let learned = (u.clone(), bias);
-                    device.lstm_product_step((gates, wide), out, kept, learned, fresh, (n, dim))?;
+                    device.lstm_product_step((gates, wide), out, kept, learned, fresh, shape)?;
                     continue;
                 }
                 let (h, u) = ((&*previous, place.clone(), No), (u.0, u.1.clone(), Yes));
-                worker.multiply((gates, wide.clone()), 1.0, h, u, (n, 4 * dim, dim))?;
+                let product = ProductShape { n, m: 4 * dim, k: dim };
+                worker.multiply((gates, wide.clone()), 1.0, h, u, product)?;
                 let out = ((&mut *hidden, place.clone()), (&mut *tanh_cell, place));
                 let kept = ((&mut *previous, next), (&mut *cells, both));
-                device.lstm_step((gates, wide), out, kept, bias, fresh, (n, dim))?;
+                device.lstm_step((gates, wide), out, kept, bias, fresh, shape)?;
             }
             Ok(())
         })?;
@@ -273,6 +270,7 @@ impl Lstm {
     ) -> Result<(), CudaError> {
         let Lstm { n_in, dim, .. } = *self;
         let (device, n, all) = (worker.device, rows.n_streams, rows.n());
+        let shape = Shape { rows: n, columns: dim };
         let Scratch { transposed, later, later_cell, .. } = scratch;
         device.reserve(later_cell, n * dim)?;
         let Lstm { gates, cells, tanh_cell, dropped, recurrent, recordings, .. } = &mut *self;
@@ -282,7 +280,7 @@ impl Lstm {
         };
         if is_small(n, dim) {
             device.reserve(transposed, recurrent.len())?;
-            device.transpose(transposed, u.clone(), (4 * dim, dim))?;
+            device.transpose(transposed, u.clone(), Shape { rows: 4 * dim, columns: dim })?;
         } else {
             device.reserve(later, n * dim)?;
         }
@@ -290,20 +288,21 @@ impl Lstm {
             for step in (0..rows.n_steps).rev() {
                 let (place, wide) = (rows.place(step, dim), rows.place(step, 4 * dim));
                 let cells = ((&*cells, place.clone()), (&*tanh_cell, place.clone()));
-                let (fresh, has_later) = (rows.fresh(step + 1), step + 1 < rows.n_steps);
+                let (fresh, at) = (rows.fresh(step + 1), TimeStep::of(step, rows.n_steps));
                 let d_out = (d_hidden, place);
                 if is_small(n, dim) {
                     let own = (&mut *gates, rows.with_next(step, 4 * dim));
-                    let of_later = (&*transposed, &mut *later_cell, has_later);
-                    device.lstm_product_backward(own, d_out, of_later, cells, fresh, (n, dim))?;
+                    let of_later = (&*transposed, &mut *later_cell, at);
+                    device.lstm_product_backward(own, d_out, of_later, cells, fresh, shape)?;
                     continue;
                 }
                 let own = (&mut *gates, wide.clone());
-                let of_later = (&*later, &mut *later_cell, has_later);
-                device.lstm_backward(own, d_out, of_later, cells, fresh, (n, dim))?;
+                let of_later = (&*later, &mut *later_cell, at);
+                device.lstm_backward(own, d_out, of_later, cells, fresh, shape)?;
                 if step > 0 {
                     let (delta, u) = ((&*gates, wide, No), (u.0, u.1.clone(), No));
-                    worker.multiply((later, 0..n * dim), 0.0, delta, u, (n, dim, 4 * dim))?;
+                    let product = ProductShape { n, m: dim, k: 4 * dim };
+                    worker.multiply((later, 0..n * dim), 0.0, delta, u, product)?;
                 }
             }
             Ok(())
@@ -312,16 +311,18 @@ impl Lstm {
         let delta = |transposed| (&self.gates, 0..4 * all * dim, transposed);
         let previous = (&self.previous, 0..all * dim, No);
         let out = (&mut *gradient, self.recurrent.clone());
-        worker.multiply(out, 0.0, delta(Yes), previous, (4 * dim, dim, all))?;
+        let product = ProductShape { n: 4 * dim, m: dim, k: all };
+        worker.multiply(out, 0.0, delta(Yes), previous, product)?;
         if dropout.rate > 0.0 {
             device.dropout_in_place((&mut *gradient, self.recurrent.clone()), dropout)?;
         }
         let (out, x) = ((&mut *gradient, self.input.clone()), (x, 0..all * n_in, No));
-        worker.multiply(out, 1.0, delta(Yes), x, (4 * dim, n_in, all))?;
+        worker.multiply(out, 1.0, delta(Yes), x, ProductShape { n: 4 * dim, m: n_in, k: all })?;
         let bias = (gradient, self.bias.clone());
         device.add_column_sums(bias, &self.gates, all, Columns::all(4 * dim))?;
         let w = (&*weights, self.input.clone(), No);
-        worker.multiply((d_x, 0..all * n_in), 0.0, delta(No), w, (all, n_in, 4 * dim))
+        let product = ProductShape { n: all, m: n_in, k: 4 * dim };
+        worker.multiply((d_x, 0..all * n_in), 0.0, delta(No), w, product)
     }
 }
 
@@ -334,7 +335,8 @@ fn remember(
     dim: usize,
 ) -> Result<(), CudaError> {
     let (n, place) = (rows.n_streams, rows.place(0, dim));
-    device.keep_rows((previous, place.clone()), (state, place), rows.fresh(0), (n, dim))
+    let shape = Shape { rows: n, columns: dim };
+    device.keep_rows((previous, place.clone()), (state, place), rows.fresh(0), shape)
 }
 
 /// Copies the states after the last time step back to the recurrent states.
@@ -347,5 +349,5 @@ fn keep(
 ) -> Result<(), CudaError> {
     let (last, fresh) = (rows.place(rows.n_steps, dim), rows.fresh(rows.n_steps));
     let state = (state, rows.place(0, dim));
-    device.keep_rows(state, (previous, last), fresh, (rows.n_streams, dim))
+    device.keep_rows(state, (previous, last), fresh, Shape { rows: rows.n_streams, columns: dim })
 }

@@ -22,6 +22,9 @@ pub trait Sharded: 'static {
     /// The encoded text of a shard, which a worker keeps between rounds.
     type Text: Send + Sync + 'static;
 
+    /// What a run can have besides the parameters and the text of the shards.
+    const INPUTS: &'static [ShardInput] = &[ShardInput::Vocab];
+
     /// Checks what shards demand of parameters beyond [`Params::check`].
     fn check(_: &Self::Params) -> Result<(), ParamError> {
         Ok(())
@@ -52,6 +55,20 @@ pub trait Sharded: 'static {
 
     /// Makes the next state, or the model, from the sums over all shards.
     fn update(job: &Job<'_, Self::Params>, sums: Arrays) -> Result<Step, FitError>;
+}
+
+/// An input of a run besides the parameters and the text of the shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShardInput {
+    /// The vocabulary of the whole text.
+    Vocab,
+    /// Clusters of the words of the vocabulary.
+    WordClusters,
+    /// Vectors of the words of the vocabulary.
+    WordVectors,
+    /// The column of the tags in tagged text.
+    TagColumn,
 }
 
 /// The text of a shard.

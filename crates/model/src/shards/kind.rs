@@ -1,6 +1,6 @@
 use super::arrays::Arrays;
 use super::broadcast::Broadcast;
-use super::contract::{Computed, Job, Part, Sharded, Step, parse_params};
+use super::contract::{Computed, Job, Part, ShardInput, Sharded, Step, parse_params};
 use super::error::{ShardError, in_words};
 use super::packing::MAX_SHARDS;
 use super::statistics::Statistics;
@@ -18,6 +18,9 @@ pub trait ShardKind: Sync {
 
     /// The default parameters of the model, as JSON.
     fn default_params(&self) -> Value;
+
+    /// What a run can have besides the parameters and the text of the shards.
+    fn inputs(&self) -> &'static [ShardInput];
 
     /// Starts a run. `params` are the parameters of the model as JSON; those that are missing have their defaults.
     fn begin(
@@ -101,6 +104,10 @@ impl<S: Sharded> ShardKind for KindOf<S> {
 
     fn default_params(&self) -> Value {
         serde_json::to_value(S::Params::default()).expect("parameters are JSON")
+    }
+
+    fn inputs(&self) -> &'static [ShardInput] {
+        S::INPUTS
     }
 
     fn begin(

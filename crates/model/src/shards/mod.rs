@@ -20,7 +20,7 @@ mod vocabulary;
 
 pub use arrays::{Arrays, Numbers, ShardNumber};
 pub use broadcast::Broadcast;
-pub use contract::{Computed, Job, Part, Sharded, Step};
+pub use contract::{Computed, Job, Part, ShardInput, Sharded, Step};
 pub use error::ShardError;
 pub use kind::{EncodedPart, KindOf, Round, ShardKind};
 pub use state::ShardState;

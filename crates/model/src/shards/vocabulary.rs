@@ -1,7 +1,7 @@
 //! The vocabulary of a text, from the word counts of its shards.
 
 use super::arrays::Arrays;
-use super::contract::{Computed, Job, Part, Sharded, Step};
+use super::contract::{Computed, Job, Part, ShardInput, Sharded, Step};
 use super::error::ShardError;
 use super::state::ShardState;
 use crate::fit::FitError;
@@ -31,6 +31,7 @@ impl Sharded for VocabCounts {
     const KIND: &'static str = "vocab";
     type Params = VocabParams;
     type Text = Census;
+    const INPUTS: &'static [ShardInput] = &[];
 
     fn begin(_: &Valid<VocabParams>, lexicon: &Lexicon, _: Arrays) -> Result<ShardState, FitError> {
         check_that(lexicon.cleaning.is_empty(), "cleaning", "unset for shards", "a cleaning")?;

@@ -2,7 +2,7 @@
 
 use crate::args;
 use anyhow::{Context, Result};
-use latens_experiments::{Experiment, Row};
+use latens_experiments::{Effort, Experiment, Row};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -128,7 +128,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
 pub(super) fn append(
     mut file: File,
     experiment: &Experiment,
-    quick: bool,
+    effort: Effort,
     rows: &[Row],
 ) -> Result<()> {
     let run = Run {
@@ -137,7 +137,7 @@ pub(super) fn append(
         machine: machine(),
         date: date(SystemTime::now()),
     };
-    let lines = run.lines(experiment.name, quick, rows)?;
+    let lines = run.lines(experiment.name, effort, rows)?;
     file.write_all(lines.as_bytes()).context("cannot append the records")
 }
 
@@ -150,13 +150,13 @@ struct Run {
 }
 
 impl Run {
-    fn lines(&self, experiment: &str, quick: bool, rows: &[Row]) -> Result<String> {
+    fn lines(&self, experiment: &str, effort: Effort, rows: &[Row]) -> Result<String> {
         let measure = Measure::of(experiment)
             .with_context(|| format!("`{experiment}` has no description of its figures"))?;
         let mut lines = String::new();
         for row in rows.iter().filter(|row| row.ours.is_finite()) {
             let (data, metric, unit) = measure.describe(row);
-            let size = if quick { "quick" } else { "" };
+            let size = if effort == Effort::Quick { "quick" } else { "" };
             let reference = row.paper.filter(|paper| paper.is_finite()).map(|value| Reference {
                 kind: "paper",
                 value,
@@ -297,7 +297,7 @@ mod tests {
             row("32768 states", "PTB test", Some(115.8), 114.401_234_56),
             row("32768 states", "PTB valid", None, f64::NAN),
         ];
-        let lines = run.lines("hmm-ptb", false, &rows).unwrap();
+        let lines = run.lines("hmm-ptb", Effort::Full, &rows).unwrap();
         let records: Vec<Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(records.len(), 1, "NaN has no record");
@@ -310,7 +310,7 @@ mod tests {
         });
         assert_eq!(records[0], expected);
         rows[0].of_seeds = vec![115.0, 113.5, 114.7];
-        let lines = run.lines("hmm-ptb", false, &rows).unwrap();
+        let lines = run.lines("hmm-ptb", Effort::Full, &rows).unwrap();
         let record: Value = serde_json::from_str(lines.trim_end()).unwrap();
         let spread = serde_json::json!({ "over": "seeds", "n": 3, "min": 113.5, "max": 115.0 });
         assert_eq!(record["spread"], spread);

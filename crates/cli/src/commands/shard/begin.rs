@@ -5,9 +5,8 @@ use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{Lexicon, Vocab, VocabLimits};
-use latens::model::shards::Arrays;
+use latens::model::shards::{Arrays, ShardInput, ShardKind};
 use latens::store::write_atomically;
-use latens::tasks::tagging::FeatureTagger;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::Write;
@@ -43,8 +42,6 @@ pub(crate) struct BeginArgs {
     output: PathBuf,
 }
 
-const TAGGER: &str = FeatureTagger::KIND;
-
 fn kinds() -> Vec<&'static str> {
     latens::SHARD_KINDS.iter().map(|kind| kind.kind()).collect()
 }
@@ -71,10 +68,10 @@ pub(crate) fn run(args: &BeginArgs, common: &Common, output: &Output) -> Result<
         params.insert("seed".to_owned(), common.seed.into());
     }
     params.extend(args.set.iter().cloned());
-    let lexicon = lexicon(args)?;
+    let lexicon = lexicon(args, kind)?;
     let mut inputs = Arrays::new();
     if let Some(path) = &args.vectors {
-        if args.kind != "glda" {
+        if !kind.inputs().contains(&ShardInput::WordVectors) {
             return Err(hinted(
                 format!("models of kind `{}` do not use `--vectors`", args.kind),
                 "omit `--vectors`, or train a Gaussian LDA model: `glda`",
@@ -86,7 +83,7 @@ pub(crate) fn run(args: &BeginArgs, common: &Common, output: &Output) -> Result<
         inputs = inputs.with("dim", vec![vectors.dim() as u64]);
         inputs = inputs.with("vectors", vectors.values().to_vec());
     }
-    inputs = with_column(args, inputs)?;
+    inputs = with_column(args, kind, inputs)?;
     let broadcast = kind
         .begin(params.into(), lexicon, args.shards, inputs)
         .with_context(|| format!("cannot begin a run of `{}`", args.kind))?;
@@ -104,8 +101,8 @@ pub(crate) fn run(args: &BeginArgs, common: &Common, output: &Output) -> Result<
 }
 
 /// Adds the column of the tags, which a tagger needs and nothing else has.
-fn with_column(args: &BeginArgs, inputs: Arrays) -> Result<Arrays> {
-    match (args.column, args.kind == TAGGER) {
+fn with_column(args: &BeginArgs, kind: &dyn ShardKind, inputs: Arrays) -> Result<Arrays> {
+    match (args.column, kind.inputs().contains(&ShardInput::TagColumn)) {
         (Some(column), true) => Ok(inputs.with("column", vec![u64::from(column) - 1])),
         (None, false) => Ok(inputs),
         (None, true) => {
@@ -118,25 +115,26 @@ fn with_column(args: &BeginArgs, inputs: Arrays) -> Result<Arrays> {
     }
 }
 
-fn lexicon(args: &BeginArgs) -> Result<Lexicon> {
+fn lexicon(args: &BeginArgs, kind: &dyn ShardKind) -> Result<Lexicon> {
     let limits = args.words.learned.limits();
-    if args.kind == TAGGER && limits != VocabLimits::default() {
+    let is_tagger = kind.inputs().contains(&ShardInput::TagColumn);
+    if is_tagger && limits != VocabLimits::default() {
         return Err(hinted(
             "a tagger does not use `--min-count` and `--max-vocab`",
             "`--set min_count=N` drops rare attributes of words",
         ));
     }
-    match (&args.words.vocab, args.kind == "vocab" || args.kind == TAGGER) {
-        (None, true) => {
+    match (&args.words.vocab, kind.inputs().contains(&ShardInput::Vocab)) {
+        (None, false) => {
             let preprocessing = args.words.learned.preprocessing();
             Ok(Lexicon::new(preprocessing, limits, Vocab::from_counts([], &limits)))
         }
-        (Some(path), false) => Ok(Lexicon::open(path)?),
-        (None, false) => Err(hinted(
+        (Some(path), true) => Ok(Lexicon::open(path)?),
+        (None, true) => Err(hinted(
             "training on shards needs the vocabulary of the whole text",
             "learn it with `latens shard begin vocab` or `latens vocab`, and pass it with `--vocab`",
         )),
-        (Some(_), true) => Err(hinted(
+        (Some(_), false) => Err(hinted(
             format!("a run of `{}` does not use `--vocab`", args.kind),
             "omit `--vocab`",
         )),

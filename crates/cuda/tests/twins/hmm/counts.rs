@@ -6,7 +6,7 @@ use crate::kit::{
     DOUBLE, Done, EXACT, ROUNDED, Rng, Sum, WIDE, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use latens_cuda::Emissions;
+use latens_cuda::{BlockShape, Emissions, Shape};
 
 /// Number of states per cluster, of clusters, and of blocks.
 const BLOCKS: &[(usize, usize, usize)] =
@@ -32,7 +32,9 @@ fn copied_blocks_agree_with_the_cpu() {
             let (transition, ints) = (put(&device, &transition), pairs.put(&device));
             let mut out = holes(&device, n_blocks * k * k);
             let blocks = pairs.blocks(&ints);
-            device.copy_blocks(&mut out.array, &transition.array, &blocks, (k, n)).done(&what);
+            device
+                .copy_blocks(&mut out.array, &transition.array, &blocks, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &out)
         });
         let copied = |(i, j): (usize, usize)| f64::from(transition[i * n + j]).max(SMALLEST);
@@ -55,7 +57,9 @@ fn counts_of_transitions_agree_with_the_cpu() {
             let (transition, ratios) = (put(&device, &transition), put(&device, &ratios));
             let (mut counts, ints) = (put(&device, &before), pairs.put(&device));
             let (inputs, blocks) = ((&ratios.array, &transition.array), pairs.blocks(&ints));
-            device.add_transitions(&mut counts.array, inputs, &blocks, (k, n)).done(&what);
+            device
+                .add_transitions(&mut counts.array, inputs, &blocks, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &counts)
         });
         let mut expected = sums(&before);
@@ -134,8 +138,8 @@ fn rows_of_counts_are_normalized() {
             let before = rng.normals(n_rows * n);
             let got = twice(&what, || {
                 let (counts, mut out) = (put(&device, &counts), put(&device, &before));
-                let (shares, sizes) = (&mut out.array, (n_rows, n));
-                device.share_rows(shares, &counts.array, prior, sizes).done(&what);
+                let (shares, shape) = (&mut out.array, Shape { rows: n_rows, columns: n });
+                device.share_rows(shares, &counts.array, prior, shape).done(&what);
                 get(&device, &what, &out)
             });
             let mut expected = sums(&before);

@@ -4,7 +4,7 @@ use crate::kit::{
     Done, EXACT, Framed, Rng, SINGLE, Sum, TF32, Tolerance, assert_near, device, framed, get, put,
     sums, twice,
 };
-use latens_cuda::{ClusterOrder, Device, Emissions, Precision};
+use latens_cuda::{ClusterOrder, ClusterSize, Device, Emissions, Precision, Shape};
 use std::ops::Range;
 
 /// Slots of clusters, states per cluster, and dimension of vectors. Tiles have 64 slots, states or dimensions, and products
@@ -145,7 +145,9 @@ fn emission_probabilities_agree_with_the_cpu() {
                 let (mut table, places) = (put(&device, &before), order.put(&device));
                 let parts = (&on_device.array, weights.words.clone(), weights.bias.clone());
                 let (out, states) = (&mut table.array, (&states.array, &order.on(&places)));
-                emissions.logits(&device, out, parts, states, (k, dim), precision).done(&what);
+                emissions
+                    .logits(&device, out, parts, states, Shape { rows: k, columns: dim }, precision)
+                    .done(&what);
                 let kept = put(&device, &order.kept(k, k));
                 let kept = (&kept.array, &order.on(&places));
                 emissions.normalize(&device, &mut table.array, kept, k).done(&what);
@@ -244,9 +246,13 @@ fn logits_of_kept_states_are_gathered_and_added() {
             let places = order.put(&device);
             let (out, part) = (&mut table.array, on_device.part());
             let kept = (&kept.array, &order.on(&places));
-            emissions.gather(&device, out, part, kept, (k, n_own)).done(&what);
+            emissions
+                .gather(&device, out, part, kept, ClusterSize { kept: k, own: n_own })
+                .done(&what);
             let (out, values) = (on_device.part_mut(), &derivatives.array);
-            emissions.add_to(&device, out, values, kept, (k, n_own)).done(&back);
+            emissions
+                .add_to(&device, out, values, kept, ClusterSize { kept: k, own: n_own })
+                .done(&back);
             (get(&device, &what, &table), get(&device, &back, &on_device))
         });
         let (mut gathered, mut added) = (sums(&before), sums(&weights));
@@ -334,8 +340,9 @@ fn derivatives_of_word_and_state_vectors_agree_with_the_cpu() {
                 let inputs = (&on_device.array, &states.array);
                 let out = (&mut gradient.array, weights.words.clone(), weights.bias.clone());
                 let (to_states, g) = (&mut d_states.array, (&g.array, &order.on(&places)));
+                let shape = Shape { rows: k, columns: dim };
                 emissions
-                    .backward(&device, g, inputs, out, to_states, (k, dim), precision)
+                    .backward(&device, g, inputs, out, to_states, shape, precision)
                     .done(&what);
                 let gradient = get(&device, &what, &gradient);
                 (gradient, get(&device, &what, &d_states))

@@ -4,7 +4,7 @@ use super::transition::{Pairs, SMALLEST};
 use crate::kit::{
     Done, ROUNDED, Rng, Sum, Tolerance, assert_near, device, get, holes, log_sums, put, sums, twice,
 };
-use latens_cuda::{Device, PowerBuffers, bf16, f16};
+use latens_cuda::{BlockShape, Device, PowerBuffers, Shape, bf16, f16};
 use std::io::Write;
 
 const DIM: usize = 256;
@@ -40,7 +40,7 @@ fn minus_powers(
     let mut buffers = PowerBuffers::new(device).done(what);
     let out = (&mut powers.array, &mut sums.array);
     let factors = (&from.array, &to.array);
-    device.minus_powers(out, factors, &mut buffers, (n_from, n)).done(what);
+    device.minus_powers(out, factors, &mut buffers, Shape { rows: n_from, columns: n }).done(what);
     (get(device, what, &powers), get(device, what, &sums))
 }
 
@@ -130,7 +130,9 @@ fn blocks_gathered_from_powers_agree_with_the_cpu() {
             let (powers, row_sums) = (put(&device, &powers), put(&device, &row_sums));
             let (ints, mut out) = (pairs.put(&device), holes(&device, n_blocks * k * k));
             let (of, blocks) = ((&powers.array, &row_sums.array), pairs.blocks(&ints));
-            device.gather_powers(&mut out.array, of, &blocks, (n_from, k, n)).done(&what);
+            device
+                .gather_powers(&mut out.array, of, &blocks, n_from, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &out)
         });
         let share = |(i, j): (usize, usize)| -f64::from(powers[i * n + j]) / f64::from(row_sums[i]);

@@ -4,7 +4,7 @@ use super::transition::Pairs;
 use crate::kit::{
     BF16, Done, Framed, Rng, SINGLE, Sum, assert_near, device, framed, get, holes, put, sums, twice,
 };
-use latens_cuda::{Device, Groups, bf16};
+use latens_cuda::{BlockShape, Device, Groups, bf16};
 
 /// Groups of tokens.
 #[derive(Debug)]
@@ -104,7 +104,9 @@ fn differences_agree_with_the_cpu() {
             let used = (&blocks.array, &left.array, &row_sums.array);
             let inputs = (&alpha.array, &weighted.array);
             let places = (&pairs.blocks(&of_pairs), &members.groups(&of_members));
-            device.collect_differences(&mut out.array, used, inputs, places, (k, n)).done(&what);
+            device
+                .collect_differences(&mut out.array, used, inputs, places, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &out)
         });
         let mut expected = sums(&before);

@@ -5,7 +5,7 @@ use crate::kit::{
     Done, EXACT, Framed, Rng, SINGLE, Sum, Tolerance, assert_near, device, framed, get, holes, put,
     sums, twice,
 };
-use latens_cuda::{Device, MAX_STATES, Sequences};
+use latens_cuda::{Device, MAX_STATES, Sequences, Shape};
 use std::ops::Range;
 
 /// Sums of positive numbers, with errors that add up over the steps.
@@ -338,7 +338,9 @@ fn joined_passes_agree_with_the_cpu() {
         let (alpha, beta) = (rng.distributions(n, k), rng.positives(n * k));
         let (scaled, nodes) = twice(&what, || {
             let (mut alpha, mut nodes) = (put(&device, &alpha), put(&device, &beta));
-            device.join_passes(&mut alpha.array, &mut nodes.array, (n, k)).done(&what);
+            device
+                .join_passes(&mut alpha.array, &mut nodes.array, Shape { rows: n, columns: k })
+                .done(&what);
             (get(&device, &what, &alpha), get(&device, &what, &nodes))
         });
         let in_double = |values: &[f32]| values.iter().map(|&x| x.into()).collect::<Vec<f64>>();

@@ -4,7 +4,7 @@ use crate::kit::{
     Done, Framed, Rng, SINGLE, Sum, Tolerance, assert_near, device, framed, get, holes, log_sums,
     put, sums, twice,
 };
-use latens_cuda::{Blocks, Device};
+use latens_cuda::{BlockShape, Blocks, Device, Shape};
 
 /// Lower bound of transition probabilities, as in the kernels.
 pub(crate) const SMALLEST: f64 = 1e-30f32 as f64;
@@ -76,7 +76,8 @@ fn log_sums_of_rows_agree_with_the_cpu() {
             let before = rng.normals(n_rows + 5);
             let got = twice(&what, || {
                 let (logits, mut out) = (put(&device, &logits), put(&device, &before));
-                device.row_log_sums((&mut out.array, 2), &logits.array, (n_rows, n)).done(&what);
+                let shape = Shape { rows: n_rows, columns: n };
+                device.row_log_sums((&mut out.array, 2), &logits.array, shape).done(&what);
                 get(&device, &what, &out)
             });
             let logits: Vec<f64> = logits.iter().map(|&x| x.into()).collect();
@@ -138,7 +139,9 @@ fn gathered_blocks_agree_with_the_cpu() {
             let (ints, mut out) = (pairs.put(&device), put(&device, &before));
             let (out_at, rows) = ((&mut out.array, at), (&logits.array, first * k));
             let blocks = pairs.blocks(&ints);
-            device.gather_blocks(out_at, rows, &log_sums.array, &blocks, (k, n)).done(&what);
+            device
+                .gather_blocks(out_at, rows, &log_sums.array, &blocks, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &out)
         });
         let mut expected = sums(&before[..at * k * k]);
@@ -169,7 +172,9 @@ fn derivatives_by_logits_of_transitions_agree_with_the_cpu() {
             let block_of = framed(&device, &block_of);
             let inout = (&mut logits.array, &log_sums.array);
             let ratios = (&ratios.array, block_of.part());
-            device.transition_gradient(inout, &left.array, ratios, (n_rows, k, n)).done(&what);
+            device
+                .transition_gradient(inout, &left.array, ratios, n_rows, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &logits)
         });
         let derivative = |at: usize| {

@@ -5,7 +5,7 @@ use crate::kit::{
     BF16, Done, Rng, Sum, Tolerance, assert_near, device, framed, get, holes, log_sums, put, sums,
     twice,
 };
-use latens_cuda::{Device, bf16, f16};
+use latens_cuda::{BlockShape, Device, Shape, bf16, f16};
 
 /// Fast exponentials have a relative error of about 10⁻⁷ times the exponent, which is up to 70 here.
 const FAST: Tolerance = Tolerance { of_value: 0.0, of_terms: 2e-5 };
@@ -29,8 +29,8 @@ fn log_sums_of_rows_in_half_precision_agree_with_the_cpu() {
             let before = rng.normals(n_rows + 5);
             let got = twice(&what, || {
                 let (logits, mut out) = (put(&device, &logits), put(&device, &before));
-                let (out_at, sizes) = ((&mut out.array, 2), (n_rows, n));
-                device.row_log_sums_half(out_at, &logits.array, sizes).done(&what);
+                let (out_at, shape) = ((&mut out.array, 2), Shape { rows: n_rows, columns: n });
+                device.row_log_sums_half(out_at, &logits.array, shape).done(&what);
                 get(&device, &what, &out)
             });
             let mut expected = sums(&before);
@@ -58,7 +58,9 @@ fn blocks_gathered_from_half_precision_agree_with_the_cpu() {
             let (ints, mut out) = (pairs.put(&device), put(&device, &before));
             let (out_at, rows) = ((&mut out.array, at), (&logits.array, first * k));
             let blocks = pairs.blocks(&ints);
-            device.gather_blocks_half(out_at, rows, &log_sums.array, &blocks, (k, n)).done(&what);
+            device
+                .gather_blocks_half(out_at, rows, &log_sums.array, &blocks, BlockShape { k, n })
+                .done(&what);
             get(&device, &what, &out)
         });
         let mut expected = sums(&before[..at * k * k]);
@@ -80,9 +82,9 @@ fn minus_probabilities(
     let mut blocks = holes(device, n_blocks * k * k);
     let block_of = framed(device, &pairs.block_of(n / k));
     let (mut sums, out) = (holes::<f32>(device, n_rows), (&mut blocks.array, n_blocks));
-    let (sizes, block_of) = ((n_rows, k, n), block_of.part());
+    let (shape, block_of) = (BlockShape { k, n }, block_of.part());
     let rows = (&mut logits.array, &mut sums.array);
-    device.minus_probabilities_half(rows, out, block_of, sizes).done(what);
+    device.minus_probabilities_half(rows, out, block_of, n_rows, shape).done(what);
     assert_eq!(get(device, what, &sums), vec![1.0; n_rows], "{what}");
     let minus = get(device, what, &logits);
     let minus = minus.iter().map(|x| bf16::from_bits(x.to_bits())).collect();

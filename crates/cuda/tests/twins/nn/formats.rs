@@ -3,6 +3,7 @@
 use crate::kit::{
     Done, Format, Number, Rng, WIDE, WIDE_FOURS, device, framed, get, holes, put, twice,
 };
+use latens_cuda::Shape;
 
 /// Numbers of all magnitudes, and those at which the direction of rounding changes.
 fn all_magnitudes(n: usize, rng: &mut Rng) -> Vec<f32> {
@@ -96,8 +97,8 @@ fn rows_are_scaled_before_they_are_rounded() {
         let got = twice(&what, || {
             let (x, factors) = (put(&device, &x), put(&device, &factors));
             let mut out = holes(&device, n * dim);
-            let sizes = (n, dim);
-            device.scaled_to_bf16(&mut out.array, &x.array, &factors.array, sizes).done(&what);
+            let shape = Shape { rows: n, columns: dim };
+            device.scaled_to_bf16(&mut out.array, &x.array, &factors.array, shape).done(&what);
             get(&device, &what, &out)
         });
         let scaled: Vec<f32> = (0..n * dim).map(|at| factors[at / dim] * x[at]).collect();

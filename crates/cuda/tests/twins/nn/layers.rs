@@ -4,7 +4,7 @@ use crate::kit::{
     BF16, Done, EXACT, HALF, Number, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, WIDE_FOURS,
     assert_near, device, framed, get, holes, is_dropped, put, sums, twice,
 };
-use latens_cuda::{Columns, Derivative, Device, RowGroups, bf16, f16};
+use latens_cuda::{Columns, Derivative, Device, PickedColumns, RowGroups, Shape, bf16, f16};
 
 /// Number of rows, their length, and stride and first column of the matrix that contains them.
 const COLUMNS: &[(usize, usize, usize, usize)] = &[
@@ -29,7 +29,9 @@ fn rows_are_gathered_into_columns() {
             let (table, idxs) = (framed(&device, &table), framed(&device, &idxs));
             let mut out = put(&device, &before);
             let columns = (&mut out.array, Columns { stride, first });
-            device.gather_rows(columns, table.part(), idxs.part(), (n, dim)).done(&what);
+            device
+                .gather_rows(columns, table.part(), idxs.part(), Shape { rows: n, columns: dim })
+                .done(&what);
             get(&device, &what, &out)
         });
         let mut expected = sums(&before);
@@ -52,7 +54,8 @@ fn columns_are_added_to_rows() {
             let (mut table, idxs) = (framed(&device, &before), framed(&device, &idxs));
             let rows = put(&device, &rows);
             let columns = (&rows.array, Columns { stride, first });
-            device.add_to_rows(table.part_mut(), idxs.part(), columns, (n, dim)).done(&what);
+            let shape = Shape { rows: n, columns: dim };
+            device.add_to_rows(table.part_mut(), idxs.part(), columns, shape).done(&what);
             get(&device, &what, &table)
         });
         let mut expected = sums(&before);
@@ -109,9 +112,11 @@ fn rows_and_columns_are_gathered_and_added() {
             let (mut on_device, idxs) = (framed(&device, &table), put(&device, &idxs));
             let (mut out, values) = (holes(&device, rows.len() * n), put(&device, &values));
             let (part, rows) = (on_device.part(), rows.clone());
-            device.gather_square(&mut out.array, part, &idxs.array, rows, (n, stride)).done(&what);
-            let (part, sizes) = (on_device.part_mut(), (n_rows, n, stride));
-            device.add_to_square(part, &values.array, &idxs.array, sizes).done(&back);
+            device
+                .gather_square(&mut out.array, part, &idxs.array, rows, PickedColumns { n, stride })
+                .done(&what);
+            let (part, columns) = (on_device.part_mut(), PickedColumns { n, stride });
+            device.add_to_square(part, &values.array, &idxs.array, n_rows, columns).done(&back);
             (get(&device, &what, &out), get(&device, &back, &on_device))
         });
         let place = |r: usize, c: usize| idxs[r] as usize * stride + idxs[c] as usize;
@@ -247,7 +252,9 @@ fn rows_are_scaled() {
         let (x, factors) = (rng.normals(n * dim), rng.normals(n));
         let got = twice(&what, || {
             let (mut x, factors) = (put(&device, &x), put(&device, &factors));
-            device.scale_rows(&mut x.array, &factors.array, (n, dim)).done(&what);
+            device
+                .scale_rows(&mut x.array, &factors.array, Shape { rows: n, columns: dim })
+                .done(&what);
             get(&device, &what, &x)
         });
         let scaled = |at: usize| f64::from(x[at]) * f64::from(factors[at / dim]);

@@ -4,7 +4,7 @@ use crate::kit::{
     Done, EXACT, Framed, ROUNDED, Rng, SINGLE, Sum, WIDE, assert_near, device, framed, get, put,
     sums, twice,
 };
-use latens_cuda::{Device, Fresh, Squash};
+use latens_cuda::{Device, Fresh, Shape, Squash, TimeStep};
 
 /// Number of streams and of numbers per stream.
 const SHAPES: &[(usize, usize)] = &[(1, 1), (1, 5), (7, 3), (20, 33), (33, 64), (300, 7), WIDE];
@@ -51,7 +51,9 @@ fn fresh_streams_are_cleared() {
                 let (x, ints) = (framed(&device, &x), marks.put(&device));
                 let mut out = framed(&device, &vec![f32::NAN; n * dim]);
                 let fresh = marks.fresh(&ints);
-                device.keep_rows(out.part_mut(), x.part(), fresh, (n, dim)).done(&what);
+                device
+                    .keep_rows(out.part_mut(), x.part(), fresh, Shape { rows: n, columns: dim })
+                    .done(&what);
                 get(&device, &what, &out)
             });
             let kept = |at: usize| if marks.is_fresh(at / dim) { 0.0 } else { x[at] };
@@ -88,7 +90,9 @@ fn steps_of_elman_networks_agree_with_the_cpu() {
                 let (mut hidden, ints) = (framed(&device, &x), marks.put(&device));
                 let mut next = framed(&device, &vec![f32::NAN; n * dim]);
                 let (parts, fresh) = ((hidden.part_mut(), next.part_mut()), marks.fresh(&ints));
-                device.elman_step(parts.0, parts.1, fresh, squash, (n, dim)).done(&what);
+                device
+                    .elman_step(parts.0, parts.1, fresh, squash, Shape { rows: n, columns: dim })
+                    .done(&what);
                 (get(&device, &what, &hidden), get(&device, &what, &next))
             });
             let expected: Vec<Sum> = x.iter().map(|&x| squashed(squash, x.into()).into()).collect();
@@ -101,6 +105,11 @@ fn steps_of_elman_networks_agree_with_the_cpu() {
             assert_near(&format!("{what}, next"), &next, &expected, SINGLE);
         }
     }
+}
+
+/// The place of a step.
+pub(super) fn place_of(has_later: bool) -> TimeStep {
+    if has_later { TimeStep::Earlier } else { TimeStep::Last }
 }
 
 /// The derivative with respect to the input of a unit, given that with respect to its value h.
@@ -134,9 +143,10 @@ fn derivatives_of_elman_networks_agree_with_the_cpu() {
                     let (later, ints) = (put(&device, &later), marks.put(&device));
                     let mut delta = framed(&device, &vec![f32::NAN; n * dim]);
                     let inputs = (d_out.part(), hidden.part());
-                    let (later, fresh) = ((&later.array, has_later), marks.fresh(&ints));
+                    let (later, fresh) = ((&later.array, place_of(has_later)), marks.fresh(&ints));
+                    let shape = Shape { rows: n, columns: dim };
                     device
-                        .elman_backward(delta.part_mut(), inputs, later, fresh, squash, (n, dim))
+                        .elman_backward(delta.part_mut(), inputs, later, fresh, squash, shape)
                         .done(&what);
                     get(&device, &what, &delta)
                 });
@@ -208,8 +218,9 @@ fn steps_of_lstms_agree_with_the_cpu() {
                 let out = (hidden.part_mut(), tanh_cell.part_mut());
                 let kept = (next.part_mut(), cells.part_mut());
                 let fresh = marks.fresh(&ints);
+                let shape = Shape { rows: n, columns: dim };
                 device
-                    .lstm_step(gates.part_mut(), out, kept, bias.part(), fresh, (n, dim))
+                    .lstm_step(gates.part_mut(), out, kept, bias.part(), fresh, shape)
                     .done(&what);
                 let get = |array: &Framed<f32>| get(&device, &what, array);
                 (get(&gates), get(&hidden), get(&tanh_cell), (get(&next), get(&cells)))
@@ -290,10 +301,11 @@ fn derivatives_of_lstms_agree_with_the_cpu() {
                 let (previous, tanh_cell) =
                     (framed(&device, &previous), framed(&device, &tanh_cell));
                 let ints = marks.put(&device);
-                let next = (&later.array, &mut later_cell.array, has_later);
+                let next = (&later.array, &mut later_cell.array, place_of(has_later));
                 let (kept, fresh) = ((previous.part(), tanh_cell.part()), marks.fresh(&ints));
+                let shape = Shape { rows: n, columns: dim };
                 device
-                    .lstm_backward(gates.part_mut(), d_out.part(), next, kept, fresh, (n, dim))
+                    .lstm_backward(gates.part_mut(), d_out.part(), next, kept, fresh, shape)
                     .done(&what);
                 (get(&device, &what, &gates), get(&device, &what, &later_cell))
             });

@@ -1,13 +1,13 @@
 //! Steps of recurrent layers together with their matrix products.
 
 use super::recurrent::{
-    Kept, LSTM_RESULTS, Marks, elman_delta, lstm_backward, lstm_step, squashed,
+    Kept, LSTM_RESULTS, Marks, elman_delta, lstm_backward, lstm_step, place_of, squashed,
 };
 use crate::kit::{
     Done, EXACT, Framed, Rng, SINGLE, Sum, assert_near, device, framed, get, product, put, sums,
     twice,
 };
-use latens_cuda::{Device, Squash};
+use latens_cuda::{Device, Shape, Squash};
 
 /// Number of streams and of units: below, at and above the 32 streams and the 2 or 4 units of a block, and rows that are
 /// shorter and longer than what a warp reads at once, of whole groups of four numbers and not.
@@ -41,7 +41,7 @@ fn transposed_matrices_are_exact() {
         let x = rng.normals(n * m);
         let got = twice(&what, || {
             let (x, mut out) = (framed(&device, &x), put(&device, &vec![f32::NAN; n * m]));
-            device.transpose(&mut out.array, x.part(), (n, m)).done(&what);
+            device.transpose(&mut out.array, x.part(), Shape { rows: n, columns: m }).done(&what);
             get(&device, &what, &out)
         });
         let expected: Vec<Sum> = (0..n * m).map(|at| x[at % n * m + at / n].into()).collect();
@@ -67,8 +67,9 @@ fn steps_of_elman_networks_with_products_agree_with_the_cpu() {
                 let (mut hidden, ints) = (framed(&device, &x), marks.put(&device));
                 let (mut states, a) = (put(&device, &with_room(&before)), put(&device, &recurrent));
                 let (parts, fresh) = ((hidden.part_mut(), states.part_mut()), marks.fresh(&ints));
+                let shape = Shape { rows: n, columns: dim };
                 device
-                    .elman_product_step(parts.0, parts.1, a.part(), fresh, squash, (n, dim))
+                    .elman_product_step(parts.0, parts.1, a.part(), fresh, squash, shape)
                     .done(&what);
                 (get(&device, &what, &hidden), get(&device, &what, &states))
             });
@@ -117,10 +118,11 @@ fn derivatives_of_elman_networks_with_products_agree_with_the_cpu() {
                     // A whole array is always aligned.
                     let a = crate::kit::put(&device, &transposed);
                     let inputs = (d_out.part(), hidden.part());
-                    let (later, fresh) = ((&a.array, has_later), marks.fresh(&ints));
+                    let (later, fresh) = ((&a.array, place_of(has_later)), marks.fresh(&ints));
                     let deltas_mut = deltas.part_mut();
+                    let shape = Shape { rows: n, columns: dim };
                     device
-                        .elman_product_backward(deltas_mut, inputs, later, fresh, squash, (n, dim))
+                        .elman_product_backward(deltas_mut, inputs, later, fresh, squash, shape)
                         .done(&what);
                     get(&device, &what, &deltas)
                 });
@@ -161,8 +163,9 @@ fn steps_of_lstms_with_products_agree_with_the_cpu() {
                 let out = (hidden.part_mut(), tanh_cell.part_mut());
                 let kept = (states.part_mut(), cells.part_mut());
                 let (learned, fresh) = ((u.part(), bias.part()), marks.fresh(&ints));
+                let shape = Shape { rows: n, columns: dim };
                 device
-                    .lstm_product_step(gates.part_mut(), out, kept, learned, fresh, (n, dim))
+                    .lstm_product_step(gates.part_mut(), out, kept, learned, fresh, shape)
                     .done(&what);
                 let get = |array: &Framed<f32>| get(&device, &what, array);
                 (get(&gates), get(&hidden), get(&tanh_cell), (get(&states), get(&cells)))
@@ -209,7 +212,7 @@ fn derivatives_of_lstms_with_products_agree_with_the_cpu() {
                 let (previous, tanh_cell) =
                     (framed(&device, &previous), framed(&device, &tanh_cell));
                 let ints = marks.put(&device);
-                let later = (&u.array, &mut later_cell.array, has_later);
+                let later = (&u.array, &mut later_cell.array, place_of(has_later));
                 let (kept, fresh) = ((previous.part(), tanh_cell.part()), marks.fresh(&ints));
                 device
                     .lstm_product_backward(
@@ -218,7 +221,7 @@ fn derivatives_of_lstms_with_products_agree_with_the_cpu() {
                         later,
                         kept,
                         fresh,
-                        (n, dim),
+                        Shape { rows: n, columns: dim },
                     )
                     .done(&what);
                 (get(&device, &what, &gates), get(&device, &what, &later_cell))

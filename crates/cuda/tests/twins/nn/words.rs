@@ -4,7 +4,7 @@ use crate::kit::{
     Done, ROUNDED, Rng, SINGLE, Sum, Tolerance, WIDE, assert_near, device, framed, get, gumbel,
     holes, is_dropped, log_sums, put, sums, twice,
 };
-use latens_cuda::{Dropout, WordGroups};
+use latens_cuda::{Dropout, Purpose, WordGroups};
 
 #[test]
 fn dropout_drops_the_same_numbers_as_on_the_cpu() {
@@ -142,7 +142,8 @@ fn probabilities_of_next_words_agree_with_the_cpu() {
                 let (mut log_probs, targets) =
                     (holes::<f64>(&device, n), framed(&device, &targets));
                 let (out, ln_p) = (&mut logits.array, &mut log_probs.array);
-                device.next_words(out, ln_p, bias.part(), targets.part(), n, learns).done(&what);
+                let purpose = if learns { Purpose::Learn } else { Purpose::Score };
+                device.next_words(out, ln_p, bias.part(), targets.part(), n, purpose).done(&what);
                 (get(&device, &what, &logits), get(&device, &what, &log_probs))
             });
             let with_bias = |at: usize| f64::from(logits[at]) + f64::from(bias[at % n_words]);
@@ -181,7 +182,7 @@ fn nan_among_the_logits_propagates() {
         let (mut logits, bias) = (put(&device, &logits), put(&device, &vec![0.0; n_words]));
         let (mut log_probs, targets) = (holes::<f64>(&device, 2), put(&device, &[3, 3]));
         let (out, ln_p, what) = (&mut logits.array, &mut log_probs.array, "next_words");
-        device.next_words(out, ln_p, bias.part(), targets.part(), 2, true).done(what);
+        device.next_words(out, ln_p, bias.part(), targets.part(), 2, Purpose::Learn).done(what);
         let log_probs = get(&device, what, &log_probs);
         assert!(log_probs[0].is_finite(), "ln p {} of a row without NaN", log_probs[0]);
         assert!(log_probs[1].is_nan(), "ln p {} of a row with NaN at {place}", log_probs[1]);

@@ -3,7 +3,7 @@
 use super::models::{Inference, Models, inferences, shares};
 use super::synonyms::{PPDB, WORDNET};
 use crate::corpora::topics::{Document, newsgroups};
-use crate::experiment::Row;
+use crate::experiment::{Effort, Row};
 use anyhow::Result;
 use latens::lda::Topics;
 use latens::math::Rng;
@@ -17,9 +17,9 @@ const L2: f64 = 1e-3;
 const PAPER_PPDB: [f64; 6] = [44.51, 44.66, 43.63, 44.72, 28.00, 28.00];
 const PAPER_WORDNET: [f64; 6] = [43.53, 43.47, 43.11, 42.90, 19.30, 19.30];
 
-pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let (train, tests) = documents(data, quick)?;
-    let models = Models::fit(data, &train, quick, note)?;
+pub(super) fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let (train, tests) = documents(data, effort)?;
+    let models = Models::fit(data, &train, effort, note)?;
     note("fitting the classifiers");
     let classifiers = Classifiers::fit(&models, &train, &tests)?;
     let mut rows = classifiers.measure("original", &tests, None, note)?;
@@ -32,11 +32,11 @@ pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Resul
 }
 
 /// Training and test documents of the by-date split.
-fn documents(data: &Path, quick: bool) -> Result<(Vec<Document>, Vec<Document>)> {
+fn documents(data: &Path, effort: Effort) -> Result<(Vec<Document>, Vec<Document>)> {
     let (mut tests, mut train): (Vec<Document>, Vec<Document>) =
         newsgroups(data)?.into_iter().partition(|document| document.is_test);
-    let n_tests = if quick { 400 } else { 2000 };
-    if quick {
+    let n_tests = if effort.is_quick() { 400 } else { 2000 };
+    if effort.is_quick() {
         train = train.into_iter().step_by(4).collect();
     }
     // The file is sorted by class: its first documents would lack classes, and a batch of neighbors would reveal theirs.

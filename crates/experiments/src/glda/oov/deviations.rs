@@ -3,7 +3,7 @@
 use super::models::{Models, inferences, shares, weights};
 use super::synonyms::PPDB;
 use crate::corpora::topics::{Document, nips};
-use crate::experiment::Row;
+use crate::experiment::{Effort, Row};
 use anyhow::Result;
 use std::path::Path;
 
@@ -19,14 +19,14 @@ const PAPER: [[f64; 3]; 6] = [
     [94.95, 7.98, 1.72],
 ];
 
-pub(super) fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+pub(super) fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let (mut tests, mut train): (Vec<Document>, Vec<Document>) =
         nips(data)?.into_iter().partition(|document| document.is_test);
-    if quick {
+    if effort.is_quick() {
         train = train.into_iter().step_by(8).collect();
         tests = tests.into_iter().step_by(8).collect();
     }
-    let models = Models::fit(data, &train, quick, note)?;
+    let models = Models::fit(data, &train, effort, note)?;
     let altered = PPDB.replace(data, &models, &train, &tests)?;
     note(&format!("NIPS, {}: {}", PPDB.name, altered.about));
     let mut rows = Vec::new();

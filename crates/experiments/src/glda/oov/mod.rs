@@ -10,7 +10,7 @@ mod models;
 mod classification;
 mod deviations;
 
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Effort, Experiment, Row};
 use anyhow::Result;
 use std::path::Path;
 
@@ -21,8 +21,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-fn run(data: &Path, quick: bool, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let mut rows = classification::run(data, quick, note)?;
-    rows.extend(deviations::run(data, quick, note)?);
+fn run(data: &Path, effort: Effort, note: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
+    let mut rows = classification::run(data, effort, note)?;
+    rows.extend(deviations::run(data, effort, note)?);
     Ok(rows)
 }

@@ -1,6 +1,7 @@
 //! Gaussian LDA and LDA fitted to the same corpus, and their inference.
 
 use crate::corpora::topics::{Document, encode, encode_with, vectors};
+use crate::experiment::Effort;
 use anyhow::Result;
 use latens::corpus::Lexicon;
 use latens::lda::{Glda, GldaInputs, InferenceParams, Inferred, Lda, MoreVectors, Topics};
@@ -51,7 +52,7 @@ impl Models {
     pub(super) fn fit(
         data: &Path,
         train: &[Document],
-        quick: bool,
+        effort: Effort,
         note: &mut dyn FnMut(&str),
     ) -> Result<Models> {
         let (own, vectors) = vectors(data, DIM)?;
@@ -63,7 +64,7 @@ impl Models {
             corpus.documents.n_tokens(),
             100.0 * coverage.share()
         ));
-        let n_iterations = if quick { 20 } else { 50 };
+        let n_iterations = if effort.is_quick() { 20 } else { 50 };
         let gaussian = Glda::params()
             .n_topics(N_TOPICS)
             .n_iterations(n_iterations)

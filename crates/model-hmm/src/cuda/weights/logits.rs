@@ -4,7 +4,7 @@ use crate::cuda::context::{Sizes, StepContext, Weights, range};
 use crate::cuda::plan::device_plan::DevicePlan;
 use crate::cuda::tables::Tables;
 use crate::cuda::weights::state_vectors::KeptOnDevice;
-use latens_cuda::{Array, Columns, CudaError};
+use latens_cuda::{Array, BlockShape, ClusterSize, Columns, CudaError, PickedColumns, Shape};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ pub(crate) struct Logits {
     start: Range<usize>,
     transition: Range<usize>,
     emission: Range<usize>,
-    /// The number of states per cluster and of all states, in the whole model.
-    sizes: (usize, usize),
+    /// The numbers of states of the whole model.
+    sizes: BlockShape,
 }
 
 impl Logits {
     /// The logits of a model with this layout of weights.
-    pub(crate) fn new(layout: &Layout, sizes: (usize, usize)) -> Logits {
+    pub(crate) fn new(layout: &Layout, sizes: BlockShape) -> Logits {
         Logits {
             start: range(layout, "start"),
             transition: range(layout, "transition"),
@@ -39,14 +39,14 @@ impl Logits {
         let (side, n) = (context.side, kept.plan.n());
         side.after(context.device)?;
         let (out, table) = ((&mut tables.start, Columns::all(1)), (weights, self.start.clone()));
-        side.gather_rows(out, table, kept.states(), (n, 1))?;
+        side.gather_rows(out, table, kept.states(), Shape { rows: n, columns: 1 })?;
         let table = (weights, self.emission.clone());
         context.emissions.gather(
             side,
             &mut tables.emission,
             table,
             (kept.ints, &kept.order()),
-            (kept.plan.k, self.sizes.0),
+            ClusterSize { kept: kept.plan.k, own: self.sizes.k },
         )
     }
 
@@ -62,7 +62,7 @@ impl Logits {
         let device = context.device;
         device.reserve(&mut tables.logits, rows.len() * n)?;
         let (out, table) = (&mut tables.logits, (weights, self.transition.clone()));
-        device.gather_square(out, table, kept, rows, (n, self.sizes.1))
+        device.gather_square(out, table, kept, rows, PickedColumns { n, stride: self.sizes.n })
     }
 
     /// Adds the derivatives of the logits to the gradient.
@@ -78,12 +78,14 @@ impl Logits {
         let (k, n, n_from) = (kept.plan.k, kept.plan.n(), kept.plan.n_from);
         device.after(context.side)?;
         let (out, rows) = ((&mut *gradient, self.start.clone()), (&tables.start, Columns::all(1)));
-        device.add_to_rows(out, kept.states(), rows, (n, 1))?;
+        device.add_to_rows(out, kept.states(), rows, Shape { rows: n, columns: 1 })?;
         let out = (&mut *gradient, self.emission.clone());
-        let (states, sizes) = ((kept.ints, &kept.order()), (k, self.sizes.0));
+        let (states, sizes) =
+            ((kept.ints, &kept.order()), ClusterSize { kept: k, own: self.sizes.k });
         context.emissions.add_to(device, out, &tables.emission, states, sizes)?;
         tables.transition_gradient(device, planned, Sizes { k, n, n_from })?;
         let out = (gradient, self.transition.clone());
-        device.add_to_square(out, &tables.logits, kept.ints, (n_from, n, self.sizes.1))
+        let shape = PickedColumns { n, stride: self.sizes.n };
+        device.add_to_square(out, &tables.logits, kept.ints, n_from, shape)
     }
 }

@@ -4,7 +4,7 @@ use crate::cuda::context::Weights;
 use crate::cuda::weights::residual::{Formats, Residual, Scaled, Scratch};
 use crate::params::Parameterization;
 use crate::weights::state_vectors::{USES, Use};
-use latens_cuda::{Array, CudaError, Derivative, Device, Precision, bf16};
+use latens_cuda::{Array, CudaError, Derivative, Device, Precision, Shape, bf16};
 use latens_nn::Layout;
 
 /// A residual layer of a model.
@@ -61,7 +61,7 @@ impl Nets {
         device: &Device,
         layout: &Layout,
         parameterization: Parameterization,
-        (n, dim): (usize, usize),
+        Shape { rows: n, columns: dim }: Shape,
         precision: Precision,
     ) -> Result<Nets, CudaError> {
         let mut names = ["start", "transition", "emission"].map(str::to_owned).to_vec();

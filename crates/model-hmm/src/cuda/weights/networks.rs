@@ -8,7 +8,7 @@ use crate::cuda::weights::nets::{Net, Nets};
 use crate::cuda::weights::state_vectors::{KeptOnDevice, StateVectors};
 use crate::params::HmmParams;
 use crate::weights::state_vectors::Use;
-use latens_cuda::{Array, CudaError, Device, Precision, Transposed};
+use latens_cuda::{Array, CudaError, Device, Precision, ProductShape, Shape, Transposed};
 use latens_nn::Layout;
 use std::ops::Range;
 
@@ -42,6 +42,7 @@ impl Networks {
         precision: Precision,
     ) -> Result<Networks, CudaError> {
         let dim = params.dim;
+        let shape = Shape { rows: n, columns: dim };
         let output = || Ok(Output { out: device.zeros(n * dim)?, d_out: device.zeros(n * dim)? });
         Ok(Networks {
             dropout: params.dropout as f32,
@@ -50,7 +51,7 @@ impl Networks {
             words: range(layout, "words.weight"),
             bias: range(layout, "words.bias"),
             states: StateVectors::new(device, params, layout, n)?,
-            nets: Nets::new(device, layout, params.parameterization, (n, dim), precision)?,
+            nets: Nets::new(device, layout, params.parameterization, shape, precision)?,
             start: output()?,
             transition: output()?,
             emission: output()?,
@@ -88,7 +89,7 @@ impl Networks {
             0.0,
             (&self.start.out, 0..n * dim, Transposed::No),
             (weights, self.start_out.clone(), Transposed::Yes),
-            (n, 1, dim),
+            ProductShape { n, m: 1, k: dim },
             Precision::Full,
         )?;
         context.emissions.logits(
@@ -96,7 +97,7 @@ impl Networks {
             &mut tables.emission,
             (weights, self.words.clone(), self.bias.clone()),
             (&self.emission.out, &kept.order()),
-            (kept.plan.k, dim),
+            Shape { rows: kept.plan.k, columns: dim },
             precision,
         )
     }
@@ -106,41 +107,42 @@ impl Networks {
         &mut self,
         context: &StepContext<'_>,
         rows: Range<usize>,
-        Sizes { n, n_from, .. }: Sizes,
+        sizes: Sizes,
         format: LogitFormat,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        let (device, dim) = (context.device, self.dim);
-        let sizes = (rows.len(), n, dim);
+        let (device, dim, n) = (context.device, self.dim, sizes.n);
+        let shape = ProductShape { n: rows.len(), m: n, k: dim };
         let (from, to) = (rows.start * dim..rows.end * dim, 0..n * dim);
         if format == LogitFormat::Half {
             if rows.start == 0 {
-                self.round_from(device, (n, n_from), tables)?;
+                self.round_from(device, sizes, tables)?;
             }
             device.reserve(&mut tables.half_logits, rows.len() * n)?;
             let out = (&mut tables.half_logits, 0..rows.len() * n);
             let from = (&tables.half_from, from, Transposed::No);
             let to = (self.states.vectors(Use::To).half, to, Transposed::Yes);
-            return device.multiply_within(out, from, to, sizes);
+            return device.multiply_within(out, from, to, shape);
         }
         device.reserve(&mut tables.logits, rows.len() * n)?;
         let from = (&self.transition.out, from, Transposed::No);
         let to = (self.states.vectors(Use::To).single, to, Transposed::Yes);
         let out = (&mut tables.logits, 0..rows.len() * n);
-        device.multiply(out, 0.0, from, to, sizes, context.precision)
+        device.multiply(out, 0.0, from, to, shape, context.precision)
     }
 
     /// Computes minus the powers of transitions without writing the logits; see [`Device::minus_powers`].
     pub(crate) fn minus_powers(
         &mut self,
         device: &Device,
-        Sizes { n, n_from, .. }: Sizes,
+        sizes: Sizes,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
-        self.round_from(device, (n, n_from), tables)?;
+        self.round_from(device, sizes, tables)?;
         let out = (tables.half_logits.as_bf16_mut(), &mut tables.row_sums);
         let vectors = (&tables.half_from, self.states.vectors(Use::To).half);
-        device.minus_powers(out, vectors, &mut tables.power_buffers, (n_from, n))
+        let shape = Shape { rows: sizes.n_from, columns: sizes.n };
+        device.minus_powers(out, vectors, &mut tables.power_buffers, shape)
     }
 
     /// The number of dimensions of the vectors.
@@ -152,7 +154,7 @@ impl Networks {
     fn round_from(
         &self,
         device: &Device,
-        (n, n_from): (usize, usize),
+        Sizes { n, n_from, .. }: Sizes,
         tables: &mut Tables,
     ) -> Result<(), CudaError> {
         device.reserve(&mut tables.half_from, n * self.dim)?;
@@ -180,7 +182,7 @@ impl Networks {
             (weights, &self.emission.out),
             (gradient, self.words.clone(), self.bias.clone()),
             &mut self.emission.d_out,
-            (k, self.dim),
+            Shape { rows: k, columns: self.dim },
             precision,
         )?;
         self.backward_transition(context, planned, sizes, format, tables)?;
@@ -223,9 +225,10 @@ impl Networks {
         let d_logits = |transposed| (&tables.start, 0..n, transposed);
         let all = 0..n * dim;
         let (out, f) = ((gradient, self.start_out.clone()), (&self.start.out, all.clone(), No));
-        side.multiply(out, 1.0, d_logits(Yes), f, (1, dim, n), Precision::Full)?;
+        let shape = ProductShape { n: 1, m: dim, k: n };
+        side.multiply(out, 1.0, d_logits(Yes), f, shape, Precision::Full)?;
         let (out, w) = ((&mut self.start.d_out, all), (&*weights, self.start_out.clone(), No));
-        side.multiply(out, 0.0, d_logits(No), w, (n, dim, 1), Precision::Full)
+        side.multiply(out, 0.0, d_logits(No), w, ProductShape { n, m: dim, k: 1 }, Precision::Full)
     }
 
     fn backward_transition(
@@ -247,18 +250,23 @@ impl Networks {
             let (to, (d_to, scale)) = self.states.vectors_and_gradients(Use::To);
             let (from, to) = ((&*from, of_from.clone(), No), (to.single, of_to.clone(), No));
             let (d_from, d_to) = ((d_from, of_from), (d_to, of_to));
-            device.multiply(d_from, 0.0, g(No), to, (n_from, dim, n), precision)?;
-            return device.multiply(d_to, scale, g(Yes), from, (n, dim, n_from), precision);
+            let shape = ProductShape { n: n_from, m: dim, k: n };
+            device.multiply(d_from, 0.0, g(No), to, shape, precision)?;
+            let shape = ProductShape { n, m: dim, k: n_from };
+            return device.multiply(d_to, scale, g(Yes), from, shape, precision);
         }
         // The derivatives of a row of logits are this row times a factor.
         let g = |transposed| (tables.half_logits.as_bf16(), all.clone(), transposed);
         let (to, (d_to, scale)) = self.states.vectors_and_gradients(Use::To);
         let to = (to.bf16, of_to.clone(), No);
-        device.multiply_as((d_from, of_from.clone()), 0.0, g(No), to, (n_from, dim, n))?;
-        device.scale_rows(d_from, &tables.row_factors, (n_from, dim))?;
+        let shape = ProductShape { n: n_from, m: dim, k: n };
+        device.multiply_as((d_from, of_from.clone()), 0.0, g(No), to, shape)?;
+        device.scale_rows(d_from, &tables.row_factors, Shape { rows: n_from, columns: dim })?;
         let rounded = tables.half_from.as_bf16_mut();
-        device.scaled_to_bf16(rounded, from, &tables.row_factors, (n_from, dim))?;
+        let shape = Shape { rows: n_from, columns: dim };
+        device.scaled_to_bf16(rounded, from, &tables.row_factors, shape)?;
         let from = (&*rounded, of_from, No);
-        device.multiply_as((d_to, of_to), scale, g(Yes), from, (n, dim, n_from))
+        let shape = ProductShape { n, m: dim, k: n_from };
+        device.multiply_as((d_to, of_to), scale, g(Yes), from, shape)
     }
 }

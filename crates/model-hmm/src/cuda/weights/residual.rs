@@ -2,7 +2,8 @@
 
 use crate::cuda::context::{Weights, range};
 use latens_cuda::{
-    Array, CudaError, Derivative, Device, NormKept, NormWeights, Transposed, bf16, f16,
+    Array, CudaError, Derivative, Device, NormKept, NormWeights, ProductShape, Transposed, bf16,
+    f16,
 };
 use latens_nn::Layout;
 use std::ops::Range;
@@ -119,11 +120,13 @@ impl<T: Derivative> Residual<T> {
         let matrix = |of: &Range<usize>| (w, moved(of, both.start, at.start), Yes);
 
         let (inner, bias) = &self.inner;
-        device.multiply_within((inner_out, 0..n * dim), x, matrix(inner), (n, dim, n_in))?;
+        let shape = ProductShape { n, m: dim, k: n_in };
+        device.multiply_within((inner_out, 0..n * dim), x, matrix(inner), shape)?;
         let outputs = (&mut *inner_out, &mut self.inner_factor);
         T::bias_relu(device, outputs, (weights, bias.clone()), n, (rate, seed))?;
         let d = (&*inner_out, 0..n * dim, No);
-        device.multiply_within((outer_out, 0..n * dim), d, matrix(&self.outer), (n, dim, dim))?;
+        let shape = ProductShape { n, m: dim, k: dim };
+        device.multiply_within((outer_out, 0..n * dim), d, matrix(&self.outer), shape)?;
         device.norm_of_sum(
             out,
             &mut self.kept,
@@ -193,8 +196,10 @@ impl Linear {
         let (n_in, dim, all) = (self.n_in, self.dim, 0..n * self.dim);
         let out = (gradient, self.weight.clone());
         let factors = ((d_z, all.clone(), Yes), (x, 0..n * n_in, No));
-        device.multiply_as(out, 1.0, factors.0, factors.1, (dim, n_in, n))?;
+        let shape = ProductShape { n: dim, m: n_in, k: n };
+        device.multiply_as(out, 1.0, factors.0, factors.1, shape)?;
         let out = (d_x, 0..n * n_in);
-        device.multiply_as(out, scale, (d_z, all, No), (w, at, No), (n, n_in, dim))
+        let shape = ProductShape { n, m: n_in, k: dim };
+        device.multiply_as(out, scale, (d_z, all, No), (w, at, No), shape)
     }
 }

@@ -7,7 +7,7 @@ use crate::cuda::weights::residual::{Formats, Scaled};
 use crate::params::{HmmParams, Parameterization, Tying};
 use crate::weights::state_vectors::{USES, Use};
 use latens_cuda::{
-    Array, ClusterOrder, Columns, CudaError, Device, Precision, RowGroups, bf16, f16,
+    Array, ClusterOrder, Columns, CudaError, Device, Precision, RowGroups, Shape, bf16, f16,
 };
 use latens_nn::Layout;
 use std::ops::Range;
@@ -128,7 +128,8 @@ impl StateVectors {
             Source::Tables(tables) => {
                 for (table, vectors) in tables.iter().zip(&mut self.vectors) {
                     let (table, out) = ((weights, table.clone()), (vectors, Columns::all(dim)));
-                    device.gather_rows(out, table, kept.states(), (n, dim))?;
+                    let shape = Shape { rows: n, columns: dim };
+                    device.gather_rows(out, table, kept.states(), shape)?;
                 }
             }
             Source::Factored(factored) => {
@@ -136,9 +137,10 @@ impl StateVectors {
                 let (half, cluster_of) = (dim / 2, (kept.ints, kept.plan.cluster_of.clone()));
                 let out = (&mut *joined, Columns { stride: dim, first: 0 });
                 let table = (weights, cluster.clone());
-                device.gather_rows(out, table, cluster_of, (n, half))?;
+                device.gather_rows(out, table, cluster_of, Shape { rows: n, columns: half })?;
                 let out = (&mut *joined, Columns { stride: dim, first: half });
-                device.gather_rows(out, (weights, state.clone()), kept.states(), (n, half))?;
+                let shape = Shape { rows: n, columns: half };
+                device.gather_rows(out, (weights, state.clone()), kept.states(), shape)?;
                 if precision == Precision::Fast {
                     rounded.write(device, joined, n * dim)?;
                 }
@@ -195,7 +197,8 @@ impl StateVectors {
                     let n = if tables.len() == 1 { n } else { kept.plan.n_of(USES[i].0) };
                     let table = (&mut learned.gradient, tables[i % tables.len()].clone());
                     let rows = (d_vectors, Columns::all(dim));
-                    device.add_to_rows(table, kept.states(), rows, (n, dim))?;
+                    let shape = Shape { rows: n, columns: dim };
+                    device.add_to_rows(table, kept.states(), rows, shape)?;
                 }
                 Ok(())
             }
@@ -214,7 +217,7 @@ impl StateVectors {
                 device.add_sums_of_groups(table, idxs, rows, groups, half)?;
                 let table = (&mut learned.gradient, state.clone());
                 let rows = (&*d_joined, Columns { stride: dim, first: half });
-                device.add_to_rows(table, kept.states(), rows, (n, half))
+                device.add_to_rows(table, kept.states(), rows, Shape { rows: n, columns: half })
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::space::kept_lists::KeptLists;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_set::StateSet;
 use crate::tables::block_cache::TransitionBlocks;
-use latens_cuda::{Array, CudaError, Device, Precision, Transposed};
+use latens_cuda::{Array, BlockShape, CudaError, Device, Precision, ProductShape, Transposed};
 use latens_model::DeviceError;
 use std::borrow::Cow;
 
@@ -111,7 +111,8 @@ impl Transitions {
             Transitions::Factors { from, to, dim } => (from, to, *dim),
             Transitions::Table(table) => {
                 let blocks = planned.blocks(0..planned.plan.n_blocks());
-                return device.copy_blocks(&mut tables.blocks, table, &blocks, (k, n));
+                let shape = BlockShape { k, n };
+                return device.copy_blocks(&mut tables.blocks, table, &blocks, shape);
             }
         };
         // Some rows of logits at a time, of whole clusters unless there are state lists.
@@ -123,7 +124,8 @@ impl Transitions {
             let out = (&mut tables.logits, 0..rows.len() * n);
             let left = (from, rows.start * dim..rows.end * dim, Transposed::No);
             let right = (to, 0..n * dim, Transposed::Yes);
-            device.multiply(out, 0.0, left, right, (rows.len(), n, dim), Precision::Full)?;
+            let shape = ProductShape { n: rows.len(), m: n, k: dim };
+            device.multiply(out, 0.0, left, right, shape, Precision::Full)?;
             if let Some(listed) = &listed {
                 tables.gather_listed(device, planned, listed, rows, n)?;
             } else {

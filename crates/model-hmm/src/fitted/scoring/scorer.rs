@@ -115,13 +115,13 @@ impl<'a> HmmScorer<'a> {
             None => self.hmm.blocks.pairs(&self.hmm.space, *before, states),
         };
         let mut sums = vec![0.0; pairs.len() / alpha.len()];
-        let block = BlockRef::new(&pairs, sums.len(), (0, alpha.len()), (0, sums.len()));
+        let block = BlockRef::new(&pairs, sums.len(), 0..alpha.len(), 0..sums.len());
         block.times_rows(alpha, &mut sums);
         sums
     }
 }
 
-/// Σ incoming ∘ local.
+/// Σ incoming ∘ local: [`dot_wide`] with the vector instructions of the processor.
 fn dot(incoming: &[f32], local: &[f32]) -> f64 {
     latens_math::vectorized(
         #[inline(always)]

@@ -32,7 +32,7 @@ pub(crate) fn product(left: &[f32], block: &[f32], k: usize, is_transposed: bool
     let n = left.len() / k;
     let mut out = vec![0.0; n * k];
     if k < MIN_STATES || n < MIN_ROWS {
-        let block = BlockRef::new(block, k, (0, k), (0, k));
+        let block = BlockRef::new(block, k, 0..k, 0..k);
         // A fixed number of rows, so that rounding does not depend on the number of threads.
         let rows = left.par_chunks(ROWS_PER_TASK * k).zip(out.par_chunks_mut(ROWS_PER_TASK * k));
         rows.for_each(|(left, out)| match is_transposed {

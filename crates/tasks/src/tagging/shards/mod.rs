@@ -10,7 +10,7 @@ use crate::tagging::fitted::tagger::FeatureTagger;
 use crate::tagging::params::{Kind, Optimizer, TaggerParams};
 use gradient::Prepared;
 use latens_corpus::{Lexicon, ReadError, TaggedSentences};
-use latens_model::shards::{Arrays, Computed, Job, Part, ShardState, Sharded, Step};
+use latens_model::shards::{Arrays, Computed, Job, Part, ShardInput, ShardState, Sharded, Step};
 use latens_model::{FitError, ParamError, Valid, check_range, check_that};
 use progress::{Progress, to_json};
 use std::sync::Mutex;
@@ -38,6 +38,7 @@ impl Sharded for TaggerShards {
     const KIND: &'static str = FeatureTagger::KIND;
     type Params = TaggerParams;
     type Text = TaggerText;
+    const INPUTS: &'static [ShardInput] = &[ShardInput::TagColumn];
 
     fn check(params: &TaggerParams) -> Result<(), ParamError> {
         check_that(params.kind == Kind::Crf, "kind", "`crf` for shards", "local")?;
