@@ -402,7 +402,7 @@ def record(kind: str, metric: str, row: str, values: list[float], setting: dict,
     suffix = f"-{args.vectors}" if args.vectors else ""
     spread = {"over": "seeds", "n": len(values), "min": round(min(values), digits), "max": round(max(values), digits)}
     return {
-        "id": f"topics-few-{metric}-{row}{suffix}-{kind}",
+        "id": f"topics-titles-{metric}-{row}{suffix}" if kind == "titles" else f"topics-few-{metric}-{row}{suffix}-{kind}",
         "model": ROWS[row] + suffix.replace("-", ", ", 1),
         "data": f"20 newsgroups, {data_name(kind)}",
         "metric": name,
