@@ -2,10 +2,11 @@
 
     python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl]
     python crates/python/benches/few_documents.py DATA --vectors skip-gram-300=w300.txt
-    python crates/python/benches/few_documents.py DATA --titles titles.tsv
+    python crates/python/benches/few_documents.py DATA --titles titles.tsv --more-topics 400 800
 
 With `--vectors`, only the rows that use word vectors are computed, with the vectors of this file (in the text format of GloVe).
-With `--titles`, documents are the titles of this file (see crates/experiments/texts.py).
+With `--titles`, documents are the titles of this file (see crates/experiments/texts.py). With `--more-topics`, there are also rows
+whose number of topics is chosen among these, with the other parameters of the search.
 
 DATA has `20news/20news.tsv` and `vectors/` (see docs/data.md). Documents are posts in lower case, without stop words, cut at
 100 words; short texts are the first 10 words that remain. For each seed, 100, 300 or 1,000 training documents and 1,000
@@ -83,6 +84,8 @@ ROWS = {
     "glda-default": "G-LDA, default parameters",
     "glda-known": "G-LDA, without vectors of new words",
     "glda": "G-LDA",
+    "lda-more": "LDA, more topics",
+    "glda-more": "G-LDA, more topics",
 }
 
 Words = list[str]
@@ -108,6 +111,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=["short", "100", "300", "1000"])
     parser.add_argument("--vectors", metavar="NAME=PATH")
     parser.add_argument("--titles", type=Path)
+    parser.add_argument("--more-topics", type=int, nargs="+", default=[])
     parser.add_argument("--record", type=Path)
     parser.add_argument("--commit")
     parser.add_argument("--machine", default="xeon-2core")
@@ -133,7 +137,7 @@ def main() -> None:
             n_tokens = statistics.mean(sum(map(len, sample.train[0])) for sample in samples)
             print(f"{data_name(kind)}: {n_tokens:,.0f} training tokens", flush=True)
             rows = WITH_VECTORS if args.vectors else tuple(ROWS)
-            records += [record(kind, *row, args) for row in classify(bench, samples, rows)]
+            records += [record(kind, *row, args) for row in classify(bench, samples, rows, args.more_topics)]
             records += [record(kind, *row, args) for row in coherence(bench, samples, rows)]
             if args.record:
                 replace(args.record, records)
@@ -271,16 +275,20 @@ def mean(words: Words, ids: dict[str, int], rows: np.ndarray) -> np.ndarray:
     return rows[found].mean(axis=0) if found else np.zeros(rows.shape[1], dtype=np.float32)
 
 
-def classify(bench: Bench, samples: list[Sample], rows: tuple[str, ...]):
+def classify(bench: Bench, samples: list[Sample], rows: tuple[str, ...], more_topics: list[int]):
     """Rows of accuracies on the test documents."""
     searched = [row for row in SEARCH if row in rows]
     chosen = {row: choose(row, SEARCH[row], START, functools.partial(held_out_accuracy, bench, row, samples)) for row in searched}
     chosen |= {"glda-known": chosen["glda"]} | DEFAULTS
-    for row in rows:
+    for row in searched:
+        settings = [chosen[row] | {"n_topics": n_topics} for n_topics in more_topics]
+        if settings and f"{row}-more" in rows:
+            chosen[f"{row}-more"] = max(settings, key=functools.partial(held_out_accuracy, bench, row, samples))
+    for row in [row for row in rows if row in chosen]:
         setting, scores = chosen[row], []
         for sample in samples:
             train, held_out, test = (part[0] for part in (sample.train, sample.held_out, sample.test))
-            train, held_out, test = bench.features(row, setting, sample, [train, held_out, test])
+            train, held_out, test = bench.features(row.removesuffix("-more"), setting, sample, [train, held_out, test])
             _, classifier = fit_classifier(train, held_out, sample)
             scores.append(100 * classifier.score(test, sample.test[1]))
         print(f"  {ROWS[row]}: {show(scores, 1)} %; {describe(setting)}", flush=True)
@@ -412,11 +420,12 @@ def record(kind: str, metric: str, row: str, values: list[float], setting: dict,
         "reference": None,
         "command": "python crates/python/benches/few_documents.py DIR"
         + (f" --vectors {args.vectors}={args.vectors}.txt" if args.vectors else "")
-        + (" --titles titles.tsv" if args.titles else ""),
+        + (" --titles titles.tsv" if args.titles else "")
+        + "".join([" --more-topics", *(f" {n_topics}" for n_topics in args.more_topics)] if args.more_topics else []),
         "commit": args.commit,
         "machine": args.machine,
         "date": datetime.date.today().isoformat(),
-        "note": f"{data_name(kind)}: {describe(setting)}" if row in SEARCH else None,
+        "note": f"{data_name(kind)}: {describe(setting)}" if row.removesuffix("-more") in SEARCH else None,
     }
 
 
