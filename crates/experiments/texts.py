@@ -6,6 +6,7 @@ DIR has the layout of docs/data.md. Files are written to the current folder. Eac
 
     news.tsv               20 newsgroups: words of three letters or more, without function words
     kept.txt               the sentences that `latens train fhmm --keep-sentences 112824` keeps
+    titles.tsv             20 newsgroups: subjects without `Re:`, each once, for the first post that has it
     letters.txt            words of two letters or more, in lower case, of the training documents of 20 newsgroups, of
                            Wikipedia, newswire and WikiText-2: a document or sentence per line
     zipf2m.txt             1.9 million words of Zipf's law, 31 per line, of 50,000 types
@@ -59,6 +60,27 @@ def kept(data: Path, path: str) -> None:
     best = sorted(range(len(lines)), key=lambda i: -scores[i])[:112_824]
     with open(path, "w") as file:
         file.writelines(" ".join(lines[i]) + "\n" for i in sorted(best))
+
+
+def titles(data: Path, path: str) -> None:
+    """A title that is in several groups or in both splits also counts once: no title of the test split is in the training split."""
+    seen = set()
+    with open(path, "w") as file:
+        for split in ("train", "test"):
+            for group in sorted(path for path in (data / "20news" / f"20news-bydate-{split}").iterdir() if path.is_dir()):
+                for post in sorted(group.iterdir(), key=lambda path: int(path.name)):
+                    title = subject(post.read_text(encoding="latin-1"))
+                    if title and title.lower() not in seen:
+                        seen.add(title.lower())
+                        file.write(f"{group.name}\t{split}\t{title}\n")
+
+
+def subject(post: str) -> str:
+    """The subject in the header of a post, without the marks of replies and with single spaces."""
+    header = post.split("\n\n", 1)[0]
+    found = re.search(r"^Subject:(.*(?:\n[ \t].*)*)", header, re.MULTILINE)
+    words = " ".join(found[1].split()) if found else ""
+    return re.sub(r"^(?:re(?:\^\d+)?\s*:\s*)+", "", words, flags=re.IGNORECASE)
 
 
 def letters(data: Path, path: str) -> None:
@@ -133,6 +155,7 @@ def english(n_bytes: int, seed: int) -> Callable[[Path, str], None]:
 TEXTS: dict[str, Callable[[Path, str], None]] = {
     "news.tsv": news,
     "kept.txt": kept,
+    "titles.tsv": titles,
     "letters.txt": letters,
     "zipf2m.txt": zipf(62_500, 31, 50_000),
     "zipf60m.txt": zipf(3_000_000, 20, 1_194_000),

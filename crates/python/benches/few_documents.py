@@ -2,14 +2,17 @@
 
     python crates/python/benches/few_documents.py DATA [--program latens] [--record results/topics.jsonl --machine ID]
     python crates/python/benches/few_documents.py DATA --vectors skip-gram-300=w300.txt
+    python crates/python/benches/few_documents.py DATA --titles titles.tsv --more-topics 400 800
 
 With `--vectors`, only the rows that use word vectors are computed, with the vectors of this file (in the text format of GloVe).
+With `--titles`, documents are the titles of this file (see crates/experiments/texts.py). With `--more-topics`, there are also rows
+whose number of topics is chosen among these, with the other parameters of the search.
 
 DATA has `20news/20news.tsv` and `vectors/` (see docs/data.md). Documents are posts in lower case, without stop words, cut at
 100 words; short texts are the first 10 words that remain. For each seed, 100, 300 or 1,000 training documents and 1,000
-held-out documents are drawn from the training split, and 2,000 test documents from the test split, with equally many of each
-newsgroup. Topic models see the training documents without labels and infer the mixtures of all documents. A logistic
-regression learns newsgroups from the mixtures of the training documents.
+held-out documents are drawn from the training split, and 2,000 test documents (1,000 titles) from the test split, with equally
+many of each newsgroup. Topic models see the training documents without labels and infer the mixtures of all documents. A
+logistic regression learns newsgroups from the mixtures of the training documents.
 
 One setting per row and kind of documents is chosen by the mean accuracy on the held-out documents of all seeds. The search is
 greedy: one parameter after the other, each once. The regularization of the classifier is chosen per seed, also on the held-out
@@ -17,7 +20,7 @@ documents. Then the test documents are scored once per seed.
 
 Coherence is the mean NPMI of the ten top words of 20 topics. Settings are chosen on the documents of the training split that no
 model of the seed was trained on, among settings whose topics have a diversity of at least 0.7 (otherwise, twenty equal topics
-may win), and measured on all documents of the test split.
+may win), and measured on all documents of the test split. For titles, these documents are the posts of the two splits.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from sklearn.linear_model import LogisticRegression
 import latens
 
 N_GROUPS, N_HELD_OUT, N_TEST, N_WORDS, N_SHORT = 20, 1000, 2000, 100, 10
+N_TEST_TITLES = 1000
 REGULARIZATION = (1, 10, 100, 1000)
 MIN_DIVERSITY = 0.7
 
@@ -80,6 +84,8 @@ ROWS = {
     "glda-default": "G-LDA, default parameters",
     "glda-known": "G-LDA, without vectors of new words",
     "glda": "G-LDA",
+    "lda-more": "LDA, more topics",
+    "glda-more": "G-LDA, more topics",
 }
 
 Words = list[str]
@@ -94,7 +100,7 @@ class Sample:
     held_out: tuple[list[Words], list[str]]
     test: tuple[list[Words], list[str]]
     others: list[Words]
-    """Documents of the training split that are not training documents."""
+    """Documents of the training split that are not training documents, in which words are counted."""
 
 
 def head() -> str:
@@ -110,6 +116,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=["short", "100", "300", "1000"])
     parser.add_argument("--vectors", metavar="NAME=PATH")
+    parser.add_argument("--titles", type=Path)
+    parser.add_argument("--more-topics", type=int, nargs="+", default=[])
     parser.add_argument("--record", type=Path)
     parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
     parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
@@ -120,33 +128,36 @@ def main() -> None:
         args.commit = head()
     warnings.simplefilter("ignore", ConvergenceWarning)
     posts = read(args.data / "20news/20news.tsv")
+    titles = read(args.titles, min_words=1) if args.titles else {}
     kinds = {"short": (1000, N_SHORT), "100": (100, N_WORDS), "300": (300, N_WORDS), "1000": (1000, N_WORDS)}
     records = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(args.data / "vectors", Path(folder), args.program, posts)
+        bench = Bench(args.data / "vectors", Path(folder), args.program, posts, titles)
         if args.vectors:
             args.vectors, path = args.vectors.split("=", 1)
             dim = bench.add_vectors(Path(path))
             for row in WITH_VECTORS:
                 SEARCH[row]["dim"] = (dim,)
             SEARCH["glda"]["covariance"] = COVARIANCES
-        for kind in args.only or kinds:
-            n_documents, n_words = kinds[kind]
-            samples = [draw(posts, n_documents, n_words, seed) for seed in args.seeds]
+        for kind in ["titles"] if titles else args.only or kinds:
+            if titles:
+                samples = [draw_titles(titles, posts, seed) for seed in args.seeds]
+            else:
+                samples = [draw(posts, *kinds[kind], seed) for seed in args.seeds]
             n_tokens = statistics.mean(sum(map(len, sample.train[0])) for sample in samples)
             print(f"{data_name(kind)}: {n_tokens:,.0f} training tokens", flush=True)
             rows = WITH_VECTORS if args.vectors else tuple(ROWS)
-            records += [record(kind, *row, args) for row in classify(bench, samples, rows)]
+            records += [record(kind, *row, args) for row in classify(bench, samples, rows, args.more_topics)]
             records += [record(kind, *row, args) for row in coherence(bench, samples, rows)]
             if args.record:
                 replace(args.record, records)
 
 
 def data_name(kind: str) -> str:
-    return "1,000 short texts" if kind == "short" else f"{int(kind):,} documents"
+    return {"short": "1,000 short texts", "titles": "1,000 titles"}.get(kind) or f"{int(kind):,} documents"
 
 
-def read(path: Path) -> dict[str, dict[str, list[Words]]]:
+def read(path: Path, min_words: int = N_SHORT) -> dict[str, dict[str, list[Words]]]:
     """Documents by split and newsgroup, in the order of the file."""
     posts: dict[str, dict[str, list[Words]]] = {"train": defaultdict(list), "test": defaultdict(list)}
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -154,19 +165,19 @@ def read(path: Path) -> dict[str, dict[str, list[Words]]]:
             if len(row) == 3:
                 label, split, text = row
                 words = [word for word in re.findall(r"[a-z]{2,}", text.lower()) if word not in ENGLISH_STOP_WORDS]
-                if len(words) >= N_SHORT:
+                if len(words) >= min_words:
                     posts[split][label].append(words[:N_WORDS])
     return posts
 
 
-def draw(posts, n_documents: int, n_words: int, seed: int) -> Sample:
+def draw(posts, n_documents: int, n_words: int, seed: int, n_test: int = N_TEST) -> Sample:
     rng = random.Random(seed)
     parts: list[tuple[list[Words], list[str]]] = [([], []), ([], []), ([], []), ([], [])]
     # 100 training documents are among the 300, and those among the 1,000.
     first, last = 1000 // N_GROUPS, (1000 + N_HELD_OUT) // N_GROUPS
     for label in sorted(posts["train"]):
         train = rng.sample(posts["train"][label], len(posts["train"][label]))
-        test = rng.sample(posts["test"][label], N_TEST // N_GROUPS)
+        test = rng.sample(posts["test"][label], n_test // N_GROUPS)
         for part, documents in zip(parts, (train[: n_documents // N_GROUPS], train[first:last], test, train[first:])):
             part[0].extend(documents)
             part[1].extend([label] * len(documents))
@@ -174,12 +185,20 @@ def draw(posts, n_documents: int, n_words: int, seed: int) -> Sample:
     return Sample(seed, *(([words[:n_words] for words in documents], labels) for documents, labels in short), others)
 
 
+def draw_titles(titles, posts, seed: int) -> Sample:
+    sample = draw(titles, 1000, N_WORDS, seed, N_TEST_TITLES)
+    # Few pairs of words are in a title together.
+    sample.others = [words for group in posts["train"].values() for words in group]
+    return sample
+
+
 class Bench:
     """Makes features of documents from settings."""
 
-    def __init__(self, vectors: Path, folder: Path, program: str, posts) -> None:
+    def __init__(self, vectors: Path, folder: Path, program: str, posts, titles) -> None:
         self.folder, self.program = folder, program
-        self.known = {word for split in posts.values() for group in split.values() for words in group for word in words}
+        splits = [*posts.values(), *titles.values()]
+        self.known = {word for split in splits for group in split.values() for words in group for word in words}
         self.test_split = [words for group in posts["test"].values() for words in group]
         self.paths = {50: vectors / "glove.6B.100d-pca50.top30k.txt", 100: vectors / "glove.6B.100d.top30k.txt"}
 
@@ -226,9 +245,7 @@ class Bench:
             lda = self.fit_lda(setting, sample)
             return [lda.transform(part) for part in parts]
         glda = self.fit_glda(setting, sample)
-        if row == "glda-known":
-            return [glda.transform(part) for part in parts]
-        return self.infer(glda, self.vectors(setting["dim"], setting["form"])[1], parts)
+        return self.infer(glda, None if row == "glda-known" else self.vectors(setting["dim"], setting["form"])[1], parts)
 
     def fit_lda(self, setting: dict, sample: Sample) -> latens.Lda:
         kwargs = {name: setting[name] for name in ("n_topics", "alpha", "beta")}
@@ -240,12 +257,13 @@ class Bench:
         kwargs |= {"likelihood_weight": setting["weight"], "random_state": sample.seed}
         return latens.GaussianLda(vectors, **kwargs, keep_all=True, n_jobs=1).fit(sample.train[0])
 
-    def infer(self, glda: latens.GaussianLda, vectors: Path, parts: list[list[Words]]) -> list:
-        """Mixtures that also use words with a vector that are not in the training documents."""
+    def infer(self, glda: latens.GaussianLda, vectors: Path | None, parts: list[list[Words]]) -> list:
+        """Mixtures that, with `vectors`, also use words with a vector that are not in the training documents."""
         model, text, table = (self.folder / name for name in ("m.glda", "text.txt", "mixtures.tsv"))
         glda.save(model)
         text.write_text("".join(" ".join(words) + "\n" for part in parts for words in part))
-        command = [self.program, "topics", "infer", model, text, "--vectors", vectors, "-o", table, "--threads", "1"]
+        command = [self.program, "topics", "infer", model, text, "-o", table, "--threads", "1"]
+        command += ["--vectors", vectors] if vectors else []
         subprocess.run(list(map(str, command)), check=True, capture_output=True)
         mixtures = np.loadtxt(table, skiprows=1, delimiter="\t", usecols=range(3, 3 + glda.n_topics), dtype=np.float32)
         table.unlink()
@@ -267,16 +285,20 @@ def mean(words: Words, ids: dict[str, int], rows: np.ndarray) -> np.ndarray:
     return rows[found].mean(axis=0) if found else np.zeros(rows.shape[1], dtype=np.float32)
 
 
-def classify(bench: Bench, samples: list[Sample], rows: tuple[str, ...]):
+def classify(bench: Bench, samples: list[Sample], rows: tuple[str, ...], more_topics: list[int]):
     """Rows of accuracies on the test documents."""
     searched = [row for row in SEARCH if row in rows]
     chosen = {row: choose(row, SEARCH[row], START, functools.partial(held_out_accuracy, bench, row, samples)) for row in searched}
     chosen |= {"glda-known": chosen["glda"]} | DEFAULTS
-    for row in rows:
+    for row in searched:
+        settings = [chosen[row] | {"n_topics": n_topics} for n_topics in more_topics]
+        if settings and f"{row}-more" in rows:
+            chosen[f"{row}-more"] = max(settings, key=functools.partial(held_out_accuracy, bench, row, samples))
+    for row in [row for row in rows if row in chosen]:
         setting, scores = chosen[row], []
         for sample in samples:
             train, held_out, test = (part[0] for part in (sample.train, sample.held_out, sample.test))
-            train, held_out, test = bench.features(row, setting, sample, [train, held_out, test])
+            train, held_out, test = bench.features(row.removesuffix("-more"), setting, sample, [train, held_out, test])
             _, classifier = fit_classifier(train, held_out, sample)
             scores.append(100 * classifier.score(test, sample.test[1]))
         print(f"  {ROWS[row]}: {show(scores, 1)} %; {describe(setting)}", flush=True)
@@ -398,7 +420,7 @@ def record(kind: str, metric: str, row: str, values: list[float], setting: dict,
     suffix = f"-{args.vectors}" if args.vectors else ""
     spread = {"over": "seeds", "n": len(values), "min": round(min(values), digits), "max": round(max(values), digits)}
     return {
-        "id": f"topics-few-{metric}-{row}{suffix}-{kind}",
+        "id": f"topics-titles-{metric}-{row}{suffix}" if kind == "titles" else f"topics-few-{metric}-{row}{suffix}-{kind}",
         "model": ROWS[row] + suffix.replace("-", ", ", 1),
         "data": f"20 newsgroups, {data_name(kind)}",
         "metric": name,
@@ -407,11 +429,13 @@ def record(kind: str, metric: str, row: str, values: list[float], setting: dict,
         "spread": spread,
         "reference": None,
         "command": "python crates/python/benches/few_documents.py DIR"
-        + (f" --vectors {args.vectors}={args.vectors}.txt" if args.vectors else ""),
+        + (f" --vectors {args.vectors}={args.vectors}.txt" if args.vectors else "")
+        + (" --titles titles.tsv" if args.titles else "")
+        + "".join([" --more-topics", *(f" {n_topics}" for n_topics in args.more_topics)] if args.more_topics else []),
         "commit": args.commit,
         "machine": args.machine,
         "date": datetime.date.today().isoformat(),
-        "note": f"{data_name(kind)}: {describe(setting)}" if row in SEARCH else None,
+        "note": f"{data_name(kind)}: {describe(setting)}" if row.removesuffix("-more") in SEARCH else None,
     }
 
 
