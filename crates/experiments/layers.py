@@ -54,15 +54,25 @@ METRICS = {
 Labels = Sequence[Hashable]
 
 
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--program", type=Path, default=Path("target/release/latens"))
     parser.add_argument("--models", type=Path)
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--commit", help="of the program; by default the commit that is checked out")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
+    if args.record and not args.commit:
+        args.commit = head()
     program = str(args.program.resolve(strict=True))
     with tempfile.TemporaryDirectory() as folder:
         models = args.models or Path(folder)

@@ -59,13 +59,21 @@ class Explorer:
         assert self.process.wait() == 0
 
 
+def head() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="latens")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--machine", default="xeon-2core")
+    parser.add_argument("--machine", help="an id of docs/machines.md, for `--record`")
     args = parser.parse_args()
+    if args.record and not args.machine:
+        parser.error("`--record` needs `--machine`, an id of docs/machines.md")
     records = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,7 +84,7 @@ def main() -> None:
     for record in records:
         print(f"{record['model']}, {record['data']}: {record['metric']} {record['value']} {record['unit']}")
     if args.record:
-        shared = {"commit": None, "machine": args.machine, "date": datetime.date.today().isoformat()}
+        shared = {"commit": head(), "machine": args.machine, "date": datetime.date.today().isoformat()}
         write(args.record, [{**record, **shared} for record in records])
 
 

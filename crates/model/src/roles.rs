@@ -110,8 +110,8 @@ pub trait LanguageModel: Send + Sync {
         self.text_log_prob(sentence)
     }
 
-    /// Draws texts with empty histories, each with its own random numbers. A device has its own: the same seed gives other
-    /// texts on another one. Fails on a device on which this model cannot draw. Override if many texts are cheaper together.
+    /// Draws texts with empty histories, each with its own random numbers. The same seed gives different texts on different
+    /// devices. Fails on a device on which this model cannot draw. Override if many texts are cheaper together.
     fn sample_texts(
         &self,
         size: SampleSize,
@@ -164,7 +164,7 @@ fn sample_texts<M: LanguageModel + ?Sized>(
     while texts.len() < size.n_texts {
         let next = texts.len()..size.n_texts.min(texts.len() + at_once);
         texts.par_extend(next.into_par_iter().map(|i| text(model, size, seed, i)));
-        if watch(texts.len() * size.n_tokens).is_break() {
+        if watch(texts.len().saturating_mul(size.n_tokens)).is_break() {
             return Err(FitError::Interrupted);
         }
     }
@@ -180,7 +180,7 @@ fn text<M: LanguageModel + ?Sized>(
 ) -> Vec<WordId> {
     let (mut scorer, mut rng) = (model.scorer(), Rng::stream(seed, i as u64));
     let mut log_probs = vec![0.0; model.n_words()];
-    let mut words = Vec::with_capacity(size.n_tokens);
+    let mut words = Vec::new();
     while words.len() < size.n_tokens && !size.is_complete(&words) {
         scorer.next_log_probs(&mut log_probs);
         if !size.keep_unk {

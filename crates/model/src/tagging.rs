@@ -17,17 +17,17 @@ impl<'a> TagInput<'a> {
         sentences.iter().map(|words| TagInput { words, pos: None }).collect()
     }
 
-    /// Splits sentences into parts of at most `max_words` words, but at least one sentence.
+    /// Splits sentences into parts of at least one sentence and at most `max_tokens` tokens, in which ends of sentences count.
     pub fn parts<'s>(
         sentences: &'s [TagInput<'a>],
-        max_words: usize,
+        max_tokens: usize,
     ) -> impl Iterator<Item = &'s [TagInput<'a>]> {
         let mut rest = sentences;
         std::iter::from_fn(move || {
-            let mut n_words = 0;
+            let mut n_tokens = 0;
             let fits = |sentence: &&TagInput<'_>| {
-                n_words += sentence.words.len();
-                n_words <= max_words
+                n_tokens += sentence.words.len() + 1;
+                n_tokens <= max_tokens
             };
             let n = rest.iter().take_while(fits).count().max(1);
             let (part, others) = rest.split_at_checked(n)?;
@@ -94,11 +94,11 @@ mod tests {
     fn parts_are_as_long_as_allowed_and_cover_all_sentences() {
         let sentences = [2, 0, 1, 5, 0, 3, 1].map(|n| vec!["a"; n]);
         let sentences = TagInput::of_words(&sentences);
-        let lengths = |max_words: usize| -> Vec<Vec<usize>> {
-            let parts = TagInput::parts(&sentences, max_words);
+        let lengths = |max_tokens: usize| -> Vec<Vec<usize>> {
+            let parts = TagInput::parts(&sentences, max_tokens);
             parts.map(|part| part.iter().map(|sentence| sentence.words.len()).collect()).collect()
         };
-        assert_eq!(lengths(3), [vec![2, 0, 1], vec![5], vec![0, 3], vec![1]]);
+        assert_eq!(lengths(5), [vec![2, 0], vec![1], vec![5], vec![0, 3], vec![1]]);
         assert_eq!(lengths(100), [vec![2, 0, 1, 5, 0, 3, 1]]);
         assert_eq!(TagInput::parts(&[], 3).count(), 0);
     }

@@ -124,6 +124,10 @@ def main() -> None:
     args = parser.parse_args()
     if args.record and not args.machine:
         parser.error("`--record` needs `--machine`, an id of docs/machines.md")
+    if args.more_topics and args.vectors:
+        parser.error("`--more-topics` is for the vectors of the table: omit `--vectors`")
+    if args.only and args.titles:
+        parser.error("`--titles` measures titles alone: omit `--only`")
     if args.record and not args.commit:
         args.commit = head()
     warnings.simplefilter("ignore", ConvergenceWarning)

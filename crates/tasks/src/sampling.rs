@@ -145,9 +145,9 @@ pub fn sample_sentences<B>(
     ControlFlow::Continue(())
 }
 
-/// Samples `n` sentences on a device: on the CPU like [`sample_sentences`]. A GPU draws up to 1024 sentences at once, with its
-/// own random numbers: the same seed gives other sentences than on the CPU. It draws with [`SampleOptions::max_words`] and
-/// [`SampleOptions::keep_unk`], and fails if other options are set, or if the model cannot draw there.
+/// Samples `n` sentences on a device: on the CPU like [`sample_sentences`]. A GPU draws thousands of sentences at once. The
+/// same seed gives different sentences on different devices. A GPU supports [`SampleOptions::max_words`] and
+/// [`SampleOptions::keep_unk`] only; other options and models that cannot draw there are errors.
 ///
 /// # Panics
 /// On the CPU as [`sample_sentences`].
@@ -166,7 +166,9 @@ pub fn sample_sentences_on<B>(
     let SampleOptions { max_words, keep_unk, .. } = *options;
     let plain = SampleOptions { max_words, keep_unk, ..SampleOptions::default() };
     if *options != plain || !prompt.is_empty() {
-        let problem = "a prompt, a temperature, top k and top p need the CPU".to_owned();
+        let problem =
+            "prompts, temperature, top-k and top-p sampling are supported on the CPU only"
+                .to_owned();
         return Err(FitError::Device { device, problem });
     }
     let at_once = gpu_sentences_at_once(model.n_words());
@@ -186,11 +188,13 @@ pub fn sample_sentences_on<B>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Number of sentences that a GPU draws at once.
+/// Number of sentences that a GPU draws at once. Each part loads the model again, so that there are few of them.
 fn gpu_sentences_at_once(n_words: usize) -> usize {
     /// Bytes of the logits of all words in all sentences.
     const MEMORY: usize = 1 << 30;
-    (MEMORY / (4 * n_words.max(1))).clamp(1, 1024)
+    /// More sentences are not faster.
+    const MOST: usize = 1 << 14;
+    (MEMORY / (4 * n_words.max(1))).clamp(1, MOST)
 }
 
 /// Number of sentences that are drawn at once, at most the given one.

@@ -284,22 +284,22 @@ impl LanguageModel for OnGpu {
 }
 
 #[test]
-fn a_device_draws_a_thousand_sentences_at_once() {
+fn a_device_draws_thousands_of_sentences_at_once() {
     let model = OnGpu(Mutex::default());
     let options = at_most(5);
     let mut sentences = Vec::new();
-    let flow = sample_sentences_on(Device::Cuda, &model, &[], &options, 2500, 7, |next| {
+    let flow = sample_sentences_on(Device::Cuda, &model, &[], &options, 40_000, 7, |next| {
         sentences.extend(next);
         ControlFlow::<()>::Continue(())
     });
     assert_eq!(flow.unwrap(), ControlFlow::Continue(()));
-    assert_eq!(sentences.len(), 2500);
+    assert_eq!(sentences.len(), 40_000);
     assert_eq!(sentences[..2], [vec![WordId(2), WordId(3)], vec![WordId(2); 5]]);
     let parts = std::mem::take(&mut *model.0.lock().unwrap());
-    assert_eq!(parts.iter().map(|part| part.0.n_texts).collect::<Vec<_>>(), [1024, 1024, 452]);
+    assert_eq!(parts.iter().map(|part| part.0.n_texts).collect::<Vec<_>>(), [16_384, 16_384, 7232]);
     assert!(parts.iter().all(|part| part.0.ends_at_eos && !part.0.keep_unk));
     assert!(parts[0].1 != parts[1].1 && parts[1].1 != parts[2].1, "{parts:?}");
-    let stopped = sample_sentences_on(Device::Cuda, &model, &[], &options, 2500, 7, |_| {
+    let stopped = sample_sentences_on(Device::Cuda, &model, &[], &options, 40_000, 7, |_| {
         ControlFlow::Break("enough")
     });
     assert_eq!(stopped.unwrap(), ControlFlow::Break("enough"));

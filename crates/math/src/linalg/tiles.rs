@@ -6,12 +6,12 @@ use faer::linalg::matmul::matmul;
 use faer::traits::RealField;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
-/// Number of rows of a tile, and of columns where there are few rows: enough for full speed, few enough that the
-/// gradient of a 256 × 256 weight matrix is work for four threads.
-const TILE: usize = 128;
+/// Largest tiles, as rows and columns, the best first: large ones read the factors less often, small ones keep more threads
+/// busy.
+const TILES: [(usize, usize); 4] = [(256, 320), (256, 160), (128, 160), (128, 128)];
 
-/// Number of rows from which tiles are twice as wide, because there are enough of them.
-const MANY_ROWS: usize = 1024;
+/// Tiles are whole vector registers long and wide.
+const LANES: usize = 16;
 
 /// Computes out = A B or out += A B on the threads of `par`; see [`multiply`](super::multiply).
 pub(super) fn multiply<T: RealField + Copy>(
@@ -21,9 +21,9 @@ pub(super) fn multiply<T: RealField + Copy>(
     b: MatRef<'_, T>,
     par: Par,
 ) {
-    let n_columns = if out.nrows() < MANY_ROWS { TILE } else { 2 * TILE };
+    let (n_rows, n_columns) = tile(out.nrows(), out.ncols(), par);
     let collides = collides(a);
-    for_each_chunk((out, a), TILE, par, |(out, a)| {
+    for_each_chunk((out, a), n_rows, par, |(out, a)| {
         for_each_chunk((out.transpose_mut(), b.transpose()), n_columns, par, |(out, b)| {
             let (out, b) = (out.transpose_mut(), b.transpose());
             if collides {
@@ -33,6 +33,26 @@ pub(super) fn multiply<T: RealField + Copy>(
             clear_upper_halves();
         });
     });
+}
+
+/// Returns the rows and columns of a tile of an n × m product: the first of [`TILES`] of which every thread gets two. The
+/// sum of an entry has the same order in every tile, so that the result does not depend on the number of threads.
+fn tile(n: usize, m: usize, par: Par) -> (usize, usize) {
+    let n_threads = match par {
+        Par::Seq => 1,
+        Par::Rayon(_) => rayon::current_num_threads(),
+    };
+    let is_enough =
+        |&(rows, columns): &(usize, usize)| n.div_ceil(rows) * m.div_ceil(columns) >= 2 * n_threads;
+    let &(rows, columns) = TILES.iter().find(|&sizes| is_enough(sizes)).unwrap_or(&TILES[3]);
+    (equal_part(n, rows), equal_part(m, columns))
+}
+
+/// Returns the length of parts of n that are about equal, and at most `max` long. A short last part would take almost as
+/// long as a whole one.
+fn equal_part(n: usize, max: usize) -> usize {
+    let n_parts = n.div_ceil(max).max(1);
+    n.div_ceil(n_parts).next_multiple_of(LANES).max(LANES)
 }
 
 /// Returns whether A is a transposed matrix whose rows are a multiple of 4 KiB apart. The entries of a row of A then
@@ -79,6 +99,49 @@ mod tests {
             let sum: f64 = (0..a.ncols()).map(|l| a[(i, l)] * b[(l, j)]).sum();
             assert_eq!(out[(i, j)], 2.0 * sum);
         }
+    }
+
+    #[test]
+    fn parts_are_about_equal() {
+        // Three parts of 112 and one of 64 instead of three of 128 and one of 16.
+        assert_eq!(
+            [equal_part(400, 128), equal_part(300, 160), equal_part(256, 256)],
+            [112, 160, 256]
+        );
+        assert_eq!([equal_part(0, 128), equal_part(1, 128)], [16, 16]);
+        for max in [128, 160, 256, 320] {
+            assert!((0..3000).all(|n| equal_part(n, max) <= max));
+        }
+    }
+
+    /// Numbers whose products and sums are rounded.
+    fn fractions<T: From<f32>>(len: usize) -> Vec<T> {
+        (0..len).map(|i| T::from((i * 37 % 101) as f32 / 101.0 - 0.4)).collect()
+    }
+
+    fn check_bits<T: RealField + Copy + From<f32> + PartialEq + std::fmt::Debug>() {
+        for (n, m, k) in [(400, 300, 70), (130, 700, 3), (700, 130, 333), (20, 1000, 17)] {
+            let (a, b) = (fractions::<T>(n * k), fractions::<T>(k * m));
+            let a = MatRef::from_row_major_slice(&a, n, k);
+            let b = MatRef::from_row_major_slice(&b, k, m);
+            let product = |par| {
+                let mut values = vec![T::zero_impl(); n * m];
+                let out = MatMut::from_row_major_slice_mut(&mut values, n, m);
+                multiply(out, Accum::Replace, a, b, par);
+                values
+            };
+            let alone = product(Par::Seq);
+            for n_threads in [2, 5, 16] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+                assert_eq!(pool.install(|| product(Par::rayon(0))), alone, "{n_threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn the_tiles_of_any_number_of_threads_make_the_same_product() {
+        check_bits::<f32>();
+        check_bits::<f64>();
     }
 
     #[test]

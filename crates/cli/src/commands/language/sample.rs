@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// Generate text with a language model
 ///
-/// Draws sentences from a model and prints one sentence per line. `--seed` determines the sample, on each device another
-/// one. `--temperature` changes the probabilities of the next word first, then `--top-k` and `--top-p` limit the words to
+/// Draws sentences from a model and prints one sentence per line. The same `--seed` gives different samples on the CPU
+/// and on a GPU. `--temperature` changes the probabilities of the next word first, then `--top-k` and `--top-p` limit the words to
 /// draw from.
 #[derive(Args)]
 pub(crate) struct SampleArgs {
