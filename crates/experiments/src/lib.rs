@@ -32,6 +32,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hmm::language::PTB,
     hmm::language::WIKITEXT_2,
     hmm::ablation::EXPERIMENT,
+    hmm::dropout::EXPERIMENT,
     hmm::distillation::EXPERIMENT,
     hmm::control::EXPERIMENT,
     hmm::tagging::EXPERIMENT,
@@ -50,7 +51,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// Returns the function that resumes an interrupted run of an experiment, if the experiment keeps its models.
 pub fn resume(name: &str) -> Option<Run> {
-    let resumable: [(Experiment, Run); 5] = [
+    let resumable: [(Experiment, Run); 6] = [
         (hmm::language::PTB, |data, effort, note| {
             hmm::language::ptb(data, effort, Earlier::Reuse, note)
         }),
@@ -59,6 +60,9 @@ pub fn resume(name: &str) -> Option<Run> {
         }),
         (hmm::ablation::EXPERIMENT, |data, effort, note| {
             hmm::ablation::ablate(data, effort, Earlier::Reuse, note)
+        }),
+        (hmm::dropout::EXPERIMENT, |data, effort, note| {
+            hmm::dropout::compare(data, effort, Earlier::Reuse, note)
         }),
         (hmm::distillation::EXPERIMENT, |data, effort, note| {
             hmm::distillation::distill(data, effort, Earlier::Reuse, note)

@@ -3,6 +3,7 @@
 pub(crate) mod language;
 pub(crate) mod baselines;
 pub(crate) mod ablation;
+pub(crate) mod dropout;
 pub(crate) mod tagging;
 pub(crate) mod distillation;
 pub(crate) mod control;

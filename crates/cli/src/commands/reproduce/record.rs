@@ -76,6 +76,7 @@ impl Measure {
             "hmm-ablation" => {
                 (PTB, "perplexity", None, "Chiu & Rush 2020, Tables 3 and 4, Figure 3")
             }
+            "hmm-dropout" => (PTB, "perplexity", None, "Chiu & Rush 2020"),
             "control" => (PTB, "generation", None, "Zhang et al. 2024"),
             "hmm-tagging" => (None, "accuracy", PERCENT, "Chiu & Rush 2020"),
             "lds-dynamics" => {
