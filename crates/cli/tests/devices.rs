@@ -43,7 +43,8 @@ fn what_no_gpu_computes_is_refused() {
     }
     for option in ["--prompt a", "--temperature 0.5", "--top-k 2", "--top-p 0.5"] {
         let sample = format!("sample lstm --device cuda {option}");
-        let message = "a prompt, a temperature, top k and top p need the CPU";
+        let message =
+            "prompts, temperature, top-k and top-p sampling are supported on the CPU only";
         assert_refused(&folder, &sample, message);
     }
     for command in ["score hmm text", "perplexity hmm text", "encode hmm text", "sample lstm"] {

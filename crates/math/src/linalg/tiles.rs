@@ -8,7 +8,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 /// Largest tiles, as rows and columns, the best first: large ones read the factors less often, small ones keep more threads
 /// busy.
-const TILES: [(usize, usize); 4] = [(256, 320), (256, 160), (128, 160), (128, 128)];
+const TILES: [(usize, usize); 5] = [(512, 320), (256, 320), (256, 160), (128, 160), (128, 128)];
 
 /// Tiles are whole vector registers long and wide.
 const LANES: usize = 16;
@@ -44,7 +44,7 @@ fn tile(n: usize, m: usize, par: Par) -> (usize, usize) {
     };
     let is_enough =
         |&(rows, columns): &(usize, usize)| n.div_ceil(rows) * m.div_ceil(columns) >= 2 * n_threads;
-    let &(rows, columns) = TILES.iter().find(|&sizes| is_enough(sizes)).unwrap_or(&TILES[3]);
+    let &(rows, columns) = TILES.iter().find(|&sizes| is_enough(sizes)).unwrap_or(&TILES[4]);
     (equal_part(n, rows), equal_part(m, columns))
 }
 
