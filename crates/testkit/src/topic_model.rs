@@ -24,13 +24,14 @@ pub fn check_topic_model(model: &dyn TopicModel, documents: &Sentences) {
     let others: [&[WordId]; 2] = [&[], &[WordId::UNK]];
     let mut dominates = vec![false; model.n_topics()];
     let documents: Vec<&[WordId]> = documents.iter().chain(others).collect();
+    let mixtures: Vec<Vec<f32>> =
+        documents.iter().map(|document| model.mixture(document)).collect();
+    mixtures.iter().for_each(|mixture| check_mixture(mixture, model.n_topics()));
     let together = model.mixtures(&documents);
     assert_eq!(together.n_rows(), documents.len(), "`mixtures` returns one row per document");
-    for (document, row) in documents.into_iter().zip(together.rows()) {
-        let mixture = model.mixture(document);
+    for (mixture, row) in mixtures.iter().zip(together.rows()) {
         assert_eq!(mixture, row, "`mixtures` gives another mixture than `mixture`");
-        check_mixture(&mixture, model.n_topics());
-        dominates.iter_mut().zip(mixture).for_each(|(any, share)| *any |= share > 0.5);
+        dominates.iter_mut().zip(mixture).for_each(|(any, &share)| *any |= share > 0.5);
     }
     let n_top_words = (0..model.n_topics()).map(|topic| check_top_words(model, topic));
     let n_top_words: Vec<usize> = n_top_words.collect();
