@@ -79,6 +79,7 @@ pub(crate) fn fit(
 fn first_weights(task: &Task<'_>) -> Vec<f32> {
     let mut weights = vec![0.0; task.network.layout.len()];
     task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, BatchPlace::default()));
+    task.network.init_bias(&mut weights, task.train);
     if let Some(init) = task.init {
         init.write(task.network, task.params.squash, &mut weights);
     }

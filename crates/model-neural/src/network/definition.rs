@@ -3,6 +3,7 @@
 use crate::network::batches::Batch;
 use crate::network::masks::Masks;
 use crate::params::{Architecture, NeuralParams, Tying};
+use latens_corpus::WordId;
 use latens_math::linalg::{Accum, MatRef, Par};
 use latens_math::{Real, Rng};
 use latens_nn::{
@@ -110,7 +111,8 @@ impl Network {
         self.bias.len()
     }
 
-    /// Initializes embeddings uniformly in ± `init_range`, layers with their own initializers, and output biases with 0.
+    /// Initializes embeddings uniformly in ± `init_range`, layers with their own initializers, and output biases with 0
+    /// ([`Network::init_bias`] sets them for training).
     pub(crate) fn init<T: Real>(&self, weights: &mut [T], rng: &mut Rng) {
         fill_uniform(self.input.table().of_mut(weights), self.init_range, rng);
         match &self.body {
@@ -124,6 +126,22 @@ impl Network {
             fill_uniform(self.output.of_mut(weights), self.init_range, rng);
         }
         self.bias.of_mut(weights).fill(T::zero());
+    }
+
+    /// Initializes output biases with the logarithm of the relative frequencies of the words in the training text, each
+    /// counted once more than it occurs.
+    ///
+    /// With biases of 0, the hidden vector would have to become almost constant first, since its product with the output
+    /// weights learns these frequencies faster than the biases do. The tangent of a simple recurrent network is odd, so that
+    /// the negative of such a vector reproduces itself, too: a text with an unusual beginning could lead to it, and then
+    /// frequent words would be the least probable ones until the end.
+    pub(crate) fn init_bias<T: Real>(&self, weights: &mut [T], text: &[WordId]) {
+        let mut counts = vec![1u64; self.n_words()];
+        text.iter().for_each(|word| counts[word.index()] += 1);
+        let total: u64 = counts.iter().sum();
+        for (bias, &count) in self.bias.of_mut(weights).iter_mut().zip(&counts) {
+            *bias = T::of((count as f64 / total as f64).ln());
+        }
     }
 
     /// Size of the recurrent state of one stream.
@@ -409,7 +427,6 @@ mod tests {
     use super::*;
     use crate::network::batches::Reader;
     use crate::params::{Mask, Memory};
-    use latens_corpus::WordId;
     use latens_nn::Squash;
     use latens_nn::check::assert_gradient;
 
@@ -481,6 +498,26 @@ mod tests {
                 let mut f = |weights: &[f64]| learn(weights, &mut ignored);
                 assert_gradient(&mut f, &weights, &gradient, 1e-6);
             }
+        }
+    }
+
+    #[test]
+    fn without_output_weights_words_have_their_frequencies_in_the_training_text() {
+        let text = text();
+        for params in kinds() {
+            let network = Network::new(&params, 6);
+            let mut weights = weights(&network);
+            network.output.of_mut(&mut weights).fill(0.0);
+            network.init_bias(&mut weights, &text);
+            // Words 1 to 5 occur 4, 2, 2, 2 and 1 times; with one more of each of the six words, there are 17.
+            let expected =
+                -(4.0 * (5.0f64 / 17.0).ln() + 6.0 * (3.0f64 / 17.0).ln() + (2.0f64 / 17.0).ln());
+            let reader = Reader::to_score(&params, &text);
+            let mut state = vec![0.0; reader.n_streams() * network.state_len()];
+            let mut scratch = Scratch::default();
+            let batch = reader.batch(0, &[]);
+            let loss = network.loss(&weights, &batch, &mut state, &mut scratch, Par::Seq);
+            assert!((loss - expected).abs() < 1e-9, "{loss} {expected}");
         }
     }
 
