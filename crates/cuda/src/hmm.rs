@@ -9,6 +9,7 @@ mod emission;
 mod recursion;
 mod lockstep;
 mod masses;
+mod paths;
 mod listed;
 mod counts;
 

@@ -3,7 +3,9 @@
 use crate::fitted::encoder::Features;
 use crate::model::Hmm;
 use latens_corpus::Lexicon;
-use latens_model::{LanguageModel, Model, ModelWriter, Tagger, TokenEncoder};
+use latens_model::{
+    DeviceError, GpuEncoder, LanguageModel, Model, ModelWriter, Tagger, TokenEncoder,
+};
 use serde_json::{Map, Value};
 
 impl Model for Hmm {
@@ -48,7 +50,15 @@ impl Model for Hmm {
     }
 
     fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
-        let (_, features) = *Features::ALL.iter().find(|(name, _)| *name == kind)?;
-        Some(Box::new(self.encoder(features)))
+        Some(Box::new(self.encoder(features(kind)?)))
     }
+
+    fn gpu_encoder(&self, kind: &str) -> Option<Result<Box<dyn GpuEncoder + '_>, DeviceError>> {
+        Some(self.encoder(features(kind)?).on_gpu())
+    }
+}
+
+/// The kind of features with a name.
+fn features(name: &str) -> Option<Features> {
+    Features::ALL.iter().find(|(known, _)| *known == name).map(|&(_, features)| features)
 }

@@ -86,6 +86,6 @@ pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
 pub use roles::{LanguageModel, TagError, Tagger, TokenEncoder, TopicModel};
 pub use sampling::{SampleSize, WatchSample};
 pub use scorers::{BatchScorer, Scorer, StreamStep};
-pub use tagging::{TagInput, TagOutputs, Tagged};
+pub use tagging::{GpuTagger, TagInput, TagOutputs, Tagged};
 pub use vector_model::Vectors;
 pub use words::{ClustersError, Coverage, NoVectors, WordClusters, WordVectors};

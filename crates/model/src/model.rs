@@ -1,6 +1,8 @@
 //! The interface of all fitted models.
 
+use crate::features::GpuEncoder;
 use crate::file::{FileError, ModelWriter};
+use crate::fit::DeviceError;
 use crate::roles::{LanguageModel, Tagger, TokenEncoder, TopicModel};
 use crate::words::WordVectors;
 use latens_corpus::{Lexicon, WordId};
@@ -71,6 +73,13 @@ pub trait Model: Any + Debug + Send + Sync {
 
     /// Returns an encoder for one of [`Model::feature_kinds`], or `None` for any other name.
     fn encoder(&self, kind: &str) -> Option<Box<dyn TokenEncoder + '_>> {
+        let _ = kind;
+        None
+    }
+
+    /// The encoder for one of [`Model::feature_kinds`] on a GPU. `None` if these features are computed on the CPU only; fails
+    /// if there is no GPU.
+    fn gpu_encoder(&self, kind: &str) -> Option<Result<Box<dyn GpuEncoder + '_>, DeviceError>> {
         let _ = kind;
         None
     }

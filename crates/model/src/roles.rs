@@ -1,10 +1,10 @@
 //! Roles: what a fitted model can be used for. A model has one or more of four roles.
 
-use crate::features::{FeatureRows, GpuEncoder};
+use crate::features::FeatureRows;
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
 use crate::scorers::{BatchScorer, Scorer, Scorers};
-use crate::tagging::{TagInput, TagOutputs, Tagged};
+use crate::tagging::{GpuTagger, TagInput, TagOutputs, Tagged};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
@@ -37,11 +37,6 @@ pub trait TokenEncoder: Send + Sync {
     fn values_per_token(&self) -> usize {
         self.n_features()
     }
-
-    /// The encoder on a GPU. Fails if there is none, or if these features cannot be computed there.
-    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
-        Err(DeviceError::cuda("these features are computed on the CPU only"))
-    }
 }
 
 impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
@@ -59,10 +54,6 @@ impl<E: TokenEncoder + ?Sized> TokenEncoder for &E {
 
     fn values_per_token(&self) -> usize {
         (**self).values_per_token()
-    }
-
-    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
-        (**self).on_gpu()
     }
 }
 
@@ -252,6 +243,11 @@ pub trait Tagger: Send + Sync {
         sentences.par_iter().map(|sentence| tag_sentence(self, sentence, outputs)).collect()
     }
 
+    /// The tagger on a GPU. `None` if the GPU has nothing to compute for this tagger; fails if there is no GPU.
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuTagger + '_>, DeviceError>> {
+        None
+    }
+
     /// Zero-based column of the part-of-speech input, if the tagger uses one.
     fn pos_column(&self) -> Option<usize> {
         None
@@ -326,6 +322,10 @@ impl<T: Tagger + ?Sized> Tagger for &T {
         outputs: TagOutputs,
     ) -> Vec<Result<Tagged, TagError>> {
         (**self).tag_all_with(sentences, outputs)
+    }
+
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuTagger + '_>, DeviceError>> {
+        (**self).on_gpu()
     }
 
     fn pos_column(&self) -> Option<usize> {

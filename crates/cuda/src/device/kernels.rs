@@ -326,6 +326,12 @@ kernels! {
             k: i32
         );
     }
+    "hmm/paths.cu" {
+        best_paths(
+            path: Out<u32>, scales: Out<f32>, best: Out<f32>, local: In<f32>, start: In<f32>,
+            blocks: In<f32>, offsets: In<u32>, clusters: In<u32>, block_of_pair: In<u32>, k: i32
+        );
+    }
     "hmm/counts.cu" {
         copy_blocks(
             blocks: Out<f32>, transition: In<f32>, from: In<u32>, to: In<u32>, k: i32, n: i32

@@ -296,7 +296,7 @@ fn of_blocks(n_blocks: usize, k: usize) -> LaunchConfig {
 }
 
 /// Threads per sentence. The kernels have the same constant.
-const THREADS: usize = 512;
+pub(super) const THREADS: usize = 512;
 
 /// Largest number of states of a token: two rows of them must fit into 48 KiB of shared memory.
 pub const MAX_STATES: usize = 5_824;

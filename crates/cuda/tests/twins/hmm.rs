@@ -8,5 +8,6 @@ mod recursion;
 mod groups;
 mod lockstep;
 mod masses;
+mod paths;
 mod listed;
 mod counts;

@@ -94,6 +94,33 @@ impl Tables {
         device.download_first(&self.masses, n_tokens)
     }
 
+    /// The state of each token in the most likely path of its sentence, as a place among the states of the token, and the
+    /// scale of each token. The plan has the tokens of each sentence one after the other.
+    pub(crate) fn trace(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        Sizes { k, n, .. }: Sizes,
+    ) -> Result<(Vec<u32>, Vec<f32>), CudaError> {
+        let (sequences, n_tokens) = (planned.sequences(), planned.plan.n_tokens());
+        device.reserve(&mut self.path, n_tokens.next_power_of_two())?;
+        device.reserve(&mut self.scales, n_tokens.next_power_of_two())?;
+        let (start, k) = match planned.listed() {
+            Some(listed) => {
+                self.place_listed(device, planned, &listed, n)?;
+                (&self.listed_start, listed.k)
+            }
+            None => {
+                device.place(&mut self.local, &self.emission, &sequences, k)?;
+                (&self.start, k)
+            }
+        };
+        let (out, best) = ((&mut self.path, &mut self.scales), &mut self.alpha);
+        device.best_paths(out, best, (&self.local, start, &self.blocks), &sequences, k)?;
+        let path = device.download_first(&self.path, n_tokens)?;
+        Ok((path, device.download_first(&self.scales, n_tokens)?))
+    }
+
     /// Computes the expected counts. Replaces the blocks by expected transitions divided by their probabilities; if the
     /// logits have been replaced by minus the probabilities, adds N/departures to them instead, and computes the factors of
     /// their rows.

@@ -28,6 +28,9 @@ pub(crate) struct Tables {
     pub(crate) log_probs: Array<f64>,
     /// p(x_t | x_1 … x_{t−1}) of each token, if it is asked for.
     pub(crate) masses: Array<f64>,
+    /// The most likely path, and the scale of each token, if they are asked for.
+    pub(crate) path: Array<u32>,
+    pub(crate) scales: Array<f32>,
     pub(crate) start_counts: Array<f32>,
     pub(crate) departures: Array<f32>,
     pub(crate) visits: Array<f32>,
@@ -58,6 +61,8 @@ impl Tables {
             nodes: device.zeros(1)?,
             log_probs: device.zeros(1)?,
             masses: device.zeros(1)?,
+            path: device.zeros(1)?,
+            scales: device.zeros(1)?,
             start_counts: device.zeros(n)?,
             departures: device.zeros(n)?,
             visits: device.zeros(n)?,

@@ -1,7 +1,7 @@
 //! The model as an encoder: features of tokens from their states.
 
 #[cfg(feature = "cuda")]
-use crate::fitted::on_gpu::posteriors::DevicePosteriors;
+use crate::fitted::on_gpu::states::DeviceStates;
 use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;
@@ -84,11 +84,7 @@ impl TokenEncoder for HmmEncoder<'_> {
     fn encode_all(&self, sentences: &[&[WordId]]) -> Vec<FeatureRows> {
         let words = sentences.par_iter().map(|sentence| self.hmm.emitters_of(sentence)).collect();
         if self.is_path() {
-            self.hmm.map_paths(words, |idx, path| {
-                let mut rows = FeatureRows::new();
-                self.push_path(path, sentences[idx].len(), &mut rows);
-                rows
-            })
+            self.hmm.map_paths(words, |idx, path| self.rows_of_path(path, sentences[idx].len()))
         } else {
             self.hmm.map_posteriors(words, |idx, posterior| {
                 self.rows_of(posterior, sentences[idx].len())
@@ -102,35 +98,37 @@ impl TokenEncoder for HmmEncoder<'_> {
         let n = self.hmm.space.states_per_word();
         if self.is_path() && self.hmm.maps_together() { n.div_ceil(4) } else { n }
     }
+}
 
-    fn on_gpu(&self) -> Result<Box<dyn GpuEncoder + '_>, DeviceError> {
-        if self.is_path() {
-            let problem = "it computes `posterior` and `cluster-posterior`, not paths of states";
-            return Err(DeviceError::cuda(problem));
-        }
+impl<'a> HmmEncoder<'a> {
+    /// The encoder on a GPU. Fails if there is none, or if the model has too many states for it.
+    pub fn on_gpu(self) -> Result<Box<dyn GpuEncoder + 'a>, DeviceError> {
         #[cfg(feature = "cuda")]
-        return Ok(Box::new(PosteriorsOnGpu {
-            encoder: *self,
-            model: DevicePosteriors::open(self.hmm)?,
-        }));
+        return Ok(Box::new(EncoderOnGpu { encoder: self, states: DeviceStates::open(self.hmm)? }));
         #[cfg(not(feature = "cuda"))]
         Err(DeviceError::built_without_cuda())
     }
 }
 
-/// An encoder by posteriors that are computed on a GPU.
+/// An encoder by states that are computed on a GPU.
 #[cfg(feature = "cuda")]
-struct PosteriorsOnGpu<'a> {
+struct EncoderOnGpu<'a> {
     encoder: HmmEncoder<'a>,
-    model: DevicePosteriors<'a>,
+    states: DeviceStates<'a>,
 }
 
 #[cfg(feature = "cuda")]
-impl GpuEncoder for PosteriorsOnGpu<'_> {
+impl GpuEncoder for EncoderOnGpu<'_> {
     fn encode_all(&mut self, sentences: &[&[WordId]]) -> Result<Vec<FeatureRows>, DeviceError> {
         let encoder = self.encoder;
-        let rows = |idx: usize, posterior| encoder.rows_of(posterior, sentences[idx].len());
-        self.model.map(sentences, rows)
+        if encoder.is_path() {
+            return self.states.map_paths(sentences, |idx, path| {
+                encoder.rows_of_path(path, sentences[idx].len())
+            });
+        }
+        self.states.map_posteriors(sentences, |idx, posterior| {
+            encoder.rows_of(posterior, sentences[idx].len())
+        })
     }
 }
 
@@ -144,6 +142,13 @@ impl HmmEncoder<'_> {
         let Some(path) = path else { return push_empty(n_tokens, out) };
         let n = if self.features == Features::Cluster { self.hmm.space.k as u32 } else { 1 };
         path.into_iter().for_each(|state| out.push_sparse([(state / n, 1.0)]));
+    }
+
+    /// The rows of a sentence with a path.
+    fn rows_of_path(&self, path: Option<Vec<u32>>, n_tokens: usize) -> FeatureRows {
+        let mut rows = FeatureRows::new();
+        self.push_path(path, n_tokens, &mut rows);
+        rows
     }
 
     /// The rows of a sentence with a posterior.

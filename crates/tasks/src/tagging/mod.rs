@@ -36,12 +36,13 @@ pub use evaluation::compare::{Comparison, compare};
 pub use evaluation::per_type::{Confusion, TypeScores};
 pub use evaluation::scores::{SpanScores, TagScores, evaluate};
 pub use evaluation::tagged::{
-    EvaluateError, correct_tokens, parts_of_speech, tag_names, tag_text, tag_words,
+    EvaluateError, TagTextError, correct_tokens, parts_of_speech, tag_names, tag_text, tag_text_on,
+    tag_words,
 };
 pub use features::encoder::Encoder;
 pub use features::model_encoder::{EncoderError, ModelEncoder};
 pub use features::template::attributes;
-pub use features::word_encoder::WordEncoder;
+pub use features::word_encoder::{GpuWordEncoder, WordEncoder};
 pub use fitted::contributions::Contribution;
 pub use fitted::file::OpenEncoder;
 pub use fitted::tagger::FeatureTagger;

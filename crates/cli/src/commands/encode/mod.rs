@@ -24,7 +24,7 @@ use written::{EncodeAll, Encoding, Format};
 /// Kinds of features: `viterbi` and `posterior` for a factorial hidden Markov model; `state`, `cluster`, `posterior` and
 /// `cluster-posterior` for a hidden Markov model; `paths` for Brown clusters; `vectors` for word vectors;
 /// `type+smoothed`, `type`, `filtered` and `smoothed` for a linear dynamical system. With `--device cuda`, a GPU computes
-/// `posterior` and `cluster-posterior` of a hidden Markov model.
+/// the features of a hidden Markov model.
 #[derive(Args)]
 pub(crate) struct EncodeArgs {
     /// Model with features of words
@@ -37,7 +37,7 @@ pub(crate) struct EncodeArgs {
     /// Path of the features to write, `.npy` or `.tsv` [default: `.tsv` to standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Device that computes: `cpu`, or `cuda` for `posterior` and `cluster-posterior` of a hidden Markov model
+    /// Device that computes: `cpu`, or `cuda` for hidden Markov models
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
     device: Device,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
     let model = &*latens::open(&args.model)?;
     let kind = kind(model, args)?;
     let encoder = model.encoder(kind).expect("the kind is one of the model's");
-    let encode_all = encode_all(&*encoder, kind, args)?;
+    let encode_all = encode_all(model, &*encoder, kind, args.device)?;
     // The vocabulary of the text, to print words that the model does not know.
     let text = Corpus::read(&inputs, &model.lexicon().preprocessing, &VocabLimits::default())?;
     refuse_unknown_words(model, &text, args)?;
@@ -79,18 +79,20 @@ pub(crate) fn run(args: &EncodeArgs, output: &Output) -> Result<()> {
 
 /// How the rows of sentences are computed on the chosen device.
 fn encode_all<'a>(
+    model: &'a dyn Model,
     encoder: &'a dyn TokenEncoder,
     kind: &str,
-    args: &EncodeArgs,
+    device: Device,
 ) -> Result<EncodeAll<'a>> {
-    if args.device == Device::Cpu {
+    if device == Device::Cpu {
         return Ok(Box::new(|sentences| Ok(encoder.encode_all(sentences))));
     }
+    let cpu_only = || Err(DeviceError::cuda("these features are computed on the CPU only"));
     let refused = |error: DeviceError| {
         let hint = format!("without `--device`, the CPU computes `{kind}`");
         hinted(error.to_string(), hint)
     };
-    let mut on_gpu = encoder.on_gpu().map_err(refused)?;
+    let mut on_gpu = model.gpu_encoder(kind).unwrap_or_else(cpu_only).map_err(refused)?;
     Ok(Box::new(move |sentences| on_gpu.encode_all(sentences)))
 }
 

@@ -9,9 +9,9 @@ use crate::reading::watched;
 use anyhow::{Context, Result};
 use clap::Args;
 use latens::corpus::{ColumnGuess, Layout, TextToTag};
-use latens::model::{Model, TagError, TagOutputs, Tagged, Tagger};
+use latens::model::{Device, Model, TagError, TagOutputs, Tagged, Tagger};
 use latens::store::write_atomically;
-use latens::tasks::tagging::{FeatureTagger, Optimizer, tag_text};
+use latens::tasks::tagging::{FeatureTagger, Optimizer, TagTextError, tag_text_on};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,6 +46,9 @@ pub(super) struct RunArgs {
     /// Path of the tagged text to write; `.jsonl` writes JSON Lines [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Device that computes: `cpu`, or `cuda` for encoders that are hidden Markov models
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
+    device: Device,
 }
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> Result<()> {
@@ -139,14 +142,17 @@ fn predict<'t>(
 ) -> Result<Vec<Predicted<'t>>> {
     let n_best = args.n_best.map_or(0, usize::from);
     let outputs = TagOutputs::default().marginals(args.marginals).n_best(n_best);
-    let tagged = tag_text(tagger, &text.sentences, outputs);
+    let tagged = tag_text_on(args.device, tagger, &text.sentences, outputs);
     tagged
         .map(|tagged| tagged.into_iter().map(|tagged| named(tagger.tags(), tagged)).collect())
         .map_err(|error| match error {
-            TagError::NoSequences => hinted(
+            TagTextError::Tag(TagError::NoSequences) => hinted(
                 "`--n-best` needs a tagger that ranks sequences of tags",
                 "train one with `latens tag train`",
             ),
+            TagTextError::Device(error) => {
+                hinted(error.to_string(), "without `--device`, the CPU tags the text")
+            }
             error => error.into(),
         })
         .with_context(|| format!("cannot tag with `{}`", args.tagger.display()))

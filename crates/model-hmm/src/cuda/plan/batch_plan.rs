@@ -57,6 +57,15 @@ impl BatchPlan {
         BatchPlan::new(space, batch, kept, None)
     }
 
+    /// [`BatchPlan::to_score`] with the tokens of each sentence one after the other, also for a single cluster.
+    pub(crate) fn to_trace(
+        space: &StateSpace,
+        batch: &Batch<'_>,
+        kept: Option<&KeptStates>,
+    ) -> BatchPlan {
+        BatchPlan::in_sentences(space, batch, kept.zip(lists(space, batch.n_tokens())), None)
+    }
+
     /// The plan to score a batch. Clusters have the numbers `places`, or else their own.
     fn new(
         space: &StateSpace,
@@ -65,9 +74,19 @@ impl BatchPlan {
         places: Option<&[u32]>,
     ) -> BatchPlan {
         let lists = kept.zip(lists(space, batch.n_tokens()));
-        if space.n_clusters() == 1 && lists.is_none() {
-            return BatchPlan::in_steps(space, batch);
+        match space.n_clusters() == 1 && lists.is_none() {
+            true => BatchPlan::in_steps(space, batch),
+            false => BatchPlan::in_sentences(space, batch, lists, places),
         }
+    }
+
+    /// The tokens of a batch, sentence by sentence, with kept states and their lists if these are sparse.
+    fn in_sentences(
+        space: &StateSpace,
+        batch: &Batch<'_>,
+        lists: Option<(&KeptStates, &StateLists)>,
+        places: Option<&[u32]>,
+    ) -> BatchPlan {
         let mut plan = BatchPlan { n_sentences: batch.sentences.len(), ..BatchPlan::default() };
         let (mut offsets, mut clusters, mut slots) = (vec![0], vec![], vec![]);
         for sentence in &batch.sentences {

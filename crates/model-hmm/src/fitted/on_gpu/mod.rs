@@ -1,8 +1,10 @@
-//! A fitted model on the device: log-probabilities and posteriors of text.
+//! A fitted model on the device: log-probabilities, posteriors and most likely paths of text.
 
 mod batches;
 mod on_device;
+mod posteriors;
+mod paths;
 pub(crate) mod log_probs;
-pub(crate) mod posteriors;
+pub(crate) mod states;
 #[cfg(test)]
 mod tests;

@@ -86,13 +86,32 @@ impl<'a> OnDevice<'a> {
         batch: &Batch<'_>,
         function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
     ) -> Result<R, CudaError> {
-        let OnDevice { hmm, device, kept, tables, transitions, ints } = self;
+        self.run_plan(&BatchPlan::to_score(&self.hmm.space, batch, self.kept_of_lists()), function)
+    }
+
+    /// [`OnDevice::run`] with the tokens of each sentence one after the other.
+    pub(super) fn run_in_sentences<R>(
+        &mut self,
+        batch: &Batch<'_>,
+        function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
+    ) -> Result<R, CudaError> {
+        self.run_plan(&BatchPlan::to_trace(&self.hmm.space, batch, self.kept_of_lists()), function)
+    }
+
+    /// The states of short lists, if the lists may be sparse: only logits can be gathered for pairs of lists.
+    fn kept_of_lists(&self) -> Option<&KeptStates> {
+        matches!(self.transitions, Transitions::Factors { .. }).then_some(&self.kept)
+    }
+
+    fn run_plan<R>(
+        &mut self,
+        plan: &BatchPlan,
+        function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
+    ) -> Result<R, CudaError> {
+        let OnDevice { hmm, device, tables, transitions, ints, .. } = self;
         let (k, n) = (hmm.space.k, hmm.n_states());
-        // Only logits can be gathered for pairs of lists.
-        let kept = matches!(transitions, Transitions::Factors { .. }).then_some(&*kept);
-        let plan = BatchPlan::to_score(&hmm.space, batch, kept);
-        let planned = DevicePlan::new(device, &plan, ints)?;
-        tables.reserve_to_score(device, &plan, k)?;
+        let planned = DevicePlan::new(device, plan, ints)?;
+        tables.reserve_to_score(device, plan, k)?;
         transitions.place(device, tables, &planned, Sizes { k, n, n_from: n })?;
         function(device, tables, &planned)
     }

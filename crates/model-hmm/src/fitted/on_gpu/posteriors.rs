@@ -1,7 +1,8 @@
 //! Posteriors of sentences under a fitted model.
 
-use super::batches::{Places, batch, in_batches, is_sound};
+use super::batches::{Places, is_sound};
 use super::on_device::OnDevice;
+use super::states::OfBatch;
 use crate::cuda::context::Sizes;
 use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
@@ -9,13 +10,8 @@ use crate::recursion::batch::Batch;
 use crate::space::state_set::StateSet;
 use latens_corpus::WordId;
 use latens_cuda::{CudaError, Precision};
-use latens_model::DeviceError;
-use rayon::prelude::*;
 
-/// A fitted model whose posteriors are computed on the device.
-pub(crate) struct DevicePosteriors<'a>(OnDevice<'a>);
-
-/// What the device computed for a batch.
+/// Both passes of the recursion over a batch.
 pub(super) struct Smoothed {
     places: Places,
     /// p(x_t | x_1 … x_{t−1}) of each token.
@@ -26,47 +22,13 @@ pub(super) struct Smoothed {
     nodes: Vec<f32>,
 }
 
-impl<'a> DevicePosteriors<'a> {
-    pub(crate) fn open(hmm: &'a Hmm) -> Result<DevicePosteriors<'a>, DeviceError> {
-        OnDevice::open(hmm).map(DevicePosteriors)
-    }
+impl<'a> OfBatch<'a> for Smoothed {
+    type OfSentence = Posterior<'a>;
 
-    /// Applies a function to the index and the posterior of each sentence, which is `None` for an impossible one. Only some
-    /// posteriors are in memory at a time.
-    pub(crate) fn map<R: Send>(
-        &mut self,
-        sentences: &[&[WordId]],
-        finish: impl Fn(usize, Option<Posterior<'a>>) -> R + Sync,
-    ) -> Result<Vec<R>, DeviceError> {
-        let hmm = self.0.hmm();
-        let is_chain = |words: &[WordId]| words.iter().all(|&word| hmm.can_emit(word));
-        let is_found = |idx: &u32| {
-            let words = sentences[*idx as usize];
-            !words.is_empty() && is_chain(words)
-        };
-        let idxs = (0..sentences.len() as u32).filter(is_found).collect();
-        let mut results: Vec<Option<R>> = sentences.iter().map(|_| None).collect();
-        for idxs in in_batches(idxs, sentences, self.0.max_tokens()) {
-            let smoothed = self.smooth(&batch(&idxs, sentences)).map_err(DeviceError::cuda)?;
-            let found = idxs.par_iter().enumerate().map(|(at, &idx)| {
-                let words = sentences[idx as usize];
-                let posterior = smoothed.posterior(hmm, at, words);
-                finish(idx as usize, posterior.or_else(|| hmm.sentence_posterior(words)))
-            });
-            let found: Vec<R> = found.collect();
-            idxs.iter().zip(found).for_each(|(&idx, found)| results[idx as usize] = Some(found));
-        }
-        // The others are empty, or have a word that no state emits.
-        let other = |idx: usize| finish(idx, hmm.sentence_posterior(sentences[idx]));
-        let results = results.into_iter().enumerate();
-        Ok(results.map(|(idx, found)| found.unwrap_or_else(|| other(idx))).collect())
-    }
-
-    /// Both passes of the recursion over a batch.
-    pub(super) fn smooth(&mut self, batch: &Batch<'_>) -> Result<Smoothed, CudaError> {
-        let hmm = self.0.hmm();
+    fn compute(model: &mut OnDevice<'a>, batch: &Batch<'_>) -> Result<Smoothed, CudaError> {
+        let hmm = model.hmm();
         let (k, n) = (hmm.space.k, hmm.n_states());
-        self.0.run(batch, |device, tables, planned| {
+        model.run(batch, |device, tables, planned| {
             tables.reserve_to_smooth(device, planned.plan, k)?;
             let sizes = Sizes { k, n, n_from: n };
             tables.smooth((device, device), planned, sizes, Precision::Full)?;
@@ -76,11 +38,8 @@ impl<'a> DevicePosteriors<'a> {
             Ok(Smoothed { places: Places::new(planned.plan, batch), masses, k, nodes })
         })
     }
-}
 
-impl Smoothed {
-    /// The posterior of a sentence of the batch; `None` if the CPU must compute it.
-    fn posterior<'a>(&self, hmm: &'a Hmm, at: usize, words: &[WordId]) -> Option<Posterior<'a>> {
+    fn sentence(&self, hmm: &'a Hmm, at: usize, words: &[WordId]) -> Option<Posterior<'a>> {
         let rows = (0..words.len()).map(|token| self.places.row(at, token));
         if !rows.clone().all(|row| is_sound(self.masses[row])) {
             return None;
@@ -100,5 +59,9 @@ impl Smoothed {
             states.push(of_word);
         }
         Some(Posterior::new(hmm.space.k, states, values))
+    }
+
+    fn on_cpu(hmm: &'a Hmm, words: &[WordId]) -> Option<Posterior<'a>> {
+        hmm.sentence_posterior(words)
     }
 }

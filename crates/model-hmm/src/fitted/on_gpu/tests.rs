@@ -3,7 +3,9 @@
 use super::batches::{batch, in_batches, is_sound};
 use super::log_probs::masses;
 use super::on_device::OnDevice;
-use super::posteriors::DevicePosteriors;
+use super::paths::Traced;
+use super::posteriors::Smoothed;
+use super::states::OfBatch;
 use crate::cuda::tests::{sentences, skip};
 use crate::fitted::encoder::Features;
 use crate::model::Hmm;
@@ -11,6 +13,7 @@ use crate::params::{Constraint, HmmParams, Memory, Parameterization, Tying, Word
 use crate::space::clusters::NO_CLUSTER;
 use crate::space::kept_states::KeptStates;
 use crate::space::state_lists::StateLists;
+use crate::space::state_set::StateSet;
 use crate::space::state_space::StateSpace;
 use crate::tables::probability_tables::Tables;
 use crate::weights::mapping::TableMapping;
@@ -186,6 +189,90 @@ fn posteriors_agree_with_the_cpu() {
     }
 }
 
+/// ln of the probability of a sentence together with a path.
+fn log_weight(hmm: &Hmm, words: &[WordId], path: &[u32]) -> f64 {
+    let mut before: Option<u32> = None;
+    let of_token = |(&word, &state): (&WordId, &u32)| {
+        let (states, local) = hmm.emitters(word).unwrap();
+        let place = states.list(hmm.space.k).iter().position(|&other| other == state).unwrap();
+        let p = match before.replace(state) {
+            None => hmm.start[state as usize],
+            Some(from) => {
+                let set = |state| StateSet::List(std::slice::from_ref(state));
+                hmm.blocks.pairs(&hmm.space, set(&from), set(&state))[0]
+            }
+        };
+        f64::from(p).ln() + f64::from(local[place]).ln()
+    };
+    words.iter().zip(path).map(of_token).sum()
+}
+
+/// Compares most likely paths, and their clusters, with the CPU. Paths may differ where both are equally likely.
+fn compare_paths(hmm: &Hmm, sentences: &[&[WordId]]) {
+    let what = format!("{:?}", hmm.params);
+    let [got, expected] = [Features::State, Features::Cluster].map(|features| {
+        let encoder = hmm.encoder(features);
+        let mut on_gpu = encoder.on_gpu().unwrap();
+        let got = on_gpu.encode_all(sentences).unwrap();
+        // The same again, with what the first call has left on the device.
+        let half = sentences.len() / 2;
+        assert_eq!(on_gpu.encode_all(&sentences[..half]).unwrap(), got[..half], "{what}");
+        (got, encoder.encode_all(sentences))
+    });
+    let ((states, on_cpu), (clusters, clusters_on_cpu)) = (got, expected);
+    let mut n_equal = 0;
+    for (at, words) in sentences.iter().enumerate() {
+        let (path, expected) = (states[at].columns(), on_cpu[at].columns());
+        assert_eq!(states[at].offsets(), on_cpu[at].offsets(), "{what}");
+        assert_eq!(states[at].values(), on_cpu[at].values(), "{what}");
+        let of_path: Vec<u32> = path.iter().map(|state| state / hmm.space.k as u32).collect();
+        assert_eq!(clusters[at].columns(), of_path, "{what}");
+        if path == expected {
+            assert_eq!(clusters[at], clusters_on_cpu[at], "{what}");
+            n_equal += 1;
+            continue;
+        }
+        let (a, b) = (log_weight(hmm, words, path), log_weight(hmm, words, expected));
+        assert!((a - b).abs() <= 1e-5 * b.abs(), "{what}: {a} and {b}");
+    }
+    assert!(10 * n_equal >= 9 * sentences.len(), "{what}: {n_equal} equal paths");
+}
+
+#[test]
+fn paths_agree_with_the_cpu() {
+    if !has_device() {
+        return;
+    }
+    for (seed, params) in models().iter().enumerate() {
+        let mut rng = Rng::new(400 + seed as u64);
+        let hmm = hmm(params, &mut rng);
+        let mut text = text_with_gaps(&mut rng);
+        text.insert(5, vec![]);
+        compare_paths(&hmm, &slices(&text));
+        compare_paths(&hmm, &[]);
+    }
+}
+
+/// The device raises the start in state 1, which is impossible, and then finds it the most likely one.
+#[test]
+fn a_path_of_raised_probabilities_is_left_to_the_cpu() {
+    let words = ["<unk>", "<eos>", "a", "b"];
+    let vocab = Vocab::from_parts(words, vec![1; words.len()]).unwrap();
+    let lexicon = Lexicon::new(Preprocessing::default(), VocabLimits::default(), vocab);
+    let emission = [0.0, 0.5, 1e-6, 0.5 - 1e-6, 0.0, 0.5, 0.5, 0.0];
+    let (start, transition) = (vec![1.0, 0.0], [1.0, 0.0, 0.0, 1.0]);
+    let hmm = Hmm::from_probabilities(lexicon, start, &transition, &emission).unwrap();
+    let mut words = vec![WordId::from(2usize); 6];
+    words.push(WordId::EOS);
+    let encoder = hmm.encoder(Features::State);
+    let on_cpu = encoder.encode_all(&[&words]);
+    assert_eq!(on_cpu[0].columns(), [0; 7]);
+    if !has_device() {
+        return;
+    }
+    assert_eq!(encoder.on_gpu().unwrap().encode_all(&[&words]).unwrap(), on_cpu);
+}
+
 #[test]
 fn log_probs_agree_with_the_cpu() {
     if !has_device() {
@@ -221,11 +308,13 @@ fn the_device_computes_ordinary_sentences_itself() {
         let max_tokens = scored.max_tokens();
         let batches = in_batches((0..sentences.len() as u32).collect(), &sentences, max_tokens);
         assert!(batches.len() > 1, "{max_tokens} tokens at a time, {params:?}");
-        let mut smoothed = DevicePosteriors::open(&hmm).unwrap();
         for idxs in batches {
             let batch = batch(&idxs, &sentences);
             let (of_forward, _) = masses(&mut scored, &batch).unwrap();
-            let of_both = smoothed.smooth(&batch).unwrap().masses;
+            let of_both = Smoothed::compute(&mut scored, &batch).unwrap().masses;
+            let of_paths = Traced::compute(&mut scored, &batch).unwrap().scales;
+            assert_eq!(of_paths.len(), batch.n_tokens());
+            assert!(of_paths.iter().all(|&scale| is_sound(scale.into())), "{params:?}");
             assert_eq!((of_forward.len(), of_both.len()), (batch.n_tokens(), batch.n_tokens()));
             for mass in of_forward.iter().chain(&of_both) {
                 assert!(is_sound(*mass) && *mass < 1.0 + 1e-5, "{mass}, {params:?}");
@@ -273,4 +362,5 @@ fn impossible_sentences_are_found() {
     }
     assert_near_all("ln p", &hmm.token_log_probs_on_gpu(&scored).unwrap(), &expected, 1e-4);
     compare_posteriors(&hmm, &slices(&text));
+    compare_paths(&hmm, &slices(&text));
 }

@@ -2,7 +2,7 @@
 
 use crate::tagging::spans::{Scheme, are_chunk_tags};
 use latens_corpus::{MissingColumn, TaggedSentence, TaggedSentences};
-use latens_model::{TagError, TagInput, TagOutputs, Tagged, Tagger};
+use latens_model::{Device, DeviceError, TagError, TagInput, TagOutputs, Tagged, Tagger};
 use thiserror::Error;
 
 /// Why a tagger could not be evaluated.
@@ -15,6 +15,18 @@ pub enum EvaluateError {
     /// A sentence could not be tagged.
     #[error(transparent)]
     Tag(#[from] TagError),
+}
+
+/// Why a text could not be tagged on a device.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TagTextError {
+    /// A sentence could not be tagged.
+    #[error(transparent)]
+    Tag(#[from] TagError),
+    /// The device could not be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Returns the name of the tag of each word of a sentence.
@@ -40,6 +52,33 @@ pub fn tag_text(
     text: &TaggedSentences,
     outputs: TagOutputs,
 ) -> Result<Vec<Tagged>, TagError> {
+    with_inputs(tagger, text, |inputs| tagger.tag_all_with(inputs, outputs).into_iter().collect())
+}
+
+/// [`tag_text`] on a device. A GPU computes the states of hidden Markov models that are encoders of the tagger.
+pub fn tag_text_on(
+    device: Device,
+    tagger: &dyn Tagger,
+    text: &TaggedSentences,
+    outputs: TagOutputs,
+) -> Result<Vec<Tagged>, TagTextError> {
+    if device == Device::Cpu {
+        return Ok(tag_text(tagger, text, outputs)?);
+    }
+    let cpu_only = || Err(DeviceError::cuda("it computes nothing of this tagger"));
+    let mut on_gpu = tagger.on_gpu().unwrap_or_else(cpu_only)?;
+    with_inputs(tagger, text, |inputs| {
+        let tagged = on_gpu.tag_all_with(inputs, outputs)?.into_iter();
+        Ok(tagged.collect::<Result<_, TagError>>()?)
+    })
+}
+
+/// Applies a function to the sentences of a text, with parts of speech if the tagger reads them.
+fn with_inputs<T, E: From<TagError>>(
+    tagger: &dyn Tagger,
+    text: &TaggedSentences,
+    function: impl FnOnce(&[TagInput<'_>]) -> Result<T, E>,
+) -> Result<T, E> {
     let words: Vec<Vec<&str>> = text.iter().map(|sentence| sentence.words()).collect();
     let pos: Vec<Option<Vec<&str>>> =
         text.iter().map(|sentence| parts_of_speech(tagger, sentence)).collect::<Result<_, _>>()?;
@@ -48,7 +87,7 @@ pub fn tag_text(
         .zip(&pos)
         .map(|(words, pos)| TagInput { words, pos: pos.as_deref() })
         .collect();
-    tagger.tag_all_with(&inputs, outputs).into_iter().collect()
+    function(&inputs)
 }
 
 /// The parts of speech of a sentence, if the tagger reads them.

@@ -1,9 +1,10 @@
 //! Any model with token features, as an encoder of words.
 
-use super::word_encoder::WordEncoder;
+use super::word_encoder::{GpuWordEncoder, WordEncoder};
 use latens_corpus::WordId;
-use latens_model::{FeatureRows, Model, TokenEncoder};
+use latens_model::{DeviceError, FeatureRows, GpuEncoder, Model, TokenEncoder};
 use rayon::prelude::*;
+use std::convert::Infallible;
 use thiserror::Error;
 
 /// Why a model cannot be used as an encoder.
@@ -81,6 +82,23 @@ impl ModelEncoder {
     fn encoder(&self) -> Box<dyn TokenEncoder + '_> {
         self.model.encoder(self.kind).expect("the kind was checked")
     }
+
+    /// The rows of the words of sentences, given those of their ids.
+    fn rows_of_words<E>(
+        &self,
+        sentences: &[Vec<&str>],
+        encode_all: impl FnOnce(&[&[WordId]]) -> Result<Vec<FeatureRows>, E>,
+    ) -> Result<Vec<FeatureRows>, E> {
+        let ids: Vec<Vec<WordId>> = sentences.par_iter().map(|words| self.ids(words)).collect();
+        let ids: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
+        let rows = encode_all(&ids)?.into_par_iter().zip(sentences);
+        let of_words = rows.map(|(all, words)| {
+            let mut rows = FeatureRows::new();
+            push_words(&all, words.len(), &mut rows);
+            rows
+        });
+        Ok(of_words.collect())
+    }
 }
 
 impl WordEncoder for ModelEncoder {
@@ -95,24 +113,37 @@ impl WordEncoder for ModelEncoder {
     }
 
     fn encode_all(&self, sentences: &[Vec<&str>]) -> Vec<FeatureRows> {
-        let ids: Vec<Vec<WordId>> = sentences.par_iter().map(|words| self.ids(words)).collect();
-        let ids: Vec<&[WordId]> = ids.iter().map(Vec::as_slice).collect();
-        let rows = self.encoder().encode_all(&ids).into_par_iter().zip(sentences);
-        rows.map(|(all, words)| {
-            let mut rows = FeatureRows::new();
-            push_words(&all, words.len(), &mut rows);
-            rows
-        })
-        .collect()
+        let encode_all = |ids: &[&[WordId]]| Ok::<_, Infallible>(self.encoder().encode_all(ids));
+        let Ok(rows) = self.rows_of_words(sentences, encode_all);
+        rows
     }
 
     fn values_per_token(&self) -> usize {
         self.encoder().values_per_token()
     }
 
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuWordEncoder + '_>, DeviceError>> {
+        let on_gpu = self.model.gpu_encoder(self.kind)?;
+        Some(on_gpu.map(|on_gpu| -> Box<dyn GpuWordEncoder + '_> {
+            Box::new(ModelEncoderOnGpu { encoder: self, on_gpu })
+        }))
+    }
+
     fn knows(&self, word: &str) -> bool {
         let lexicon = self.model.lexicon();
         lexicon.vocab.id(&lexicon.preprocessing.normalize_word(word)) != WordId::UNK
+    }
+}
+
+/// A model on a GPU as an encoder of words.
+struct ModelEncoderOnGpu<'m> {
+    encoder: &'m ModelEncoder,
+    on_gpu: Box<dyn GpuEncoder + 'm>,
+}
+
+impl GpuWordEncoder for ModelEncoderOnGpu<'_> {
+    fn encode_all(&mut self, sentences: &[Vec<&str>]) -> Result<Vec<FeatureRows>, DeviceError> {
+        self.encoder.rows_of_words(sentences, |ids| self.on_gpu.encode_all(ids))
     }
 }
 

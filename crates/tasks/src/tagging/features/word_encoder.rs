@@ -1,6 +1,6 @@
 //! Features of words, from any model.
 
-use latens_model::FeatureRows;
+use latens_model::{DeviceError, FeatureRows};
 use rayon::prelude::*;
 
 /// A model that gives features of words.
@@ -29,6 +29,17 @@ pub trait WordEncoder: Send + Sync {
         self.n_features()
     }
 
+    /// The encoder on a GPU. `None` if its features are computed on the CPU only; fails if there is no GPU.
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuWordEncoder + '_>, DeviceError>> {
+        None
+    }
+
     /// Whether the word is in the vocabulary of the model.
     fn knows(&self, word: &str) -> bool;
+}
+
+/// An encoder of words that computes on a GPU. It keeps the model there.
+pub trait GpuWordEncoder {
+    /// The rows of each of several sentences, those of [`WordEncoder::encode_all`] up to rounding.
+    fn encode_all(&mut self, sentences: &[Vec<&str>]) -> Result<Vec<FeatureRows>, DeviceError>;
 }

@@ -4,6 +4,7 @@ pub(crate) mod tagger;
 pub(crate) mod fitted_encoder;
 pub(crate) mod scores;
 pub(crate) mod predict;
+mod on_gpu;
 pub(crate) mod posterior;
 pub(crate) mod contributions;
 pub(crate) mod tag_names;

@@ -1,11 +1,15 @@
 //! Predictions of a tagger for one sentence, or for many whose features are computed together.
 
+use super::on_gpu::FeatureTaggerOnGpu;
 use super::tagger::FeatureTagger;
 use crate::tagging::params::Kind;
 use latens_math::chain::max_sum;
-use latens_model::{FeatureRows, Matrix, TagError, TagInput, TagOutputs, Tagged, Tagger};
+use latens_model::{
+    DeviceError, FeatureRows, GpuTagger, Matrix, TagError, TagInput, TagOutputs, Tagged, Tagger,
+};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 /// Maximum number of values of encoders in memory: 128 MiB with their columns.
 const MAX_VALUES: usize = 1 << 24;
@@ -24,11 +28,17 @@ impl Tagger for FeatureTagger {
         sentences: &[TagInput<'_>],
         outputs: TagOutputs,
     ) -> Vec<Result<Tagged, TagError>> {
-        if self.params.has_lexical() {
-            self.word_scores();
-        }
-        let parts = TagInput::parts(sentences, self.words_at_once());
-        parts.flat_map(|part| self.tag_part(part, outputs)).collect()
+        let encoders = self.encoders.iter().map(|encoder| &*encoder.encoder.model);
+        let encode = |words: &[Vec<&str>]| {
+            Ok::<_, Infallible>(encoders.clone().map(|encoder| encoder.encode_all(words)).collect())
+        };
+        let Ok(tagged) = self.tag_parts(sentences, outputs, encode);
+        tagged
+    }
+
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuTagger + '_>, DeviceError>> {
+        let on_gpu = FeatureTaggerOnGpu::open(self).transpose()?;
+        Some(on_gpu.map(|on_gpu| -> Box<dyn GpuTagger + '_> { Box::new(on_gpu) }))
     }
 
     fn pos_column(&self) -> Option<usize> {
@@ -66,19 +76,36 @@ impl FeatureTagger {
         (MAX_VALUES / values.sum::<usize>().max(1)).clamp(256, 1 << 16)
     }
 
-    /// Tags sentences whose rows fit in memory.
-    fn tag_part(
+    /// Tags sentences in parts whose rows fit in memory, given the rows of each encoder for the words of a part.
+    pub(super) fn tag_parts<E>(
         &self,
         sentences: &[TagInput<'_>],
         outputs: TagOutputs,
+        mut encode: impl FnMut(&[Vec<&str>]) -> Result<Vec<Vec<FeatureRows>>, E>,
+    ) -> Result<Vec<Result<Tagged, TagError>>, E> {
+        if self.params.has_lexical() {
+            self.word_scores();
+        }
+        let mut tagged = Vec::with_capacity(sentences.len());
+        for part in TagInput::parts(sentences, self.words_at_once()) {
+            let normal: Vec<Vec<Cow<'_, str>>> =
+                part.par_iter().map(|sentence| self.normalized(sentence.words)).collect();
+            let words: Vec<Vec<&str>> =
+                normal.iter().map(|words| words.iter().map(|word| &**word).collect()).collect();
+            let rows = encode(&words)?;
+            tagged.extend(self.tag_part(part, &words, &rows, outputs));
+        }
+        Ok(tagged)
+    }
+
+    /// Tags sentences, given their words after preprocessing and the rows of each encoder.
+    fn tag_part(
+        &self,
+        sentences: &[TagInput<'_>],
+        words: &[Vec<&str>],
+        rows: &[Vec<FeatureRows>],
+        outputs: TagOutputs,
     ) -> Vec<Result<Tagged, TagError>> {
-        let normal: Vec<Vec<Cow<'_, str>>> =
-            sentences.par_iter().map(|sentence| self.normalized(sentence.words)).collect();
-        let words: Vec<Vec<&str>> =
-            normal.iter().map(|words| words.iter().map(|word| &**word).collect()).collect();
-        let encoders = self.encoders.iter();
-        let rows: Vec<Vec<FeatureRows>> =
-            encoders.map(|encoder| encoder.encoder.model.encode_all(&words)).collect();
         let tag = |i: usize| -> Result<Tagged, TagError> {
             let TagInput { words: written, pos } = sentences[i];
             self.check_pos(pos)?;
