@@ -11,6 +11,10 @@ fn trained() -> Folder {
     folder.json("train ngram text -o ngram");
     folder.json("train brown text --n-clusters 2 -o brown");
     folder.json("train lstm text --dim 4 --epochs 1 -o lstm");
+    folder.write("tags.conll", "a X\nb Y\nc Z\n\nb Y\nc Z\na X\n");
+    let train = "tag train tags.conll --column 2 --n-iterations 3";
+    folder.json(&format!("{train} --encoder brown -o words"));
+    folder.json(&format!("{train} --encoder brown --encoder hmm -o states"));
     folder
 }
 
@@ -19,22 +23,20 @@ fn assert_refused(folder: &Folder, command: &str, message: &str) -> String {
     let ran = folder.run(command);
     ran.assert_refused(message);
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{command}: {}", ran.stderr);
-    assert_eq!(folder.names(), ["brown", "hmm", "lstm", "ngram", "text"], "{command}");
+    let names = ["brown", "hmm", "lstm", "ngram", "states", "tags.conll", "text", "words"];
+    assert_eq!(folder.names(), names, "{command}");
     ran.stderr
 }
 
 #[test]
 fn what_no_gpu_computes_is_refused() {
     let folder = trained();
-    for features in ["state", "cluster"] {
-        let encode = format!("encode hmm text --features {features} --device cuda -o out.tsv");
-        let message = "`posterior` and `cluster-posterior`, not paths of states";
-        let stderr = assert_refused(&folder, &encode, message);
-        let hint = format!("hint: without `--device`, the CPU computes `{features}`");
-        assert!(stderr.contains(&hint), "{stderr}");
-    }
     let encode = "encode brown text --device cuda -o out.npy";
-    assert_refused(&folder, encode, "these features are computed on the CPU only");
+    let stderr = assert_refused(&folder, encode, "these features are computed on the CPU only");
+    assert!(stderr.contains("hint: without `--device`, the CPU computes `paths`"), "{stderr}");
+    let tag = "tag run words text --device cuda -o out.conll";
+    let stderr = assert_refused(&folder, tag, "it computes nothing of this tagger");
+    assert!(stderr.contains("hint: without `--device`, the CPU tags the text"), "{stderr}");
     let score = "score ngram text --device cuda -o out.tsv";
     assert_refused(&folder, score, "this model is scored word by word on the CPU only");
     for model in ["ngram", "hmm"] {
@@ -47,7 +49,13 @@ fn what_no_gpu_computes_is_refused() {
             "prompts, temperature, top-k and top-p sampling are supported on the CPU only";
         assert_refused(&folder, &sample, message);
     }
-    for command in ["score hmm text", "perplexity hmm text", "encode hmm text", "sample lstm"] {
+    for command in [
+        "score hmm text",
+        "perplexity hmm text",
+        "encode hmm text",
+        "sample lstm",
+        "tag run states text",
+    ] {
         let command = format!("{command} --device gpu");
         assert_refused(&folder, &command, "the device must be `cpu` or `cuda`");
     }
@@ -63,11 +71,26 @@ fn without_the_feature_a_gpu_is_refused() {
         "perplexity hmm text",
         "encode hmm text --features posterior -o out.npy",
         "encode hmm text --features cluster-posterior",
+        "encode hmm text",
+        "encode hmm text --features cluster -o out.npy",
+        "tag run states text",
+        "tag run states tags.conll -o out.jsonl",
         "sample lstm",
         "sample lstm --json",
     ] {
         let message = "cannot use the device `cuda`: this program was built without CUDA";
         assert_refused(&folder, &format!("{command} --device cuda"), message);
+    }
+}
+
+#[test]
+fn the_cpu_gives_the_same_output_with_and_without_the_flag() {
+    let folder = trained();
+    for command in ["encode hmm text", "tag run states text --marginals"] {
+        let stdout = |command: &str| folder.run(command).stdout;
+        let expected = stdout(command);
+        assert_eq!(expected.lines().count(), 12, "{expected}");
+        assert_eq!(stdout(&format!("{command} --device cpu")), expected);
     }
 }
 
@@ -119,11 +142,18 @@ fn a_gpu_gives_the_rows_of_the_cpu() {
          -o hmm",
     );
     folder.write("text.txt", "the dog walks .\n\nthe Zyzzogeton\n");
+    folder.write("tags.conll", "the D\ndog N\nwalks V\n. .\n\na D\ndog N\nbarks V\n");
+    folder.json(
+        "tag train tags.conll --column 2 --encoder hmm:posterior --encoder hmm:state -o tagger",
+    );
     for command in [
         "score hmm text.txt",
         "score hmm text.txt --per token",
         "encode hmm text.txt --features posterior",
         "encode hmm text.txt --features cluster-posterior",
+        "encode hmm text.txt --features state",
+        "encode hmm text.txt --features cluster",
+        "tag run tagger text.txt --marginals",
     ] {
         let on_cpu = folder.json(&format!("{command} -o cpu.tsv"));
         let ran = folder.run(&format!("{command} --device cuda -o gpu.tsv --json"));

@@ -4,6 +4,7 @@ mod fixtures;
 mod objective;
 mod prediction;
 mod together;
+mod on_gpu;
 mod fitting;
 mod files;
 mod rows;
