@@ -21,7 +21,7 @@ impl Tables {
             let probabilities = (&self.local, &self.listed_start, &self.blocks);
             return device.forward_pass(out, probabilities, &sequences, listed.k);
         }
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
+        self.place(device, planned, k)?;
         let out = (&mut self.alpha, &mut self.log_probs);
         let probabilities = (&self.local, &self.start, &self.blocks);
         match planned.steps(k, precision) {
@@ -49,7 +49,7 @@ impl Tables {
             let log_probs = &mut self.log_probs;
             return device.both_passes(out, log_probs, probabilities, &sequences, listed.k);
         }
-        device.place(&mut self.local, &self.emission, &sequences, k)?;
+        self.place(device, planned, k)?;
         let probabilities = (&self.local, &self.start, &self.blocks);
         let Some(steps) = planned.steps(k, precision) else {
             let out = (&mut self.alpha, &mut self.nodes, &mut self.weighted);
@@ -111,7 +111,7 @@ impl Tables {
                 (&self.listed_start, listed.k)
             }
             None => {
-                device.place(&mut self.local, &self.emission, &sequences, k)?;
+                self.place(device, planned, k)?;
                 (&self.start, k)
             }
         };
@@ -160,6 +160,28 @@ impl Tables {
         device.collect_ratios(&mut self.blocks, factors, &planned.pairs(), k)
     }
 
+    /// Gathers b of each token.
+    fn place(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        device.place(&mut self.local, &self.emission, &planned.sequences(), k)?;
+        self.place_own(device, planned, k)
+    }
+
+    /// Replaces b of the tokens that have their own.
+    fn place_own(
+        &mut self,
+        device: &Device,
+        planned: &DevicePlan<'_>,
+        k: usize,
+    ) -> Result<(), CudaError> {
+        let mut own = planned.own_emissions.iter();
+        own.try_for_each(|(token, row)| device.write_at(row, &mut self.local, token * k))
+    }
+
     /// Gathers b and π of the states of each token.
     fn place_listed(
         &mut self,
@@ -170,7 +192,8 @@ impl Tables {
     ) -> Result<(), CudaError> {
         device.reserve(&mut self.listed_start, listed.states.len().next_power_of_two())?;
         device.gather_listed(&mut self.listed_start, &self.start, listed)?;
-        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)
+        device.place_listed(&mut self.local, &self.emission, &planned.sequences(), listed, n)?;
+        self.place_own(device, planned, listed.k)
     }
 
     /// Adds up the expected counts of a model with state lists. Leaves the blocks unchanged: the derivatives of transitions

@@ -1,7 +1,7 @@
 //! The model as an encoder: features of tokens from their states.
 
 #[cfg(feature = "cuda")]
-use crate::fitted::on_gpu::states::DeviceStates;
+use crate::fitted::on_gpu::states::{DeviceStates, Sentence};
 use crate::fitted::posterior::Posterior;
 use crate::model::Hmm;
 use latens_corpus::WordId;
@@ -121,14 +121,14 @@ struct EncoderOnGpu<'a> {
 impl GpuEncoder for EncoderOnGpu<'_> {
     fn encode_all(&mut self, sentences: &[&[WordId]]) -> Result<Vec<FeatureRows>, DeviceError> {
         let encoder = self.encoder;
+        let all: Vec<Sentence<'_>> = sentences.iter().map(|words| Sentence::of(words)).collect();
         if encoder.is_path() {
-            return self.states.map_paths(sentences, |idx, path| {
-                encoder.rows_of_path(path, sentences[idx].len())
-            });
+            return self
+                .states
+                .map_paths(&all, |idx, path| encoder.rows_of_path(path, sentences[idx].len()));
         }
-        self.states.map_posteriors(sentences, |idx, posterior| {
-            encoder.rows_of(posterior, sentences[idx].len())
-        })
+        self.states
+            .map_posteriors(&all, |idx, posterior| encoder.rows_of(posterior, sentences[idx].len()))
     }
 }
 

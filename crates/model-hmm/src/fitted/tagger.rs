@@ -1,5 +1,7 @@
 //! The model as a tagger (Chiu and Rush 2020, §5.2 of the draft on tagging).
 
+#[cfg(feature = "cuda")]
+use crate::fitted::on_gpu::tagger::HmmTaggerOnGpu;
 use crate::fitted::posterior::{Emitters, Posterior};
 use crate::fitted::together::max_tokens;
 use crate::fitted::unknown_words::UnknownWords;
@@ -8,7 +10,9 @@ use crate::space::state_set::StateSet;
 use crate::tables::tag_table::TagTable;
 use latens_corpus::WordId;
 use latens_math::dot;
-use latens_model::{Matrix, TagError, TagInput, TagOutputs, Tagged, Tagger};
+use latens_model::{
+    DeviceError, GpuTagger, Matrix, TagError, TagInput, TagOutputs, Tagged, Tagger,
+};
 use rayon::prelude::*;
 
 /// A tagger that uses a model of words and tags.
@@ -53,6 +57,16 @@ impl Tagger for HmmTagger<'_> {
         parts.flat_map(|part| self.tag_part(part, outputs)).collect()
     }
 
+    fn on_gpu(&self) -> Option<Result<Box<dyn GpuTagger + '_>, DeviceError>> {
+        #[cfg(feature = "cuda")]
+        return Some(
+            HmmTaggerOnGpu::open(self)
+                .map(|on_gpu| -> Box<dyn GpuTagger + '_> { Box::new(on_gpu) }),
+        );
+        #[cfg(not(feature = "cuda"))]
+        Some(Err(DeviceError::built_without_cuda()))
+    }
+
     /// Σ_z g(y|z) p̂(z_t | w): the posterior of the tags given the words alone.
     fn tag_marginals(&self, words: &[&str], _: Option<&[&str]>) -> Result<Matrix<f32>, TagError> {
         let posterior = self.states_of(words)?;
@@ -86,15 +100,27 @@ impl HmmTagger<'_> {
         let (emitters, errors): (Vec<_>, Vec<_>) = emitters.unzip();
         self.hmm.map_posteriors(emitters, |idx, posterior| {
             let words = sentences[idx].words;
-            let posterior = match (posterior, &errors[idx]) {
-                (Some(posterior), _) => posterior,
-                (None, Some(error)) => return Err(error.clone()),
-                (None, None) => self.without_context(&self.emitters_of(words)?),
-            };
-            let tags = (0..words.len()).map(|at| self.best_tag(&posterior, at)).collect();
-            let marginals = outputs.marginals.then(|| self.marginals(&posterior, words.len()));
-            Ok(Tagged::new(tags, marginals, Vec::new()))
+            match &errors[idx] {
+                Some(error) => Err(error.clone()),
+                None => self.tagged(words, posterior, outputs),
+            }
         })
+    }
+
+    /// The outputs for a sentence, given the posterior of its states; without one, its words are tagged independently.
+    pub(crate) fn tagged(
+        &self,
+        words: &[&str],
+        posterior: Option<Posterior<'_>>,
+        outputs: TagOutputs,
+    ) -> Result<Tagged, TagError> {
+        let posterior = match posterior {
+            Some(posterior) => posterior,
+            None => self.without_context(&self.emitters_of(words)?),
+        };
+        let tags = (0..words.len()).map(|at| self.best_tag(&posterior, at)).collect();
+        let marginals = outputs.marginals.then(|| self.marginals(&posterior, words.len()));
+        Ok(Tagged::new(tags, marginals, Vec::new()))
     }
 
     /// The posterior of the tags of the first words of a sentence, given that of the states.
@@ -130,10 +156,20 @@ impl HmmTagger<'_> {
     }
 
     fn emitters(&self, word: &str) -> Option<Emitters<'_>> {
+        self.known(word).and_then(|id| self.hmm.emitters(id)).or_else(|| self.unknown(word))
+    }
+
+    /// The id of a word, if it is in the vocabulary and a state emits it.
+    pub(crate) fn known(&self, word: &str) -> Option<WordId> {
+        let id =
+            self.hmm.lexicon.vocab.get(&self.hmm.lexicon.preprocessing.normalize_word(word))?;
+        (id != WordId::UNK && self.hmm.can_emit(id)).then_some(id)
+    }
+
+    /// The states of a word that is not [`HmmTagger::known`].
+    pub(crate) fn unknown(&self, word: &str) -> Option<Emitters<'_>> {
         let word = self.hmm.lexicon.preprocessing.normalize_word(word);
-        let id = self.hmm.lexicon.vocab.get(&word).filter(|&id| id != WordId::UNK);
-        id.and_then(|id| self.hmm.emitters(id))
-            .or_else(|| self.unknown_words.emitters(self.hmm, &word))
+        self.unknown_words.emitters(self.hmm, &word)
     }
 
     /// The states of each word, weighted by their emission probabilities.

@@ -11,6 +11,8 @@ use std::ops::Range;
 pub(crate) struct DevicePlan<'a> {
     pub(crate) plan: &'a BatchPlan,
     pub(crate) ints: &'a Array<u32>,
+    /// Tokens with emission probabilities of their own, and these probabilities: one per state of a token.
+    pub(crate) own_emissions: Vec<(usize, Vec<f32>)>,
 }
 
 impl<'a> DevicePlan<'a> {
@@ -22,7 +24,7 @@ impl<'a> DevicePlan<'a> {
     ) -> Result<DevicePlan<'a>, CudaError> {
         device.reserve(ints, plan.ints().len().next_power_of_two())?;
         device.write(plan.ints(), ints)?;
-        Ok(DevicePlan { plan, ints })
+        Ok(DevicePlan { plan, ints, own_emissions: Vec::new() })
     }
 
     /// The steps of a model with a single cluster.

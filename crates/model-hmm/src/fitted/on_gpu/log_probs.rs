@@ -37,7 +37,7 @@ pub(super) fn masses(
     batch: &Batch<'_>,
 ) -> Result<(Vec<f64>, Places), CudaError> {
     let k = model.hmm().space.k;
-    model.run(batch, |device, tables, planned| {
+    model.run(batch, &[], |device, tables, planned| {
         tables.forward(device, planned, k, Precision::Full)?;
         let masses = tables.masses(device, planned, k, Precision::Full)?;
         Ok((masses, Places::new(planned.plan, batch)))

@@ -6,5 +6,6 @@ mod posteriors;
 mod paths;
 pub(crate) mod log_probs;
 pub(crate) mod states;
+pub(crate) mod tagger;
 #[cfg(test)]
 mod tests;

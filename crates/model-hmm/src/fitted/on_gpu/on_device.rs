@@ -1,5 +1,6 @@
 //! The probabilities of a fitted model on the device.
 
+use super::batches::Places;
 use crate::cuda::context::{LogitFormat, Sizes};
 use crate::cuda::plan::batch_plan::{BatchPlan, lists};
 use crate::cuda::plan::device_plan::DevicePlan;
@@ -18,6 +19,17 @@ use std::borrow::Cow;
 
 /// The largest number of values of tokens at a time, in each of four arrays: 256 MiB.
 const MAX_VALUES: usize = if cfg!(test) { 1 << 10 } else { 1 << 26 };
+
+/// The lower bound of emission probabilities on the device.
+const SMALLEST_EMISSION: f32 = 1e-33;
+
+/// A token of a batch that is emitted with probabilities of its own, in the order of the states of its word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnEmission<'a> {
+    pub(super) sentence: usize,
+    pub(super) token: usize,
+    pub(super) probabilities: &'a [f32],
+}
 
 /// A fitted model on the device.
 pub(super) struct OnDevice<'a> {
@@ -84,18 +96,22 @@ impl<'a> OnDevice<'a> {
     pub(super) fn run<R>(
         &mut self,
         batch: &Batch<'_>,
+        own: &[OwnEmission<'_>],
         function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
     ) -> Result<R, CudaError> {
-        self.run_plan(&BatchPlan::to_score(&self.hmm.space, batch, self.kept_of_lists()), function)
+        let plan = BatchPlan::to_score(&self.hmm.space, batch, self.kept_of_lists());
+        self.run_plan(&plan, (batch, own), function)
     }
 
     /// [`OnDevice::run`] with the tokens of each sentence one after the other.
     pub(super) fn run_in_sentences<R>(
         &mut self,
         batch: &Batch<'_>,
+        own: &[OwnEmission<'_>],
         function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
     ) -> Result<R, CudaError> {
-        self.run_plan(&BatchPlan::to_trace(&self.hmm.space, batch, self.kept_of_lists()), function)
+        let plan = BatchPlan::to_trace(&self.hmm.space, batch, self.kept_of_lists());
+        self.run_plan(&plan, (batch, own), function)
     }
 
     /// The states of short lists, if the lists may be sparse: only logits can be gathered for pairs of lists.
@@ -106,11 +122,13 @@ impl<'a> OnDevice<'a> {
     fn run_plan<R>(
         &mut self,
         plan: &BatchPlan,
+        (batch, own): (&Batch<'_>, &[OwnEmission<'_>]),
         function: impl FnOnce(&Device, &mut Tables, &DevicePlan<'_>) -> Result<R, CudaError>,
     ) -> Result<R, CudaError> {
         let OnDevice { hmm, device, tables, transitions, ints, .. } = self;
         let (k, n) = (hmm.space.k, hmm.n_states());
-        let planned = DevicePlan::new(device, plan, ints)?;
+        let mut planned = DevicePlan::new(device, plan, ints)?;
+        planned.own_emissions = own_emissions(hmm, plan, batch, own);
         tables.reserve_to_score(device, plan, k)?;
         transitions.place(device, tables, &planned, Sizes { k, n, n_from: n })?;
         function(device, tables, &planned)
@@ -174,4 +192,29 @@ fn emissions(hmm: &Hmm) -> Cow<'_, [f32]> {
         Some(lists) => lists.scatter(&hmm.emission, hmm.space.k).into(),
         None => hmm.emission[..].into(),
     }
+}
+
+/// The row of each token with its own emission probabilities, and one probability per state that the device uses.
+fn own_emissions(
+    hmm: &Hmm,
+    plan: &BatchPlan,
+    batch: &Batch<'_>,
+    own: &[OwnEmission<'_>],
+) -> Vec<(usize, Vec<f32>)> {
+    let (k, places) = (plan.states_of_token(hmm.space.k), Places::new(plan, batch));
+    let row = |own: &OwnEmission<'_>| {
+        let word = batch.sentences[own.sentence][own.token];
+        let (states, _) = hmm.emitters(word)?;
+        let mut row = vec![SMALLEST_EMISSION; k];
+        for (i, &p) in own.probabilities.iter().enumerate() {
+            let place = match states {
+                // The device uses all states.
+                StateSet::List(list) if list.len() < k => list[i] as usize,
+                _ => i,
+            };
+            row[place] = p.max(SMALLEST_EMISSION);
+        }
+        Some((places.row(own.sentence, own.token), row))
+    };
+    own.iter().filter_map(row).collect()
 }

@@ -1,9 +1,10 @@
 //! Most likely paths of sentences under a fitted model (Viterbi).
 
 use super::batches::{Places, is_sound};
-use super::on_device::OnDevice;
+use super::on_device::{OnDevice, OwnEmission};
 use super::states::OfBatch;
 use crate::cuda::context::Sizes;
+use crate::fitted::posterior::Emitters;
 use crate::model::Hmm;
 use crate::recursion::batch::Batch;
 use crate::space::state_set::StateSet;
@@ -25,10 +26,14 @@ pub(super) struct Traced {
 impl<'a> OfBatch<'a> for Traced {
     type OfSentence = Vec<u32>;
 
-    fn compute(model: &mut OnDevice<'a>, batch: &Batch<'_>) -> Result<Traced, CudaError> {
+    fn compute(
+        model: &mut OnDevice<'a>,
+        batch: &Batch<'_>,
+        own: &[OwnEmission<'_>],
+    ) -> Result<Traced, CudaError> {
         let hmm = model.hmm();
         let (k, n) = (hmm.space.k, hmm.n_states());
-        model.run_in_sentences(batch, |device, tables, planned| {
+        model.run_in_sentences(batch, own, |device, tables, planned| {
             let (path, scales) = tables.trace(device, planned, Sizes { k, n, n_from: n })?;
             let (places, k) = (Places::new(planned.plan, batch), planned.plan.states_of_token(k));
             Ok(Traced { places, scales, k, path })
@@ -52,7 +57,7 @@ impl<'a> OfBatch<'a> for Traced {
         rows.zip(words).map(state).collect()
     }
 
-    fn on_cpu(hmm: &'a Hmm, words: &[WordId]) -> Option<Vec<u32>> {
-        hmm.viterbi_of(words)
+    fn on_cpu(hmm: &'a Hmm, words: Vec<Emitters<'a>>) -> Option<Vec<u32>> {
+        hmm.chain_path(&hmm.chain_of(words))
     }
 }

@@ -1,10 +1,10 @@
 //! Posteriors of sentences under a fitted model.
 
 use super::batches::{Places, is_sound};
-use super::on_device::OnDevice;
+use super::on_device::{OnDevice, OwnEmission};
 use super::states::OfBatch;
 use crate::cuda::context::Sizes;
-use crate::fitted::posterior::Posterior;
+use crate::fitted::posterior::{Emitters, Posterior};
 use crate::model::Hmm;
 use crate::recursion::batch::Batch;
 use crate::space::state_set::StateSet;
@@ -25,10 +25,14 @@ pub(super) struct Smoothed {
 impl<'a> OfBatch<'a> for Smoothed {
     type OfSentence = Posterior<'a>;
 
-    fn compute(model: &mut OnDevice<'a>, batch: &Batch<'_>) -> Result<Smoothed, CudaError> {
+    fn compute(
+        model: &mut OnDevice<'a>,
+        batch: &Batch<'_>,
+        own: &[OwnEmission<'_>],
+    ) -> Result<Smoothed, CudaError> {
         let hmm = model.hmm();
         let (k, n) = (hmm.space.k, hmm.n_states());
-        model.run(batch, |device, tables, planned| {
+        model.run(batch, own, |device, tables, planned| {
             tables.reserve_to_smooth(device, planned.plan, k)?;
             let sizes = Sizes { k, n, n_from: n };
             tables.smooth((device, device), planned, sizes, Precision::Full)?;
@@ -61,7 +65,7 @@ impl<'a> OfBatch<'a> for Smoothed {
         Some(Posterior::new(hmm.space.k, states, values))
     }
 
-    fn on_cpu(hmm: &'a Hmm, words: &[WordId]) -> Option<Posterior<'a>> {
-        hmm.sentence_posterior(words)
+    fn on_cpu(hmm: &'a Hmm, words: Vec<Emitters<'a>>) -> Option<Posterior<'a>> {
+        hmm.chain_posterior(hmm.chain_of(words))
     }
 }

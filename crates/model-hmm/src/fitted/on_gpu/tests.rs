@@ -311,8 +311,8 @@ fn the_device_computes_ordinary_sentences_itself() {
         for idxs in batches {
             let batch = batch(&idxs, &sentences);
             let (of_forward, _) = masses(&mut scored, &batch).unwrap();
-            let of_both = Smoothed::compute(&mut scored, &batch).unwrap().masses;
-            let of_paths = Traced::compute(&mut scored, &batch).unwrap().scales;
+            let of_both = Smoothed::compute(&mut scored, &batch, &[]).unwrap().masses;
+            let of_paths = Traced::compute(&mut scored, &batch, &[]).unwrap().scales;
             assert_eq!(of_paths.len(), batch.n_tokens());
             assert!(of_paths.iter().all(|&scale| is_sound(scale.into())), "{params:?}");
             assert_eq!((of_forward.len(), of_both.len()), (batch.n_tokens(), batch.n_tokens()));
