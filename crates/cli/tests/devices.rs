@@ -15,6 +15,8 @@ fn trained() -> Folder {
     let train = "tag train tags.conll --column 2 --n-iterations 3";
     folder.json(&format!("{train} --encoder brown -o words"));
     folder.json(&format!("{train} --encoder brown --encoder hmm -o states"));
+    let small = "--n-states 4 --n-clusters 2 --dim 4 --epochs 1";
+    folder.json(&format!("train hmm tags.conll --tags 2 --min-count 2 {small} -o hmm-tags"));
     folder
 }
 
@@ -23,7 +25,8 @@ fn assert_refused(folder: &Folder, command: &str, message: &str) -> String {
     let ran = folder.run(command);
     ran.assert_refused(message);
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{command}: {}", ran.stderr);
-    let names = ["brown", "hmm", "lstm", "ngram", "states", "tags.conll", "text", "words"];
+    let names =
+        ["brown", "hmm", "hmm-tags", "lstm", "ngram", "states", "tags.conll", "text", "words"];
     assert_eq!(folder.names(), names, "{command}");
     ran.stderr
 }
@@ -73,6 +76,7 @@ fn without_the_feature_a_gpu_is_refused() {
         "encode hmm text --features cluster-posterior",
         "encode hmm text",
         "encode hmm text --features cluster -o out.npy",
+        "tag run hmm-tags text",
         "tag run states text",
         "tag run states tags.conll -o out.jsonl",
         "sample lstm",
@@ -86,7 +90,7 @@ fn without_the_feature_a_gpu_is_refused() {
 #[test]
 fn the_cpu_gives_the_same_output_with_and_without_the_flag() {
     let folder = trained();
-    for command in ["encode hmm text", "tag run states text --marginals"] {
+    for command in ["encode hmm text", "tag run states text --marginals", "tag run hmm-tags text"] {
         let stdout = |command: &str| folder.run(command).stdout;
         let expected = stdout(command);
         assert_eq!(expected.lines().count(), 12, "{expected}");
@@ -146,6 +150,10 @@ fn a_gpu_gives_the_rows_of_the_cpu() {
     folder.json(
         "tag train tags.conll --column 2 --encoder hmm:posterior --encoder hmm:state -o tagger",
     );
+    folder.json(
+        "train hmm tags.conll --tags 2 --min-count 2 --word-vectors chars --n-states 16 --n-clusters 2 --dim 8 \
+         --epochs 2 -o hmm-tags",
+    );
     for command in [
         "score hmm text.txt",
         "score hmm text.txt --per token",
@@ -154,6 +162,7 @@ fn a_gpu_gives_the_rows_of_the_cpu() {
         "encode hmm text.txt --features state",
         "encode hmm text.txt --features cluster",
         "tag run tagger text.txt --marginals",
+        "tag run hmm-tags text.txt --marginals",
     ] {
         let on_cpu = folder.json(&format!("{command} -o cpu.tsv"));
         let ran = folder.run(&format!("{command} --device cuda -o gpu.tsv --json"));

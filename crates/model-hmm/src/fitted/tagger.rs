@@ -145,7 +145,7 @@ impl HmmTagger<'_> {
     }
 
     /// The states of each word, and of the end of the sentence.
-    fn emitters_of(&self, words: &[&str]) -> Result<Vec<Emitters<'_>>, TagError> {
+    pub(crate) fn emitters_of(&self, words: &[&str]) -> Result<Vec<Emitters<'_>>, TagError> {
         let mut emitters = Vec::with_capacity(words.len() + 1);
         for &word in words {
             let unknown = || TagError::UnknownWord { word: word.to_owned() };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Some states: all of a cluster, or those of a list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateSet<'a> {
     Cluster(usize),
     List(&'a [u32]),

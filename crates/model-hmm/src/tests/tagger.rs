@@ -179,6 +179,54 @@ fn sentences_are_tagged_together_as_each_is_alone() {
     }
 }
 
+/// Without a device, only the sentences that it would get are checked.
+#[cfg(feature = "cuda")]
+#[test]
+fn a_gpu_gives_the_tags_of_the_cpu() {
+    use crate::fitted::on_gpu::tagger::sentence;
+    let scalar = HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
+    let sentences: Vec<Vec<&str>> = [
+        "the cat walks",
+        "",
+        "dog boxing the zebra",
+        "walks walks boxes the",
+        "zebra",
+        "a dog sees",
+    ]
+    .map(|text| text.split_whitespace().collect())
+    .to_vec();
+    for min_count in [1, 2] {
+        for params in kinds().into_iter().chain([scalar.clone()]) {
+            let hmm = Toy::new(min_count).fit(&HmmParams { epochs: 20, ..params });
+            let (tagger, what) = (hmm.tagger().unwrap(), format!("{:?}", hmm.params));
+            for words in &sentences {
+                let of_device = sentence(&tagger, words).map(|found| found.emitters(&hmm).unwrap());
+                assert_eq!(of_device, tagger.emitters_of(words), "{what}");
+            }
+            let Ok(mut on_gpu) = tagger.on_gpu().unwrap() else { continue };
+            let (inputs, outputs) =
+                (TagInput::of_words(&sentences), TagOutputs::default().marginals(true));
+            let found = on_gpu.tag_all_with(&inputs, outputs).unwrap();
+            for (found, expected) in found.into_iter().zip(tagger.tag_all_with(&inputs, outputs)) {
+                let (found, expected) = match (found, expected) {
+                    (Ok(found), Ok(expected)) => (found, expected),
+                    (found, expected) => {
+                        assert_eq!(found, expected, "{what}");
+                        continue;
+                    }
+                };
+                assert_eq!(found.tags, expected.tags, "{what}");
+                let (found, expected) = (found.marginals.unwrap(), expected.marginals.unwrap());
+                for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
+                    assert!((a - b).abs() < 1e-4, "{what}: {a} and {b}");
+                }
+            }
+            let refused = on_gpu.tag_all_with(&inputs, outputs.n_best(2)).unwrap();
+            assert_eq!(refused, vec![Err(TagError::NoSequences); sentences.len()]);
+        }
+    }
+}
+
 #[test]
 fn unknown_words_are_tagged_or_rejected() {
     let hmm = Toy::new(1).fit(&params());

@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
     /// Path of the tagged text to write; `.jsonl` writes JSON Lines [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Device that computes: `cpu`, or `cuda` for encoders that are hidden Markov models
+    /// Device that computes: `cpu`, or `cuda` for hidden Markov models, also as encoders of a tagger
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Cpu)]
     device: Device,
 }

@@ -44,7 +44,7 @@ impl<'w> Sentence<'w> {
     }
 
     /// The states of each token; `None` if a word has no states.
-    fn emitters<'a>(&self, hmm: &'a Hmm) -> Option<Vec<Emitters<'a>>> {
+    pub(crate) fn emitters<'a>(&self, hmm: &'a Hmm) -> Option<Vec<Emitters<'a>>> {
         let mut emitters = hmm.emitters_of(&self.words)?;
         for (token, probabilities) in &self.own {
             emitters[*token].1 = Cow::Owned(probabilities.clone());

@@ -56,7 +56,10 @@ impl GpuTagger for HmmTaggerOnGpu<'_> {
 }
 
 /// The ids of the words of a sentence and of its end. Unknown words are `<unk>` with emission probabilities of their own.
-fn sentence(tagger: &HmmTagger<'_>, words: &[&str]) -> Result<Sentence<'static>, TagError> {
+pub(crate) fn sentence(
+    tagger: &HmmTagger<'_>,
+    words: &[&str],
+) -> Result<Sentence<'static>, TagError> {
     let (mut ids, mut own) = (Vec::with_capacity(words.len() + 1), Vec::new());
     for (token, &word) in words.iter().enumerate() {
         ids.push(tagger.known(word).unwrap_or(WordId::UNK));

@@ -55,7 +55,8 @@ pub fn tag_text(
     with_inputs(tagger, text, |inputs| tagger.tag_all_with(inputs, outputs).into_iter().collect())
 }
 
-/// [`tag_text`] on a device. A GPU computes the states of hidden Markov models that are encoders of the tagger.
+/// [`tag_text`] on a device. A GPU computes the states of hidden Markov models, which are taggers or encoders of
+/// a tagger.
 pub fn tag_text_on(
     device: Device,
     tagger: &dyn Tagger,
