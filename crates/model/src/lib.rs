@@ -83,9 +83,9 @@ pub use fit::{
 pub use latens_math::Matrix;
 pub use model::Model;
 pub use params::{Number, ParamError, Params, Valid, check_range, check_that};
-pub use roles::{LanguageModel, TagError, Tagger, TokenEncoder, TopicModel};
+pub use roles::{GpuTagger, LanguageModel, TagError, Tagger, TokenEncoder, TopicModel};
 pub use sampling::{SampleSize, WatchSample};
 pub use scorers::{BatchScorer, Scorer, StreamStep};
-pub use tagging::{GpuTagger, TagInput, TagOutputs, Tagged};
+pub use tagging::{TagInput, TagOutputs, Tagged};
 pub use vector_model::Vectors;
 pub use words::{ClustersError, Coverage, NoVectors, WordClusters, WordVectors};

@@ -4,7 +4,7 @@ use crate::features::FeatureRows;
 use crate::fit::{Device, DeviceError, FitError};
 use crate::sampling::{SampleSize, WatchSample};
 use crate::scorers::{BatchScorer, Scorer, Scorers};
-use crate::tagging::{GpuTagger, TagInput, TagOutputs, Tagged};
+use crate::tagging::{TagInput, TagOutputs, Tagged};
 use latens_corpus::{Sentences, WordId};
 use latens_math::{Matrix, Rng, sample_log_index};
 use rayon::prelude::*;
@@ -282,6 +282,17 @@ pub trait Tagger: Send + Sync {
 
     /// Frequency of the word in the training text.
     fn n_seen(&self, word: &str) -> u64;
+}
+
+/// A tagger that computes on a GPU, where it keeps what it needs there.
+pub trait GpuTagger {
+    /// The outputs for each of several sentences, those of [`Tagger::tag_all_with`] up to
+    /// rounding.
+    fn tag_all_with(
+        &mut self,
+        sentences: &[TagInput<'_>],
+        outputs: TagOutputs,
+    ) -> Result<Vec<Result<Tagged, TagError>>, DeviceError>;
 }
 
 /// Tags one sentence.

@@ -1,7 +1,5 @@
 //! What taggers compute for many sentences.
 
-use crate::fit::DeviceError;
-use crate::roles::TagError;
 use latens_math::Matrix;
 
 /// A sentence to tag.
@@ -86,17 +84,6 @@ impl Tagged {
     ) -> Tagged {
         Tagged { tags, marginals, n_best }
     }
-}
-
-/// A tagger that computes on a GPU, where it keeps what it needs there.
-pub trait GpuTagger {
-    /// The outputs for each of several sentences, those of [`Tagger::tag_all_with`](crate::Tagger::tag_all_with) up to
-    /// rounding.
-    fn tag_all_with(
-        &mut self,
-        sentences: &[TagInput<'_>],
-        outputs: TagOutputs,
-    ) -> Result<Vec<Result<Tagged, TagError>>, DeviceError>;
 }
 
 #[cfg(test)]

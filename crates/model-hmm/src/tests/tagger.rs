@@ -183,7 +183,7 @@ fn sentences_are_tagged_together_as_each_is_alone() {
 #[cfg(feature = "cuda")]
 #[test]
 fn a_gpu_gives_the_tags_of_the_cpu() {
-    use crate::fitted::on_gpu::tagger::sentence;
+    use crate::fitted::tagger::on_gpu::sentence;
     let scalar = HmmParams { parameterization: Parameterization::Scalar, prior: 0.0, ..params() };
     let sentences: Vec<Vec<&str>> = [
         "the cat walks",

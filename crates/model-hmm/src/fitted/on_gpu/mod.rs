@@ -2,10 +2,10 @@
 
 mod batches;
 mod on_device;
+mod of_batch;
 mod posteriors;
 mod paths;
 pub(crate) mod log_probs;
 pub(crate) mod states;
-pub(crate) mod tagger;
 #[cfg(test)]
 mod tests;

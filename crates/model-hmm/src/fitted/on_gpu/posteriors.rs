@@ -1,8 +1,8 @@
 //! Posteriors of sentences under a fitted model.
 
 use super::batches::{Places, is_sound};
+use super::of_batch::OfBatch;
 use super::on_device::{OnDevice, OwnEmission};
-use super::states::OfBatch;
 use crate::cuda::context::Sizes;
 use crate::fitted::posterior::{Emitters, Posterior};
 use crate::model::Hmm;

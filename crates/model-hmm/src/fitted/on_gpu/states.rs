@@ -1,35 +1,16 @@
 //! The states of sentences under a fitted model, some sentences at a time.
 
 use super::batches::{batch, in_batches};
+use super::of_batch::OfBatch;
 use super::on_device::{OnDevice, OwnEmission};
 use super::paths::Traced;
 use super::posteriors::Smoothed;
 use crate::fitted::posterior::{Emitters, Posterior};
 use crate::model::Hmm;
-use crate::recursion::batch::Batch;
 use latens_corpus::WordId;
-use latens_cuda::CudaError;
 use latens_model::DeviceError;
 use rayon::prelude::*;
 use std::borrow::Cow;
-
-/// What the device computed for the sentences of a batch, none of which is empty.
-pub(super) trait OfBatch<'a>: Sync + Sized {
-    /// What it computed for a sentence.
-    type OfSentence;
-
-    fn compute(
-        model: &mut OnDevice<'a>,
-        batch: &Batch<'_>,
-        own: &[OwnEmission<'_>],
-    ) -> Result<Self, CudaError>;
-
-    /// The result of a sentence of the batch; `None` if the CPU must compute it.
-    fn sentence(&self, hmm: &'a Hmm, at: usize, words: &[WordId]) -> Option<Self::OfSentence>;
-
-    /// The result of any sentence by the CPU; `None` if the sentence is impossible.
-    fn on_cpu(hmm: &'a Hmm, words: Vec<Emitters<'a>>) -> Option<Self::OfSentence>;
-}
 
 /// A sentence, and its tokens that are emitted with probabilities of their own, in the order of the states of their words.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +35,7 @@ impl<'w> Sentence<'w> {
 }
 
 /// A fitted model whose posteriors and paths are computed on the device.
-pub(crate) struct DeviceStates<'a>(pub(super) OnDevice<'a>);
+pub(crate) struct DeviceStates<'a>(OnDevice<'a>);
 
 impl<'a> DeviceStates<'a> {
     pub(crate) fn open(hmm: &'a Hmm) -> Result<DeviceStates<'a>, DeviceError> {

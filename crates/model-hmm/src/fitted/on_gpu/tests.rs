@@ -2,10 +2,10 @@
 
 use super::batches::{batch, in_batches, is_sound};
 use super::log_probs::masses;
+use super::of_batch::OfBatch;
 use super::on_device::OnDevice;
 use super::paths::Traced;
 use super::posteriors::Smoothed;
-use super::states::OfBatch;
 use crate::cuda::tests::{sentences, skip};
 use crate::fitted::encoder::Features;
 use crate::model::Hmm;

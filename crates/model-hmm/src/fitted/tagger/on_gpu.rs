@@ -1,7 +1,7 @@
 //! A tagger whose posteriors of states are computed on the device.
 
-use super::states::{DeviceStates, Sentence};
-use crate::fitted::tagger::HmmTagger;
+use super::hmm_tagger::HmmTagger;
+use crate::fitted::on_gpu::states::{DeviceStates, Sentence};
 use crate::fitted::together::max_tokens;
 use latens_corpus::WordId;
 use latens_model::{DeviceError, GpuTagger, TagError, TagInput, TagOutputs, Tagged};
