@@ -5,6 +5,8 @@
 //! the types that this module re-exports, instead of `faer` itself.
 
 mod registers;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 mod tiles;
 mod scalar;
 mod block;

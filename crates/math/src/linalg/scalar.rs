@@ -28,7 +28,7 @@ pub trait Scalar: faer::traits::RealField + Copy + 'static {
 
 // The functions are not generic and never inlined: other crates link to this code instead of compiling it again.
 macro_rules! scalar {
-    ($($T:ty)*) => {$(
+    ($($T:ty, $wide:expr;)*) => {$(
         impl Scalar for $T {
             #[inline(never)]
             fn matmul(out: MatMut<'_, $T>, accum: Accum, a: MatRef<'_, $T>, b: MatRef<'_, $T>) {
@@ -57,13 +57,32 @@ macro_rules! scalar {
                 b: MatRef<'_, $T>,
                 par: Par,
             ) {
-                tiles::multiply(out, accum, a, b, par);
+                tiles::multiply(out, accum, a, b, par, $wide);
             }
         }
     )*};
 }
 
-scalar! { f32 f64 }
+scalar! {
+    f32, multiply_wide;
+    f64, |_, _, _, _| false;
+}
+
+/// Computes the product with AVX-512 and returns true if the processor has it.
+fn multiply_wide(
+    out: MatMut<'_, f32>,
+    accum: Accum,
+    a: MatRef<'_, f32>,
+    b: MatRef<'_, f32>,
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return super::wide::multiply(out, accum, a, b);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (out, accum, a, b);
+        false
+    }
+}
 
 /// Computes out = A B or out += A B on the calling thread.
 pub fn matmul<T: Scalar>(out: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {

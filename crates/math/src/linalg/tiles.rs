@@ -20,12 +20,16 @@ pub(super) fn multiply<T: RealField + Copy>(
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,
     par: Par,
+    wide: impl Fn(MatMut<'_, T>, Accum, MatRef<'_, T>, MatRef<'_, T>) -> bool + Sync,
 ) {
     let (n_rows, n_columns) = tile(out.nrows(), out.ncols(), par);
     let collides = collides(a);
     for_each_chunk((out, a), n_rows, par, |(out, a)| {
         for_each_chunk((out.transpose_mut(), b.transpose()), n_columns, par, |(out, b)| {
-            let (out, b) = (out.transpose_mut(), b.transpose());
+            let (mut out, b) = (out.transpose_mut(), b.transpose());
+            if wide(out.as_mut(), accum, a, b) {
+                return;
+            }
             if collides {
                 return multiply_by_columns(out, accum, a, b);
             }
@@ -35,15 +39,18 @@ pub(super) fn multiply<T: RealField + Copy>(
     });
 }
 
-/// Returns the rows and columns of a tile of an n × m product: the first of [`TILES`] of which every thread gets two. The
-/// sum of an entry has the same order in every tile, so that the result does not depend on the number of threads.
+/// Returns the rows and columns of a tile of an n × m product: the first of [`TILES`] of which every thread gets one or at
+/// least two. The sum of an entry has the same order in every tile, so that the result does not depend on the number of
+/// threads.
 fn tile(n: usize, m: usize, par: Par) -> (usize, usize) {
     let n_threads = match par {
         Par::Seq => 1,
         Par::Rayon(_) => rayon::current_num_threads(),
     };
-    let is_enough =
-        |&(rows, columns): &(usize, usize)| n.div_ceil(rows) * m.div_ceil(columns) >= 2 * n_threads;
+    let is_enough = |&(rows, columns): &(usize, usize)| {
+        let n_tiles = n.div_ceil(rows) * m.div_ceil(columns);
+        n_tiles == n_threads || n_tiles >= 2 * n_threads
+    };
     let &(rows, columns) = TILES.iter().find(|&sizes| is_enough(sizes)).unwrap_or(&TILES[4]);
     (equal_part(n, rows), equal_part(m, columns))
 }
@@ -83,6 +90,7 @@ fn multiply_by_columns<T: RealField + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::{Scalar, multiply};
 
     fn numbers(len: usize) -> Vec<f64> {
         (0..len).map(|i| (i * 37 % 101) as f64).collect()
@@ -119,7 +127,7 @@ mod tests {
         (0..len).map(|i| T::from((i * 37 % 101) as f32 / 101.0 - 0.4)).collect()
     }
 
-    fn check_bits<T: RealField + Copy + From<f32> + PartialEq + std::fmt::Debug>() {
+    fn check_bits<T: Scalar + From<f32> + PartialEq + std::fmt::Debug>() {
         for (n, m, k) in [(400, 300, 70), (130, 700, 3), (700, 130, 333), (20, 1000, 17)] {
             let (a, b) = (fractions::<T>(n * k), fractions::<T>(k * m));
             let a = MatRef::from_row_major_slice(&a, n, k);
