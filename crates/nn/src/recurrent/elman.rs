@@ -3,6 +3,7 @@
 use super::streams::{Squash, Streams, for_each_pair, rows_of, rows_of_mut};
 use crate::tensors::{Buffer, Layout, WeightId, fill_uniform};
 use latens_math::linalg::{Accum, MatMut, MatRef, Par, multiply};
+use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
 use latens_math::{Real, Rng};
 
 /// h_t = f(x_t + A h_{t−1}) for each stream (Elman 1990).
@@ -20,6 +21,10 @@ pub struct ElmanScratch<T> {
     hidden: Buffer<T>,
     /// ∂L/∂h_t from later steps.
     later: Vec<T>,
+    /// ∂L/∂a_t of all rows.
+    deltas: Buffer<T>,
+    /// Aᵀ in row-major order, which saves reordering A in every step.
+    transposed: Buffer<T>,
 }
 
 impl<T: Real> ElmanScratch<T> {
@@ -67,27 +72,38 @@ impl Elman {
     ) {
         let (dim, n_steps) = (self.dim(), streams.n_steps(x.nrows()));
         assert_eq!(state.len(), streams.n * dim, "there must be one state per stream");
-        let ElmanScratch { previous, hidden, .. } = scratch;
+        let ElmanScratch { previous, hidden, transposed, .. } = scratch;
         previous.resize(x.nrows(), dim);
         hidden.resize(x.nrows(), dim);
         hidden.view_mut().copy_from(x);
-        let a = self.recurrent.mat(weights).transpose();
-        for step in 0..n_steps {
-            let place = streams.place(step, dim);
-            let previous = &mut previous.values_mut()[place.clone()];
-            previous.copy_from_slice(state);
-            streams.forget(step, previous, dim);
-            let hidden = &mut hidden.values_mut()[place];
-            multiply(rows_of_mut(hidden, dim), Accum::Add, rows_of(previous, dim), a, par);
-            for_each_pair(
-                state,
-                hidden,
-                par,
-                #[inline(always)]
-                |h, a| *h = self.squash.of(a),
-            );
-            hidden.copy_from_slice(state);
+        let (n_together, inner) = tasks(streams.n, n_steps, dim, par);
+        let mut a = self.recurrent.mat(weights).transpose();
+        if n_together < streams.n {
+            transposed.resize(dim, dim);
+            transposed.view_mut().copy_from(a);
+            a = transposed.view();
         }
+        let n = streams.n * dim;
+        let (previous, hidden) = (by_step(previous, n_steps, n), by_step(hidden, n_steps, n));
+        let values = (state, previous, hidden, 0..n);
+        for_each_chunk(values, dim * n_together, par, |values| {
+            let (state, previous, hidden, places) = values;
+            let (mut previous, mut hidden) = (previous.transpose_mut(), hidden.transpose_mut());
+            for step in 0..n_steps {
+                let (previous, hidden) = (row_mut(&mut previous, step), row_mut(&mut hidden, step));
+                previous.copy_from_slice(state);
+                streams.forget_some(step, places.start / dim, previous, dim);
+                multiply(rows_of_mut(hidden, dim), Accum::Add, rows_of(previous, dim), a, inner);
+                for_each_pair(
+                    state,
+                    hidden,
+                    inner,
+                    #[inline(always)]
+                    |h, a| *h = self.squash.of(a),
+                );
+                hidden.copy_from_slice(state);
+            }
+        });
     }
 
     /// Adds ∂L/∂A to `gradient` and writes ∂L/∂x, given `d_out` = ∂L/∂h from the layers above.
@@ -111,25 +127,59 @@ impl Elman {
         par: Par,
     ) {
         let (dim, n_steps) = (self.dim(), streams.n_steps(d_out.nrows()));
-        let ElmanScratch { previous, hidden, later } = scratch;
+        let ElmanScratch { previous, hidden, later, deltas, .. } = scratch;
         let mut d_x = d_x;
-        let d_all = d_x.as_mut().try_as_row_major_mut().expect("`d_x` must be row-major");
-        let mut d_all = d_all.as_dyn_stride_mut();
+        deltas.resize(d_out.nrows(), dim);
+        deltas.view_mut().copy_from(d_out);
         later.clear();
         later.resize(streams.n * dim, T::zero());
+        let (n_together, inner) = tasks(streams.n, n_steps, dim, par);
         let a = self.recurrent.mat(weights);
-        for step in (0..n_steps).rev() {
-            let n = streams.n;
-            let hidden = rows_of(&hidden.values()[streams.place(step, dim)], dim);
-            let mut delta = d_all.as_mut().subrows_mut(step * n, n);
-            delta.copy_from(d_out.subrows(step * n, n));
-            add_and_scale(delta.as_mut(), rows_of(later, dim), hidden, self.squash);
-            multiply(rows_of_mut(later, dim), Accum::Replace, delta.as_ref(), a, par);
-            streams.forget(step, later, dim);
-        }
+        let n = streams.n * dim;
+        let hidden = MatRef::from_row_major_slice(hidden.values(), n_steps, n).transpose();
+        let values = (&mut later[..], by_step(deltas, n_steps, n), hidden, 0..n);
+        for_each_chunk(values, dim * n_together, par, |values| {
+            let (later, deltas, hidden, places) = values;
+            let (mut deltas, hidden) = (deltas.transpose_mut(), hidden.transpose());
+            for step in (0..n_steps).rev() {
+                let mut delta = rows_of_mut(row_mut(&mut deltas, step), dim);
+                let hidden = rows_of(row(hidden, step), dim);
+                add_and_scale(delta.as_mut(), rows_of(later, dim), hidden, self.squash);
+                multiply(rows_of_mut(later, dim), Accum::Replace, delta.as_ref(), a, inner);
+                streams.forget_some(step, places.start / dim, later, dim);
+            }
+        });
+        d_x.copy_from(deltas.view());
         let d_recurrent = self.recurrent.mat_mut(gradient);
         multiply(d_recurrent, Accum::Add, d_x.as_ref().transpose(), previous.view(), par);
     }
+}
+
+/// Returns the number of streams that a thread processes for all steps, and the threads of the products of each step.
+///
+/// Streams do not depend on each other. If there are enough of them for all threads, nobody has to wait after each step.
+/// The results are the same.
+fn tasks(n_streams: usize, n_steps: usize, dim: usize, par: Par) -> (usize, Par) {
+    /// Rows of a product that are worth reading A.
+    const STREAMS: usize = 10;
+    /// Steps that are worth a copy of A.
+    const STEPS: usize = 8;
+    /// Smaller products are computed by other functions, which may round in another way.
+    const DIM: usize = 64;
+    let n_threads = match par {
+        Par::Seq => 1,
+        Par::Rayon(n_threads) => n_threads.get(),
+    };
+    let n_tasks = n_streams.div_ceil(STREAMS);
+    if n_steps < STEPS || dim < DIM || n_tasks < n_threads.max(2) {
+        return (n_streams.max(1), par);
+    }
+    (n_streams.div_ceil(n_tasks), Par::Seq)
+}
+
+/// Views the `n` values of each step as a matrix with one column per step.
+fn by_step<T: Real>(values: &mut Buffer<T>, n_steps: usize, n: usize) -> MatMut<'_, T> {
+    MatMut::from_row_major_slice_mut(values.values_mut(), n_steps, n).transpose_mut()
 }
 
 /// Computes δ ← (δ + later) f′(h).
@@ -139,7 +189,6 @@ fn add_and_scale<T: Real>(
     hidden: MatRef<'_, T>,
     squash: Squash,
 ) {
-    use latens_math::rows::{for_each_chunk, row, row_mut, rows_per_chunk};
     for_each_chunk(
         (delta, later, hidden),
         rows_per_chunk(hidden.ncols()),
@@ -181,13 +230,26 @@ mod tests {
         }
 
         fn run<T: Real>(&self, weights: &[T], x: &[T], d_out: &[T], par: Par) -> Outcome<T> {
+            let state = (0..self.n_streams * self.dim)
+                .map(|i| T::of(f64::from(i as u32 % 7) / 10.0))
+                .collect();
+            self.run_from(state, weights, x, d_out, par)
+        }
+    }
+
+    impl Case {
+        fn run_from<T: Real>(
+            &self,
+            mut state: Vec<T>,
+            weights: &[T],
+            x: &[T],
+            d_out: &[T],
+            par: Par,
+        ) -> Outcome<T> {
             let layer = Elman::new(&mut Layout::new(), "recurrent", self.dim, self.squash);
             let streams = Streams { n: self.n_streams, fresh: &self.fresh };
             let (x, d_out) =
                 (buffer(x, self.n_rows(), self.dim), buffer(d_out, self.n_rows(), self.dim));
-            let mut state: Vec<T> = (0..self.n_streams * self.dim)
-                .map(|i| T::of(f64::from(i as u32 % 7) / 10.0))
-                .collect();
             let mut scratch = ElmanScratch::default();
             layer.forward(weights, x.view(), streams, &mut state, &mut scratch, par);
             let mut outcome = Outcome::new(self, scratch.hidden.values());
@@ -217,6 +279,34 @@ mod tests {
         let case =
             Case { n_streams: 20, n_steps: 9, dim: 300, squash: Squash::Tanh, fresh: vec![] };
         check_threads(&case);
+    }
+
+    #[test]
+    fn streams_do_not_depend_on_each_other() {
+        let (n_steps, dim, n) = (9, 64, 31);
+        let fresh: Vec<bool> = (0..n_steps * n).map(|row| row % 11 == 3).collect();
+        let case = |n_streams, fresh| Case { n_streams, n_steps, dim, squash: Squash::Tanh, fresh };
+        let weights: Vec<f64> = (0..dim * dim).map(|i| (i as f64).sin() / 4.0).collect();
+        let x: Vec<f64> = (0..n_steps * n * dim).map(|i| (i as f64).cos()).collect();
+        let d_out: Vec<f64> = x.iter().map(|x| 1.0 - x * x).collect();
+        let all = case(n, fresh.clone()).run(&weights, &x, &d_out, Par::Seq);
+        let mut gradient = vec![0.0; dim * dim];
+        for stream in 0..n {
+            let own = |values: &[f64]| -> Vec<f64> {
+                let rows = values.chunks_exact(dim).skip(stream).step_by(n);
+                rows.flatten().copied().collect()
+            };
+            let fresh = fresh.iter().copied().skip(stream).step_by(n).collect();
+            let case = case(1, fresh);
+            // The first state of a case depends on the number of its stream.
+            let state: Vec<f64> =
+                (0..dim).map(|i| ((stream * dim + i) % 7) as f64 / 10.0).collect();
+            let one = case.run_from(state, &weights, &own(&x), &own(&d_out), Par::Seq);
+            let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+            assert!(close(&one.out, &own(&all.out)) && close(&one.d_x, &own(&all.d_x)));
+            gradient.iter_mut().zip(one.gradient).for_each(|(sum, one)| *sum += one);
+        }
+        assert!(gradient.iter().zip(&all.gradient).all(|(a, b)| (a - b).abs() < 1e-10));
     }
 
     #[test]

@@ -35,7 +35,20 @@ impl Streams<'_> {
 
     /// Sets the rows of `values` to zero whose streams are reset in this step.
     pub(crate) fn forget<T: Real>(&self, step: usize, values: &mut [T], dim: usize) {
-        let Some(fresh) = self.fresh.get(step * self.n..(step + 1) * self.n) else { return };
+        self.forget_some(step, 0, values, dim);
+    }
+
+    /// Does the same as [`Streams::forget`] for the rows of some streams, from the stream `first` on.
+    pub(crate) fn forget_some<T: Real>(
+        &self,
+        step: usize,
+        first: usize,
+        values: &mut [T],
+        dim: usize,
+    ) {
+        let Some(fresh) = self.fresh.get(step * self.n + first..(step + 1) * self.n) else {
+            return;
+        };
         for (row, _) in values.chunks_exact_mut(dim).zip(fresh).filter(|(_, fresh)| **fresh) {
             row.fill(T::zero());
         }
