@@ -1,13 +1,13 @@
 //! The device-specific part of training, and its CPU implementation.
 
 use crate::network::batches::{Batch, Reader};
-use crate::network::definition::{Network, Scratch};
+use crate::network::definition::{Gradient, Network, Scratch};
 use crate::network::masks::Masks;
 use crate::params::{NeuralParams, Optimizer};
 use latens_corpus::WordId;
 use latens_math::linalg::Par;
 use latens_model::FitError;
-use latens_nn::{AdamW, AdamWParams, Sgd, clip_factor, norm};
+use latens_nn::{AdamW, AdamWParams, Sgd, clip_factor, sparse_norm};
 use rayon::prelude::*;
 
 /// A network on a device. Holds the weights, the optimizer state and the recurrent states of the streams, and performs
@@ -126,7 +126,7 @@ pub(crate) struct CpuLearner<'a> {
     network: &'a Network,
     weights: Vec<f32>,
     average: Vec<f32>,
-    gradient: Vec<f32>,
+    gradient: Gradient<f32>,
     optimizer: Steps,
     memory: Vec<f32>,
     scratch: Scratch<f32>,
@@ -152,7 +152,7 @@ impl<'a> CpuLearner<'a> {
                 Steps::AdamW(AdamW::from_parts(adamw(params), mean, square, n_steps))
             }
         };
-        let (gradient, scratch) = (vec![0.0; weights.len()], Scratch::default());
+        let (gradient, scratch) = (Gradient::new(network), Scratch::default());
         let log_prob = f64::NAN;
         CpuLearner {
             params,
@@ -170,7 +170,7 @@ impl<'a> CpuLearner<'a> {
     /// The gradient of the last step.
     #[cfg(all(test, feature = "cuda"))]
     pub(crate) fn gradient(&self) -> &[f32] {
-        &self.gradient
+        &self.gradient.values
     }
 }
 
@@ -184,7 +184,8 @@ impl DeviceLearner for CpuLearner<'_> {
         let &Choices { masks, learning_rate, scale } = choices;
         let par = Par::rayon(0);
         let loss = network.learn(weights, batch, memory, masks, scale, gradient, scratch, par);
-        let norm = norm(gradient);
+        let Gradient { values: gradient, sparse } = gradient;
+        let norm = sparse_norm(gradient, sparse);
         if !loss.is_finite() || !norm.is_finite() {
             self.log_prob = f64::NAN;
             return Ok(());
@@ -192,7 +193,9 @@ impl DeviceLearner for CpuLearner<'_> {
         let factor = clip_factor(norm, self.params.clip);
         match &mut self.optimizer {
             Steps::Sgd(sgd) => sgd.update(weights, gradient, learning_rate, factor),
-            Steps::AdamW(adamw) => adamw.update(weights, gradient, learning_rate, factor),
+            Steps::AdamW(adamw) => {
+                adamw.update_sparse(weights, gradient, sparse, learning_rate, factor);
+            }
         }
         let rate = self.params.average as f32;
         self.average.par_iter_mut().with_min_len(1 << 14).zip(&*weights).for_each(

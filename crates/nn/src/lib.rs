@@ -54,6 +54,9 @@ pub use layers::{
 };
 pub use optim::{
     AdamW, AdamWParams, AdamWStep, Halving, Plateau, Schedule, Sgd, Verdict, clip_factor, norm,
+    sparse_norm,
 };
 pub use recurrent::{Elman, ElmanScratch, Lstm, LstmScratch, Squash, Streams};
-pub use tensors::{Buffer, Layout, WeightId, add_column_sums, fill_normal, fill_uniform};
+pub use tensors::{
+    Buffer, Layout, SparseRows, WeightId, add_column_sums, fill_normal, fill_uniform,
+};

@@ -7,8 +7,8 @@ use latens_corpus::WordId;
 use latens_math::linalg::{Accum, MatRef, Par};
 use latens_math::{Real, Rng};
 use latens_nn::{
-    Buffer, Dropout, Elman, ElmanScratch, Embedding, Layout, Linear, Lstm, LstmScratch, WeightId,
-    bias_relu, biased_cross_entropy, fill_uniform, multiply, relu_backward,
+    Buffer, Dropout, Elman, ElmanScratch, Embedding, Layout, Linear, Lstm, LstmScratch, SparseRows,
+    WeightId, bias_relu, biased_cross_entropy, fill_uniform, multiply, relu_backward,
 };
 use rayon::prelude::*;
 
@@ -60,6 +60,23 @@ pub(crate) struct Scratch<T> {
     d_in: Buffer<T>,
     /// Derivatives with respect to the input of a ReLU.
     d_z: Buffer<T>,
+}
+
+/// The derivatives of all weights.
+#[derive(Clone, Debug)]
+pub(crate) struct Gradient<T> {
+    pub(crate) values: Vec<T>,
+    /// The input embeddings of a batch, unless they are also the output embeddings.
+    pub(crate) sparse: SparseRows,
+}
+
+impl<T: Real> Gradient<T> {
+    pub(crate) fn new(network: &Network) -> Gradient<T> {
+        let table = network.input.table();
+        let is_shared = network.output == table;
+        let sparse = if is_shared { SparseRows::default() } else { SparseRows::new(table) };
+        Gradient { values: vec![T::zero(); network.layout.len()], sparse }
+    }
 }
 
 impl Network {
@@ -283,7 +300,7 @@ impl Network {
         state: &mut [T],
         masks: Option<Masks>,
         scale: f64,
-        gradient: &mut [T],
+        gradient: &mut Gradient<T>,
         scratch: &mut Scratch<T>,
         par: Par,
     ) -> f64 {
@@ -291,8 +308,24 @@ impl Network {
         let logits = self.predict(weights, scratch, par);
         let bias = self.bias.of(weights);
         let loss = biased_cross_entropy(logits.view_mut(), bias, &batch.targets, scale, par);
+        self.clear(gradient, batch);
+        let gradient = &mut gradient.values[..];
         self.backward(weights, batch, masks, scale, gradient, scratch, par);
         loss
+    }
+
+    /// Sets all derivatives to zero that are accumulated, i.e., all but those of U.
+    fn clear<T: Real>(&self, gradient: &mut Gradient<T>, batch: &Batch) {
+        let Gradient { values, sparse } = gradient;
+        let (input, output) = (self.input.table(), self.output.range());
+        let first = if self.output == input {
+            0
+        } else {
+            sparse.restart(values, &batch.inputs);
+            input.range().end
+        };
+        clear(&mut values[first..output.start]);
+        clear(&mut values[output.end..]);
     }
 
     #[expect(clippy::too_many_arguments, reason = "weights, inputs, gradients and buffers")]
@@ -373,10 +406,6 @@ impl Network {
         d_out.resize(out.n_rows(), self.dim);
         let u = self.output.mat(weights);
         multiply(d_out.view_mut(), Accum::Replace, logits.view(), u, par);
-        // All derivatives except those of U are accumulated, so they start from zero.
-        let output = self.output.range();
-        clear(&mut gradient[..output.start]);
-        clear(&mut gradient[output.end..]);
         let d_u = self.output.mat_mut(gradient);
         multiply(d_u, Accum::Replace, logits.view().transpose(), out.view(), par);
         latens_nn::add_column_sums(logits.view(), self.bias.of_mut(gradient), par);
@@ -476,11 +505,11 @@ mod tests {
             let reader = Reader::new(&params, &text);
             let masks = Masks::new(&NeuralParams { dropout: 0.4, ..params.clone() }, 7);
             for (masks, at) in [(None, 0), (masks, reader.len() - 1), (masks, 0)] {
-                let batch = reader.batch(at, &[]);
                 let state: Vec<f64> = (0..reader.n_streams() * network.state_len())
                     .map(|i| f64::from(i as u32 % 5) / 10.0)
                     .collect();
-                let learn = |weights: &[f64], gradient: &mut [f64]| {
+                let learn = |weights: &[f64], gradient: &mut Gradient<f64>, at: usize| {
+                    let batch = reader.batch(at, &[]);
                     let (mut scratch, mut state) = (Scratch::default(), state.clone());
                     let (scale, par) = (0.5, Par::Seq);
                     let scratch = &mut scratch;
@@ -491,12 +520,13 @@ mod tests {
                     let squares = out.iter().map(|h| h * h).sum::<f64>() / network.dim as f64;
                     scale * (loss + network.activation_penalty * squares)
                 };
-                // Old values must be overwritten.
-                let mut gradient = vec![7.0; weights.len()];
-                learn(&weights, &mut gradient);
-                let mut ignored = vec![0.0; weights.len()];
-                let mut f = |weights: &[f64]| learn(weights, &mut ignored);
-                assert_gradient(&mut f, &weights, &gradient, 1e-6);
+                // The derivatives of another batch must be overwritten.
+                let mut gradient = Gradient::new(&network);
+                learn(&weights, &mut gradient, reader.len() / 2);
+                learn(&weights, &mut gradient, at);
+                let mut ignored = Gradient::new(&network);
+                let mut f = |weights: &[f64]| learn(weights, &mut ignored, at);
+                assert_gradient(&mut f, &weights, &gradient.values, 1e-6);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Adam with decoupled weight decay (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
+use crate::tensors::SparseRows;
 use latens_math::Real;
 use latens_math::linalg::Par;
 use latens_math::rows::for_each_chunk;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Number of weights per task.
 const CHUNK: usize = 1 << 14;
@@ -77,6 +79,21 @@ impl<T: Real> AdamW<T> {
     /// # Panics
     /// If the number of weights or derivatives differs from that of the optimizer.
     pub fn update(&mut self, weights: &mut [T], gradient: &[T], learning_rate: f64, scale: f64) {
+        self.update_sparse(weights, gradient, &SparseRows::default(), learning_rate, scale);
+    }
+
+    /// Does the same as [`AdamW::update`] without reading the zeros of the gradient.
+    ///
+    /// # Panics
+    /// If the number of weights or derivatives differs from that of the optimizer.
+    pub fn update_sparse(
+        &mut self,
+        weights: &mut [T],
+        gradient: &[T],
+        sparse: &SparseRows,
+        learning_rate: f64,
+        scale: f64,
+    ) {
         assert_eq!(
             weights.len(),
             self.mean.len(),
@@ -86,15 +103,27 @@ impl<T: Real> AdamW<T> {
         // A forged checkpoint may contain any number.
         self.n_steps = self.n_steps.saturating_add(1);
         let step = Step::new(&self.params.step(self.n_steps, learning_rate), scale);
-        let rows = (weights, &mut self.mean[..], &mut self.square[..], gradient);
+        let places = 0..gradient.len();
+        let rows = (weights, &mut self.mean[..], &mut self.square[..], places);
         for_each_chunk(
             rows,
             CHUNK,
             Par::rayon(0),
             #[inline(always)]
-            |(weights, mean, square, gradient): (&mut [T], &mut [T], &mut [T], &[T])| {
-                for (((w, m), v), &g) in weights.iter_mut().zip(mean).zip(square).zip(gradient) {
-                    step.update(w, m, v, g);
+            |(weights, mean, square, places): (&mut [T], &mut [T], &mut [T], Range<usize>)| {
+                for (part, is_zero) in sparse.parts(places.clone()) {
+                    let own = part.start - places.start..part.end - places.start;
+                    let (weights, mean) = (&mut weights[own.clone()], &mut mean[own.clone()]);
+                    let weights = weights.iter_mut().zip(mean).zip(&mut square[own]);
+                    if is_zero {
+                        for ((w, m), v) in weights {
+                            step.update(w, m, v, T::zero());
+                        }
+                    } else {
+                        for (((w, m), v), &g) in weights.zip(&gradient[part]) {
+                            step.update(w, m, v, g);
+                        }
+                    }
                 }
             },
         );
@@ -171,6 +200,7 @@ impl<T: Real> Step<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Layout;
 
     /// Three steps for one weight by the formulas of PyTorch's documentation.
     fn reference(params: &AdamWParams, w: f64, gradients: [f64; 3], rate: f64) -> f64 {
@@ -210,6 +240,29 @@ mod tests {
         for (w, expected) in weights.iter().zip([-0.1, 0.1, 0.0]) {
             assert!((w - expected).abs() < 2e-6);
         }
+    }
+
+    #[test]
+    fn sparse_rows_make_the_same_steps() {
+        let mut layout = Layout::new();
+        layout.add("before", &[16_390]);
+        let table = layout.add("table", &[50, 7]);
+        layout.add("after", &[5]);
+        let (mut sparse, n) = (SparseRows::new(table), layout.len());
+        let mut gradient: Vec<f32> = (0..n).map(|i| (i as f32).sin()).collect();
+        gradient[table.range()].fill(0.0);
+        let [mut all, mut some] = [(); 2].map(|()| AdamW::new(AdamWParams::default(), n));
+        let [mut weights, mut weights_too] = [(); 2].map(|()| vec![1.0; n]);
+        for rows in [&[3, 8, 49][..], &[0, 8]] {
+            sparse.restart(&mut gradient, rows);
+            for &row in rows {
+                gradient[table.range().start + 7 * row as usize..][..7].fill(0.4);
+            }
+            all.update(&mut weights, &gradient, 0.1, 0.5);
+            some.update_sparse(&mut weights_too, &gradient, &sparse, 0.1, 0.5);
+        }
+        assert_eq!(weights, weights_too);
+        assert_eq!(all, some);
     }
 
     #[test]
