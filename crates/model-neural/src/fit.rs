@@ -5,7 +5,7 @@ use crate::network::batches::{Batch, Reader};
 use crate::network::definition::Network;
 use crate::network::first_weights::FirstWeights;
 use crate::network::masks::Masks;
-use crate::params::{NeuralParams, Schedule};
+use crate::params::{Architecture, NeuralParams, Schedule};
 use latens_corpus::WordId;
 use latens_math::{BatchPlace, Rng};
 use latens_model::{
@@ -79,7 +79,10 @@ pub(crate) fn fit(
 fn first_weights(task: &Task<'_>) -> Vec<f32> {
     let mut weights = vec![0.0; task.network.layout.len()];
     task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, BatchPlace::default()));
-    task.network.init_bias(&mut weights, task.train);
+    // An LSTM learns the frequencies within the first epoch, and its perplexity is no lower with such biases.
+    if task.params.architecture != Architecture::Lstm {
+        task.network.init_bias(&mut weights, task.train);
+    }
     if let Some(init) = task.init {
         init.write(task.network, task.params.squash, &mut weights);
     }
