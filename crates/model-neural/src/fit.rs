@@ -79,8 +79,8 @@ pub(crate) fn fit(
 fn first_weights(task: &Task<'_>) -> Vec<f32> {
     let mut weights = vec![0.0; task.network.layout.len()];
     task.network.init(&mut weights, &mut Rng::at(task.params.seed, WEIGHTS, BatchPlace::default()));
-    // An LSTM learns the frequencies within the first epoch, and its perplexity is no lower with such biases.
-    if task.params.architecture != Architecture::Lstm {
+    // The other networks have no such vector, and their perplexity is no lower with these biases.
+    if task.params.architecture == Architecture::Rnn {
         task.network.init_bias(&mut weights, task.train);
     }
     if let Some(init) = task.init {
