@@ -31,9 +31,16 @@ macro_rules! scalar {
     ($($T:ty, $wide:expr;)*) => {$(
         impl Scalar for $T {
             #[inline(never)]
-            fn matmul(out: MatMut<'_, $T>, accum: Accum, a: MatRef<'_, $T>, b: MatRef<'_, $T>) {
-                matmul::matmul(out, accum, a, b, 1.0, Par::Seq);
-                clear_upper_halves();
+            fn matmul(
+                mut out: MatMut<'_, $T>,
+                accum: Accum,
+                a: MatRef<'_, $T>,
+                b: MatRef<'_, $T>,
+            ) {
+                if !$wide(out.as_mut(), accum, a, b) {
+                    matmul::matmul(out, accum, a, b, 1.0, Par::Seq);
+                    clear_upper_halves();
+                }
             }
 
             #[inline(never)]
@@ -65,7 +72,7 @@ macro_rules! scalar {
 
 scalar! {
     f32, multiply_wide;
-    f64, |_, _, _, _| false;
+    f64, no_wide_product;
 }
 
 /// Computes the product with AVX-512 and returns true if the processor has it.
@@ -82,6 +89,11 @@ fn multiply_wide(
         let _ = (out, accum, a, b);
         false
     }
+}
+
+/// The kernel is for single precision.
+fn no_wide_product(_: MatMut<'_, f64>, _: Accum, _: MatRef<'_, f64>, _: MatRef<'_, f64>) -> bool {
+    false
 }
 
 /// Computes out = A B or out += A B on the calling thread.
