@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 pub(crate) const PARTS_OF_SPEECH: Experiment = Experiment {
     name: "fhmm-tuned-pos",
     about: "part-of-speech tagging as in `fhmm-pos`, tuned on development text, mean over seeds (error rate, %)",
-    run: |data, effort, note| table(data, effort, &tags(data, effort)?, errors, note),
+    run: |data, effort, note| table(data, effort, &tags(data, effort)?, 200, errors, note),
 };
 
 pub(crate) const CHUNKS: Experiment = Experiment {
     name: "fhmm-tuned-chunk",
     about: "noun-phrase chunking as in `fhmm-chunk`, tuned on development text, mean over seeds (recall, precision and F1, %)",
-    run: |data, effort, note| table(data, effort, &noun_phrases(data)?, phrases, note),
+    run: |data, effort, note| table(data, effort, &noun_phrases(data)?, 100, phrases, note),
 };
 
 /// Choices of a full and of a quick run.
@@ -53,18 +53,23 @@ impl Choices {
     }
 }
 
+/// Taggers of a full run have at most `n_iterations`; those of a quick run have fewer.
 fn table(
     data: &Path,
     effort: Effort,
     transfer: &Transfer,
+    n_iterations: usize,
     measure: Measure,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>> {
     let (size, choices) = (Size::new(effort), Choices::new(effort));
     let runner = runner(data, &size);
     let dev = target(data, "dev")?;
-    let base =
-        FeatureTagger::params().pos_column(transfer.pos_column).n_iterations(size.n_iterations);
+    let n_iterations = match effort {
+        Effort::Quick => size.n_iterations,
+        Effort::Full => n_iterations,
+    };
+    let base = FeatureTagger::params().pos_column(transfer.pos_column).n_iterations(n_iterations);
     let mut rows = Vec::new();
     let all_rows = |&seed| size.representations(MStep::default(), seed);
     let of_seeds: Vec<[Representation; 8]> = choices.seeds.iter().map(all_rows).collect();
