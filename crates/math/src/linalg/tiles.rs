@@ -39,8 +39,8 @@ pub(super) fn multiply<T: RealField + Copy>(
     });
 }
 
-/// Returns the rows and columns of a tile of an n × m product: the first of [`TILES`] of which every thread gets one or at
-/// least two. The sum of an entry has the same order in every tile, so that the result does not depend on the number of
+/// Returns the rows and columns of a tile of an n × m product: the first of [`TILES`] that gives
+/// one tile to every thread, or at least two. The sum of an entry has the same order in every tile, so that the result does not depend on the number of
 /// threads.
 fn tile(n: usize, m: usize, par: Par) -> (usize, usize) {
     let n_threads = match par {

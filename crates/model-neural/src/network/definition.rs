@@ -148,10 +148,9 @@ impl Network {
     /// Initializes output biases with the logarithm of the relative frequencies of the words in the training text, each
     /// counted once more than it occurs.
     ///
-    /// With biases of 0, the hidden vector would have to become almost constant first, since its product with the output
-    /// weights learns these frequencies faster than the biases do. The tangent of a simple recurrent network is odd, so that
-    /// the negative of such a vector reproduces itself, too: a text with an unusual beginning could lead to it, and then
-    /// frequent words would be the least probable ones until the end.
+    /// With biases of 0, a simple recurrent network first learns these frequencies through an almost constant hidden vector,
+    /// because its product with the output weights changes faster than the biases. The hyperbolic tangent is odd, so that the
+    /// network may also settle at the negative of this vector, where frequent words are the least probable.
     pub(crate) fn init_bias<T: Real>(&self, weights: &mut [T], text: &[WordId]) {
         let mut counts = vec![1u64; self.n_words()];
         text.iter().for_each(|word| counts[word.index()] += 1);

@@ -157,8 +157,8 @@ impl Elman {
 
 /// Returns the number of streams that a thread processes for all steps, and the threads of the products of each step.
 ///
-/// Streams do not depend on each other. If there are enough of them for all threads, nobody has to wait after each step.
-/// The results are the same.
+/// Streams do not depend on each other. If there are enough of them for all threads, threads need not wait for each other
+/// after each step. The results are the same.
 fn tasks(n_streams: usize, n_steps: usize, dim: usize, par: Par) -> (usize, Par) {
     /// Rows of a product that are worth reading A.
     const STREAMS: usize = 10;
@@ -174,7 +174,12 @@ fn tasks(n_streams: usize, n_steps: usize, dim: usize, par: Par) -> (usize, Par)
     if n_steps < STEPS || dim < DIM || n_tasks < n_threads.max(2) {
         return (n_streams.max(1), par);
     }
-    (n_streams.div_ceil(n_tasks), Par::Seq)
+    // Products of a single row are rounded in another way.
+    let mut n_together = n_streams.div_ceil(n_tasks);
+    while n_streams % n_together == 1 {
+        n_together += 1;
+    }
+    (n_together, Par::Seq)
 }
 
 /// Views the `n` values of each step as a matrix with one column per step.
@@ -279,6 +284,16 @@ mod tests {
         let case =
             Case { n_streams: 20, n_steps: 9, dim: 300, squash: Squash::Tanh, fresh: vec![] };
         check_threads(&case);
+    }
+
+    #[test]
+    fn no_thread_has_a_single_one_of_several_streams() {
+        for n_streams in 2..300 {
+            for n_threads in 1..20 {
+                let (n_together, _) = tasks(n_streams, 20, 64, Par::rayon(n_threads));
+                assert_ne!(n_streams % n_together, 1, "{n_streams} streams, {n_threads} threads");
+            }
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::ops::Range;
 /// The rows of a table in a flat gradient that may differ from zero; all others are zero. Without a table, any derivative
 /// may differ from zero.
 ///
-/// A mini-batch has a few hundred words, the table of their vectors 10,000 rows. Clearing, reading and adding up all of
-/// them takes as long as the memory can deliver them.
+/// A mini-batch has a few hundred distinct words, but the table may have 10,000 rows or more. Memory bandwidth limits how
+/// fast all of them can be cleared and read.
 #[derive(Clone, Debug, Default)]
 pub struct SparseRows {
     table: Range<usize>,
@@ -23,8 +23,7 @@ impl SparseRows {
         SparseRows { table: table.range(), width: table.n_cols(), rows: vec![] }
     }
 
-    /// Sets all derivatives of the table to zero that may differ from it, and replaces the rows for which this is true
-    /// by `rows`, in any order.
+    /// Sets the rows of the last mini-batch to zero, and replaces them by `rows`, in any order.
     pub fn restart<T: Real>(&mut self, gradient: &mut [T], rows: &[u32]) {
         for &row in &self.rows {
             let begin = self.table.start + row as usize * self.width;

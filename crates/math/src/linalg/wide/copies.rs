@@ -140,7 +140,7 @@ fn transpose(rows: [&[f32; SQUARE]; SQUARE]) -> [[f32; SQUARE]; SQUARE] {
     })
 }
 
-/// Asks the processor to load one of `n_parts` parts of a matrix, so that nobody waits for memory later.
+/// Prefetches one of `n_parts` parts of a matrix.
 #[expect(unsafe_code, reason = "the intrinsic takes a pointer")]
 pub(super) fn prefetch(matrix: MatRef<'_, f32>, part: usize, n_parts: usize) {
     let matrix = if is_row_major(matrix) { matrix } else { matrix.transpose() };

@@ -2,7 +2,7 @@
 //!
 //! The kernel of `faer` reads six vectors for 24 products, about as fast as the L2 cache can deliver them, and columns of
 //! one factor number by number, which misses the cache if they are rows of a transposed matrix. This kernel reads three
-//! vectors for 24 products, and copies whatever is not contiguous. Both add the products of an entry in the same order,
+//! vectors for 24 products, and copies factors that are not contiguous. Both add the products of an entry in the same order,
 //! so that the results are the same to the last bit.
 
 mod copies;
@@ -17,6 +17,9 @@ use std::cell::RefCell;
 
 /// Terms that are added in registers before their sum is added to the result. `faer` has the same number.
 const TERMS: usize = 512;
+
+/// Columns that are copied at once, whole blocks of the kernel. The copy has to stay in the L2 cache.
+const COLUMNS_TOGETHER: usize = 7 * COLUMNS;
 
 /// Rows that are copied at once. The copy has to stay in the L2 cache.
 const BAND: usize = 64;
@@ -42,7 +45,14 @@ pub(super) fn multiply(
     if !fits || !std::arch::is_x86_feature_detected!("avx512f") {
         return false;
     }
-    COPIES.with_borrow_mut(|[rows, columns]| multiply_in_parts(out, accum, a, b, rows, columns));
+    COPIES.with_borrow_mut(|[rows, columns]| {
+        let mut out = out;
+        for first in (0..b.ncols()).step_by(COLUMNS_TOGETHER) {
+            let n = COLUMNS_TOGETHER.min(b.ncols() - first);
+            let out = out.as_mut().subcols_mut(first, n);
+            multiply_in_parts(out, accum, a, b.subcols(first, n), rows, columns);
+        }
+    });
     clear_upper_halves();
     true
 }
@@ -158,9 +168,14 @@ mod tests {
         if !std::arch::is_x86_feature_detected!("avx512f") {
             return;
         }
-        for (n, m, k) in
-            [(96, 48, 48), (150, 304, 300), (129, 101, 515), (201, 77, 1030), (130, 60, 256)]
-        {
+        for (n, m, k) in [
+            (96, 48, 48),
+            (150, 304, 300),
+            (129, 101, 515),
+            (201, 77, 1030),
+            (130, 60, 256),
+            (99, 700, 70),
+        ] {
             let (a, b) = (fractions(n * k), fractions(k * m));
             for (a_transposed, b_transposed) in
                 [(false, false), (false, true), (true, false), (true, true)]
