@@ -1,6 +1,6 @@
 //! Buffers that are aligned to cache lines.
 
-use crate::Real;
+use num_traits::Zero;
 use std::ops::{Deref, DerefMut};
 
 /// Size of a cache line in bytes.
@@ -15,7 +15,7 @@ pub struct Aligned<T> {
     len: usize,
 }
 
-impl<T: Real> Aligned<T> {
+impl<T: Copy + Zero> Aligned<T> {
     /// Changes the length. The values are unspecified afterwards: zeros, or values of earlier uses.
     pub fn resize(&mut self, len: usize) {
         let n_spare = LINE / size_of::<T>();
