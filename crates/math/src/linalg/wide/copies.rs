@@ -1,12 +1,16 @@
 //! Copies of rows and columns in the order in which the kernel reads them.
 
-use super::is_row_major;
 use super::kernel::{COLUMNS, LANES, NARROW, ROWS};
 use crate::Aligned;
 use crate::rows::row;
 use faer::MatRef;
 use std::arch::x86_64::*;
 use std::ops::Range;
+
+/// Whether rows are contiguous and do not overlap.
+pub(super) fn is_row_major(matrix: MatRef<'_, f32>) -> bool {
+    matrix.col_stride() == 1 && matrix.row_stride() >= matrix.ncols() as isize
+}
 
 /// Rows and columns of the squares that are transposed in registers.
 const SQUARE: usize = 8;

@@ -10,7 +10,7 @@ mod kernel;
 
 use super::registers::clear_upper_halves;
 use crate::Aligned;
-use copies::{copy_columns, copy_rows, parts};
+use copies::{copy_columns, copy_rows, is_row_major, parts};
 use faer::{Accum, MatMut, MatRef};
 use kernel::{COLUMNS, ROWS, Rows, multiply_block};
 use std::cell::RefCell;
@@ -55,10 +55,6 @@ pub(super) fn multiply(
     });
     clear_upper_halves();
     true
-}
-
-fn is_row_major(matrix: MatRef<'_, f32>) -> bool {
-    matrix.col_stride() == 1 && matrix.row_stride() >= matrix.ncols() as isize
 }
 
 fn multiply_in_parts(
