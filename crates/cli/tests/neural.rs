@@ -62,8 +62,9 @@ fn a_recurrent_network_is_initialized_from_a_linear_dynamical_system() {
         trained["metrics"]["valid_perplexity"].as_f64().unwrap()
     };
     let (drawn, begun) = (perplexity(""), perplexity("--init lds --init-scale 0.3"));
-    assert!(begun < 0.5 * drawn, "{begun} and {drawn}");
-    assert!(perplexity("--init lds --init-state filtered --init-scale 0.3") < 0.5 * drawn);
+    // Random weights with the frequencies of the words as biases know nothing of their order.
+    assert!(begun < 0.9 * drawn, "{begun} and {drawn}");
+    assert!(perplexity("--init lds --init-state filtered --init-scale 0.3") < 0.9 * drawn);
     fs::remove_file(folder.path().join("model")).unwrap();
 
     train(&folder, &format!("rnn train.txt {words} --dim 11 --init lds"))
