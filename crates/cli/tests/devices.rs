@@ -38,7 +38,7 @@ fn what_no_gpu_computes_is_refused() {
     let stderr = assert_refused(&folder, encode, "these features are computed on the CPU only");
     assert!(stderr.contains("hint: without `--device`, the CPU computes `paths`"), "{stderr}");
     let tag = "tag run words text --device cuda -o out.conll";
-    let stderr = assert_refused(&folder, tag, "it computes nothing of this tagger");
+    let stderr = assert_refused(&folder, tag, "this tagger uses no hidden Markov model");
     assert!(stderr.contains("hint: without `--device`, the CPU tags the text"), "{stderr}");
     let score = "score ngram text --device cuda -o out.tsv";
     assert_refused(&folder, score, "this model is scored word by word on the CPU only");

@@ -22,12 +22,9 @@ impl Device {
     ) -> Result<(), CudaError> {
         let Sequences { ints, offsets, clusters, block_of_pair, .. } = sequences;
         let n_tokens = sequences.n_tokens();
-        sequences.check();
+        sequences.check_tables((local, start, blocks), k);
         at_least("masses", masses.len(), n_tokens);
         at_least("alpha", alpha.len(), n_tokens * k);
-        at_least("local", local.len(), n_tokens * k);
-        at_least("start", start.len(), n_tokens.min(1) * k);
-        sequences.check_blocks(blocks, k);
         if n_tokens == 0 {
             return Ok(());
         }

@@ -20,13 +20,10 @@ impl Device {
     ) -> Result<(), CudaError> {
         let Sequences { ints, offsets, clusters, block_of_pair, .. } = sequences;
         let (n_sentences, n_tokens) = (sequences.n_sentences(), sequences.n_tokens());
-        sequences.check();
+        sequences.check_tables((local, start, blocks), k);
         at_least("path", path.len(), n_tokens);
         at_least("scales", scales.len(), n_tokens);
         at_least("best", best.len(), n_tokens * k);
-        at_least("local", local.len(), n_tokens * k);
-        at_least("start", start.len(), n_tokens.min(1) * k);
-        sequences.check_blocks(blocks, k);
         if n_sentences == 0 {
             return Ok(());
         }

@@ -40,6 +40,19 @@ impl Sequences<'_> {
         exactly("block_of_pair", self.block_of_pair.len(), self.n_tokens());
     }
 
+    /// Panics if an index or a table of k states per token is invalid.
+    #[track_caller]
+    pub(super) fn check_tables(
+        &self,
+        (local, start, blocks): (&Array<f32>, &Array<f32>, &Array<f32>),
+        k: usize,
+    ) {
+        self.check();
+        at_least("local", local.len(), self.n_tokens() * k);
+        at_least("start", start.len(), self.n_tokens().min(1) * k);
+        self.check_blocks(blocks, k);
+    }
+
     /// Panics if tokens need a block of k × k transitions and there is none.
     #[track_caller]
     pub(super) fn check_blocks(&self, blocks: &Array<f32>, k: usize) {
@@ -152,12 +165,9 @@ impl Device {
     ) -> Result<(), CudaError> {
         let Sequences { ints, offsets, clusters, block_of_pair, .. } = sequences;
         let (n_sentences, n_tokens) = (sequences.n_sentences(), sequences.n_tokens());
-        sequences.check();
+        sequences.check_tables((local, start, blocks), k);
         at_least("log_probs", log_probs.len(), n_sentences);
         at_least("alpha", alpha.len(), n_tokens * k);
-        at_least("local", local.len(), n_tokens * k);
-        at_least("start", start.len(), n_tokens.min(1) * k);
-        sequences.check_blocks(blocks, k);
         if n_sentences == 0 {
             return Ok(());
         }

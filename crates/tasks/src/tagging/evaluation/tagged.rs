@@ -66,7 +66,7 @@ pub fn tag_text_on(
     if device == Device::Cpu {
         return Ok(tag_text(tagger, text, outputs)?);
     }
-    let cpu_only = || Err(DeviceError::cuda("it computes nothing of this tagger"));
+    let cpu_only = || Err(DeviceError::cuda("this tagger uses no hidden Markov model"));
     let mut on_gpu = tagger.on_gpu().unwrap_or_else(cpu_only)?;
     with_inputs(tagger, text, |inputs| {
         let tagged = on_gpu.tag_all_with(inputs, outputs)?.into_iter();

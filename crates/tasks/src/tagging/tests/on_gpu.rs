@@ -92,7 +92,7 @@ fn a_device_that_computes_nothing_of_the_tagger_is_refused() {
     let text = read(TEXT);
     let tagger = fit(&kinds()[0], &text, encoders());
     let refused = tag_text_on(Device::Cuda, &tagger, &text, TagOutputs::default());
-    let error = DeviceError::cuda("it computes nothing of this tagger");
+    let error = DeviceError::cuda("this tagger uses no hidden Markov model");
     assert_eq!(refused, Err(TagTextError::Device(error)));
 }
 
